@@ -1,0 +1,56 @@
+# Each target sets up what it needs: a fresh clone needs only `make demo` or `make test`.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+OUT    ?= demo-out
+JOBS   ?= 2
+# The first interpreter that runs, is new enough and can make environments (a name on the PATH may be an empty shim).
+FIND_PYTHON := for name in python3.13 python3.12 python3.11 python3; do \
+	if $$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+	then echo $$name; break; fi; done
+
+.PHONY: demo test lint format bench clean help
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make demo    fuse a built-in scene, print the scores, write $(OUT)/index.html'
+	@echo 'make test    ruff, mypy and the test suite'
+	@echo 'make lint    ruff and mypy only'
+	@echo 'make format  put the code into its standard layout'
+	@echo 'make bench   the benchmarks, printed as ratios'
+	@echo 'make clean   remove what make made'
+
+demo: $(VENV)/.installed-all
+	$(BIN)/cfusion demo -o $(OUT)
+
+test: lint
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) $(OUT) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@python=$$($(FIND_PYTHON)); \
+	if [ -z "$$python" ]; then echo 'cfusion needs Python 3.11 or newer with its venv module' >&2; exit 1; fi; \
+	echo "$$python -m venv $(VENV)"; rm -rf $(VENV); $$python -m venv $(VENV)
+
+$(VENV)/.installed-all: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(VENV)/.installed-all $@
