@@ -1,0 +1,37 @@
+"""Every mistake a user can make ends in one of these; the message says what was given and what to do."""
+
+
+class CFusionError(Exception):
+    """The parent of every error raised on purpose by this package."""
+
+
+class InputError(CFusionError, ValueError):
+    """An argument has a value that makes no sense."""
+
+
+class ShapeError(InputError):
+    """Arrays that belong together disagree in shape."""
+
+
+class PoseError(InputError):
+    """A pose is not a rigid motion."""
+
+
+class CameraError(InputError):
+    """Intrinsics that no camera has."""
+
+
+class UnknownMethod(InputError):
+    """A method was asked for by a name that is not in the table."""
+
+
+class FileError(CFusionError, OSError):
+    """A file is truncated, not what its name says, or cannot be written."""
+
+
+class MissingDependency(CFusionError, ImportError):
+    """An optional library is needed and not installed; the message names the extra."""
+
+
+class BackendUnavailable(CFusionError):
+    """A compute backend was asked for that cannot run here."""

@@ -1,0 +1,157 @@
+"""Cameras: from pixels and depth to points, and back.
+
+Axes as in OpenCV: x right, y down, z forward. An integer pixel coordinate is the centre of a pixel,
+depth is z and not the distance along the ray.
+"""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cfusion.arrays import Coordinates, Matrix, Points
+from cfusion.errors import CameraError, ShapeError
+
+
+@dataclass(frozen=True)
+class Pinhole:
+    """A perspective camera: u = fx x/z + cx, v = fy y/z + cy (all in pixels)."""
+
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    width: int
+    height: int
+
+    def __post_init__(self) -> None:
+        _check_size(self.width, self.height)
+        _check_centre(self.cx, self.cy)
+        for name, focal in (("fx", self.fx), ("fy", self.fy)):
+            if not (isfinite(focal) and focal > 0):
+                raise CameraError(f"{name} is {focal}; a focal length is a positive number of pixels")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(H, W) of the images it takes."""
+        return self.height, self.width
+
+    @property
+    def matrix(self) -> Matrix:
+        """The 3x3 intrinsic matrix K."""
+        return np.array([[self.fx, 0.0, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]])
+
+    def back_project(self, depth: ArrayLike) -> Points:
+        """Points (H, W, 3) in the camera's frame; NaN where depth (H, W) is."""
+        z = _depth_seen_by(self.shape, depth)
+        x, y = self._slopes()
+        return np.stack([x[None, :] * z, y[:, None] * z, z], axis=-1)
+
+    def project(self, points: ArrayLike) -> tuple[Coordinates, Coordinates, Coordinates]:
+        """Pixel coordinates u, v and depth z of points (..., 3); u and v are NaN for points not in front."""
+        x, y, z = _components(points)
+        in_front = np.where(z > 0, z, np.nan)
+        return self.fx * (x / in_front) + self.cx, self.fy * (y / in_front) + self.cy, z
+
+    def rays(self) -> Points:
+        """Unit viewing rays (H, W, 3), from the camera into the scene."""
+        x, y = self._slopes()
+        rays = np.ones((*self.shape, 3))
+        rays[..., 0] = x[None, :]
+        rays[..., 1] = y[:, None]
+        rays /= np.linalg.norm(rays, axis=-1, keepdims=True)
+        return rays
+
+    def scaled(self, factor: float) -> "Pinhole":
+        """The camera of the image resized by a factor (0.5 = half the width and half the height)."""
+        cx, cy, width, height = _scaled_frame(self.cx, self.cy, self.width, self.height, factor)
+        return Pinhole(self.fx * factor, self.fy * factor, cx, cy, width, height)
+
+    def _slopes(self) -> tuple[Coordinates, Coordinates]:
+        """x/z of each column and y/z of each row."""
+        columns, rows = np.arange(self.width, dtype=np.float64), np.arange(self.height, dtype=np.float64)
+        return (columns - self.cx) / self.fx, (rows - self.cy) / self.fy
+
+
+@dataclass(frozen=True)
+class Orthographic:
+    """A camera with parallel rays: x = (u - cx) pixel_size, y = (v - cy) pixel_size, z = depth."""
+
+    pixel_size: float  # units of depth per pixel
+    cx: float
+    cy: float
+    width: int
+    height: int
+
+    def __post_init__(self) -> None:
+        _check_size(self.width, self.height)
+        _check_centre(self.cx, self.cy)
+        if not (isfinite(self.pixel_size) and self.pixel_size > 0):
+            raise CameraError(f"pixel_size is {self.pixel_size}; it is a positive length per pixel")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(H, W) of the images it takes."""
+        return self.height, self.width
+
+    def back_project(self, depth: ArrayLike) -> Points:
+        """Points (H, W, 3) in the camera's frame; NaN where depth (H, W) is."""
+        z = _depth_seen_by(self.shape, depth)
+        x = (np.arange(self.width) - self.cx) * self.pixel_size
+        y = (np.arange(self.height) - self.cy) * self.pixel_size
+        unknown = z * 0.0  # 0, or NaN where depth is unknown
+        return np.stack([x[None, :] + unknown, y[:, None] + unknown, z], axis=-1)
+
+    def project(self, points: ArrayLike) -> tuple[Coordinates, Coordinates, Coordinates]:
+        """Pixel coordinates u, v and depth z (any sign) of points (..., 3)."""
+        x, y, z = _components(points)
+        return x / self.pixel_size + self.cx, y / self.pixel_size + self.cy, z
+
+    def rays(self) -> Points:
+        """Unit viewing rays (H, W, 3): the optical axis everywhere."""
+        return np.broadcast_to(np.array([0.0, 0.0, 1.0]), (*self.shape, 3)).copy()
+
+    def scaled(self, factor: float) -> "Orthographic":
+        """The camera of the image resized by a factor (0.5 = half the width and half the height)."""
+        cx, cy, width, height = _scaled_frame(self.cx, self.cy, self.width, self.height, factor)
+        return Orthographic(self.pixel_size / factor, cx, cy, width, height)
+
+
+Camera: TypeAlias = Pinhole | Orthographic
+
+
+def _check_size(width: int, height: int) -> None:
+    for name, length in (("width", width), ("height", height)):
+        if int(length) != length or length < 1:
+            raise CameraError(f"{name} is {length}; an image has a whole number of pixels, at least one")
+
+
+def _check_centre(cx: float, cy: float) -> None:
+    if not (isfinite(cx) and isfinite(cy)):
+        raise CameraError(f"the principal point is ({cx}, {cy}); it has to be finite")
+
+
+def _depth_seen_by(shape: tuple[int, int], depth: ArrayLike) -> Coordinates:
+    z = np.asarray(depth, dtype=np.float64)
+    if z.shape != shape:
+        raise ShapeError(f"depth is {z.shape}, its camera sees {shape}")
+    return z
+
+
+def _components(points: ArrayLike) -> tuple[Coordinates, Coordinates, Coordinates]:
+    xyz = np.asarray(points, dtype=np.float64)
+    if xyz.ndim == 0 or xyz.shape[-1] != 3:
+        raise ShapeError(f"points are {xyz.shape}, expected (..., 3)")
+    return xyz[..., 0], xyz[..., 1], xyz[..., 2]
+
+
+def _scaled_frame(
+    cx: float, cy: float, width: int, height: int, factor: float
+) -> tuple[float, float, int, int]:
+    """Centre and size after resizing; the image's corner (-0.5, -0.5) stays where it is."""
+    if not (isfinite(factor) and factor > 0):
+        raise CameraError(f"cannot resize a camera by {factor}; the factor is a positive number")
+    size = max(1, round(width * factor)), max(1, round(height * factor))
+    return (cx + 0.5) * factor - 0.5, (cy + 0.5) * factor - 0.5, *size

@@ -1,0 +1,103 @@
+"""Rigid motions, named by what they do: world_from_camera @ camera_from_view = world_from_view."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cfusion.arrays import Matrix, Points
+from cfusion.errors import PoseError, ShapeError
+
+Vector: TypeAlias = NDArray[np.float64]  # (3,)
+
+RIGID_TOLERANCE = 1e-2  # largest entry of |R^T R - I| taken for rounding in a file, not for scale or shear
+EXACT_TOLERANCE = 1e-12  # below this a rotation is left as it is, bit by bit
+
+
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """A rotation and a translation: p_a = rotation @ p_b + translation for a pose `a_from_b`.
+
+    A rotation that is slightly off (max |R^T R - I| <= 1e-2) is replaced by the nearest one; any other
+    matrix is an error.
+    """
+
+    rotation: Matrix  # (3, 3)
+    translation: Vector  # (3,), unit of depth
+
+    def __post_init__(self) -> None:
+        rotation = np.array(self.rotation, dtype=np.float64)
+        translation = np.array(self.translation, dtype=np.float64)
+        if rotation.shape != (3, 3) or translation.shape != (3,):
+            raise PoseError(
+                "a pose is a (3, 3) rotation and a (3,) translation, "
+                f"not {rotation.shape} and {translation.shape}"
+            )
+        if not (np.isfinite(rotation).all() and np.isfinite(translation).all()):
+            raise PoseError("a pose has entries that are not finite; drop this view or mend its pose")
+        rotation = _nearest_rotation(rotation)
+        rotation.setflags(write=False)
+        translation.setflags(write=False)
+        object.__setattr__(self, "rotation", rotation)
+        object.__setattr__(self, "translation", translation)
+
+    @classmethod
+    def identity(cls) -> "Pose":
+        """The pose that leaves every point where it is."""
+        return cls(np.eye(3), np.zeros(3))
+
+    @classmethod
+    def from_matrix(cls, matrix: ArrayLike) -> "Pose":
+        """From a 4x4 (or 3x4) matrix [R t; 0 1]."""
+        given = np.asarray(matrix, dtype=np.float64)
+        if given.shape not in ((4, 4), (3, 4)):
+            raise PoseError(f"a pose matrix is 4x4 or 3x4, not {given.shape}")
+        if given.shape == (4, 4) and not np.allclose(given[3], (0.0, 0.0, 0.0, 1.0), atol=1e-6):
+            raise PoseError(f"the last row of a pose is {given[3].tolist()}, expected [0, 0, 0, 1]")
+        return cls(given[:3, :3], given[:3, 3])
+
+    def matrix(self) -> Matrix:
+        """The 4x4 matrix [R t; 0 1]."""
+        result = np.eye(4)
+        result[:3, :3] = self.rotation
+        result[:3, 3] = self.translation
+        return result
+
+    def inverse(self) -> "Pose":
+        """`b_from_a` of `a_from_b`."""
+        return Pose(self.rotation.T, -self.rotation.T @ self.translation)
+
+    def __matmul__(self, other: "Pose") -> "Pose":
+        """`a_from_b @ b_from_c` is `a_from_c`."""
+        if not isinstance(other, Pose):
+            return NotImplemented
+        return Pose(self.rotation @ other.rotation, self.rotation @ other.translation + self.translation)
+
+    def apply(self, points: ArrayLike) -> Points:
+        """Points (..., 3) of frame b in frame a."""
+        return self.turn(points) + self.translation
+
+    def turn(self, directions: ArrayLike) -> Points:
+        """Directions (..., 3) of frame b in frame a: rotated, not moved."""
+        xyz = np.asarray(directions, dtype=np.float64)
+        if xyz.ndim == 0 or xyz.shape[-1] != 3:
+            raise ShapeError(f"points are {xyz.shape}, expected (..., 3)")
+        # Not `@`: a threaded product of this shape gains nothing and stalls on a busy machine.
+        return np.asarray(np.einsum("ij,...j->...i", self.rotation, xyz))
+
+
+def _nearest_rotation(matrix: Matrix) -> Matrix:
+    deviation = float(np.abs(matrix.T @ matrix - np.eye(3)).max())
+    if deviation > RIGID_TOLERANCE:
+        raise PoseError(
+            f"a pose is not rigid: |R^T R - I| reaches {deviation:.2g} (at most {RIGID_TOLERANCE:g}); "
+            "remove scale and shear from its rotation"
+        )
+    if np.linalg.det(matrix) < 0:
+        raise PoseError("a pose mirrors (determinant -1); flip one axis so that the frame is right-handed")
+    if deviation <= EXACT_TOLERANCE:
+        return matrix
+    left, _, right = np.linalg.svd(matrix)
+    nearest: Matrix = left @ right
+    return nearest

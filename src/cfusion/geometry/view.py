@@ -1,0 +1,150 @@
+"""A depth map with its camera and pose, and several depth maps brought into one view."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cfusion.arrays import Counts, DepthMap, DepthStack, Image, MaskStack, WeightMap, WeightStack
+from cfusion.errors import InputError, ShapeError
+from cfusion.geometry.camera import Camera
+from cfusion.geometry.pose import Pose
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A depth map, and where it was seen from."""
+
+    depth: DepthMap  # (H, W), z along the axis, NaN where unknown
+    camera: Camera
+    pose: Pose  # world_from_camera
+    image: Image | None = None  # (H, W) or (H, W, 3) in [0, 1]
+    confidence: WeightMap | None = None  # (H, W), >= 0, zero where depth is unknown
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        depth = np.array(self.depth, dtype=np.float32)
+        if depth.shape != self.camera.shape:
+            raise ShapeError(f"depth is {depth.shape}, its camera sees {self.camera.shape}")
+        _refuse_infinite(depth)
+        unusable = int(np.count_nonzero(depth <= 0))
+        if unusable:
+            raise InputError(
+                f"depth is zero or negative at {unusable} of {depth.size} pixels; use NaN for unknown"
+            )
+        _store(self, "depth", depth)
+        if self.image is not None:
+            _store(self, "image", _checked_image(self.image, depth.shape))
+        if self.confidence is not None:
+            confidence = np.array(self.confidence, dtype=np.float32)
+            _store(self, "confidence", _checked_weights(confidence, depth, "confidence"))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(H, W)."""
+        return self.camera.shape
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """K depth maps of one view: everything before makes one, everything after needs only one.
+
+    Depths may have any sign (a height map may lie below zero). Arrays of the right type are not copied.
+    """
+
+    depths: DepthStack  # (K, H, W), NaN where unknown
+    weights: WeightStack | None = None  # (K, H, W), >= 0; None = 1 where depth is known
+    camera: Camera | None = None
+    image: Image | None = None  # of the reference
+    filled: MaskStack | None = None  # (K, H, W), interpolated and not measured
+
+    def __post_init__(self) -> None:
+        depths = np.asarray(self.depths, dtype=np.float32)
+        if depths.ndim != 3:
+            raise ShapeError(f"a stack is (K, H, W), not {depths.shape}; a single map is depth[None]")
+        if depths.shape[0] == 0:
+            raise InputError("the stack holds no depth maps; give at least one")
+        if depths.size == 0:
+            raise ShapeError(f"the stack is {depths.shape}; its maps have no pixels")
+        _refuse_infinite(depths)
+        if all(np.isnan(depth).all() for depth in depths):
+            raise InputError("every depth in the stack is NaN; nothing was observed, so nothing can be fused")
+        _store(self, "depths", depths)
+        if self.weights is not None:
+            _store(self, "weights", _checked_weights(self.weights, depths, "weights"))
+        if self.camera is not None and self.camera.shape != self.shape:
+            raise ShapeError(f"the depth maps are {self.shape}, their camera sees {self.camera.shape}")
+        if self.image is not None:
+            _store(self, "image", _checked_image(self.image, self.shape))
+        if self.filled is not None:
+            filled = np.asarray(self.filled, dtype=np.bool_)
+            if filled.shape != depths.shape:
+                raise ShapeError(f"filled is {filled.shape}, the depths are {depths.shape}")
+            _store(self, "filled", filled)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(H, W)."""
+        return self.depths.shape[1], self.depths.shape[2]
+
+    @property
+    def views(self) -> int:
+        """K, the number of depth maps."""
+        return len(self.depths)
+
+    @property
+    def count(self) -> Counts:
+        """(H, W), how many observations of positive weight each pixel has."""
+        count = np.zeros(self.shape, dtype=np.int32)
+        for k in range(self.views):
+            count += ~np.isnan(self.depths[k]) if self.weights is None else self.weights[k] > 0
+        return count
+
+
+def _store(owner: View | Stack, name: str, array: NDArray[np.generic]) -> None:
+    """Set a field of a frozen dataclass to a read-only window on the array."""
+    window = array.view()
+    window.setflags(write=False)
+    object.__setattr__(owner, name, window)
+
+
+def _maps(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The maps of a map or stack one by one, as large stacks leave no room for masks of their size."""
+    return array.reshape(-1, *array.shape[-2:])
+
+
+def _refuse_infinite(depth: NDArray[np.float32]) -> None:
+    infinite = sum(int(np.isinf(each).sum()) for each in _maps(depth))
+    if infinite:
+        raise InputError(f"depth is infinite at {infinite} of {depth.size} pixels; use NaN for unknown")
+
+
+def _checked_weights(given: ArrayLike, depth: NDArray[np.float32], what: str) -> NDArray[np.float32]:
+    """Weights as float32, finite, >= 0, zero where depth is unknown; copied only where that changes them."""
+    weights = np.asarray(given, dtype=np.float32)
+    if weights.shape != depth.shape:
+        raise ShapeError(f"{what} is {weights.shape}, depth is {depth.shape}")
+    bad, stray = 0, False
+    for weight, known in zip(_maps(weights), (~np.isnan(each) for each in _maps(depth)), strict=True):
+        bad += int((~(np.isfinite(weight) & (weight >= 0)) & known).sum())
+        stray = stray or bool(((weight != 0) & ~known).any())
+    if bad:
+        raise InputError(
+            f"{what} is negative or not finite at {bad} of {weights.size} pixels; use 0 for no trust"
+        )
+    return np.where(np.isnan(depth), np.float32(0), weights) if stray else weights
+
+
+def _checked_image(given: ArrayLike, shape: tuple[int, ...]) -> Image:
+    """An image as float32 of the shape of its depth map, in [0, 1]."""
+    image = np.asarray(given)
+    if image.shape not in (shape, (*shape, 3)):
+        raise ShapeError(
+            f"image is {image.shape}, its depth map is {shape}; resize one, or convert to grey or RGB"
+        )
+    if image.dtype.kind in "iu":
+        raise InputError(f"image is {image.dtype}; divide by its largest value to get floats in [0, 1]")
+    image = image.astype(np.float32)
+    if not (image.min() >= 0 and image.max() <= 1):
+        raise InputError(f"image runs from {image.min():g} to {image.max():g}; it has to lie in [0, 1]")
+    return image
