@@ -1,0 +1,218 @@
+"""How far a depth map is from the truth, and how well a confidence map knows it.
+
+Lengths are in the unit of depth, angles in radians, disparities in pixels, out and density in percent.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cfusion.errors import CameraError, InputError, ShapeError
+from cfusion.geometry import Camera, Pinhole, normals
+
+THRESHOLDS = (1.0, 2.0, 3.0, 4.0, 5.0)  # pixels of disparity, for which outliers are counted
+# KITTI's files hold no larger disparity: beyond, an estimate counts as a hole. Without a bound the mean error
+# of 1 / depth is infinite as soon as noise can bring depth to zero.
+LARGEST_DISPARITY = 256.0
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of one depth map, or their average over several; NaN where a score has no meaning."""
+
+    rmse: float  # after subtracting each map's mean
+    zmae: float  # mean absolute error after subtracting the median difference
+    nmae: float  # mean angle between the normals
+    z_avg: float  # geometric mean of the three
+    outliers: tuple[float, ...]  # share of true pixels off by more than THRESHOLDS, after filling
+    d_avg: float  # mean absolute disparity error over all true pixels, after filling
+    density: float  # share of true pixels with an estimate, before filling
+    plain_rmse: float
+    plain_mae: float
+    bias: float  # mean of depth - truth
+
+    def out(self, pixels: float) -> float:
+        """Percent of the true pixels whose disparity is off by more than 1, 2, 3, 4 or 5 pixels."""
+        if pixels not in THRESHOLDS:
+            raise InputError(
+                f"out({pixels}) is not kept; choose one of {', '.join(f'{n:g}' for n in THRESHOLDS)}"
+            )
+        return self.outliers[THRESHOLDS.index(pixels)]
+
+
+def evaluate(
+    depth: ArrayLike, truth: ArrayLike, camera: Camera | None = None, baseline: float | None = None
+) -> Scores:
+    """Compare a depth map (H, W) with the truth (H, W), NaN = unknown in either.
+
+    Depth errors are taken where both are known. Normals need the camera, disparities = fx baseline / depth
+    need a pinhole camera and a baseline; scores without what they need are NaN.
+    """
+    estimate, true = np.asarray(depth, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+    if estimate.shape != true.shape or estimate.ndim != 2:
+        raise ShapeError(
+            f"depth is {estimate.shape}, the truth is {true.shape}; both have to be the same (H, W)"
+        )
+    known = ~np.isnan(true)
+    if not known.any():
+        raise InputError("the truth is NaN everywhere; there is nothing to compare with")
+    both = known & ~np.isnan(estimate)
+    error = estimate[both] - true[both]
+    rmse, zmae = nan, nan
+    if error.size:
+        rmse = float(np.sqrt(np.mean((error - error.mean()) ** 2)))
+        zmae = float(np.mean(np.abs(error - np.median(error))))
+    nmae = nan if camera is None else _mean_angle(estimate, true, camera)
+    outliers, d_avg = _disparity_scores(estimate, true, camera, baseline)
+    return Scores(
+        rmse=rmse,
+        zmae=zmae,
+        nmae=nmae,
+        z_avg=(rmse * zmae * nmae) ** (1 / 3),
+        outliers=outliers,
+        d_avg=d_avg,
+        density=100.0 * float(both.sum() / known.sum()),
+        plain_rmse=float(np.sqrt(np.mean(error**2))) if error.size else nan,
+        plain_mae=float(np.mean(np.abs(error))) if error.size else nan,
+        bias=float(error.mean()) if error.size else nan,
+    )
+
+
+def arithmetic_mean(scores: Sequence[Scores]) -> Scores:
+    """The average over scenes, as the paper takes it for real data."""
+    return _averaged(scores, np.mean)
+
+
+def geometric_mean(scores: Sequence[Scores]) -> Scores:
+    """The average over scenes, as the paper takes it for synthetic data (of the bias, arithmetic)."""
+    unsigned = [replace(each, bias=0.0) for each in scores]
+    return replace(_averaged(unsigned, _root_of_product), bias=arithmetic_mean(scores).bias)
+
+
+def ause(error: ArrayLike, confidence: ArrayLike) -> float:
+    """Area under the sparsification error: 0 when confidence ranks the errors perfectly.
+
+    The curve is the mean absolute error of what remains when the least confident fraction is removed,
+    over the mean of all; the area lies between this curve and the one that removes the largest errors first.
+    Pixels of equal confidence are removed in an average order; pixels where either map is NaN do not count.
+    """
+    absolute, trust = _known_pairs(error, confidence)
+    if absolute.sum() == 0:
+        return 0.0
+    order = np.argsort(trust, kind="stable")
+    _, tie, size = np.unique(trust[order], return_inverse=True, return_counts=True)
+    expected = (np.bincount(tie, absolute[order]) / size)[tie]
+    gap = _remaining_mean(expected) - _remaining_mean(np.sort(absolute)[::-1])
+    return float(gap.mean() / absolute.mean())
+
+
+def roc_auc(error: ArrayLike, confidence: ArrayLike, threshold: float) -> float:
+    """Chance that a pixel with |error| <= threshold is trusted more than one beyond (ties count half).
+
+    1 is a perfect ranking, 0.5 a random one; NaN when all pixels are on one side.
+    """
+    absolute, trust = _known_pairs(error, confidence)
+    good = absolute <= threshold
+    n_good, n_bad = int(good.sum()), int((~good).sum())
+    if n_good == 0 or n_bad == 0:
+        return nan
+    _, tie, size = np.unique(trust, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(size) - 0.5 * (size - 1))[tie]  # from 1, the mean within ties
+    return float((rank[good].sum() - 0.5 * n_good * (n_good + 1)) / (n_good * n_bad))
+
+
+def fill_background(disparity: ArrayLike) -> NDArray[np.float64]:
+    """Disparity (H, W) without holes: each takes its smaller neighbour in the row, then in the column.
+
+    The smaller disparity is the farther surface. At a border there is one neighbour; a map that is NaN
+    everywhere stays so. This is KITTI's rule for sparse results.
+    """
+    rows = _fill_rows(np.asarray(disparity, dtype=np.float64))
+    return _fill_rows(rows.T).T
+
+
+def _fill_rows(disparity: NDArray[np.float64]) -> NDArray[np.float64]:
+    left = _last_known(disparity)
+    right = _last_known(disparity[:, ::-1])[:, ::-1]
+    return np.fmin(left, right)  # at known pixels both are the pixel itself
+
+
+def _last_known(disparity: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The known value at or before each pixel in its row; NaN before the first."""
+    columns = np.where(np.isnan(disparity), 0, np.arange(disparity.shape[1]))
+    return np.take_along_axis(disparity, np.maximum.accumulate(columns, axis=1), axis=1)
+
+
+def _mean_angle(estimate: NDArray[np.float64], true: NDArray[np.float64], camera: Camera) -> float:
+    """Mean angle in radians where both maps have a normal."""
+    n, m = (normals(each, camera).astype(np.float64) for each in (estimate, true))
+    both = ~(np.isnan(n).any(axis=-1) | np.isnan(m).any(axis=-1))
+    if not both.any():
+        return nan
+    n, m = n[both], m[both]
+    # Of the half angle: arccos of the product loses half the digits for small angles.
+    half = np.arctan2(np.linalg.norm(n - m, axis=-1), np.linalg.norm(n + m, axis=-1))
+    return float(np.mean(2.0 * half))
+
+
+def _disparity_scores(
+    estimate: NDArray[np.float64], true: NDArray[np.float64], camera: Camera | None, baseline: float | None
+) -> tuple[tuple[float, ...], float]:
+    """Percent beyond each threshold and the mean absolute error of the disparity, over all true pixels."""
+    if baseline is None:
+        return (nan,) * len(THRESHOLDS), nan
+    if not isinstance(camera, Pinhole):
+        raise CameraError("a baseline was given, yet no pinhole camera to turn depth into disparity")
+    if not (isfinite(baseline) and baseline > 0):
+        raise InputError(f"baseline is {baseline}; it is a positive length in the unit of depth")
+    if not np.nanmin(true) > 0:
+        raise InputError("the truth has depths of zero or less; they have no disparity")
+    factor = camera.fx * baseline
+    known = ~np.isnan(true)
+    wanted = factor / true[known]
+    found = factor / np.where(estimate > 0, estimate, np.nan)
+    if wanted.max() < LARGEST_DISPARITY:
+        found[found >= LARGEST_DISPARITY] = nan
+    found = fill_background(found)
+    if np.isnan(found).all():
+        return (100.0,) * len(THRESHOLDS), nan
+    error = np.abs(found[known] - wanted)
+    return tuple(100.0 * float(np.mean(error > n)) for n in THRESHOLDS), float(error.mean())
+
+
+def _averaged(scores: Sequence[Scores], average: Callable[[list[float]], Any]) -> Scores:
+    """Field by field."""
+    if not scores:
+        raise InputError("there are no scores to average")
+    values = {
+        each.name: float(average([getattr(score, each.name) for score in scores]))
+        for each in fields(Scores)
+        if each.name != "outliers"
+    }
+    columns = zip(*(score.outliers for score in scores), strict=True)
+    return Scores(outliers=tuple(float(average(list(column))) for column in columns), **values)
+
+
+def _root_of_product(values: list[float]) -> float:
+    return float(np.prod(np.power(values, 1.0 / len(values))))
+
+
+def _known_pairs(error: ArrayLike, confidence: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Absolute errors and confidences (N,), where both are known."""
+    absolute, trust = np.abs(np.asarray(error, dtype=np.float64)), np.asarray(confidence, dtype=np.float64)
+    if absolute.shape != trust.shape:
+        raise ShapeError(f"error is {absolute.shape}, confidence is {trust.shape}")
+    both = ~(np.isnan(absolute) | np.isnan(trust))
+    if not both.any():
+        raise InputError("no pixel has both an error and a confidence")
+    return absolute[both], trust[both]
+
+
+def _remaining_mean(errors_in_order_of_removal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of what remains after removing the first 0, 1, ..., N - 1."""
+    remaining = np.cumsum(errors_in_order_of_removal[::-1])[::-1]
+    return np.asarray(remaining / np.arange(len(remaining), 0, -1))

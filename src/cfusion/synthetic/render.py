@@ -1,0 +1,119 @@
+"""Ray casting: what a camera at a pose sees of a scene."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import DepthMap, Image, Points
+from cfusion.errors import MissingDependency
+from cfusion.geometry import Camera, Pinhole, Pose
+from cfusion.synthetic.scene import Scene
+
+LIGHT = np.array([0.60, 0.78, 0.18])  # towards the light, in the world; unit
+GREY = 0.8  # albedo where the scene names none
+
+
+def render(scene: Scene, camera: Camera, pose: Pose) -> DepthMap:
+    """Depth (H, W) of the scene, exact up to float32; NaN where no ray hits. `pose` is world_from_camera."""
+    return RayCaster(scene).render(camera, pose)
+
+
+def photograph(scene: Scene, camera: Camera, pose: Pose) -> tuple[DepthMap, Image]:
+    """Depth (H, W), and a grey image (H, W) of one far light, albedo (1 + n . l) / 2; 0 where no ray hits."""
+    return RayCaster(scene).photograph(camera, pose)
+
+
+class RayCaster:
+    """A scene prepared for casting rays; keep one when rendering many views of the same scene."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self._embree = _embree(scene)
+        self._normals = _vertex_normals(scene)
+
+    def render(self, camera: Camera, pose: Pose) -> DepthMap:
+        """As the function `render`."""
+        return self._cast(camera, pose)[0]
+
+    def photograph(self, camera: Camera, pose: Pose) -> tuple[DepthMap, Image]:
+        """As the function `photograph`."""
+        depth, hits = self._cast(camera, pose)
+        normal = np.einsum("nc,ncx->nx", hits.weights, self._normals[self.scene.faces[hits.face]])
+        normal /= np.maximum(np.linalg.norm(normal, axis=-1, keepdims=True), 1e-12)
+        # Files may wind their faces either way: light the side that is seen.
+        lit = (normal @ LIGHT) * -np.sign(np.einsum("nx,nx->n", normal, hits.ray))
+        albedo = GREY if self.scene.albedo is None else self.scene.albedo[hits.face]
+        image = np.zeros(camera.shape, dtype=np.float32)
+        image[~np.isnan(depth)] = albedo * (0.5 + 0.5 * np.clip(lit, -1.0, 1.0))
+        return depth, image
+
+    def _cast(self, camera: Camera, pose: Pose) -> tuple[DepthMap, "Hits"]:
+        """Depth (H, W) and what was hit: Embree finds the face in float32, float64 tells where on it."""
+        origins, rays = _world_rays(camera, pose)
+        first = np.asarray(self._embree.intersects_first(origins, rays), dtype=np.int64)
+        hit = first >= 0
+        face, ray = first[hit], rays[hit]
+        weights = _barycentric(self.scene.vertices[self.scene.faces[face]], origins[hit], ray)
+        vertex_z = (self.scene.vertices - pose.translation) @ pose.rotation[:, 2]
+        depth = np.full(camera.shape, np.nan, dtype=np.float32)
+        depth[hit.reshape(camera.shape)] = np.einsum("nc,nc->n", weights, vertex_z[self.scene.faces[face]])
+        return depth, Hits(face, weights, ray)
+
+
+class Hits(NamedTuple):
+    """The N rays that met the scene, row by row of the image."""
+
+    face: NDArray[np.int64]  # (N,)
+    weights: NDArray[np.float64]  # (N, 3), barycentric
+    ray: Points  # (N, 3), unit, in the world
+
+
+def _embree(scene: Scene) -> Any:
+    try:
+        import trimesh
+        from trimesh.ray.ray_pyembree import RayMeshIntersector
+    except ImportError as error:
+        raise MissingDependency(
+            "ray casting needs trimesh and embreex: pip install 'cfusion[synthetic]'"
+        ) from error
+    return RayMeshIntersector(trimesh.Trimesh(scene.vertices, scene.faces, process=False))
+
+
+def _world_rays(camera: Camera, pose: Pose) -> tuple[Points, Points]:
+    """Origins and unit directions (H W, 3) of all rays, in the world."""
+    directions = pose.turn(camera.rays().reshape(-1, 3))
+    if isinstance(camera, Pinhole):
+        return np.broadcast_to(pose.translation, directions.shape), directions
+    return pose.apply(camera.back_project(np.zeros(camera.shape)).reshape(-1, 3)), directions
+
+
+def _barycentric(corners: Points, origins: Points, rays: Points) -> NDArray[np.float64]:
+    """Where rays meet triangles (N, 3, 3), as weights (N, 3) of the corners.
+
+    Clipped to the triangle, so that a ray along a face, or one float32 put on the neighbour, stays on it.
+    """
+    a, edge_b, edge_c = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    across = np.cross(rays, edge_c)
+    determinant = np.einsum("nx,nx->n", edge_b, across)
+    determinant = np.where(determinant == 0, np.finfo(np.float64).tiny, determinant)
+    offset = origins - a
+    b = np.einsum("nx,nx->n", offset, across) / determinant
+    c = np.einsum("nx,nx->n", rays, np.cross(offset, edge_b)) / determinant
+    weights = np.clip(np.stack([1.0 - b - c, b, c], axis=-1), 0.0, 1.0)
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def _vertex_normals(scene: Scene) -> Points:
+    """Normals (V, 3): sums over the faces around each vertex, by their areas."""
+    corners = scene.vertices[scene.faces]
+    face_normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    return np.stack(
+        [
+            np.bincount(
+                scene.faces.ravel(), np.repeat(face_normals[:, axis], 3), minlength=len(scene.vertices)
+            )
+            for axis in range(3)
+        ],
+        axis=-1,
+    )
