@@ -1,0 +1,20 @@
+"""The CPU backend: Numba, cache tiles, all cores, the same bits for any number of them."""
+
+from cfusion.kernels.cpu.association import close_mask, fill_natural, splat_nearest
+from cfusion.kernels.cpu.certificate import bound
+from cfusion.kernels.cpu.iteration import iterate
+from cfusion.kernels.cpu.sums import energy, misfit, order_observations
+
+NAME = "cpu"
+
+__all__ = [
+    "NAME",
+    "bound",
+    "close_mask",
+    "energy",
+    "fill_natural",
+    "iterate",
+    "misfit",
+    "order_observations",
+    "splat_nearest",
+]

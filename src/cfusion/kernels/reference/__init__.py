@@ -1,0 +1,20 @@
+"""The reference backend: NumPy alone, one plain line at a time; the definition the others are held to."""
+
+from cfusion.kernels.reference.association import close_mask, fill_natural, splat_nearest
+from cfusion.kernels.reference.certificate import bound
+from cfusion.kernels.reference.iteration import energy, iterate, misfit
+from cfusion.kernels.reference.ordering import order_observations
+
+NAME = "reference"
+
+__all__ = [
+    "NAME",
+    "bound",
+    "close_mask",
+    "energy",
+    "fill_natural",
+    "iterate",
+    "misfit",
+    "order_observations",
+    "splat_nearest",
+]

@@ -1,0 +1,1 @@
+"""The command line: each command builds, calls one function and writes."""

@@ -1,0 +1,127 @@
+"""Fuse a built-in scene with every method, print the scores, write pictures and one page that shows them."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cfusion.cli import settings
+
+if TYPE_CHECKING:
+    from cfusion.arrays import DepthMap
+    from cfusion.geometry import Camera, View
+    from cfusion.report.page import Exhibit
+    from cfusion.report.tables import Table
+
+NAME, SUMMARY = "demo", "fuse a built-in scene with every method and write a page"
+VIEWS = 11
+NOISE = {"object": 0.6, "city": 6.0}  # Laplace scales of the paper's tables
+CITY_SPACING = 4.0  # metres from view to view
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The scene, how noisy, how large, and where to."""
+    add = parser.add_argument
+    add("-o", "--output", type=Path, default=Path("demo-out"), metavar="OUT", help="default: demo-out")
+    add("--scene", choices=tuple(NOISE), default="object", help="default: object")
+    add("--noise", type=float, metavar="SCALE", help="of the Laplace noise (default: object 0.6, city 6)")
+    add("--size", type=settings.size, default=(640, 480), metavar="WxH", help="default: 640x480")
+    add("--seed", type=int, default=0, help="of the noise (default: 0)")
+    add("--methods", type=settings.names, metavar="NAMES", help="separated by commas (default: all)")
+    add("--backend", default="auto", help="auto, cpu or reference (default: auto)")
+    add("--quiet", action="store_true", help="no progress")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Render, fuse, score, print, write."""
+    from cfusion.cli.progress import Step, showing
+    from cfusion.datasets.atomic import require_writable
+    from cfusion.fuse import fuse
+    from cfusion.methods import METHODS
+    from cfusion.metrics import evaluate
+    from cfusion.report.exhibits import exhibits
+    from cfusion.report.figures import require_pictures
+    from cfusion.report.scores import result_row
+    from cfusion.report.tables import Table
+
+    require_writable(arguments.output)
+    require_pictures()
+    with showing("scene", quiet=arguments.quiet) as progress:
+        progress(Step(f"rendering {VIEWS} views", 0.0))
+        views, truth, baseline = _scene(arguments)
+    middle = views[VIEWS // 2]
+    results, rows = [], []
+    for name in arguments.methods or [name for name in METHODS if ":" not in name]:
+        with showing(name, quiet=arguments.quiet) as progress:
+            result = fuse(views, name, reference=VIEWS // 2, backend=arguments.backend, progress=progress)
+        results.append(result)
+        rows.append(result_row(result, evaluate(result.depth, truth, middle.camera, baseline)))
+    table = Table(rows)
+    print(table.text())
+    with showing("pictures", quiet=arguments.quiet) as progress:
+        shown = []
+        for exhibit in exhibits(results, truth, middle):
+            shown.append(exhibit)
+            progress(Step(exhibit.name, len(shown) / (len(results) + 1)))
+    _write(arguments, table, shown)
+    print(f"\nopen {arguments.output / 'index.html'}")
+    return 0
+
+
+def _scene(arguments: argparse.Namespace) -> "tuple[Sequence[View], DepthMap, float]":
+    """Noisy views, the true depth of the middle one, and the baseline for disparities."""
+    import numpy as np
+
+    from cfusion.synthetic import ORBIT_BASELINE, Laplace, blob, city_bundle, object_bundle
+
+    rng = np.random.default_rng(arguments.seed)
+    noise = Laplace(_noise_scale(arguments))
+    camera = _camera(arguments.size)
+    if arguments.scene == "city":
+        views, truth = city_bundle(None, noise, rng, VIEWS, CITY_SPACING, camera)
+        return views, truth, CITY_SPACING
+    views, truth = object_bundle(blob(), noise, rng, VIEWS, camera=camera)
+    return views, truth, ORBIT_BASELINE
+
+
+def _noise_scale(arguments: argparse.Namespace) -> float:
+    return NOISE[arguments.scene] if arguments.noise is None else float(arguments.noise)
+
+
+def _camera(size: tuple[int, int]) -> "Camera":
+    """The paper's camera, resized; any height is cut out of, or added around, its middle."""
+    from dataclasses import replace
+
+    from cfusion.synthetic import PAPER_CAMERA
+
+    width, height = size
+    camera = PAPER_CAMERA.scaled(width / PAPER_CAMERA.width)
+    return replace(camera, width=width, height=height, cy=camera.cy + 0.5 * (height - camera.height))
+
+
+def _write(arguments: argparse.Namespace, table: "Table", shown: "Sequence[Exhibit]") -> None:
+    """index.html, scores.md, scores.json and the pictures, all or nothing."""
+    import json
+
+    from cfusion.datasets.atomic import filling
+    from cfusion.datasets.plain import plain
+    from cfusion.datasets.versions import versions
+    from cfusion.report.page import page
+
+    width, height = arguments.size
+    introduction = [
+        f"{VIEWS} views of a built-in scene ({arguments.scene}), {width} x {height} pixels, Laplace noise "
+        f"of scale {_noise_scale(arguments):g} on each depth (seed {arguments.seed}), fused into the middle.",
+        "Unknown pixels are grey. Depth and error share one scale for all methods; confidence has its own.",
+    ]
+    footer = ", ".join(f"{name} {version}" for name, version in versions().items() if version)
+    with filling(arguments.output) as draft:
+        html = page("cfusion demo", introduction, table, shown, footer)
+        (draft / "index.html").write_text(html, encoding="utf-8")
+        (draft / "scores.md").write_text(table.markdown() + "\n", encoding="utf-8")
+        (draft / "scores.json").write_text(json.dumps(plain(table.rows), indent=1), encoding="utf-8")
+        (draft / "pictures").mkdir()
+        for exhibit in shown:
+            for picture in exhibit.pictures:
+                name = f"{exhibit.name}-{picture.label}.png".replace(" ", "-").replace(":", "-")
+                (draft / "pictures" / name).write_bytes(picture.png)

@@ -1,0 +1,63 @@
+"""Fuse the views of a data set into one, and write depth, confidence, a point cloud and result.json."""
+
+import argparse
+from pathlib import Path
+
+NAME, SUMMARY = "fuse", "fuse the views of a bundle and write the result"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """BUNDLE -o OUT and how to fuse."""
+    add = parser.add_argument
+    add("bundle", type=Path, metavar="BUNDLE", help="folder with bundle.json and its depth maps")
+    add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the result")
+    add("--method", default="auto", help="see `cfusion methods` (default: auto)")
+    add(
+        "--reference",
+        type=int,
+        metavar="INDEX",
+        help="view to fuse into (default: the bundle's, or the middle)",
+    )
+    add("--backend", default="auto", help="auto, cpu or reference (default: auto)")
+    add("--format", help="format of the input (default: recognised)")
+    add("--write", default="npy,png,pfm,ply", metavar="FORMATS", help="default: npy,png,pfm,ply")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the method; repeatable",
+    )
+    add("--quiet", action="store_true", help="no progress, no summary")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check the way out first, then read, fuse, write."""
+    from cfusion.cli import settings
+    from cfusion.cli.progress import showing
+    from cfusion.datasets import read, write_result
+    from cfusion.datasets.atomic import require_writable
+    from cfusion.datasets.write import require_formats
+    from cfusion.fuse import fuse
+
+    formats = settings.names(arguments.write)
+    parameters = settings.parameters(arguments.set)
+    require_writable(arguments.output)
+    require_formats(formats)
+    views = read(arguments.bundle, format=arguments.format)
+    reference = views.reference if arguments.reference is None else arguments.reference
+    with showing(arguments.method, quiet=arguments.quiet) as progress:
+        result = fuse(
+            views,
+            arguments.method,
+            reference=reference,
+            backend=arguments.backend,
+            progress=progress,
+            **parameters,
+        )
+    write_result(result, arguments.output, formats, source=str(arguments.bundle), unit=views.unit)
+    if not arguments.quiet:
+        print(f"{len(views)} views fused with {result.method} in {result.seconds:.2f} s on {result.backend}")
+        print(result.status.value)
+        print(f"written to {arguments.output}")
+    return 0

@@ -1,0 +1,50 @@
+"""Values typed by people: `--set name=value`, sizes, cameras."""
+
+import argparse
+import ast
+from collections.abc import Sequence
+
+from cfusion.errors import InputError
+
+
+def parameters(settings: Sequence[str]) -> dict[str, object]:
+    """`name=value` pairs as parameters of a method: numbers, tuples and words."""
+    found: dict[str, object] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.isidentifier():
+            raise InputError(f"--set {setting!r} is not name=value (e.g. --set lam=0.5)")
+        if name in found:
+            raise InputError(f"--set gives {name!r} twice; give it once")
+        found[name] = _value(value)
+    return found
+
+
+def size(text: str) -> tuple[int, int]:
+    """`320x240` as (width, height)."""
+    parts = text.lower().split("x")
+    if len(parts) != 2 or not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 320x240")
+    return int(parts[0]), int(parts[1])
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """`576,576,320,240` as numbers."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of numbers such as 576,576,320,240"
+        ) from None
+
+
+def names(text: str) -> tuple[str, ...]:
+    """`npy,ply` as names."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _value(text: str) -> object:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

@@ -1,0 +1,71 @@
+"""The chunks a PNG consists of: whether the file is whole, before anyone decodes it."""
+
+import struct
+import zlib
+from pathlib import Path
+
+from cfusion.errors import FileError
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+MOST_PIXELS = 2**28  # 16384 x 16384; a larger claim is a damaged header
+GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
+CHANNELS = {GREY: 1, RGB: 3, PALETTE: 1, GREY_ALPHA: 2, RGBA: 4}
+Passes = tuple[tuple[int, int, int, int], ...]  # first column, first row, and the steps between them
+PLAIN: Passes = ((0, 0, 1, 1),)
+ADAM7: Passes = (
+    *((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4)),
+    *((0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)),
+)
+
+
+def check(path: Path, data: bytes) -> tuple[int, int]:
+    """Bits and colour type of a PNG that is all there; Pillow would fill missing rows with zeros."""
+    header, packed = _header_and_pixels(path, data)
+    if len(header) != 13:
+        raise FileError(f"{path} is a damaged PNG: its header is {len(header)} bytes; write it anew")
+    width, height, bits, colour, _, _, interlaced = struct.unpack(">IIBBBBB", header)
+    if not 0 < width * height <= MOST_PIXELS:
+        raise FileError(
+            f"{path} claims {width} x {height} pixels, expected 1 to {MOST_PIXELS}; write it anew"
+        )
+    claimed = _unpacked_size(width, height, bits * CHANNELS.get(colour, 1), ADAM7 if interlaced else PLAIN)
+    try:
+        held = len(zlib.decompressobj().decompress(packed, claimed))
+    except zlib.error:
+        raise FileError(f"{path} is a damaged PNG: its pixels do not unpack; write it anew") from None
+    if held < claimed:
+        raise FileError(
+            f"{path} is a damaged PNG: {width} x {height} is {claimed} bytes, it has {held}; write it anew"
+        )
+    return bits, colour
+
+
+def _header_and_pixels(path: Path, data: bytes) -> tuple[bytes, bytes]:
+    """The bodies of the IHDR and IDAT chunks, after the checksums of all chunks were found right."""
+    if not data.startswith(SIGNATURE):
+        raise FileError(f"{path} is not a .png file: its first bytes are {data[:8]!r}")
+    position, kind, header, packed = len(SIGNATURE), b"", b"", []
+    while kind != b"IEND":
+        length, kind = struct.unpack(">I4s", data[position : position + 8].ljust(8, b"\0"))
+        end = position + 12 + length
+        if end > len(data):
+            raise FileError(f"{path} is truncated: {len(data)} bytes, at least {end} expected; copy it again")
+        body = data[position + 8 : end - 4]
+        if zlib.crc32(kind + body) != struct.unpack_from(">I", data, end - 4)[0]:
+            raise FileError(f"{path} is damaged: the checksum of its {kind!r} chunk is wrong; copy it again")
+        if kind == b"IHDR":
+            header = body
+        elif kind == b"IDAT":
+            packed.append(body)
+        position = end
+    return header, b"".join(packed)
+
+
+def _unpacked_size(width: int, height: int, bits_per_pixel: int, passes: Passes) -> int:
+    """Bytes of all rows of all passes, each row with its filter byte."""
+    total = 0
+    for x, y, step_x, step_y in passes:
+        columns, rows = -((x - width) // step_x), -((y - height) // step_y)
+        if columns > 0 and rows > 0:
+            total += rows * (1 + (columns * bits_per_pixel + 7) // 8)
+    return total

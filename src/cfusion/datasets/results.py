@@ -1,0 +1,41 @@
+"""A depth map to judge: from a folder that `write_result` filled, or from a file of its own."""
+
+from pathlib import Path
+
+import numpy as np
+
+from cfusion.arrays import DepthMap
+from cfusion.datasets.cameras import camera_from_json
+from cfusion.datasets.entry import Entry
+from cfusion.datasets.png import Encoding, read_png
+from cfusion.datasets.rasters import read_map
+from cfusion.datasets.write import FORMAT, VERSION
+from cfusion.errors import FileError
+from cfusion.geometry import Camera
+
+FILE_NAME = "result.json"
+
+
+def read_depth(path: Path, scale: float | None = None) -> tuple[DepthMap, Camera | None]:
+    """Depth (H, W) and, from a result folder, its camera; `scale` is for a lone file (a PNG needs it)."""
+    if path.name == FILE_NAME:
+        path = path.parent
+    if not path.is_dir():
+        return read_map(path, scale), None
+    entry = Entry.of_file(path / FILE_NAME)
+    found = entry.content.get("format"), entry.content.get("version")
+    if found != (FORMAT, VERSION):
+        raise FileError(f"{entry.where} says format {found[0]!r}, version {found[1]!r}; expected {FORMAT!r}")
+    camera = camera_from_json(entry.object("camera")) if "camera" in entry else None
+    return _read_written(entry.object("files").object("depth"), path), camera
+
+
+def _read_written(written: Entry, folder: Path) -> DepthMap:
+    for name in ("npy", "pfm"):  # exact, unlike png
+        if name in written:
+            return read_map(written.object(name).path_inside("file", folder))
+    if "png" not in written:
+        raise FileError(f"{written.where} names no depth map; write the result with npy, pfm or png")
+    png = written.object("png")
+    encoding = Encoding(png.number("scale"), png.number("offset"))
+    return np.asarray(read_png(png.path_inside("file", folder), encoding))

@@ -1,0 +1,27 @@
+"""The model: one energy of the depth x and the confidence lam."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cfusion.energy.fidelity import L1, DataTerm
+from cfusion.energy.prior import Prior
+from cfusion.energy.tgv import TGV
+from cfusion.errors import InputError
+
+
+@dataclass(frozen=True)
+class Energy:
+    """E(x, lam) = TGV(x; g) + sum_i lam_i sum_k w_ki phi(x_i - d_ki) + prior(lam).
+
+    Without a regulariser the pixels are independent; without a prior lam is fixed to the number `lam`.
+    """
+
+    fidelity: DataTerm = field(default_factory=L1)
+    regulariser: TGV | None = None
+    prior: Prior | None = None
+    lam: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.lam < float("inf"):
+            raise InputError(f"lam is {self.lam}; the confidence is positive and finite")

@@ -1,0 +1,61 @@
+"""The prior that lets the confidence be estimated: rate_i lam_i - b_i log lam_i at every pixel.
+
+In the paper's symbols rate = 1 / (2 W) and b is one number; with a Laplace likelihood and a Gamma(a, rate) prior,
+b_i = K_i + a - 1 with K_i the weight observed at the pixel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.errors import InputError
+
+Floats = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Gamma prior of the confidence; `b` fixes the paper's single b, None takes b_i = K_i + shape - 1.
+
+    With `trusting`, W_i is scaled by the mean weight of the pixel's observations: a prior from the scene's geometry.
+    """
+
+    shape: float = 1.5
+    rate: float = 0.1  # 1 / (2 W), in the unit of phi
+    b: float | None = None
+    trusting: bool = False
+
+    def __post_init__(self) -> None:
+        if not (self.rate > 0 and np.isfinite(self.rate)):
+            raise InputError(f"the prior's rate is {self.rate}; it is 1/(2W), positive and finite")
+        if self.b is not None and not self.b > 0:
+            raise InputError(f"the prior's b is {self.b}; it has to be positive")
+        if self.b is None and not self.shape > 0.5:
+            raise InputError(f"the prior's shape is {self.shape}; K + shape - 1 has to stay positive for K = 1")
+
+    def strength(self, total: Floats) -> Floats:
+        """b_i from the weight observed at each pixel; a pixel nobody observed keeps the prior's own mode."""
+        if self.b is not None:
+            return np.full_like(total, self.b)
+        return np.where(total > 0, total + (self.shape - 1), max(self.shape - 1, 0.5)).astype(total.dtype)
+
+    def value(self, lam: Floats, rate: Floats, strength: Floats) -> float:
+        """sum_i rate_i lam_i - b_i log lam_i."""
+        lam = np.asarray(lam, np.float64)
+        return float(np.sum(rate * lam - strength * np.log(lam)))
+
+    def best(self, misfit: Floats, rate: Floats, strength: Floats) -> Floats:
+        """argmin over lam of lam misfit + rate lam - b log lam = b / (misfit + rate)."""
+        return (strength / (misfit + rate)).astype(misfit.dtype)
+
+    def near(self, lam: Floats, misfit: Floats, rate: Floats, strength: Floats, nu: Floats | float) -> Floats:
+        """argmin with (lam' - lam)^2 / (2 nu) added: the positive root of lam'^2 - a lam' - b nu = 0."""
+        a = np.asarray(lam - nu * (np.asarray(misfit, np.float64) + rate), np.float64)
+        root = np.sqrt(a * a + 4 * strength * nu)
+        # the cancelling form for negative a, where a + root loses its digits
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(a >= 0, (a + root) / 2, 2 * strength * nu / (root - a)).astype(misfit.dtype)

@@ -1,0 +1,175 @@
+"""What a backend computes: n iterations on a problem, its energy, a lower bound, and the pointwise sums.
+
+All arrays are contiguous and of one floating type. NaN never arrives here: a missing observation is +inf with weight zero,
+a pixel outside the domain has no links.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[Any]
+Links = NDArray[np.uint16]
+
+# A pixel's links: bit m says that plane m of the dual variable exists there; INSIDE marks the pixel itself.
+INSIDE = 1 << 9
+
+
+class Fidelity(IntEnum):
+    """phi of the data term; the number is what compiled kernels switch on."""
+
+    L1 = 0
+    L2 = 1
+    HUBER = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """K values per pixel, ascending, +inf where missing; for L2 their weighted mean alone (K = 1)."""
+
+    values: Floats  # (K, H, W)
+    weights: Floats | None  # (K, H, W) in the same order; None: one each
+    total: Floats  # (H, W) sum of the weights
+    scatter: Floats | None  # (H, W), L2 only: sum_k w_k (d_k - mean)^2 / 2, what the mean leaves out
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """min_x TGV_alpha(x; g) + sum_i lam_i sum_k w_ki phi(x_i - d_ki) + pull/2 |x - anchor|^2 on the linked pixels."""
+
+    fidelity: Fidelity
+    delta: float  # Huber's corner; unused by the others
+    observations: Observations
+    confidence: Floats  # (H, W) lam
+    links: Links  # (H, W)
+    alpha: tuple[float, ...]  # one weight per order
+    edge: Floats | None = None  # (H, W) g, scales alpha[0]
+    tensor: Floats | None = None  # (3, H, W) xx, xy, yy of D^(1/2) on the first-order term
+    anchor: Floats | None = None  # (H, W)
+    pull: float = 0.0  # 1/mu of the alternate minimisation's proximal term
+
+    @property
+    def order(self) -> int:
+        return len(self.alpha)
+
+
+@dataclass(eq=False)
+class State:
+    """Primal x, v, w (1 + 2 + 3 planes) and dual q, r, s (2 + 3 + 4 planes); iterations update it in place."""
+
+    primal: Floats  # (order (order + 1) / 2, H, W)
+    dual: Floats  # (order (order + 3) / 2, H, W)
+    _spare: State | None = None
+
+    def spare(self) -> State:
+        """Arrays of the same shape to write the next state into."""
+        if self._spare is None:
+            self._spare = State(np.empty_like(self.primal), np.empty_like(self.dual))
+        return self._spare
+
+    def swap(self) -> None:
+        """Make the spare arrays the state."""
+        spare = self.spare()
+        self.primal, spare.primal = spare.primal, self.primal
+        self.dual, spare.dual = spare.dual, self.dual
+
+
+@dataclass(frozen=True)
+class Steps:
+    """One primal and one dual step per order, and the over-relaxation."""
+
+    tau: tuple[float, ...]
+    sigma: tuple[float, ...]
+    relaxation: float
+
+
+@dataclass(frozen=True)
+class Energies:
+    """The terms of the convex energy at one x (and its v, w)."""
+
+    regulariser: tuple[float, ...]  # per order, weighted
+    fidelity: float
+    proximal: float
+
+    @property
+    def total(self) -> float:
+        return sum(self.regulariser) + self.fidelity + self.proximal
+
+
+@dataclass(frozen=True)
+class Box:
+    """The stated range of x. It only matters where the data alone do not hold x."""
+
+    low: float
+    high: float
+
+
+class Backend(Protocol):
+    """The functions a backend module offers."""
+
+    NAME: str
+
+    def order_observations(
+        self, depths: Floats, weights: Floats | None, fidelity: Fidelity
+    ) -> tuple[Observations, Floats]:
+        """Sort along K (or average, for L2) once; also the weighted median, 0 where nothing was observed."""
+
+    def iterate(self, problem: Problem, state: State, steps: Steps, count: int) -> None:
+        """Run `count` over-relaxed primal-dual iterations in place."""
+
+    def energy(self, problem: Problem, state: State) -> Energies:
+        """The terms of the energy at the state's primal variables."""
+
+    def bound(self, problem: Problem, state: State, box: Box, rounds: int) -> float:
+        """A lower bound of the minimum over the box, from the state's dual variables repaired by `rounds` steps."""
+
+    def misfit(self, problem: Problem, x: Floats) -> Floats:
+        """(H, W) sum_k w_k phi(x - d_k): what the confidence is estimated from."""
+
+
+def primal_planes(order: int) -> int:
+    return order * (order + 1) // 2
+
+
+def dual_planes(order: int) -> int:
+    return order * (order + 3) // 2
+
+
+def links_of(domain: NDArray[np.bool_]) -> Links:
+    """Where each plane of the dual exists: every difference it is dual to stays inside the domain.
+
+    First order (forward): x here and its right, lower neighbour. Second (backward): the components of v exist here
+    and at the left, upper neighbour. Third (forward): the components of w exist here and at the right, lower one.
+    """
+    x = domain
+    v = [x & _shift(x, 0, 1), x & _shift(x, 1, 0)]
+    w = [
+        v[0] & _shift(v[0], 0, -1),
+        v[1] & _shift(v[1], 0, -1) & v[0] & _shift(v[0], -1, 0),
+        v[1] & _shift(v[1], -1, 0),
+    ]
+    third = [
+        w[0] & _shift(w[0], 0, 1),
+        w[1] & _shift(w[1], 0, 1) & w[0] & _shift(w[0], 1, 0),
+        w[2] & _shift(w[2], 0, 1) & w[1] & _shift(w[1], 1, 0),
+        w[2] & _shift(w[2], 1, 0),
+    ]
+    links = domain * np.uint16(INSIDE)
+    for plane, exists in enumerate([*v, *w, *third]):
+        links |= exists * np.uint16(1 << plane)
+    return links
+
+
+def _shift(mask: NDArray[np.bool_], down: int, right: int) -> NDArray[np.bool_]:
+    """The mask's value at the neighbour `down` rows below and `right` columns to the right; False outside."""
+    height, width = mask.shape
+    out = np.zeros_like(mask)
+    rows, columns = slice(max(0, -down), height - max(0, down)), slice(max(0, -right), width - max(0, right))
+    from_rows, from_columns = slice(max(0, down), height + min(0, down)), slice(max(0, right), width + min(0, right))
+    out[rows, columns] = mask[from_rows, from_columns]
+    return out

@@ -1,0 +1,265 @@
+"""The lower bound of `cfusion.kernels.reference.certificate`, row by row in parallel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Problem, State
+from cfusion.kernels.cpu.sums import HALF_ROOT, OPTIONS, THIRD_ROOT, TWO_THIRDS_ROOT
+from cfusion.kernels.reference import certificate as definition
+from cfusion.kernels.reference.iteration import level_dual
+
+FAST: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "nsz"}}
+
+
+def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
+    """As `Backend.bound`; a tensor is left to the reference's code, which is rarely needed and slower."""
+    if problem.tensor is not None:
+        return definition.bound(problem, state, box, rounds)
+    order = problem.order
+    links = problem.links
+    top = np.ascontiguousarray(state.dual[level_dual(order - 1)])
+    top = _repaired(problem, top, rounds).astype(np.float64)
+    factor = 1.0
+    p = top
+    for level in range(order - 1, -1, -1):
+        lower = np.empty((level + 1, *links.shape))
+        _adjoint(level + 1, p, links, lower)
+        p = lower
+        if level > 0:
+            factor = min(factor, _largest_factor(p, *_limit(problem, level - 1)))
+    if order == 1:
+        factor = 1.0
+    return _pixels(problem, factor * p[0], box)
+
+
+def _repaired(problem: Problem, top: Floats, rounds: int) -> Floats:
+    order, links, real = problem.order, problem.links, top.dtype
+    shape = links.shape
+    chain = [np.empty((planes, *shape), real) for planes in range(1, order + 1)]
+    gradient = [np.empty_like(p) for p in chain]
+    hold = definition.slope_limit(problem)
+    before = np.empty_like(top)
+    _project(top, *_limit(problem, order - 1), before)
+    ahead = before.copy()
+    rise = np.empty_like(top)
+    momentum = 1.0
+    for _ in range(rounds):
+        p = ahead
+        for level in range(order - 1, -1, -1):
+            _adjoint(level + 1, p, links, chain[level])
+            p = chain[level]
+        _stick_out_slope(chain[0], hold, gradient[0])
+        for level in range(1, order):
+            _gradient(level, gradient[level - 1], links, gradient[level])
+            _stick_out(chain[level], *_limit(problem, level - 1), definition.TERM_WEIGHT, gradient[level])
+        _gradient(order, gradient[order - 1], links, rise)
+        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        _advance(ahead, before, rise, 1 / (8 * order), (momentum - 1) / following, *_limit(problem, order - 1))
+        momentum = following
+    return before
+
+
+def _limit(problem: Problem, level: int) -> tuple[float, Floats]:
+    """alpha of the level, and the edge weight that multiplies it (empty for one)."""
+    if level == 0 and problem.edge is not None:
+        return problem.alpha[0], problem.edge
+    return problem.alpha[level], np.empty((0, 0), problem.confidence.dtype)
+
+
+def _largest_factor(p: Floats, weight: float, edge: Floats) -> float:
+    length = np.sqrt(np.sum(p * p, axis=0))
+    limit = weight * edge if edge.size else np.full_like(length, weight)
+    over = length > limit
+    return float((limit[over] / length[over]).min()) if over.any() else 1.0
+
+
+def _pixels(problem: Problem, slope: Floats, box: Box) -> float:
+    if problem.fidelity is not Fidelity.L1 or problem.anchor is not None:
+        inside = (problem.links & INSIDE) > 0
+        return float(np.sum(definition.pixel_bound(problem, slope, box)[inside]))
+    seen = problem.observations
+    rows = np.zeros(slope.shape[0])
+    weights = np.empty((0, 0, 0), seen.values.dtype) if seen.weights is None else seen.weights
+    _l1_pixels(slope, seen.values, weights, problem.confidence, problem.links, box.low, box.high, rows)
+    return float(rows.sum())
+
+
+@njit(parallel=True, **OPTIONS)
+def _l1_pixels(
+    slope: Floats,
+    values: Floats,
+    weights: Floats,
+    confidence: Floats,
+    links: Any,
+    low: float,
+    high: float,
+    rows: Floats,
+) -> None:
+    """min over x in [low, high] of slope x + lam sum w |x - d|: convex and piecewise linear, so at a corner."""
+    views, height, width = values.shape
+    weighted = weights.size > 0
+    for i in prange(height):
+        summed = 0.0
+        for j in range(width):
+            if not links[i, j] & 512:
+                continue
+            g = slope[i, j]
+            lam = np.float64(confidence[i, j])
+            at_low = 0.0
+            total = 0.0
+            for k in range(views):
+                d = np.float64(values[k, i, j])
+                if d < np.inf:
+                    w = np.float64(weights[k, i, j]) if weighted else 1.0
+                    total += w
+                    at_low += w * abs(d - low)
+            value = g * low + lam * at_low
+            best = value
+            x = low
+            heaped = 0.0
+            for k in range(views):
+                d = np.float64(values[k, i, j])
+                if d < np.inf and d > low:
+                    value += (g + lam * (2 * heaped - total)) * (d - x)
+                    x = d
+                    best = min(best, value)
+                if d < np.inf:
+                    heaped += np.float64(weights[k, i, j]) if weighted else 1.0
+            value += (g + lam * (2 * heaped - total)) * (high - x)
+            summed += min(best, value)
+        rows[i] = summed
+
+
+@njit(parallel=True, **FAST)
+def _adjoint(order: int, p: Floats, links: Any, out: Floats) -> None:
+    """E_order^T: p is zero where its planes do not exist."""
+    height, width = links.shape
+    for i in prange(height):
+        for j in range(width):
+            if order == 1:
+                value = -(p[0, i, j] + p[1, i, j])
+                if j > 0:
+                    value += p[0, i, j - 1]
+                if i > 0:
+                    value += p[1, i - 1, j]
+                out[0, i, j] = value
+            elif order == 2:
+                first = p[0, i, j] + HALF_ROOT * p[1, i, j]
+                second = HALF_ROOT * p[1, i, j] + p[2, i, j]
+                if j + 1 < width:
+                    first -= p[0, i, j + 1]
+                    second -= HALF_ROOT * p[1, i, j + 1]
+                if i + 1 < height:
+                    first -= HALF_ROOT * p[1, i + 1, j]
+                    second -= p[2, i + 1, j]
+                out[0, i, j] = first
+                out[1, i, j] = second
+            else:
+                first = -p[0, i, j] - THIRD_ROOT * p[1, i, j]
+                second = -TWO_THIRDS_ROOT * (p[1, i, j] + p[2, i, j])
+                third = -THIRD_ROOT * p[2, i, j] - p[3, i, j]
+                if j > 0:
+                    first += p[0, i, j - 1]
+                    second += TWO_THIRDS_ROOT * p[1, i, j - 1]
+                    third += THIRD_ROOT * p[2, i, j - 1]
+                if i > 0:
+                    first += THIRD_ROOT * p[1, i - 1, j]
+                    second += TWO_THIRDS_ROOT * p[2, i - 1, j]
+                    third += p[3, i - 1, j]
+                out[0, i, j] = first
+                out[1, i, j] = second
+                out[2, i, j] = third
+
+
+@njit(parallel=True, **FAST)
+def _gradient(order: int, u: Floats, links: Any, out: Floats) -> None:
+    """E_order, zero where a plane does not exist."""
+    height, width = links.shape
+    for i in prange(height):
+        for j in range(width):
+            bits = links[i, j]
+            right = min(j + 1, width - 1)
+            left = max(j - 1, 0)
+            below = min(i + 1, height - 1)
+            above = max(i - 1, 0)
+            if order == 1:
+                out[0, i, j] = u[0, i, right] - u[0, i, j] if bits & 1 else 0.0
+                out[1, i, j] = u[0, below, j] - u[0, i, j] if bits & 2 else 0.0
+            elif order == 2:
+                a = u[0, i, j]
+                b = u[1, i, j]
+                out[0, i, j] = a - u[0, i, left] if bits & 4 else 0.0
+                out[1, i, j] = HALF_ROOT * (b - u[1, i, left] + a - u[0, above, j]) if bits & 8 else 0.0
+                out[2, i, j] = b - u[1, above, j] if bits & 16 else 0.0
+            else:
+                a = u[0, i, j]
+                b = u[1, i, j]
+                c = u[2, i, j]
+                out[0, i, j] = u[0, i, right] - a if bits & 32 else 0.0
+                out[1, i, j] = (
+                    TWO_THIRDS_ROOT * (u[1, i, right] - b) + THIRD_ROOT * (u[0, below, j] - a) if bits & 64 else 0.0
+                )
+                out[2, i, j] = (
+                    THIRD_ROOT * (u[2, i, right] - c) + TWO_THIRDS_ROOT * (u[1, below, j] - b) if bits & 128 else 0.0
+                )
+                out[3, i, j] = u[2, below, j] - c if bits & 256 else 0.0
+
+
+@njit(parallel=True, **FAST)
+def _project(p: Floats, weight: float, edge: Floats, out: Floats) -> None:
+    planes, height, width = p.shape
+    for i in prange(height):
+        for j in range(width):
+            shrink = _shrink(p, i, j, weight, edge)
+            for m in range(planes):
+                out[m, i, j] = shrink * p[m, i, j]
+
+
+@njit(parallel=True, **FAST)
+def _stick_out(p: Floats, weight: float, edge: Floats, factor: float, out: Floats) -> None:
+    """out = factor out + (p - its projection)."""
+    planes, height, width = p.shape
+    for i in prange(height):
+        for j in range(width):
+            shrink = _shrink(p, i, j, weight, edge)
+            for m in range(planes):
+                out[m, i, j] = factor * out[m, i, j] + (1 - shrink) * p[m, i, j]
+
+
+@njit(parallel=True, **FAST)
+def _stick_out_slope(g: Floats, hold: Floats, out: Floats) -> None:
+    height, width = hold.shape
+    for i in prange(height):
+        for j in range(width):
+            out[0, i, j] = g[0, i, j] - min(max(g[0, i, j], -hold[i, j]), hold[i, j])
+
+
+@njit(parallel=True, **FAST)
+def _advance(
+    ahead: Floats, before: Floats, rise: Floats, step: float, momentum: float, weight: float, edge: Floats
+) -> None:
+    """before <- proj(ahead - step rise), ahead <- before + momentum (its change)."""
+    planes, height, width = ahead.shape
+    for i in prange(height):
+        for j in range(width):
+            for m in range(planes):
+                rise[m, i, j] = ahead[m, i, j] - step * rise[m, i, j]
+            shrink = _shrink(rise, i, j, weight, edge)
+            for m in range(planes):
+                now = shrink * rise[m, i, j]
+                ahead[m, i, j] = now + momentum * (now - before[m, i, j])
+                before[m, i, j] = now
+
+
+@njit(inline="always")
+def _shrink(p: Any, i: Any, j: Any, weight: Any, edge: Any) -> Any:
+    length = 0.0
+    for m in range(p.shape[0]):
+        length += p[m, i, j] * p[m, i, j]
+    length = np.sqrt(length)
+    limit = weight * edge[i, j] if edge.size > 0 else weight
+    return limit / length if length > limit else 1.0

@@ -1,0 +1,93 @@
+"""Run iterations tile by tile, T at a time."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numba
+import numpy as np
+
+from cfusion.kernels.contract import Floats, Problem, State, Steps, dual_planes, primal_planes
+from cfusion.kernels.cpu.tiles import SCALARS, sweep_for
+
+LEVELS = 6  # iterations per visit of a tile
+TILE_ROWS, TILE_COLUMNS = 96, 640  # fixed, so that the bits do not depend on the number of threads
+
+
+def iterate(problem: Problem, state: State, steps: Steps, count: int, levels: int = LEVELS) -> None:
+    """Run `count` iterations; `levels` of them share one pass over memory."""
+    done = 0
+    while done < count:
+        now = min(levels, count - done)
+        _advance(problem, state, steps, now)
+        done += now
+
+
+def _advance(problem: Problem, state: State, steps: Steps, levels: int) -> None:
+    real = state.primal.dtype
+    height, width = problem.links.shape
+    tiles = _tiles(height, width)
+    slots = min(len(tiles), numba.get_num_threads())
+    padded = min(width, TILE_COLUMNS + 4 * levels) + 2
+    order = problem.order
+    empty = np.empty((0, 0), real)
+    none = np.empty((0, 0, 0), real)
+    seen = problem.observations
+    target = state.spare()
+    sweep = sweep_for(
+        order,
+        int(problem.fidelity),
+        seen.weights is not None,
+        problem.edge is not None,
+        problem.tensor is not None,
+        problem.anchor is not None,
+    )
+    sweep(
+        levels,
+        slots,
+        tiles,
+        _scalars(problem, steps, real),
+        state.primal,
+        state.dual,
+        target.primal,
+        target.dual,
+        seen.values,
+        none if seen.weights is None else seen.weights,
+        seen.total,
+        problem.confidence,
+        problem.links,
+        empty if problem.edge is None else problem.edge,
+        none if problem.tensor is None else problem.tensor,
+        empty if problem.anchor is None else problem.anchor,
+        np.zeros((slots, primal_planes(order), 2 * levels + 3, padded), real),
+        np.zeros((slots, dual_planes(order), 2 * levels + 3, padded), real),
+        np.zeros((slots, levels, primal_planes(order), 3, padded), real),
+        np.zeros((slots, 10, padded), real),
+    )
+    state.swap()
+
+
+def _scalars(problem: Problem, steps: Steps, real: np.dtype) -> Floats:  # type: ignore[type-arg]
+    """The order is that of the names in `tiles`."""
+    pad = (1.0,) * (3 - problem.order)
+    weight = steps.tau[0] * problem.pull if problem.anchor is not None else 0.0
+    scalars = [
+        *steps.tau, *pad, *steps.sigma, *pad, *problem.alpha, *pad,
+        steps.relaxation, steps.tau[0] / (1 + weight), 1 / (1 + weight), weight / (1 + weight), problem.delta,
+        1.0, 2.0, sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3), np.finfo(real).tiny,
+    ]  # fmt: skip
+    assert len(scalars) == SCALARS
+    return np.array(scalars, real)
+
+
+def _tiles(height: int, width: int) -> np.ndarray:  # type: ignore[type-arg]
+    """(n, 4) first row, end row, first column, end column."""
+    rows = _cuts(height, TILE_ROWS)
+    columns = _cuts(width, TILE_COLUMNS)
+    return np.array([(*row, *column) for row in rows for column in columns], np.int64)
+
+
+def _cuts(length: int, size: int) -> list[tuple[int, int]]:
+    parts = max(1, round(length / size))
+    edges = [length * part // parts for part in range(parts + 1)]
+    return list(zip(edges[:-1], edges[1:], strict=True))

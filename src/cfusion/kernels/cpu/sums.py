@@ -1,0 +1,248 @@
+"""Energy, misfit and the sorting of observations: one pass over the pixels each, rows in parallel.
+
+Every row is summed on its own in double precision, so the result does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+from cfusion.kernels.contract import Energies, Fidelity, Floats, Observations, Problem, State
+
+OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT = sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3)
+
+
+def order_observations(
+    depths: Floats, weights: Floats | None, fidelity: Fidelity
+) -> tuple[Observations, Floats]:
+    """As `Backend.order_observations`: an odd-even transposition sort per row of pixels."""
+    kept = np.empty((0, 0, 0), depths.dtype) if weights is None else weights
+    values = np.empty_like(depths)
+    carried = np.empty_like(kept)
+    total = np.empty(depths.shape[1:], depths.dtype)
+    median = np.empty_like(total)
+    _sort(depths, kept, values, carried, total, median)
+    if fidelity is Fidelity.L2:
+        mean = np.empty_like(total)
+        scatter = np.empty_like(total)
+        _average(values, carried, total, mean, scatter)
+        return Observations(mean[None], None, total, scatter), median
+    return Observations(values, None if weights is None else carried, total, None), median
+
+
+@njit(parallel=True, **OPTIONS)
+def _sort(
+    depths: Floats, weights: Floats, values: Floats, carried: Floats, total: Floats, median: Floats
+) -> None:
+    views, height, width = depths.shape
+    weighted = weights.size > 0
+    for i in prange(height):
+        for k in range(views):
+            for j in range(width):
+                d = depths[k, i, j]
+                known = d == d and (not weighted or weights[k, i, j] > 0)
+                values[k, i, j] = d if known else np.inf
+                if weighted:
+                    carried[k, i, j] = weights[k, i, j] if known else 0
+        for swap in range(views):
+            for k in range(swap % 2, views - 1, 2):
+                if weighted:
+                    for j in range(width):
+                        if values[k, i, j] > values[k + 1, i, j]:
+                            values[k, i, j], values[k + 1, i, j] = values[k + 1, i, j], values[k, i, j]
+                            carried[k, i, j], carried[k + 1, i, j] = carried[k + 1, i, j], carried[k, i, j]
+                else:
+                    for j in range(width):
+                        low = min(values[k, i, j], values[k + 1, i, j])
+                        high = max(values[k, i, j], values[k + 1, i, j])
+                        values[k, i, j] = low
+                        values[k + 1, i, j] = high
+        for j in range(width):
+            amount = 0.0
+            for k in range(views):
+                if values[k, i, j] < np.inf:
+                    amount += carried[k, i, j] if weighted else 1.0
+            total[i, j] = amount
+            median[i, j] = 0
+            heaped = 0.0
+            lower = -1
+            for k in range(views):
+                if values[k, i, j] < np.inf:
+                    heaped += carried[k, i, j] if weighted else 1.0
+                    # at exactly half the weight every point up to the next observation is a median: take the middle
+                    if heaped == amount / 2 and lower < 0:
+                        lower = k
+                    elif heaped > amount / 2:
+                        first = values[lower, i, j] if lower >= 0 else values[k, i, j]
+                        median[i, j] = first + (values[k, i, j] - first) / 2
+                        break
+
+
+@njit(parallel=True, **OPTIONS)
+def _average(values: Floats, weights: Floats, total: Floats, mean: Floats, scatter: Floats) -> None:
+    views, height, width = values.shape
+    weighted = weights.size > 0
+    for i in prange(height):
+        for j in range(width):
+            heaped = 0.0
+            for k in range(views):
+                if values[k, i, j] < np.inf:
+                    heaped += (weights[k, i, j] if weighted else 1.0) * values[k, i, j]
+            centre = heaped / total[i, j] if total[i, j] > 0 else 0.0
+            mean[i, j] = centre
+            spread = 0.0
+            for k in range(views):
+                if values[k, i, j] < np.inf:
+                    spread += (weights[k, i, j] if weighted else 1.0) * (values[k, i, j] - centre) ** 2 / 2
+            scatter[i, j] = spread
+
+
+def misfit(problem: Problem, x: Floats) -> Floats:
+    """As `Backend.misfit`."""
+    seen = problem.observations
+    out = np.empty_like(x)
+    none = np.empty((0, 0, 0), x.dtype)
+    _misfit(
+        x,
+        seen.values,
+        none if seen.weights is None else seen.weights,
+        seen.total,
+        np.empty((0, 0), x.dtype) if seen.scatter is None else seen.scatter,
+        int(problem.fidelity),
+        problem.delta,
+        out,
+    )
+    return out
+
+
+@njit(parallel=True, fastmath={"contract"}, **OPTIONS)
+def _misfit(
+    x: Floats,
+    values: Floats,
+    weights: Floats,
+    total: Floats,
+    scatter: Floats,
+    fidelity: int,
+    delta: float,
+    out: Floats,
+) -> None:
+    views, height, width = values.shape
+    weighted = weights.size > 0
+    for i in prange(height):
+        if fidelity == 1:
+            for j in range(width):
+                out[i, j] = total[i, j] * (x[i, j] - values[0, i, j]) ** 2 / 2 + scatter[i, j]
+        else:
+            for j in range(width):
+                out[i, j] = 0
+            for k in range(views):
+                for j in range(width):
+                    d = values[k, i, j]
+                    t = abs(x[i, j] - d)
+                    if fidelity == 2:
+                        t = t * t / (2 * delta) if t <= delta else t - delta / 2
+                    w = weights[k, i, j] if weighted else 1.0
+                    out[i, j] += w * t if d < np.inf else 0.0
+
+
+def energy(problem: Problem, state: State) -> Energies:
+    """As `Backend.energy`."""
+    height = problem.links.shape[0]
+    real = state.primal.dtype
+    sums = np.zeros((height, 5))
+    none = np.empty((0, 0), real)
+    _energy(
+        problem.order,
+        state.primal,
+        problem.links,
+        none if problem.edge is None else problem.edge,
+        np.empty((0, 0, 0), real) if problem.tensor is None else problem.tensor,
+        problem.confidence,
+        misfit(problem, state.primal[0]),
+        none if problem.anchor is None else problem.anchor,
+        sums,
+    )
+    parts = sums.sum(axis=0)
+    regulariser = tuple(weight * float(part) for weight, part in zip(problem.alpha, parts[:3], strict=False))
+    return Energies(regulariser, float(parts[3]), problem.pull / 2 * float(parts[4]))
+
+
+@njit(parallel=True, **OPTIONS)
+def _energy(
+    order: int,
+    primal: Floats,
+    links: Any,
+    edge: Floats,
+    tensor: Floats,
+    confidence: Floats,
+    fit: Floats,
+    anchor: Floats,
+    sums: Floats,
+) -> None:
+    height, width = links.shape
+    for i in prange(height):
+        first = second = third = data = proximal = 0.0
+        below = min(i + 1, height - 1)
+        above = max(i - 1, 0)
+        for j in range(width):
+            bits = links[i, j]
+            if not bits & 512:
+                continue
+            right = min(j + 1, width - 1)
+            left = max(j - 1, 0)
+            x = primal[0, i, j]
+            data += confidence[i, j] * fit[i, j]
+            if anchor.size > 0:
+                proximal += (x - anchor[i, j]) ** 2
+            d1 = primal[0, i, right] - x if bits & 1 else 0.0
+            d2 = primal[0, below, j] - x if bits & 2 else 0.0
+            if order >= 2:
+                d1 -= primal[1, i, j] if bits & 1 else 0.0
+                d2 -= primal[2, i, j] if bits & 2 else 0.0
+            if tensor.size > 0:
+                t = tensor[0, i, j] * d1 + tensor[1, i, j] * d2
+                d2 = tensor[1, i, j] * d1 + tensor[2, i, j] * d2
+                d1 = t
+            length = np.sqrt(d1 * d1 + d2 * d2)
+            first += edge[i, j] * length if edge.size > 0 else length
+            if order >= 2:
+                v1 = primal[1, i, j]
+                v2 = primal[2, i, j]
+                d1 = v1 - primal[1, i, left]
+                d2 = HALF_ROOT * (v2 - primal[2, i, left] + v1 - primal[1, above, j])
+                d3 = v2 - primal[2, above, j]
+                if order >= 3:
+                    d1 -= primal[3, i, j]
+                    d2 -= primal[4, i, j]
+                    d3 -= primal[5, i, j]
+                d1 = d1 if bits & 4 else 0.0
+                d2 = d2 if bits & 8 else 0.0
+                d3 = d3 if bits & 16 else 0.0
+                second += np.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
+            if order >= 3:
+                w0 = primal[3, i, j]
+                w1 = primal[4, i, j]
+                w2 = primal[5, i, j]
+                d1 = primal[3, i, right] - w0 if bits & 32 else 0.0
+                d2 = (
+                    TWO_THIRDS_ROOT * (primal[4, i, right] - w1) + THIRD_ROOT * (primal[3, below, j] - w0)
+                    if bits & 64
+                    else 0.0
+                )
+                d3 = (
+                    THIRD_ROOT * (primal[5, i, right] - w2) + TWO_THIRDS_ROOT * (primal[4, below, j] - w1)
+                    if bits & 128
+                    else 0.0
+                )
+                d4 = primal[5, below, j] - w2 if bits & 256 else 0.0
+                third += np.sqrt(d1 * d1 + d2 * d2 + d3 * d3 + d4 * d4)
+        sums[i, 0] = first
+        sums[i, 1] = second
+        sums[i, 2] = third
+        sums[i, 3] = data
+        sums[i, 4] = proximal

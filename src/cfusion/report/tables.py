@@ -1,0 +1,104 @@
+"""Score tables as text, Markdown and cells for a page, built from rows only."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: where its values come from, its heading, how a number is written, and which value is best."""
+
+    key: str
+    title: str
+    format: str = ""
+    best: Literal["lowest", "highest"] | None = None
+
+
+Row = Mapping[str, float | int | str | None]
+
+MISSING = "-"
+SCORES = (
+    Column("name", "method"),
+    Column("rmse", "RMSE", ".4f", "lowest"),
+    Column("zmae", "ZMAE", ".4f", "lowest"),
+    Column("nmae", "NMAE [rad]", ".4f", "lowest"),
+    Column("z_avg", "Z-avg", ".4f", "lowest"),
+    Column("out3", "out-3 [%]", ".2f", "lowest"),
+    Column("d_avg", "D-avg [px]", ".3f", "lowest"),
+    Column("density", "density [%]", ".1f", "highest"),
+    Column("bias", "bias", "+.4f"),
+    Column("gap", "gap", ".1e"),
+    Column("iterations", "iterations", "d"),
+    Column("seconds", "seconds", ".2f"),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of values under columns; a column without a single value is left out."""
+
+    rows: Sequence[Row]
+    columns: Sequence[Column] = SCORES
+
+    def shown(self) -> list[Column]:
+        """The columns that have something to show."""
+        return [column for column in self.columns if any(_known(row.get(column.key)) for row in self.rows)]
+
+    def cell(self, row: Row, column: Column) -> str:
+        """One value, as written."""
+        value = row.get(column.key)
+        if not _known(value):
+            return MISSING
+        return str(value) if isinstance(value, str) else format(value, column.format)
+
+    def is_best(self, row: Row, column: Column) -> bool:
+        """Whether the value, as written, is the best of its column."""
+        values = [each.get(column.key) for each in self.rows]
+        numbers = [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
+        if column.best is None or len(numbers) < 2:
+            return False
+        winner = min(numbers) if column.best == "lowest" else max(numbers)
+        return self.cell(row, column) == format(winner, column.format)
+
+    def text(self) -> str:
+        """Aligned columns for a terminal; the best of a column carries a star."""
+        columns = self.shown()
+        grid = [[column.title for column in columns]]
+        for row in self.rows:
+            marks = ["*" if self.is_best(row, column) else "" for column in columns]
+            grid.append([self.cell(row, column) + mark for column, mark in zip(columns, marks, strict=True)])
+        starred = [any(line[at].endswith("*") for line in grid) for at in range(len(columns))]
+        for line in grid:  # numbers stay aligned when only one of them carries a star
+            line[:] = [
+                cell + " " if star and not cell.endswith("*") else cell
+                for cell, star in zip(line, starred, strict=True)
+            ]
+        widths = [max(len(line[at]) for line in grid) for at in range(len(columns))]
+        lines = ["  ".join(_aligned(line, widths)).rstrip() for line in grid]
+        lines.insert(1, "  ".join("-" * width for width in widths))
+        return "\n".join(lines)
+
+    def markdown(self) -> str:
+        """A table for a README; the best of a column is bold."""
+        columns = self.shown()
+        lines = ["| " + " | ".join(column.title for column in columns) + " |"]
+        lines.append("| --- |" + " ---: |" * (len(columns) - 1))
+        for row in self.rows:
+            cells = [
+                f"**{self.cell(row, column)}**" if self.is_best(row, column) else self.cell(row, column)
+                for column in columns
+            ]
+            lines.append("| " + " | ".join(cells) + " |")
+        return "\n".join(lines)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """The first column to the left, numbers to the right."""
+    padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
+    return [cells[0].ljust(widths[0]), *padded[1:]] if cells else []
+
+
+def _known(value: float | int | str | None) -> bool:
+    return value is not None and not (isinstance(value, float) and math.isnan(value))

@@ -1,0 +1,56 @@
+"""The paper's single-loop PDHG for the biconvex problem: one confidence step, then one primal-dual iteration, over and over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfusion.solvers.joint import ConfidenceSide, mean_of
+from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
+from cfusion.solvers.pdhg import REPAIR_ROUNDS, finish, relative_gap
+from cfusion.solvers.steps import choose_steps
+from cfusion.solvers.task import Task
+
+
+@dataclass(frozen=True)
+class Biconvex:
+    """Confidence and depth move together; no theorem says that they converge, so what they reach is tested.
+
+    The confidence step tau_lam = (mean lam)^2 / mean b is re-chosen as lam changes; the data term's prox is exact for any
+    lam, so the depth's steps need no bound on it. The iteration is plain PDHG (no over-relaxation), as in the paper.
+    """
+
+    tolerance: float = 1e-4
+    iterations: int = 1000
+    block: int = 25  # iterations between two entries of the history
+
+    def __call__(self, task: Task, report: Report | None = None) -> Solution:
+        side = ConfidenceSide.of(task)
+        backend, inside = task.backend, task.inside()
+        state = task.initial_state()
+        lam = side.best(backend.misfit(task.problem(state.primal[0]), state.primal[0]))
+        problem = task.problem(lam)
+        steps = choose_steps(problem.alpha, task.noise, relaxation=1.0)
+        history: list[Outer] = []
+        status, done, before = Status.iteration_limit, 0, np.inf
+        energies = backend.energy(problem, state)
+        first = energies.total
+        while done < self.iterations:
+            for _ in range(self.block):
+                nu = mean_of(lam, inside) ** 2 / mean_of(side.strength, inside)
+                lam = side.near(lam, backend.misfit(problem, state.primal[0]), nu)
+                problem = task.problem(lam)
+                backend.iterate(problem, state, steps, 1)
+            done += self.block
+            energies = backend.energy(problem, state)
+            energy = energies.total + side.value(lam)
+            history.append(Outer(energy, float("nan"), self.block))
+            if report:
+                report(Progress("depth and confidence together", done / self.iterations, float("nan"), energy))
+            if abs(before - energy) <= self.tolerance * energies.total:
+                status = Status.partial_optimum
+                break
+            before = energy
+        gap = relative_gap(energies.total, backend.bound(problem, state, task.box, REPAIR_ROUNDS), first)
+        return finish(task, state, lam, status, tuple(history), gap, energies, side.value(lam))

@@ -1,0 +1,64 @@
+"""What a solve gives back."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[Any]
+
+
+class Status(enum.Enum):
+    """How a solve ended; the value is a sentence."""
+
+    closed_form = "The answer is a closed form; nothing was iterated."
+    converged = "The certified duality gap fell below the tolerance."
+    settled = "The energy and the primal-dual iterates settled; the certified gap is looser than the tolerance."
+    partial_optimum = "Neither the depth nor the confidence alone can lower the energy by more than the tolerance."
+    iteration_limit = "The iteration limit was reached; raise `iterations` or loosen `tolerance`."
+
+
+@dataclass(frozen=True)
+class Outer:
+    """One outer step: the energy after it, the certified gap of its convex solve, its iterations."""
+
+    energy: float
+    gap: float
+    iterations: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a running solve is; `done` runs from 0 to 1."""
+
+    stage: str
+    done: float
+    gap: float
+    energy: float
+
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Depth and confidence on the whole image, and how they came about."""
+
+    depth: Floats  # (H, W), NaN outside the domain
+    confidence: Floats  # (H, W) lam, zero outside
+    misfit: Floats  # (H, W) sum_k w phi(x - d), zero outside
+    status: Status
+    history: tuple[Outer, ...] = ()
+    gap: float = float("nan")
+    energies: dict[str, float] = field(default_factory=dict)
+    iterations: int = 0
+    chosen: dict[str, Any] = field(default_factory=dict)  # what a solver decided by itself
+
+    @property
+    def domain(self) -> NDArray[np.bool_]:
+        return ~np.isnan(self.depth)

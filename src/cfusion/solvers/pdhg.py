@@ -1,0 +1,125 @@
+"""The convex solve at fixed confidence: primal-dual iterations that end with a certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cfusion.kernels.contract import Energies, Problem, State
+from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
+from cfusion.solvers.steps import RELAXATION, choose_steps
+from cfusion.solvers.task import Floats, Task
+
+CHECK = 24  # iterations between two looks at the energy
+REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
+PATIENCE = 1.5  # more iterations before the next attempt at a certificate
+
+
+@dataclass(frozen=True)
+class PDHG:
+    """Primal-dual hybrid gradient; stops when the certified relative duality gap is below the tolerance."""
+
+    tolerance: float = 1e-3
+    iterations: int = 3000
+    relaxation: float = RELAXATION
+
+    def __call__(self, task: Task, report: Report | None = None) -> Solution:
+        confidence = fixed_confidence(task)
+        state = task.initial_state()
+        outcome = self.minimise(task, task.problem(confidence), state, report)
+        return finish(
+            task, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None
+        )
+
+    def minimise(
+        self, task: Task, problem: Problem, state: State, report: Report | None = None, stage: str = "depth"
+    ) -> Convex:
+        """Iterate the state in place until certified, settled, or out of iterations."""
+        steps = choose_steps(problem.alpha, task.noise, self.relaxation)
+        backend = task.backend
+        energies = backend.energy(problem, state)
+        first, before = energies.total, energies.total
+        bound, done, attempt_at = float("-inf"), 0, 0
+        status = Status.iteration_limit
+        while done < self.iterations:
+            count = min(CHECK, self.iterations - done)
+            backend.iterate(problem, state, steps, count)
+            done += count
+            energies = backend.energy(problem, state)
+            now = energies.total
+            floor = 1e-6 * max(first, now)
+            change = abs(before - now) / max(now, floor, 1e-300)
+            before = now
+            if report:
+                gap = relative_gap(now, bound, first)
+                report(Progress(stage, done / self.iterations, gap, now))
+            if change > self.tolerance / 2 or (done < attempt_at and change > self.tolerance / 100):
+                continue
+            bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
+            if relative_gap(now, bound, first) <= self.tolerance:
+                status = Status.converged
+                break
+            if change < self.tolerance / 100:
+                status = Status.settled
+                break
+            attempt_at = int(done * PATIENCE)
+        if status is Status.iteration_limit:
+            bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
+        gap = relative_gap(energies.total, bound, first)
+        if report:
+            report(Progress(stage, 1.0, gap, energies.total))
+        return Convex(status, energies, bound, gap, done)
+
+
+@dataclass(frozen=True)
+class Convex:
+    """The outcome of one convex solve."""
+
+    status: Status
+    energies: Energies
+    bound: float
+    gap: float
+    iterations: int
+
+    def outer(self) -> Outer:
+        return Outer(self.energies.total, self.gap, self.iterations)
+
+
+def relative_gap(energy: float, bound: float, first: float) -> float:
+    """(energy - bound) / energy, with the energy of the start as the yardstick when almost nothing is left of it."""
+    return max(energy - bound, 0.0) / max(energy, 1e-6 * first, 1e-300)
+
+
+def fixed_confidence(task: Task) -> Floats:
+    return (task.energy.lam * task.inside()).astype(task.start.dtype)
+
+
+def finish(
+    task: Task,
+    state: State,
+    confidence: Floats,
+    status: Status,
+    history: tuple[Outer, ...],
+    gap: float,
+    energies: Energies,
+    prior_value: float | None,
+) -> Solution:
+    """Put depth, confidence and misfit back into the whole image."""
+    x = state.primal[0]
+    misfit = task.backend.misfit(task.problem(confidence), x)
+    named = {f"order_{j + 1}": value for j, value in enumerate(energies.regulariser)}
+    named |= {"regulariser": sum(energies.regulariser), "fidelity": energies.fidelity}
+    total = energies.total - energies.proximal
+    if prior_value is not None:
+        named["prior"] = prior_value
+        total += prior_value
+    named["total"] = total
+    return Solution(
+        depth=task.whole(x + x.dtype.type(task.centre), float("nan")),
+        confidence=task.whole(confidence, 0.0),
+        misfit=task.whole(misfit, 0.0),
+        status=status,
+        history=history,
+        gap=gap,
+        energies=named,
+        iterations=sum(outer.iterations for outer in history),
+    )

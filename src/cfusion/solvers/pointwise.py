@@ -1,0 +1,32 @@
+"""Without a regulariser every pixel is on its own: the minimiser is a closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfusion.errors import InputError
+from cfusion.kernels.contract import Energies, Fidelity
+from cfusion.solvers.outcome import Report, Solution, Status
+from cfusion.solvers.pdhg import finish, fixed_confidence
+from cfusion.solvers.task import Task
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """The weighted median for L1, the weighted mean for L2."""
+
+    def __call__(self, task: Task, report: Report | None = None) -> Solution:
+        if task.energy.regulariser is not None:
+            raise InputError("the pointwise solver is for an energy without a regulariser")
+        if task.energy.fidelity.kind is Fidelity.HUBER:
+            raise InputError("there is no closed form of several Huber terms per pixel; use L1 or L2")
+        state = task.initial_state()
+        if task.energy.fidelity.kind is Fidelity.L2:
+            observed = task.observations.total > 0
+            state.primal[0] = np.where(observed, task.observations.values[0], task.start)
+        confidence = fixed_confidence(task)
+        misfit = task.backend.misfit(task.problem(confidence), state.primal[0])
+        fidelity = float(np.sum(confidence * misfit, dtype=np.float64))
+        return finish(task, state, confidence, Status.closed_form, (), float("nan"), Energies((), fidelity, 0.0), None)
