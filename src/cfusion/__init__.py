@@ -1,0 +1,47 @@
+"""cfusion: fuse noisy depth maps of one place into one depth map to trust, and say how far."""
+
+from typing import TYPE_CHECKING, Any
+
+from cfusion.errors import CFusionError
+from cfusion.fuse import Result, fuse, fuse_stack
+from cfusion.geometry import Camera, Orthographic, Pinhole, Pose, Stack, View, normals
+from cfusion.methods import METHODS, Method
+from cfusion.metrics import Scores, evaluate
+from cfusion.solvers import Outer, Progress, Status
+
+if TYPE_CHECKING:
+    from cfusion.datasets import read
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "METHODS",
+    "CFusionError",
+    "Camera",
+    "Method",
+    "Orthographic",
+    "Outer",
+    "Pinhole",
+    "Pose",
+    "Progress",
+    "Result",
+    "Scores",
+    "Stack",
+    "Status",
+    "View",
+    "__version__",
+    "evaluate",
+    "fuse",
+    "fuse_stack",
+    "normals",
+    "read",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """`read` comes with its codecs when it is first asked for."""
+    if name == "read":
+        from cfusion.datasets import read
+
+        return read
+    raise AttributeError(f"module 'cfusion' has no attribute {name!r}")

@@ -1,5 +1,6 @@
-"""Association: views of one scene, each from its own place, become a stack in one of them."""
+"""Association: views to a stack."""
 
-from cfusion.association.splat import Splat
+from cfusion.association.pull import Pull
+from cfusion.association.splat import Splat, reference_index
 
-__all__ = ["Splat"]
+__all__ = ["Pull", "Splat", "reference_index"]

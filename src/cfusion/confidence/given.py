@@ -15,3 +15,7 @@ class Given(Confidence):
 
     def weights(self, stack: Stack) -> WeightStack:
         return np.ones(stack.depths.shape, np.float32) if stack.weights is None else stack.weights
+
+    def __call__(self, stack: Stack) -> Stack:
+        """The stack as it is."""
+        return stack

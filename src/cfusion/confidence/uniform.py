@@ -1,6 +1,6 @@
 """Every observation counts the same."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,3 +15,7 @@ class Uniform(Confidence):
 
     def weights(self, stack: Stack) -> WeightStack:
         return np.ones(stack.depths.shape, np.float32)
+
+    def __call__(self, stack: Stack) -> Stack:
+        """The stack without weights: kernels need none when all are one."""
+        return replace(stack, weights=None)

@@ -21,6 +21,7 @@ class Energy:
     regulariser: TGV | None = None
     prior: Prior | None = None
     lam: float = 1.0
+    inverse: bool = False  # x is inverse depth
 
     def __post_init__(self) -> None:
         if not 0 < self.lam < float("inf"):

@@ -131,6 +131,29 @@ class Backend(Protocol):
     def misfit(self, problem: Problem, x: Floats) -> Floats:
         """(H, W) sum_k w_k phi(x - d_k): what the confidence is estimated from."""
 
+    def splat_nearest(
+        self, u: Floats, v: Floats, z: Floats, values: Floats | None, shape: tuple[int, int], /
+    ) -> tuple[Floats, Floats | None]:
+        """Forward z-buffer of points (N,) to the nearest pixel."""
+
+    def close_mask(self, mask: NDArray[np.bool_], radius: int, /) -> NDArray[np.bool_]:
+        """Morphological closing with a disc."""
+
+    def fill_natural(self, depth: Floats, region: NDArray[np.bool_], /) -> Floats:
+        """Natural-neighbour interpolation at the unknown pixels of the region."""
+
+    def pull(
+        self,
+        x: Floats,
+        reference_camera: Floats,
+        view_camera: Floats,
+        view_from_reference: Floats,
+        depth: Floats,
+        confidence: Floats,
+        agreement: float,
+    ) -> tuple[Floats, Floats, Floats]:
+        """Observations of x along the reference rays, their weights, and which pixels the view could see."""
+
 
 def primal_planes(order: int) -> int:
     return order * (order + 1) // 2

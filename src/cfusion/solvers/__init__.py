@@ -5,15 +5,17 @@ from cfusion.solvers.ama import AMA
 from cfusion.solvers.biconvex import Biconvex
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.pdhg import PDHG
-from cfusion.solvers.pointwise import Pointwise
+from cfusion.solvers.pointwise import OneMap, Pointwise
 from cfusion.solvers.solve import Solver, solve
 from cfusion.solvers.task import Task, prepare
+from cfusion.solvers.tuned import Tuned
 
 __all__ = [
     "ACS",
     "AMA",
     "PDHG",
     "Biconvex",
+    "OneMap",
     "Outer",
     "Pointwise",
     "Progress",
@@ -22,6 +24,7 @@ __all__ = [
     "Solver",
     "Status",
     "Task",
+    "Tuned",
     "prepare",
     "solve",
 ]

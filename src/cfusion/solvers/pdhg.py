@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from cfusion.kernels.contract import Energies, Problem, State
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.steps import RELAXATION, choose_steps
@@ -55,6 +57,8 @@ class PDHG:
             if change > self.tolerance / 2 or (done < attempt_at and change > self.tolerance / 100):
                 continue
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
+            if self.tolerance < relative_gap(now, bound, first) < 3 * self.tolerance:
+                bound = max(bound, backend.bound(problem, state, task.box, 4 * REPAIR_ROUNDS))
             if relative_gap(now, bound, first) <= self.tolerance:
                 status = Status.converged
                 break
@@ -105,6 +109,10 @@ def finish(
 ) -> Solution:
     """Put depth, confidence and misfit back into the whole image."""
     x = state.primal[0]
+    depth = x + x.dtype.type(task.centre)
+    if task.energy.inverse:
+        with np.errstate(divide="ignore"):
+            depth = np.where(depth > 0, 1 / depth, np.nan).astype(x.dtype)
     misfit = task.backend.misfit(task.problem(confidence), x)
     named = {f"order_{j + 1}": value for j, value in enumerate(energies.regulariser)}
     named |= {"regulariser": sum(energies.regulariser), "fidelity": energies.fidelity}
@@ -114,7 +122,7 @@ def finish(
         total += prior_value
     named["total"] = total
     return Solution(
-        depth=task.whole(x + x.dtype.type(task.centre), float("nan")),
+        depth=task.whole(depth, float("nan")),
         confidence=task.whole(confidence, 0.0),
         misfit=task.whole(misfit, 0.0),
         status=status,

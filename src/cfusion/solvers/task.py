@@ -45,6 +45,8 @@ class Task:
     edge: Floats | None
     tensor: Floats | None
     box: Box
+    stack: Stack
+    fill_radius: int
 
     def problem(self, confidence: Floats, anchor: Floats | None = None, pull: float = 0.0) -> Problem:
         """The convex problem at this confidence."""
@@ -95,6 +97,8 @@ def prepare(
     window = _window(domain)
     crop = (slice(None), *window)
     depths = np.ascontiguousarray(stack.depths[crop], dtype)
+    if energy.inverse:
+        depths = _inverse(depths)
     weights = None if stack.weights is None else np.ascontiguousarray(stack.weights[crop], dtype)
     centre = float(np.nanmedian(depths[depths.shape[0] // 2])) if np.isfinite(depths[depths.shape[0] // 2]).any() else 0.0
     depths = depths - dtype(centre)
@@ -121,7 +125,16 @@ def prepare(
         edge=edge,
         tensor=tensor,
         box=box,
+        stack=stack,
+        fill_radius=fill_radius,
     )
+
+
+def _inverse(depths: Floats) -> Floats:
+    """1 / depth, in which a plane is affine under a pinhole camera and stereo noise is uniform."""
+    if np.any(depths <= 0):
+        raise InputError("inverse depth needs positive depths; this stack has others, so solve for depth itself")
+    return (1 / depths).astype(depths.dtype)
 
 
 def _window(domain: Mask) -> tuple[slice, slice]:

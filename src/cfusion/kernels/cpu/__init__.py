@@ -3,6 +3,7 @@
 from cfusion.kernels.cpu.association import close_mask, fill_natural, splat_nearest
 from cfusion.kernels.cpu.certificate import bound
 from cfusion.kernels.cpu.iteration import iterate
+from cfusion.kernels.cpu.pulling import pull
 from cfusion.kernels.cpu.sums import energy, misfit, order_observations
 
 NAME = "cpu"
@@ -16,5 +17,6 @@ __all__ = [
     "iterate",
     "misfit",
     "order_observations",
+    "pull",
     "splat_nearest",
 ]

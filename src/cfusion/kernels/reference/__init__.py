@@ -4,6 +4,7 @@ from cfusion.kernels.reference.association import close_mask, fill_natural, spla
 from cfusion.kernels.reference.certificate import bound
 from cfusion.kernels.reference.iteration import energy, iterate, misfit
 from cfusion.kernels.reference.ordering import order_observations
+from cfusion.kernels.reference.pulling import pull
 
 NAME = "reference"
 
@@ -16,5 +17,6 @@ __all__ = [
     "iterate",
     "misfit",
     "order_observations",
+    "pull",
     "splat_nearest",
 ]

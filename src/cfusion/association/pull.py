@@ -1,0 +1,131 @@
+"""Re-association: given a surface, ask every view what it measured there.
+
+The noise stays where it was measured, nothing is invented, and the splat's bias towards whatever is in front disappears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import DepthMap
+from cfusion.association.splat import Rasteriser, Splat, reference_index
+from cfusion.errors import InputError
+from cfusion.geometry import Camera, Pinhole, Stack, View
+
+LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace distribution
+VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
+SMALLEST_WEIGHT = 0.05
+
+
+class Puller(Rasteriser, Protocol):
+    """What re-association asks of a backend."""
+
+    def pull(
+        self,
+        x: NDArray[Any],
+        reference_camera: NDArray[Any],
+        view_camera: NDArray[Any],
+        view_from_reference: NDArray[Any],
+        depth: NDArray[Any],
+        confidence: NDArray[Any],
+        agreement: float,
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+
+
+@dataclass(frozen=True)
+class Pull:
+    """Views to a stack through the surface found so far; the first stack, with none yet, is the splat.
+
+    An observation further than `gate` times its view's noise scale from the surface is another surface (occlusion), and is
+    left out. A pixel that the reference did not measure is kept only if half of the views that look there confirm it.
+    """
+
+    rounds: int = 3
+    gate: float = 6.0
+    damping: float = 0.5  # of the surface's change between rounds: undamped, steep slopes swing
+    start: Splat = field(default_factory=Splat)
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1 or not self.gate > 0 or not 0 < self.damping <= 1:
+            raise InputError(
+                f"rounds = {self.rounds}, gate = {self.gate}, damping = {self.damping}: at least 1, positive, in (0, 1]"
+            )
+
+    def __call__(self, views: Sequence[View], onto: int | None = None, *, backend: Puller) -> Stack:
+        """The stack to start from."""
+        return self.start(views, onto, backend=backend)
+
+    def again(self, views: Sequence[View], onto: int | None, surface: DepthMap, *, backend: Puller) -> Stack:
+        """The stack (K, H, W) of what every view measured at the surface."""
+        index = reference_index(views, onto)
+        reference = views[index]
+        slope = _slope(surface)
+        pulled = [_pull_view(reference, view, surface, agreement=0.0, backend=backend) for view in views]
+        scales = [_noise_scale(observed - surface) for observed, _, _ in pulled]
+        if np.nanmedian(scales) < slope:  # finer than the surface changes from pixel to pixel: read between pixels
+            pulled = [
+                _pull_view(reference, view, surface, agreement=self.gate * max(scale, slope), backend=backend)
+                for view, scale in zip(views, scales, strict=True)
+            ]
+            scales = [_noise_scale(observed - surface) for observed, _, _ in pulled]
+        depths = np.stack([observed for observed, _, _ in pulled])
+        weights = np.stack([weight for _, weight, _ in pulled])
+        looking = sum(seen.astype(np.int32) for _, _, seen in pulled)
+        common = float(np.nanmedian(scales))
+        for k, scale in enumerate(scales):
+            limit = self.gate * max(scale, 1e-12) if np.isfinite(scale) else np.inf
+            with np.errstate(invalid="ignore"):
+                weights[k][~(np.abs(depths[k] - surface) <= limit)] = 0
+        count = (weights > 0).sum(axis=0)
+        unconfirmed = (weights[index] == 0) & (2 * count < looking)
+        weights[:, unconfirmed] = 0
+        weighed = any(view.confidence is not None for view in views)
+        known = [scale for scale in scales if np.isfinite(scale) and scale > 0]
+        if known and max(known) > VIEW_RATIO * min(known) and common > 0:
+            weighed = True
+            for k, scale in enumerate(scales):
+                if np.isfinite(scale) and scale > 0:
+                    weights[k] *= np.clip(common / scale, SMALLEST_WEIGHT, 1 / SMALLEST_WEIGHT)
+        depths[weights == 0] = np.nan
+        return Stack(depths, weights if weighed else None, camera=reference.camera, image=reference.image)
+
+
+def _pull_view(
+    reference: View, view: View, surface: DepthMap, agreement: float, backend: Puller
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    view_from_reference = (view.pose.inverse() @ reference.pose).matrix()[:3]
+    confidence = np.empty((0, 0), np.float32) if view.confidence is None else view.confidence
+    return backend.pull(
+        np.ascontiguousarray(surface, np.float32),
+        camera_numbers(reference.camera),
+        camera_numbers(view.camera),
+        np.ascontiguousarray(view_from_reference),
+        view.depth,
+        confidence,
+        agreement,
+    )
+
+
+def camera_numbers(camera: Camera) -> NDArray[np.float64]:
+    """The five numbers by which kernels know a camera."""
+    if isinstance(camera, Pinhole):
+        return np.array([0.0, camera.fx, camera.fy, camera.cx, camera.cy])
+    return np.array([1.0, 1 / camera.pixel_size, 1 / camera.pixel_size, camera.cx, camera.cy])
+
+
+def _noise_scale(residual: NDArray[Any]) -> float:
+    """The Laplace scale of a view's residuals, by their median size: a tenth of wrong surfaces does not matter."""
+    known = np.abs(residual[np.isfinite(residual)])
+    return float(np.median(known)) / LAPLACE_MEDIAN if known.size else float("nan")
+
+
+def _slope(surface: DepthMap) -> float:
+    """How much the surface changes from pixel to pixel, typically."""
+    steps = np.concatenate([np.abs(np.diff(surface, axis=axis)).ravel() for axis in (0, 1)])
+    steps = steps[np.isfinite(steps)]
+    return float(np.median(steps)) if steps.size else 0.0

@@ -1,0 +1,179 @@
+"""The pipeline: associate, weigh, solve; and again through the surface found, for methods that re-associate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion import kernels, methods
+from cfusion.arrays import DepthMap, Image, WeightMap
+from cfusion.association import Pull, reference_index
+from cfusion.errors import InputError
+from cfusion.geometry import Camera, Pose, Stack, View
+from cfusion.kernels.contract import Backend
+from cfusion.methods import Method
+from cfusion.solvers import OneMap, Outer, Progress, Solution, Status, Tuned, solve
+
+UNKNOWN, FILLED = -1, 0
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One depth map, how far to trust it, and how it came about."""
+
+    depth: DepthMap  # (H, W), NaN where nothing is known
+    confidence: WeightMap  # (H, W) the estimated lam, zero where unknown
+    sigma: DepthMap  # (H, W) standard error of the pixel's own observations; NaN where nothing was observed
+    provenance: NDArray[np.int16]  # (H, W): n > 0 observed n times, 0 filled, -1 unknown
+    history: tuple[Outer, ...]  # per outer step of the last solve
+    gap: float  # certified relative duality gap of the last convex solve; nan where there was none
+    energies: dict[str, float]
+    status: Status
+    seconds: float
+    iterations: int
+    method: str
+    parameters: dict[str, Any]
+    backend: str
+    camera: Camera | None = None
+    pose: Pose | None = None  # world_from_camera of the reference
+    image: Image | None = None
+
+
+def fuse(
+    views: Sequence[View],
+    method: str | Method = "auto",
+    *,
+    reference: int | None = None,
+    backend: str = "auto",
+    progress: Callable[[Progress], None] | None = None,
+    **parameters: Any,
+) -> Result:
+    """Fuse depth maps into one view (the middle one unless given)."""
+    began = time.perf_counter()
+    views = _checked(views)
+    chosen = methods.get(method).refined(parameters)
+    loaded = kernels.load(backend)
+    index = reference_index(views, reference)
+    if isinstance(chosen.solver, OneMap):
+        chosen = chosen.replace(solver=OneMap(index))
+    stack = chosen.association(views, index, backend=loaded)
+    weighed, solution = _solve(chosen, stack, loaded, progress)
+    if isinstance(chosen.association, Pull):
+        chosen, weighed, solution = _re_associate(chosen, views, index, solution, loaded, progress)
+    seconds = time.perf_counter() - began
+    result = _result(chosen, weighed, solution, loaded, seconds)
+    return replace(result, pose=views[index].pose, camera=views[index].camera, image=views[index].image)
+
+
+def fuse_stack(
+    stack: Stack,
+    method: str | Method = "auto",
+    *,
+    backend: str = "auto",
+    progress: Callable[[Progress], None] | None = None,
+    **parameters: Any,
+) -> Result:
+    """Fuse depth maps that are registered already."""
+    began = time.perf_counter()
+    chosen = methods.get(method).refined(parameters)
+    loaded = kernels.load(backend)
+    weighed, solution = _solve(chosen, stack, loaded, progress)
+    return _result(chosen, weighed, solution, loaded, time.perf_counter() - began)
+
+
+def _re_associate(
+    chosen: Method,
+    views: Sequence[View],
+    index: int,
+    solution: Solution,
+    backend: Backend,
+    progress: Callable[[Progress], None] | None,
+) -> tuple[Method, Stack, Solution]:
+    """Pull every view through the surface and solve again, a few times; choices are made once, on the first pull."""
+    association = chosen.association
+    assert isinstance(association, Pull)
+    surface = solution.depth
+    weighed = None
+    for round_ in range(association.rounds):
+        stack = association.again(views, index, surface, backend=backend)
+        if round_ == 0 and isinstance(chosen.solver, Tuned) and chosen.solver.alpha is None:
+            chosen = chosen.replace(solver=replace(chosen.solver, inverse=None))
+        weighed, solution = _solve(chosen, stack, backend, progress)
+        if isinstance(chosen.solver, Tuned) and round_ == 0:
+            chosen = chosen.replace(solver=replace(chosen.solver, **solution.chosen))
+        both = ~np.isnan(surface) & ~np.isnan(solution.depth)
+        damping = np.float32(1.0 if round_ == 0 else association.damping)
+        surface = np.where(both, surface + damping * (solution.depth - surface), solution.depth)
+    assert weighed is not None
+    return chosen, weighed, solution
+
+
+def _solve(
+    chosen: Method, stack: Stack, backend: Backend, progress: Callable[[Progress], None] | None
+) -> tuple[Stack, Solution]:
+    weighed = chosen.confidence(stack)
+    solution = solve(
+        chosen.energy, weighed, chosen.solver, backend=backend, fill_radius=chosen.fill_radius, report=progress
+    )
+    return weighed, solution
+
+
+def _result(chosen: Method, stack: Stack, solution: Solution, backend: Backend, seconds: float) -> Result:
+    count = stack.count if stack.filled is None else _measured(stack)
+    known = ~np.isnan(solution.depth)
+    provenance = np.where(known, np.minimum(count, np.iinfo(np.int16).max), UNKNOWN).astype(np.int16)
+    return Result(
+        depth=solution.depth.astype(np.float32),
+        confidence=solution.confidence.astype(np.float32),
+        sigma=_sigma(stack, solution.depth),
+        provenance=provenance,
+        history=solution.history,
+        gap=solution.gap,
+        energies=solution.energies,
+        status=solution.status,
+        seconds=seconds,
+        iterations=solution.iterations,
+        method=chosen.name,
+        parameters={**chosen.parameters(), **solution.chosen},
+        backend=backend.NAME,
+        camera=stack.camera,
+        image=stack.image,
+    )
+
+
+def _measured(stack: Stack) -> NDArray[np.int32]:
+    """How often each pixel was measured, not counting what the splat interpolated."""
+    assert stack.filled is not None
+    count = np.zeros(stack.shape, np.int32)
+    for k in range(stack.views):
+        seen = ~np.isnan(stack.depths[k]) if stack.weights is None else stack.weights[k] > 0
+        count += seen & ~stack.filled[k]
+    return count
+
+
+def _sigma(stack: Stack, depth: DepthMap) -> DepthMap:
+    """sqrt(2) mean|d_k - x| / sqrt(n): the standard error of n Laplace observations of the pixel."""
+    spread = np.zeros(stack.shape, np.float64)
+    count = np.zeros(stack.shape, np.int32)
+    for observed in stack.depths:
+        known = ~np.isnan(observed) & ~np.isnan(depth)
+        spread += np.where(known, np.abs(observed - depth), 0)
+        count += known
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(count > 0, np.sqrt(2) * spread / count**1.5, np.nan).astype(np.float32)
+
+
+def _checked(views: Sequence[View]) -> Sequence[View]:
+    if len(views) == 0:
+        raise InputError("there are no views; give at least one")
+    for view in views:
+        if not isinstance(view, View):
+            raise InputError(f"views are cfusion.View, not {type(view).__name__}; for arrays use fuse_stack(Stack(depths))")
+    if all(np.isnan(view.depth).all() for view in views):
+        raise InputError("every depth in every view is NaN; nothing was observed, so nothing can be fused")
+    return views

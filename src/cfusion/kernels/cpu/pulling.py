@@ -1,0 +1,99 @@
+"""Re-association pixel by pixel; formulas and conventions in `cfusion.kernels.reference.pulling`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from cfusion.kernels.contract import Floats
+from cfusion.kernels.cpu.sums import OPTIONS
+
+
+def pull(
+    x: Floats,
+    reference_camera: Floats,
+    view_camera: Floats,
+    view_from_reference: Floats,
+    depth: Floats,
+    confidence: Floats,
+    agreement: float,
+) -> tuple[Floats, Floats, Floats]:
+    """As the reference's `pull`."""
+    observed = np.empty(x.shape, np.float32)
+    weight = np.empty(x.shape, np.float32)
+    seen = np.empty(x.shape, np.bool_)
+    _pull(
+        x, reference_camera, view_camera, view_from_reference, depth, confidence, agreement, observed, weight, seen
+    )
+    return observed, weight, seen
+
+
+@njit(parallel=True, **OPTIONS)
+def _pull(
+    x: Floats,
+    reference_camera: Floats,
+    view_camera: Floats,
+    transform: Floats,
+    depth: Floats,
+    confidence: Floats,
+    agreement: float,
+    observed: Floats,
+    weight: Floats,
+    seen: Floats,
+) -> None:
+    height, width = x.shape
+    rows, columns = depth.shape
+    for i in prange(height):
+        for j in range(width):
+            observed[i, j] = np.nan
+            weight[i, j] = 0
+            seen[i, j] = False
+            here = np.float64(x[i, j])
+            if not here == here:
+                continue
+            across = (j - reference_camera[3]) / reference_camera[1]
+            down = (i - reference_camera[4]) / reference_camera[2]
+            pinhole = reference_camera[0] == 0
+            px = across * here if pinhole else across
+            py = down * here if pinhole else down
+            qx = transform[0, 0] * px + transform[0, 1] * py + transform[0, 2] * here + transform[0, 3]
+            qy = transform[1, 0] * px + transform[1, 1] * py + transform[1, 2] * here + transform[1, 3]
+            qz = transform[2, 0] * px + transform[2, 1] * py + transform[2, 2] * here + transform[2, 3]
+            rate = transform[2, 2]
+            if pinhole:
+                rate += transform[2, 0] * across + transform[2, 1] * down
+            if rate <= 0:
+                continue
+            scale = 1.0
+            if view_camera[0] == 0:
+                if qz <= 0:
+                    continue
+                scale = 1.0 / qz
+            u = view_camera[1] * qx * scale + view_camera[3]
+            v = view_camera[2] * qy * scale + view_camera[4]
+            column = np.floor(u + 0.5)
+            row = np.floor(v + 0.5)
+            if not (column >= 0 and column < columns and row >= 0 and row < rows):
+                continue
+            seen[i, j] = True
+            near_row = np.int64(row)
+            near_column = np.int64(column)
+            measured = np.float64(depth[near_row, near_column])
+            left = np.floor(u)
+            top = np.floor(v)
+            if left >= 0 and top >= 0 and left + 1 < columns and top + 1 < rows:
+                a = np.int64(top)
+                b = np.int64(left)
+                c0 = np.float64(depth[a, b])
+                c1 = np.float64(depth[a, b + 1])
+                c2 = np.float64(depth[a + 1, b])
+                c3 = np.float64(depth[a + 1, b + 1])
+                spread = max(max(c0, c1), max(c2, c3)) - min(min(c0, c1), min(c2, c3))
+                # comparisons with NaN are false, sums with it are NaN: all four have to be known
+                if c0 + c1 + c2 + c3 == c0 + c1 + c2 + c3 and spread <= agreement:
+                    top_row = c0 + (u - left) * (c1 - c0)
+                    low_row = c2 + (u - left) * (c3 - c2)
+                    measured = top_row + (v - top) * (low_row - top_row)
+            if measured == measured:
+                observed[i, j] = here + (measured - qz) / rate
+                weight[i, j] = confidence[near_row, near_column] if confidence.size > 0 else 1.0

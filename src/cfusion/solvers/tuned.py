@@ -1,0 +1,186 @@
+"""Nothing to tune: the weights of the regulariser, the variable and the confidence, chosen by leaving views out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+
+import numpy as np
+
+from cfusion.energy import TGV, Energy
+from cfusion.geometry import Pinhole, Stack
+from cfusion.kernels.contract import State
+from cfusion.solvers.local_noise import local_confidence
+from cfusion.solvers.outcome import Progress, Report, Solution
+from cfusion.solvers.pdhg import PDHG, finish, fixed_confidence
+from cfusion.solvers.steps import choose_steps
+from cfusion.solvers.task import Floats, Task, prepare
+
+ALPHA_PER_ROOT_VIEW = 1.2  # where the search starts: alpha_1 = 1.2 sqrt(K)
+LADDER = 2.0  # alpha changes by this factor while searching, by its root at the end
+RATIOS = (1.0, 2.0, 4.0)  # alpha_2 / alpha_1
+SMALLEST, LARGEST = 2.0**-6, 2.0**6  # of the start
+FIRST_ITERATIONS, MORE_ITERATIONS = 120, 72
+HELD_OUT = 0.2  # of the views; of the pixels where there are fewer than three views
+STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """PDHG with everything else chosen from the data: alpha, its ratio, depth or inverse depth, local confidence.
+
+    Each candidate is fitted without some of the views and scored on them. `alpha`, once settled, is kept.
+    """
+
+    inner: PDHG = field(default_factory=PDHG)
+    alpha: tuple[float, ...] | None = None
+    inverse: bool | None = None
+    local: bool | None = None
+
+    def __call__(self, task: Task, report: Report | None = None) -> Solution:
+        settled = self if self.alpha is not None else self.settle(task, report)
+        assert settled.alpha is not None
+        energy = _energy(task.energy, settled.alpha, bool(settled.inverse))
+        ready = prepare(energy, task.stack, task.backend, task.fill_radius)
+        state = ready.initial_state()
+        confidence = fixed_confidence(ready)
+        if settled.local:
+            _advance(ready, confidence, state, MORE_ITERATIONS)
+            misfit = task.backend.misfit(ready.problem(confidence), state.primal[0])
+            confidence = local_confidence(misfit, ready.observations.total, ready.inside())
+        outcome = self.inner.minimise(ready, ready.problem(confidence), state, report)
+        solution = finish(
+            ready, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None
+        )
+        if not settled.local:  # the depth was found at one confidence; the estimate still says what to believe
+            estimate = local_confidence(solution.misfit, ready.whole(ready.observations.total, 0.0), ready.domain)
+            solution = replace(solution, confidence=estimate)
+        chosen = {"alpha": settled.alpha, "inverse": bool(settled.inverse), "local": bool(settled.local)}
+        return replace(solution, chosen=chosen)
+
+    def settle(self, task: Task, report: Report | None = None) -> Tuned:
+        """The same solver with its choices made on this task."""
+        inverse = _stereo_like(task) if self.inverse is None else self.inverse
+        kept, held = _leave_out(task.stack)
+        energy = _energy(task.energy, (1.0, 2.0), inverse)
+        train = prepare(energy, kept, task.backend, task.fill_radius)
+        trial = _Trial(train, held, inverse)
+        start = ALPHA_PER_ROOT_VIEW * float(np.sqrt(task.stack.views))
+        if report:
+            report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
+        alpha_1 = _descend(lambda a: trial.error((a, RATIOS[1] * a)), start)
+        ratio = min(RATIOS, key=lambda r: trial.error((alpha_1, r * alpha_1)))
+        around = [alpha_1 * LADDER**step for step in (-0.5, 0.0, 0.5)]
+        alpha_1 = min(around, key=lambda a: trial.error((a, ratio * a)))
+        alpha = (alpha_1, ratio * alpha_1)
+        local = trial.local_helps(alpha) if self.local is None else self.local
+        return replace(self, alpha=alpha, inverse=inverse, local=local)
+
+
+class _Trial:
+    """Fits without the held-out observations, warm-started from one candidate to the next, each scored once."""
+
+    def __init__(self, task: Task, held: Stack, inverse: bool) -> None:
+        self.task = task
+        depths = held.depths[(slice(None), *task.window)].astype(np.float64)
+        self.held = (1 / depths if inverse else depths) - task.centre
+        weights = None if held.weights is None else held.weights[(slice(None), *task.window)]
+        self.weights = np.isfinite(self.held).astype(np.float64) if weights is None else weights.astype(np.float64)
+        self.held = np.where(self.weights > 0, self.held, 0)
+        self.state: State | None = None
+        self.scores: dict[tuple[float, float], float] = {}
+
+    def error(self, alpha: tuple[float, float]) -> float:
+        """Mean absolute error on what was held out."""
+        if alpha not in self.scores:
+            confidence = fixed_confidence(self.task)
+            x = self._fit(alpha, confidence).primal[0]
+            self.scores[alpha] = self._score(x, np.ones_like(confidence))
+        return self.scores[alpha]
+
+    def local_helps(self, alpha: tuple[float, float]) -> bool:
+        """Whether a confidence that follows the local noise predicts what was held out better."""
+        task = self.task
+        uniform = fixed_confidence(task)
+        plain = self._fit(alpha, uniform).primal[0].copy()
+        misfit = task.backend.misfit(task.problem(uniform), plain)
+        confidence = local_confidence(misfit, task.observations.total, task.inside())
+        adapted = self._fit(alpha, confidence).primal[0]
+        return self._score(adapted, confidence) < self._score(plain, confidence)
+
+    def _fit(self, alpha: tuple[float, float], confidence: Floats) -> State:
+        task = self.task.with_energy(_energy(self.task.energy, alpha, self.task.energy.inverse))
+        first = self.state is None
+        state = task.initial_state() if self.state is None else self.state
+        _advance(task, confidence, state, FIRST_ITERATIONS if first else MORE_ITERATIONS)
+        self.state = state
+        return state
+
+    def _score(self, x: Floats, confidence: Floats) -> float:
+        weights = self.weights * confidence * self.task.inside()
+        return float(np.sum(weights * np.abs(x - self.held)) / max(float(np.sum(weights)), 1e-300))
+
+
+def _advance(task: Task, confidence: Floats, state: State, count: int) -> None:
+    problem = task.problem(confidence)
+    task.backend.iterate(problem, state, choose_steps(problem.alpha, task.noise), count)
+
+
+def _descend(error: Callable[[float], float], start: float) -> float:
+    """Walk down the ladder of alpha from the start, in the direction that helps."""
+    best = start
+    for factor in (LADDER, 1 / LADDER):
+        moved = False
+        while SMALLEST <= best * factor / start <= LARGEST and error(best * factor) < error(best):
+            best, moved = best * factor, True
+        if moved:
+            break
+    return best
+
+
+def _leave_out(stack: Stack) -> tuple[Stack, Stack]:
+    """The stack without every fifth view (or, below three views, a fifth of the pixels), and what was taken out."""
+    held = np.zeros(stack.depths.shape, np.bool_)
+    if stack.views >= 3:
+        many = max(1, round(HELD_OUT * stack.views))
+        held[np.linspace(0, stack.views - 1, many + 2)[1:-1].round().astype(int)] = True
+    else:
+        held |= np.random.default_rng(0).random(stack.shape) < HELD_OUT
+    kept = np.where(held, np.float32(np.nan), stack.depths)
+    if np.isnan(kept).all():
+        return stack, stack
+    return (
+        Stack(kept, stack.weights, stack.camera, stack.image),
+        Stack(np.where(held, stack.depths, np.float32(np.nan)), stack.weights, stack.camera, stack.image)
+        if np.isfinite(stack.depths[held]).any()
+        else stack,
+    )
+
+
+def _stereo_like(task: Task) -> bool:
+    """Whether the noise grows with depth as stereo's does, so that it is uniform in inverse depth."""
+    stack = task.stack
+    if not isinstance(stack.camera, Pinhole) or np.nanmin(stack.depths) <= 0 or stack.views < 2:
+        return False
+    depth = task.start + task.centre
+    total = task.observations.total
+    spread = task.backend.misfit(task.problem(fixed_confidence(task)), task.start) / np.maximum(total, 1e-12)
+    known = (total > 1) & (depth > 0) & (spread > 0)
+    if known.sum() < 100:
+        return False
+    log_depth = np.log(depth[known].astype(np.float64))
+    edges = np.quantile(log_depth, np.linspace(0, 1, 9))
+    if edges[-2] - edges[1] < np.log(1.3):  # too little depth to tell, and then it does not matter
+        return False
+    bins = np.clip(np.searchsorted(edges, log_depth) - 1, 0, 7)
+    level = np.array([np.median(np.log(spread[known][bins == k])) for k in range(8) if (bins == k).any()])
+    place = np.array([np.median(log_depth[bins == k]) for k in range(8) if (bins == k).any()])
+    return bool(np.polyfit(place, level, 1)[0] > STEREO_SLOPE)
+
+
+def _energy(energy: Energy, alpha: tuple[float, ...], inverse: bool) -> Energy:
+    edge = energy.regulariser.edge if energy.regulariser else None
+    return replace(energy, regulariser=TGV(len(alpha), alpha, edge), inverse=inverse, prior=None)
+
+
