@@ -62,9 +62,10 @@ def fuse(
     if isinstance(chosen.solver, OneMap):
         chosen = chosen.replace(solver=OneMap(index))
     stack = chosen.association(views, index, backend=loaded)
-    weighed, solution = _solve(chosen, stack, loaded, progress)
     if isinstance(chosen.association, Pull):
-        chosen, weighed, solution = _re_associate(chosen, views, index, solution, loaded, progress)
+        chosen, weighed, solution = _re_associate(chosen, views, index, stack, loaded, progress)
+    else:
+        weighed, solution = _solve(chosen, stack, loaded, progress)
     seconds = time.perf_counter() - began
     result = _result(chosen, weighed, solution, loaded, seconds)
     return replace(result, pose=views[index].pose, camera=views[index].camera, image=views[index].image)
@@ -90,27 +91,30 @@ def _re_associate(
     chosen: Method,
     views: Sequence[View],
     index: int,
-    solution: Solution,
+    stack: Stack,
     backend: Backend,
     progress: Callable[[Progress], None] | None,
 ) -> tuple[Method, Stack, Solution]:
-    """Pull every view through the surface and solve again, a few times; choices are made once, on the first pull."""
-    association = chosen.association
+    """Pull every view through the surface and solve again, a few times.
+
+    The first surface is a guess; a tuned solver makes its choices on the first pull; only the last answer is certified.
+    """
+    association, solver = chosen.association, chosen.solver
     assert isinstance(association, Pull)
+    guess = solver.guess(len(views)) if isinstance(solver, Tuned) and solver.alpha is None else solver
+    weighed, solution = _solve(chosen.replace(solver=guess), stack, backend, progress)
     surface = solution.depth
-    weighed = None
     for round_ in range(association.rounds):
+        last = round_ + 1 == association.rounds
         stack = association.again(views, index, surface, backend=backend)
-        if round_ == 0 and isinstance(chosen.solver, Tuned) and chosen.solver.alpha is None:
-            chosen = chosen.replace(solver=replace(chosen.solver, inverse=None))
-        weighed, solution = _solve(chosen, stack, backend, progress)
-        if isinstance(chosen.solver, Tuned) and round_ == 0:
-            chosen = chosen.replace(solver=replace(chosen.solver, **solution.chosen))
+        now = solver.rough() if isinstance(solver, Tuned) and not last else solver
+        weighed, solution = _solve(chosen.replace(solver=now), stack, backend, progress)
+        if isinstance(solver, Tuned) and round_ == 0:
+            solver = replace(solver, **solution.chosen)
         both = ~np.isnan(surface) & ~np.isnan(solution.depth)
         damping = np.float32(1.0 if round_ == 0 else association.damping)
         surface = np.where(both, surface + damping * (solution.depth - surface), solution.depth)
-    assert weighed is not None
-    return chosen, weighed, solution
+    return chosen.replace(solver=solver), weighed, solution
 
 
 def _solve(

@@ -59,6 +59,15 @@ class Tuned:
         chosen = {"alpha": settled.alpha, "inverse": bool(settled.inverse), "local": bool(settled.local)}
         return replace(solution, chosen=chosen)
 
+    def guess(self, views: int) -> Tuned:
+        """A quick first answer, at the weights the search would start from."""
+        alpha_1 = ALPHA_PER_ROOT_VIEW * float(np.sqrt(views))
+        return replace(self.rough(), alpha=(alpha_1, RATIOS[1] * alpha_1), inverse=False, local=False)
+
+    def rough(self) -> Tuned:
+        """The same choices without a certificate, for answers that are only a step on the way."""
+        return replace(self, inner=replace(self.inner, certify=False))
+
     def settle(self, task: Task, report: Report | None = None) -> Tuned:
         """The same solver with its choices made on this task."""
         inverse = _stereo_like(task) if self.inverse is None else self.inverse

@@ -11,7 +11,7 @@ from cfusion.kernels.contract import Floats, Problem, State, Steps, dual_planes,
 from cfusion.kernels.cpu.tiles import SCALARS, sweep_for
 
 LEVELS = 6  # iterations per visit of a tile
-TILE_ROWS, TILE_COLUMNS = 96, 640  # fixed, so that the bits do not depend on the number of threads
+TILE_ROWS, TILE_COLUMNS = 120, 640  # fixed, so that the bits do not depend on the number of threads
 
 
 def iterate(problem: Problem, state: State, steps: Steps, count: int, levels: int = LEVELS) -> None:

@@ -1,0 +1,133 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cfusion.datasets.atomic import filling, require_writable
+from cfusion.errors import FileError
+
+
+def everything_below(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_a_new_folder_appears_whole(tmp_path: Path) -> None:
+    with filling(tmp_path / "a" / "b") as draft:
+        (draft / "sub").mkdir()
+        (draft / "sub" / "x").write_text("1")
+        assert not (tmp_path / "a" / "b").exists()
+    assert everything_below(tmp_path) == ["a", "a/b", "a/b/sub", "a/b/sub/x"]
+
+
+def test_an_old_folder_keeps_what_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "keep").write_text("old")
+    (tmp_path / "x").write_text("old")
+    with filling(tmp_path) as draft:
+        (draft / "x").write_text("new")
+        assert (tmp_path / "x").read_text() == "old"
+    assert everything_below(tmp_path) == ["keep", "x"]
+    assert (tmp_path / "x").read_text() == "new"
+
+
+def test_permissions_are_the_usual_ones(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    with filling(tmp_path / "out"):
+        pass
+    assert (tmp_path / "out").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, ValueError, SystemExit])
+def test_nothing_is_left_when_interrupted(tmp_path: Path, interruption: type[BaseException]) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "x").write_text("old")
+    for folder in (tmp_path / "deep" / "new", tmp_path / "old"):
+        with pytest.raises(interruption), filling(folder) as draft:
+            (draft / "x").write_text("half")
+            raise interruption
+    assert everything_below(tmp_path) == ["old", "old/x"]
+    assert (tmp_path / "old" / "x").read_text() == "old"
+
+
+def test_interrupted_while_moving_is_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C between two renames waits until the last one, then says that the folder was written."""
+    tmp_path.joinpath("old").write_text("")
+    rename = os.replace
+
+    def interrupted_rename(source: Path, target: Path) -> None:
+        rename(source, target)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt, match="was written"), filling(tmp_path) as draft:
+        (draft / "a").write_text("1")
+        (draft / "b").write_text("2")
+        monkeypatch.setattr(os, "replace", interrupted_rename)
+    assert everything_below(tmp_path) == ["a", "b", "old"]
+
+
+def heed_ctrl_c() -> None:
+    """In a child: what runs in the background of a shell would ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_a_process_stopped_by_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    program = (
+        "import pathlib, sys, time\n"
+        "from cfusion.datasets.atomic import filling\n"
+        "with filling(pathlib.Path(sys.argv[1]) / 'out') as draft:\n"
+        "    (draft / 'depth.npy').write_bytes(bytes(1000))\n"
+        "    print('writing', flush=True)\n"
+        "    time.sleep(30)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=heed_ctrl_c,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    assert len(everything_below(tmp_path)) == 2  # the draft and its file
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) != 0
+    assert time.monotonic() - started < 20
+    process.stdout.close()
+    assert everything_below(tmp_path) == []
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(FileError, match=r"file is not a folder"):
+            require_writable(folder)
+        with pytest.raises(FileError), filling(folder):
+            pytest.fail("the check comes before the work")
+    with pytest.raises(FileError, match="cannot write to"):
+        require_writable(Path("/proc/cfusion"))
+    assert everything_below(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(FileError, match="choose another output"):
+            require_writable(tmp_path / "out")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_asking_changes_nothing(tmp_path: Path) -> None:
+    require_writable(tmp_path / "a" / "b" / "c")
+    assert everything_below(tmp_path) == []
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="No space left"), filling(tmp_path / "out"):
+        raise OSError(28, "No space left on device")
+    assert everything_below(tmp_path) == []

@@ -1,0 +1,48 @@
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cfusion.datasets.colours import point_colours
+from cfusion.datasets.ply import write_ply
+from cfusion.errors import ShapeError
+
+
+def test_bytes_are_as_the_format_says(tmp_path: Path) -> None:
+    points = np.array([[1.0, -2.0, 3.5], [0.0, 0.25, 9.0]])
+    colours = np.array([[255, 0, 7], [1, 2, 3]], np.uint8)
+    write_ply(tmp_path / "a.ply", points, colours, np.array([0.5, 2.0], np.float32))
+    header, body = (tmp_path / "a.ply").read_bytes().split(b"end_header\n")
+    assert header.decode().splitlines() == [
+        "ply",
+        "format binary_little_endian 1.0",
+        "element vertex 2",
+        *(f"property float {axis}" for axis in "xyz"),
+        *(f"property uchar {channel}" for channel in ("red", "green", "blue")),
+        "property float confidence",
+    ]
+    rows = list(struct.iter_unpack("<3f3Bf", body))
+    assert rows == [(1.0, -2.0, 3.5, 255, 0, 7, 0.5), (0.0, 0.25, 9.0, 1, 2, 3, 2.0)]
+
+
+def test_an_empty_cloud_is_a_cloud(tmp_path: Path) -> None:
+    write_ply(tmp_path / "a.ply", np.empty((0, 3)), np.empty((0, 3), np.uint8), np.empty(0, np.float32))
+    assert b"element vertex 0\n" in (tmp_path / "a.ply").read_bytes()
+
+
+def test_shapes_that_disagree_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ShapeError, match="expected"):
+        write_ply(tmp_path / "a.ply", np.zeros((2, 3)), np.zeros((1, 3), np.uint8), np.zeros(2, np.float32))
+    assert not (tmp_path / "a.ply").exists()
+
+
+def test_colours_follow_the_image_or_the_depth() -> None:
+    depth = np.array([[1.0, np.nan, 2.0]], np.float32)
+    grey = np.array([[0.0, 0.5, 1.0]], np.float32)
+    np.testing.assert_array_equal(point_colours(depth, grey), [[0, 0, 0], [255, 255, 255]])
+    rgb = np.stack([grey, 0 * grey, 1 - grey], axis=-1)
+    np.testing.assert_array_equal(point_colours(depth, rgb), [[0, 0, 255], [255, 0, 0]])
+    near, far = point_colours(depth, None)
+    assert far.astype(int).sum() > near.astype(int).sum()
+    np.testing.assert_array_equal(point_colours(depth * np.nan, None).shape, (0, 3))

@@ -1,0 +1,114 @@
+import json
+import math
+import struct
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cfusion.datasets import write_result
+from cfusion.datasets.npy import read_npy
+from cfusion.datasets.pfm import read_pfm
+from cfusion.datasets.png import Encoding, read_png
+from cfusion.datasets.results import read_depth
+from cfusion.errors import FileError, InputError
+
+
+def read_json(path: Path) -> dict[str, object]:
+    """Strictly: Python's reader takes NaN, which is no JSON."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    return dict(json.loads(path.read_text(), parse_constant=refuse))
+
+
+def test_every_format_holds_the_same_map(tmp_path: Path, result: SimpleNamespace) -> None:
+    write_result(result, tmp_path)
+    files = read_json(tmp_path / "result.json")["files"]
+    for name, expected in (("depth", result.depth), ("confidence", result.confidence)):
+        np.testing.assert_array_equal(np.load(tmp_path / files[name]["npy"]["file"]), expected)
+        np.testing.assert_array_equal(read_pfm(tmp_path / files[name]["pfm"]["file"]), expected)
+        png = files[name]["png"]
+        encoding = Encoding(png["scale"], png["offset"])
+        found = read_png(tmp_path / png["file"], encoding, zero_is_unknown=name == "depth")
+        np.testing.assert_allclose(found, expected, atol=0.51 * encoding.scale)
+
+
+def test_provenance_keeps_its_three_kinds(tmp_path: Path, result: SimpleNamespace) -> None:
+    write_result(result, tmp_path)
+    np.testing.assert_array_equal(np.load(tmp_path / "provenance.npy"), result.provenance)
+    counts = read_png(tmp_path / "provenance.png", Encoding(1.0, -1.0), zero_is_unknown=False)
+    np.testing.assert_array_equal(counts, result.provenance)
+
+
+def test_json_says_how_it_came_about(tmp_path: Path, result: SimpleNamespace) -> None:
+    write_result(result, tmp_path, source="data/set", unit="foot")
+    found = read_json(tmp_path / "result.json")
+    assert found["method"] == "l1"
+    assert found["parameters"] == {"lam": 0.5, "alpha": [1.0, 2.0], "order": 2}
+    assert found["status"] == "The duality gap fell below the tolerance."
+    assert found["history"] == [{"energy": 2.0, "gap": None, "iterations": 10}]
+    assert found["energies"] == {"regulariser": 1.0, "fidelity": 1.0, "prior": None, "total": 2.0}
+    assert (found["input"], found["unit"], found["gap"], found["seconds"]) == ("data/set", "foot", 1e-3, 0.25)
+    assert set(found["versions"]) == {"python", "numpy", "numba", "cfusion"}
+    np.testing.assert_array_equal(found["pose"], result.pose.matrix())
+
+
+def test_points_stand_in_the_world(tmp_path: Path, result: SimpleNamespace) -> None:
+    write_result(result, tmp_path, ["ply"])
+    body = (tmp_path / "points.ply").read_bytes().split(b"end_header\n")[1]
+    points = np.array([row[:3] for row in struct.iter_unpack("<3f3Bf", body)])
+    assert points.shape == (19, 3)  # the unknown pixel is left out
+    np.testing.assert_allclose(points[:, 2], result.depth[np.isfinite(result.depth)] + 7.0, rtol=1e-6)
+    np.testing.assert_allclose(points[0, 0], (1 - 2.0) / 10 * result.depth[0, 1], rtol=1e-6)
+
+
+def test_formats_that_were_not_asked_for_are_not_written(tmp_path: Path, result: SimpleNamespace) -> None:
+    write_result(result, tmp_path / "a", ["pfm"])
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {
+        "confidence.pfm",
+        "depth.pfm",
+        "result.json",
+    }
+    with pytest.raises(InputError, match="'exr'"):
+        write_result(result, tmp_path / "b", ["exr"])
+    assert not (tmp_path / "b").exists()
+
+
+def test_heights_below_zero_survive(tmp_path: Path, result: SimpleNamespace) -> None:
+    result.depth = result.depth - 1.5
+    result.camera = result.pose = None
+    write_result(result, tmp_path, ["png"])
+    depth, camera = read_depth(tmp_path)
+    assert camera is None
+    np.testing.assert_allclose(depth, result.depth, atol=1e-4)
+
+
+@pytest.mark.parametrize("format", ["npy", "pfm", "png"])
+def test_a_written_result_can_be_judged_again(tmp_path: Path, result: SimpleNamespace, format: str) -> None:
+    write_result(result, tmp_path, [format])
+    for path in (tmp_path, tmp_path / "result.json"):
+        depth, camera = read_depth(path)
+        np.testing.assert_allclose(depth, result.depth, atol=1e-4)
+        assert camera == result.camera
+    with pytest.raises(FileError, match=r"result\.json"):
+        read_depth(tmp_path.parent)
+
+
+def test_sigma_is_written_when_there_is_one(tmp_path: Path, result: SimpleNamespace) -> None:
+    result.sigma = np.full((4, 5), 0.125, np.float32)
+    write_result(result, tmp_path, ["npy"])
+    assert math.isclose(float(read_npy(tmp_path / "sigma.npy").mean()), 0.125)
+
+
+def test_a_result_that_cannot_be_written_changes_nothing(tmp_path: Path, result: SimpleNamespace) -> None:
+    write_result(result, tmp_path, ["npy"])
+    before = (tmp_path / "depth.npy").read_bytes()
+    result.depth = result.depth + 1
+    result.provenance = None  # fails after depth was drafted
+    with pytest.raises(Exception):  # noqa: B017, PT011
+        write_result(result, tmp_path, ["npy", "png"])
+    assert (tmp_path / "depth.npy").read_bytes() == before
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]

@@ -1,0 +1,372 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cfusion.cli import progress, settings
+from cfusion.cli.main import main
+from cfusion.datasets import write_bundle, write_result
+from cfusion.errors import FileError, InputError
+from cfusion.geometry import Pinhole, Pose, View
+
+HEAVY = ("numba", "llvmlite", "scipy", "matplotlib", "trimesh", "PIL", "rich", "cupy", "dask", "cv2")
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    camera = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
+    views = [View(np.full((4, 5), 2.0 + 0.1 * k), camera, Pose.identity(), name=f"v{k}") for k in range(3)]
+    write_bundle(views, tmp_path / "bundle", unit="foot")
+    return tmp_path / "bundle"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch, result: SimpleNamespace) -> list[dict[str, Any]]:
+    """Stand in for the fusion itself; what it was called with."""
+    heard: list[dict[str, Any]] = []
+
+    def fuse(views: Any, method: str = "auto", **arguments: Any) -> SimpleNamespace:
+        heard.append({"views": views, "method": method} | arguments)
+        depth = views[0].depth
+        confidence, provenance = np.ones_like(depth), np.ones(depth.shape, np.int16)
+        changed = {"method": method, "depth": depth, "confidence": confidence, "provenance": provenance}
+        return SimpleNamespace(**(vars(result) | changed | {"camera": views[0].camera}))
+
+    module = ModuleType("cfusion.fuse")
+    module.fuse = fuse  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "cfusion.fuse", module)
+    methods = ModuleType("cfusion.methods")
+    methods.METHODS = {"median": None, "l1": None, "l1:ama": None}  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "cfusion.methods", methods)
+    return heard
+
+
+def run(*arguments: object) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+def test_importing_loads_numpy_only() -> None:
+    """Also through the command line's parser: heavy libraries wait until a command needs them."""
+    program = (
+        "import sys, cfusion, cfusion.cli.main as cli; cli.build_parser().format_help();"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_help_is_quick() -> None:
+    """Half a second, the best of five, as the machine may be busy."""
+    seconds = []
+    for _ in range(5):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "cfusion.cli", "--help"], capture_output=True, check=True)
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) < 0.5
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    printed = capsys.readouterr().out
+    for command in ("demo", "fuse", "evaluate", "methods", "info"):
+        assert f"\n    {command} " in printed
+
+
+def test_fuse_passes_on_what_was_asked(bundle: Path, tmp_path: Path, calls: list[dict[str, Any]]) -> None:
+    options = ("--method", "l1", "--reference", 2, "--backend", "reference", "--write", "npy,ply")
+    code = run(
+        "fuse", bundle, "-o", tmp_path / "out", *options, "--set", "lam=0.5", "--set", "alpha=(1.0, 2.0)"
+    )
+    assert code == 0
+    call = calls[0]
+    assert (call["method"], call["reference"], call["backend"]) == ("l1", 2, "reference")
+    assert (call["lam"], call["alpha"]) == (0.5, (1.0, 2.0))
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        *("depth.npy", "confidence.npy", "provenance.npy", "points.ply", "result.json")
+    }
+    written = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert (written["input"], written["unit"]) == (str(bundle), "foot")
+
+
+def test_reference_of_the_bundle_is_the_default(
+    bundle: Path, tmp_path: Path, calls: list[dict[str, Any]]
+) -> None:
+    content = json.loads((bundle / "bundle.json").read_text())
+    (bundle / "bundle.json").write_text(json.dumps(content | {"reference": 0}))
+    run("fuse", bundle, "-o", tmp_path / "out", "--quiet")
+    run("fuse", bundle, "-o", tmp_path / "out", "--quiet", "--reference", 1)
+    assert [call["reference"] for call in calls] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"bundle": "nowhere"}, "nowhere does not exist"),
+        ({"out": "bundle/bundle.json"}, "is not a folder"),
+        ({"--write": "npy,exr"}, "'exr'"),
+        ({"--set": "lam"}, "not name=value"),
+        ({"--format": "bundel"}, "did you mean 'bundle'"),
+    ],
+)
+def test_mistakes_are_one_line_before_any_work(
+    bundle: Path,
+    calls: list[dict[str, Any]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    change: dict[str, str],
+    words: str,
+) -> None:
+    monkeypatch.chdir(bundle.parent)
+    options = [item for name, value in change.items() if name.startswith("--") for item in (name, value)]
+    code = run("fuse", change.get("bundle", "bundle"), "-o", change.get("out", "out"), *options)
+    captured = capsys.readouterr()
+    assert code == 2
+    assert captured.out == ""
+    assert captured.err.startswith("cfusion: ")
+    assert captured.err.count("\n") == 1
+    assert words in captured.err
+    assert calls == []
+    assert sorted(path.name for path in bundle.parent.iterdir()) == ["bundle"]
+
+
+def test_debug_shows_where(tmp_path: Path, calls: list[dict[str, Any]]) -> None:
+    for arguments in (("--debug", "fuse"), ("fuse", "--debug")):
+        with pytest.raises(FileError, match="does not exist"):
+            run(*arguments, tmp_path / "nowhere", "-o", tmp_path / "out")
+
+
+def test_usage_mistakes_exit_with_two(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (
+        ("fuse",),
+        ("nonsense",),
+        ("demo", "--size", "0x4"),
+        ("evaluate", "a", "b", "--camera", "x"),
+    ):
+        with pytest.raises(SystemExit) as caught:
+            run(*arguments)
+        assert caught.value.code == 2
+    assert "not a size such as 320x240" in capsys.readouterr().err
+
+
+STUCK = """
+import sys, time, types
+module = types.ModuleType("cfusion.fuse")
+def fuse(*arguments, **options):
+    print("fusing", flush=True)
+    time.sleep(60)
+module.fuse = fuse
+sys.modules["cfusion.fuse"] = module
+import cfusion.datasets.atomic as atomic
+if sys.argv[3] == "writing":
+    import cfusion.datasets
+    module.fuse = lambda *arguments, **options: None
+    def write_result(result, folder, *arguments, **options):
+        with atomic.filling(folder) as draft:
+            (draft / "depth.npy").write_bytes(bytes(1000))
+            fuse()
+    cfusion.datasets.write_result = write_result
+from cfusion.cli.main import main
+sys.exit(main(["fuse", sys.argv[1], "-o", sys.argv[2]]))
+"""
+
+
+def heed_ctrl_c() -> None:
+    """In a child: what runs in the background of a shell would ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("stage", ["fusing", "writing"])
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        (signal.SIGINT, 130, "cfusion: interrupted; nothing was written\n"),
+        (signal.SIGTERM, 143, ""),
+    ],
+)
+def test_an_interrupted_run_leaves_nothing(
+    bundle: Path, tmp_path: Path, stage: str, number: signal.Signals, code: int, said: str
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUCK, str(bundle), str(tmp_path / "deep" / "out"), stage],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_ctrl_c,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "fusing\n"
+    process.send_signal(number)
+    _, complaint = process.communicate(timeout=20)
+    assert (process.returncode, complaint) == (code, said)
+    assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
+
+
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m cfusion.cli info | true; exit ${{PIPESTATUS[0]}}"
+    found = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert found.stderr == ""
+
+
+def test_evaluate_scores_files_and_folders(
+    tmp_path: Path, result: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_result(result, tmp_path / "result")
+    truth = result.depth.copy()
+    truth[1:] += 0.25
+    np.save(tmp_path / "truth.npy", truth)
+    assert run("evaluate", tmp_path / "result", tmp_path / "truth.npy", "--json", "--baseline", "0.5") == 0
+    scores = json.loads(capsys.readouterr().out)
+    error = (result.depth - truth)[np.isfinite(truth)]
+    assert scores["bias"] == pytest.approx(error.mean(), rel=1e-5)
+    assert scores["rmse"] == pytest.approx(error.std(), rel=1e-4)
+    assert scores["nmae"] is not None
+    assert scores["d_avg"] > 0
+    assert run("evaluate", tmp_path / "result" / "depth.npy", tmp_path / "truth.npy") == 0
+    table = capsys.readouterr().out
+    assert "RMSE" in table
+    assert "NMAE" not in table  # a lone file has no camera
+    camera = ("--camera", "10,10,2,1.5")
+    assert run("evaluate", tmp_path / "result" / "depth.npy", tmp_path / "truth.npy", *camera) == 0
+    assert "NMAE" in capsys.readouterr().out
+    assert run("evaluate", tmp_path / "result" / "depth.png", tmp_path / "truth.npy") == 2
+    assert "state its scale" in capsys.readouterr().err
+    assert run("evaluate", tmp_path / "result", tmp_path / "truth.npy", "--camera", "1,2,3") == 2
+    assert "3 numbers were given" in capsys.readouterr().err
+
+
+def test_info_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("info") == 0
+    out = capsys.readouterr().out
+    assert f"numpy      {np.__version__}" in out
+    assert "threads" in out
+    assert "reference" in next(line for line in out.splitlines() if line.startswith("backends"))
+    assert "cfusion[cuda]" in out or "cuda" in out
+
+
+def test_demo_writes_a_page(
+    tmp_path: Path, calls: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for library in ("trimesh", "embreex", "matplotlib"):
+        pytest.importorskip(library)
+    out = tmp_path / "demo"
+    options = ("--size", "64x48", "--methods", "median,l1-adapt:ama", "--quiet")
+    assert run("demo", "-o", out, *options) == 0
+    assert [call["method"] for call in calls] == ["median", "l1-adapt:ama"]
+    assert [len(call["views"]) for call in calls] == [11, 11]
+    assert calls[0]["views"][5].camera.shape == (48, 64)
+    printed = capsys.readouterr().out
+    assert "Z-avg" in printed
+    assert "D-avg" in printed
+    names = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    kinds = ("depth", "confidence", "error", "surface")
+    assert {"index.html", "scores.md", "scores.json"} <= names
+    assert {f"pictures/l1-adapt-ama-{kind}.png" for kind in kinds} <= names
+    assert (out / "index.html").read_text().count("data:image/png;base64,") == 12
+    rows = json.loads((out / "scores.json").read_text())
+    assert [row["name"] for row in rows] == ["median", "l1-adapt:ama"]
+
+
+def test_demo_needs_somewhere_to_write(tmp_path: Path, calls: list[dict[str, Any]]) -> None:
+    (tmp_path / "file").write_text("")
+    assert run("demo", "-o", tmp_path / "file" / "out") == 2
+    assert calls == []
+
+
+def test_demo_finds_out_first_what_is_missing(
+    tmp_path: Path,
+    calls: list[dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert run("demo", "-o", tmp_path / "out") == 2
+    assert "cfusion[report]" in capsys.readouterr().err
+    assert calls == []
+
+
+def test_png_without_pillow_names_the_extra(
+    bundle: Path,
+    calls: list[dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    assert run("fuse", bundle, "-o", bundle.parent / "out") == 2
+    assert "cfusion[data]" in capsys.readouterr().err
+    assert calls == []
+    assert run("fuse", bundle, "-o", bundle.parent / "out", "--write", "npy,ply", "--quiet") == 0
+
+
+def test_settings_are_numbers_tuples_or_words() -> None:
+    given = ["lam=0.5", "alpha=(1.0, 2.0)", "order=2", "fidelity=huber", "note=a=b"]
+    expected = {"lam": 0.5, "alpha": (1.0, 2.0), "order": 2, "fidelity": "huber", "note": "a=b"}
+    assert settings.parameters(given) == expected
+    for wrong in (["lam"], ["=3"], ["a b=3"], ["lam=1", "lam=2"]):
+        with pytest.raises(InputError):
+            settings.parameters(wrong)
+
+
+class TestProgress:
+    """Silence for a second, then the gap; a bar on a terminal."""
+
+    def heard(self, gap: float = 1e-3) -> SimpleNamespace:
+        return SimpleNamespace(stage="solve", done=0.5, gap=gap, energy=1.0)
+
+    def test_short_work_is_silent(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with progress.showing("l1") as listen:
+            listen(self.heard())
+        assert capsys.readouterr().err == ""
+
+    def test_long_work_speaks_now_and_then(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock = iter([100.0, 100.5, 101.5, 101.5, 102.0, 107.0, 107.0])  # read again after each line
+        monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+        with progress.showing("l1") as listen:
+            for _ in range(4):
+                listen(self.heard())
+        assert capsys.readouterr().err == 2 * "l1: 50 %, solve, gap 1.0e-03\n"
+        assert progress.described(self.heard(float("nan"))) == "solve"
+
+    def test_quiet_is_quiet(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(progress, "PATIENCE", 0.0)
+        with progress.showing("l1", quiet=True) as listen:
+            listen(self.heard())
+        assert capsys.readouterr().err == ""
+
+    def test_a_terminal_gets_a_bar_with_the_gap(self) -> None:
+        pytest.importorskip("rich")
+        pty = pytest.importorskip("pty")
+        program = (
+            "import time\nfrom types import SimpleNamespace\nfrom cfusion.cli.progress import showing\n"
+            "with showing('l1') as listen:\n"
+            "    listen(SimpleNamespace(stage='solve', done=0.5, gap=2.5e-3, energy=1.0))\n"
+            "    time.sleep(0.4)\n"
+        )
+        controller, terminal = pty.openpty()
+        environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+        process = subprocess.Popen([sys.executable, "-c", program], stderr=terminal, env=environment)
+        os.close(terminal)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(controller, 4096)
+            except OSError:
+                break
+            if not piece:
+                break
+            shown += piece
+        os.close(controller)
+        assert process.wait(timeout=20) == 0
+        assert b"gap 2.5e-03" in shown
+        assert b"50 %" in shown
