@@ -1,51 +1,45 @@
 """What tests of several modules share."""
 
-from enum import Enum
-from types import SimpleNamespace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
-from cfusion.geometry import Pinhole, Pose
+from cfusion import Outer, Pinhole, Pose, Result, Status
 
 # The same examples in every run, and no stopwatch: the machine may be busy.
 settings.register_profile("same-every-time", derandomize=True, deadline=None)
 settings.load_profile("same-every-time")
 
 
-class Status(Enum):
-    converged = "The duality gap fell below the tolerance."
-
-
-def make_result(**changes: object) -> SimpleNamespace:
-    """A small result with an unknown pixel and a slope, as any method might return."""
+def make_result(**changes: Any) -> Result:
+    """A small result with an unknown pixel, a filled one and a slope, as any method might return."""
     depth = np.linspace(1, 2, 20, dtype=np.float32).reshape(4, 5)
     depth[0, 0] = np.nan
-    confidence = np.where(np.isnan(depth), 0, 0.5).astype(np.float32)
     provenance = np.full((4, 5), 3, np.int16)
     provenance[0, 0], provenance[0, 1] = -1, 0
-    fields: dict[str, object] = {
-        "depth": depth,
-        "confidence": confidence,
-        "sigma": None,
-        "provenance": provenance,
-        "history": (SimpleNamespace(energy=2.0, gap=float("nan"), iterations=10),),
-        "gap": 1e-3,
-        "energies": {"regulariser": 1.0, "fidelity": 1.0, "prior": float("inf"), "total": 2.0},
-        "status": Status.converged,
-        "seconds": 0.25,
-        "iterations": 10,
-        "method": "l1",
-        "parameters": {"lam": np.float32(0.5), "alpha": (1.0, 2.0), "order": 2},
-        "backend": "reference",
-        "camera": Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4),
-        "pose": Pose(np.eye(3), np.array([0.0, 0.0, 7.0])),
-        "image": None,
-    }
-    return SimpleNamespace(**(fields | changes))
+    plain = Result(
+        depth=depth,
+        confidence=np.where(np.isnan(depth), 0, 0.5).astype(np.float32),
+        sigma=np.where(np.isnan(depth), np.nan, 0.125).astype(np.float32),
+        provenance=provenance,
+        history=(Outer(energy=2.0, gap=float("nan"), iterations=10),),
+        gap=1e-3,
+        energies={"regulariser": 1.0, "fidelity": 1.0, "prior": float("inf"), "total": 2.0},
+        status=Status.converged,
+        seconds=0.25,
+        iterations=10,
+        method="l1",
+        parameters={"lam": np.float32(0.5), "alpha": (1.0, 2.0), "order": 2},
+        backend="reference",
+        camera=Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4),
+        pose=Pose(np.eye(3), np.array([0.0, 0.0, 7.0])),
+    )
+    return replace(plain, **changes)
 
 
 @pytest.fixture
-def result() -> SimpleNamespace:
+def result() -> Result:
     return make_result()

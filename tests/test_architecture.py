@@ -78,11 +78,18 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} imports relatively; name the module in full"
             if node.module == "cfusion":
-                yield from ((f"cfusion.{alias.name}", late) for alias in node.names)
+                parts = (alias.name for alias in node.names if alias.name != "__version__")
+                yield from ((f"cfusion.{part}", late) for part in parts)
             else:
                 yield node.module or "", late
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "_module")):
             yield from ((each.value, late) for each in node.args if isinstance(each, ast.Constant))
+
+
+def test_energies_know_only_the_contract_of_the_kernels() -> None:
+    for path in FILES:
+        names = {name for name, _ in imports(path) if name.startswith("cfusion.kernels")}
+        assert part_of(path) != "energy" or names <= {"cfusion.kernels.contract"}
 
 
 def test_the_table_knows_every_part() -> None:

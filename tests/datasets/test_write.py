@@ -1,12 +1,12 @@
 import json
-import math
 import struct
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from cfusion import Result
 from cfusion.datasets import write_result
 from cfusion.datasets.npy import read_npy
 from cfusion.datasets.pfm import read_pfm
@@ -24,7 +24,7 @@ def read_json(path: Path) -> dict[str, object]:
     return dict(json.loads(path.read_text(), parse_constant=refuse))
 
 
-def test_every_format_holds_the_same_map(tmp_path: Path, result: SimpleNamespace) -> None:
+def test_every_format_holds_the_same_map(tmp_path: Path, result: Result) -> None:
     write_result(result, tmp_path)
     files = read_json(tmp_path / "result.json")["files"]
     for name, expected in (("depth", result.depth), ("confidence", result.confidence)):
@@ -36,19 +36,19 @@ def test_every_format_holds_the_same_map(tmp_path: Path, result: SimpleNamespace
         np.testing.assert_allclose(found, expected, atol=0.51 * encoding.scale)
 
 
-def test_provenance_keeps_its_three_kinds(tmp_path: Path, result: SimpleNamespace) -> None:
+def test_provenance_keeps_its_three_kinds(tmp_path: Path, result: Result) -> None:
     write_result(result, tmp_path)
     np.testing.assert_array_equal(np.load(tmp_path / "provenance.npy"), result.provenance)
     counts = read_png(tmp_path / "provenance.png", Encoding(1.0, -1.0), zero_is_unknown=False)
     np.testing.assert_array_equal(counts, result.provenance)
 
 
-def test_json_says_how_it_came_about(tmp_path: Path, result: SimpleNamespace) -> None:
+def test_json_says_how_it_came_about(tmp_path: Path, result: Result) -> None:
     write_result(result, tmp_path, source="data/set", unit="foot")
     found = read_json(tmp_path / "result.json")
     assert found["method"] == "l1"
     assert found["parameters"] == {"lam": 0.5, "alpha": [1.0, 2.0], "order": 2}
-    assert found["status"] == "The duality gap fell below the tolerance."
+    assert found["status"] == result.status.value
     assert found["history"] == [{"energy": 2.0, "gap": None, "iterations": 10}]
     assert found["energies"] == {"regulariser": 1.0, "fidelity": 1.0, "prior": None, "total": 2.0}
     assert (found["input"], found["unit"], found["gap"], found["seconds"]) == ("data/set", "foot", 1e-3, 0.25)
@@ -56,7 +56,7 @@ def test_json_says_how_it_came_about(tmp_path: Path, result: SimpleNamespace) ->
     np.testing.assert_array_equal(found["pose"], result.pose.matrix())
 
 
-def test_points_stand_in_the_world(tmp_path: Path, result: SimpleNamespace) -> None:
+def test_points_stand_in_the_world(tmp_path: Path, result: Result) -> None:
     write_result(result, tmp_path, ["ply"])
     body = (tmp_path / "points.ply").read_bytes().split(b"end_header\n")[1]
     points = np.array([row[:3] for row in struct.iter_unpack("<3f3Bf", body)])
@@ -65,21 +65,21 @@ def test_points_stand_in_the_world(tmp_path: Path, result: SimpleNamespace) -> N
     np.testing.assert_allclose(points[0, 0], (1 - 2.0) / 10 * result.depth[0, 1], rtol=1e-6)
 
 
-def test_formats_that_were_not_asked_for_are_not_written(tmp_path: Path, result: SimpleNamespace) -> None:
+def test_formats_that_were_not_asked_for_are_not_written(tmp_path: Path, result: Result) -> None:
     write_result(result, tmp_path / "a", ["pfm"])
     assert {path.name for path in (tmp_path / "a").iterdir()} == {
         "confidence.pfm",
         "depth.pfm",
         "result.json",
+        "sigma.pfm",
     }
     with pytest.raises(InputError, match="'exr'"):
         write_result(result, tmp_path / "b", ["exr"])
     assert not (tmp_path / "b").exists()
 
 
-def test_heights_below_zero_survive(tmp_path: Path, result: SimpleNamespace) -> None:
-    result.depth = result.depth - 1.5
-    result.camera = result.pose = None
+def test_heights_below_zero_survive(tmp_path: Path, result: Result) -> None:
+    result = replace(result, depth=result.depth - 1.5, camera=None, pose=None)
     write_result(result, tmp_path, ["png"])
     depth, camera = read_depth(tmp_path)
     assert camera is None
@@ -87,7 +87,7 @@ def test_heights_below_zero_survive(tmp_path: Path, result: SimpleNamespace) -> 
 
 
 @pytest.mark.parametrize("format", ["npy", "pfm", "png"])
-def test_a_written_result_can_be_judged_again(tmp_path: Path, result: SimpleNamespace, format: str) -> None:
+def test_a_written_result_can_be_judged_again(tmp_path: Path, result: Result, format: str) -> None:
     write_result(result, tmp_path, [format])
     for path in (tmp_path, tmp_path / "result.json"):
         depth, camera = read_depth(path)
@@ -97,18 +97,16 @@ def test_a_written_result_can_be_judged_again(tmp_path: Path, result: SimpleName
         read_depth(tmp_path.parent)
 
 
-def test_sigma_is_written_when_there_is_one(tmp_path: Path, result: SimpleNamespace) -> None:
-    result.sigma = np.full((4, 5), 0.125, np.float32)
+def test_sigma_is_written_with_its_unknowns(tmp_path: Path, result: Result) -> None:
     write_result(result, tmp_path, ["npy"])
-    assert math.isclose(float(read_npy(tmp_path / "sigma.npy").mean()), 0.125)
+    np.testing.assert_array_equal(read_npy(tmp_path / "sigma.npy"), result.sigma)
 
 
-def test_a_result_that_cannot_be_written_changes_nothing(tmp_path: Path, result: SimpleNamespace) -> None:
+def test_a_result_that_cannot_be_written_changes_nothing(tmp_path: Path, result: Result) -> None:
     write_result(result, tmp_path, ["npy"])
     before = (tmp_path / "depth.npy").read_bytes()
-    result.depth = result.depth + 1
-    result.provenance = None  # fails after depth was drafted
-    with pytest.raises(Exception):  # noqa: B017, PT011
-        write_result(result, tmp_path, ["npy", "png"])
+    broken = replace(result, depth=result.depth + 1, provenance=None)  # fails after depth was drafted
+    with pytest.raises(ValueError, match="Object arrays"):
+        write_result(broken, tmp_path, ["npy", "png"])
     assert (tmp_path / "depth.npy").read_bytes() == before
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]

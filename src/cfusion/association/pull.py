@@ -20,6 +20,7 @@ from cfusion.geometry import Camera, Pinhole, Stack, View
 LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace distribution
 VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
+PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
 
 class Puller(Rasteriser, Protocol):
@@ -76,23 +77,57 @@ class Pull:
         depths = np.stack([observed for observed, _, _ in pulled])
         weights = np.stack([weight for _, weight, _ in pulled])
         looking = sum(seen.astype(np.int32) for _, _, seen in pulled)
-        common = float(np.nanmedian(scales))
         for k, scale in enumerate(scales):
-            limit = self.gate * max(scale, 1e-12) if np.isfinite(scale) else np.inf
             with np.errstate(invalid="ignore"):
-                weights[k][~(np.abs(depths[k] - surface) <= limit)] = 0
-        count = (weights > 0).sum(axis=0)
-        unconfirmed = (weights[index] == 0) & (2 * count < looking)
+                weights[k][~(np.abs(depths[k] - surface) <= self.gate * max(scale, slope, 1e-12))] = 0
+        unconfirmed = (weights[index] == 0) & (2 * (weights > 0).sum(axis=0) < looking)
         weights[:, unconfirmed] = 0
         weighed = any(view.confidence is not None for view in views)
-        known = [scale for scale in scales if np.isfinite(scale) and scale > 0]
-        if known and max(known) > VIEW_RATIO * min(known) and common > 0:
-            weighed = True
-            for k, scale in enumerate(scales):
-                if np.isfinite(scale) and scale > 0:
-                    weights[k] *= np.clip(common / scale, SMALLEST_WEIGHT, 1 / SMALLEST_WEIGHT)
+        weighed |= _weigh_views(weights, scales)
+        weighed |= _weigh_edges(weights, surface, float(np.nanmedian(scales)), index)
         depths[weights == 0] = np.nan
         return Stack(depths, weights if weighed else None, camera=reference.camera, image=reference.image)
+
+
+def _weigh_views(weights: NDArray[Any], scales: Sequence[float]) -> bool:
+    """Weigh views by 1 / their noise scale; nothing to do where they are alike."""
+    known = [scale for scale in scales if np.isfinite(scale) and scale > 0]
+    if not known or max(known) <= VIEW_RATIO * min(known):
+        return False
+    common = float(np.median(known))
+    for k, scale in enumerate(scales):
+        if np.isfinite(scale) and scale > 0:
+            weights[k] *= np.clip(common / scale, SMALLEST_WEIGHT, 1 / SMALLEST_WEIGHT)
+    return True
+
+
+def _weigh_edges(weights: NDArray[Any], surface: DepthMap, noise: float, index: int) -> bool:
+    """Trust other views less where the surface changes by more than the noise within a pixel.
+
+    Reading another view is off by a fraction of a pixel, so its error there is noise and slope together; the reference's
+    own reading is not off at all. w = noise / sqrt(noise^2 + (0.3 slope)^2).
+    """
+    steep = PIXEL_ERROR * _local_slope(surface)
+    known = np.isfinite(surface)
+    if not known.any() or np.quantile(steep[known], 0.98) <= noise:
+        return False
+    factor = (max(noise, 1e-12) / np.hypot(max(noise, 1e-12), steep)).astype(np.float32)
+    for k in range(len(weights)):
+        if k != index:
+            weights[k] *= np.maximum(factor, SMALLEST_WEIGHT)
+    return True
+
+
+def _local_slope(surface: DepthMap) -> NDArray[Any]:
+    """(H, W) the largest change to a known neighbour."""
+    out = np.zeros(surface.shape)
+    for axis in (0, 1):
+        step = np.nan_to_num(np.abs(np.diff(surface, axis=axis)))
+        ahead = (slice(None, -1), slice(None)) if axis == 0 else (slice(None), slice(None, -1))
+        behind = (slice(1, None), slice(None)) if axis == 0 else (slice(None), slice(1, None))
+        out[ahead] = np.maximum(out[ahead], step)
+        out[behind] = np.maximum(out[behind], step)
+    return out
 
 
 def _pull_view(

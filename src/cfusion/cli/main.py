@@ -5,9 +5,9 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from types import FrameType
 
+from cfusion import __version__
 from cfusion.cli import demo, evaluate, fuse, info, methods
 from cfusion.errors import CFusionError
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands; it imports nothing heavy, so that --help is quick."""
     parser = argparse.ArgumentParser(prog="cfusion", description="Fuse depth maps into one, with confidence.")
-    parser.add_argument("--version", action="version", version=f"cfusion {metadata.version('cfusion')}")
+    parser.add_argument("--version", action="version", version=f"cfusion {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser.set_defaults(run=None)
     shared = argparse.ArgumentParser(add_help=False)

@@ -49,7 +49,7 @@ def showing(name: str, *, quiet: bool = False) -> Iterator[Listener]:
 
 def described(progress: Heard) -> str:
     """The stage, and the gap where there is one."""
-    return progress.stage if math.isnan(progress.gap) else f"{progress.stage}, gap {progress.gap:.1e}"
+    return f"{progress.stage}, gap {progress.gap:.1e}" if math.isfinite(progress.gap) else progress.stage
 
 
 def _lines(name: str) -> Listener:

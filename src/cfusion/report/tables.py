@@ -54,13 +54,14 @@ class Table:
         return str(value) if isinstance(value, str) else format(value, column.format)
 
     def is_best(self, row: Row, column: Column) -> bool:
-        """Whether the value, as written, is the best of its column."""
+        """Whether the value, as written, is the best of its column, and not that of most rows."""
         values = [each.get(column.key) for each in self.rows]
         numbers = [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
         if column.best is None or len(numbers) < 2:
             return False
-        winner = min(numbers) if column.best == "lowest" else max(numbers)
-        return self.cell(row, column) == format(winner, column.format)
+        winner = format(min(numbers) if column.best == "lowest" else max(numbers), column.format)
+        reached = sum(self.cell(each, column) == winner for each in self.rows)
+        return self.cell(row, column) == winner and reached <= len(self.rows) / 2
 
     def text(self) -> str:
         """Aligned columns for a terminal; the best of a column carries a star."""

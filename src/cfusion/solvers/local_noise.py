@@ -1,31 +1,52 @@
-"""A confidence that follows the local noise: the Laplace scale of a neighbourhood, shrunk towards the whole image's.
+"""Weights that follow the local noise: the Laplace scale around each observation, shrunk towards the whole stack's.
 
-Empirical Bayes: with noise scales of mean b0 spread as an inverse Gamma of shape a, the pixels around i with misfit m_i and
-weight n_i give lam_i = b0 (n_i + a) / (m_i + a b0). The spread beyond what sampling explains says how large a is: even noise
-gives a large a and a confidence of one everywhere.
+Empirical Bayes: with noise scales of mean b0 spread as an inverse Gamma of shape a, the n_i observations of one map around
+pixel i with sum of errors m_i give the weight b0 (n_i + a) / (m_i + a b0). The spread beyond what sampling explains says how
+large a is: even noise gives a large a and a weight of one everywhere.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from cfusion.solvers.task import Floats, Mask
+from cfusion.geometry import Stack
+from cfusion.solvers.task import Floats
 
 RADIUS = 4  # pixels around the centre that share a noise scale
 RANGE = (0.05, 20.0)
 
 
-def local_confidence(misfit: Floats, total: Floats, inside: Mask) -> Floats:
-    """(H, W) lam about 1; zero outside the domain."""
-    keep = inside & (total > 0)
-    overall = float(np.sum(misfit[keep], dtype=np.float64)) / max(float(np.sum(total[keep], dtype=np.float64)), 1e-300)
-    if overall <= 0:
-        return inside.astype(misfit.dtype)
-    pooled = window_sum(np.where(keep, misfit, 0))
-    amount = window_sum(np.where(keep, total, 0))
-    shape = _shape(pooled[keep] / np.maximum(amount[keep], 1e-12), amount[keep])
-    lam = overall * (amount + shape) / (pooled + shape * overall)
-    return np.where(inside, np.clip(lam, *RANGE), 0).astype(misfit.dtype)
+def local_weights(stack: Stack, depth: Floats) -> Stack:
+    """The stack with every observation weighed by how quiet its own map is around it, times the weight it came with."""
+    weights = np.zeros(stack.depths.shape, np.float32)
+    sizes = [np.abs(observed - depth) for observed in stack.depths]
+    known = [np.isfinite(size) & (True if stack.weights is None else stack.weights[k] > 0) for k, size in enumerate(sizes)]
+    count = sum(int(each.sum()) for each in known)
+    overall = sum(float(np.sum(size[each], dtype=np.float64)) for size, each in zip(sizes, known, strict=True)) / max(count, 1)
+    for k, (size, each) in enumerate(zip(sizes, known, strict=True)):
+        given = 1.0 if stack.weights is None else stack.weights[k]
+        weights[k] = np.where(each, _trust(np.where(each, size, 0), each, overall), 1.0) * given
+        weights[k][np.isnan(stack.depths[k])] = 0
+    return replace(stack, weights=weights)
+
+
+def mean_weight(stack: Stack) -> Floats:
+    """(H, W) what an observation of the pixel is worth on average; zero where there is none."""
+    assert stack.weights is not None
+    count = np.maximum((stack.weights > 0).sum(axis=0), 1)
+    out: Floats = stack.weights.sum(axis=0) / count
+    return out
+
+
+def _trust(size: Floats, known: Floats, overall: float) -> Floats:
+    """lam_i = b0 (n_i + a) / (m_i + a b0) over the window around each pixel of one map."""
+    if overall <= 0 or not known.any():
+        return np.ones_like(size)
+    pooled, amount = window_sum(size), window_sum(known)
+    shape = _shape(pooled[known] / np.maximum(amount[known], 1e-12), amount[known])
+    return np.clip(overall * (amount + shape) / (pooled + shape * overall), *RANGE)
 
 
 def _shape(scales: Floats, amounts: Floats) -> float:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from cfusion.kernels.contract import Energies, Problem, State
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.steps import RELAXATION, choose_steps
@@ -115,10 +113,6 @@ def finish(
 ) -> Solution:
     """Put depth, confidence and misfit back into the whole image."""
     x = state.primal[0]
-    depth = x + x.dtype.type(task.centre)
-    if task.energy.inverse:
-        with np.errstate(divide="ignore"):
-            depth = np.where(depth > 0, 1 / depth, np.nan).astype(x.dtype)
     misfit = task.backend.misfit(task.problem(confidence), x)
     named = {f"order_{j + 1}": value for j, value in enumerate(energies.regulariser)}
     named |= {"regulariser": sum(energies.regulariser), "fidelity": energies.fidelity}
@@ -128,7 +122,7 @@ def finish(
         total += prior_value
     named["total"] = total
     return Solution(
-        depth=task.whole(depth, float("nan")),
+        depth=task.whole(task.depth(x), float("nan")),
         confidence=task.whole(confidence, 0.0),
         misfit=task.whole(misfit, 0.0),
         status=status,

@@ -71,6 +71,14 @@ class Task:
         state.primal[0] = self.start
         return state
 
+    def depth(self, x: Floats) -> Floats:
+        """x as depth: the centre added back, and inverted where x is inverse depth."""
+        depth = x + x.dtype.type(self.centre)
+        if not self.energy.inverse:
+            return depth
+        with np.errstate(divide="ignore"):
+            return np.where(depth > 0, 1 / depth, np.nan).astype(x.dtype)
+
     def inside(self) -> Mask:
         """The domain within the window."""
         return self.domain[self.window]

@@ -11,7 +11,7 @@ import numpy as np
 from cfusion.energy import TGV, Energy
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import State
-from cfusion.solvers.local_noise import local_confidence
+from cfusion.solvers.local_noise import local_weights, mean_weight
 from cfusion.solvers.outcome import Progress, Report, Solution
 from cfusion.solvers.pdhg import PDHG, finish, fixed_confidence
 from cfusion.solvers.steps import choose_steps
@@ -21,7 +21,8 @@ ALPHA_PER_ROOT_VIEW = 1.2  # where the search starts: alpha_1 = 1.2 sqrt(K)
 LADDER = 2.0  # alpha changes by this factor while searching, by its root at the end
 RATIOS = (1.0, 2.0, 4.0)  # alpha_2 / alpha_1
 SMALLEST, LARGEST = 2.0**-6, 2.0**6  # of the start
-FIRST_ITERATIONS, MORE_ITERATIONS = 120, 72
+LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
+FIRST_ITERATIONS, MORE_ITERATIONS = 144, 96
 HELD_OUT = 0.2  # of the views; of the pixels where there are fewer than three views
 STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
 
@@ -47,15 +48,15 @@ class Tuned:
         confidence = fixed_confidence(ready)
         if settled.local:
             _advance(ready, confidence, state, MORE_ITERATIONS)
-            misfit = task.backend.misfit(ready.problem(confidence), state.primal[0])
-            confidence = local_confidence(misfit, ready.observations.total, ready.inside())
+            weighed = local_weights(task.stack, whole_depth(ready, state))
+            ready = prepare(energy, weighed, task.backend, task.fill_radius)
         outcome = self.inner.minimise(ready, ready.problem(confidence), state, report)
         solution = finish(
             ready, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None
         )
-        if not settled.local:  # the depth was found at one confidence; the estimate still says what to believe
-            estimate = local_confidence(solution.misfit, ready.whole(ready.observations.total, 0.0), ready.domain)
-            solution = replace(solution, confidence=estimate)
+        # the depth was found at lam = 1; what the observations turned out to be worth is what to believe
+        believed = mean_weight(ready.stack if settled.local else local_weights(task.stack, solution.depth))
+        solution = replace(solution, confidence=np.where(solution.domain, believed, 0).astype(np.float32))
         chosen = {"alpha": settled.alpha, "inverse": bool(settled.inverse), "local": bool(settled.local)}
         return replace(solution, chosen=chosen)
 
@@ -80,10 +81,14 @@ class Tuned:
             report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
         alpha_1 = _descend(lambda a: trial.error((a, RATIOS[1] * a)), start)
         ratio = min(RATIOS, key=lambda r: trial.error((alpha_1, r * alpha_1)))
-        around = [alpha_1 * LADDER**step for step in (-0.5, 0.0, 0.5)]
-        alpha_1 = min(around, key=lambda a: trial.error((a, ratio * a)))
-        alpha = (alpha_1, ratio * alpha_1)
-        local = trial.local_helps(alpha) if self.local is None else self.local
+        trial.forget()  # later fits start closer to their minimum: compare only what was fitted from alike starts
+        around = [(a, ratio * a) for a in (alpha_1 * LADDER**step for step in (-0.5, 0.0, 0.5))]
+        best = min(around, key=trial.error)
+        # the smoothest answer that the held-out views cannot tell from the best one
+        alpha = max(each for each in around if trial.as_good(each, best))
+        grown = float(np.sqrt(task.stack.count.sum() / max(kept.count.sum(), 1)))  # the fit had fewer observations
+        alpha = (alpha[0] * grown, alpha[1] * grown)
+        alpha, local = (alpha, bool(self.local)) if self.local is not None else trial.with_local(alpha)
         return replace(self, alpha=alpha, inverse=inverse, local=local)
 
 
@@ -92,31 +97,52 @@ class _Trial:
 
     def __init__(self, task: Task, held: Stack, inverse: bool) -> None:
         self.task = task
+        self.stack = held
         depths = held.depths[(slice(None), *task.window)].astype(np.float64)
         self.held = (1 / depths if inverse else depths) - task.centre
-        weights = None if held.weights is None else held.weights[(slice(None), *task.window)]
-        self.weights = np.isfinite(self.held).astype(np.float64) if weights is None else weights.astype(np.float64)
+        self.weights = _cut(held, task)
         self.held = np.where(self.weights > 0, self.held, 0)
         self.state: State | None = None
         self.scores: dict[tuple[float, float], float] = {}
+        self.fits: dict[tuple[float, float], Floats] = {}
 
     def error(self, alpha: tuple[float, float]) -> float:
         """Mean absolute error on what was held out."""
         if alpha not in self.scores:
             confidence = fixed_confidence(self.task)
-            x = self._fit(alpha, confidence).primal[0]
-            self.scores[alpha] = self._score(x, np.ones_like(confidence))
+            x = self._fit(alpha, confidence).primal[0].copy()
+            self.scores[alpha], self.fits[alpha] = self._score(x, np.ones_like(confidence)), x
         return self.scores[alpha]
 
-    def local_helps(self, alpha: tuple[float, float]) -> bool:
-        """Whether a confidence that follows the local noise predicts what was held out better."""
+    def forget(self) -> None:
+        """Score again what is asked again."""
+        self.scores.clear()
+        self.fits.clear()
+
+    def as_good(self, alpha: tuple[float, float], best: tuple[float, float]) -> bool:
+        """Whether the mean error exceeds the best one's by less than the standard error of their difference."""
+        weights = self.weights * self.task.inside()
+        total = max(float(np.sum(weights)), 1e-300)
+        worse = np.abs(self.fits[alpha] - self.held) - np.abs(self.fits[best] - self.held)
+        mean = float(np.sum(weights * worse)) / total
+        return mean <= float(np.sqrt(np.sum((weights * (worse - mean)) ** 2))) / total
+
+    def with_local(self, alpha: tuple[float, float]) -> tuple[tuple[float, float], bool]:
+        """Whether weights that follow the local noise predict better what was held out, and at which alpha."""
         task = self.task
         uniform = fixed_confidence(task)
-        plain = self._fit(alpha, uniform).primal[0].copy()
-        misfit = task.backend.misfit(task.problem(uniform), plain)
-        confidence = local_confidence(misfit, task.observations.total, task.inside())
-        adapted = self._fit(alpha, confidence).primal[0]
-        return self._score(adapted, confidence) < self._score(plain, confidence)
+        state = self._fit(alpha, uniform)
+        plain = state.primal[0].copy()
+        depth = whole_depth(task, state)
+        self.weights = _cut(local_weights(self.stack, depth), task)
+        best, best_alpha, local = self._score(plain, uniform), alpha, False
+        self.task = prepare(task.energy, local_weights(task.stack, depth), task.backend, task.fill_radius)
+        for factor in LOCAL_FACTORS:
+            candidate = (factor * alpha[0], factor * alpha[1])
+            score = self._score(self._fit(candidate, uniform).primal[0], uniform)
+            if score < best:
+                best, best_alpha, local = score, candidate, True
+        return best_alpha, local
 
     def _fit(self, alpha: tuple[float, float], confidence: Floats) -> State:
         task = self.task.with_energy(_energy(self.task.energy, alpha, self.task.energy.inverse))
@@ -129,6 +155,18 @@ class _Trial:
     def _score(self, x: Floats, confidence: Floats) -> float:
         weights = self.weights * confidence * self.task.inside()
         return float(np.sum(weights * np.abs(x - self.held)) / max(float(np.sum(weights)), 1e-300))
+
+
+def _cut(stack: Stack, task: Task) -> Floats:
+    """The stack's weights within the task's window."""
+    if stack.weights is None:
+        return np.isfinite(stack.depths[(slice(None), *task.window)]).astype(np.float64)
+    return stack.weights[(slice(None), *task.window)].astype(np.float64)
+
+
+def whole_depth(task: Task, state: State) -> Floats:
+    """The state's depth on the whole image, NaN outside the domain."""
+    return task.whole(task.depth(state.primal[0]), float("nan"))
 
 
 def _advance(task: Task, confidence: Floats, state: State, count: int) -> None:
