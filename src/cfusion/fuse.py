@@ -177,7 +177,9 @@ def _checked(views: Sequence[View]) -> Sequence[View]:
         raise InputError("there are no views; give at least one")
     for view in views:
         if not isinstance(view, View):
-            raise InputError(f"views are cfusion.View, not {type(view).__name__}; for arrays use fuse_stack(Stack(depths))")
+            raise InputError(
+                f"views are cfusion.View, not {type(view).__name__}; for arrays use fuse_stack(Stack(depths))"
+            )
     if all(np.isnan(view.depth).all() for view in views):
         raise InputError("every depth in every view is NaN; nothing was observed, so nothing can be fused")
     return views

@@ -80,7 +80,9 @@ def _inside(owner: str, part: str, name: str) -> tuple[Any, Any]:
         inner = getattr(whole, part, None)
         if inner is None or not hasattr(inner, name):
             raise InputError(f"method {method.name!r} has no parameter {name!r}")
-        return method.replace(**{owner: dataclasses.replace(whole, **{part: dataclasses.replace(inner, **{name: value})})})
+        return method.replace(
+            **{owner: dataclasses.replace(whole, **{part: dataclasses.replace(inner, **{name: value})})}
+        )
 
     return read, change
 
@@ -112,7 +114,8 @@ def _solver(name: str) -> tuple[Any, Any]:
         return outer_read(method) if value is None else value
 
     def change(method: Method, value: Any) -> Method:
-        return (inner if inner_read(method) is not None else outer)(method, value)
+        refined: Method = (inner if inner_read(method) is not None else outer)(method, value)
+        return refined
 
     return read, change
 
@@ -146,7 +149,9 @@ def _refine(method: Method, name: str, value: Any) -> Method:
         raise InputError(f"{name!r} is not a parameter; {hint}")
     try:
         refined = _PARAMETERS[name][1](method, value)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{name} = {value!r} does not fit: {error}") from error
     assert isinstance(refined, Method)
     return refined

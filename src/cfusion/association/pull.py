@@ -1,6 +1,7 @@
 """Re-association: given a surface, ask every view what it measured there.
 
-The noise stays where it was measured, nothing is invented, and the splat's bias towards whatever is in front disappears.
+The noise stays where it was measured, nothing is invented, and the splat's bias towards whatever is in front
+disappears.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ class Puller(Rasteriser, Protocol):
 class Pull:
     """Views to a stack through the surface found so far; the first stack, with none yet, is the splat.
 
-    An observation further than `gate` times its view's noise scale from the surface is another surface (occlusion), and is
-    left out. A pixel that the reference did not measure is kept only if half of the views that look there confirm it.
+    An observation further than `gate` times its view's noise scale from the surface is another surface (occlusion),
+    and is left out. A pixel that the reference did not measure is kept only if half of the views that look there
+    confirm it.
     """
 
     rounds: int = 3
@@ -104,8 +106,8 @@ def _weigh_views(weights: NDArray[Any], scales: Sequence[float]) -> bool:
 def _weigh_edges(weights: NDArray[Any], surface: DepthMap, noise: float, index: int) -> bool:
     """Trust other views less where the surface changes by more than the noise within a pixel.
 
-    Reading another view is off by a fraction of a pixel, so its error there is noise and slope together; the reference's
-    own reading is not off at all. w = noise / sqrt(noise^2 + (0.3 slope)^2).
+    Reading another view is off by a fraction of a pixel, so its error there is noise and slope together; the
+    reference's own reading is not off at all. w = noise / sqrt(noise^2 + (0.3 slope)^2).
     """
     steep = PIXEL_ERROR * _local_slope(surface)
     known = np.isfinite(surface)

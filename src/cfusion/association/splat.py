@@ -103,9 +103,7 @@ def reference_index(views: Sequence[View], onto: int | None) -> int:
     if onto is None:
         return len(views) // 2
     if not 0 <= onto < len(views):
-        raise InputError(
-            f"reference {onto} is not one of the {len(views)} views; choose 0 to {len(views) - 1}"
-        )
+        raise InputError(f"reference {onto} is not one of the {len(views)} views; choose 0 to {len(views) - 1}")
     return onto
 
 

@@ -38,9 +38,7 @@ def nagel_enkelmann(image: Image, factor: float = 2.0, exponent: float = 1.5) ->
     safe = np.where(length > 0, length, 1.0)  # a vanishing gradient has no direction, and root = 1 needs none
     nx, ny = along_x / safe, along_y / safe
     missing = 1.0 - root
-    return np.stack([1 - missing * nx * nx, -missing * nx * ny, 1 - missing * ny * ny], axis=-1).astype(
-        np.float32
-    )
+    return np.stack([1 - missing * nx * nx, -missing * nx * ny, 1 - missing * ny * ny], axis=-1).astype(np.float32)
 
 
 def grey(image: Image) -> Plane:
@@ -77,10 +75,8 @@ def _filter(plane: Plane, taps: Plane, axis: int, *, odd: bool) -> Plane:
     reach = len(taps) // 2
     width = [(0, 0), (0, 0)]
     width[axis] = (reach, reach)
-    if odd:
-        padded = np.pad(plane, width, mode="reflect", reflect_type="odd")
-    else:
-        padded = np.pad(plane, width, mode="symmetric")
+    mirrored = np.pad(plane, width, mode="symmetric")
+    padded = np.pad(plane, width, mode="reflect", reflect_type="odd") if odd else mirrored
     length = plane.shape[axis]
     out = np.zeros_like(plane)
     for start, tap in enumerate(taps):

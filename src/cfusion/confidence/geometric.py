@@ -29,9 +29,7 @@ class Geometric(Confidence):
 
     def weights(self, stack: Stack) -> WeightStack:
         if stack.camera is None:
-            raise InputError(
-                "geometric confidence needs rays: give the stack its camera, Stack(..., camera=...)"
-            )
+            raise InputError("geometric confidence needs rays: give the stack its camera, Stack(..., camera=...)")
         rays = stack.camera.rays()
         return np.stack([self._of_map(depth, stack.camera, rays) for depth in stack.depths])
 

@@ -1,20 +1,49 @@
 """What a reader returns: the views of one scene, and what their file says about all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import overload
 
 from cfusion.errors import InputError
 from cfusion.geometry import View
+
+KEPT = 12  # frames kept in memory: a window of eleven, and the next
+
+
+@dataclass(frozen=True, eq=False)
+class Frames(Sequence[View]):
+    """Views that are read from their files when asked for; a slice is lazy too."""
+
+    load: Callable[[int], View]  # by number
+    numbers: Sequence[int]
+
+    @classmethod
+    def reading(cls, load: Callable[[int], View], count: int) -> "Frames":
+        """The frames 0 to count - 1; the last few are kept, so that memory does not grow with their number."""
+        return cls(lru_cache(KEPT)(load), range(count))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> View: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Frames": ...
+    def __getitem__(self, index: int | slice) -> "View | Frames":
+        if isinstance(index, slice):
+            return Frames(self.load, self.numbers[index])
+        return self.load(self.numbers[index])
 
 
 @dataclass(frozen=True, eq=False)
 class Views(Sequence[View]):
     """Views in one unit; `reference` is the index of the one to fuse into, if the file names one."""
 
-    views: tuple[View, ...]
+    views: Sequence[View]
     reference: int | None = None
     unit: str = "metre"
+    sentence: str = ""  # what was recognised and how it was converted, for people
 
     def __post_init__(self) -> None:
         if self.reference is not None and not 0 <= self.reference < len(self.views):
@@ -28,6 +57,10 @@ class Views(Sequence[View]):
     @overload
     def __getitem__(self, index: int) -> View: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[View, ...]: ...
-    def __getitem__(self, index: int | slice) -> View | tuple[View, ...]:
-        return self.views[index]
+    def __getitem__(self, index: slice) -> "Views": ...
+    def __getitem__(self, index: int | slice) -> "View | Views":
+        if not isinstance(index, slice):
+            return self.views[index]
+        places = range(len(self))[index]
+        kept = places.index(self.reference) if self.reference in places else None
+        return Views(self.views[index], kept, self.unit, self.sentence)

@@ -20,7 +20,8 @@ PAPER_ALPHA = (1.0, 2.0, 4.0)
 class TGV:
     """min over v, w of alpha_1 |E x - v| + alpha_2 |E v - w| + alpha_3 |E w|; order 1 is total variation.
 
-    The tensor norms are the Frobenius norms of symmetric tensors. `edge`, if given, makes weights from the reference image.
+    The tensor norms are the Frobenius norms of symmetric tensors. `edge`, if given, makes weights from the
+    reference image.
     """
 
     order: int = 2

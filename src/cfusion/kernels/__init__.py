@@ -26,7 +26,9 @@ def load(name: str = "auto") -> Backend:
         raise BackendUnavailable(f"there is no backend {name!r}; choose one of: auto, {', '.join(BACKENDS)}")
     module, library, extra = BACKENDS[name]
     if find_spec(library) is None:
-        raise BackendUnavailable(f"backend {name!r} needs {library}: pip install '{extra}', or pass backend='reference'")
+        raise BackendUnavailable(
+            f"backend {name!r} needs {library}: pip install '{extra}', or pass backend='reference'"
+        )
     return cast("Backend", import_module(module))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-
 from cfusion.kernels.contract import State
 from cfusion.solvers.joint import ConfidenceSide
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
@@ -67,5 +66,3 @@ def nested(report: Report | None, step: int, steps: int) -> Report | None:
         outer(replace(progress, stage=f"depth and confidence {step + 1}", done=(step + progress.done) / steps))
 
     return inner
-
-

@@ -1,4 +1,5 @@
-"""The paper's single-loop PDHG for the biconvex problem: one confidence step, then one primal-dual iteration, over and over."""
+"""The paper's single-loop PDHG for the biconvex problem: one confidence step, then one primal-dual iteration, over
+and over."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ from cfusion.solvers.task import Task
 class Biconvex:
     """Confidence and depth move together; no theorem says that they converge, so what they reach is tested.
 
-    The confidence step tau_lam = (mean lam)^2 / mean b is re-chosen as lam changes; the data term's prox is exact for any
-    lam, so the depth's steps need no bound on it. The iteration is plain PDHG (no over-relaxation), as in the paper.
+    The confidence step tau_lam = (mean lam)^2 / mean b is re-chosen as lam changes; the data term's prox is exact
+    for any lam, so the depth's steps need no bound on it. The iteration is plain PDHG (no over-relaxation), as in
+    the paper.
     """
 
     tolerance: float = 1e-4

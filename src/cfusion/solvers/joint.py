@@ -24,11 +24,11 @@ class ConfidenceSide:
     def of(task: Task) -> ConfidenceSide:
         prior = task.energy.prior
         if prior is None:
-            raise InputError("this solver estimates the confidence, and the energy has no prior; give Energy(prior=Prior())")
+            raise InputError(
+                "this solver estimates the confidence, and the energy has no prior; give Energy(prior=Prior())"
+            )
         trust = np.maximum(task.trust, np.finfo(task.trust.dtype).eps) if prior.trusting else np.ones_like(task.trust)
-        return ConfidenceSide(
-            prior, prior.rate / trust, prior.strength(task.observations.total), task.inside()
-        )
+        return ConfidenceSide(prior, prior.rate / trust, prior.strength(task.observations.total), task.inside())
 
     def best(self, misfit: Floats) -> Floats:
         """The closed form of lam at fixed x; zero outside the domain."""

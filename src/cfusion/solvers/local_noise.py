@@ -1,8 +1,8 @@
 """Weights that follow the local noise: the Laplace scale around each observation, shrunk towards the whole stack's.
 
-Empirical Bayes: with noise scales of mean b0 spread as an inverse Gamma of shape a, the n_i observations of one map around
-pixel i with sum of errors m_i give the weight b0 (n_i + a) / (m_i + a b0). The spread beyond what sampling explains says how
-large a is: even noise gives a large a and a weight of one everywhere.
+Empirical Bayes: with noise scales of mean b0 spread as an inverse Gamma of shape a, the n_i observations of one map
+around pixel i with sum of errors m_i give the weight b0 (n_i + a) / (m_i + a b0). The spread beyond what sampling
+explains says how large a is: even noise gives a large a and a weight of one everywhere.
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ def local_weights(stack: Stack, depth: Floats) -> Stack:
     """The stack with every observation weighed by how quiet its own map is around it, times the weight it came with."""
     weights = np.zeros(stack.depths.shape, np.float32)
     sizes = [np.abs(observed - depth) for observed in stack.depths]
-    known = [np.isfinite(size) & (True if stack.weights is None else stack.weights[k] > 0) for k, size in enumerate(sizes)]
+    known = [
+        np.isfinite(size) & (True if stack.weights is None else stack.weights[k] > 0) for k, size in enumerate(sizes)
+    ]
     count = sum(int(each.sum()) for each in known)
-    overall = sum(float(np.sum(size[each], dtype=np.float64)) for size, each in zip(sizes, known, strict=True)) / max(count, 1)
+    overall = sum(float(np.sum(size[each], dtype=np.float64)) for size, each in zip(sizes, known, strict=True)) / max(
+        count, 1
+    )
     for k, (size, each) in enumerate(zip(sizes, known, strict=True)):
         given = 1.0 if stack.weights is None else stack.weights[k]
         weights[k] = np.where(each, _trust(np.where(each, size, 0), each, overall), 1.0) * given
@@ -52,6 +56,8 @@ def _trust(size: Floats, known: Floats, overall: float) -> Floats:
 def _shape(scales: Floats, amounts: Floats) -> float:
     """a of the inverse Gamma, from the scales' variance beyond that of a mean of `amounts` exponentials."""
     mean = float(np.mean(scales))
+    if mean <= 0:
+        return 1e4
     sampled = float(np.mean(1 / np.maximum(amounts, 1.0)))
     excess = (float(np.var(scales)) / mean**2 - sampled) / (1 + sampled)
     return 2 + 1 / max(excess, 1e-4)

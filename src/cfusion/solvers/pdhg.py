@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from cfusion.kernels.contract import Energies, Problem, State
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
-from cfusion.solvers.steps import RELAXATION, choose_steps
+from cfusion.solvers.steps import BLOCK, RELAXATION, Pace
 from cfusion.solvers.task import Floats, Task
 
-CHECK = 24  # iterations between two looks at the energy
+CHECK = BLOCK  # iterations between two looks at the energy
 REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
 PATIENCE = 1.5  # more iterations before the next attempt at a certificate
 
@@ -27,15 +27,13 @@ class PDHG:
         confidence = fixed_confidence(task)
         state = task.initial_state()
         outcome = self.minimise(task, task.problem(confidence), state, report)
-        return finish(
-            task, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None
-        )
+        return finish(task, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None)
 
     def minimise(
         self, task: Task, problem: Problem, state: State, report: Report | None = None, stage: str = "depth"
     ) -> Convex:
         """Iterate the state in place until certified, settled, or out of iterations."""
-        steps = choose_steps(problem.alpha, task.noise, self.relaxation)
+        pace = Pace(task.backend, task.noise, self.relaxation)
         backend = task.backend
         energies = backend.energy(problem, state)
         first, before = energies.total, energies.total
@@ -43,7 +41,7 @@ class PDHG:
         status = Status.iteration_limit
         while done < self.iterations:
             count = min(CHECK, self.iterations - done)
-            backend.iterate(problem, state, steps, count)
+            pace.run(problem, state, count)
             done += count
             energies = backend.energy(problem, state)
             now = energies.total

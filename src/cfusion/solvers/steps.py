@@ -1,20 +1,29 @@
 """Step sizes, from the orders and the data's own noise scale alone.
 
-With columns scaled by 2^-j and rows by 2^j, the operator (E_1 x - v, E_2 v - w, E_3 w) has norm at most L, the norm of the
-small matrix with sqrt(8) on the diagonal and 1/2 above it. tau_j = 4^-j s / L and sigma_j = 4^j / (s L) then satisfy the
-condition |Sigma^(1/2) K T^(1/2)| <= 1 for every s > 0; s only shifts work between primal and dual, and has the unit of depth.
+With columns scaled by 2^-j and rows by 2^j, the operator (E_1 x - v, E_2 v - w, E_3 w) has norm at most L, the norm
+of the small matrix with sqrt(8) on the diagonal and 1/2 above it. tau_j = 4^-j s / L and sigma_j = 4^j / (s L) then
+satisfy the condition |Sigma^(1/2) K T^(1/2)| <= 1 for every s > 0; s only shifts work between primal and dual, and
+has the unit of depth. The noise tells s well enough for noisy data. Where it does not (data without noise, say),
+the iterates do: x and q should move alike, so s is set to |change of x| / |change of q| when it is more than ten
+times off.
 """
 
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cfusion.kernels.contract import Steps
+from cfusion.kernels.contract import Backend, Problem, State, Steps
 
 RELAXATION = 1.7
-STEP_PER_NOISE = 0.4  # measured on smooth and planar scenes: 0.16 to 0.64 are within 1.5x of one another; larger helps the bound
+BLOCK = 24  # iterations between two looks at the balance
+DEAD_BAND, LARGEST_CORRECTION, CORRECTIONS = 10.0, 64.0, 12
+STEP_PER_NOISE = (
+    0.4  # measured on smooth and planar scenes: 0.16 to 0.64 are within 1.5x of one another; larger helps the bound
+)
 
 
 def norm_bound(order: int) -> float:
@@ -32,3 +41,37 @@ def choose_steps(alpha: tuple[float, ...], noise: float, relaxation: float = REL
         sigma=tuple(4.0**j / (s * norm) for j in range(order)),
         relaxation=relaxation,
     )
+
+
+class Pace:
+    """Runs iterations with steps that correct themselves."""
+
+    def __init__(self, backend: Backend, noise: float, relaxation: float = RELAXATION) -> None:
+        self.backend = backend
+        self.noise = noise
+        self.relaxation = relaxation
+        self.corrections = 0
+
+    def run(self, problem: Problem, state: State, count: int) -> None:
+        """`count` iterations in place, in blocks that end with a look at the balance."""
+        done = 0
+        while done < count:
+            block = min(BLOCK, count - done)
+            watching = self.corrections < CORRECTIONS and block == BLOCK
+            before = (state.primal[0].copy(), state.dual[:2].copy()) if watching else None
+            self.backend.iterate(problem, state, choose_steps(problem.alpha, self.noise, self.relaxation), block)
+            done += block
+            if before is not None:
+                self._balance(problem, _length(state.primal[0] - before[0]), _length(state.dual[:2] - before[1]))
+
+    def _balance(self, problem: Problem, moved: float, pushed: float) -> None:
+        if moved <= 0 or pushed <= 0:
+            return
+        self.corrections += 1
+        off = moved / pushed / (STEP_PER_NOISE * self.noise / problem.alpha[0])
+        if not 1 / DEAD_BAND < off < DEAD_BAND:
+            self.noise *= min(max(off, 1 / LARGEST_CORRECTION), LARGEST_CORRECTION)
+
+
+def _length(change: NDArray[Any]) -> float:
+    return float(np.sqrt(np.sum(change * change, dtype=np.float64)))

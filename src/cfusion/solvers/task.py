@@ -94,9 +94,7 @@ class Task:
         return replace(self, energy=energy)
 
 
-def prepare(
-    energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0, dtype: Any = np.float32
-) -> Task:
+def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0, dtype: Any = np.float32) -> Task:
     """Sort, crop and centre a stack; pixels within `fill_radius` of closing a gap join the domain."""
     observed = stack.count > 0
     if not observed.any():
@@ -108,7 +106,9 @@ def prepare(
     if energy.inverse:
         depths = _inverse(depths)
     weights = None if stack.weights is None else np.ascontiguousarray(stack.weights[crop], dtype)
-    centre = float(np.nanmedian(depths[depths.shape[0] // 2])) if np.isfinite(depths[depths.shape[0] // 2]).any() else 0.0
+    centre = (
+        float(np.nanmedian(depths[depths.shape[0] // 2])) if np.isfinite(depths[depths.shape[0] // 2]).any() else 0.0
+    )
     depths = depths - dtype(centre)
     known = np.isfinite(depths) if weights is None else weights > 0
     box = _box(depths, known)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-
 import numpy as np
 
 from cfusion.energy import TGV, Energy
@@ -14,7 +13,7 @@ from cfusion.kernels.contract import State
 from cfusion.solvers.local_noise import local_weights, mean_weight
 from cfusion.solvers.outcome import Progress, Report, Solution
 from cfusion.solvers.pdhg import PDHG, finish, fixed_confidence
-from cfusion.solvers.steps import choose_steps
+from cfusion.solvers.steps import Pace
 from cfusion.solvers.task import Floats, Task, prepare
 
 ALPHA_PER_ROOT_VIEW = 1.2  # where the search starts: alpha_1 = 1.2 sqrt(K)
@@ -171,7 +170,7 @@ def whole_depth(task: Task, state: State) -> Floats:
 
 def _advance(task: Task, confidence: Floats, state: State, count: int) -> None:
     problem = task.problem(confidence)
-    task.backend.iterate(problem, state, choose_steps(problem.alpha, task.noise), count)
+    Pace(task.backend, task.noise).run(problem, state, count)
 
 
 def _descend(error: Callable[[float], float], start: float) -> float:
@@ -229,5 +228,3 @@ def _stereo_like(task: Task) -> bool:
 def _energy(energy: Energy, alpha: tuple[float, ...], inverse: bool) -> Energy:
     edge = energy.regulariser.edge if energy.regulariser else None
     return replace(energy, regulariser=TGV(len(alpha), alpha, edge), inverse=inverse, prior=None)
-
-

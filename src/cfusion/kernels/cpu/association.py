@@ -48,9 +48,7 @@ def fill_natural(depth: NDArray[np.float32], region: NDArray[np.bool_]) -> NDArr
     if not known.any() or not wanted.any():
         return depth.copy()
     height, width = depth.shape
-    filled = _fill(
-        np.pad(depth, MARGIN, constant_values=np.nan), np.pad(known, MARGIN), np.pad(wanted, MARGIN)
-    )
+    filled = _fill(np.pad(depth, MARGIN, constant_values=np.nan), np.pad(known, MARGIN), np.pad(wanted, MARGIN))
     inner: NDArray[np.float32] = filled[MARGIN : MARGIN + height, MARGIN : MARGIN + width].copy()
     return inner
 
@@ -106,9 +104,7 @@ def _dilate(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
 
 
 @njit(cache=True, nogil=True)
-def _fill(
-    depth: NDArray[np.float32], known: NDArray[np.bool_], wanted: NDArray[np.bool_]
-) -> NDArray[np.float32]:
+def _fill(depth: NDArray[np.float32], known: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> NDArray[np.float32]:
     """The same on a raster with its margin."""
     height, width = depth.shape
     rise, fall = _rise_and_fall(known)

@@ -209,7 +209,8 @@ def _gradient(order: int, u: Floats, links: Any, out: Floats) -> None:
                 out[3, i, j] = u[2, below, j] - c if bits & 256 else 0.0
 
 
-# The three below work on any number of planes: lengths of a row first, then plane by plane, so that every loop vectorises.
+# The three below work on any number of planes: lengths of a row first, then plane by plane, so that every loop
+# vectorises.
 
 
 @njit(parallel=True, **FAST)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import sqrt
+from typing import Any
 
 import numba
 import numpy as np
@@ -67,7 +69,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int) -> None:
     state.swap()
 
 
-def _scalars(problem: Problem, steps: Steps, real: np.dtype) -> Floats:  # type: ignore[type-arg]
+def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
     """The order is that of the names in `tiles`."""
     pad = (1.0,) * (3 - problem.order)
     weight = steps.tau[0] * problem.pull if problem.anchor is not None else 0.0
@@ -75,12 +77,13 @@ def _scalars(problem: Problem, steps: Steps, real: np.dtype) -> Floats:  # type:
         *steps.tau, *pad, *steps.sigma, *pad, *problem.alpha, *pad,
         steps.relaxation, steps.tau[0] / (1 + weight), 1 / (1 + weight), weight / (1 + weight), problem.delta,
         1.0, 2.0, sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3), np.finfo(real).tiny,
+        2 * float(np.finfo(real).eps),
     ]  # fmt: skip
     assert len(scalars) == SCALARS
     return np.array(scalars, real)
 
 
-def _tiles(height: int, width: int) -> np.ndarray:  # type: ignore[type-arg]
+def _tiles(height: int, width: int) -> Any:
     """(n, 4) first row, end row, first column, end column."""
     rows = _cuts(height, TILE_ROWS)
     columns = _cuts(width, TILE_COLUMNS)
@@ -90,4 +93,4 @@ def _tiles(height: int, width: int) -> np.ndarray:  # type: ignore[type-arg]
 def _cuts(length: int, size: int) -> list[tuple[int, int]]:
     parts = max(1, round(length / size))
     edges = [length * part // parts for part in range(parts + 1)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))

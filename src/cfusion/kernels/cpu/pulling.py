@@ -22,9 +22,7 @@ def pull(
     observed = np.empty(x.shape, np.float32)
     weight = np.empty(x.shape, np.float32)
     seen = np.empty(x.shape, np.bool_)
-    _pull(
-        x, reference_camera, view_camera, view_from_reference, depth, confidence, agreement, observed, weight, seen
-    )
+    _pull(x, reference_camera, view_camera, view_from_reference, depth, confidence, agreement, observed, weight, seen)
     return observed, weight, seen
 
 
@@ -49,7 +47,7 @@ def _pull(
             weight[i, j] = 0
             seen[i, j] = False
             here = np.float64(x[i, j])
-            if not here == here:
+            if here != here:
                 continue
             across = (j - reference_camera[3]) / reference_camera[1]
             down = (i - reference_camera[4]) / reference_camera[2]

@@ -17,9 +17,7 @@ OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT = sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3)
 
 
-def order_observations(
-    depths: Floats, weights: Floats | None, fidelity: Fidelity
-) -> tuple[Observations, Floats]:
+def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelity) -> tuple[Observations, Floats]:
     """As `Backend.order_observations`: an odd-even transposition sort per row of pixels."""
     kept = np.empty((0, 0, 0), depths.dtype) if weights is None else weights
     values = np.empty_like(depths)
@@ -36,9 +34,7 @@ def order_observations(
 
 
 @njit(parallel=True, **OPTIONS)
-def _sort(
-    depths: Floats, weights: Floats, values: Floats, carried: Floats, total: Floats, median: Floats
-) -> None:
+def _sort(depths: Floats, weights: Floats, values: Floats, carried: Floats, total: Floats, median: Floats) -> None:
     views, height, width = depths.shape
     weighted = weights.size > 0
     for i in prange(height):

@@ -1,8 +1,9 @@
 """Several primal-dual iterations per cache tile: a wavefront of T iterations, two rows apart, sweeps each tile.
 
-Row k of the tile is loaded into a ring; level t then updates its primal row k-1-2t and its dual row k-2-2t in place; the row
-that leaves level T-1 is stored. A ghost zone of 2T pixels makes tiles independent of one another, so the result has the same
-bits for any tile size and any number of threads. Formulas: `cfusion.kernels.reference.iteration`.
+Row k of the tile is loaded into a ring; level t then updates its primal row k-1-2t and its dual row k-2-2t in
+place; the row that leaves level T-1 is stored. A ghost zone of 2T pixels makes tiles independent of one another, so
+the result has the same bits for any tile size and any number of threads. Formulas:
+`cfusion.kernels.reference.iteration`.
 
 Loops run over unsigned columns and every array is an argument of its own: both are what lets LLVM vectorise them.
 """
@@ -22,12 +23,12 @@ FASTMATH = {"reassoc", "contract", "arcp", "afn", "nsz"}
 
 # scalars: what iterate() packs into one array of the working precision
 TAU_X, TAU_V, TAU_W, SIGMA_Q, SIGMA_R, SIGMA_S, ALPHA_1, ALPHA_2, ALPHA_3 = range(9)
-RHO, STEP, KEEP, PULL, DELTA, ONE, TWO, HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT, TINY = range(9, 20)
-SCALARS = 20
-HUBER_STEPS = 12
+RHO, STEP, KEEP, PULL, DELTA, ONE, TWO, HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT, TINY, PRECISION = range(9, 21)
+SCALARS = 21
+HUBER_STEPS = 60  # never reached: bisection alone would need fewer
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(inline="always")
 def huber_row(
     slot: Any,
     observations: Any,
@@ -42,22 +43,29 @@ def huber_row(
     weights: Any,
     total: Any,
     confidence: Any,
+    precision: Any,
+    old: Any,
+    now: Any,
     rows: Any,
 ) -> None:
-    """The Huber prox of one row: Newton's method kept inside a shrinking bracket, which ends on the exact linear piece.
+    """The Huber prox of one row: Newton's method kept strictly inside a shrinking bracket, which ends on the exact linear piece.
 
+    Newton alone may jump to and fro across a steep piece for ever; a step that does not fall strictly between the points
+    tried so far is replaced by a bisection. It starts from the x of the last iteration, near its end one step away.
     rows: 0 centre f, 1 the root x, 2 step * lam, 6 and 7 bracket, 8 sum of clips, 9 weight on the sloped pieces.
     """
     u0 = np.uint64(0)
     u1 = np.uint64(1)
     zero = one - one
+    two = one + one
     for j in range(u0, n):
         f = rows[slot, 0, j + u1]
         w = step * confidence[a, g + j]
-        rows[slot, 1, j + u1] = f
+        reach = w * total[a, g + j]
+        rows[slot, 1, j + u1] = min(max(old[slot, 0, now, j + u1], f - reach), f + reach)
         rows[slot, 2, j + u1] = w
-        rows[slot, 6, j + u1] = f - w * total[a, g + j]
-        rows[slot, 7, j + u1] = f + w * total[a, g + j]
+        rows[slot, 6, j + u1] = f - two * reach  # wider than need be: a root at an end is strictly inside
+        rows[slot, 7, j + u1] = f + two * reach
     for _ in range(HUBER_STEPS):
         for j in range(u0, n):
             rows[slot, 8, j + u1] = zero
@@ -76,7 +84,7 @@ def huber_row(
                     clipped = min(max(t, -one), one)
                     rows[slot, 8, j + u1] += clipped if d < np.inf else zero
                     rows[slot, 9, j + u1] += one if abs(t) < one else zero
-        worst = zero
+        moving = zero
         for j in range(u1, n + u1):
             x = rows[slot, 1, j]
             w = rows[slot, 2, j]
@@ -84,14 +92,12 @@ def huber_row(
             low = x if h < zero else rows[slot, 6, j]
             high = x if h > zero else rows[slot, 7, j]
             new = x - h / (one + w * rows[slot, 9, j] / delta)
-            middle = (low + high) / (one + one)
-            new = new if (new >= low and new <= high) else middle
-            new = x if h == zero else new
-            worst = max(worst, abs(new - x))
-            rows[slot, 1, j] = new
+            moving = max(moving, abs(new - x) - precision * abs(x))
+            new = new if (new > low and new < high) else (low + high) / two
+            rows[slot, 1, j] = x if h == zero else new
             rows[slot, 6, j] = low
             rows[slot, 7, j] = high
-        if worst == zero:
+        if moving <= zero:
             break
 
 
@@ -99,7 +105,7 @@ def huber_row(
 def sweep_for(order: int, fidelity: int, weighted: bool, has_edge: bool, has_tensor: bool, has_anchor: bool) -> Any:
     """The sweep compiled for one kind of problem; what the kind does not need is not compiled at all."""
 
-    @njit(parallel=True, cache=True, fastmath=FASTMATH, error_model="numpy", nogil=True)  # type: ignore[untyped-decorator]
+    @njit(parallel=True, cache=True, fastmath=FASTMATH, error_model="numpy", nogil=True)
     def sweep(
         levels: int,
         slots: int,
@@ -153,6 +159,7 @@ def sweep_for(order: int, fidelity: int, weighted: bool, has_edge: bool, has_ten
             third_root = scalars[THIRD_ROOT]
             two_thirds_root = scalars[TWO_THIRDS_ROOT]
             tiny = scalars[TINY]
+            precision = scalars[PRECISION]
             zero = one - one
             for tile in range(slot, tiles.shape[0], slots):
                 r0 = tiles[tile, 0]
@@ -166,7 +173,7 @@ def sweep_for(order: int, fidelity: int, weighted: bool, has_edge: bool, has_ten
                 n = np.uint64(g1 - g0)
                 n1 = n + u1
                 g = np.uint64(g0)
-                # one column of padding on both sides; the last tile may be narrower, so its right padding is cleared again
+                # one column of padding on both sides; a tile may be narrower than the one before: clear the right
                 for plane in range(dual_planes):
                     for row in range(ring):
                         dual[slot, plane, row, n1] = zero
@@ -262,9 +269,7 @@ def sweep_for(order: int, fidelity: int, weighted: bool, has_edge: bool, has_ten
                                             fd = fc - w
                                             rows[slot, 0, j + u1] = fd - w
                                             ma = max(min(values[m, a, g + j], fa), min(values[m + 1, a, g + j], fb))
-                                            mb = max(
-                                                min(values[m + 2, a, g + j], fc), min(values[m + 3, a, g + j], fd)
-                                            )
+                                            mb = max(min(values[m + 2, a, g + j], fc), min(values[m + 3, a, g + j], fd))
                                             rows[slot, 1, j + u1] = max(rows[slot, 1, j + u1], max(ma, mb))
                                         m += 4
                                     while m < observations:
@@ -278,11 +283,13 @@ def sweep_for(order: int, fidelity: int, weighted: bool, has_edge: bool, has_ten
                             elif fidelity == 1:
                                 for j in range(u0, n):
                                     w = step * confidence[a, g + j] * total[a, g + j]
-                                    rows[slot, 1, j + u1] = (rows[slot, 0, j + u1] + w * values[0, a, g + j]) / (one + w)
+                                    rows[slot, 1, j + u1] = (rows[slot, 0, j + u1] + w * values[0, a, g + j]) / (
+                                        one + w
+                                    )
                             else:
                                 huber_row(
                                     slot, observations, weighted, a, g, n, step, delta, one,
-                                    values, weights, total, confidence, rows,
+                                    values, weights, total, confidence, precision, primal, now, rows,
                                 )  # fmt: skip
                             for j in range(u1, n1):
                                 old = primal[slot, 0, now, j]
@@ -388,9 +395,7 @@ def sweep_for(order: int, fidelity: int, weighted: bool, has_edge: bool, has_ten
                                     v1 = bar[slot, level, 1, b, h]
                                     v2 = bar[slot, level, 2, b, h]
                                     d1 = v1 - bar[slot, level, 1, b, j]
-                                    d2 = half_root * (
-                                        v2 - bar[slot, level, 2, b, j] + v1 - bar[slot, level, 1, up, h]
-                                    )
+                                    d2 = half_root * (v2 - bar[slot, level, 2, b, j] + v1 - bar[slot, level, 1, up, h])
                                     d3 = v2 - bar[slot, level, 2, up, h]
                                     if order >= 3:
                                         d1 -= bar[slot, level, 3, b, h]

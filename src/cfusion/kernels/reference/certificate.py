@@ -2,11 +2,14 @@
 
 By weak duality, for a top dual p_l the minimum is at least
 
-    sum_i min_x  g_i x + lam_i sum_k w_ki phi(x - d_ki) [+ pull/2 (x - anchor_i)^2],   p_(j-1) = E_j^T p_j,  g = E_1^T p_1,
+    sum_i min_x  g_i x + lam_i sum_k w_ki phi(x - d_ki) [+ pull/2 (x - anchor_i)^2]
 
-as long as every p_j stays within its ball |p_j| <= alpha_j. Iterates only nearly do, so the top dual is *repaired* first: a
-few accelerated projected-gradient steps on the squared distances of p_(l-1) .. p_1 to their balls and of g to the data's slopes.
-What is left over is removed by one factor <= 1. No box on v is needed; x is confined to the box where the data do not hold it.
+with p_(j-1) = E_j^T p_j and g = E_1^T p_1,
+
+as long as every p_j stays within its ball |p_j| <= alpha_j. Iterates only nearly do, so the top dual is *repaired*
+first: a few accelerated projected-gradient steps on the squared distances of p_(l-1) .. p_1 to their balls and of g
+to the data's slopes. What is left over is removed by one factor <= 1. No box on v is needed; x is confined to the
+box where the data do not hold it.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import numpy as np
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Problem, State
 from cfusion.kernels.reference.iteration import level_dual, misfit, project, radius
 from cfusion.kernels.reference.operators import adjoint, symmetrised_gradient
-from cfusion.kernels.reference.prox import data_prox
+from cfusion.kernels.reference.prox import data_prox, known_weights
 
 TERM_WEIGHT = 1 / 8  # per order below the top: 1 / |E|^2, so that every term has the same Lipschitz bound
 
@@ -112,8 +115,10 @@ def pixel_bound(problem: Problem, slope: Floats, box: Box) -> Floats:
         value += problem.pull / 2 * (x - problem.anchor) ** 2
     if problem.fidelity is Fidelity.HUBER and problem.anchor is None:
         # the root is found to rounding only: convexity bounds what that can cost
-        value -= np.abs(slope + confidence * _huber_slope(problem, x)) * (box.high - box.low) * (
-            (x > box.low) & (x < box.high)
+        value -= (
+            np.abs(slope + confidence * _huber_slope(problem, x))
+            * (box.high - box.low)
+            * ((x > box.low) & (x < box.high))
         )
     return value
 
@@ -130,17 +135,18 @@ def _minimiser(problem: Problem, slope: Floats, confidence: Floats, box: Box) ->
             return np.where(hold > 0, np.clip(seen.values[0] - slope / hold, box.low, box.high), ends)
     if problem.fidelity is Fidelity.HUBER:
         return _huber_minimiser(problem, slope, confidence, box)
-    # L1: the first observation at which the slope is no longer negative
+    # L1: the first observation at which the slope is no longer negative. The weights are summed here and not taken from
+    # `total`, whose rounding would hide that point where the slope is all that the data can hold
+    weights = known_weights(seen).astype(np.float64)
+    total = weights.sum(axis=0)
     heaped = np.zeros_like(slope)
-    x = np.where(slope + hold < 0, box.high, box.low)
-    settled = (slope - hold >= 0) | (slope + hold < 0)
+    x = np.where(slope + confidence * total < 0, box.high, box.low)
+    settled = (slope - confidence * total >= 0) | (slope + confidence * total < 0)
     for k in range(len(seen.values)):
-        known = np.isfinite(seen.values[k])
-        weight = known if seen.weights is None else seen.weights[k]
-        heaped = heaped + weight
-        here = ~settled & known & (slope + confidence * (2 * heaped - seen.total) >= 0)
-        x = np.where(here, np.where(known, seen.values[k], 0), x)
-        settled = settled | here
+        here = ~settled & np.isfinite(seen.values[k])
+        x = np.where(here, seen.values[k], x)  # and stays there if rounding hides it still: it is the largest one
+        heaped = heaped + weights[k]
+        settled = settled | (here & (slope + confidence * (2 * heaped - total) >= 0))
     return np.where(hold > 0, x, ends)
 
 

@@ -1,6 +1,6 @@
 """One over-relaxed primal-dual iteration a line at a time, and the energy and lower bound of a state.
 
-    x' = prox_tau F (x - tau K^T q),  q' = proj (q + sigma K (2 x' - x)),  (x, q) += rho ((x', q') - (x, q))
+x' = prox_tau F (x - tau K^T q),  q' = proj (q + sigma K (2 x' - x)),  (x, q) += rho ((x', q') - (x, q))
 """
 
 from __future__ import annotations

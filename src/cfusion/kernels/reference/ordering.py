@@ -8,9 +8,7 @@ from cfusion.kernels.contract import Fidelity, Floats, Observations
 from cfusion.kernels.reference.prox import known_weights
 
 
-def order_observations(
-    depths: Floats, weights: Floats | None, fidelity: Fidelity
-) -> tuple[Observations, Floats]:
+def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelity) -> tuple[Observations, Floats]:
     """As `Backend.order_observations`."""
     known = np.isfinite(depths) if weights is None else np.isfinite(depths) & (weights > 0)
     values = np.where(known, depths, np.inf).astype(depths.dtype)

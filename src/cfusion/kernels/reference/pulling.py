@@ -21,8 +21,8 @@ def pull(
 ) -> tuple[Floats, Floats, Floats]:
     """Observation along each reference ray, its weight, and whether the view could see the point at all.
 
-    d = x + (z_measured - z_predicted) / (dz / dx). z is read at the nearest pixel, or between four known ones that differ
-    by less than `agreement`. `confidence` may be empty: every weight is then one.
+    d = x + (z_measured - z_predicted) / (dz / dx). z is read at the nearest pixel, or between four known ones that
+    differ by less than `agreement`. `confidence` may be empty: every weight is then one.
     """
     height, width = x.shape
     v, u = np.mgrid[:height, :width].astype(np.float64)
