@@ -52,9 +52,7 @@ def filling(folder: Path) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(
-            f"cannot write to {folder}: {error.strerror or error}; nothing was changed"
-        ) from error
+        raise FileError(f"cannot write to {folder}: {error.strerror or error}; nothing was changed") from error
     finally:
         if draft is not None:
             shutil.rmtree(draft, ignore_errors=True)

@@ -65,9 +65,7 @@ def write_bundle(
 
 
 def _read_view(entry: Entry, folder: Path, number: int) -> View:
-    entry.refuse_unknown(
-        "name", "depth", "scale", "camera", "pose", "image", "confidence", "confidence_scale"
-    )
+    entry.refuse_unknown("name", "depth", "scale", "camera", "pose", "image", "confidence", "confidence_scale")
     try:
         return View(
             depth=read_map(entry.path_inside("depth", folder), entry.scale("scale")),

@@ -94,11 +94,11 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
             camera = view.camera
             if not isinstance(camera, Pinhole):
                 raise InputError(f"view {number - 1} is {type(camera).__name__}; COLMAP holds pinhole cameras")
-            values = (camera.fx, camera.fy, camera.cx, camera.cy)
-            cameras.append(f"{number} PINHOLE {camera.width} {camera.height} {_text(values)}")
+            intrinsics = _text((camera.fx, camera.fy, camera.cx, camera.cy))
+            cameras.append(f"{number} PINHOLE {camera.width} {camera.height} {intrinsics}")
             pose = view.pose.inverse()
-            values = (*quaternion_of(pose.rotation), *(float(value) for value in pose.translation))
-            images.append(f"{number} {_text(values)} {number} {name}\n")
+            placed = _text((*quaternion_of(pose.rotation), *(float(value) for value in pose.translation)))
+            images.append(f"{number} {placed} {number} {name}\n")
             photo = np.zeros(view.shape, np.float32) if view.image is None else view.image
             write_image(draft / "images" / name, photo)
             write_colmap_map(draft / "stereo/depth_maps" / f"{name}.geometric.bin", view.depth)

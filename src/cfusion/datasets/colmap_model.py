@@ -20,7 +20,9 @@ MODELS = (  # name and number of parameters, by COLMAP's model number
     *(("RADIAL_FISHEYE", 5), ("THIN_PRISM_FISHEYE", 12), ("RAD_TAN_THIN_PRISM_FISHEYE", 16)),
 )
 COUNTS = dict(MODELS)
-ONE_FOCAL = {name for name, _ in MODELS if name.startswith(("SIMPLE", "RADIAL"))}  # f, cx, cy; the others fx, fy, cx, cy
+ONE_FOCAL = {
+    name for name, _ in MODELS if name.startswith(("SIMPLE", "RADIAL"))
+}  # f, cx, cy; the others fx, fy, cx, cy
 
 
 @dataclass(frozen=True)

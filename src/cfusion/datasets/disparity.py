@@ -6,9 +6,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import DepthMap
 
 
-def depth_from_disparity(
-    disparity: NDArray[np.floating], focal_baseline: float, offset: float = 0.0
-) -> DepthMap:
+def depth_from_disparity(disparity: NDArray[np.floating], focal_baseline: float, offset: float = 0.0) -> DepthMap:
     """Depth (H, W); NaN where the disparity is, or where it puts the point at infinity or behind."""
     shifted = disparity.astype(np.float64) + offset
     with np.errstate(divide="ignore", invalid="ignore"):

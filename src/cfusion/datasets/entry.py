@@ -70,9 +70,7 @@ class Entry:
             return None
         scale = self.number(key)
         if scale <= 0:
-            raise FileError(
-                f"{self.where}.{key} is {scale:g}; a scale is positive, in units of depth per count"
-            )
+            raise FileError(f"{self.where}.{key} is {scale:g}; a scale is positive, in units of depth per count")
         return scale
 
     def object(self, key: str) -> "Entry":
@@ -102,9 +100,7 @@ class Entry:
         except (ValueError, OSError, RuntimeError):  # no name a disk can have, or links in a circle
             inside = False
         if not inside:
-            raise FileError(
-                f"{self.where}.{key} is {_shortened(given)}, which leads out of {folder}; move it inside"
-            )
+            raise FileError(f"{self.where}.{key} is {_shortened(given)}, which leads out of {folder}; move it inside")
         return folder / given
 
 

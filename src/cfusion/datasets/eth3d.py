@@ -109,9 +109,7 @@ def _pinhole(camera: ModelCamera, shrink: int = 1, shape: tuple[int, int] | None
 def _read_depth(file: Path, shape: tuple[int, int]) -> NDArray[np.float32]:
     data = read_bytes(file)
     if len(data) != 4 * shape[0] * shape[1]:
-        raise FileError(
-            f"{file} holds {len(data)} bytes; {shape[1]} x {shape[0]} floats are {4 * shape[0] * shape[1]}; copy it again"
-        )
+        raise FileError(f"{file} holds {len(data) // 4} floats, expected {shape[1]} x {shape[0]}; copy it again")
     return unknown_unless_positive(np.frombuffer(data, dtype="<f4").reshape(shape))
 
 

@@ -35,7 +35,7 @@ def resized(image: Image, shape: tuple[int, int]) -> Image:
         np.asarray(module.fromarray(np.ascontiguousarray(planes[..., channel])).resize(shape[::-1], kind))
         for channel in range(planes.shape[-1])
     ]
-    stacked = np.clip(np.stack(levels, axis=-1), 0, 1).astype(np.float32)
+    stacked: Image = np.clip(np.stack(levels, axis=-1), 0, 1).astype(np.float32)
     return stacked[..., 0] if image.ndim == 2 else stacked
 
 
@@ -45,7 +45,8 @@ def seen_by(image: Image, image_camera: Pinhole, camera: Pinhole) -> Image:
     rows = image_camera.fy * (np.arange(camera.height) - camera.cy) / camera.fy + image_camera.cy
     at_columns = np.clip(np.rint(columns), 0, image.shape[1] - 1).astype(np.int64)
     at_rows = np.clip(np.rint(rows), 0, image.shape[0] - 1).astype(np.int64)
-    return image[at_rows[:, None], at_columns[None, :]]
+    seen: Image = image[at_rows[:, None], at_columns[None, :]]
+    return seen
 
 
 def beside(folder: Path, stem: str) -> Path | None:
@@ -55,6 +56,18 @@ def beside(folder: Path, stem: str) -> Path | None:
         if path.is_file():
             return path
     return None
+
+
+def photo_size(path: Path) -> tuple[int, int]:
+    """(H, W) of an image, from its header alone."""
+    module = pillow_image()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", module.DecompressionBombWarning)  # nothing is decoded here
+            with module.open(path, formats=("PNG", "JPEG")) as picture:
+                return int(picture.height), int(picture.width)
+    except (OSError, SyntaxError, ValueError, module.DecompressionBombError):
+        raise FileError(f"{path} is not an image (.png or .jpg), or a damaged one; write it anew") from None
 
 
 def _read_jpeg(path: Path) -> Image:

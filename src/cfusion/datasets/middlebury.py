@@ -104,7 +104,8 @@ def _read_new(path: Path) -> Views:
     if not views:
         raise FileError(f"{path} has no disp0.pfm (or disp0GT.pfm) beside its calib.txt")
     sentence = (
-        f"Middlebury 2014/2021: z = f B / (d + {calibration.offset:g}), B = {calibration.baseline:g} mm, inf = unknown, "
+        f"Middlebury 2014/2021: z = f B / (d + {calibration.offset:g}), B = {calibration.baseline:g} mm, "
+        "inf = unknown, "
         f"{'left and right view' if len(views) == 2 else 'left view'}"
     )
     return Views(tuple(views), reference=0, unit="millimetre", sentence=sentence)

@@ -13,7 +13,7 @@ import numpy as np
 
 from cfusion.arrays import Matrix
 from cfusion.datasets.atomic import filling
-from cfusion.datasets.images import beside, read_photo
+from cfusion.datasets.images import beside, photo_size, read_photo
 from cfusion.datasets.pfm import read_pfm, write_pfm
 from cfusion.datasets.png import write_image
 from cfusion.datasets.posed import (
@@ -23,7 +23,6 @@ from cfusion.datasets.posed import (
     pinhole,
     pose_or_lost,
     require_some,
-    resized_pinhole,
     unknown_unless_positive,
 )
 from cfusion.datasets.texts import Line, numbered, read_lines
@@ -99,7 +98,9 @@ def read_pairs(file: Path) -> dict[int, tuple[int, ...]]:
     for head, body in zip(lines[1::2], lines[2::2], strict=False):
         count, *rest = body.numbers()
         if len(rest) != 2 * int(count):
-            raise FileError(f"{body.where} names {int(count)} views and holds {len(rest)} numbers, expected twice as many")
+            raise FileError(
+                f"{body.where} names {int(count)} views and holds {len(rest)} numbers, expected twice as many"
+            )
         pairs[int(head.numbers(0, 1)[0])] = tuple(int(number) for number in rest[::2])
     return pairs
 
@@ -123,23 +124,32 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
 
 
 def _files(path: Path) -> list[_Files]:
-    own = path / OWN if (path / OWN).is_dir() else path
-    files = [
-        _Files(depth.with_name(f"{stem}.txt"), depth, _existing(depth.with_name(f"{stem}_prob.pfm")), beside(own, stem))
-        for depth in numbered(list(own.glob("*_init.pfm")))
-        if depth.with_name(f"{(stem := depth.stem.removesuffix('_init'))}.txt").is_file()
-    ]
-    for cameras in CAMERAS:
-        for depths in DEPTHS:
-            for camera in numbered(list((path / cameras).glob("*_cam.txt"))) if not files else []:
-                stem = camera.stem.removesuffix("_cam")
-                depth = path / depths / f"{stem}.pfm"
-                confidence = next((file for name in CONFIDENCES if (file := path / name / f"{stem}.pfm").is_file()), None)
-                image = next((file for name in IMAGES if (file := beside(path / name, stem)) is not None), None)
-                if depth.is_file():
-                    files.append(_Files(camera, depth, confidence, image))
-            if files:
-                return files
+    return _own_files(path / OWN if (path / OWN).is_dir() else path) or next(
+        (files for cameras in CAMERAS for depths in DEPTHS if (files := _listed(path, cameras, depths))), []
+    )
+
+
+def _own_files(folder: Path) -> list[_Files]:
+    """MVSNet's own layout: everything in one folder."""
+    files = []
+    for depth in numbered(list(folder.glob("*_init.pfm"))):
+        stem = depth.stem.removesuffix("_init")
+        camera, probability = folder / f"{stem}.txt", folder / f"{stem}_prob.pfm"
+        if camera.is_file():
+            files.append(_Files(camera, depth, _existing(probability), beside(folder, stem)))
+    return files
+
+
+def _listed(path: Path, cameras: str, depths: str) -> list[_Files]:
+    """A folder for each kind of file."""
+    files = []
+    for camera in numbered(list((path / cameras).glob("*_cam.txt"))):
+        stem = camera.stem.removesuffix("_cam")
+        depth = path / depths / f"{stem}.pfm"
+        confidence = next((file for name in CONFIDENCES if (file := path / name / f"{stem}.pfm").is_file()), None)
+        image = next((photo for name in IMAGES if (photo := beside(path / name, stem)) is not None), None)
+        if depth.is_file():
+            files.append(_Files(camera, depth, confidence, image))
     return files
 
 
@@ -155,15 +165,16 @@ def _block(file: Path, lines: list[Line], title: str, size: int) -> Matrix:
 
 
 def _camera(intrinsics: Matrix, shape: tuple[int, int], files: _Files) -> Pinhole:
-    """K belongs to the depth map, unless its principal point lies outside: then it is the (larger) image's."""
+    """K is the depth map's, unless its principal point lies outside: then it is the image's, scaled as MVSNet does."""
     try:
         own = pinhole(intrinsics, shape)
         if own.cx < shape[1] and own.cy < shape[0]:
             return own
-        # The network halves the image twice or thrice; the principal point is near the middle before and after.
-        factor = max(1, round(2 * own.cx / shape[1]), round(2 * own.cy / shape[0]))
-        whole = (shape[0] * factor, shape[1] * factor)
-        return resized_pinhole((own.fx, own.fy, own.cx, own.cy), whole, shape)
+        if files.image is None:
+            raise FileError(f"{files.camera}: K is not of {files.depth.name} but of a larger image, which is not there")
+        height, width = photo_size(files.image)
+        across, down = shape[1] / width, shape[0] / height
+        return Pinhole(own.fx * across, own.fy * down, own.cx * across, own.cy * down, shape[1], shape[0])
     except InputError as error:
         raise type(error)(f"{files.camera}: {error}") from None
 
@@ -186,5 +197,8 @@ def _pair_text(poses: Sequence[Pose]) -> str:
     for number, place in enumerate(places):
         distance = np.linalg.norm(places - place, axis=1)
         near = [int(index) for index in np.argsort(distance, kind="stable") if index != number][:10]
-        lines += [str(number), " ".join([str(len(near)), *(f"{index} {1 / (1 + distance[index]):.4f}" for index in near)])]
+        lines += [
+            str(number),
+            " ".join([str(len(near)), *(f"{index} {1 / (1 + distance[index]):.4f}" for index in near)]),
+        ]
     return "\n".join([*lines, ""])

@@ -47,6 +47,4 @@ def _check(path: Path, data: bytes) -> None:
     held, claimed = len(data) - stream.tell(), math.prod(shape) * dtype.itemsize
     if held != claimed:
         kind = "truncated" if held < claimed else "too long"
-        raise FileError(
-            f"{path} is {kind}: its header claims {claimed} bytes of data, it holds {held}; copy it again"
-        )
+        raise FileError(f"{path} is {kind}: its header claims {claimed} bytes of data, it holds {held}; copy it again")

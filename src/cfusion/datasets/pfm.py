@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from cfusion.datasets.files import read_bytes
 from cfusion.errors import FileError
 
-HEADER = re.compile(
-    rb"(P[fF])\s+(\d{1,9})\s+(\d{1,9})\s+([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(\r\n|\s)"
-)
+HEADER = re.compile(rb"(P[fF])\s+(\d{1,9})\s+(\d{1,9})\s+([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(\r\n|\s)")
 LONGEST_HEADER = 256
 
 

@@ -22,9 +22,7 @@ VERTEX = np.dtype(
 TYPE_NAMES = {"<f4": "float", "|u1": "uchar"}
 
 
-def write_ply(
-    path: Path, points: Points, colours: NDArray[np.uint8], confidence: NDArray[np.float32]
-) -> None:
+def write_ply(path: Path, points: Points, colours: NDArray[np.uint8], confidence: NDArray[np.float32]) -> None:
     """Points (N, 3) with colours (N, 3) and confidences (N,)."""
     count = len(points)
     if points.shape != (count, 3) or colours.shape != (count, 3) or confidence.shape != (count,):

@@ -25,18 +25,14 @@ def check(path: Path, data: bytes) -> tuple[int, int]:
         raise FileError(f"{path} is a damaged PNG: its header is {len(header)} bytes; write it anew")
     width, height, bits, colour, _, _, interlaced = struct.unpack(">IIBBBBB", header)
     if not 0 < width * height <= MOST_PIXELS:
-        raise FileError(
-            f"{path} claims {width} x {height} pixels, expected 1 to {MOST_PIXELS}; write it anew"
-        )
+        raise FileError(f"{path} claims {width} x {height} pixels, expected 1 to {MOST_PIXELS}; write it anew")
     claimed = _unpacked_size(width, height, bits * CHANNELS.get(colour, 1), ADAM7 if interlaced else PLAIN)
     try:
         held = len(zlib.decompressobj().decompress(packed, claimed))
     except zlib.error:
         raise FileError(f"{path} is a damaged PNG: its pixels do not unpack; write it anew") from None
     if held < claimed:
-        raise FileError(
-            f"{path} is a damaged PNG: {width} x {height} is {claimed} bytes, it has {held}; write it anew"
-        )
+        raise FileError(f"{path} is a damaged PNG: {width} x {height} is {claimed} bytes, it has {held}; write it anew")
     return bits, colour
 
 

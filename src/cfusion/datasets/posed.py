@@ -45,9 +45,7 @@ def pinhole(intrinsics: Matrix | tuple[float, ...], shape: tuple[int, int]) -> P
     return Pinhole(fx, fy, cx, cy, width=shape[1], height=shape[0])
 
 
-def resized_pinhole(
-    intrinsics: tuple[float, ...], image_shape: tuple[int, int], shape: tuple[int, int]
-) -> Pinhole:
+def resized_pinhole(intrinsics: tuple[float, ...], image_shape: tuple[int, int], shape: tuple[int, int]) -> Pinhole:
     """The camera of a map (H, W) that covers the same view as an image of another size with known intrinsics.
 
     The image's corner (-0.5, -0.5) stays where it is.

@@ -20,9 +20,7 @@ def read_map(path: Path, scale: float | None = None, *, zero_is_unknown: bool = 
             return _times(pfm.read_pfm(path), scale)
         case ".png":
             if scale is None:
-                raise FileError(
-                    f"{path} holds counts; state its scale, in units of depth per count (e.g. 0.001)"
-                )
+                raise FileError(f"{path} holds counts; state its scale, in units of depth per count (e.g. 0.001)")
             return png.read_png(path, png.Encoding(scale), zero_is_unknown=zero_is_unknown)
         case other:
             raise FileError(f"{path} ends in {other!r}; maps are read from {', '.join(SUFFIXES)}")

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cfusion.arrays import Image
-from cfusion.datasets.images import SUFFIXES, beside, read_photo, seen_by
-from cfusion.datasets.png import Encoding, pillow_image, read_png
+from cfusion.datasets.images import beside, photo_size, read_photo, seen_by
+from cfusion.datasets.png import Encoding, read_png
 from cfusion.datasets.posed import frames, lost, named_view, pinhole, pose_or_lost, require_some
 from cfusion.datasets.texts import numbered, read_matrix
 from cfusion.datasets.views import Frames, Views
-from cfusion.errors import FileError, InputError
+from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
 
 COLOUR_FOLDERS = ("color", "rgb", "image")
@@ -67,15 +67,6 @@ def _colour(path: Path, stem: str, camera: Pinhole) -> Image | None:
     own = path / "intrinsic" / "intrinsic_color.txt"
     if photo is None or not own.is_file():
         return read_photo(photo, camera.shape)
-    shape = _size(photo)
+    shape = photo_size(photo)
     image = read_photo(photo, shape)
     return None if image is None else seen_by(image, pinhole(read_matrix(own, (4, 4), (3, 3)), shape), camera)
-
-
-def _size(photo: Path) -> tuple[int, int]:
-    """(H, W) of an image, from its header."""
-    try:
-        with pillow_image().open(photo) as picture:
-            return int(picture.height), int(picture.width)
-    except (OSError, SyntaxError, ValueError):
-        raise FileError(f"{photo} is not an image ({', '.join(SUFFIXES[:2])}); write it anew") from None

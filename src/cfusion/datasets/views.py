@@ -62,5 +62,5 @@ class Views(Sequence[View]):
         if not isinstance(index, slice):
             return self.views[index]
         places = range(len(self))[index]
-        kept = places.index(self.reference) if self.reference in places else None
+        kept = None if self.reference is None or self.reference not in places else places.index(self.reference)
         return Views(self.views[index], kept, self.unit, self.sentence)

@@ -70,9 +70,7 @@ def _summary(result: "Result", files: Files, source: str | None, unit: str) -> d
         "status": result.status,
         "gap": result.gap,
         "energies": result.energies,
-        "history": [
-            {"energy": step.energy, "gap": step.gap, "iterations": step.iterations} for step in result.history
-        ],
+        "history": [{"energy": step.energy, "gap": step.gap, "iterations": step.iterations} for step in result.history],
         "seconds": result.seconds,
         "iterations": result.iterations,
         "backend": result.backend,
@@ -85,9 +83,7 @@ def _summary(result: "Result", files: Files, source: str | None, unit: str) -> d
     }
 
 
-def _write_map(
-    draft: Path, name: str, values: NDArray[np.float32], formats: Sequence[str]
-) -> dict[str, object]:
+def _write_map(draft: Path, name: str, values: NDArray[np.float32], formats: Sequence[str]) -> dict[str, object]:
     """One map in every format that holds maps; confidence is 0, not NaN, in the float formats."""
     written: dict[str, object] = {}
     floats = np.nan_to_num(values) if name == "confidence" else values
@@ -104,9 +100,7 @@ def _write_map(
     return written
 
 
-def _write_provenance(
-    draft: Path, provenance: NDArray[np.int16], formats: Sequence[str]
-) -> dict[str, object]:
+def _write_provenance(draft: Path, provenance: NDArray[np.int16], formats: Sequence[str]) -> dict[str, object]:
     written: dict[str, object] = {}
     if "npy" in formats:
         npy.write_npy(draft / "provenance.npy", provenance)

@@ -12,8 +12,8 @@ import numpy as np
 from cfusion.kernels.contract import Floats, Problem, State, Steps, dual_planes, primal_planes
 from cfusion.kernels.cpu.tiles import SCALARS, sweep_for
 
-LEVELS = 6  # iterations per visit of a tile
-TILE_ROWS, TILE_COLUMNS = 120, 640  # fixed, so that the bits do not depend on the number of threads
+LEVELS = 8  # iterations per visit of a tile
+TILE_ROWS, TILE_COLUMNS = 120, 480  # fixed, so that the bits do not depend on the number of threads
 
 
 def iterate(problem: Problem, state: State, steps: Steps, count: int, levels: int = LEVELS) -> None:
@@ -30,7 +30,8 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int) -> None:
     height, width = problem.links.shape
     tiles = _tiles(height, width)
     slots = min(len(tiles), numba.get_num_threads())
-    padded = min(width, TILE_COLUMNS + 4 * levels) + 2
+    widest = int((tiles[:, 3] - tiles[:, 2]).max())
+    padded = min(width, widest + 4 * levels) + 2
     order = problem.order
     empty = np.empty((0, 0), real)
     none = np.empty((0, 0, 0), real)

@@ -25,7 +25,7 @@ FASTMATH = {"reassoc", "contract", "arcp", "afn", "nsz"}
 TAU_X, TAU_V, TAU_W, SIGMA_Q, SIGMA_R, SIGMA_S, ALPHA_1, ALPHA_2, ALPHA_3 = range(9)
 RHO, STEP, KEEP, PULL, DELTA, ONE, TWO, HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT, TINY, PRECISION = range(9, 21)
 SCALARS = 21
-HUBER_STEPS = 60  # never reached: bisection alone would need fewer
+HUBER_STEPS = 60  # a safeguard: more than fifteen are seldom needed
 
 
 @njit(inline="always")
@@ -48,10 +48,10 @@ def huber_row(
     now: Any,
     rows: Any,
 ) -> None:
-    """The Huber prox of one row: Newton's method kept strictly inside a shrinking bracket, which ends on the exact linear piece.
+    """The Huber prox of one row: Newton's method strictly inside a shrinking bracket ends on the exact linear piece.
 
-    Newton alone may jump to and fro across a steep piece for ever; a step that does not fall strictly between the points
-    tried so far is replaced by a bisection. It starts from the x of the last iteration, near its end one step away.
+    Newton alone may jump to and fro across a steep piece for ever: a step that does not fall strictly between the
+    points tried so far is replaced by a bisection. The start is the x of the last iteration, soon the root itself.
     rows: 0 centre f, 1 the root x, 2 step * lam, 6 and 7 bracket, 8 sum of clips, 9 weight on the sloped pieces.
     """
     u0 = np.uint64(0)
@@ -85,18 +85,19 @@ def huber_row(
                     rows[slot, 8, j + u1] += clipped if d < np.inf else zero
                     rows[slot, 9, j + u1] += one if abs(t) < one else zero
         moving = zero
-        for j in range(u1, n + u1):
-            x = rows[slot, 1, j]
-            w = rows[slot, 2, j]
-            h = x - rows[slot, 0, j] + w * rows[slot, 8, j]
-            low = x if h < zero else rows[slot, 6, j]
-            high = x if h > zero else rows[slot, 7, j]
-            new = x - h / (one + w * rows[slot, 9, j] / delta)
-            moving = max(moving, abs(new - x) - precision * abs(x))
+        for j in range(u0, n):
+            x = rows[slot, 1, j + u1]
+            w = rows[slot, 2, j + u1]
+            h = x - rows[slot, 0, j + u1] + w * rows[slot, 8, j + u1]
+            low = x if h < zero else rows[slot, 6, j + u1]
+            high = x if h > zero else rows[slot, 7, j + u1]
+            new = x - h / (one + w * rows[slot, 9, j + u1] / delta)
+            change = abs(new - x) - precision * (abs(x) + w * total[a, g + j])
+            moving = max(moving, change)
             new = new if (new > low and new < high) else (low + high) / two
-            rows[slot, 1, j] = x if h == zero else new
-            rows[slot, 6, j] = low
-            rows[slot, 7, j] = high
+            rows[slot, 1, j + u1] = new if change > zero else x
+            rows[slot, 6, j + u1] = low
+            rows[slot, 7, j + u1] = high
         if moving <= zero:
             break
 

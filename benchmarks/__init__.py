@@ -1,0 +1,1 @@
+"""Benchmarks: each module prints ratios measured in one run; see README.md."""

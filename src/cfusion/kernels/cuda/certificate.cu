@@ -1,0 +1,336 @@
+// The lower bound of reference/certificate.py: repair the top dual, follow it down to slopes, minimise pixel by pixel.
+
+#define HALF_ROOT 0.70710678118654752440
+#define THIRD_ROOT 0.57735026918962576451
+#define TWO_THIRDS_ROOT 0.81649658092772603273
+#define TOP (ORDER + 1)  // planes of the top dual
+#define ROOM_ROWS (TILE_ROWS + 2 * ORDER)  // a repair step looks ORDER pixels away
+#define ROOM_COLUMNS (TILE_COLUMNS + 2 * ORDER)
+#define ROOM (ROOM_ROWS * ROOM_COLUMNS)
+#define TERM_WEIGHT (real)0.125
+
+// What a problem's balls look like at a pixel.
+struct Balls {
+    const real *confidence, *total, *edge, *tensor;
+    size_t plane;
+    real alpha[3];
+
+    __device__ real limit(int level, size_t p) const { return EDGE && level == 0 ? alpha[0] * edge[p] : alpha[level]; }
+
+    // The steepest slope the data can hold: any for L2 or with an anchor, none without data.
+    __device__ real hold(size_t p) const {
+        const real steepest = sizeof(real) == 4 ? (real)3.402823466e38 : (real)1.7976931348623157e308;
+        const real held = confidence[p] * total[p];
+        if (ANCHOR) return steepest;
+        if (FIDELITY == 1) return held > 0 ? steepest : (real)0;
+        return held;
+    }
+
+    // D^(1/2) of a first-order dual, and back.
+    template <class T>
+    __device__ void stretch(T* q, size_t p) const {
+#if TENSOR
+        const T xx = tensor[p], xy = tensor[plane + p], yy = tensor[2 * plane + p], first = q[0];
+        q[0] = xx * first + xy * q[1];
+        q[1] = xy * first + yy * q[1];
+#endif
+    }
+    template <class T>
+    __device__ void relax(T* q, size_t p) const {
+#if TENSOR
+        const T xx = tensor[p], xy = tensor[plane + p], yy = tensor[2 * plane + p], first = q[0];
+        const T least = (T)1.17549435e-38f;
+        const T determinant = xx * yy - xy * xy > least ? xx * yy - xy * xy : least;
+        q[0] = (yy * first - xy * q[1]) / determinant;
+        q[1] = (xx * q[1] - xy * first) / determinant;
+#endif
+    }
+};
+
+template <class T>
+__device__ __forceinline__ T shrink_into(const T* p, int planes, T limit) {
+    T square = 0;
+    for (int m = 0; m < planes; m++) square += p[m] * p[m];
+    const T length = sqrt(square);
+    return length > limit ? limit / length : (T)1;
+}
+
+// E^T of one order at a pixel; `at(m, down, right)` reads plane m of p at a neighbour, zero outside.
+template <class T, class Read>
+__device__ __forceinline__ void adjoint(int order, Read at, T* out) {
+    if (order == 1) {
+        out[0] = at(0, 0, -1) - at(0, 0, 0) + at(1, -1, 0) - at(1, 0, 0);
+    } else if (order == 2) {
+        const T middle = at(1, 0, 0);
+        out[0] = at(0, 0, 0) - at(0, 0, 1) + (T)HALF_ROOT * (middle - at(1, 1, 0));
+        out[1] = (T)HALF_ROOT * (middle - at(1, 0, 1)) + at(2, 0, 0) - at(2, 1, 0);
+    } else {
+        const T second = at(1, 0, 0), third = at(2, 0, 0);
+        out[0] = at(0, 0, -1) - at(0, 0, 0) + (T)THIRD_ROOT * (at(1, -1, 0) - second);
+        out[1] = (T)TWO_THIRDS_ROOT * (at(1, 0, -1) - second + at(2, -1, 0) - third);
+        out[2] = (T)THIRD_ROOT * (at(2, 0, -1) - third) + at(3, -1, 0) - at(3, 0, 0);
+    }
+}
+
+// E of one order at a pixel, zero where a plane does not exist.
+template <class Read>
+__device__ __forceinline__ void gradient(int order, unsigned bits, Read at, real* out) {
+    if (order == 1) {
+        out[0] = bits & 1 ? at(0, 0, 1) - at(0, 0, 0) : 0;
+        out[1] = bits & 2 ? at(0, 1, 0) - at(0, 0, 0) : 0;
+    } else if (order == 2) {
+        out[0] = bits & 4 ? at(0, 0, 0) - at(0, 0, -1) : 0;
+        out[1] = bits & 8 ? (real)HALF_ROOT * (at(1, 0, 0) - at(1, 0, -1) + at(0, 0, 0) - at(0, -1, 0)) : 0;
+        out[2] = bits & 16 ? at(1, 0, 0) - at(1, -1, 0) : 0;
+    } else {
+        const real a = at(0, 0, 0), b = at(1, 0, 0), c = at(2, 0, 0);
+        out[0] = bits & 32 ? at(0, 0, 1) - a : 0;
+        out[1] = bits & 64 ? (real)TWO_THIRDS_ROOT * (at(1, 0, 1) - b) + (real)THIRD_ROOT * (at(0, 1, 0) - a) : 0;
+        out[2] = bits & 128 ? (real)THIRD_ROOT * (at(2, 0, 1) - c) + (real)TWO_THIRDS_ROOT * (at(1, 1, 0) - b) : 0;
+        out[3] = bits & 256 ? at(2, 1, 0) - c : 0;
+    }
+}
+
+// Planes of a tile and its surroundings in shared memory.
+struct Room {
+    real* planes;
+
+    __device__ real read(int m, int row, int column) const {
+        const bool within = row >= 0 && row < ROOM_ROWS && column >= 0 && column < ROOM_COLUMNS;
+        return within ? planes[m * ROOM + row * ROOM_COLUMNS + column] : (real)0;
+    }
+};
+
+__device__ void wait_for_all(unsigned* arrived, unsigned goal) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1u);
+        while (*(volatile unsigned*)arrived < goal) __nanosleep(32);
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+// All repair steps, the whole grid at once: before <- proj(ahead - step rise), ahead <- before + momentum (its change).
+// Two copies of `ahead` (2, TOP, H, W) take turns, as tiles read one another's; `before` is a pixel's own.
+extern "C" __global__ void __launch_bounds__(THREADS, 2) repair(
+    real* ahead, real* before, const real* __restrict__ momenta, const unsigned short* __restrict__ links,
+    const real* __restrict__ confidence, const real* __restrict__ total, const real* __restrict__ edge,
+    const real* __restrict__ tensor, real alpha_1, real alpha_2, real alpha_3, int rounds, int height, int width,
+    unsigned* arrived
+) {
+    extern __shared__ __align__(16) char memory[];
+    const size_t n = (size_t)height * width;
+    const Balls balls = {confidence, total, edge, tensor, n, {alpha_1, alpha_2, alpha_3}};
+    // chain[j] has j planes: g, then the duals of order 1, 2, .. up to the top; slopes[j] the gradient of the same shape
+    Room chain[ORDER + 2], slopes[ORDER + 1];
+    real* next = (real*)memory;
+    for (int j = 1; j <= TOP; j++, next += (j - 1) * ROOM) chain[j].planes = next;
+    for (int j = 1; j <= ORDER; j++, next += (j - 1) * ROOM) slopes[j].planes = next;
+    const int across = (width + TILE_COLUMNS - 1) / TILE_COLUMNS, tiles = across * ((height + TILE_ROWS - 1) / TILE_ROWS);
+    const real step = (real)1 / (8 * ORDER);
+    for (int round = 0; round < rounds; round++) {
+        real* source = ahead + (round & 1) * TOP * n;
+        real* target = ahead + ((round + 1) & 1) * TOP * n;
+        for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+            const int row0 = tile / across * TILE_ROWS - ORDER, column0 = tile % across * TILE_COLUMNS - ORDER;
+            for (int k = threadIdx.x; k < ROOM; k += THREADS) {
+                const int i = row0 + k / ROOM_COLUMNS, j = column0 + k % ROOM_COLUMNS;
+                const bool inside = i >= 0 && i < height && j >= 0 && j < width;
+                const size_t p = (size_t)i * width + j;
+                real here[TOP];
+                for (int m = 0; m < TOP; m++) here[m] = inside ? __ldcg(source + m * n + p) : (real)0;
+                if (ORDER == 1 && inside) balls.stretch(here, p);
+                for (int m = 0; m < TOP; m++) chain[TOP].planes[m * ROOM + k] = here[m];
+            }
+            __syncthreads();
+            for (int order = ORDER; order >= 1; order--) {
+                for (int k = threadIdx.x; k < ROOM; k += THREADS) {
+                    const int row = k / ROOM_COLUMNS, column = k % ROOM_COLUMNS;
+                    const Room from = chain[order + 1];
+                    real out[3];
+                    adjoint<real>(order, [=](int m, int down, int right) { return from.read(m, row + down, column + right); }, out);
+                    for (int m = 0; m < order; m++) chain[order].planes[m * ROOM + k] = out[m];
+                    if (order == 1) {
+                        const int i = row0 + row, j = column0 + column;
+                        const bool inside = i >= 0 && i < height && j >= 0 && j < width;
+                        const real hold = inside ? balls.hold((size_t)i * width + j) : (real)0;
+                        slopes[1].planes[k] = inside ? out[0] - min(max(out[0], -hold), hold) : (real)0;
+                    }
+                }
+                __syncthreads();
+            }
+            for (int order = 1; order < ORDER; order++) {
+                for (int k = threadIdx.x; k < ROOM; k += THREADS) {
+                    const int row = k / ROOM_COLUMNS, column = k % ROOM_COLUMNS, i = row0 + row, j = column0 + column;
+                    const bool inside = i >= 0 && i < height && j >= 0 && j < width;
+                    const size_t p = (size_t)i * width + j;
+                    const Room from = slopes[order];
+                    real out[3] = {0, 0, 0}, dual[3], within[3];
+                    if (inside) {
+                        gradient(order, links[p], [=](int m, int down, int right) { return from.read(m, row + down, column + right); }, out);
+                        for (int m = 0; m <= order; m++) dual[m] = within[m] = chain[order + 1].planes[m * ROOM + k];
+                        if (order == 1) balls.relax(within, p);
+                        const real shrink = shrink_into(within, order + 1, balls.limit(order - 1, p));
+                        for (int m = 0; m <= order; m++) within[m] *= shrink;
+                        if (order == 1) balls.stretch(within, p);
+                        for (int m = 0; m <= order; m++) out[m] = TERM_WEIGHT * out[m] + (dual[m] - within[m]);
+                    }
+                    for (int m = 0; m <= order; m++) slopes[order + 1].planes[m * ROOM + k] = out[m];
+                }
+                __syncthreads();
+            }
+            for (int k = threadIdx.x; k < TILE_ROWS * TILE_COLUMNS; k += THREADS) {
+                const int row = k / TILE_COLUMNS + ORDER, column = k % TILE_COLUMNS + ORDER;
+                const int i = row0 + row, j = column0 + column;
+                if (i >= height || j >= width) continue;
+                const size_t p = (size_t)i * width + j;
+                const Room from = slopes[ORDER];
+                real rise[4], now[TOP];
+                gradient(ORDER, links[p], [=](int m, int down, int right) { return from.read(m, row + down, column + right); }, rise);
+                if (ORDER == 1) balls.stretch(rise, p);
+                for (int m = 0; m < TOP; m++) now[m] = __ldcg(source + m * n + p) - step * rise[m];
+                const real shrink = shrink_into(now, TOP, balls.limit(ORDER - 1, p));
+                for (int m = 0; m < TOP; m++) {
+                    now[m] *= shrink;
+                    __stcg(target + m * n + p, now[m] + momenta[round] * (now[m] - before[m * n + p]));
+                    before[m * n + p] = now[m];
+                }
+            }
+            __syncthreads();
+        }
+        wait_for_all(arrived, (round + 1) * gridDim.x);
+    }
+}
+
+// The top dual brought into its ball: where the repair starts (both copies of what it reads, and `before`).
+extern "C" __global__ void __launch_bounds__(256) project(
+    const real* __restrict__ top, real* __restrict__ ahead, real* __restrict__ before, const real* __restrict__ edge,
+    real alpha_1, real alpha_2, real alpha_3, size_t n
+) {
+    const size_t p = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (p >= n) return;
+    const Balls balls = {0, 0, edge, 0, n, {alpha_1, alpha_2, alpha_3}};
+    real here[TOP];
+    for (int m = 0; m < TOP; m++) here[m] = top[m * n + p];
+    const real shrink = shrink_into(here, TOP, balls.limit(ORDER - 1, p));
+    for (int m = 0; m < TOP; m++) ahead[m * n + p] = before[m * n + p] = shrink * here[m];
+}
+
+// E^T from the planes of one order to those below, in double: `lower` (ORDER_FROM planes); and the least factor that
+// brings `lower` into the ball of its level, per block.
+extern "C" __global__ void __launch_bounds__(256) descend(
+    const real* __restrict__ top, const double* __restrict__ upper, double* __restrict__ lower, int order,
+    const real* __restrict__ edge, const real* __restrict__ tensor, real alpha_1, real alpha_2, real alpha_3, int height,
+    int width, double* __restrict__ factors
+) {
+    const size_t n = (size_t)height * width;
+    const Balls balls = {0, 0, edge, tensor, n, {alpha_1, alpha_2, alpha_3}};
+    double factor = 1;
+    for (size_t p = (size_t)blockIdx.x * blockDim.x + threadIdx.x; p < n; p += (size_t)gridDim.x * blockDim.x) {
+        const int i = p / width, j = p % width;
+        double out[3];
+        adjoint<double>(order, [=](int m, int down, int right) {
+            if (i + down < 0 || i + down >= height || j + right < 0 || j + right >= width) return 0.;
+            const size_t there = p + (long long)down * width + right;
+            if (order < ORDER) return upper[m * n + there];
+            if (ORDER > 1) return (double)top[m * n + there];
+            double q[2] = {(double)top[there], (double)top[n + there]};
+            balls.stretch(q, there);
+            return q[m];
+        }, out);
+        for (int m = 0; m < order; m++) lower[m * n + p] = out[m];
+        if (order == 1) continue;
+        if (order == 2) balls.relax(out, p);
+        factor = min(factor, shrink_into(out, order, (double)balls.limit(order - 2, p)));
+    }
+    factor = over_block(factor, 1., Least());
+    if (threadIdx.x == 0) factors[blockIdx.x] = factor;
+}
+
+struct Box {
+    double low, high;
+};
+
+// min over x in the box of slope x + lam sum_k w_k |x - d_k|: convex and piecewise linear, so at a corner.
+__device__ double l1_bound(double slope, double lam, const Observed& seen, const Box& box) {
+    double value = slope * box.low, total = 0, heaped = 0, x = box.low;
+    int known = 0;
+    for (; known < seen.views && !isinf(seen.value(known)); known++) {
+        total += seen.weight(known);
+        value += lam * seen.weight(known) * fabs(seen.value(known) - box.low);
+    }
+    double best = value;
+    for (int k = 0; k < known; k++) {
+        const double d = seen.value(k);
+        if (d > box.low) {
+            value += (slope + lam * (2 * heaped - total)) * (d - x);
+            x = d;
+            best = min(best, value);
+        }
+        heaped += seen.weight(k);
+    }
+    return min(best, value + (slope + lam * (2 * heaped - total)) * (box.high - x));
+}
+
+__device__ double huber_slope(double x, const Observed& seen, double delta) {
+    double sum = 0;
+    for (int k = 0; k < seen.views && !isinf(seen.value(k)); k++)
+        sum += seen.weight(k) * min(max((x - seen.value(k)) / delta, -1.), 1.);
+    return sum;
+}
+
+// Bisection on the increasing derivative; convexity bounds what it leaves.
+__device__ double huber_bound(double slope, double lam, const Observed& seen, const Box& box, double delta) {
+    double low = box.low, high = box.high, x;
+    if (slope + lam * huber_slope(low, seen, delta) >= 0) x = low;
+    else if (slope + lam * huber_slope(high, seen, delta) <= 0) x = high;
+    else {
+        for (int step = 0; step < 60; step++) {
+            x = (low + high) / 2;
+            if (slope + lam * huber_slope(x, seen, delta) > 0) high = x;
+            else low = x;
+        }
+        x = (low + high) / 2;
+    }
+    double value = slope * x + lam * misfit_at<double>(x, seen, 0, delta);
+    if (x > box.low && x < box.high)
+        value -= fabs(slope + lam * huber_slope(x, seen, delta)) * (box.high - box.low);
+    return value;
+}
+
+// The sum over the domain of each pixel's minimum, its slope scaled by the least of all factors; per block.
+extern "C" __global__ void __launch_bounds__(256) pixel_bounds(
+    const double* __restrict__ slopes, const double* __restrict__ factors, int factor_count,
+    const real* __restrict__ values, const real* __restrict__ weights, const real* __restrict__ total,
+    const real* __restrict__ scatter, const real* __restrict__ confidence, const unsigned short* __restrict__ links,
+    const real* __restrict__ anchor, double pull, double delta, double low, double high, int views, size_t n,
+    double* __restrict__ parts
+) {
+    double factor = 1, sum = 0;
+    for (int k = threadIdx.x; k < factor_count; k += blockDim.x) factor = min(factor, factors[k]);
+    factor = over_block(factor, 1., Least());
+    const Box box = {low, high};
+    for (size_t p = (size_t)blockIdx.x * blockDim.x + threadIdx.x; p < n; p += (size_t)gridDim.x * blockDim.x) {
+        if (!(links[p] & INSIDE)) continue;
+        const double slope = factor * slopes[p], lam = confidence[p], hold = lam * total[p];
+        const Observed seen = {values + p, weights + p, total[p], n, views};
+        const real left_out = FIDELITY == 1 ? scatter[p] : (real)0;
+        const double end = slope > 0 ? box.low : box.high;
+#if ANCHOR
+        const double x = data_prox<double>(anchor[p] - slope / pull, lam / pull, seen, delta), away = x - anchor[p];
+        sum += slope * x + lam * misfit_at<double>(x, seen, left_out, delta) + pull / 2 * away * away;
+#else
+        if (!(hold > 0)) sum += slope * end + lam * misfit_at<double>(end, seen, left_out, delta);
+        else if (FIDELITY == 0) sum += l1_bound(slope, lam, seen, box);
+        else if (FIDELITY == 2) sum += huber_bound(slope, lam, seen, box, delta);
+        else {
+            const double x = min(max(seen.value(0) - slope / hold, box.low), box.high);
+            sum += slope * x + lam * misfit_at<double>(x, seen, left_out, delta);
+        }
+#endif
+    }
+    sum = over_block(sum, 0., Add());
+    if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
