@@ -1,0 +1,105 @@
+"""Time against pixels and views, peak memory in images, auto against one solve, compilation."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import tracemalloc
+
+import numpy as np
+
+from benchmarks.scenes import KINDS, bundle, splatted
+from cfusion import METHODS, Stack, fuse, kernels
+from cfusion.energy import L1, TGV, Energy
+from cfusion.solvers import PDHG, prepare, solve
+from cfusion.solvers.pdhg import fixed_confidence
+from cfusion.solvers.steps import choose_steps
+
+CPU = kernels.load("cpu")
+SIZES = ((48, 64), (120, 160), (480, 640), (1024, 1024), (2048, 2048), (4096, 4096))
+VIEWS = (1, 3, 5, 11, 21, 33, 64)
+
+
+def main() -> None:
+    _compilation()
+    rng = np.random.default_rng(0)
+    cost = {size: _iteration(rng, *size, 5) for size in SIZES}
+    base = cost[(480, 640)] / (480 * 640)
+    print("time per pixel and iteration, K = 5, relative to 640x480:", end=" ")
+    print(", ".join(f"{w}x{h} {seconds / (h * w) / base:.2f}" for (h, w), seconds in cost.items()))
+    cost_k = {views: _iteration(rng, 480, 640, views) for views in VIEWS}
+    print("time per iteration at 640x480, relative to K = 11:", end=" ")
+    print(", ".join(f"K={views} {seconds / cost_k[11]:.2f}" for views, seconds in cost_k.items()))
+    for views in (5, 11):
+        print(f"peak memory of a solve beyond its input, 640x480, K = {views}: {_memory(rng, views):.1f} images")
+    _auto()
+
+
+def _stack(rng: np.random.Generator, height: int, width: int, views: int) -> Stack:
+    return Stack(rng.laplace(3.0, 0.6, (views, height, width)).astype(np.float32))
+
+
+def _iteration(rng: np.random.Generator, height: int, width: int, views: int) -> float:
+    task = prepare(Energy(L1(), TGV(2)), _stack(rng, height, width, views), CPU)
+    problem, state = task.problem(fixed_confidence(task)), task.initial_state()
+    steps = choose_steps(problem.alpha, task.noise)
+    CPU.iterate(problem, state, steps, 8)
+    best, count = np.inf, 48 if height * width <= 480 * 640 else 8
+    for _ in range(7 if height * width <= 480 * 640 else 3):
+        began = time.perf_counter()
+        CPU.iterate(problem, state, steps, count)
+        best = min(best, (time.perf_counter() - began) / count)
+    return float(best)
+
+
+def _memory(rng: np.random.Generator, views: int) -> float:
+    """NumPy reports its arrays to tracemalloc; what Numba allocates inside kernels is a few rows per thread."""
+    stack = _stack(rng, 480, 640, views)
+    solve(Energy(L1(), TGV(2)), stack, PDHG(iterations=24), backend=CPU)
+    tracemalloc.start()
+    solve(Energy(L1(), TGV(2)), stack, PDHG(iterations=48), backend=CPU)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / (480 * 640 * 4)
+
+
+def _auto() -> None:
+    for kind in KINDS:
+        views, _ = bundle(kind)
+        stack = splatted(views)
+        method = METHODS["l1"]
+        best = {"solve": np.inf, "auto": np.inf}
+        for _ in range(3):
+            began = time.perf_counter()
+            solve(method.energy, stack, method.solver, backend=CPU)
+            best["solve"] = min(best["solve"], time.perf_counter() - began)
+            began = time.perf_counter()
+            fuse(views)
+            best["auto"] = min(best["auto"], time.perf_counter() - began)
+        print(
+            f"auto end to end over one fixed-confidence solve, {kind}: {best['auto'] / best['solve']:.1f}x", flush=True
+        )
+
+
+def _compilation() -> None:
+    """The first call in a process with an empty cache, and in one with a full cache."""
+    import os
+    import tempfile
+
+    code = (
+        "import time, numpy as np, cfusion\n"
+        "stack = cfusion.Stack(np.random.default_rng(0).laplace(3, .6, (5, 48, 64)).astype(np.float32))\n"
+        "began = time.perf_counter(); cfusion.fuse_stack(stack, 'l1'); print(time.perf_counter() - began)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        seconds = [
+            float(subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True).stdout)
+            for _ in range(2)
+        ]
+    print(f"first call {seconds[0]:.1f} s with compilation, {seconds[1]:.1f} s from the cache", flush=True)
+
+
+if __name__ == "__main__":
+    main()
