@@ -126,6 +126,30 @@ def test_penalty_and_misfit_are_the_energys(fidelity, pairs, x):
     )
 
 
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@settings(max_examples=60)
+@given(pairs=OBSERVED)
+@example(pairs=[(0.0, 1.0), (1.0, 1.0), (2.0, 2.0)])  # half of the weight is reached exactly at 1
+def test_median_is_the_middle_of_the_minimisers(weighted, pairs):
+    """Of sum_k w_k |x - d_k|; zero where nothing was observed."""
+    known = sorted((d, w if weighted else 1.0) for d, w in pairs if np.isfinite(d) and (w > 0 or not weighted))
+    depths = np.array([d for d, _ in pairs]).reshape(-1, 1, 1)
+    weights = np.array([w for _, w in pairs]).reshape(-1, 1, 1) if weighted else None
+    median = float(reference.order_observations(depths, weights, Fidelity.L1)[1][0, 0])
+    if not known:
+        assert median == 0
+        return
+
+    def value(x):
+        return sum(w * abs(x - d) for d, w in known)
+
+    least = min(value(d) for d, _ in known)  # piecewise linear: a minimum lies at an observation
+    best = [d for d, _ in known if value(d) <= least * (1 + 1e-15)]
+    assert value(median) <= least * (1 + 1e-12) + 1e-15
+    if len(known) == len({d for d, _ in known}) and not weighted:
+        assert median == pytest.approx((best[0] + best[-1]) / 2, abs=1e-15)
+
+
 MISFITS = st.one_of(st.just(0.0), st.floats(0, 50))
 RATES = st.floats(1e-3, 5)
 STRENGTHS = st.floats(0.1, 30)

@@ -6,62 +6,92 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
-from typing import Protocol, cast
+from types import MappingProxyType, ModuleType
 
+from cfusion.datasets.options import chosen
 from cfusion.datasets.views import Views
 from cfusion.errors import FileError, InputError
 
 
-class ReaderModule(Protocol):
-    """What the module of a format offers."""
-
-    def recognises(self, path: Path) -> bool:
-        """Whether the path looks like this format, judged without reading it all."""
-        ...
-
-    def read(self, path: Path) -> Views:
-        """The views found there."""
-        ...
-
-
 @dataclass(frozen=True)
 class Reader:
-    """A format: one line for people, and the module that reads it, loaded when needed."""
+    """A format: one line for people, and the module that reads it, loaded when needed.
+
+    The module offers `recognises(path)`, judged without reading it all, `read(path, options)`, and `Options`, a frozen
+    dataclass, where there is something to choose; `write(views, folder)` where it says what it writes.
+    """
 
     summary: str
     module: str
+    writes: str = ""
 
-    def load(self) -> ReaderModule:
+    def load(self) -> ModuleType:
         """Import the module of this format."""
-        return cast(ReaderModule, importlib.import_module(self.module))
+        return importlib.import_module(self.module)
+
+    @property
+    def options(self) -> type | None:
+        """The format's options, if it has any."""
+        return getattr(self.load(), "Options", None)
 
 
+def _reader(summary: str, module: str, writes: str = "") -> Reader:
+    return Reader(summary, f"cfusion.datasets.{module}", writes)
+
+
+# The order is that of recognition: the most telling signs first.
 READERS: Mapping[str, Reader] = MappingProxyType(
     {
-        "bundle": Reader("folder with bundle.json and npy, png or pfm depth maps", "cfusion.datasets.bundle"),
+        "bundle": _reader("folder with bundle.json and npy, png, pfm or exr depth maps", "bundle", "all of it"),
+        "nerfstudio": _reader("transforms.json with depth_file_path", "nerfstudio", "all of it"),
+        "colmap": _reader("dense workspace: sparse/ and stereo/depth_maps/", "colmap", "all of it"),
+        "eth3d": _reader("ground_truth_depth/ and *_calibration_*/", "eth3d"),
+        "openmvs": _reader("depth maps *.dmap, with confidence", "openmvs", "dmap"),
+        "mvsnet": _reader("cams/*_cam.txt and PFM depth (MVSNet, BlendedMVS)", "mvsnet", "all of it"),
+        "7-scenes": _reader("frame-*.depth.png and frame-*.pose.txt", "seven_scenes"),
+        "icl-nuim": _reader("*.gt.freiburg and depth/, or POV-Ray's *.depth", "icl_nuim"),
+        "tum": _reader("TUM RGB-D: depth.txt and groundtruth.txt", "tum", "all but K"),
+        "replica": _reader("traj.txt and results/depth*.png", "replica"),
+        "scannet": _reader("depth/, pose/ and intrinsic/", "scannet"),
+        "kitti": _reader("stereo 2012 and 2015 with disparity maps", "kitti", "disparity PNG"),
+        "kitti-odometry": _reader("a sequence with disparity maps and poses", "kitti_odometry"),
+        "middlebury": _reader("stereo 2014, 2021 (calib.txt) and 2003", "middlebury", "disparity PFM"),
+        "open3d": _reader("depth/ and a trajectory, .log or .json", "open3d_log", "all of it"),
+        "npz": _reader("depth, conf, extrinsics, intrinsics in one .npz (VGGT, Depth Anything 3)", "npz_depth"),
+        "geotiff": _reader("aligned height rasters *.tif", "rasters_geo", "GeoTIFF on the same grid"),
     }
 )
 
 
-def read(path: str | PathLike[str], format: str | None = None) -> Views:
-    """Views found at a path; the format is recognised, or named (a key of `READERS`)."""
+def read(path: str | PathLike[str], format: str | None = None, options: Mapping[str, object] | None = None) -> Views:
+    """Views found at a path; the format is recognised, or named (a key of `READERS`), its options given by name.
+
+    `.sentence` of what is returned says what was recognised and converted. Frames are read when they are asked for.
+    """
     place = Path(path)
-    if format is not None:
-        return _reader(format).load().read(place)
+    name = recognised(place) if format is None else known(format)
+    reader = READERS[name]
+    if reader.options is None and not options:
+        views: Views = reader.load().read(place)
+        return views
+    views = reader.load().read(place, chosen(reader.options, options or {}, name))
+    return views
+
+
+def recognised(place: Path) -> str:
+    """The name of the format at a path."""
     if not place.exists():
         raise FileError(f"{place} does not exist; give the folder of a data set")
-    for reader in READERS.values():
-        module = reader.load()
-        if module.recognises(place):
-            return module.read(place)
-    known = "; ".join(f"{name}: {reader.summary}" for name, reader in READERS.items())
-    raise FileError(f"{place} is in no format known here ({known})")
+    for name, reader in READERS.items():
+        if reader.load().recognises(place):
+            return name
+    raise FileError(f"{place} is in no format known here ({', '.join(READERS)}; see `cfusion formats`)")
 
 
-def _reader(name: str) -> Reader:
+def known(name: str) -> str:
+    """The name of a format, or an error that suggests one."""
     if name not in READERS:
         near = get_close_matches(name, READERS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(READERS)}"
         raise InputError(f"unknown format {name!r}; {hint}")
-    return READERS[name]
+    return name

@@ -11,15 +11,16 @@ from cfusion.errors import BackendUnavailable
 if TYPE_CHECKING:
     from cfusion.kernels.contract import Backend
 
-# name -> (module, the library it needs, how to get it)
+# name -> (module, the library it needs, how to get it), fastest first
 BACKENDS = {
+    "cuda": ("cfusion.kernels.cuda", "cupy", "cfusion[cuda]"),
     "cpu": ("cfusion.kernels.cpu", "numba", "cfusion[cpu]"),
     "reference": ("cfusion.kernels.reference", "numpy", "cfusion"),
 }
 
 
 def load(name: str = "auto") -> Backend:
-    """The backend of that name; `auto` is the fastest one that is installed."""
+    """The backend of that name; `auto` is the fastest one that can run here."""
     if name == "auto":
         name = available()[0]
     if name not in BACKENDS:
@@ -29,9 +30,24 @@ def load(name: str = "auto") -> Backend:
         raise BackendUnavailable(
             f"backend {name!r} needs {library}: pip install '{extra}', or pass backend='reference'"
         )
-    return cast("Backend", import_module(module))
+    try:
+        return cast("Backend", import_module(module))
+    except ImportError as error:
+        first_line = str(error).strip().partition("\n")[0]
+        raise BackendUnavailable(f"backend {name!r}: {library} is installed and does not load ({first_line})") from error
 
 
 def available() -> list[str]:
     """The backends that can be loaded here, fastest first."""
-    return [name for name, (_, library, _) in BACKENDS.items() if find_spec(library) is not None]
+    return [name for name, (_, library, _) in BACKENDS.items() if find_spec(library) is not None and _runs(name)]
+
+
+def _runs(name: str) -> bool:
+    """Whether the hardware is there too: only the CUDA backend needs any, and says so when it is loaded."""
+    if name != "cuda":
+        return True
+    try:
+        load(name)
+    except BackendUnavailable:
+        return False
+    return True

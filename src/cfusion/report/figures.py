@@ -22,9 +22,7 @@ UNKNOWN = (0.5, 0.5, 0.5, 0.25)
 WIDTH = 360  # pixels of the map in the picture; noise does not compress, and a page holds many
 BAR = 46  # pixels below it, for the colour bar
 DPI = 100
-TOWARDS_LIGHT = np.array(
-    [-0.45, -0.55, -0.70]
-)  # above the camera's left shoulder (x right, y down, z forward)
+TOWARDS_LIGHT = np.array([-0.45, -0.55, -0.70])  # above the camera's left shoulder (x right, y down, z forward)
 AMBIENT = 0.12
 
 
@@ -39,9 +37,9 @@ def depth_picture(depth: DepthMap, limits: Limits | None = None) -> bytes:
 
 
 def confidence_picture(confidence: WeightMap, limits: Limits | None = None) -> bytes:
-    """Confidence, bright = trusted; unknown where it is zero."""
+    """Confidence, bright = trusted; unknown where it is zero. The scale starts at 0: even trust looks even."""
     known = np.where(confidence > 0, confidence, np.nan)
-    return _picture(known, CONFIDENCE_COLOURS, limits or robust_limits(known), "confidence")
+    return _picture(known, CONFIDENCE_COLOURS, limits or (0.0, robust_limits(known)[1]), "confidence")
 
 
 def error_picture(depth: DepthMap, truth: DepthMap, largest: float) -> bytes:
@@ -53,7 +51,7 @@ def surface_picture(depth: DepthMap, camera: Camera) -> bytes:
     """The surface under a light above the camera's left shoulder: normals as the eye sees them."""
     light = TOWARDS_LIGHT / np.linalg.norm(TOWARDS_LIGHT)
     shade = AMBIENT + (1 - AMBIENT) * np.maximum(normals(depth, camera) @ light, 0.0)
-    return _picture(shade, SURFACE_COLOURS, (0.0, 1.0), "normal towards the light")
+    return _picture(shade, SURFACE_COLOURS, (0.0, 1.0), "light")
 
 
 def robust_limits(values: NDArray[np.floating]) -> Limits:
@@ -81,9 +79,7 @@ def _picture(values: NDArray[np.floating], colours: str, limits: Limits, label: 
         vmax=limits[1],
         aspect="auto",
     )
-    bar = figure.colorbar(
-        shown, cax=figure.add_axes((0.04, 0.66 * below, 0.6, 0.2 * below)), orientation="horizontal"
-    )
+    bar = figure.colorbar(shown, cax=figure.add_axes((0.04, 0.66 * below, 0.6, 0.2 * below)), orientation="horizontal")
     bar.outline.set_visible(False)
     bar.locator = _module("matplotlib.ticker").MaxNLocator(4)
     bar.ax.tick_params(labelsize=8, color=LETTERS, labelcolor=LETTERS, length=2, pad=1)

@@ -38,7 +38,7 @@ class PDHG:
         energies = backend.energy(problem, state)
         first, before = energies.total, energies.total
         bound, done, attempt_at = float("-inf"), 0, 0
-        status = Status.iteration_limit
+        status, calm = Status.iteration_limit, False
         while done < self.iterations:
             count = min(CHECK, self.iterations - done)
             pace.run(problem, state, count)
@@ -64,9 +64,10 @@ class PDHG:
             if relative_gap(now, bound, first) <= self.tolerance:
                 status = Status.converged
                 break
-            if change < self.tolerance / 100:
+            if calm and change < self.tolerance / 100:  # twice in a row: once may be the turn of an oscillation
                 status = Status.settled
                 break
+            calm = change < self.tolerance / 100
             attempt_at = int(done * PATIENCE)
         if self.certify and status is Status.iteration_limit:
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))

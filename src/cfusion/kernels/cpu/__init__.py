@@ -1,5 +1,10 @@
 """The CPU backend: Numba, cache tiles, all cores, the same bits for any number of them."""
 
+import os
+
+# Idle OpenMP threads would otherwise spin, and slow down whoever shares the cores; read once, when Numba loads it.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 from cfusion.kernels.cpu.association import close_mask, fill_natural, splat_nearest
 from cfusion.kernels.cpu.certificate import bound
 from cfusion.kernels.cpu.iteration import iterate

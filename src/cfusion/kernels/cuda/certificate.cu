@@ -26,7 +26,7 @@ struct Balls {
         return held;
     }
 
-    // D^(1/2) of a first-order dual, and back.
+    // D^(1/2) of a first-order dual, its flux (where differences exist), and back.
     template <class T>
     __device__ void stretch(T* q, size_t p) const {
 #if TENSOR
@@ -34,6 +34,11 @@ struct Balls {
         q[0] = xx * first + xy * q[1];
         q[1] = xy * first + yy * q[1];
 #endif
+    }
+    template <class T>
+    __device__ void flux(T* q, size_t p, unsigned bits) const {
+        stretch(q, p);
+        for (int m = 0; m < 2; m++) if (!(bits & 1 << m)) q[m] = 0;
     }
     template <class T>
     __device__ void relax(T* q, size_t p) const {
@@ -141,7 +146,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) repair(
                 const size_t p = (size_t)i * width + j;
                 real here[TOP];
                 for (int m = 0; m < TOP; m++) here[m] = inside ? __ldcg(source + m * n + p) : (real)0;
-                if (ORDER == 1 && inside) balls.stretch(here, p);
+                if (ORDER == 1 && TENSOR && inside) balls.flux(here, p, links[p]);
                 for (int m = 0; m < TOP; m++) chain[TOP].planes[m * ROOM + k] = here[m];
             }
             __syncthreads();
@@ -218,11 +223,11 @@ extern "C" __global__ void __launch_bounds__(256) project(
     for (int m = 0; m < TOP; m++) ahead[m * n + p] = before[m * n + p] = shrink * here[m];
 }
 
-// E^T from the planes of one order to those below, in double: `lower` (ORDER_FROM planes); and the least factor that
+// E^T from the planes of one order to those below, in double: `order` planes; and the least factor that
 // brings `lower` into the ball of its level, per block.
 extern "C" __global__ void __launch_bounds__(256) descend(
     const real* __restrict__ top, const double* __restrict__ upper, double* __restrict__ lower, int order,
-    const real* __restrict__ edge, const real* __restrict__ tensor, real alpha_1, real alpha_2, real alpha_3, int height,
+    const unsigned short* __restrict__ links, const real* __restrict__ edge, const real* __restrict__ tensor, real alpha_1, real alpha_2, real alpha_3, int height,
     int width, double* __restrict__ factors
 ) {
     const size_t n = (size_t)height * width;
@@ -235,9 +240,9 @@ extern "C" __global__ void __launch_bounds__(256) descend(
             if (i + down < 0 || i + down >= height || j + right < 0 || j + right >= width) return 0.;
             const size_t there = p + (long long)down * width + right;
             if (order < ORDER) return upper[m * n + there];
-            if (ORDER > 1) return (double)top[m * n + there];
+            if (ORDER > 1 || !TENSOR) return (double)top[m * n + there];
             double q[2] = {(double)top[there], (double)top[n + there]};
-            balls.stretch(q, there);
+            balls.flux(q, there, links[there]);
             return q[m];
         }, out);
         for (int m = 0; m < order; m++) lower[m * n + p] = out[m];
@@ -314,14 +319,14 @@ extern "C" __global__ void __launch_bounds__(256) pixel_bounds(
     const Box box = {low, high};
     for (size_t p = (size_t)blockIdx.x * blockDim.x + threadIdx.x; p < n; p += (size_t)gridDim.x * blockDim.x) {
         if (!(links[p] & INSIDE)) continue;
-        const double slope = factor * slopes[p], lam = confidence[p], hold = lam * total[p];
+        const double slope = factor * slopes[p], lam = confidence[p];
         const Observed seen = {values + p, weights + p, total[p], n, views};
         const real left_out = FIDELITY == 1 ? scatter[p] : (real)0;
-        const double end = slope > 0 ? box.low : box.high;
 #if ANCHOR
         const double x = data_prox<double>(anchor[p] - slope / pull, lam / pull, seen, delta), away = x - anchor[p];
         sum += slope * x + lam * misfit_at<double>(x, seen, left_out, delta) + pull / 2 * away * away;
 #else
+        const double hold = lam * total[p], end = slope > 0 ? box.low : box.high;
         if (!(hold > 0)) sum += slope * end + lam * misfit_at<double>(end, seen, left_out, delta);
         else if (FIDELITY == 0) sum += l1_bound(slope, lam, seen, box);
         else if (FIDELITY == 2) sum += huber_bound(slope, lam, seen, box, delta);

@@ -1,0 +1,202 @@
+"""Samples of views thrown into their neighbours under a hypothesis on what the files mean."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import Coordinates, Matrix
+from cfusion.errors import InputError
+from cfusion.geometry import Pinhole, View
+
+OPENGL = np.diag([1.0, -1.0, -1.0])
+SMOOTH = 0.02  # inverse depths of four pixels that differ by less, relatively, are one surface
+OFFSETS = (0, 2, 8, 30)  # frames of a sequence that are compared with each other
+GROUPS = 4  # places in a sequence where that is done
+FEW = 16  # views that are all compared with each other
+MOST_PIXELS_HELD = 1 << 26
+
+Indices = NDArray[np.int64]
+Points = Indices | Coordinates  # whole or not
+
+
+class Meaning(Enum):
+    """What the numbers of a depth map are."""
+
+    z = "depth along the axis"
+    ray = "length of the ray"
+    disparity = "disparity, or inverse depth"
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A way to read the data other than as stated."""
+
+    name: str
+    inverse: bool = False  # poses are world-to-camera
+    opengl: bool = False  # cameras look along -z with y up
+    factor: float = 1.0  # by which depths have to be multiplied
+    meaning: Meaning = Meaning.z
+    shift: float = 0.0  # pixels to add to the principal point
+
+
+STATED = Hypothesis("as stated")
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """What became of each sample in its neighbour."""
+
+    values: Coordinates  # (M,), log of predicted over measured depth; NaN where nothing known was hit
+    inside: NDArray[np.bool_]  # (M,), whether it fell inside the neighbour's image
+
+    @property
+    def overlap(self) -> float:
+        """The share of samples that hit a known depth."""
+        return float(np.isfinite(self.values).mean()) if self.values.size else 0.0
+
+    @property
+    def median(self) -> float:
+        """Median relative difference of depth; infinite where nothing was hit."""
+        hit = np.abs(self.values[np.isfinite(self.values)])
+        return float(np.expm1(np.median(hit))) if hit.size else float("inf")
+
+
+class Samples:
+    """M pixels of some views, each with another view to look it up in; everything in flat arrays."""
+
+    def __init__(self, views: Sequence[View], count: int, *, frames: int = FEW, seed: int = 0) -> None:
+        groups = _groups(len(views), frames)
+        numbers = sorted({number for group in groups for number in group})
+        loaded = [views[number] for number in numbers]
+        place = {number: index for index, number in enumerate(numbers)}
+        if any(not isinstance(view.camera, Pinhole) for view in loaded):
+            raise InputError(
+                "the views are not perspective; there is nothing in them to mistake for another convention"
+            )
+        self.rotations: Matrix = np.array([view.pose.rotation for view in loaded])
+        self.translations: Matrix = np.array([view.pose.translation for view in loaded])
+        self.intrinsics: Matrix = np.array([_intrinsics(view) for view in loaded])
+        self.heights, self.widths = (np.array([view.shape[axis] for view in loaded]) for axis in (0, 1))
+        sizes = self.heights * self.widths
+        self.starts: Indices = np.concatenate([[0], np.cumsum(sizes)])[:-1]
+        self.depths = np.concatenate([view.depth.ravel() for view in loaded])
+        pairs = [(place[a], place[b]) for group in groups for a in group for b in group if a != b]
+        self.sources, self.targets = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
+        self._draw(count, np.random.default_rng(seed))
+        self._kept: dict[Hypothesis, tuple[Coordinates, Coordinates]] = {}
+        self.typical = float(np.median(self.depth)) if self.depth.size else 1.0
+        spread = np.linalg.norm(self.translations - self.translations.mean(axis=0), axis=1)
+        self.motion = float(spread.max())
+
+    def _draw(self, count: int, rng: np.random.Generator) -> None:
+        """The same number of known pixels for each pair."""
+        share = max(1, count // len(self.sources))
+        known = [np.flatnonzero(np.isfinite(self._map(index))) for index in range(len(self.starts))]
+        pixels, pair = [], []
+        for number, source in enumerate(self.sources):
+            if known[source].size:
+                pixels.append(rng.choice(known[source], share))
+                pair.append(np.full(share, number))
+        self.pair: Indices = np.concatenate(pair) if pair else np.empty(0, np.int64)
+        pixel: Indices = np.concatenate(pixels) if pixels else np.empty(0, np.int64)
+        self.source, self.target = self.sources[self.pair], self.targets[self.pair]
+        width = self.widths[self.source]
+        self.column, self.row = (pixel % width).astype(np.float64), (pixel // width).astype(np.float64)
+        self.depth: Coordinates = self.depths[self.starts[self.source] + pixel].astype(np.float64)
+
+    def _map(self, index: int) -> NDArray[np.float32]:
+        start = self.starts[index]
+        found: NDArray[np.float32] = self.depths[start : start + self.heights[index] * self.widths[index]]
+        return found
+
+    def residuals(self, hypothesis: Hypothesis, every: int = 1) -> Residuals:
+        """Of all samples, or of every n-th: p = factor (R ray z) + t, looked up in the target."""
+        turned, moved = self._turned(replace(hypothesis, name="", factor=1.0))
+        chosen = slice(None, None, every)
+        target = self.target[chosen]
+        fx, fy, cx, cy = self.intrinsics[target].T
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            x, y, z = (hypothesis.factor * turned[axis, chosen] + moved[axis, chosen] for axis in range(3))
+            in_front = np.where(z > 0, z, np.nan)
+            u = fx * (x / in_front) + (cx + hypothesis.shift)
+            v = fy * (y / in_front) + (cy + hypothesis.shift)
+            inside = (u >= 0) & (v >= 0) & (u <= self.widths[target] - 1) & (v <= self.heights[target] - 1)
+            inverse = self._inverse_depth(target, np.where(inside, u, 0), np.where(inside, v, 0), hypothesis)
+            return Residuals(np.where(inside, np.log(in_front * inverse), np.nan), inside)
+
+    def _turned(self, hypothesis: Hypothesis) -> tuple[Coordinates, Coordinates]:
+        """(3, M) points turned into the target's frame, and (3, M) its shift; kept, as factors leave both alone."""
+        if hypothesis not in self._kept:
+            z = self._z(self.depth, self.source, self.column, self.row, hypothesis)
+            fx, fy, cx, cy = self.intrinsics[self.source].T
+            x = (self.column - cx - hypothesis.shift) / fx * z
+            y = (self.row - cy - hypothesis.shift) / fy * z
+            rotation, translation = self._target_from_source(hypothesis)
+            points = np.einsum("mij,jm->im", rotation[self.pair], np.stack([x, y, z]))
+            self._kept[hypothesis] = points, np.ascontiguousarray(translation[self.pair].T)
+        return self._kept[hypothesis]
+
+    def _z(self, value: Coordinates, view: Indices, column: Points, row: Points, h: Hypothesis) -> Coordinates:
+        """Depth along the axis of what a file holds at a pixel."""
+        match h.meaning:
+            case Meaning.z:
+                return value * h.factor
+            case Meaning.ray:
+                fx, fy, cx, cy = self.intrinsics[view].T
+                across, down = (column - cx - h.shift) / fx, (row - cy - h.shift) / fy
+                return np.asarray(value * h.factor / np.sqrt(1 + across * across + down * down))
+            case Meaning.disparity:
+                return np.asarray(h.factor / value)
+
+    def _target_from_source(self, hypothesis: Hypothesis) -> tuple[Matrix, Matrix]:
+        """(P, 3, 3) and (P, 3), a pair each."""
+        rotation, translation = self.rotations, self.translations
+        if hypothesis.inverse:
+            translation = -np.einsum("kji,kj->ki", rotation, translation)
+            rotation = rotation.swapaxes(1, 2)
+        if hypothesis.opengl:
+            rotation = rotation @ OPENGL
+        to = rotation[self.targets].swapaxes(1, 2)
+        between = translation[self.sources] - translation[self.targets]
+        return to @ rotation[self.sources], np.einsum("pij,pj->pi", to, between)
+
+    def _inverse_depth(self, view: Indices, u: Coordinates, v: Coordinates, h: Hypothesis) -> Coordinates:
+        """1 / z of a view between four pixels of one surface (a plane is linear in it), at the nearest elsewhere."""
+        width = self.widths[view]
+        left = np.minimum(u.astype(np.int64), np.maximum(width - 2, 0))
+        top = np.minimum(v.astype(np.int64), np.maximum(self.heights[view] - 2, 0))
+        right, low = np.minimum(left + 1, width - 1), np.minimum(top + 1, self.heights[view] - 1)
+        upper, lower = self.starts[view] + top * width, self.starts[view] + low * width
+
+        def corner(line: Indices, row: Indices, column: Indices) -> Coordinates:
+            held = self.depths[line + column].astype(np.float64)
+            return np.asarray(1 / self._z(held, view, column, row, h))
+
+        first, second = corner(upper, top, left), corner(upper, top, right)
+        third, fourth = corner(lower, low, left), corner(lower, low, right)
+        a, b = u - left, v - top
+        largest = np.maximum(np.maximum(first, second), np.maximum(third, fourth))
+        smallest = np.minimum(np.minimum(first, second), np.minimum(third, fourth))
+        above, below = first + a * (second - first), third + a * (fourth - third)
+        nearest = np.where(b < 0.5, np.where(a < 0.5, first, second), np.where(a < 0.5, third, fourth))
+        return np.where(largest - smallest < SMOOTH * largest, above + b * (below - above), nearest)
+
+
+def _groups(count: int, frames: int) -> list[list[int]]:
+    """Which views are compared with each other: all of a few, else some places of a sequence, near and far apart."""
+    if count < 2:
+        raise InputError(f"there is {count} view; a check needs two that see the same thing")
+    if count <= frames:
+        return [list(range(count))]
+    if frames < FEW:  # a few of many, close together around the middle
+        return [sorted({min(count - 1, count // 2 + offset) for offset in range(-(frames // 2), frames - frames // 2)})]
+    starts = np.linspace(0, count - 1 - OFFSETS[-1], GROUPS) if count > OFFSETS[-1] + GROUPS else [0.0]
+    return [sorted({min(count - 1, int(start) + offset) for offset in OFFSETS}) for start in starts]
+
+
+def _intrinsics(view: View) -> tuple[float, float, float, float]:
+    assert isinstance(view.camera, Pinhole)
+    return view.camera.fx, view.camera.fy, view.camera.cx, view.camera.cy

@@ -1,0 +1,117 @@
+"""ELAS, efficient large-scale stereo, written from the paper (Geiger, Roser and Urtasun, ACCV 2010).
+
+Few pixels can be matched on their own merit: those are the support points. Their Delaunay triangles say where the
+disparity of every other pixel is to be looked for: p(d) ~ gamma + exp(-(d - mu)^2 / (2 sigma^2)) around the triangle's
+plane mu, and the disparities of support points nearby. With p(f | d) ~ exp(-beta |f - f'(d)|_1) the energy is
+
+    E(d) = beta |f - f'(d)|_1 - log(gamma + exp(-(d - mu)^2 / (2 sigma^2))).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.errors import InputError
+from cfusion.frontends.opencv import opencv
+
+Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float32]
+SOBEL_DIVISOR = 1.0  # brings responses of ordinary images into a byte
+CELL = 20  # pixels: support points in and beside the cell of a pixel lend it their disparities
+
+
+@dataclass(frozen=True)
+class Elas:
+    """The parameters of the paper, in its notation where it has one."""
+
+    disparities: int = 128
+    beta: float = 0.03
+    sigma: float = 3.0
+    gamma: float = 15.0
+    uniqueness: float = 0.9  # tau: the best support match is that much better than the second best
+    grid: int = 5  # pixels between candidates for support points
+    least_texture: int = 100  # sum of |Sobel response| / 4 over the descriptor
+
+    def __post_init__(self) -> None:
+        if self.disparities < 4 or self.grid < 1:
+            raise InputError(f"disparities = {self.disparities}, grid = {self.grid}; at least 4 and 1")
+        if not (self.beta > 0 and self.sigma > 0 and self.gamma > 0 and 0 < self.uniqueness <= 1):
+            raise InputError("beta, sigma and gamma are positive, uniqueness is in (0, 1]")
+
+
+def elas_maps(left: Bytes, right: Bytes, settings: Elas) -> tuple[Floats, Floats, Floats, Floats]:
+    """Disparity of the left and of the right image, and their posterior probabilities, all (H, W), unchecked."""
+    kernels = _kernels()
+    ours, texture = _descriptors(left)
+    theirs, other_texture = _descriptors(right)
+    grid = kernels.support_points(
+        *(ours, theirs, texture, other_texture, settings.grid, settings.disparities),
+        *(settings.least_texture, settings.uniqueness),
+    )
+    grid = kernels.without_strays(grid, 5, 5, 5)
+    rows, columns = np.nonzero(grid >= 0)
+    support = np.column_stack([columns * settings.grid, rows * settings.grid, grid[rows, columns]]).astype(np.float32)
+    if len(support) < 3:
+        nothing = np.full(left.shape, np.nan, np.float32)
+        return nothing, nothing.copy(), np.zeros_like(nothing), np.zeros_like(nothing)
+    seen_right = support.copy()
+    seen_right[:, 0] -= support[:, 2]
+    disparity, trust = _one_side(kernels, ours, theirs, support, -1, settings)
+    other, other_trust = _one_side(kernels, theirs, ours, seen_right, +1, settings)
+    return disparity, other, trust, other_trust
+
+
+def _one_side(
+    kernels: Any, ours: Bytes, theirs: Bytes, support: Floats, sign: int, settings: Elas
+) -> tuple[Floats, Floats]:
+    height, width = ours.shape[:2]
+    points = _with_corners(support, height, width)
+    prior = kernels.planes(_delaunay(points, height, width), points, height, width)
+    counts, listed = kernels.nearby(support, -(-height // CELL), -(-width // CELL), CELL, settings.disparities)
+    offset = np.arange(int(np.ceil(3 * settings.sigma)) * kernels.TABLE_STEPS + 1) / kernels.TABLE_STEPS
+    penalty = -np.log(settings.gamma + np.exp(-(offset**2) / (2 * settings.sigma**2)))
+    disparity, trust = kernels.map_disparities(
+        *(ours, theirs, prior, counts, listed, CELL, sign, settings.beta),
+        *(penalty.astype(np.float32), -np.log(settings.gamma)),
+    )
+    return disparity, trust
+
+
+def _descriptors(image: Bytes) -> tuple[Bytes, NDArray[np.int32]]:
+    """(H, W, D) Sobel responses around each pixel, and (H, W) how much of the horizontal one there is."""
+    cv2 = opencv()
+    along, down = (
+        np.clip(np.rint(cv2.Sobel(image, cv2.CV_16S, *axis) / SOBEL_DIVISOR) + 128, 0, 255).astype(np.uint8)
+        for axis in ((1, 0), (0, 1))
+    )
+    found: tuple[Bytes, NDArray[np.int32]] = _kernels().descriptors(along, down)
+    return found
+
+
+def _with_corners(support: Floats, height: int, width: int) -> Floats:
+    """The support points and the four corners of the image, at the disparity of the nearest one."""
+    corners = np.array([(u, v) for u in (0, width - 1) for v in (0, height - 1)], np.float32)
+    nearest = [int(np.argmin(np.sum((support[:, :2] - corner) ** 2, axis=1))) for corner in corners]
+    return np.concatenate([support, np.column_stack([corners, support[nearest, 2]])]).astype(np.float32)
+
+
+def _delaunay(points: Floats, height: int, width: int) -> NDArray[np.int32]:
+    """(T, 3) indices of the points of each triangle."""
+    cv2 = opencv()
+    margin = 256
+    division = cv2.Subdiv2D((-margin, -margin, width + 2 * margin, height + 2 * margin))
+    index = {(float(u), float(v)): k for k, (u, v, _) in enumerate(points)}
+    inside = [(u, v) for u, v in index if u > -margin]
+    division.insert(inside)
+    corners = division.getTriangleList().reshape(-1, 3, 2)
+    named = [[index.get((float(u), float(v)), -1) for u, v in triangle] for triangle in corners]
+    whole = np.array(named, np.int32).reshape(-1, 3)
+    return whole[(whole >= 0).all(axis=1)]
+
+
+def _kernels() -> Any:
+    from cfusion.kernels.cpu import elas as compiled
+
+    return compiled

@@ -1,0 +1,228 @@
+// Points on a raster: z-buffer, closing, natural-neighbour fill; definitions in reference/association.py.
+// Whatever several threads add up is added in whole numbers, so that no result depends on their order.
+
+typedef unsigned long long Whole;
+#define NONE 0xffffffffu
+#define UNKNOWN __int_as_float(0x7fc00000)
+
+// ---- z-buffer: the least depth of every pixel, then the first point that has it
+
+// Whole numbers in the order of the doubles.
+__device__ __forceinline__ Whole rank_of(double z) {
+    const Whole bits = (Whole)__double_as_longlong(z + 0.);  // -0 becomes 0
+    return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+
+__device__ __forceinline__ long long landing(double u, double v, double z, int height, int width) {
+    const double column = floor(u + 0.5), row = floor(v + 0.5);
+    const bool lands = column >= 0 && column < width && row >= 0 && row < height && isfinite(z);
+    return lands ? (long long)row * width + (long long)column : -1;
+}
+
+extern "C" __global__ void __launch_bounds__(256) least_depth(
+    const double* __restrict__ u, const double* __restrict__ v, const double* __restrict__ z, unsigned points,
+    int height, int width, Whole* __restrict__ least
+) {
+    const unsigned k = blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= points) return;
+    const long long pixel = landing(u[k], v[k], z[k], height, width);
+    if (pixel >= 0) atomicMin(least + pixel, rank_of(z[k]));
+}
+
+extern "C" __global__ void __launch_bounds__(256) first_point(
+    const double* __restrict__ u, const double* __restrict__ v, const double* __restrict__ z, unsigned points,
+    int height, int width, const Whole* __restrict__ least, unsigned* __restrict__ winner
+) {
+    const unsigned k = blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= points) return;
+    const long long pixel = landing(u[k], v[k], z[k], height, width);
+    if (pixel >= 0 && least[pixel] == rank_of(z[k])) atomicMin(winner + pixel, k);
+}
+
+extern "C" __global__ void __launch_bounds__(256) gather(
+    const double* __restrict__ z, const float* __restrict__ values, const unsigned* __restrict__ winner, unsigned pixels,
+    float* __restrict__ depth, float* __restrict__ carried
+) {
+    const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
+    if (p >= pixels) return;
+    const unsigned k = winner[p];
+    depth[p] = k == NONE ? UNKNOWN : (float)z[k];
+    if (carried) carried[p] = k == NONE ? UNKNOWN : values[k];
+}
+
+// ---- closing: a dilation is the nearest True pixel of each row, then the rows of the disc
+
+extern "C" __global__ void __launch_bounds__(256) look_across(
+    const bool* __restrict__ mask, bool wanted, int radius, int height, int width, int* __restrict__ across
+) {
+    const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y;
+    if (j >= width) return;
+    int nearest = radius + 1;
+    for (int away = 0; away <= radius && nearest > radius; away++) {
+        const bool left = j >= away && mask[(size_t)i * width + j - away] == wanted;
+        const bool right = j + away < width && mask[(size_t)i * width + j + away] == wanted;
+        if (left || right) nearest = away;
+    }
+    across[(size_t)i * width + j] = nearest;
+}
+
+// grown = wanted within the disc of a pixel that is `wanted`, else its opposite.
+extern "C" __global__ void __launch_bounds__(256) look_along(
+    const int* __restrict__ across, bool wanted, int radius, int height, int width, bool* __restrict__ grown
+) {
+    const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y;
+    if (j >= width) return;
+    bool touches = false;
+    for (int row = max(0, i - radius); row <= min(height - 1, i + radius) && !touches; row++) {
+        const int reach = across[(size_t)row * width + j];
+        touches = reach <= radius && reach * reach + (row - i) * (row - i) <= radius * radius;
+    }
+    grown[(size_t)i * width + j] = touches == wanted;
+}
+
+// ---- natural neighbours: the raster goes on for `margin` cells beyond the image; known and wanted pixels are its marks
+
+struct Raster {
+    int height, width, margin;  // of the raster with its margin
+
+    __device__ long long pixel(int row, int column) const {  // in the image, or -1
+        const int i = row - margin, j = column - margin, h = height - 2 * margin, w = width - 2 * margin;
+        return i >= 0 && i < h && j >= 0 && j < w ? (long long)i * w + j : -1;
+    }
+};
+
+__device__ __forceinline__ bool marked(
+    const Raster& raster, const float* depth, const bool* region, bool wanted, int row, int column
+) {
+    const long long p = raster.pixel(row, column);
+    if (p < 0) return false;
+    return wanted ? region[p] && isnan(depth[p]) : !isnan(depth[p]);
+}
+
+// Rows up and down from each cell to the nearest mark of its column; H + W or more if there is none.
+extern "C" __global__ void __launch_bounds__(128) rise_and_fall(
+    const float* __restrict__ depth, const bool* __restrict__ region, bool wanted, Raster raster, int* __restrict__ rise,
+    int* __restrict__ fall
+) {
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    if (column >= raster.width) return;
+    const bool downwards = blockIdx.y == 0;
+    int* out = downwards ? rise : fall;
+    int steps = raster.height + raster.width;
+    for (int k = 0; k < raster.height; k++) {
+        const int row = downwards ? k : raster.height - 1 - k;
+        steps = marked(raster, depth, region, wanted, row, column) ? 0 : steps + 1;
+        out[(size_t)row * raster.width + column] = steps;
+    }
+}
+
+// Squared distance to the nearest mark; searching ends where a column is further away than what was found.
+extern "C" __global__ void __launch_bounds__(256) squared_distance(
+    const int* __restrict__ rise, const int* __restrict__ fall, Raster raster, int* __restrict__ squared
+) {
+    const int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
+    if (column >= raster.width) return;
+    const size_t line = (size_t)row * raster.width;
+    long long best = min(rise[line + column], fall[line + column]);
+    best *= best;
+    for (int away = 1; away < raster.width && (long long)away * away < best; away++) {
+        for (int side = -1; side <= 1; side += 2) {
+            const int there = column + side * away;
+            if (there < 0 || there >= raster.width) continue;
+            const long long steps = min(rise[line + there], fall[line + there]);
+            best = min(best, steps * steps + (long long)away * away);
+        }
+    }
+    squared[line + column] = (int)min(best, 0x7fffffffll);
+}
+
+// How many cells of the row up to and with this one are wanted.
+extern "C" __global__ void __launch_bounds__(128) count_wanted(
+    const float* __restrict__ depth, const bool* __restrict__ region, Raster raster, int* __restrict__ counted
+) {
+    const int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= raster.height) return;
+    int count = 0;
+    for (int column = 0; column < raster.width; column++) {
+        count += marked(raster, depth, region, true, row, column);
+        counted[(size_t)row * raster.width + column] = count;
+    }
+}
+
+// The power of two by which lent values become whole numbers: their sum over all cells stays below 2^62.
+extern "C" __global__ void __launch_bounds__(1024) find_scale(const float* __restrict__ depth, size_t pixels, double cells, double* __restrict__ scale) {
+    double least = 0;
+    for (size_t p = threadIdx.x; p < pixels; p += blockDim.x) if (!isnan(depth[p])) least = min(least, -fabs((double)depth[p]));
+    least = over_block(least, 0., Least());
+    if (threadIdx.x == 0) *scale = exp2(floor(60 - log2(cells)) - ceil(log2(max(-least, 1e-30))));
+}
+
+__device__ __forceinline__ int whole_root(int square) { return (int)sqrt((double)square); }
+
+// Every cell that lends adds its value to its disc, row by row: in at one end, out after the other.
+// A share for |p - q| <= r(q), and one for < that leaves out what is tied.
+extern "C" __global__ void __launch_bounds__(256) lend(
+    const float* __restrict__ depth, const int* __restrict__ rise, const int* __restrict__ fall,
+    const int* __restrict__ reach, const int* __restrict__ to_wanted, const int* __restrict__ counted, Raster raster,
+    const double* __restrict__ scale, Whole* __restrict__ total, int* __restrict__ shares
+) {
+    const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y;
+    if (x >= raster.width) return;
+    const size_t line = (size_t)y * raster.width;
+    const int far = reach[line + x];
+    if (far == 0 || to_wanted[line + x] > far) return;
+    double sum = 0;
+    int count = 0;
+    for (int column = max(0, x - whole_root(far)); column <= min(raster.width - 1, x + whole_root(far)); column++) {
+        const int up = rise[line + column], down = fall[line + column], aside = (column - x) * (column - x);
+        if (up < raster.height && up * up + aside == far) sum += depth[raster.pixel(y - up, column)], count++;
+        if (down != 0 && down < raster.height && down * down + aside == far) sum += depth[raster.pixel(y + down, column)], count++;
+    }
+    if (count == 0) return;  // nothing is known at all
+    const Whole lent = (Whole)llrint(sum / count * *scale);
+    for (int tied = 0; tied < 2; tied++) {
+        const int radius = whole_root(far - tied);
+        for (int row = max(0, y - radius); row <= min(raster.height - 1, y + radius); row++) {
+            const int half_width = whole_root(far - tied - (row - y) * (row - y));
+            const int first = max(0, x - half_width), last = min(raster.width - 1, x + half_width);
+            const int* here = counted + (size_t)row * raster.width;
+            if (here[last] == (first ? here[first - 1] : 0)) continue;  // nobody there wants anything
+            const size_t start = (size_t)row * (raster.width + 1);
+            atomicAdd(total + start + first, lent);
+            atomicAdd(total + start + last + 1, (Whole)0 - lent);
+            atomicAdd(shares + start + first, 1);
+            atomicAdd(shares + start + last + 1, -1);
+        }
+    }
+}
+
+// What was lent, added up along each row by one warp, and divided.
+extern "C" __global__ void __launch_bounds__(128) take_mean(
+    const float* __restrict__ depth, const bool* __restrict__ region, Raster raster, const double* __restrict__ scale,
+    const Whole* __restrict__ total, const int* __restrict__ shares, float* __restrict__ filled
+) {
+    const int row = raster.margin + blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (row >= raster.height - raster.margin) return;
+    const size_t start = (size_t)row * (raster.width + 1);
+    Whole value = 0;
+    int share = 0;
+    for (int first = 0; first < raster.width; first += 32) {
+        const int column = first + lane;
+        Whole step = column < raster.width ? total[start + column] : 0;
+        int more = column < raster.width ? shares[start + column] : 0;
+        for (int away = 1; away < 32; away *= 2) {
+            const Whole before = __shfl_up_sync(0xffffffffu, step, away);
+            const int fewer = __shfl_up_sync(0xffffffffu, more, away);
+            if (lane >= away) step += before, more += fewer;
+        }
+        value += step;
+        share += more;
+        const long long p = raster.pixel(row, column);
+        if (p >= 0) {
+            const bool wanted = region[p] && isnan(depth[p]);
+            filled[p] = wanted && share > 0 ? (float)((double)(long long)value / *scale / share) : depth[p];
+        }
+        value = __shfl_sync(0xffffffffu, value, 31);
+        share = __shfl_sync(0xffffffffu, share, 31);
+    }
+}

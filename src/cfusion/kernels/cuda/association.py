@@ -1,0 +1,83 @@
+"""Bringing points onto a raster, on the device; arrays may lie on the host, and then the results do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from cfusion.kernels.contract import Floats
+from cfusion.kernels.cuda.device import as_given, blocks_of, kernel, on_device, or_nothing
+from cfusion.kernels.reference.association import MARGIN
+
+SOURCES = ("reduce.cuh", "association.cu")
+THREADS = 256
+
+
+def splat_nearest(
+    u: Floats, v: Floats, z: Floats, values: Floats | None, shape: tuple[int, int]
+) -> tuple[Floats, Floats | None]:
+    """As `Backend.splat_nearest`."""
+    height, width = (np.int32(size) for size in shape)
+    points, pixels = len(z), shape[0] * shape[1]
+    places = [on_device(each, np.float64) for each in (u, v, z)]
+    carried_by_points = None if values is None else on_device(values, np.float32)
+    least = cupy.full(pixels, np.iinfo(np.uint64).max, np.uint64)
+    winner = cupy.full(pixels, np.iinfo(np.uint32).max, np.uint32)
+    if points:
+        grid, block = (blocks_of(points, THREADS),), (THREADS,)
+        kernel(SOURCES, "least_depth")(grid, block, (*places, np.uint32(points), height, width, least))
+        kernel(SOURCES, "first_point")(grid, block, (*places, np.uint32(points), height, width, least, winner))
+    depth = cupy.empty(shape, np.float32)
+    carried = None if values is None else cupy.empty(shape, np.float32)
+    kernel(SOURCES, "gather")(
+        (blocks_of(pixels, THREADS),),
+        (THREADS,),
+        (places[2], or_nothing(carried_by_points), winner, np.uint32(pixels), depth, or_nothing(carried)),
+    )
+    return as_given(depth, z), None if carried is None else as_given(carried, z)
+
+
+def close_mask(mask: Any, radius: int) -> Any:
+    """As `Backend.close_mask`: a dilation of the mask, then one of its complement."""
+    closed = on_device(mask, np.bool_)
+    for wanted in (True, False):
+        closed = _grow(closed, wanted, radius)
+    return as_given(closed, mask)
+
+
+def _grow(mask: Any, wanted: bool, radius: int) -> Any:
+    """The mask with every pixel that is `wanted` grown to a disc."""
+    height, width = mask.shape
+    across, grown = cupy.empty(mask.shape, np.int32), cupy.empty(mask.shape, np.bool_)
+    grid, block = (blocks_of(width, THREADS), height), (THREADS,)
+    sizes = (np.bool_(wanted), np.int32(radius), np.int32(height), np.int32(width))
+    kernel(SOURCES, "look_across")(grid, block, (mask, *sizes, across))
+    kernel(SOURCES, "look_along")(grid, block, (across, *sizes, grown))
+    return grown
+
+
+def fill_natural(depth: Floats, region: Any) -> Floats:
+    """As `Backend.fill_natural`: every cell that lends does so in parallel, in whole numbers."""
+    known, inside = on_device(depth, np.float32), on_device(region, np.bool_)
+    height, width = (size + 2 * MARGIN for size in known.shape)
+    raster = np.array([height, width, MARGIN], np.int32)
+    rise, fall, reach, to_wanted, counted = (cupy.empty((height, width), np.int32) for _ in range(5))
+    columns, cells = (blocks_of(width, 128), 2), (blocks_of(width, THREADS), height)
+    for wanted, distance in ((True, to_wanted), (False, reach)):  # rise and fall of the known ones stay
+        marks = (known, inside, np.bool_(wanted), raster)
+        kernel(SOURCES, "rise_and_fall")(columns, (128,), (*marks, rise, fall))
+        kernel(SOURCES, "squared_distance")(cells, (THREADS,), (rise, fall, raster, distance))
+    kernel(SOURCES, "count_wanted")((blocks_of(height, 128),), (128,), (known, inside, raster, counted))
+    scale = cupy.empty(1)
+    kernel(SOURCES, "find_scale")((1,), (1024,), (known, np.uint64(known.size), np.float64(height * width), scale))
+    total, shares = cupy.zeros((height, width + 1), np.uint64), cupy.zeros((height, width + 1), np.int32)
+    kernel(SOURCES, "lend")(
+        cells, (THREADS,), (known, rise, fall, reach, to_wanted, counted, raster, scale, total, shares)
+    )
+    filled = cupy.empty(known.shape, np.float32)
+    kernel(SOURCES, "take_mean")(
+        (blocks_of(known.shape[0], 4),), (128,), (known, inside, raster, scale, total, shares, filled)
+    )
+    return as_given(filled, depth)

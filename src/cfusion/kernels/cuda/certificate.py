@@ -1,0 +1,150 @@
+"""The lower bound of `cfusion.kernels.reference.certificate`, on the device."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import sqrt
+from typing import Any
+
+import cupy
+import numpy as np
+
+from cfusion.kernels.contract import Box, Floats, Problem, State
+from cfusion.kernels.cuda.device import blocks_of, kernel, multiprocessors, or_nothing
+from cfusion.kernels.cuda.sums import BLOCKS, THREADS, problem_defines
+from cfusion.kernels.reference.iteration import level_dual
+
+SOURCES = ("prox.cuh", "reduce.cuh", "certificate.cu")
+TILE_ROWS, TILE_COLUMNS, REPAIR_THREADS = 16, 32, 512
+BLOCKS_PER_MULTIPROCESSOR = 2  # of the repair, which needs all its blocks at once
+
+
+def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
+    """As `Backend.bound`."""
+    top = _repaired(problem, state, rounds)
+    slopes, factors = _descended(problem, top)
+    seen, pixels = problem.observations, problem.links.size
+    parts, total = cupy.empty(BLOCKS), cupy.empty(1)
+    defines = _defines(problem, top)
+    kernel(SOURCES, "pixel_bounds", defines)(
+        (BLOCKS,),
+        (THREADS,),
+        (
+            slopes,
+            factors,
+            np.int32(factors.size),
+            seen.values,
+            or_nothing(seen.weights),
+            seen.total,
+            or_nothing(seen.scatter),
+            problem.confidence,
+            problem.links,
+            or_nothing(problem.anchor),
+            np.float64(problem.pull),
+            np.float64(problem.delta),
+            np.float64(box.low),
+            np.float64(box.high),
+            np.int32(seen.values.shape[0]),
+            np.uint64(pixels),
+            parts,
+        ),
+    )
+    kernel(SOURCES, "add_parts", defines)((1,), (THREADS,), (parts, np.int32(BLOCKS), np.int32(1), total))
+    return float(cupy.asnumpy(total)[0])
+
+
+def _repaired(problem: Problem, state: State, rounds: int) -> Floats:
+    """The top dual after the accelerated projected-gradient steps."""
+    height, width = problem.links.shape
+    top = state.dual[level_dual(problem.order - 1)]
+    ahead = cupy.empty((2, *top.shape), top.dtype)
+    before = cupy.empty(top.shape, top.dtype)
+    limits = _limits(problem, top)
+    defines = _defines(problem, top)
+    kernel(SOURCES, "project", defines)(
+        (blocks_of(problem.links.size, THREADS),),
+        (THREADS,),
+        (top, ahead, before, or_nothing(problem.edge), *limits, np.uint64(problem.links.size)),
+    )
+    if rounds == 0:
+        return before
+    order = problem.order
+    room = (TILE_ROWS + 2 * order) * (TILE_COLUMNS + 2 * order)
+    planes = (order + 1) * (order + 2) // 2 + order * (order + 1) // 2
+    shared = room * planes * top.dtype.itemsize
+    tiles = blocks_of(height, TILE_ROWS) * blocks_of(width, TILE_COLUMNS)
+    kernel(SOURCES, "repair", defines, shared=shared, cooperative=True)(
+        (min(tiles, BLOCKS_PER_MULTIPROCESSOR * multiprocessors()),),
+        (REPAIR_THREADS,),
+        (
+            ahead,
+            before,
+            _momenta(rounds, top.dtype.name, cupy.cuda.Device().id),
+            problem.links,
+            problem.confidence,
+            problem.observations.total,
+            or_nothing(problem.edge),
+            or_nothing(problem.tensor),
+            *limits,
+            np.int32(rounds),
+            np.int32(height),
+            np.int32(width),
+            cupy.zeros(1, np.uint32),
+        ),
+        shared_mem=shared,
+    )
+    return before
+
+
+def _descended(problem: Problem, top: Floats) -> tuple[Floats, Floats]:
+    """The slope g of every pixel, and factors that bring the duals below the top into their balls, in double."""
+    height, width = problem.links.shape
+    factors = cupy.ones((problem.order, BLOCKS))
+    upper: Any = None
+    for order in range(problem.order, 0, -1):
+        lower = cupy.empty((order, height, width))
+        kernel(SOURCES, "descend", _defines(problem, top))(
+            (BLOCKS,),
+            (THREADS,),
+            (
+                top,
+                or_nothing(upper),
+                lower,
+                np.int32(order),
+                problem.links,
+                or_nothing(problem.edge),
+                or_nothing(problem.tensor),
+                *_limits(problem, top),
+                np.int32(height),
+                np.int32(width),
+                factors[order - 1],
+            ),
+        )
+        upper = lower
+    return upper, factors
+
+
+def _defines(problem: Problem, top: Floats) -> tuple[str, ...]:
+    return (
+        *problem_defines(problem, top),
+        f"TILE_ROWS={TILE_ROWS}",
+        f"TILE_COLUMNS={TILE_COLUMNS}",
+        f"THREADS={REPAIR_THREADS}",
+    )
+
+
+def _limits(problem: Problem, top: Floats) -> list[Any]:
+    """alpha of the three orders, as kernel arguments."""
+    return [top.dtype.type(alpha) for alpha in (*problem.alpha, 1.0, 1.0)[:3]]
+
+
+@cache
+def _momenta(rounds: int, real: str, device: int) -> Floats:
+    """(t - 1) / t' of every step, with t' = (1 + sqrt(1 + 4 t^2)) / 2 the next t."""
+    momenta, t = [], 1.0
+    for _ in range(rounds):
+        following = (1 + sqrt(1 + 4 * t * t)) / 2
+        momenta.append((t - 1) / following)
+        t = following
+    out: Floats = cupy.asarray(momenta, real)
+    return out

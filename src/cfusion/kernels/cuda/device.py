@@ -1,0 +1,91 @@
+"""The CUDA device, and our kernels compiled for it when they are first used (CuPy keeps them on disk)."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import cupy
+import numpy as np
+
+from cfusion.errors import BackendUnavailable
+
+NOTHING = np.uint64(0)  # a null pointer, for arrays that a kind of problem does not have
+OLDEST_CAPABILITY = 70  # 128-bit accesses that are never torn
+
+
+def check() -> None:
+    """Raise `BackendUnavailable` with one sentence if no kernel can run here."""
+    instead = "pass backend='cpu'"
+    driver, runtime = cupy.cuda.runtime.driverGetVersion(), cupy.cuda.runtime.runtimeGetVersion()
+    if driver == 0:
+        raise BackendUnavailable(f"no CUDA driver was found on this machine; install NVIDIA's driver, or {instead}")
+    if driver // 1000 < runtime // 1000:
+        raise BackendUnavailable(
+            f"the CUDA driver ({_version(driver)}) is too old for this CuPy (CUDA {_version(runtime)}); "
+            f"update the driver, install cupy-cuda{driver // 1000}x, or {instead}"
+        )
+    try:
+        devices = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise BackendUnavailable(f"no CUDA device is usable ({error}); {instead}, or check the driver") from error
+    if devices == 0:
+        raise BackendUnavailable(f"no CUDA device is visible; {instead}, or set CUDA_VISIBLE_DEVICES")
+    capability = int(cupy.cuda.Device().compute_capability)
+    if capability < OLDEST_CAPABILITY:
+        raise BackendUnavailable(
+            f"the CUDA device has compute capability {capability / 10:.1f}, and "
+            f"{OLDEST_CAPABILITY / 10:.1f} is the least our kernels run on; {instead}"
+        )
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+@cache
+def kernel(
+    sources: tuple[str, ...],
+    name: str,
+    defines: tuple[str, ...] = (),
+    *,
+    shared: int = 0,
+    cooperative: bool = False,
+) -> Any:
+    """A compiled kernel: source files of this folder, read one after the other, with macros such as ORDER=2."""
+    code = "\n".join(files(__package__).joinpath(source).read_text() for source in sources)
+    options = ("-std=c++17", *(f"-D{define}" for define in defines))
+    function = cupy.RawModule(code=code, options=options, enable_cooperative_groups=cooperative).get_function(name)
+    if shared > 48 << 10:
+        function.max_dynamic_shared_size_bytes = shared
+    return function
+
+
+@cache
+def multiprocessors() -> int:
+    return int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+
+
+def real_define(array: Any) -> str:
+    """The macro for the floating type of an array."""
+    return "REAL=float" if array.dtype == np.float32 else "REAL=double"
+
+
+def or_nothing(array: Any) -> Any:
+    """The array as a kernel argument, or a null pointer."""
+    return NOTHING if array is None else array
+
+
+def on_device(array: Any, dtype: Any) -> Any:
+    """A contiguous device array of that type; a copy only where it is not one yet."""
+    return cupy.ascontiguousarray(cupy.asarray(array, dtype))
+
+
+def as_given(result: Any, given: Any) -> Any:
+    """The result on the host if what was given lies there: no caller finds arrays where it did not put them."""
+    return cupy.asnumpy(result) if isinstance(given, np.ndarray) else result
+
+
+def blocks_of(items: int, threads: int) -> int:
+    return -(-items // threads)

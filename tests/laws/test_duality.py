@@ -1,0 +1,117 @@
+"""Weak duality: the bound is below the energy at every iterate, below the minimum, and closes in on it."""
+
+import numpy as np
+import pytest
+
+from cfusion import kernels
+from cfusion.kernels.contract import INSIDE, Box, Fidelity, Problem, links_of
+from cfusion.kernels.reference.certificate import pixel_bound
+from cfusion.solvers.steps import choose_steps
+
+ORDERS = pytest.mark.parametrize("order", [1, 2, 3])
+FIDELITIES = pytest.mark.parametrize("fidelity", list(Fidelity), ids=lambda f: f.name)
+# what an energy may carry besides
+PLAIN = {"holes": 0.0, "missing": 0.0}
+HOLEY = {"holes": 0.25, "missing": 0.3}
+WEIGHTED = {"weighted": True}
+EDGED = {"edge": True, "missing": 0.6}
+BENT = {"tensor": True, "weighted": True}
+HELD = {"anchored": True, "edge": True, "weighted": True}
+KINDS = [PLAIN, HOLEY, WEIGHTED, EDGED, BENT, HELD]
+STOPS = (0, 1, 1, 3, 20, 150)  # iterations between looks
+
+
+
+
+def run_and_compare(backend, case, slack, stops=STOPS):
+    """bound <= energy at every stop, and every bound below the least energy seen."""
+    state = case.copy_state()
+    steps = choose_steps(case.problem.alpha, 0.2)
+    bounds, energies = [], []
+    for count in stops:
+        backend.iterate(case.problem, state, steps, count)
+        energies.append(backend.energy(case.problem, state).total)
+        bounds += [backend.bound(case.problem, state, case.box, rounds) for rounds in (0, 3, 40)]
+    assert np.isfinite(bounds).all()
+    assert max(bounds) <= min(energies) * (1 + slack)
+    return state, max(bounds), min(energies)
+
+
+@ORDERS
+@FIDELITIES
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind))
+def test_bound_is_below_the_energy_at_every_iterate(make_case, order, fidelity, kind):
+    case = make_case(order, (6, 8), order=order, fidelity=fidelity, **kind)
+    state, _, _ = run_and_compare(kernels.load("reference"), case, slack=1e-12)
+    inside = (case.problem.links & INSIDE) > 0
+    assert case.box.low < state.primal[0][inside].min()  # the stated range plays no part at the solution
+    assert state.primal[0][inside].max() < case.box.high
+
+
+# every compiled variant costs seconds: each order and each fidelity once, with all that the CPU bound computes itself
+CPU_KINDS = [
+    (1, Fidelity.L1, {}),
+    (2, Fidelity.L1, {}),
+    (2, Fidelity.L1, WEIGHTED),
+    (3, Fidelity.L1, {}),
+    (1, Fidelity.L2, {}),
+    (2, Fidelity.HUBER, {}),
+    (2, Fidelity.L1, HELD),
+    (2, Fidelity.L1, BENT),
+]
+
+
+@pytest.mark.parametrize(("order", "fidelity", "kind"), CPU_KINDS)
+def test_bound_of_the_cpu_is_below_its_energy_at_every_iterate(make_case, order, fidelity, kind):
+    """In float32, up to the rounding of the energy itself."""
+    case = make_case(order, (33, 41), order=order, fidelity=fidelity, dtype=np.float32, **kind)
+    run_and_compare(kernels.load("cpu"), case, slack=1e-6)
+
+
+@pytest.mark.parametrize(("order", "fidelity", "kind"), CPU_KINDS)
+def test_both_backends_compute_the_same_bound(make_case, order, fidelity, kind):
+    """From the same dual state, after the same repair, to the rounding of float32."""
+    case = make_case(7, (12, 15), order=order, fidelity=fidelity, dtype=np.float32, **kind)
+    state = case.copy_state()
+    reference, cpu = kernels.load("reference"), kernels.load("cpu")
+    reference.iterate(case.problem, state, choose_steps(case.problem.alpha, 0.2), 60)
+    for rounds in (0, 1, 40):
+        one = reference.bound(case.problem, state, case.box, rounds)
+        assert cpu.bound(case.problem, state, case.box, rounds) == pytest.approx(one, rel=2e-5)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@FIDELITIES
+def test_gap_closes_with_iterations_and_repair(make_case, order, fidelity):
+    case = make_case(5, (10, 12), order=order, fidelity=fidelity, holes=0.05, missing=0.1)
+    backend = kernels.load("reference")
+    state = case.copy_state()
+    steps = choose_steps(case.problem.alpha, 0.2)
+    gaps = []
+    for iterations, rounds in ((20, 10), (180, 100), (1800, 1000)):
+        backend.iterate(case.problem, state, steps, iterations)
+        energy = backend.energy(case.problem, state).total
+        gaps.append((energy - backend.bound(case.problem, state, case.box, rounds)) / energy)
+    assert gaps[0] > gaps[1] > gaps[2] >= -1e-14
+    assert gaps[2] < 1e-4
+
+
+def test_bound_holds_where_the_dual_exhausts_the_datas_slopes():
+    """At g = -lam S, as a repaired dual has it, the minimiser is the largest observation and not the end of the box.
+
+    In float32 the sum of the weights differs from their rounded total; that must not cost the bound its truth.
+    """
+    reference = kernels.load("reference")
+    rng = np.random.default_rng(0)
+    shape = (20, 20)
+    depths = rng.normal(size=(3, *shape)).astype(np.float32)
+    weights = rng.uniform(0.1, 1, (3, *shape)).astype(np.float32)
+    seen, _ = reference.order_observations(depths, weights, Fidelity.L1)
+    problem = Problem(Fidelity.L1, 1.0, seen, np.ones(shape, np.float32), links_of(np.ones(shape, bool)), (1.0,))
+    box = Box(-50.0, 50.0)
+    for sign in (-1, 1):
+        slope = sign * seen.total.astype(np.float64)
+        bound = pixel_bound(problem, slope, box)
+        for x in (*seen.values.astype(np.float64), np.full(shape, box.low), np.full(shape, box.high)):
+            value = slope * x + np.sum(weights * np.abs(depths - x), axis=0, dtype=np.float64)
+            assert (bound <= value + 1e-12).all()

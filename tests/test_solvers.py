@@ -1,0 +1,240 @@
+"""The convex solves against an independent solver, and the certificates against the truth."""
+
+import dataclasses
+from functools import cache
+
+import numpy as np
+import pytest
+
+from cfusion import METHODS, Stack, Status, kernels, synthetic
+from cfusion.energy import L1, L2, TGV, Energy, Huber, Prior
+from cfusion.errors import InputError
+from cfusion.solvers import ACS, AMA, PDHG, Biconvex, OneMap, Pointwise, prepare, solve
+from cfusion.solvers.pdhg import fixed_confidence
+from cfusion.solvers.steps import choose_steps
+
+REFERENCE = kernels.load("reference")
+DELTA = 0.2
+PHI = {"l1": L1(), "l2": L2(), "huber": Huber(DELTA)}
+
+
+def small_stack(seed=0, shape=(12, 10), views=3, *, weighted=True):
+    """A slope with a step, Laplace noise, a hole in all views and more in each."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    depths = 5 + 0.1 * x - 0.05 * y + (x > shape[1] // 2) + rng.laplace(0, 0.3, (views, *shape))
+    depths[:, 3:5, 3:6] = np.nan
+    depths[rng.random(depths.shape) < 0.2] = np.nan
+    weights = np.where(np.isnan(depths), 0, rng.uniform(0.5, 2, depths.shape))
+    return Stack(depths.astype(np.float32), weights.astype(np.float32) if weighted else None)
+
+
+def independent_minimum(stack, alpha, phi, lam):
+    """The same energy in the words of another library, from its definition pixel by pixel."""
+    cp = pytest.importorskip("cvxpy")
+    (height, width), inside = stack.shape, stack.count > 0
+    x, v1, v2 = (cp.Variable((height, width)) for _ in range(3))
+    order = len(alpha)
+
+    def known(i, j):
+        return 0 <= i < height and 0 <= j < width and inside[i, j]
+
+    def right(i, j):  # whether v1 exists
+        return known(i, j) and known(i, j + 1)
+
+    def below(i, j):  # whether v2 exists
+        return known(i, j) and known(i + 1, j)
+
+    terms = []
+    for i, j in np.ndindex(height, width):
+        first, second = [], []
+        if right(i, j):
+            first.append(x[i, j + 1] - x[i, j] - (v1[i, j] if order > 1 else 0))
+        if below(i, j):
+            first.append(x[i + 1, j] - x[i, j] - (v2[i, j] if order > 1 else 0))
+        if right(i, j) and right(i, j - 1):
+            second.append(v1[i, j] - v1[i, j - 1])
+        if right(i, j) and right(i - 1, j) and below(i, j) and below(i, j - 1):
+            second.append((v2[i, j] - v2[i, j - 1] + v1[i, j] - v1[i - 1, j]) / np.sqrt(2))
+        if below(i, j) and below(i - 1, j):
+            second.append(v2[i, j] - v2[i - 1, j])
+        for weight, parts in zip(alpha, (first, second), strict=False):
+            if parts:
+                terms.append(weight * cp.norm(cp.hstack(parts)))
+    for depth, weight in zip(np.nan_to_num(stack.depths.astype(float)), stack.weights, strict=True):
+        off = x - depth
+        penalty = {
+            "l1": lambda t: cp.abs(t),
+            "l2": lambda t: cp.square(t) / 2,
+            "huber": lambda t: cp.huber(t, DELTA) / (2 * DELTA),
+        }[phi](off)
+        terms.append(lam * cp.sum(cp.multiply(weight, penalty)))
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.hstack(terms))))
+    problem.solve(solver=cp.CLARABEL)
+    return float(problem.value), np.where(inside, x.value, np.nan)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("phi", list(PHI))
+def test_solution_agrees_with_an_independent_solver(order, phi):
+    """Energy and depth to 1e-4, weights and holes included; and the certified bound is below that minimum too."""
+    stack = small_stack()
+    least, depth = independent_minimum(stack, (1.0, 2.0)[:order], phi, lam=0.8)
+    task = prepare(Energy(PHI[phi], TGV(order), lam=0.8), stack, REFERENCE, dtype=np.float64)
+    state, problem = task.initial_state(), task.problem(fixed_confidence(task))
+    steps = choose_steps(problem.alpha, task.noise)
+    REFERENCE.iterate(problem, state, steps, 3000)
+    assert REFERENCE.energy(problem, state).total == pytest.approx(least, rel=1e-5)
+    assert REFERENCE.bound(problem, state, task.box, 100) <= least * (1 + 1e-9)
+    np.testing.assert_allclose(task.whole(task.depth(state.primal[0]), np.nan), depth, rtol=1e-4)
+
+
+def scene(name):
+    """Eleven noisy views of a built-in scene at low resolution, splatted as the paper does."""
+    rng, camera = np.random.default_rng(0), synthetic.PAPER_CAMERA.scaled(0.2)
+    if name == "object":
+        views, _ = synthetic.object_bundle(
+            synthetic.blob(60), synthetic.Laplace(0.6), rng, camera=camera, image=False
+        )
+    else:
+        views, _ = synthetic.city_bundle(None, synthetic.Laplace(6), rng, camera=camera, image=False)
+    return views
+
+
+@cache
+def splatted(name):
+    return METHODS["l1"].association(scene(name), None, backend=kernels.load("cpu"))
+
+
+@pytest.mark.parametrize("name", ["object", "city"])
+@pytest.mark.parametrize("method", ["l1", "rof"])
+def test_default_certificate_is_within_ten_times_the_true_excess(name, method):
+    """Where PDHG stops by itself: excess <= certified gap <= 10 x excess, the minimum known from a long run."""
+    task = prepare(METHODS[method].energy, splatted(name), kernels.load("cpu"))
+    problem, state = task.problem(fixed_confidence(task)), task.initial_state()
+    outcome = PDHG().minimise(task, problem, state)
+    energy = outcome.energies.total
+    task.backend.iterate(problem, state, choose_steps(problem.alpha, task.noise), 1200)
+    least = task.backend.energy(problem, state).total
+    left_over = least - max(task.backend.bound(problem, state, task.box, rounds) for rounds in (40, 160))
+    excess = (energy - least) / energy
+    assert left_over / energy < excess / 2  # the long run knows the minimum well enough to judge
+    assert outcome.status is Status.converged
+    assert excess <= outcome.gap <= PDHG().tolerance
+    assert outcome.gap <= 10 * excess
+
+
+def test_tighter_tolerances_are_certified_and_lower_the_energy():
+    task = prepare(Energy(L1(), TGV(2)), small_stack(), REFERENCE, dtype=np.float64)
+    energies = []
+    for tolerance in (1e-2, 1e-3, 1e-4):
+        solution = PDHG(tolerance=tolerance)(task)
+        assert solution.status is Status.converged
+        assert 0 <= solution.gap <= tolerance
+        energies.append(solution.energies["total"])
+    assert energies[0] >= energies[1] >= energies[2]
+    assert energies[0] <= energies[2] * (1 + 1e-2)
+
+
+def test_running_out_of_iterations_is_said_and_certified_all_the_same():
+    task = prepare(Energy(L1(), TGV(2)), small_stack(), REFERENCE, dtype=np.float64)
+    solution = PDHG(tolerance=1e-9, iterations=30)(task)
+    assert solution.status is Status.iteration_limit
+    assert solution.iterations == 30
+    least = PDHG(tolerance=1e-6, iterations=3000)(task).energies["total"]
+    assert solution.energies["total"] * (1 - solution.gap) <= least
+
+
+@pytest.mark.parametrize("phi", ["l1", "l2"])
+def test_pointwise_is_the_limit_of_a_vanishing_regulariser(phi):
+    """Median and mean: what PDHG returns when alpha is next to nothing, and no energy is lower."""
+    stack = small_stack()
+    task = prepare(Energy(PHI[phi]), stack, REFERENCE)
+    solution = Pointwise()(task)
+    assert solution.status is Status.closed_form
+    known = ~np.isnan(solution.depth)
+    assert np.array_equal(known, stack.count > 0)
+    depths, weights = np.nan_to_num(stack.depths.astype(float)), stack.weights.astype(float)
+
+    def fidelity(x):
+        return np.sum(weights * np.asarray(PHI[phi].value(x - depths)), axis=0)[known]
+
+    x = np.nan_to_num(solution.depth.astype(float))
+    for step in (-0.01, 0.01):
+        assert (fidelity(x) <= fidelity(x + step) + 1e-6).all()
+    regularised = PDHG(tolerance=1e-7)(prepare(Energy(PHI[phi], TGV(1, (1e-5,))), stack, REFERENCE, dtype=np.float64))
+    assert solution.energies["total"] == pytest.approx(regularised.energies["fidelity"], rel=1e-5)
+
+
+def test_energies_are_the_terms_of_the_sum():
+    for solver, energy in (
+        (PDHG(), Energy(L1(), TGV(3))),
+        (ACS(), Energy(L1(), TGV(2), Prior())),
+        (AMA(outer=3), Energy(L1(), TGV(2), Prior())),
+    ):
+        named = solve(energy, small_stack(), solver, backend=REFERENCE).energies
+        orders = [value for name, value in named.items() if name.startswith("order_")]
+        assert named["regulariser"] == pytest.approx(sum(orders))
+        whole = named["regulariser"] + named["fidelity"] + named.get("prior", 0.0)
+        assert named["total"] == pytest.approx(whole)
+        assert all(np.isfinite(value) for value in named.values())
+
+
+def test_energy_of_the_solution_is_that_of_its_depth():
+    """TV of the returned map and its data term, computed by hand."""
+    stack = small_stack(weighted=True)
+    solution = solve(Energy(L2(), TGV(1), lam=0.7), stack, PDHG(), backend=REFERENCE)
+    x = solution.depth.astype(float)
+    right, below = np.full((2, *x.shape), np.nan)
+    right[:, :-1], below[:-1] = np.diff(x, axis=1), np.diff(x, axis=0)
+    variation = np.hypot(np.nan_to_num(right), np.nan_to_num(below)).sum()
+    off = np.nan_to_num(x) - np.nan_to_num(stack.depths.astype(float))
+    assert solution.energies["regulariser"] == pytest.approx(variation, rel=1e-4)
+    assert solution.energies["fidelity"] == pytest.approx(0.7 * np.sum(stack.weights * off**2 / 2), rel=1e-4)
+
+
+def test_weights_of_zero_are_no_observations():
+    stack = small_stack()
+    ignored = np.concatenate([stack.depths, stack.depths[:1] + 100])
+    padded = Stack(ignored, np.concatenate([stack.weights, np.zeros_like(stack.weights[:1])]))
+    one, other = (solve(Energy(L1(), TGV(2)), each, PDHG(), backend=REFERENCE) for each in (stack, padded))
+    np.testing.assert_allclose(other.depth, one.depth, atol=1e-5)
+    assert other.energies["total"] == pytest.approx(one.energies["total"], rel=1e-6)
+
+
+def test_progress_runs_to_its_end():
+    seen = []
+    solve(Energy(L1(), TGV(2), Prior()), small_stack(), ACS(outer=3), backend=REFERENCE, report=seen.append)
+    done = [progress.done for progress in seen]
+    assert done == sorted(done)
+    assert 0 < done[0] <= done[-1] <= 1
+    assert all(progress.energy > 0 for progress in seen)
+
+
+def test_what_a_solver_cannot_do_is_said_in_one_line():
+    stack = small_stack()
+    with pytest.raises(InputError, match="without a regulariser"):
+        solve(Energy(L1(), TGV(1)), stack, Pointwise(), backend=REFERENCE)
+    with pytest.raises(InputError, match="no closed form"):
+        solve(Energy(Huber()), stack, Pointwise(), backend=REFERENCE)
+    for solver in (ACS(), AMA(), Biconvex()):
+        with pytest.raises(InputError, match="has no prior"):
+            solve(Energy(L1(), TGV(2)), stack, solver, backend=REFERENCE)
+    nothing = stack.depths.copy()
+    nothing[1] = np.nan
+    with pytest.raises(InputError, match="holds no depth"):
+        solve(Energy(L1()), Stack(nothing), OneMap(1), backend=REFERENCE)
+    with pytest.raises(InputError, match="no observation has a positive weight"):
+        solve(Energy(L1()), Stack(stack.depths, np.zeros_like(stack.weights)), Pointwise(), backend=REFERENCE)
+    below_sea = Stack(stack.depths - 20)
+    with pytest.raises(InputError, match="inverse depth needs positive depths"):
+        solve(Energy(L1(), TGV(2), inverse=True), below_sea, PDHG(), backend=REFERENCE)
+
+
+def test_inverse_depth_solves_the_same_problem_of_inverses():
+    """x = 1 / depth: a stack of inverses, inverted."""
+    stack = small_stack()
+    energy = Energy(L1(), TGV(2))
+    direct = solve(dataclasses.replace(energy, inverse=True), stack, PDHG(tolerance=1e-5), backend=REFERENCE)
+    inverses = solve(energy, Stack(1 / stack.depths, stack.weights), PDHG(tolerance=1e-5), backend=REFERENCE)
+    np.testing.assert_allclose(direct.depth, 1 / inverses.depth, rtol=1e-5)
