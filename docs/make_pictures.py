@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 BAR = 46  # pixels below each picture of the demo: its colour bar, which is left out here
 WIDTH, GAP, HEADING = 236, 8, 30  # pixels
-COLOURS = 64  # of the palette: keeps the file small, noise does not compress
+COLOURS = 200  # of the palette: keeps the file small, noise does not compress
 TARGET = Path(__file__).parent / "pictures" / "demo.png"
 
 

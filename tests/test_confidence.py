@@ -1,10 +1,14 @@
 """Confidences and edge weights: cosines of known planes, eigenvectors of known images, products."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from cfusion import METHODS, fuse_stack
 from cfusion.confidence import Appearance, Geometric, Given, Product, Uniform, edge_weight, nagel_enkelmann
 from cfusion.confidence.edges import blur, gradient, grey
+from cfusion.energy import L1, TGV, Energy
 from cfusion.errors import InputError, ShapeError
 from cfusion.geometry import Orthographic, Pinhole, Stack
 
@@ -169,7 +173,7 @@ def test_edge_weight_is_one_where_flat_and_the_exponential_on_a_ramp():
 
 
 def matrices(components):
-    xx, xy, yy = np.moveaxis(components.astype(np.float64), -1, 0)
+    xx, xy, yy = components.astype(np.float64)
     return np.stack([np.stack([xx, xy], -1), np.stack([xy, yy], -1)], -2)
 
 
@@ -197,7 +201,23 @@ def test_tensor_eigenvalues_and_eigenvectors():
     weakened = np.exp(-(0.05**1.5)) * across
     np.testing.assert_allclose(ramp @ across, np.broadcast_to(weakened, ramp.shape[:-1]), atol=1e-6)
     identity = nagel_enkelmann(np.full((4, 5), 0.7))
-    assert np.array_equal(identity, np.broadcast_to(np.float32([1, 0, 1]), (4, 5, 3)))
+    assert np.array_equal(identity, np.broadcast_to(np.float32([1, 0, 1])[:, None, None], (3, 4, 5)))
+
+
+@pytest.mark.parametrize("rule", [edge_weight, nagel_enkelmann])
+def test_edge_rules_fit_the_regulariser(rule):
+    """On a flat image they change nothing; on an edge of the image a step in depth costs less."""
+    steps = np.where(np.arange(12) < 6, 1.0, 2.0) * np.ones((3, 8, 1), np.float32)
+    stack = Stack(steps + np.random.default_rng(8).laplace(0, 0.1, steps.shape))
+    edge = np.where(np.arange(12) < 6, 0.0, 1.0) * np.ones((8, 1), np.float32)
+
+    def regulariser(image, rule):
+        method = METHODS["l1"].replace(energy=Energy(L1(), TGV(2, edge=rule)))
+        return fuse_stack(replace(stack, image=image), method, backend="reference").energies["regulariser"]
+
+    plain = regulariser(np.full_like(edge, 0.5), None)
+    assert regulariser(np.full_like(edge, 0.5), rule) == pytest.approx(plain)
+    assert regulariser(edge, rule) < 0.9 * plain
 
 
 def test_colour_is_turned_to_grey():

@@ -162,13 +162,13 @@ def _votes(
 
 
 def _best_factor(samples: Samples, meaning: Meaning, every: int) -> Hypothesis:
-    """The factor with the smallest median residual: tried on a grid, then between the best and its neighbours."""
+    """The factor with the smallest residuals: tried on a grid, then between the best and its neighbours."""
     unit = 1.0 if meaning is Meaning.z else samples.typical * max(samples.motion, 1e-3 * samples.typical)
     factors = list(unit * GRID)
 
     def cost(factor: float) -> tuple[bool, float]:
         found = samples.residuals(Hypothesis("", factor=factor, meaning=meaning), every)
-        return found.overlap < NEEDED_OVERLAP, found.median
+        return found.overlap < NEEDED_OVERLAP, found.cost
 
     costs = [cost(factor) for factor in factors]
     best = min(range(len(factors)), key=lambda index: costs[index])

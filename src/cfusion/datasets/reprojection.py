@@ -16,7 +16,6 @@ SMOOTH = 0.02  # inverse depths of four pixels that differ by less, relatively, 
 OFFSETS = (0, 2, 8, 30)  # frames of a sequence that are compared with each other
 GROUPS = 4  # places in a sequence where that is done
 FEW = 16  # views that are all compared with each other
-MOST_PIXELS_HELD = 1 << 26
 
 Indices = NDArray[np.int64]
 Points = Indices | Coordinates  # whole or not
@@ -62,6 +61,12 @@ class Residuals:
         """Median relative difference of depth; infinite where nothing was hit."""
         hit = np.abs(self.values[np.isfinite(self.values)])
         return float(np.expm1(np.median(hit))) if hit.size else float("inf")
+
+    @property
+    def cost(self) -> float:
+        """Mean root of the residuals: few wrong surfaces do not matter, and it has no flat places as a median may."""
+        hit = np.abs(self.values[np.isfinite(self.values)])
+        return float(np.sqrt(hit).mean()) if hit.size else float("inf")
 
 
 class Samples:
@@ -191,8 +196,10 @@ def _groups(count: int, frames: int) -> list[list[int]]:
         raise InputError(f"there is {count} view; a check needs two that see the same thing")
     if count <= frames:
         return [list(range(count))]
-    if frames < FEW:  # a few of many, close together around the middle
-        return [sorted({min(count - 1, count // 2 + offset) for offset in range(-(frames // 2), frames - frames // 2)})]
+    if frames < FEW:  # a few of many, around the middle
+        span = min(count, OFFSETS[-1])
+        first = (count - span) // 2
+        return [sorted({first + int(offset) for offset in np.linspace(0, span - 1, frames)})]
     starts = np.linspace(0, count - 1 - OFFSETS[-1], GROUPS) if count > OFFSETS[-1] + GROUPS else [0.0]
     return [sorted({min(count - 1, int(start) + offset) for offset in OFFSETS}) for start in starts]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cfusion.errors import InputError
 
-# image -> (H, W) edge weights g, or (3, H, W) components xx, xy, yy of D^(1/2); on the first-order term
+# image -> (H, W) edge weights g, or (H, W, 3) components xx, xy, yy of D^(1/2); on the first-order term
 EdgeRule = Callable[[NDArray[Any]], NDArray[Any]]
 
 PAPER_ALPHA = (1.0, 2.0, 4.0)

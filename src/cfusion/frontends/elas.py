@@ -18,21 +18,20 @@ from cfusion.frontends.opencv import opencv
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
-SOBEL_DIVISOR = 1.0  # brings responses of ordinary images into a byte
 CELL = 20  # pixels: support points in and beside the cell of a pixel lend it their disparities
 
 
 @dataclass(frozen=True)
 class Elas:
-    """The parameters of the paper, in its notation where it has one."""
+    """The parameters of the paper, in its notation; beta for our descriptors, which are cut off at +-127."""
 
     disparities: int = 128
-    beta: float = 0.03
-    sigma: float = 3.0
-    gamma: float = 15.0
+    beta: float = 0.0015  # per unit of difference between two descriptors
+    sigma: float = 1.0  # pixels of disparity
+    gamma: float = 3.0
     uniqueness: float = 0.9  # tau: the best support match is that much better than the second best
     grid: int = 5  # pixels between candidates for support points
-    least_texture: int = 100  # sum of |Sobel response| / 4 over the descriptor
+    least_texture: int = 200  # sum of |Sobel response| over the descriptor
 
     def __post_init__(self) -> None:
         if self.disparities < 4 or self.grid < 1:

@@ -220,5 +220,7 @@ def _edges(
         return None, None
     if stack.image is None:
         raise InputError("the method weighs edges of the reference image, and there is none; give View(image=...)")
-    weights = np.ascontiguousarray(rule(stack.image)[(..., *window)], dtype)
-    return (weights, None) if weights.ndim == 2 else (None, weights)
+    weights = rule(stack.image)
+    if weights.ndim == 2:
+        return np.ascontiguousarray(weights[window], dtype), None
+    return None, np.ascontiguousarray(np.moveaxis(weights, -1, 0)[(slice(None), *window)], dtype)
