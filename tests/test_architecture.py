@@ -41,6 +41,8 @@ HOME_OF = {
     "matplotlib": {"report"},
     "PIL": {"datasets"},
     "rasterio": {"datasets"},
+    "OpenEXR": {"datasets"},
+    "scipy": {"datasets", "frontends"},
     "trimesh": {"synthetic"},
     "embreex": {"synthetic"},
     "cv2": {"frontends", "datasets"},

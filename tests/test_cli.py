@@ -151,7 +151,7 @@ def test_reference_of_the_bundle_is_the_default(
     [
         ({"bundle": "nowhere"}, "nowhere does not exist"),
         ({"out": "bundle/bundle.json"}, "is not a folder"),
-        ({"--write": "npy,exr"}, "'exr'"),
+        ({"--write": "npy,jpg"}, "'jpg'"),
         ({"--set": "lam"}, "not name=value"),
         ({"--format": "bundel"}, "did you mean 'bundle'"),
     ],

@@ -1,4 +1,4 @@
-"""Every example runs, small, and what its page claims is what it prints."""
+"""Examples run, small, and print what their pages claim; the README's code runs; links lead somewhere."""
 
 import ast
 import re
@@ -7,9 +7,15 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("[0-9][0-9]_*.py"))
+from cfusion import Pinhole, Pose, View
+from cfusion.datasets import write_bundle
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9][0-9]_*.py"))
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 WIDTHS = {"01": 96, "02": 120, "03": 80, "04": 96, "05": 48}  # pixels
 SECONDS = 300  # a machine without compiled kernels, and busy, may need minutes; a warm one needs two
 
@@ -91,3 +97,25 @@ def test_bundles_come_back_as_written() -> None:
     assert "bit by bit as written: True" in text
     assert value(text, "RMSE of one view", "fused") < value(text, "RMSE of one", "view") / 4
     assert {"depth.npy", "points.ply", "result.json"} <= set(re.findall(r"^  (\S+)", text, re.MULTILINE))
+
+
+def test_the_first_code_of_the_readme_runs(tmp_path: Path) -> None:
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0]
+    rng = np.random.default_rng(0)
+    camera = Pinhole(30.0, 30.0, 12.0, 9.0, 24, 18)
+    views = [View(2 + rng.laplace(0, 0.05, camera.shape), camera, Pose.identity()) for _ in range(3)]
+    write_bundle(views, tmp_path / "bundle")
+    code += "print(result.depth.shape, result.status.value)"
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS)
+    assert run.stdout.startswith("(18, 24) The "), run.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_of_the_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        if not target.startswith("https://"):
+            place, _, heading = target.partition("#")
+            found = page.parent / place if place else page
+            assert found.exists(), f"{page.name} links to {target}"
+            headings = re.findall(r"^#+ (.+)$", found.read_text(), re.MULTILINE) if heading else []
+            assert not heading or heading in {each.lower().replace(" ", "-") for each in headings}

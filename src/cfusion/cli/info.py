@@ -8,7 +8,7 @@ NAME, SUMMARY = "info", "versions, backends, threads and extras"
 EXTRAS = {
     "cpu": ("numba",),
     "synthetic": ("trimesh", "embreex"),
-    "data": ("pillow",),
+    "data": ("pillow", "openexr", "rasterio", "scipy"),
     "report": ("matplotlib",),
     "cli": ("rich",),
     "cuda": ("cupy-cuda12x",),

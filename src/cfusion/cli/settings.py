@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from cfusion.errors import InputError
 
 
-def parameters(settings: Sequence[str]) -> dict[str, object]:
+def parameters(settings: Sequence[str], flag: str = "--set") -> dict[str, object]:
     """`name=value` pairs as parameters of a method: numbers, tuples and words."""
     found: dict[str, object] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not name.isidentifier():
-            raise InputError(f"--set {setting!r} is not name=value (e.g. --set lam=0.5)")
+            raise InputError(f"{flag} {setting!r} is not name=value (e.g. {flag} lam=0.5)")
         if name in found:
-            raise InputError(f"--set gives {name!r} twice; give it once")
+            raise InputError(f"{flag} gives {name!r} twice; give it once")
         found[name] = _value(value)
     return found
 

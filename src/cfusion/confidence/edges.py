@@ -29,7 +29,7 @@ def edge_weight(image: Image, factor: float = 2.0, exponent: float = 1.5) -> Wei
 def nagel_enkelmann(image: Image, factor: float = 2.0, exponent: float = 1.5) -> NDArray[np.float32]:
     """D^(1/2) with D = exp(-factor |grad I|^exponent) n n^T + m m^T, n = grad I / |grad I| and m across n.
 
-    (3, H, W): the components xx, xy, yy of the symmetric root, with eigenvalues in (0, 1], the identity where
+    (H, W, 3): the components xx, xy, yy of the symmetric root, with eigenvalues in (0, 1], the identity where
     the image is flat: the regulariser is weakened across an image edge and not along it.
     """
     along_x, along_y = gradient(grey(image))
@@ -38,7 +38,7 @@ def nagel_enkelmann(image: Image, factor: float = 2.0, exponent: float = 1.5) ->
     safe = np.where(length > 0, length, 1.0)  # a vanishing gradient has no direction, and root = 1 needs none
     nx, ny = along_x / safe, along_y / safe
     missing = 1.0 - root
-    return np.stack([1 - missing * nx * nx, -missing * nx * ny, 1 - missing * ny * ny]).astype(np.float32)
+    return np.stack([1 - missing * nx * nx, -missing * nx * ny, 1 - missing * ny * ny], axis=-1).astype(np.float32)
 
 
 def grey(image: Image) -> Plane:

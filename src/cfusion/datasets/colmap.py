@@ -14,6 +14,7 @@ import numpy as np
 from cfusion.datasets.atomic import filling
 from cfusion.datasets.colmap_maps import read_colmap_map, write_colmap_map
 from cfusion.datasets.colmap_model import ModelCamera, ModelImage, has_model, read_model
+from cfusion.datasets.colmap_points import tracks
 from cfusion.datasets.images import read_photo
 from cfusion.datasets.paths import path_inside
 from cfusion.datasets.png import write_image
@@ -84,8 +85,9 @@ def read(path: Path, options: Options | None = None) -> Views:
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
-    """A workspace that COLMAP fuses: text model, images, geometric depth and normal maps."""
+    """A workspace that COLMAP fuses: text model with some points, images, geometric depth and normal maps."""
     names = [f"{number:06d}.png" for number in range(len(views))]
+    sparse = tracks(views)
     with filling(Path(folder)) as draft:
         for place in ("sparse", "images", "stereo/depth_maps", "stereo/normal_maps", "stereo/consistency_graphs"):
             (draft / place).mkdir(parents=True)
@@ -98,14 +100,14 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
             cameras.append(f"{number} PINHOLE {camera.width} {camera.height} {intrinsics}")
             pose = view.pose.inverse()
             placed = _text((*quaternion_of(pose.rotation), *(float(value) for value in pose.translation)))
-            images.append(f"{number} {placed} {number} {name}\n")
+            images.append(f"{number} {placed} {number} {name}\n{sparse.image_line(number - 1)}")
             photo = np.zeros(view.shape, np.float32) if view.image is None else view.image
             write_image(draft / "images" / name, photo)
             write_colmap_map(draft / "stereo/depth_maps" / f"{name}.geometric.bin", view.depth)
             write_colmap_map(draft / "stereo/normal_maps" / f"{name}.geometric.bin", normals(view.depth, camera))
         (draft / "sparse/cameras.txt").write_text("\n".join([*cameras, ""]))
         (draft / "sparse/images.txt").write_text("\n".join([*images, ""]))
-        (draft / "sparse/points3D.txt").write_text("")
+        (draft / "sparse/points3D.txt").write_text("\n".join([*sparse.point_lines(), ""]))
         (draft / "stereo/fusion.cfg").write_text("\n".join([*names, ""]))
         (draft / "stereo/patch-match.cfg").write_text("".join(f"{name}\n__auto__, 20\n" for name in names))
 

@@ -19,7 +19,7 @@ BACKGROUND = 1e9  # at least: where renderers put what they did not hit
 
 def read_exr(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
     """Depth (H, W), NaN where unknown, and confidence (H, W) where there is one."""
-    library = _openexr()
+    library = require_openexr()
     if not read_bytes(path).startswith(MAGIC):
         raise FileError(f"{path} is not an .exr file")
     try:
@@ -42,7 +42,7 @@ def read_exr(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float32] | Non
 
 def write_exr(path: Path, depth: NDArray[np.floating], confidence: NDArray[np.floating] | None = None) -> None:
     """Depth as Z (infinity where unknown) and confidence, float32, compressed without loss."""
-    library = _openexr()
+    library = require_openexr()
     if confidence is not None and confidence.shape != depth.shape:
         raise ShapeError(f"confidence is {confidence.shape}, depth is {depth.shape}")
     channels = {"Z": np.where(np.isnan(depth), np.inf, depth).astype(np.float32)}
@@ -67,7 +67,8 @@ def _channel(
     return None
 
 
-def _openexr() -> Any:
+def require_openexr() -> Any:
+    """The library, imported late."""
     try:
         return importlib.import_module("OpenEXR")
     except ImportError:

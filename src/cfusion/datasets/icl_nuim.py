@@ -135,7 +135,7 @@ def _povray(file: Path, shape: tuple[int, int]) -> tuple[Pinhole, Pose]:
     try:
         forward = vectors["cam_dir"] / lengths["cam_dir"]
         right = np.cross(vectors["cam_up"], forward)
-        right /= np.linalg.norm(right)
+        right = right / float(np.linalg.norm(right))
         pose = mirrored(np.column_stack([right, np.cross(forward, right), forward]), vectors["cam_pos"])
         fx = lengths["cam_dir"] * width / lengths["cam_right"]
         fy = lengths["cam_dir"] * height / lengths["cam_up"]

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.datasets import npy, pfm, png
+from cfusion.datasets import exr, npy, pfm, png
 from cfusion.errors import FileError
 
-SUFFIXES = (".npy", ".png", ".pfm")
+SUFFIXES = (".npy", ".png", ".pfm", ".exr")
 
 
 def read_map(path: Path, scale: float | None = None, *, zero_is_unknown: bool = True) -> NDArray[np.float32]:
@@ -18,6 +18,8 @@ def read_map(path: Path, scale: float | None = None, *, zero_is_unknown: bool = 
             return _times(npy.read_npy(path), scale)
         case ".pfm":
             return _times(pfm.read_pfm(path), scale)
+        case ".exr":
+            return _times(exr.read_exr(path)[0], scale)
         case ".png":
             if scale is None:
                 raise FileError(f"{path} holds counts; state its scale, in units of depth per count (e.g. 0.001)")

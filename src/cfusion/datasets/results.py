@@ -31,7 +31,7 @@ def read_depth(path: Path, scale: float | None = None) -> tuple[DepthMap, Camera
 
 
 def _read_written(written: Entry, folder: Path) -> DepthMap:
-    for name in ("npy", "pfm"):  # exact, unlike png
+    for name in ("npy", "pfm", "exr"):  # exact, unlike png
         if name in written:
             return read_map(written.object(name).path_inside("file", folder))
     if "png" not in written:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.datasets import npy, pfm, png
+from cfusion.datasets import exr, npy, pfm, png
 from cfusion.datasets.atomic import filling
 from cfusion.datasets.cameras import camera_to_json
 from cfusion.datasets.colours import point_colours
@@ -21,7 +21,8 @@ from cfusion.errors import InputError
 if TYPE_CHECKING:
     from cfusion.fuse import Result
 
-FORMATS = ("npy", "png", "pfm", "ply")
+USUAL = ("npy", "png", "pfm", "ply")
+FORMATS = (*USUAL, "exr")
 FORMAT = "cfusion-result"
 VERSION = 1
 PROVENANCE = png.Encoding(scale=1.0, offset=-1.0)  # count 0 = unknown, 1 = filled, n + 1 = observed n times
@@ -36,12 +37,14 @@ def require_formats(formats: Sequence[str]) -> None:
             raise InputError(f"results cannot be written as {name!r}; known are: {', '.join(FORMATS)}")
     if "png" in formats:
         png.pillow_image()
+    if "exr" in formats:
+        exr.require_openexr()
 
 
 def write_result(
     result: "Result",
     folder: str | PathLike[str],
-    formats: Sequence[str] = FORMATS,
+    formats: Sequence[str] = USUAL,
     *,
     source: str | None = None,
     unit: str = "metre",
@@ -54,6 +57,9 @@ def write_result(
         for name, values in maps.items():
             if values is not None:
                 files[name] = _write_map(draft, name, values, formats)
+        if "exr" in formats:
+            exr.write_exr(draft / "depth.exr", result.depth, result.confidence)
+            files["depth"]["exr"] = {"file": "depth.exr", "channels": ["Z", "confidence"]}
         files["provenance"] = _write_provenance(draft, result.provenance, formats)
         if "ply" in formats and result.camera is not None:
             files["points"] = _write_points(draft, result)

@@ -7,17 +7,19 @@ plane mu, and the disparities of support points nearby. With p(f | d) ~ exp(-bet
     E(d) = beta |f - f'(d)|_1 - log(gamma + exp(-(d - mu)^2 / (2 sigma^2))).
 """
 
+import importlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import InputError
+from cfusion.errors import InputError, MissingDependency
 from cfusion.frontends.opencv import opencv
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
+STRAY_CELLS, STRAY_STEP, STRAY_FRIENDS = 5, 5, 5  # of the grid, pixels, number: see `without_strays`
 CELL = 20  # pixels: support points in and beside the cell of a pixel lend it their disparities
 
 
@@ -40,53 +42,47 @@ class Elas:
             raise InputError("beta, sigma and gamma are positive, uniqueness is in (0, 1]")
 
 
-def elas_maps(left: Bytes, right: Bytes, settings: Elas) -> tuple[Floats, Floats, Floats, Floats]:
-    """Disparity of the left and of the right image, and their posterior probabilities, all (H, W), unchecked."""
+def elas_maps(left: Bytes, right: Bytes, settings: Elas) -> tuple[Floats, Floats]:
+    """Disparity (H, W) of the left and of the right image, not yet checked against each other; NaN = unknown."""
     kernels = _kernels()
-    ours, texture = _descriptors(left)
-    theirs, other_texture = _descriptors(right)
+    ours, texture = kernels.descriptors(*_sobel(left))
+    theirs, other_texture = kernels.descriptors(*_sobel(right))
+    step = settings.grid
     grid = kernels.support_points(
-        *(ours, theirs, texture, other_texture, settings.grid, settings.disparities),
+        *(ours, theirs, texture, other_texture, step, settings.disparities),
         *(settings.least_texture, settings.uniqueness),
     )
-    grid = kernels.without_strays(grid, 5, 5, 5)
+    grid = kernels.without_strays(grid, STRAY_CELLS, STRAY_STEP, STRAY_FRIENDS)
     rows, columns = np.nonzero(grid >= 0)
-    support = np.column_stack([columns * settings.grid, rows * settings.grid, grid[rows, columns]]).astype(np.float32)
-    if len(support) < 3:
-        nothing = np.full(left.shape, np.nan, np.float32)
-        return nothing, nothing.copy(), np.zeros_like(nothing), np.zeros_like(nothing)
-    seen_right = support.copy()
-    seen_right[:, 0] -= support[:, 2]
-    disparity, trust = _one_side(kernels, ours, theirs, support, -1, settings)
-    other, other_trust = _one_side(kernels, theirs, ours, seen_right, +1, settings)
-    return disparity, other, trust, other_trust
+    if len(rows) < 3:
+        return np.full(left.shape, np.nan, np.float32), np.full(left.shape, np.nan, np.float32)
+    support = np.column_stack([columns * step, rows * step, grid[rows, columns]]).astype(np.float32)
+    seen_right = np.column_stack([support[:, 0] - support[:, 2], support[:, 1:]])
+    return (
+        _one_side(kernels, ours, theirs, support, -1, settings),
+        _one_side(kernels, theirs, ours, seen_right, +1, settings),
+    )
 
 
-def _one_side(
-    kernels: Any, ours: Bytes, theirs: Bytes, support: Floats, sign: int, settings: Elas
-) -> tuple[Floats, Floats]:
+def _one_side(kernels: Any, ours: Bytes, theirs: Bytes, support: Floats, sign: int, settings: Elas) -> Floats:
     height, width = ours.shape[:2]
     points = _with_corners(support, height, width)
     prior = kernels.planes(_delaunay(points, height, width), points, height, width)
     counts, listed = kernels.nearby(support, -(-height // CELL), -(-width // CELL), CELL, settings.disparities)
     offset = np.arange(int(np.ceil(3 * settings.sigma)) * kernels.TABLE_STEPS + 1) / kernels.TABLE_STEPS
     penalty = -np.log(settings.gamma + np.exp(-(offset**2) / (2 * settings.sigma**2)))
-    disparity, trust = kernels.map_disparities(
-        *(ours, theirs, prior, counts, listed, CELL, sign, settings.beta),
-        *(penalty.astype(np.float32), -np.log(settings.gamma)),
+    disparity: Floats = kernels.map_disparities(
+        *(ours, theirs, prior, counts, listed, CELL, sign),
+        *(settings.beta, penalty.astype(np.float32), -np.log(settings.gamma)),
     )
-    return disparity, trust
+    return disparity
 
 
-def _descriptors(image: Bytes) -> tuple[Bytes, NDArray[np.int32]]:
-    """(H, W, D) Sobel responses around each pixel, and (H, W) how much of the horizontal one there is."""
+def _sobel(image: Bytes) -> tuple[Bytes, Bytes]:
+    """(H, W) responses along the row and down the column as bytes, 128 = none; strong ones are cut off."""
     cv2 = opencv()
-    along, down = (
-        np.clip(np.rint(cv2.Sobel(image, cv2.CV_16S, *axis) / SOBEL_DIVISOR) + 128, 0, 255).astype(np.uint8)
-        for axis in ((1, 0), (0, 1))
-    )
-    found: tuple[Bytes, NDArray[np.int32]] = _kernels().descriptors(along, down)
-    return found
+    along, down = (np.clip(cv2.Sobel(image, cv2.CV_16S, *axis) + 128, 0, 255) for axis in ((1, 0), (0, 1)))
+    return along.astype(np.uint8), down.astype(np.uint8)
 
 
 def _with_corners(support: Floats, height: int, width: int) -> Floats:
@@ -111,6 +107,7 @@ def _delaunay(points: Floats, height: int, width: int) -> NDArray[np.int32]:
 
 
 def _kernels() -> Any:
-    from cfusion.kernels.cpu import elas as compiled
-
-    return compiled
+    try:
+        return importlib.import_module("cfusion.kernels.cpu.elas")
+    except ImportError:
+        raise MissingDependency("ELAS needs Numba: pip install 'cfusion[cpu]', or match with sgm") from None

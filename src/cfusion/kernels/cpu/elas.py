@@ -190,8 +190,8 @@ def map_disparities(
     beta: float,
     penalty: Floats,
     free: float,
-) -> tuple[Floats, Floats]:
-    """(H, W) the disparity of least energy and its posterior probability; NaN and 0 where there is none.
+) -> Floats:
+    """(H, W) the disparity of least energy, NaN where there is none.
 
     E(d) = beta |f - f'(d)|_1 - log(gamma + exp(-(d - mu)^2 / (2 sigma^2))) over the disparities within the table
     `penalty` of the plane (entry k: |d - mu| = k / 8) and those listed for the cell (`free`, if far from the plane).
@@ -200,21 +200,17 @@ def map_disparities(
     most = listed.shape[2]
     reach = (len(penalty) - 1) // TABLE_STEPS
     out = np.full((height, width), np.float32(np.nan))
-    trust = np.zeros((height, width), np.float32)
     for v in prange(MARGIN, height - MARGIN):
-        energies = np.empty(most, np.float32)
         for u in range(MARGIN, width - MARGIN):
             mu = prior[v, u]
             end = min(most, 1 + (u - MARGIN if sign < 0 else width - MARGIN - 1 - u))
             first, last = end, NOTHING
             if mu == mu:
                 first, last = max(0, int(np.ceil(mu - reach))), min(end - 1, int(np.floor(mu + reach)))
-            at, best, count = NOTHING, np.float32(np.inf), 0
+            at, best = NOTHING, np.float32(np.inf)
             for d in range(first, last + 1):
                 energy = np.float32(beta * _distance(ours, theirs, v, u, u + sign * d))
                 energy += penalty[int(abs(d - mu) * TABLE_STEPS + 0.5)]
-                energies[count] = energy
-                count += 1
                 if energy < best:
                     at, best = d, energy
             for k in range(counts[v // cell, u // cell]):
@@ -222,16 +218,10 @@ def map_disparities(
                 if d >= end or (d >= first and d <= last):
                     continue
                 energy = np.float32(beta * _distance(ours, theirs, v, u, u + sign * d) + free)
-                energies[count] = energy
-                count += 1
                 if energy < best:
                     at, best = d, energy
             if at == NOTHING:
                 continue
-            total = np.float32(0)
-            for k in range(count):
-                total += np.exp(best - energies[k])
-            trust[v, u] = 1 / total
             out[v, u] = at
             if at > 0 and at + 1 < end:  # the tip of a symmetric V through the three costs
                 here = _distance(ours, theirs, v, u, u + sign * at)
@@ -240,4 +230,4 @@ def map_disparities(
                 steeper = max(before, after)
                 if steeper > 0:
                     out[v, u] += np.float32(min(max(0.5 * (before - after) / steeper, -0.5), 0.5))
-    return out, trust
+    return out

@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cuda.device import as_given, blocks_of, kernel, on_device, or_nothing
+from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device, or_nothing
 from cfusion.kernels.reference.association import MARGIN
 
 SOURCES = ("reduce.cuh", "association.cu")
@@ -62,7 +62,7 @@ def fill_natural(depth: Floats, region: Any) -> Floats:
     """As `Backend.fill_natural`: every cell that lends does so in parallel, in whole numbers."""
     known, inside = on_device(depth, np.float32), on_device(region, np.bool_)
     height, width = (size + 2 * MARGIN for size in known.shape)
-    raster = np.array([height, width, MARGIN], np.int32)
+    raster = by_value(np.array([height, width, MARGIN], np.int32))
     rise, fall, reach, to_wanted, counted = (cupy.empty((height, width), np.int32) for _ in range(5))
     columns, cells = (blocks_of(width, 128), 2), (blocks_of(width, THREADS), height)
     for wanted, distance in ((True, to_wanted), (False, reach)):  # rise and fall of the known ones stay

@@ -77,6 +77,11 @@ def or_nothing(array: Any) -> Any:
     return NOTHING if array is None else array
 
 
+def by_value(array: Any) -> Any:
+    """A small host array as one kernel argument: a structure of its numbers."""
+    return np.ascontiguousarray(array).view(np.dtype([("numbers", array.dtype, array.shape)]))
+
+
 def on_device(array: Any, dtype: Any) -> Any:
     """A contiguous device array of that type; a copy only where it is not one yet."""
     return cupy.ascontiguousarray(cupy.asarray(array, dtype))

@@ -11,7 +11,7 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Fidelity, Problem, State, Steps
-from cfusion.kernels.cuda.device import blocks_of, kernel, multiprocessors, or_nothing, real_define
+from cfusion.kernels.cuda.device import blocks_of, by_value, kernel, multiprocessors, or_nothing, real_define
 
 COLUMNS = 64  # of a tile with its rim: two per lane of a warp
 ROWS = 4  # of a lane
@@ -19,7 +19,7 @@ WARPS = 12  # of a tile, at most: what the registers of one multiprocessor hold
 LEVELS_ON_CHIP, LEVELS_PER_PASS = 2, 4  # iterations between two exchanges; iterations per launch
 LEAST_ROWS = 8  # of a tile that stays on the chip, without its rim
 MOST_VIEWS = 255  # a byte counts the observations below x
-PACKET_PARTS = 6
+PACKET_PARTS = {1: 2, 2: 6}  # by order: packets of three values that carry a pair of pixels
 
 
 def iterate(problem: Problem, state: State, steps: Steps, count: int) -> None:
@@ -88,7 +88,8 @@ def _per_pass(height: int, width: int) -> _Tiling:
 def _sweep(problem: Problem, state: State, steps: Steps, count: int, tiling: _Tiling) -> None:
     seen, target = problem.observations, state.spare()
     weighted, edged, held = seen.weights is not None, problem.edge is not None, problem.anchor is not None
-    shared = _shared_bytes(tiling, weighted, edged, held)
+    parts = PACKET_PARTS[problem.order]
+    shared = _shared_bytes(tiling, parts, weighted, edged, held)
     defines = (
         f"ORDER={problem.order}",
         f"ROWS={ROWS}",
@@ -102,7 +103,7 @@ def _sweep(problem: Problem, state: State, steps: Steps, count: int, tiling: _Ti
     sweep = kernel(("sweep.cu",), "sweep", defines, shared=shared, cooperative=tiling.exchange)
     height, width = problem.links.shape
     rounds = (count - 1) // tiling.levels if tiling.exchange else 0
-    mailbox, first_round = _mailbox(height, width, rounds)
+    mailbox, first_round = _mailbox(height * blocks_of(width, 2) * parts, rounds)
     sweep(
         (tiling.across, tiling.down),
         (32 * tiling.warps,),
@@ -133,11 +134,11 @@ def _sweep(problem: Problem, state: State, steps: Steps, count: int, tiling: _Ti
     state.swap()
 
 
-def _shared_bytes(tiling: _Tiling, weighted: bool, edged: bool, held: bool) -> int:
+def _shared_bytes(tiling: _Tiling, parts: int, weighted: bool, edged: bool, held: bool) -> int:
     """The size of `Shared` in sweep.cu."""
     lanes, height = 32, ROWS * WARPS
     pairs = 2 * tiling.levels * lanes + tiling.levels * height
-    packets = PACKET_PARTS * pairs if tiling.exchange else 0
+    packets = parts * pairs if tiling.exchange else 0
     return 6 * (WARPS + 1) * lanes * 8 + lanes * height * (8 * edged + 8 * held + 16 * weighted) + 20 * packets
 
 
@@ -145,16 +146,15 @@ _mailboxes: dict[tuple[int, int], tuple[Any, int]] = {}  # (device, stream) -> p
 _mailboxes_lock = Lock()
 
 
-def _mailbox(height: int, width: int, rounds: int) -> tuple[Any, np.uint32]:
+def _mailbox(size: int, rounds: int) -> tuple[Any, np.uint32]:
     """Room for two rounds of packets, and the number of the first round: no number is ever used twice."""
     if rounds == 0:
         return None, np.uint32(0)
     key = (cupy.cuda.Device().id, cupy.cuda.get_current_stream().ptr)
-    size = 2 * height * blocks_of(width, 2) * PACKET_PARTS
     with _mailboxes_lock:
         packets, used = _mailboxes.get(key, (None, 0))
-        if packets is None or len(packets) < size or used + rounds >= 1 << 32:
-            packets, used = cupy.zeros((size, 4), np.float32), 0
+        if packets is None or len(packets) < 2 * size or used + rounds >= 1 << 32:
+            packets, used = cupy.zeros((2 * size, 4), np.float32), 0
         _mailboxes[key] = packets, used + rounds
     return packets, np.uint32(used + 1)
 
@@ -169,7 +169,8 @@ def _sweep_scalars(problem: Problem, steps: Steps) -> Any:
     """`Scalars` of sweep.cu, as bytes that are passed by value."""
     last = problem.order - 1
     levels = [(each[0], each[last]) for each in (steps.tau, steps.sigma, problem.alpha)]
-    return np.array([*(value for pair in levels for value in pair), steps.relaxation, *_held(problem, steps)], np.float32)
+    numbers = [*(value for pair in levels for value in pair), steps.relaxation, *_held(problem, steps)]
+    return by_value(np.array(numbers, np.float32))
 
 
 def _plain(problem: Problem, state: State, steps: Steps, count: int) -> None:
@@ -186,7 +187,7 @@ def _plain(problem: Problem, state: State, steps: Steps, count: int) -> None:
     primal_pass, dual_pass = (kernel(("prox.cuh", "plain.cu"), name, defines) for name in ("primal_pass", "dual_pass"))
     pad = (1.0,) * (3 - problem.order)
     levels = [*steps.tau, *pad, *steps.sigma, *pad, *problem.alpha, *pad]
-    scalars = np.array([*levels, steps.relaxation, *_held(problem, steps), problem.delta], real)
+    scalars = by_value(np.array([*levels, steps.relaxation, *_held(problem, steps), problem.delta], real))
     height, width = (np.int32(size) for size in problem.links.shape)
     grid, block = (blocks_of(int(width), 32), blocks_of(int(height), 8)), (32, 8)
     ahead = state.spare().primal

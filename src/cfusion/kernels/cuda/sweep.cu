@@ -13,7 +13,7 @@
 #define FULL 0xffffffffu
 #define PAIRS 32  // pairs of columns in a tile: one per lane
 #define REACH (LEVELS / 2)  // lanes of a rim
-#define PARTS 6  // packets of three values that carry a pair of pixels
+#define PARTS (ORDER == 2 ? 6 : 2)  // packets of three values that carry a pair of pixels
 #define INFINITE __int_as_float(0x7f800000)
 
 struct Scalars {

@@ -1,0 +1,26 @@
+"""List the formats that can be read, what is recognised of each, its options, and what can be written."""
+
+import argparse
+
+NAME, SUMMARY = "formats", "list the formats of data sets"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """It takes one."""
+    parser.add_argument("--options", action="store_true", help="with the options of each, for --option NAME=VALUE")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the table."""
+    from cfusion.datasets import READERS
+    from cfusion.datasets.options import described
+
+    width = max(len(name) for name in READERS)
+    widest = max(len(reader.summary) for reader in READERS.values())
+    print(f"{'format':<{width}}  {'recognised by':<{widest}}  written")
+    for name, reader in READERS.items():
+        print(f"{name:<{width}}  {reader.summary:<{widest}}  {reader.writes or '-'}")
+        for option in described(reader.options) if arguments.options else ():
+            print(f"{'':<{width}}    {option}")
+    print("\nconventions of each: docs/formats.md; whether a data set keeps them: cfusion check DATA")
+    return 0

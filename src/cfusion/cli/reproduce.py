@@ -1,0 +1,101 @@
+"""Run what the paper ran, and write tables, figures and one page with the published numbers beside ours."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cfusion.experiments import Level, Spec, Store
+    from cfusion.experiments.publish import Findings
+    from cfusion.report.paper_page import Chapter
+
+NAME, SUMMARY = "reproduce", "run the paper's experiments, beside what it published"
+EXPERIMENTS = ("objects", "urban", "scale-space", "noise", "surfaces", "convergence", "kitti")
+FAILED = 1  # exit code
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which experiment, how much of it, and where to."""
+    add = parser.add_argument
+    add("experiment", choices=(*EXPERIMENTS, "all"), help="a table or figure of the paper, or all of them")
+    much = parser.add_mutually_exclusive_group()
+    much.add_argument("--quick", action="store_true", help="one scene, reduced, about a minute")
+    much.add_argument("--full", action="store_true", help="the sweeps as well (default: tables and figures)")
+    add("-o", "--output", type=Path, default=Path("reproduce-out"), metavar="OUT", help="default: reproduce-out")
+    add("--jobs", type=int, metavar="N", help="processes (default: one per core)")
+    add("--cache", type=Path, metavar="FOLDER", help="results so far, to go on from (default: OUT/cache)")
+    add("--disparity", type=Path, metavar="FOLDER", help="disparity maps for kitti, 000027_10.png and so on")
+    add("--backend", default="auto", help="auto, cpu or reference (default: auto)")
+    add("--report-only", action="store_true", help="run nothing: tables and figures from OUT's results")
+    add("--quiet", action="store_true", help="no progress, no tables")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run or read, sum up, print, write."""
+    from cfusion.datasets.atomic import require_writable
+    from cfusion.errors import InputError
+    from cfusion.experiments import Level, Store, load
+    from cfusion.experiments.publish import publish
+    from cfusion.report.figures import require_pictures
+
+    if arguments.jobs is not None and arguments.jobs < 1:
+        raise InputError(f"--jobs is {arguments.jobs}; give at least 1")
+    require_writable(arguments.output)
+    require_pictures()
+    level = Level.quick if arguments.quick else Level.full if arguments.full else Level.tables
+    store = Store(arguments.cache or arguments.output / "cache")
+    names = EXPERIMENTS if arguments.experiment == "all" else (arguments.experiment,)
+    chapters: list[tuple[Findings, Chapter]] = []
+    for name in names:
+        findings = _findings(arguments, load(name), level, store)
+        chapters.append((findings, findings.chapter(store)))
+        if not arguments.quiet:
+            _tell(chapters[-1][1])
+    publish(chapters, arguments.output, f"cfusion {' '.join(sys.argv[1:])}")
+    print(f"\nopen {arguments.output / 'index.html'}")
+    return 0
+
+
+def _findings(arguments: argparse.Namespace, spec: "Spec", level: "Level", store: "Store") -> "Findings":
+    from cfusion import kernels
+    from cfusion.cli.progress import showing
+    from cfusion.experiments import plan, run
+    from cfusion.experiments.publish import Findings
+
+    if arguments.report_only:
+        return Findings.read(spec, arguments.output / spec.name)
+    chosen = plan(_with_disparity(spec, arguments.disparity), level, kernels.load(arguments.backend).NAME)
+    with showing("reproduce", quiet=arguments.quiet) as progress:
+        lines = run(chosen, store, workers=arguments.jobs, report=progress)
+    return Findings(spec, level, lines, chosen.notes)
+
+
+def _with_disparity(spec: "Spec", folder: Path | None) -> "Spec":
+    """The same experiment with another folder of disparity maps."""
+    from dataclasses import replace
+
+    from cfusion.experiments.conditions import KittiBundle
+
+    if folder is None:
+        return spec
+    place = str(folder.resolve())
+    data = {
+        name: tuple(replace(each, disparity=place) if isinstance(each, KittiBundle) else each for each in conditions)
+        for name, conditions in spec.data.items()
+    }
+    return replace(spec, data=data)
+
+
+def _tell(chapter: "Chapter") -> None:
+    """Tables and checks, for a terminal."""
+    print(f"\n{chapter.title}")
+    lines: Sequence[str] = [f"  {note}" for note in chapter.notes]
+    print("\n".join(lines))
+    for exhibit in chapter.exhibits:
+        text = exhibit.text()
+        if text:
+            print(f"\n{exhibit.caption}\n{text}")
+        for verdict in exhibit.verdicts:
+            print(f"  {verdict.sentence()}")

@@ -1,0 +1,50 @@
+"""The version of the code that makes a result: a hash of the parsed sources, so that comments do not change it."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+RENDERING = ("arrays.py", "geometry", "synthetic", "experiments/models.py", "experiments/renders.py")
+SOLVING = (
+    *RENDERING,
+    *("association", "confidence", "energy", "solvers", "methods.py", "fuse.py", "metrics.py"),
+    *("kernels/__init__.py", "kernels/contract.py", "kernels/reference"),
+    *("experiments/conditions.py", "experiments/boxes.py", "experiments/work.py", "experiments/watched.py"),
+)
+READING_KITTI = ("datasets/kitti.py", "datasets/kitti_bundle.py", "datasets/kitti_poses.py", "datasets/disparity.py")
+
+
+def solving(backend: str, *, kitti: bool = False) -> tuple[str, ...]:
+    """What decides a result of that backend; the other backends do not."""
+    return (*SOLVING, f"kernels/{backend}", *(READING_KITTI if kitti else ()))
+
+
+@lru_cache(8)
+def code_version(parts: tuple[str, ...] = SOLVING, package: Path = PACKAGE) -> str:
+    """Hash of the files and folders of the package; docstrings, comments and layout do not count."""
+    digest = sha256()
+    for file in sorted({file for part in parts for file in _sources(package / part)}):
+        digest.update(file.relative_to(package).as_posix().encode())
+        digest.update(_meaning(file))
+    return digest.hexdigest()[:16]
+
+
+def _sources(place: Path) -> list[Path]:
+    if place.is_file():
+        return [place]
+    return [file for ending in ("py", "cu", "cuh") for file in place.rglob(f"*.{ending}")]
+
+
+def _meaning(file: Path) -> bytes:
+    """What the interpreter makes of a file."""
+    if file.suffix != ".py":
+        return file.read_bytes()
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+    return ast.dump(tree).encode()

@@ -1,0 +1,207 @@
+"""What is observed, described so that it can be hashed: a scene, a track, noise; and made when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from zlib import crc32
+
+import numpy as np
+
+from cfusion.arrays import DepthMap
+from cfusion.errors import InputError
+from cfusion.experiments.boxes import Box, draw
+from cfusion.experiments.models import Model, data_folder, file_checksum
+from cfusion.geometry import Camera, Stack, View
+from cfusion.synthetic import Gauss, Laplace
+
+if TYPE_CHECKING:
+    from cfusion.experiments.renders import Renders
+
+NOISES = {"laplace": Laplace, "gauss": Gauss}
+NOISE_SEED = 20180  # so that the noise shares no stream with anything else seeded by a small number
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Views, or a stack, with the truth they are judged by."""
+
+    truth: DepthMap
+    views: Sequence[View] = ()
+    stack: Stack | None = None  # where there is nothing to associate
+    reference: int = 0
+    camera: Camera | None = None
+    baseline: float | None = None
+
+
+class Condition(Protocol):
+    """One scene under one set of circumstances."""
+
+    @property
+    def scene(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    def varied(self, over: str, value: float) -> Condition: ...
+    def seeded(self, seed: int) -> Condition: ...
+    def scaled(self, scale: float) -> Condition: ...
+    def checksum(self) -> str: ...
+    def missing(self) -> str | None: ...
+    def observe(self, renders: Renders) -> Observed: ...
+
+
+@dataclass(frozen=True)
+class OnTrack:
+    """A mesh seen from a camera track, with noise on every depth."""
+
+    model: Model
+    track: str  # "orbit" or "nadir"
+    views: int
+    spacing: int  # steps of the track between two views
+    noise: tuple[str, float]  # kind and level; level 0: none
+    baseline: float
+    scale: float = 1.0  # of the image
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.track not in ("orbit", "nadir"):
+            raise InputError(f"track is {self.track!r}; choose 'orbit' or 'nadir'")
+        if self.noise[0] not in NOISES or not self.noise[1] >= 0:
+            raise InputError(f"noise is {self.noise}; give one of {', '.join(NOISES)} and a level of at least 0")
+        if self.views < 1 or self.views % 2 == 0 or self.spacing < 1:
+            raise InputError(
+                f"views = {self.views}, spacing = {self.spacing}: an odd number of views, at least 1 apart"
+            )
+        if not (self.baseline > 0 and 0 < self.scale <= 1):
+            raise InputError(f"baseline = {self.baseline}, scale = {self.scale}: positive, and at most 1")
+
+    @property
+    def scene(self) -> str:
+        return self.model.stand_in if self.model.replaced else self.model.name
+
+    def offsets(self) -> tuple[int, ...]:
+        """Places of the views on the track, the reference at 0."""
+        return tuple(self.spacing * (k - self.views // 2) for k in range(self.views))
+
+    def varied(self, over: str, value: float) -> OnTrack:
+        """The same with another noise, number of views or spacing."""
+        if over in NOISES:
+            return replace(self, noise=(over, float(value)))
+        return replace(self, **{over: int(value)})
+
+    def seeded(self, seed: int) -> OnTrack:
+        return replace(self, seed=seed)
+
+    def scaled(self, scale: float) -> OnTrack:
+        """At most that scale."""
+        return replace(self, scale=min(scale, self.scale))
+
+    def checksum(self) -> str:
+        return self.model.checksum()
+
+    def missing(self) -> str | None:
+        return None
+
+    def observe(self, renders: Renders) -> Observed:
+        """Noise is drawn for each view by its place on the track: bundles of any size share what they share."""
+        rendered = renders.load(self)
+        kind, level = self.noise
+        views = []
+        for offset, depth, pose in zip(self.offsets(), rendered.depths, rendered.poses, strict=True):
+            rng = np.random.default_rng([NOISE_SEED, self.seed, crc32(self.scene.encode()), offset % 2**16])
+            seen = NOISES[kind](level)(depth, rng) if level else depth
+            image = rendered.image if offset == 0 else None
+            views.append(View(seen, rendered.camera, pose, image, name=f"{self.scene}{offset:+d}"))
+        middle = self.views // 2
+        alone = Stack(views[0].depth[None], camera=rendered.camera, image=rendered.image) if self.views == 1 else None
+        return Observed(rendered.depths[middle], views, alone, middle, rendered.camera, self.baseline)
+
+
+@dataclass(frozen=True)
+class BoxImage:
+    """One depth map with boxes in it, without noise."""
+
+    shape: tuple[int, int]
+    background: float
+    boxes: tuple[Box, ...]
+    scene: str = "boxes"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        draw(self.shape, self.background, self.boxes)
+
+    def varied(self, over: str, value: float) -> BoxImage:
+        raise InputError(f"boxes cannot be varied over {over!r}")
+
+    def seeded(self, seed: int) -> BoxImage:
+        return self
+
+    def scaled(self, scale: float) -> BoxImage:
+        return self
+
+    def checksum(self) -> str:
+        return "drawn"
+
+    def missing(self) -> str | None:
+        return None
+
+    def observe(self, renders: Renders) -> Observed:
+        depth = draw(self.shape, self.background, self.boxes)
+        return Observed(depth, stack=Stack(depth[None]))
+
+
+@dataclass(frozen=True)
+class KittiBundle:
+    """A bundle of KITTI stereo: disparity maps from a folder, poses from a localisation, judged where not occluded."""
+
+    folder: str  # these are below the data folder, or absolute
+    number: int
+    localization: str
+    disparity: str
+    seed: int = 0
+
+    @property
+    def scene(self) -> str:
+        return f"{self.number:06d}"
+
+    def varied(self, over: str, value: float) -> KittiBundle:
+        raise InputError(f"KITTI's bundles cannot be varied over {over!r}")
+
+    def seeded(self, seed: int) -> KittiBundle:
+        return self
+
+    def scaled(self, scale: float) -> KittiBundle:
+        return self
+
+    def checksum(self) -> str:
+        files = [*self._maps(), self._place(self.localization), *self._place(self.folder).glob(f"*/{self.scene}*")]
+        return sha256("".join(file_checksum(file) for file in sorted(files)).encode()).hexdigest()
+
+    def missing(self) -> str | None:
+        """Why this bundle cannot run here, in words."""
+        if not self._place(self.folder).is_dir():
+            return f"no {self.folder} in the data folder (CFUSION_DATA)"
+        if not self._maps():
+            return f"no disparity maps {self.scene}_* in {self.disparity}: match the pairs first, or give --disparity"
+        return None
+
+    def observe(self, renders: Renders) -> Observed:
+        from cfusion.datasets.disparity import depth_from_disparity
+        from cfusion.datasets.kitti import Options, open_bundle, read
+
+        place = [str(self._place(each).resolve()) for each in (self.disparity, self.localization)]
+        views = read(self._place(self.folder), Options(self.number, disparity=place[0], localization=place[1]))
+        bundle = open_bundle(self._place(self.folder), self.number)
+        truth = depth_from_disparity(bundle.truth(occluded=False), bundle.calibration.focal_baseline)
+        index = len(views) // 2 if views.reference is None else views.reference
+        camera = views[index].camera
+        return Observed(truth, list(views), None, index, camera, bundle.calibration.baseline)
+
+    def _maps(self) -> list[Path]:
+        place = self._place(self.disparity)
+        return sorted(place.glob(f"{self.scene}_*")) if place.is_dir() else []
+
+    def _place(self, name: str) -> Path:
+        return (data_folder() or Path()) / name

@@ -1,0 +1,139 @@
+"""A specification unrolled: which jobs have to run, and where each result is shown."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+from cfusion.datasets.plain import plain
+from cfusion.experiments.boxes import Regions
+from cfusion.experiments.code_version import code_version, solving
+from cfusion.experiments.conditions import Condition, KittiBundle, OnTrack
+from cfusion.experiments.spec import Parameters, Part, Row, Spec
+
+
+class Level(enum.Enum):
+    """How much of an experiment to run; the value says it."""
+
+    quick = "one scene, reduced, about a minute"
+    tables = "every table and figure but the sweeps"
+    full = "everything"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One method on one condition: everything that decides the result, and nothing else."""
+
+    condition: Condition
+    method: str
+    parameters: Parameters = ()
+    confidence: Regions | None = None
+    trace: bool = False
+    backend: str = "cpu"  # by name: what `auto` means depends on the machine
+
+    def key(self) -> str:
+        """Hash of the job, the data it reads, and the code that runs it."""
+        code = code_version(solving(self.backend, kitti=isinstance(self.condition, KittiBundle)))
+        content = [plain(self), self.condition.checksum(), code]
+        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Where a job's result is shown."""
+
+    part: str
+    data: str
+    row: str
+    value: float | None  # of a sweep
+    job: Job
+    keep_maps: bool
+
+    def place(self) -> dict[str, object]:
+        """The cell as it stands in a line of results."""
+        return {
+            "part": self.part,
+            "data": self.data,
+            "row": self.row,
+            "value": self.value,
+            "scene": self.job.condition.scene,
+            "seed": self.job.condition.seed,
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells of an experiment, and what is left out of it, in words."""
+
+    spec: Spec
+    level: Level
+    cells: tuple[Cell, ...]
+    notes: tuple[str, ...]
+
+    def jobs(self) -> dict[Job, bool]:
+        """Each job once, and whether its maps are kept."""
+        found: dict[Job, bool] = {}
+        for cell in self.cells:
+            found[cell.job] = found.get(cell.job, False) or cell.keep_maps
+        return found
+
+
+def plan(spec: Spec, level: Level, backend: str) -> Plan:
+    """Every cell of every part that the level asks for; data that are not at hand are left out, and it is said."""
+    cells: list[Cell] = []
+    notes: dict[str, None] = {}
+    for part in spec.parts:
+        wanted = part.name in spec.quick.parts if level is Level.quick else level is Level.full or not part.full
+        if not wanted:
+            continue
+        for data in part.data:
+            for condition in _conditions(spec, data, level):
+                reason = condition.missing()
+                if reason is not None:
+                    notes[f"{data}, {condition.scene}: skipped, {reason}."] = None
+                    continue
+                note = _stand_in(condition, level)
+                if note:
+                    notes[note] = None
+                cells += _cells(spec, part, data, condition, level, backend)
+    return Plan(spec, level, tuple(cells), tuple(notes))
+
+
+def _conditions(spec: Spec, data: str, level: Level) -> Iterator[Condition]:
+    for condition in spec.data[data]:
+        name = condition.model.name if isinstance(condition, OnTrack) else condition.scene
+        if level is Level.quick and spec.quick.scenes and name not in spec.quick.scenes:
+            continue
+        for seed in spec.seeds[:1] if level is Level.quick else spec.seeds:
+            seeded = condition.seeded(seed)
+            yield seeded.scaled(spec.quick.scale) if level is Level.quick else seeded
+
+
+def _stand_in(condition: Condition, level: Level) -> str | None:
+    """A word about a mesh that is not at hand; only a quick run may go on without."""
+    if not isinstance(condition, OnTrack) or not condition.model.replaced:
+        return None
+    if level is not Level.quick:
+        condition.model.require()
+    return f"The built-in scene {condition.scene} stands in for {condition.model.name}, whose mesh is not at hand."
+
+
+def _cells(spec: Spec, part: Part, data: str, condition: Condition, level: Level, backend: str) -> Iterator[Cell]:
+    values: tuple[float | None, ...] = part.values or (None,)
+    if level is Level.quick and part.values and spec.quick.values:
+        values = spec.quick.values
+    for value in values:
+        seen = condition if part.over is None or value is None else condition.varied(part.over, value)
+        for name in part.rows:
+            if level is Level.quick and name in spec.quick.leave_out:
+                continue
+            for job in _jobs(spec.rows[name], seen, part.kind == "traces", backend):
+                yield Cell(part.name, data, name, value, job, part.keeps_maps)
+
+
+def _jobs(row: Row, condition: Condition, trace: bool, backend: str) -> Iterator[Job]:
+    for parameters in row.points():
+        yield Job(condition, row.method, parameters, row.confidence, trace, backend)

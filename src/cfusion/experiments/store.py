@@ -1,0 +1,56 @@
+"""Results on disk by the hash of what made them: one JSON file a job, its maps beside it where they are shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.datasets.plain import plain
+from cfusion.experiments.renders import Renders
+from cfusion.experiments.whole_files import write_whole
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of results and rendered views."""
+
+    folder: Path
+
+    @property
+    def renders(self) -> Renders:
+        return Renders(self.folder / "renders")
+
+    def read(self, key: str) -> Record | None:
+        """What was stored under a key; None where there is nothing whole."""
+        try:
+            record = json.loads(self._file("results", key, "json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return record if isinstance(record, dict) and record.get("key") == key else None
+
+    def has(self, key: str, *, maps: bool) -> bool:
+        """Whether a result is there, with its maps where they are needed."""
+        return (not maps or self.maps_file(key).is_file()) and self.read(key) is not None
+
+    def write(self, key: str, record: Record, maps: Mapping[str, NDArray[Any]] | None) -> None:
+        """The maps first: a result that is there is complete."""
+        if maps is not None:
+            arrays = dict(maps)
+            write_whole(self.maps_file(key), lambda stream: np.savez_compressed(stream, **arrays))
+        text = json.dumps(plain({"key": key} | record), indent=1)
+        write_whole(self._file("results", key, "json"), lambda stream: stream.write(text.encode()))
+
+    def maps_file(self, key: str) -> Path:
+        """The maps of a result."""
+        return self._file("maps", key, "npz")
+
+    def _file(self, kind: str, key: str, ending: str) -> Path:
+        return self.folder / kind / key[:2] / f"{key}.{ending}"

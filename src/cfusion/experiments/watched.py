@@ -1,0 +1,110 @@
+"""A backend that keeps a record of where a solver is: energy and certified gap against iterations and seconds."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cfusion.kernels.contract import Backend, Box, Energies, Fidelity, Floats, Observations, Problem, State, Steps
+from cfusion.solvers.joint import ConfidenceSide
+from cfusion.solvers.pdhg import REPAIR_ROUNDS, relative_gap
+from cfusion.solvers.task import Task
+
+GROWTH = 1.15  # iterations between two points of the trace grow with their number
+FIRST = 12
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where the solver was."""
+
+    iterations: int
+    seconds: float
+    energy: float
+    gap: float
+
+
+@dataclass(eq=False)
+class Watched:
+    """Passes everything on to a backend; the time spent looking is not counted."""
+
+    backend: Backend
+    NAME: str = "watched"
+    task: Task | None = None  # known once prepared
+    points: list[Point] = field(default_factory=list)
+    _done: int = 0
+    _next: float = 0.0
+    _began: float = field(default_factory=time.perf_counter)
+    _looking: float = 0.0
+    _first: float = 0.0
+
+    def watch(self, task: Task) -> Task:
+        """The task as solved under observation; the clock starts now."""
+        self.task = replace(task, backend=self)
+        self._began = time.perf_counter()
+        return self.task
+
+    def iterate(self, problem: Problem, state: State, steps: Steps, count: int) -> None:
+        if not self.points:
+            self.look(problem, state)
+        self.backend.iterate(problem, state, steps, count)
+        self._done += count
+        if self._done >= self._next:
+            self.look(problem, state)
+
+    def count(self, iterations: int, problem: Problem, state: State) -> None:
+        """Take note of iterations that were not made through this backend."""
+        self._done += iterations
+        if self._done >= self._next:
+            self.look(problem, state)
+
+    def look(self, problem: Problem, state: State) -> None:
+        """Add a point: the joint energy at this depth and confidence, the gap of the convex problem at the latter."""
+        assert self.task is not None
+        began = time.perf_counter()
+        plain = replace(problem, anchor=None, pull=0.0)  # the energy itself, without a proximal term
+        convex = self.backend.energy(plain, state).total
+        self._first = self._first or convex
+        gap = relative_gap(convex, self.backend.bound(plain, state, self.task.box, REPAIR_ROUNDS), self._first)
+        energy = convex
+        if self.task.energy.prior is not None:
+            energy += ConfidenceSide.of(self.task).value(problem.confidence)
+        self.points.append(Point(self._done, began - self._began - self._looking, energy, gap))
+        self._next = max(self._done + FIRST, GROWTH * self._done)
+        self._looking += time.perf_counter() - began
+
+    def order_observations(
+        self, depths: Floats, weights: Floats | None, fidelity: Fidelity
+    ) -> tuple[Observations, Floats]:
+        return self.backend.order_observations(depths, weights, fidelity)
+
+    def energy(self, problem: Problem, state: State) -> Energies:
+        return self.backend.energy(problem, state)
+
+    def bound(self, problem: Problem, state: State, box: Box, rounds: int) -> float:
+        return self.backend.bound(problem, state, box, rounds)
+
+    def misfit(self, problem: Problem, x: Floats) -> Floats:
+        return self.backend.misfit(problem, x)
+
+    def splat_nearest(self, u: Any, v: Any, z: Any, values: Any, shape: tuple[int, int], /) -> tuple[Any, Any]:
+        return self.backend.splat_nearest(u, v, z, values, shape)
+
+    def close_mask(self, mask: Any, radius: int, /) -> Any:
+        return self.backend.close_mask(mask, radius)
+
+    def fill_natural(self, depth: Any, region: Any, /) -> Any:
+        return self.backend.fill_natural(depth, region)
+
+    def pull(
+        self,
+        x: Floats,
+        reference_camera: Floats,
+        view_camera: Floats,
+        view_from_reference: Floats,
+        depth: Floats,
+        confidence: Floats,
+        agreement: float,
+    ) -> tuple[Floats, Floats, Floats]:
+        return self.backend.pull(x, reference_camera, view_camera, view_from_reference, depth, confidence, agreement)

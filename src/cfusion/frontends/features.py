@@ -1,0 +1,98 @@
+"""Features that two stereo pairs share: corners and blobs, followed in a circle through the four images.
+
+previous left -> previous right -> current right -> current left -> previous left: what does not come back to where it
+started was mistaken somewhere (Geiger, Ziegler and Stiller, 2011).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.errors import InputError
+from cfusion.frontends.opencv import opencv
+
+Bytes = NDArray[np.uint8]
+Places = NDArray[np.float32]  # (N, 2): u, v
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """How many features, how evenly, and how well they have to come back."""
+
+    bucket: int = 50  # pixels: side of the squares that share features evenly
+    per_bucket: int = 12
+    quality: float = 0.002  # of the strongest corner
+    window: int = 15  # pixels compared around a feature
+    levels: int = 5  # of the pyramid: motions of 2^levels windows are found
+    closure: float = 0.5  # pixels between start and end of the circle
+    epipolar: float = 1.0  # pixels between the rows of left and right
+
+    def __post_init__(self) -> None:
+        if self.bucket < 8 or self.per_bucket < 1 or self.window < 5 or self.levels < 0:
+            raise InputError(f"{self} makes no sense; bucket >= 8, per_bucket >= 1, window >= 5, levels >= 0")
+
+
+@dataclass(frozen=True, eq=False)
+class Circle:
+    """Where N features are in the four images, (N, 2) each."""
+
+    previous_left: Places
+    previous_right: Places
+    current_left: Places
+    current_right: Places
+
+    def __len__(self) -> int:
+        return len(self.previous_left)
+
+
+def circle_matches(previous: tuple[Bytes, Bytes], current: tuple[Bytes, Bytes], settings: Tracking) -> Circle:
+    """Features of the previous left image that were followed all around, in front of both pairs of cameras."""
+    start = spread_features(previous[0], settings)
+    way = (previous[0], previous[1], current[1], current[0], previous[0])
+    places, kept = [start], np.ones(len(start), np.bool_)
+    for here, there in zip(way[:-1], way[1:], strict=True):
+        followed, found = _follow(here, there, places[-1], settings)
+        kept &= found
+        places.append(followed)
+    kept &= np.linalg.norm(places[4] - start, axis=1) <= settings.closure
+    for left, right in ((places[0], places[1]), (places[3], places[2])):
+        kept &= np.abs(left[:, 1] - right[:, 1]) <= settings.epipolar
+        kept &= left[:, 0] - right[:, 0] > 0
+    return Circle(*(places[k][kept] for k in (0, 1, 3, 2)))
+
+
+def spread_features(image: Bytes, settings: Tracking) -> Places:
+    """(N, 2) corners, and the middles of blobs, the strongest few of every bucket."""
+    cv2 = opencv()
+    strength = cv2.cornerMinEigenVal(image, 3)
+    blobs = np.abs(cv2.Laplacian(cv2.GaussianBlur(image.astype(np.float32), (0, 0), 2.0), cv2.CV_32F))
+    strength = strength / max(float(strength.max()), 1e-12) + BLOB_SHARE * blobs / max(float(blobs.max()), 1e-12)
+    peak = cv2.dilate(strength, np.ones((5, 5), np.uint8)) == strength
+    rows, columns = np.nonzero(peak & (strength > settings.quality * float(strength.max())))
+    cell = (rows // settings.bucket) * (image.shape[1] // settings.bucket + 1) + columns // settings.bucket
+    order = np.lexsort((-strength[rows, columns], cell))
+    _, first = np.unique(cell[order], return_index=True)
+    rank = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
+    chosen = order[rank < settings.per_bucket]
+    return np.stack([columns[chosen], rows[chosen]], axis=-1).astype(np.float32).reshape(-1, 2)
+
+
+BLOB_SHARE = 0.1  # corners are placed more exactly than blobs
+
+
+def _follow(here: Bytes, there: Bytes, places: Places, settings: Tracking) -> tuple[Places, NDArray[np.bool_]]:
+    """Where features of one image are in another, by pyramidal Lucas-Kanade; and whether they were found."""
+    if len(places) == 0:
+        return places, np.zeros(0, np.bool_)
+    cv2: Any = opencv()
+    criteria = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 40, 0.003)
+    size = (settings.window, settings.window)
+    found, status, _ = cv2.calcOpticalFlowPyrLK(
+        here, there, places[:, None], None, winSize=size, maxLevel=settings.levels, criteria=criteria
+    )
+    followed: Places = found.reshape(-1, 2)
+    height, width = there.shape
+    inside = (followed >= 0).all(axis=1) & (followed[:, 0] <= width - 1) & (followed[:, 1] <= height - 1)
+    return followed, (status.ravel() == 1) & inside

@@ -1,0 +1,135 @@
+"""A KITTI bundle from raw stereo images to posed depth views: match every pair, localise it, z = f B / d."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from cfusion.arrays import WeightMap
+from cfusion.datasets.disparity import depth_from_disparity
+from cfusion.datasets.kitti import Bundle, open_bundle, read_localization
+from cfusion.datasets.kitti_bundle import REFERENCE_FRAME
+from cfusion.datasets.rasters import SUFFIXES, read_map
+from cfusion.datasets.views import Views
+from cfusion.errors import FileError, InputError
+from cfusion.frontends import direct_odometry, odometry
+from cfusion.frontends.consistency import Disparity, confidence
+from cfusion.frontends.rig import Rig, StereoFrame
+from cfusion.frontends.stereo import MATCHERS, matcher
+from cfusion.geometry import Pose, View
+
+FRAMES = 5  # the paper's number
+FARTHEST = 100.0  # metres; stereo knows little beyond
+GIVEN = ("viso", "gm")  # localisations that come with the data
+MEASURED = ("own", "direct")  # by our odometry, from features or from whole images
+DISPARITY_PNG = 1 / 256
+
+Told = Callable[[str, float], None]  # what is being done, and how much of it is done
+
+
+def kitti_bundle_views(
+    folder: str | Path,
+    bundle: int,
+    matching: str | Path = "sgm",
+    localisation: str = "auto",
+    *,
+    frames: int = FRAMES,
+    farthest: float = FARTHEST,
+    told: Told = lambda stage, done: None,
+) -> Views:
+    """Views of one bundle, ready to be fused into frame 10.
+
+    `matching` is sgm, elas, or a folder of disparity maps 000027_10.png (value / 256), .pfm or .npy; `localisation` is
+    viso or gm (files that come with the data), own or direct (our odometry), auto the first of these that there is.
+    The `frames` nearest to frame 10 are taken; depths beyond `farthest` metres are dropped.
+    """
+    if frames < 1 or not farthest > 0:
+        raise InputError(f"frames = {frames}, farthest = {farthest}; at least 1, and a positive distance in metres")
+    opened = open_bundle(Path(folder), bundle)
+    chosen = nearest_frames(opened.frames, frames)
+    images = {frame: StereoFrame(opened.left(frame), opened.right(frame)) for frame in chosen}
+    matched: dict[int, tuple[Disparity, WeightMap]] = {}
+    for done, frame in enumerate(chosen):
+        told(f"matching frame {frame}", done / len(chosen))
+        matched[frame] = _disparity(opened, frame, images[frame], matching)
+    depths = {
+        frame: depth_from_disparity(disparity, opened.calibration.focal_baseline)
+        for frame, (disparity, _) in matched.items()
+    }
+    told("localising", 1.0)
+    source, poses = _localised(opened, chosen, images, depths, localisation)
+    views = tuple(
+        View(
+            np.where(depths[frame] <= farthest, depths[frame], np.nan),
+            opened.calibration.camera(images[frame].left.shape[:2]),
+            poses[frame],
+            image=images[frame].left,
+            confidence=matched[frame][1],
+            name=opened.name(frame),
+        )
+        for frame in chosen
+        if frame in poses
+    )
+    if REFERENCE_FRAME not in poses:
+        raise FileError(f"frame {REFERENCE_FRAME} of bundle {bundle} has no pose in {source}; localise with own")
+    reference = [frame for frame in chosen if frame in poses].index(REFERENCE_FRAME)
+    sentence = (
+        f"KITTI {opened.layout.name}, bundle {bundle}: {len(views)} pairs matched with {matching}, poses from {source}, "
+        f"depth = {opened.calibration.focal_baseline:.5g} / disparity, nothing beyond {farthest:g} m"
+    )
+    return Views(views, reference, sentence=sentence)
+
+
+def nearest_frames(available: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """Up to `count` frames nearest to the reference, earlier ones first where tied, in order of time."""
+    if REFERENCE_FRAME not in available:
+        raise FileError(f"the bundle has no pair of frame {REFERENCE_FRAME}, the one to fuse into")
+    by_distance = sorted(available, key=lambda frame: (abs(frame - REFERENCE_FRAME), frame))
+    return tuple(sorted(by_distance[:count]))
+
+
+def _disparity(bundle: Bundle, frame: int, images: StereoFrame, matching: str | Path) -> tuple[Disparity, WeightMap]:
+    if isinstance(matching, str) and matching in MATCHERS:
+        return matcher(matching)(images.left, images.right)
+    place = Path(matching)
+    if not place.is_dir():
+        matcher(str(matching))  # names the matchers there are
+    files = [place / (bundle.name(frame) + suffix) for suffix in SUFFIXES]
+    file = next((each for each in files if each.is_file()), None)
+    if file is None:
+        raise FileError(f"{place} holds no disparity map {bundle.name(frame)} (.png, .pfm or .npy)")
+    found = read_map(file, DISPARITY_PNG if file.suffix == ".png" else None)
+    if found.shape != images.left.shape[:2]:
+        raise FileError(f"{file} is {found.shape}, its image {images.left.shape[:2]}; match at full size")
+    known = np.where(found > 0, found, np.float32(np.nan)).astype(np.float32)
+    return known, confidence(known)
+
+
+def _localised(
+    bundle: Bundle,
+    frames: tuple[int, ...],
+    images: Mapping[int, StereoFrame],
+    depths: Mapping[int, Disparity],
+    localisation: str,
+) -> tuple[str, Mapping[int, Pose]]:
+    """Where the poses come from, and world_from_camera by frame."""
+    if localisation not in ("auto", *GIVEN, *MEASURED):
+        raise InputError(f"there is no localisation {localisation!r}; choose auto, {', '.join(GIVEN + MEASURED)}")
+    beside = bundle.folder.resolve().parent / "localization"
+    for name in GIVEN if localisation == "auto" else (localisation,):
+        file = beside / f"bundle_loc_{name}_{bundle.folder.resolve().name}.mat"
+        if name in GIVEN and (file.is_file() or localisation != "auto"):
+            return name, read_localization(file, bundle.number)
+    if len(frames) == 1:
+        return "nowhere, for one frame needs none", {frames[0]: Pose.identity()}
+    rig = Rig(bundle.calibration.camera(images[frames[0]].left.shape[:2]), bundle.calibration.baseline)
+    if localisation != "direct":
+        poses = odometry.trajectory([images[frame] for frame in frames], rig)
+        return "our odometry", dict(zip(frames, poses, strict=True))
+    direct = {frames[0]: Pose.identity()}
+    for before, after in zip(frames[:-1], frames[1:], strict=True):
+        moved = direct_odometry.direct_motion(
+            images[before].left, depths[before], images[after].left, rig.camera
+        )
+        direct[after] = direct[before] @ moved.previous_from_current
+    return "our direct odometry", direct

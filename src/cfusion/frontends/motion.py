@@ -1,0 +1,29 @@
+"""Small motions as six numbers: translation and rotation vector."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def exponential(twists: Floats) -> Floats:
+    """(..., 4, 4) rigid motions of twists (..., 6): translation first, then the rotation vector in radians.
+
+    The translation is taken as it is (not bent along the rotation): to first order both are the same step.
+    """
+    rotation = twists[..., 3:]
+    angle = np.linalg.norm(rotation, axis=-1)[..., None, None]
+    x, y, z = rotation[..., 0], rotation[..., 1], rotation[..., 2]
+    zero = np.zeros_like(x)
+    cross = np.stack(
+        [np.stack([zero, -z, y], -1), np.stack([z, zero, -x], -1), np.stack([-y, x, zero], -1)], axis=-2
+    )
+    small = angle < 1e-7
+    safe = np.where(small, 1.0, angle)
+    sine = np.where(small, 1.0, np.sin(safe) / safe)
+    cosine = np.where(small, 0.5, (1 - np.cos(safe)) / safe**2)
+    out = np.zeros((*twists.shape[:-1], 4, 4))
+    out[..., :3, :3] = np.eye(3) + sine * cross + cosine * (cross @ cross)
+    out[..., :3, 3] = twists[..., :3]
+    out[..., 3, 3] = 1
+    return out

@@ -1,0 +1,39 @@
+"""A rectified pair of cameras, and what it saw at one moment."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfusion.arrays import Coordinates, Image, Points
+from cfusion.errors import InputError, ShapeError
+from cfusion.geometry import Pinhole
+
+
+@dataclass(frozen=True)
+class Rig:
+    """Two cameras alike, the right one a baseline to the right: u - u' = fx baseline / z."""
+
+    camera: Pinhole
+    baseline: float  # unit of depth
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.baseline) and self.baseline > 0):
+            raise InputError(f"baseline is {self.baseline}; it is a positive length")
+
+    def points(self, u: Coordinates, v: Coordinates, disparity: Coordinates) -> Points:
+        """Points (N, 3) in the left camera's frame of left pixels with positive disparities."""
+        z = self.camera.fx * self.baseline / disparity
+        across, down = (u - self.camera.cx) / self.camera.fx, (v - self.camera.cy) / self.camera.fy
+        return np.stack([across * z, down * z, z], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class StereoFrame:
+    """A rectified pair of images, each (H, W) or (H, W, 3) in [0, 1]."""
+
+    left: Image
+    right: Image
+
+    def __post_init__(self) -> None:
+        if self.left.shape[:2] != self.right.shape[:2]:
+            raise ShapeError(f"the left image is {self.left.shape[:2]}, the right one {self.right.shape[:2]}")

@@ -1,0 +1,141 @@
+"""Stereo matching: rectified pairs to disparity maps, each with a confidence.
+
+Images are (H, W) or (H, W, 3) in [0, 1]; left pixel u is right pixel u - d with 0 <= d < disparities.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import Image, WeightMap
+from cfusion.errors import InputError, ShapeError
+from cfusion.frontends import consistency
+from cfusion.frontends.elas import Elas, elas_maps
+from cfusion.frontends.opencv import opencv
+
+Bytes = NDArray[np.uint8]
+MOST_DISPARITIES = 2048
+
+
+class Matching(NamedTuple):
+    """What a matcher found for the left image."""
+
+    disparity: consistency.Disparity  # (H, W) pixels, NaN = unknown
+    confidence: WeightMap  # (H, W) in [0, 1], zero where unknown
+
+
+@dataclass(frozen=True)
+class Sgm:
+    """Semi-global matching (Hirschmüller, 2008) over 8 paths, by OpenCV; penalties are per pixel of the block."""
+
+    disparities: int = 128
+    block: int = 3  # pixels, odd
+    small_step: int = 4  # P1: a change of the disparity by one
+    large_step: int = 64  # P2: a larger one
+    prefilter: int = 63  # Sobel responses beyond are cut off
+
+    def __post_init__(self) -> None:
+        if self.block < 1 or self.block % 2 == 0:
+            raise InputError(f"block is {self.block}; it is an odd number of pixels")
+        if not 0 < self.small_step < self.large_step:
+            raise InputError(f"penalties are {self.small_step} and {self.large_step}; 0 < small step < large step")
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What a match has to stand after matching."""
+
+    tolerance: float = 1.0  # pixels between the left and the right image's disparity
+    speck: int = 100  # pixels: smaller segments are taken for chance
+    speck_step: float = 2.0  # pixels of disparity within a segment, from neighbour to neighbour
+    gap: int = 0  # pixels: narrower gaps are closed by interpolation
+
+    def __post_init__(self) -> None:
+        if not self.tolerance >= 0 or not self.speck_step > 0:
+            raise InputError(f"tolerance is {self.tolerance}, speck_step {self.speck_step}; >= 0 and > 0 pixels")
+
+
+SGM_CHECKS = Checks()
+ELAS_CHECKS = Checks(tolerance=1.5, speck=200, speck_step=1.0, gap=7)
+
+
+def sgm(left: Image, right: Image, settings: Sgm | None = None, checks: Checks = SGM_CHECKS) -> Matching:
+    """Semi-global matching with a left-right check."""
+    chosen = settings or Sgm()
+    ours, theirs = _pair(left, right, chosen.disparities)
+    disparity = _one_way(ours, theirs, chosen)
+    other = _one_way(theirs[:, ::-1], ours[:, ::-1], chosen)[:, ::-1]
+    return _checked(disparity, other, checks)
+
+
+def elas(left: Image, right: Image, settings: Elas | None = None, checks: Checks = ELAS_CHECKS) -> Matching:
+    """Efficient large-scale stereo matching with a left-right check."""
+    chosen = settings or Elas()
+    disparity, other = elas_maps(*_pair(left, right, chosen.disparities), chosen)
+    return _checked(disparity, other, checks)
+
+
+MATCHERS: Mapping[str, Callable[[Image, Image], Matching]] = MappingProxyType({"sgm": sgm, "elas": elas})
+
+
+def matcher(name: str) -> Callable[[Image, Image], Matching]:
+    """A matcher by name."""
+    if name not in MATCHERS:
+        near = get_close_matches(name, MATCHERS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(MATCHERS)}"
+        raise InputError(f"there is no matcher {name!r}; {hint}")
+    return MATCHERS[name]
+
+
+def _checked(disparity: consistency.Disparity, other: consistency.Disparity, checks: Checks) -> Matching:
+    apart = consistency.disagreement(disparity, other)
+    found = consistency.agreeing(disparity, other, checks.tolerance)
+    found = consistency.without_specks(found, checks.speck, checks.speck_step)
+    whole = consistency.bridged(found, checks.gap)
+    return Matching(whole, consistency.confidence(whole, apart))
+
+
+def _one_way(ours: Bytes, theirs: Bytes, settings: Sgm) -> consistency.Disparity:
+    """Disparity of the first image; the second one's pixels lie to the left."""
+    cv2 = opencv()
+    count = 16 * -(-settings.disparities // 16)  # OpenCV wants a multiple
+    area = settings.block**2
+    engine = cv2.StereoSGBM_create(
+        minDisparity=0,
+        numDisparities=count,
+        blockSize=settings.block,
+        P1=settings.small_step * area,
+        P2=settings.large_step * area,
+        disp12MaxDiff=-1,  # checked here, against the other image's own map
+        preFilterCap=settings.prefilter,
+        uniquenessRatio=0,
+        mode=cv2.STEREO_SGBM_MODE_HH,
+    )
+    # OpenCV leaves out the columns that cannot have every disparity: give it some more on the left
+    wide = [cv2.copyMakeBorder(each, 0, 0, count, 0, cv2.BORDER_REPLICATE) for each in (ours, theirs)]
+    found = engine.compute(*wide)[:, count:].astype(np.float32) / 16
+    outside = found > np.arange(found.shape[1])[None, :]
+    return np.where((found < 0) | outside, np.nan, found).astype(np.float32)
+
+
+def _pair(left: Image, right: Image, disparities: int) -> tuple[Bytes, Bytes]:
+    if left.shape[:2] != right.shape[:2]:
+        raise ShapeError(f"the left image is {left.shape[:2]}, the right one {right.shape[:2]}; rectify them first")
+    if not 16 <= disparities <= MOST_DISPARITIES:
+        raise InputError(f"disparities is {disparities}; choose between 16 and {MOST_DISPARITIES} pixels")
+    return grey_bytes(left), grey_bytes(right)
+
+
+def grey_bytes(image: Image) -> Bytes:
+    """(H, W) uint8 of an image in [0, 1], colours weighed as in ITU-R BT.601."""
+    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] != 3) or 0 in image.shape:
+        raise ShapeError(f"an image is {image.shape}, expected (H, W) or (H, W, 3)")
+    plane = image if image.ndim == 2 else image @ np.array([0.299, 0.587, 0.114], np.float32)
+    if not (np.isfinite(plane).all() and plane.min() >= 0 and plane.max() <= 1 + 1e-6):
+        raise InputError("an image has values outside [0, 1]; divide by its largest one")
+    return np.ascontiguousarray(np.rint(255 * plane).astype(np.uint8))

@@ -1,0 +1,136 @@
+"""Plots of the paper, drawn from numbers only: scores against circumstances, energies against iterations."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.report.paper_axes import PLOT, label, legend, picture, png_of, sheet, style
+from cfusion.report.paper_checks import Verdict, as_items
+from cfusion.report.tables import Column, Table
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Scores against one circumstance, one line per method."""
+
+    name: str
+    caption: str
+    over: str
+    values: tuple[float, ...]
+    columns: tuple[Column, ...]
+    series: Mapping[str, Mapping[str, Sequence[float]]]  # row -> column key -> one number per value
+    verdicts: tuple[Verdict, ...] = ()
+
+    def png(self) -> bytes:
+        """One panel per column, a legend beside them."""
+        figure, axes = sheet(1, len(self.columns), (3.6, 2.9), PLOT)
+        for panel, column in zip(axes, self.columns, strict=True):
+            for number, (row, scores) in enumerate(self.series.items()):
+                panel.plot(self.values, scores[column.key], label=row, **style(number, row))
+            label(panel, self.over, column.title)
+            panel.set_yscale("log")
+        legend(axes[-1])
+        return png_of(figure)
+
+    def csv(self) -> str:
+        """One line per method and value."""
+        stream = io.StringIO()
+        out = csv.writer(stream, lineterminator="\n")
+        out.writerow(["method", self.over, *(column.key for column in self.columns)])
+        for row, scores in self.series.items():
+            for place, value in enumerate(self.values):
+                out.writerow([row, repr(value), *(repr(scores[column.key][place]) for column in self.columns)])
+        return stream.getvalue()
+
+    def table(self, column: Column) -> Table:
+        """One score: methods down, values across."""
+        keys = [f"{value:g}" for value in self.values]
+        rows = [{"name": row} | dict(zip(keys, scores[column.key], strict=True)) for row, scores in self.series.items()]
+        heads = [Column(key, key, column.format, column.best) for key in keys]
+        return Table(rows, [Column("name", f"{column.title} at {self.over} ="), *heads])
+
+    def text(self) -> str:
+        """For a terminal."""
+        return "\n\n".join(self.table(column).text() for column in self.columns)
+
+    def files(self) -> dict[str, bytes]:
+        """The plot, and its numbers."""
+        parts = [self.table(column).markdown() for column in self.columns]
+        parts += ["\n".join(f"- {verdict.sentence()}" for verdict in self.verdicts)]
+        return {
+            f"{self.name}.png": self.png(),
+            f"{self.name}.csv": self.csv().encode(),
+            f"{self.name}.md": "\n\n".join(parts).encode(),
+        }
+
+    def html(self) -> str:
+        """The plot, and where the champion loses."""
+        return picture(self.caption, self.png()) + as_items(self.verdicts)
+
+
+@dataclass(frozen=True, eq=False)
+class Traces:
+    """Energy above the lowest seen, and certified gap, against iterations and seconds."""
+
+    name: str
+    caption: str
+    series: Mapping[str, Mapping[str, Sequence[float]]]  # row -> iterations, seconds, energy, gap
+    verdicts: tuple[Verdict, ...] = ()
+
+    def lowest(self) -> float:
+        """The lowest energy any of them reached."""
+        return min(min(trace["energy"]) for trace in self.series.values())
+
+    def excess(self, row: str) -> NDArray[np.float64]:
+        """(energy - lowest) over the fall of the energy from the start: scale-free even where energies are negative."""
+        energies = np.array(self.series[row]["energy"], np.float64)
+        fall = max(max(trace["energy"]) for trace in self.series.values()) - self.lowest()
+        return (energies - self.lowest()) / (fall or 1.0)
+
+    def png(self) -> bytes:
+        """Two by two: energy and gap, by iterations and by seconds."""
+        figure, axes = sheet(2, 2, (3.6, 2.4), PLOT)
+        for place, (against, what) in enumerate((a, w) for w in ("energy", "gap") for a in ("iterations", "seconds")):
+            for number, (row, trace) in enumerate(self.series.items()):
+                heights = self.excess(row) if what == "energy" else np.array(trace["gap"], np.float64)
+                heights = np.where(heights > 0, heights, np.nan)
+                axes[place].plot(trace[against], heights, label=row, **style(2 * number + 2, row))
+            axes[place].set_yscale("log")
+            label(axes[place], against, "excess energy" if what == "energy" else "certified gap")
+        legend(axes[1])
+        return png_of(figure)
+
+    def table(self) -> Table:
+        """Where each of them ended."""
+        rows = [
+            {
+                "name": row,
+                "iterations": int(trace["iterations"][-1]),
+                "seconds": trace["seconds"][-1],
+                "energy": trace["energy"][-1],
+                "gap": trace["gap"][-1],
+            }
+            for row, trace in self.series.items()
+        ]
+        heads = (
+            Column("name", "algorithm"),
+            Column("iterations", "iterations", "d"),
+            Column("seconds", "seconds", ".2f"),
+        )
+        return Table(rows, [*heads, Column("energy", "energy", ".6g", "lowest"), Column("gap", "certified gap", ".1e")])
+
+    def text(self) -> str:
+        """For a terminal."""
+        return self.table().text()
+
+    def files(self) -> dict[str, bytes]:
+        """The plot, and where each ended."""
+        return {f"{self.name}.png": self.png(), f"{self.name}.md": self.table().markdown().encode()}
+
+    def html(self) -> str:
+        """The plot."""
+        return picture(self.caption, self.png())

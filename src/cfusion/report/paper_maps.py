@@ -1,0 +1,117 @@
+"""Galleries of the paper: shaded surfaces by method and scene, and depth maps side by side."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import DepthMap
+from cfusion.geometry import Camera, normals
+from cfusion.report.exhibits import Frame
+from cfusion.report.figures import AMBIENT, DEPTH_COLOURS, LETTERS, TOWARDS_LIGHT
+from cfusion.report.paper_axes import GALLERY, PANELS, colours, picture, png_of, sheet
+from cfusion.report.paper_checks import Verdict
+
+BESIDE = {"ha": "right", "va": "center"}
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """A map under its name."""
+
+    title: str
+    depth: DepthMap
+    camera: Camera | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Gallery:
+    """Shaded surfaces, methods down, scenes across, as the paper lays them out."""
+
+    name: str
+    caption: str
+    scenes: tuple[str, ...]
+    rows: Mapping[str, Sequence[Panel | None]]  # by method, one per scene
+    verdicts: tuple[Verdict, ...] = ()
+
+    def png(self) -> bytes:
+        """One grey picture per method and scene, cut to what is known."""
+        figure, axes = sheet(len(self.rows), len(self.scenes), (1.9, 1.6), GALLERY)
+        first = next(iter(self.rows.values()))
+        frames = [_frame(panel) for panel in first]
+        for place, (name, panels) in enumerate(self.rows.items()):
+            for column, panel in enumerate(panels):
+                where = axes[place * len(self.scenes) + column]
+                where.set_axis_off()
+                if panel is not None and panel.camera is not None:
+                    frame = frames[column] or Frame.around(panel.depth, panel.camera)
+                    shade = shaded(frame.of(panel.depth), frame.camera)
+                    where.imshow(np.ma.masked_invalid(shade), cmap=colours("gray"), vmin=0, vmax=1)
+                if place == 0:
+                    where.set_title(self.scenes[column], size=8, color=LETTERS)
+                if column == 0:
+                    where.text(
+                        -0.04, 0.5, name, rotation=90, size=7, color=LETTERS, **BESIDE, transform=where.transAxes
+                    )
+        return png_of(figure)
+
+    def text(self) -> str:
+        """Nothing to read."""
+        return ""
+
+    def files(self) -> dict[str, bytes]:
+        """The picture."""
+        return {f"{self.name}.png": self.png()}
+
+    def html(self) -> str:
+        """The picture."""
+        return picture(self.caption, self.png())
+
+
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """Depth maps side by side on one colour scale."""
+
+    name: str
+    caption: str
+    panels: tuple[Panel, ...]
+    verdicts: tuple[Verdict, ...] = ()
+
+    def png(self) -> bytes:
+        """Four in a row; the first one sets the scale."""
+        across = min(4, len(self.panels))
+        down = math.ceil(len(self.panels) / across)
+        height, width = self.panels[0].depth.shape
+        figure, axes = sheet(down, across, (2.3, 2.3 * height / width), PANELS)
+        low, high = float(np.nanmin(self.panels[0].depth)), float(np.nanmax(self.panels[0].depth))
+        for where in axes:
+            where.set_axis_off()
+        for where, panel in zip(axes, self.panels, strict=False):
+            where.imshow(np.ma.masked_invalid(panel.depth), cmap=colours(DEPTH_COLOURS), vmin=low, vmax=high)
+            where.set_title(panel.title, size=8, color=LETTERS)
+        return png_of(figure)
+
+    def text(self) -> str:
+        """Nothing to read."""
+        return ""
+
+    def files(self) -> dict[str, bytes]:
+        """The picture."""
+        return {f"{self.name}.png": self.png()}
+
+    def html(self) -> str:
+        """The picture."""
+        return picture(self.caption, self.png())
+
+
+def shaded(depth: DepthMap, camera: Camera) -> NDArray[Any]:
+    """The surface under a light above the camera's left shoulder, (H, W) in [0, 1]."""
+    light = TOWARDS_LIGHT / np.linalg.norm(TOWARDS_LIGHT)
+    return np.asarray(AMBIENT + (1 - AMBIENT) * np.maximum(normals(depth, camera) @ light, 0.0))
+
+
+def _frame(panel: Panel | None) -> Frame | None:
+    return None if panel is None or panel.camera is None else Frame.around(panel.depth, panel.camera)

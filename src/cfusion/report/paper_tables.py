@@ -1,0 +1,189 @@
+"""Tables of ours beside the published numbers: Markdown, LaTeX, CSV and cells for a page, built from numbers only."""
+
+import csv
+import io
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+
+from cfusion.report.paper_checks import Verdict, as_items
+from cfusion.report.tables import MISSING, Column, Table
+
+COLUMNS = {
+    column.key: column
+    for column in (
+        Column("rmse", "RMSE", ".4f", "lowest"),
+        Column("zmae", "ZMAE", ".4f", "lowest"),
+        Column("nmae", "NMAE", ".4f", "lowest"),
+        Column("z_avg", "Z-avg", ".4f", "lowest"),
+        Column("out3", "out-3 [%]", ".3f", "lowest"),
+        Column("d_avg", "D-avg [px]", ".4f", "lowest"),
+        Column("density", "density [%]", ".2f", "highest"),
+        Column("plain_rmse", "plain RMSE", ".4f", "lowest"),
+        Column("plain_mae", "plain MAE", ".4f", "lowest"),
+        Column("bias", "bias", "+.4f"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Our number and the published one; either may be missing."""
+
+    ours: float | None
+    published: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours over the published."""
+        if self.ours is None or not self.published:
+            return None
+        return self.ours / self.published
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table: one pair per column, group after group; `extra` goes into the CSV only."""
+
+    name: str
+    pairs: tuple[Pair, ...]
+    extra: Mapping[str, float]
+    labelled: bool = False  # it is no contestant: it looked at the truth
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of the paper, ours beside it. Columns repeat for each group (data set)."""
+
+    name: str
+    caption: str
+    groups: tuple[str, ...]
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    verdicts: tuple[Verdict, ...] = ()
+
+    def heads(self) -> list[tuple[str, Column]]:
+        """Group and column of every pair of a line."""
+        return [(group, column) for group in self.groups for column in self.columns]
+
+    def best(self, place: int) -> float | None:
+        """The best of our numbers in a column, of those that did not look at the truth."""
+        column = self.heads()[place][1]
+        ours = [line.pairs[place].ours for line in self.lines if not line.labelled]
+        numbers = [number for number in ours if number is not None and math.isfinite(number)]
+        if not numbers or column.best is None:
+            return None
+        return min(numbers) if column.best == "lowest" else max(numbers)
+
+    def is_best(self, line: Line, place: int) -> bool:
+        """Whether it is the best as written."""
+        best, column = self.best(place), self.heads()[place][1]
+        return (
+            best is not None
+            and not line.labelled
+            and _written(line.pairs[place].ours, column) == _written(best, column)
+        )
+
+    def markdown(self) -> str:
+        """Ours, and the published number in brackets; our best is bold."""
+        titles = [_title(group, column, len(self.groups)) for group, column in self.heads()]
+        out = ["| method | " + " | ".join(titles) + " |", "| --- |" + " ---: |" * len(titles)]
+        for line in self.lines:
+            cells = []
+            for place, (pair, (_, column)) in enumerate(zip(line.pairs, self.heads(), strict=True)):
+                ours = _written(pair.ours, column)
+                ours = f"**{ours}**" if self.is_best(line, place) else ours
+                cells.append(ours if pair.published is None else f"{ours} ({_written(pair.published, column)})")
+            out.append(f"| {line.name} | " + " | ".join(cells) + " |")
+        return "\n".join(out)
+
+    def latex(self) -> str:
+        """A tabular; our best is bold, published numbers are grey (needs xcolor)."""
+        titles = [_tex(_title(group, column, len(self.groups))) for group, column in self.heads()]
+        out = [r"\begin{tabular}{l" + "rr" * len(titles) + "}", r"\hline"]
+        out.append(" & " + " & ".join(rf"\multicolumn{{2}}{{c}}{{{title}}}" for title in titles) + r" \\")
+        out.append(" & " + " & ".join(["ours & paper"] * len(titles)) + r" \\ \hline")
+        for line in self.lines:
+            cells = []
+            for place, (pair, (_, column)) in enumerate(zip(line.pairs, self.heads(), strict=True)):
+                ours = _written(pair.ours, column)
+                cells.append(rf"\textbf{{{ours}}}" if self.is_best(line, place) else ours)
+                cells.append(rf"\textcolor{{gray}}{{{_written(pair.published, column)}}}")
+            out.append(_tex(line.name) + " & " + " & ".join(cells) + r" \\")
+        return "\n".join([*out, r"\hline", r"\end{tabular}"])
+
+    def csv(self) -> str:
+        """Everything, in full digits."""
+        stream = io.StringIO()
+        extras = sorted({name for line in self.lines for name in line.extra})
+        heads = [f"{group} {column.key}" if len(self.groups) > 1 else column.key for group, column in self.heads()]
+        out = csv.writer(stream, lineterminator="\n")
+        out.writerow(["method", *(f"{head}{suffix}" for head in heads for suffix in ("", " published")), *extras])
+        for line in self.lines:
+            numbers = [number for pair in line.pairs for number in (pair.ours, pair.published)]
+            row = [*numbers, *(line.extra.get(name) for name in extras)]
+            out.writerow([line.name, *("" if number is None else repr(number) for number in row)])
+        return stream.getvalue()
+
+    def text(self) -> str:
+        """For a terminal: ours only, our best with a star."""
+        keyed = [
+            Column(str(place), _title(group, column, len(self.groups)), column.format, column.best)
+            for place, (group, column) in enumerate(self.heads())
+        ]
+        rows = [
+            {"name": line.name} | {str(place): pair.ours for place, pair in enumerate(line.pairs)}
+            for line in self.lines
+        ]
+        return Table(rows, [Column("name", "method"), *keyed]).text()
+
+    def files(self) -> dict[str, bytes]:
+        """The table in three forms."""
+        lines = [self.markdown(), "", *(f"- {verdict.sentence()}" for verdict in self.verdicts)]
+        return {
+            f"{self.name}.md": "\n".join(lines).encode(),
+            f"{self.name}.tex": self.latex().encode(),
+            f"{self.name}.csv": self.csv().encode(),
+        }
+
+    def html(self) -> str:
+        """Ours, with the published number below in grey; green where ours is at least as good."""
+        titles = "".join(
+            f"<th>{escape(_title(group, column, len(self.groups)))}</th>" for group, column in self.heads()
+        )
+        rows = []
+        for line in self.lines:
+            cells = [self._cell(line, place) for place in range(len(line.pairs))]
+            rows.append(f"<tr><td>{escape(line.name)}</td>{''.join(cells)}</tr>")
+        return (
+            f'<div class="scroll"><table><thead><tr><th>method</th>{titles}</tr></thead>'
+            f"<tbody>{''.join(rows)}</tbody></table></div>\n{as_items(self.verdicts)}"
+        )
+
+    def _cell(self, line: Line, place: int) -> str:
+        pair, column = line.pairs[place], self.heads()[place][1]
+        ours = escape(_written(pair.ours, column))
+        if self.is_best(line, place):
+            ours = f"<b>{ours}</b>"
+        if pair.published is None:
+            return f"<td>{ours}</td>"
+        good = pair.ours is not None and (
+            pair.ours >= pair.published if column.best == "highest" else pair.ours <= pair.published
+        )
+        kind = "better" if good else "worse"
+        return f'<td class="{kind}">{ours}<br><small>{escape(_written(pair.published, column))}</small></td>'
+
+
+def _written(number: float | None, column: Column) -> str:
+    return MISSING if number is None or not math.isfinite(number) else format(number, column.format)
+
+
+def _title(group: str, column: Column, groups: int) -> str:
+    return f"{group} {column.title}" if groups > 1 else column.title
+
+
+def _tex(text: str) -> str:
+    for letter in "%&_#$":
+        text = text.replace(letter, "\\" + letter)
+    return text
