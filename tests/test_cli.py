@@ -81,9 +81,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_fuse_passes_on_what_was_asked(bundle: Path, tmp_path: Path, calls: list[dict[str, Any]]) -> None:
     options = ("--method", "l1", "--reference", 2, "--backend", "reference", "--write", "npy,ply")
-    code = run(
-        "fuse", bundle, "-o", tmp_path / "out", *options, "--set", "lam=0.5", "--set", "alpha=(1.0, 2.0)"
-    )
+    code = run("fuse", bundle, "-o", tmp_path / "out", *options, "--set", "lam=0.5", "--set", "alpha=(1.0, 2.0)")
     assert code == 0
     call = calls[0]
     assert (call["method"], call["reference"], call["backend"]) == ("l1", 2, "reference")
@@ -96,9 +94,7 @@ def test_fuse_passes_on_what_was_asked(bundle: Path, tmp_path: Path, calls: list
 
 
 @pytest.mark.parametrize("method", ["median", "l1-adapt", "auto"])
-def test_fuse_end_to_end(
-    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str
-) -> None:
+def test_fuse_end_to_end(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str) -> None:
     """Three flat maps of the same scene at 2.0, 2.1 and 2.2: every method finds the middle one."""
     out = tmp_path / "out"
     assert run("fuse", bundle, "-o", out, "--method", method, "--backend", "reference") == 0
@@ -111,9 +107,7 @@ def test_fuse_end_to_end(
     assert json.loads(capsys.readouterr().out)["rmse"] == 0.0
 
 
-def test_what_fuse_refuses_is_one_line(
-    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_fuse_refuses_is_one_line(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for options, words in (
         (("--method", "l1-adapd"), "l1-adapt"),
         (("--backend", "gpu"), "'gpu'"),
@@ -136,9 +130,7 @@ def test_methods_lists_every_method(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(method.summary in line for line, method in zip(lines, METHODS.values(), strict=True))
 
 
-def test_reference_of_the_bundle_is_the_default(
-    bundle: Path, tmp_path: Path, calls: list[dict[str, Any]]
-) -> None:
+def test_reference_of_the_bundle_is_the_default(bundle: Path, tmp_path: Path, calls: list[dict[str, Any]]) -> None:
     content = json.loads((bundle / "bundle.json").read_text())
     (bundle / "bundle.json").write_text(json.dumps(content | {"reference": 0}))
     run("fuse", bundle, "-o", tmp_path / "out", "--quiet")
@@ -256,9 +248,7 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     assert found.stderr == ""
 
 
-def test_evaluate_scores_files_and_folders(
-    tmp_path: Path, result: Result, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluate_scores_files_and_folders(tmp_path: Path, result: Result, capsys: pytest.CaptureFixture[str]) -> None:
     write_result(result, tmp_path / "result")
     truth = result.depth.copy()
     truth[1:] += 0.25
@@ -292,9 +282,7 @@ def test_info_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "cfusion[cuda]" in out or "cuda" in out
 
 
-def test_demo_writes_a_page(
-    tmp_path: Path, calls: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_demo_writes_a_page(tmp_path: Path, calls: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
     for library in ("trimesh", "embreex", "matplotlib"):
         pytest.importorskip(library)
     out = tmp_path / "demo"
@@ -377,9 +365,7 @@ class TestProgress:
         assert capsys.readouterr().err == 2 * "l1: 50 %, solve, gap 1.0e-03\n"
         assert progress.described(self.heard(float("nan"))) == "solve"
 
-    def test_quiet_is_quiet(
-        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_quiet_is_quiet(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(progress, "PATIENCE", 0.0)
         with progress.showing("l1", quiet=True) as listen:
             listen(self.heard())

@@ -81,9 +81,7 @@ def test_the_normals_of_a_plane_are_its_normal(camera: Camera) -> None:
         depth = (offset - ground @ normal) / normal[2]
     found = normals(depth, camera)
     assert found.dtype == np.float32
-    np.testing.assert_allclose(
-        found, np.broadcast_to(normal / np.linalg.norm(normal), found.shape), atol=1e-6
-    )
+    np.testing.assert_allclose(found, np.broadcast_to(normal / np.linalg.norm(normal), found.shape), atol=1e-6)
 
 
 def test_normals_look_at_the_camera_and_skip_holes() -> None:
@@ -156,9 +154,7 @@ def test_a_view_checks_what_comes_along() -> None:
     with pytest.raises(InputError, match="uint8"):
         View(depth, PINHOLE, here, image=np.zeros(depth.shape, np.uint8))
     with pytest.raises(InputError, match="runs from 0 to 255"):
-        View(
-            depth, PINHOLE, here, image=np.linspace(0, 255, depth.size, dtype=np.float32).reshape(depth.shape)
-        )
+        View(depth, PINHOLE, here, image=np.linspace(0, 255, depth.size, dtype=np.float32).reshape(depth.shape))
 
 
 def test_a_view_owns_its_arrays() -> None:

@@ -118,9 +118,7 @@ def test_confidence_that_knows_nothing() -> None:
     error = rng.laplace(size=(100, 100))
     assert roc_auc(error, rng.uniform(size=error.shape), 1.0) == pytest.approx(0.5, abs=0.02)
     assert roc_auc(error, np.ones_like(error), 1.0) == 0.5
-    assert ause(error, rng.uniform(size=error.shape)) == pytest.approx(
-        ause(error, np.ones_like(error)), abs=0.02
-    )
+    assert ause(error, rng.uniform(size=error.shape)) == pytest.approx(ause(error, np.ones_like(error)), abs=0.02)
 
 
 def test_ause_and_auc_by_hand() -> None:

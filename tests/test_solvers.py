@@ -93,9 +93,7 @@ def scene(name):
     """Eleven noisy views of a built-in scene at low resolution, splatted as the paper does."""
     rng, camera = np.random.default_rng(0), synthetic.PAPER_CAMERA.scaled(0.2)
     if name == "object":
-        views, _ = synthetic.object_bundle(
-            synthetic.blob(60), synthetic.Laplace(0.6), rng, camera=camera, image=False
-        )
+        views, _ = synthetic.object_bundle(synthetic.blob(60), synthetic.Laplace(0.6), rng, camera=camera, image=False)
     else:
         views, _ = synthetic.city_bundle(None, synthetic.Laplace(6), rng, camera=camera, image=False)
     return views

@@ -36,9 +36,7 @@ def plane_in(camera, world_from_camera):
 
 
 def plane_view(camera, world_from_camera, **extras):
-    return View(
-        plane_in(camera, world_from_camera)[0].astype(np.float32), camera, world_from_camera, **extras
-    )
+    return View(plane_in(camera, world_from_camera)[0].astype(np.float32), camera, world_from_camera, **extras)
 
 
 def speckled(rng, camera, world_from_camera, unknown=0.3, **extras):
@@ -52,9 +50,7 @@ def speckled(rng, camera, world_from_camera, unknown=0.3, **extras):
 def test_the_reference_lands_on_itself(backend, camera):
     rng = np.random.default_rng(0)
     far_away = turned(40, [1000.0, -200.0, 30.0])
-    view = speckled(
-        rng, camera, far_away, confidence=rng.uniform(0.1, 1, camera.shape), image=rng.random(camera.shape)
-    )
+    view = speckled(rng, camera, far_away, confidence=rng.uniform(0.1, 1, camera.shape), image=rng.random(camera.shape))
     stack = Splat(fill=False)([view], backend=backend)
     assert np.array_equal(stack.depths[0], view.depth, equal_nan=True)
     assert np.array_equal(stack.weights[0], np.where(np.isnan(view.depth), 0, view.confidence))
@@ -126,10 +122,7 @@ def test_confidence_travels_with_its_point(backend):
     in_own_frame = pose.inverse().apply(CAMERA.back_project(stack.depths[1]))[..., 2]
     landed = stack.weights[1] > 0
     # Rounding to a pixel moves the point sideways by half of one, its depth by that times sin 5 degrees.
-    assert (
-        np.abs(in_own_frame - stack.weights[1])[landed].max()
-        < 0.5 / CAMERA.fx * 4 * np.sin(np.radians(5)) * 1.1
-    )
+    assert np.abs(in_own_frame - stack.weights[1])[landed].max() < 0.5 / CAMERA.fx * 4 * np.sin(np.radians(5)) * 1.1
     assert np.array_equal(landed, ~np.isnan(stack.depths[1]))
     assert (stack.weights[0] == 1).all()
     closed = Splat()([plain, tagged], onto=0, backend=backend)
@@ -166,8 +159,7 @@ def test_the_unit_does_not_matter(backend):
     rng = np.random.default_rng(3)
     metres = [speckled(rng, CAMERA, turned(a, [0.02 * a, 0.01, 0])) for a in (-3, 0, 4)]
     millimetres = [
-        View(view.depth * 1000, CAMERA, Pose(view.pose.rotation, view.pose.translation * 1000))
-        for view in metres
+        View(view.depth * 1000, CAMERA, Pose(view.pose.rotation, view.pose.translation * 1000)) for view in metres
     ]
     np.testing.assert_allclose(
         Splat()(millimetres, backend=backend).depths,
@@ -198,8 +190,7 @@ def test_same_bits_for_any_number_of_threads(monkeypatch):
 def test_backends_agree_bit_by_bit():
     rng = np.random.default_rng(6)
     views = [
-        speckled(rng, CAMERA, turned(a, [0.02 * a, 0, 0]), 0.5, confidence=rng.random(CAMERA.shape))
-        for a in (-3, 0, 3)
+        speckled(rng, CAMERA, turned(a, [0.02 * a, 0, 0]), 0.5, confidence=rng.random(CAMERA.shape)) for a in (-3, 0, 3)
     ]
     ours, defined = Splat()(views, backend=cpu), Splat()(views, backend=reference)
     assert np.array_equal(ours.depths, defined.depths, equal_nan=True)

@@ -108,9 +108,7 @@ def test_nadir_poses_look_straight_down() -> None:
 
 
 def test_the_blob_is_closed_and_two_units_long(small_blob: Scene) -> None:
-    edges = np.sort(
-        np.concatenate([small_blob.faces[:, [a, b]] for a, b in ((0, 1), (1, 2), (2, 0))]), axis=1
-    )
+    edges = np.sort(np.concatenate([small_blob.faces[:, [a, b]] for a, b in ((0, 1), (1, 2), (2, 0))]), axis=1)
     _, uses = np.unique(edges, axis=0, return_counts=True)
     assert (uses % 2 == 0).all()
     assert (small_blob.upper - small_blob.lower).max() == pytest.approx(2.0)
@@ -143,9 +141,7 @@ def test_the_city_is_made_of_planes_and_steps() -> None:
 
 
 def test_views_agree_with_one_another(small_blob: Scene) -> None:
-    (left, middle, right), truth = object_bundle(
-        small_blob, None, np.random.default_rng(0), views=3, camera=CAMERA
-    )
+    (left, middle, right), truth = object_bundle(small_blob, None, np.random.default_rng(0), views=3, camera=CAMERA)
     assert (middle.depth[np.isfinite(truth)] == truth[np.isfinite(truth)]).all()
     for view in (left, right):
         world = view.pose.apply(view.camera.back_project(view.depth))

@@ -91,6 +91,8 @@ def _order(method: Method, value: Any) -> Method:
     tgv = method.energy.regulariser
     if tgv is None:
         raise InputError(f"method {method.name!r} has no regulariser, so no order")
+    if isinstance(method.solver, Tuned):
+        raise InputError(f"method {method.name!r} chooses its weights; give alpha, one per order, instead")
     return method.replace(energy=dataclasses.replace(method.energy, regulariser=TGV(value, (), tgv.edge)))
 
 

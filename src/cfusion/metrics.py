@@ -38,15 +38,11 @@ class Scores:
     def out(self, pixels: float) -> float:
         """Percent of the true pixels whose disparity is off by more than 1, 2, 3, 4 or 5 pixels."""
         if pixels not in THRESHOLDS:
-            raise InputError(
-                f"out({pixels}) is not kept; choose one of {', '.join(f'{n:g}' for n in THRESHOLDS)}"
-            )
+            raise InputError(f"out({pixels}) is not kept; choose one of {', '.join(f'{n:g}' for n in THRESHOLDS)}")
         return self.outliers[THRESHOLDS.index(pixels)]
 
 
-def evaluate(
-    depth: ArrayLike, truth: ArrayLike, camera: Camera | None = None, baseline: float | None = None
-) -> Scores:
+def evaluate(depth: ArrayLike, truth: ArrayLike, camera: Camera | None = None, baseline: float | None = None) -> Scores:
     """Compare a depth map (H, W) with the truth (H, W), NaN = unknown in either.
 
     Depth errors are taken where both are known. Normals need the camera, disparities = fx baseline / depth
@@ -54,9 +50,7 @@ def evaluate(
     """
     estimate, true = np.asarray(depth, dtype=np.float64), np.asarray(truth, dtype=np.float64)
     if estimate.shape != true.shape or estimate.ndim != 2:
-        raise ShapeError(
-            f"depth is {estimate.shape}, the truth is {true.shape}; both have to be the same (H, W)"
-        )
+        raise ShapeError(f"depth is {estimate.shape}, the truth is {true.shape}; both have to be the same (H, W)")
     known = ~np.isnan(true)
     if not known.any():
         raise InputError("the truth is NaN everywhere; there is nothing to compare with")

@@ -8,13 +8,17 @@ from cfusion.kernels.contract import Fidelity
 
 pytestmark = pytest.mark.cuda
 SHAPES = [(1, 1), (1, 9), (9, 1), (7, 5), (23, 31), (50, 131)]
-TOLERANCE = 2e-5  # of the largest value: float32 rounding of 200 iterations, which do not amplify it
+# Of the largest value. The definition itself, in float32 and in float64, differs by 4e-6 and 5e-5 after 200 iterations.
+PRIMAL_ROUNDING, DUAL_ROUNDING = 2e-5, 2e-4
 
 
 def close(given, expected):
-    for ours, defined in ((given.primal, expected.primal), (given.dual, expected.dual)):
+    for ours, defined, rounding in (
+        (given.primal, expected.primal, PRIMAL_ROUNDING),
+        (given.dual, expected.dual, DUAL_ROUNDING),
+    ):
         scale = max(float(np.abs(defined).max()), 1e-3)
-        np.testing.assert_allclose(ours.get(), defined, rtol=0, atol=TOLERANCE * scale)
+        np.testing.assert_allclose(ours.get(), defined, rtol=0, atol=rounding * scale)
 
 
 def agree(cuda, case, count=200):
@@ -66,15 +70,18 @@ def test_any_number_of_iterations(cuda, make_case, count):
     agree(cuda, make_case((50, 131)), count)
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("width", [130, 131])
-def test_the_three_ways_agree_and_cutting_does_not_change_a_bit(cuda, make_case, width, weighted):
+def test_the_three_ways_agree_and_cutting_does_not_change_a_bit(cuda, make_case, width):
     """On the chip, tile by tile and in two passes: the same iteration, the first two with the same bits."""
     from cfusion.kernels.cuda import iteration
 
-    case, count = make_case((95, width), weighted=weighted), 41
+    case, count = make_case((95, width)), 41
     ends = []
-    for tiling in (iteration._on_chip(95, width, 132), iteration._on_chip(95, width, 12), iteration._per_pass(95, width)):
+    for tiling in (
+        iteration._on_chip(95, width, 132),
+        iteration._on_chip(95, width, 12),
+        iteration._per_pass(95, width),
+    ):
         problem, state = case.on_device()
         step = count if tiling.exchange else tiling.levels
         for done in range(0, count, step):

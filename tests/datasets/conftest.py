@@ -92,7 +92,12 @@ def same_views() -> Callable[..., None]:
     """Whether two sets of views agree in depth (within a step), pose, camera, image and confidence."""
 
     def compare(
-        found: Sequence[View], expected: Sequence[View], *, step: float = 0.0, confidence: bool = False, camera: bool = True
+        found: Sequence[View],
+        expected: Sequence[View],
+        *,
+        step: float = 0.0,
+        confidence: bool = False,
+        camera: bool = True,
     ) -> None:
         assert len(found) == len(expected)
         for after, before in zip(found, expected, strict=True):

@@ -59,9 +59,7 @@ def test_round_trip(tmp_path: Path) -> None:
         depth[0, number] = np.nan
         image = (rng.integers(0, 256, (*camera.shape, 3)) / 255).astype(np.float32)
         confidence = rng.uniform(0, 3, camera.shape)
-        views.append(
-            View(depth, camera, Pose(np.eye(3), rng.normal(size=3)), image, confidence, f"v{number}")
-        )
+        views.append(View(depth, camera, Pose(np.eye(3), rng.normal(size=3)), image, confidence, f"v{number}"))
     write_bundle(views, tmp_path / "out" / "bundle", reference=1, unit="foot")
     found = read(tmp_path / "out" / "bundle")
     assert (found.reference, found.unit) == (1, "foot")
@@ -76,9 +74,7 @@ def test_round_trip(tmp_path: Path) -> None:
 def test_formats_and_scales_side_by_side(folder: Path, png_bytes: Callable[..., bytes]) -> None:
     counts = [struct.pack(">3H", 1000, 2000, 3000), struct.pack(">3H", 4000, 0, 6000)]
     (folder / "d.png").write_bytes(png_bytes(3, 2, counts))
-    (folder / "d.pfm").write_bytes(
-        b"Pf\n3 2\n-1\n" + struct.pack("<6f", 4000, float("inf"), 6000, 1000, 2000, 3000)
-    )
+    (folder / "d.pfm").write_bytes(b"Pf\n3 2\n-1\n" + struct.pack("<6f", 4000, float("inf"), 6000, 1000, 2000, 3000))
     expected = np.array([[1, 2, 3], [4, np.nan, 6]], np.float32)
     for name in ("d.png", "d.pfm"):
         views = read(changed(folder, depth=name, scale=0.001))

@@ -14,18 +14,14 @@ ROWS = np.array([[1, 2, 3], [4, np.nan, 6]], np.float32)  # the first row is on 
 @pytest.mark.parametrize("end", ["\n", " ", "\r\n"])
 def test_bottom_row_first_in_either_byte_order(tmp_path: Path, order: str, scale: str, end: str) -> None:
     path = tmp_path / "a.pfm"
-    path.write_bytes(
-        f"Pf\n3 2\n{scale}{end}".encode() + struct.pack(f"{order}6f", 4, float("inf"), 6, 1, 2, 3)
-    )
+    path.write_bytes(f"Pf\n3 2\n{scale}{end}".encode() + struct.pack(f"{order}6f", 4, float("inf"), 6, 1, 2, 3))
     np.testing.assert_array_equal(read_pfm(path), ROWS)
 
 
 def test_round_trip_and_unknown_is_infinity(tmp_path: Path) -> None:
     write_pfm(tmp_path / "a.pfm", ROWS)
     np.testing.assert_array_equal(read_pfm(tmp_path / "a.pfm"), ROWS)
-    assert (tmp_path / "a.pfm").read_bytes() == b"Pf\n3 2\n-1.0\n" + struct.pack(
-        "<6f", 4, float("inf"), 6, 1, 2, 3
-    )
+    assert (tmp_path / "a.pfm").read_bytes() == b"Pf\n3 2\n-1.0\n" + struct.pack("<6f", 4, float("inf"), 6, 1, 2, 3)
 
 
 def test_minus_infinity_is_unknown_too(tmp_path: Path) -> None:

@@ -39,9 +39,7 @@ def test_colour_has_its_own_size_and_intrinsics(folder: Path, png_bytes: Callabl
     """A colour camera of twice the focal length and pixels sees column 2u at the depth's column u."""
     levels = [bytes([10 * column for column in range(6)])] * 4
     (folder / "color" / "0.png").write_bytes(png_bytes(6, 4, levels, bits=8, colour=0))
-    (folder / "intrinsic" / "intrinsic_color.txt").write_text(
-        "1155 0 2.0 0\n0 1157 1.0 0\n0 0 1 0\n0 0 0 1\n"
-    )
+    (folder / "intrinsic" / "intrinsic_color.txt").write_text("1155 0 2.0 0\n0 1157 1.0 0\n0 0 1 0\n0 0 0 1\n")
     image = read(folder)[0].image
     assert image is not None
     np.testing.assert_allclose(image * 255, [[0, 20, 40]] * 2, atol=1e-4)

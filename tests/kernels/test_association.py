@@ -119,9 +119,7 @@ def test_fill_is_the_discrete_sibson_sum(kernels, shape):
         depth = holes(rng, shape, unknown)
         depth[0, 0] = 4
         region = rng.random(shape) < 0.8
-        np.testing.assert_allclose(
-            kernels.fill_natural(depth, region), sibson_by_force(depth, region), rtol=3e-7
-        )
+        np.testing.assert_allclose(kernels.fill_natural(depth, region), sibson_by_force(depth, region), rtol=3e-7)
 
 
 @BACKENDS

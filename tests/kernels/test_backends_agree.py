@@ -62,9 +62,7 @@ def make(shape, order, fidelity, extras=frozenset(), *, views=5, seed=0, delta=0
         anchor=surface.astype(dtype) if "anchor" in extras else None,
         pull=0.7 if "anchor" in extras else 0.0,
     )
-    state = State(
-        np.zeros((primal_planes(order), *shape), dtype), np.zeros((dual_planes(order), *shape), dtype)
-    )
+    state = State(np.zeros((primal_planes(order), *shape), dtype), np.zeros((dual_planes(order), *shape), dtype))
     state.primal[0] = start
     return problem, state
 
@@ -191,9 +189,7 @@ def test_same_order_of_the_observations(fidelity, weighted, views):
         np.testing.assert_allclose(ours.scatter, defined.scatter, atol=1e-5)
     if defined.weights is not None:  # among equal values the order is free, and so is whose weight comes first
         for value in np.unique(defined.values[np.isfinite(defined.values)]):
-            one, other = (
-                np.where(each.values == value, each.weights, 0).sum(axis=0) for each in (defined, ours)
-            )
+            one, other = (np.where(each.values == value, each.weights, 0).sum(axis=0) for each in (defined, ours))
             np.testing.assert_array_equal(one, other)
 
 

@@ -85,9 +85,7 @@ def random_case(
         anchor=(surface + rng.normal(0, 0.1, shape)).astype(dtype) if anchored else None,
         pull=0.7 if anchored else 0.0,
     )
-    state = State(
-        np.zeros((primal_planes(order), *shape), dtype), np.zeros((dual_planes(order), *shape), dtype)
-    )
+    state = State(np.zeros((primal_planes(order), *shape), dtype), np.zeros((dual_planes(order), *shape), dtype))
     state.primal[0] = start
     known = depths[np.isfinite(depths)]
     low, high = (float(known.min()), float(known.max())) if known.size else (-1.0, 1.0)

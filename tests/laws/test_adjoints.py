@@ -54,9 +54,7 @@ def test_no_difference_is_taken_across_the_border_of_the_domain(make_domain, ord
     exists = domain[None] if order == 1 else masks(links, order - 1)
     u = rng.normal(size=(order, *shape))
     disturbed = np.where(exists, u, 1e9)
-    assert np.array_equal(
-        symmetrised_gradient(u, links, order), symmetrised_gradient(disturbed, links, order)
-    )
+    assert np.array_equal(symmetrised_gradient(u, links, order), symmetrised_gradient(disturbed, links, order))
     assert not adjoint(rng.normal(size=(order + 1, *shape)), links, order)[~exists].any()
 
 
@@ -73,14 +71,10 @@ def test_the_definition_pixel_by_pixel(make_domain):
         return x(i, j) and (x(i, j + 1) if m == 0 else x(i + 1, j))
 
     def w(m, i, j):
-        return (m == 2 or (v(m, i, j) and v(m, i, j - 1))) and (
-            m == 0 or (v(m - 1, i, j) and v(m - 1, i - 1, j))
-        )
+        return (m == 2 or (v(m, i, j) and v(m, i, j - 1))) and (m == 0 or (v(m - 1, i, j) and v(m - 1, i - 1, j)))
 
     def third(m, i, j):
-        return (m == 3 or (w(m, i, j) and w(m, i, j + 1))) and (
-            m == 0 or (w(m - 1, i, j) and w(m - 1, i + 1, j))
-        )
+        return (m == 3 or (w(m, i, j) and w(m, i, j + 1))) and (m == 0 or (w(m - 1, i, j) and w(m - 1, i + 1, j)))
 
     for i, j in np.ndindex(shape):
         assert bool(links[i, j] & INSIDE) == x(i, j)

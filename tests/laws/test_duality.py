@@ -21,8 +21,6 @@ KINDS = [PLAIN, HOLEY, WEIGHTED, EDGED, BENT, HELD]
 STOPS = (0, 1, 1, 3, 20, 150)  # iterations between looks
 
 
-
-
 def run_and_compare(backend, case, slack, stops=STOPS):
     """bound <= energy at every stop, and every bound below the least energy seen."""
     state = case.copy_state()

@@ -8,7 +8,9 @@ from cfusion.energy import L1, TGV, Energy
 from cfusion.kernels.contract import Fidelity, Problem, State, dual_planes, links_of, primal_planes
 from cfusion.kernels.reference.iteration import level_primal
 from cfusion.kernels.reference.operators import symmetrised_gradient
-from cfusion.solvers import PDHG, prepare
+from cfusion.solvers import prepare
+from cfusion.solvers.pdhg import fixed_confidence
+from cfusion.solvers.steps import choose_steps
 
 SHAPE = (13, 17)
 ORDERS = pytest.mark.parametrize("order", [1, 2, 3])
@@ -48,33 +50,35 @@ def test_polynomials_below_the_order_cost_nothing_and_others_do(make_domain, ord
         assert cost > 1e-3
 
 
-@ORDERS
-@pytest.mark.parametrize("powers", MONOMIALS, ids=str)
+@pytest.mark.parametrize(
+    ("order", "powers"), [(2, (1, 0)), (2, (0, 1)), (2, (1, 1)), (3, (0, 1)), (3, (1, 1)), (3, (2, 0)), (3, (3, 0))]
+)
 def test_tgv_of_a_polynomial_found_by_solving(order, powers):
-    """min over v, w at a fixed x: zero below the order; a weight of the data that nothing can outweigh fixes x."""
+    """min over x, v, w: neither the regulariser nor the data have a price to pay below the order."""
     surface = monomial(powers)
-    task = prepare(
-        Energy(L1(), TGV(order), lam=1e6), Stack(surface[None]), kernels.load("reference"), dtype=np.float64
-    )
-    solution = PDHG(tolerance=1e-4, iterations=400)(task)
-    assert np.abs(solution.depth - surface).max() <= 1e-6
+    reference = kernels.load("reference")
+    task = prepare(Energy(L1(), TGV(order), lam=100.0), Stack(surface[None]), reference, dtype=np.float64)
+    problem, state = task.problem(fixed_confidence(task)), task.initial_state()
+    before = reference.energy(problem, state).total  # with v = w = 0: its total variation
+    reference.iterate(problem, state, choose_steps(problem.alpha, 0.01), 1500)
+    after = reference.energy(problem, state).total
     if sum(powers) < order:
-        first = order == 1 or sum(powers) == 0
-        assert solution.energies["regulariser"] <= (1e-6 if first else 2e-2)
+        assert after <= 1e-3 * before
     else:
-        assert solution.energies["regulariser"] > 0.1
+        assert after > 1e-2 * before
 
 
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
 @pytest.mark.parametrize("views", [1, 3])
 def test_noiseless_affine_scene_comes_back_unchanged(backend, views):
     """By TGV of order 2 at its default weights, to the precision of float32; holes stay holes."""
-    y, x = np.mgrid[:30, :40]
+    y, x = np.mgrid[:20, :24]
     plane = (20 + 0.3 * x - 0.2 * y).astype(np.float32)
     plane[10:14, 5:9] = np.nan
     result = fuse_stack(Stack(np.stack([plane] * views)), "l1", backend=backend)
     assert np.array_equal(np.isnan(result.depth), np.isnan(plane))
     np.testing.assert_allclose(result.depth, plane, rtol=4 * np.finfo(np.float32).eps)
+    assert result.energies["total"] <= 1e-3 * np.nansum(np.hypot(0.3, 0.2) + 0 * plane)  # of its total variation
 
 
 def disc(radius, contrast, size=40):
@@ -82,20 +86,31 @@ def disc(radius, contrast, size=40):
     return 10 + contrast * (x * x + y * y <= radius * radius)
 
 
+def without_contrast(radius, contrast, lam):
+    """What TV-L1 makes of the disc, as a part of its contrast."""
+    result = fuse_stack(Stack(disc(radius, contrast)[None]), "l1", alpha=(1.0,), lam=lam, tolerance=1e-4)
+    return (result.depth.astype(float) - 10) / contrast
+
+
 @pytest.mark.parametrize("radius", [5, 8, 11])
-@pytest.mark.parametrize("contrast", [0.1, 1.0, 100.0])
-def test_tv_l1_removes_discs_below_the_critical_scale_whatever_their_contrast(radius, contrast):
-    """A disc of radius r vanishes for lambda < 2 / r and stays for lambda > 2 / r (Chan and Esedoglu, 2005)."""
-    depth = disc(radius, contrast)
-    inside = depth > 10
+def test_tv_l1_removes_discs_below_the_critical_scale_whatever_their_contrast(radius):
+    """A disc of radius r vanishes for lambda < 2 / r and stays for lambda > 2 / r (Chan and Esedoglu, 2005).
+
+    A pixelled disc does not have a sharp critical scale; at 0.6 and 1.6 of it the answer is clear.
+    """
+    inside = disc(radius, 1.0) > 10
     for factor, survives in ((0.6, False), (1.6, True)):
-        result = fuse_stack(Stack(depth[None]), "l1", alpha=(1.0,), lam=factor * 2 / radius, tolerance=1e-4)
-        height = (result.depth - 10) / contrast
-        if survives:
-            assert height[inside].mean() > 0.95
-        else:
-            assert height[inside].max() < 0.05
-        assert np.abs(height[~inside]).max() < 0.05
+        lam = factor * 2 / radius
+        heights = [without_contrast(radius, contrast, lam) for contrast in (0.1, 1.0, 100.0)]
+        for height in heights:
+            if survives:  # but for the corners of its pixelled outline
+                assert height[inside].mean() > 0.95
+                assert np.median(height[inside]) > 0.999
+            else:
+                assert height.max() < 0.01
+            assert np.abs(height[~inside]).mean() < 0.01
+        np.testing.assert_allclose(heights[0], heights[1], atol=2e-3)  # 2e-3 of contrast 0.1: rounding at depth 10
+        np.testing.assert_allclose(heights[2], heights[1], atol=2e-3)
 
 
 def test_order_two_bridges_a_gap_along_the_plane():

@@ -117,13 +117,9 @@ def test_penalty_and_misfit_are_the_energys(fidelity, pairs, x):
     term = phi(fidelity)
     assert float(penalty(np.array(x), fidelity, DELTA)) == pytest.approx(float(term(np.array(x))), abs=1e-15)
     seen = observations(pairs, True, fidelity)
-    problem = contract.Problem(
-        fidelity, DELTA, seen, np.ones((1, 1)), contract.links_of(np.ones((1, 1), bool)), (1.0,)
-    )
+    problem = contract.Problem(fidelity, DELTA, seen, np.ones((1, 1)), contract.links_of(np.ones((1, 1), bool)), (1.0,))
     direct = sum(w * float(term(np.array(x - d))) for d, w in pairs if np.isfinite(d))
-    assert float(reference.misfit(problem, np.array([[x]]))[0, 0]) == pytest.approx(
-        direct, rel=1e-12, abs=1e-12
-    )
+    assert float(reference.misfit(problem, np.array([[x]]))[0, 0]) == pytest.approx(direct, rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])

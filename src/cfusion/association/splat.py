@@ -113,4 +113,5 @@ def _confidence(view: View) -> WeightMap:
 
 
 def _zero_where_unknown(weight: WeightMap | None) -> WeightMap | None:
-    return None if weight is None else np.nan_to_num(weight, copy=False, nan=0.0)
+    """Interpolating between zeros may also end a rounding error below zero."""
+    return None if weight is None else np.maximum(np.nan_to_num(weight, copy=False, nan=0.0), 0.0)

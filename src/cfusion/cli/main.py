@@ -54,9 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     shared.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:
-        added = commands.add_parser(
-            command.NAME, parents=[shared], help=command.SUMMARY, description=command.__doc__
-        )
+        added = commands.add_parser(command.NAME, parents=[shared], help=command.SUMMARY, description=command.__doc__)
         command.add_arguments(added)
         added.set_defaults(run=command.run)
     return parser

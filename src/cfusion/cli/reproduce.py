@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
 
 NAME, SUMMARY = "reproduce", "run the paper's experiments, beside what it published"
 EXPERIMENTS = ("objects", "urban", "scale-space", "noise", "surfaces", "convergence", "kitti")
-FAILED = 1  # exit code
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +80,7 @@ def _with_disparity(spec: "Spec", folder: Path | None) -> "Spec":
         return spec
     place = str(folder.resolve())
     data = {
-        name: tuple(replace(each, disparity=place) if isinstance(each, KittiBundle) else each for each in conditions)
+        name: tuple(replace(each, matching=place) if isinstance(each, KittiBundle) else each for each in conditions)
         for name, conditions in spec.data.items()
     }
     return replace(spec, data=data)
@@ -91,8 +89,8 @@ def _with_disparity(spec: "Spec", folder: Path | None) -> "Spec":
 def _tell(chapter: "Chapter") -> None:
     """Tables and checks, for a terminal."""
     print(f"\n{chapter.title}")
-    lines: Sequence[str] = [f"  {note}" for note in chapter.notes]
-    print("\n".join(lines))
+    for note in chapter.notes:
+        print(f"  {note}")
     for exhibit in chapter.exhibits:
         text = exhibit.text()
         if text:

@@ -33,9 +33,7 @@ def numbers(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a list of numbers such as 576,576,320,240"
-        ) from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers such as 576,576,320,240") from None
 
 
 def names(text: str) -> tuple[str, ...]:

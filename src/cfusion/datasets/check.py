@@ -93,9 +93,9 @@ class Check:
         )
 
 
-def check(views: Sequence[View]) -> Check:
+def check(views: Sequence[View], samples: int = SAMPLES) -> Check:
     """Compare all hypotheses on some pairs of views; a second or two for 60 frames of 640 x 480."""
-    return _compared(Samples(views, SAMPLES))
+    return _compared(Samples(views, samples))
 
 
 def warning(views: Sequence[View]) -> str | None:

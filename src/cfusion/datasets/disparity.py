@@ -8,10 +8,10 @@ from cfusion.arrays import DepthMap
 
 def depth_from_disparity(disparity: NDArray[np.floating], focal_baseline: float, offset: float = 0.0) -> DepthMap:
     """Depth (H, W); NaN where the disparity is, or where it puts the point at infinity or behind."""
-    shifted = disparity.astype(np.float64) + offset
-    with np.errstate(divide="ignore", invalid="ignore"):
-        depth = focal_baseline / np.where(shifted > 0, shifted, np.nan)
-    return depth.astype(np.float32)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        shifted = disparity.astype(np.float64) + offset
+        depth = (focal_baseline / np.where(shifted > 0, shifted, np.nan)).astype(np.float32)
+    return np.where(np.isfinite(depth) & (depth > 0), depth, np.float32(np.nan))
 
 
 def disparity_from_depth(

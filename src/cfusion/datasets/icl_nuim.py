@@ -130,15 +130,17 @@ def _povray(file: Path, shape: tuple[int, int]) -> tuple[Pinhole, Pose]:
     missing = [key for key in ("cam_pos", "cam_dir", "cam_up", "cam_right") if vectors.get(key, MIRROR).shape != (3,)]
     if missing:
         raise FileError(f"{file} does not give {missing[0]} as three numbers; expected a POV-Ray camera")
-    lengths = {key: float(np.linalg.norm(vectors[key])) for key in ("cam_dir", "cam_right", "cam_up")}
+    forward, up, across = (vectors[key] for key in ("cam_dir", "cam_up", "cam_right"))
+    right = np.cross(up, forward)
+    lengths = [float(np.linalg.norm(each)) for each in (forward, up, across, right)]
+    if not all(0 < length < np.inf for length in lengths):
+        raise FileError(f"{file}: the camera's directions are no directions (zero, not finite, or parallel)")
+    focal, tall, wide, _ = lengths
+    forward, right = forward / focal, right / lengths[3]
     height, width = shape
     try:
-        forward = vectors["cam_dir"] / lengths["cam_dir"]
-        right = np.cross(vectors["cam_up"], forward)
-        right = right / float(np.linalg.norm(right))
         pose = mirrored(np.column_stack([right, np.cross(forward, right), forward]), vectors["cam_pos"])
-        fx = lengths["cam_dir"] * width / lengths["cam_right"]
-        fy = lengths["cam_dir"] * height / lengths["cam_up"]
-        return Pinhole(fx, fy, (width - 1) / 2, (height - 1) / 2, width, height), pose
-    except (InputError, ZeroDivisionError) as error:
+        centre = (width - 1) / 2, (height - 1) / 2
+        return Pinhole(focal * width / wide, focal * height / tall, *centre, width, height), pose
+    except InputError as error:
         raise FileError(f"{file}: {error}") from None

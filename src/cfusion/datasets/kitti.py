@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cfusion.arrays import Image
 from cfusion.datasets.disparity import depth_from_disparity
@@ -102,7 +103,7 @@ def _truth(bundle: Bundle, options: Options) -> View:
     return _view(bundle, REFERENCE_FRAME, near, Pose.identity())
 
 
-def _view(bundle: Bundle, frame: int, depth: np.ndarray[tuple[int, ...], np.dtype[np.float32]], pose: Pose) -> View:
+def _view(bundle: Bundle, frame: int, depth: NDArray[np.float32], pose: Pose) -> View:
     shape = (depth.shape[0], depth.shape[1])
     image: Image = resized(bundle.left(frame), shape)
     return named_view(

@@ -23,6 +23,8 @@ def read_localization(file: Path, bundle: int) -> Mapping[int, Pose]:
         first = int(np.asarray(entry["first_frame"]).ravel()[0])
         cells = np.asarray(entry["localization"]).ravel()
         matrices = [np.asarray(cell, dtype=np.float64) for cell in cells]
+        if any(matrix.shape not in ((4, 4), (0, 0)) for matrix in matrices):
+            raise ValueError
     except (ValueError, IndexError, KeyError, TypeError):
         raise FileError(f"{file}: bundle {bundle} is not a first_frame and a cell of 4 x 4 matrices") from None
     poses = {}

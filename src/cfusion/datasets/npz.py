@@ -4,6 +4,7 @@ import io
 import math
 import struct
 import zipfile
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ from cfusion.errors import FileError
 
 LONGEST_HEADER = 1 << 16
 MOST_BYTES = 1 << 36  # unpacked; a larger claim is a damaged header
+DAMAGE = (OSError, ValueError, EOFError, RuntimeError, MemoryError, struct.error, zlib.error, zipfile.BadZipFile)
 LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a member: signature, lengths of name and extra field
 
 
@@ -34,14 +36,14 @@ class Member:
     @cached_property
     def values(self) -> NDArray[np.generic]:
         """The array: a window on the file where that is possible, else unpacked into memory."""
-        if self.stored_at is not None:
-            order = "F" if self.fortran else "C"
-            return np.memmap(self.file, self.dtype, "r", self.stored_at, self.shape, order)  # type: ignore[call-overload,no-any-return]
         try:
+            if self.stored_at is not None:
+                order = "F" if self.fortran else "C"
+                return np.memmap(self.file, self.dtype, "r", self.stored_at, self.shape, order)  # type: ignore[call-overload,no-any-return]
             with zipfile.ZipFile(self.file) as archive:
                 data = archive.read(f"{self.name}.npy")
             return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
-        except (OSError, ValueError, zipfile.BadZipFile, zipfile.error, EOFError, RuntimeError) as error:
+        except DAMAGE as error:
             raise FileError(f"{self.file}: {self.name} is damaged ({_first_line(error)}); write it anew") from None
 
 
@@ -56,7 +58,7 @@ def members(file: Path) -> dict[str, Member]:
             }
     except FileNotFoundError:
         raise FileError(f"{file} does not exist; check the name") from None
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError) as error:
+    except DAMAGE as error:
         if isinstance(error, FileError):
             raise
         raise FileError(

@@ -189,7 +189,8 @@ def _parsed(file: Path, data: bytes) -> tuple[DepthData, tuple[int, int], tuple[
 
 def _pose(file: Path, data: DepthData) -> Pose | None:
     try:
-        return data.pose
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond reason are refused as not rigid
+            return data.pose
     except InputError as error:
         raise type(error)(f"{file}: {error}") from None
 

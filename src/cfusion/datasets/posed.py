@@ -15,7 +15,8 @@ def pose_or_lost(matrix: Matrix, where: str) -> Pose | None:
     if not np.isfinite(matrix).all():
         return None
     try:
-        return Pose.from_matrix(matrix)
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond reason are refused as not rigid
+            return Pose.from_matrix(matrix)
     except InputError as error:
         raise type(error)(f"{where}: {error}") from None
 
@@ -58,7 +59,7 @@ def resized_pinhole(intrinsics: tuple[float, ...], image_shape: tuple[int, int],
 
 def unknown_unless_positive(depth: NDArray[np.floating]) -> NDArray[np.float32]:
     """Depth with NaN for what formats use to say unknown: zero, negative, infinite."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         narrow = depth.astype(np.float32)
     return np.where(np.isfinite(narrow) & (narrow > 0), narrow, np.float32(np.nan))
 

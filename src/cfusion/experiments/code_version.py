@@ -15,12 +15,15 @@ SOLVING = (
     *("kernels/__init__.py", "kernels/contract.py", "kernels/reference"),
     *("experiments/conditions.py", "experiments/boxes.py", "experiments/work.py", "experiments/watched.py"),
 )
-READING_KITTI = ("datasets/kitti.py", "datasets/kitti_bundle.py", "datasets/kitti_poses.py", "datasets/disparity.py")
+MATCHING = (
+    *("arrays.py", "geometry", "frontends", "kernels/cpu", "experiments/matches.py"),
+    *("datasets/kitti.py", "datasets/kitti_bundle.py", "datasets/kitti_poses.py", "datasets/disparity.py"),
+)
 
 
 def solving(backend: str, *, kitti: bool = False) -> tuple[str, ...]:
     """What decides a result of that backend; the other backends do not."""
-    return (*SOLVING, f"kernels/{backend}", *(READING_KITTI if kitti else ()))
+    return (*SOLVING, f"kernels/{backend}", *(MATCHING if kitti else ()))
 
 
 @lru_cache(8)

@@ -12,14 +12,18 @@ from zlib import crc32
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.errors import InputError
+from cfusion.datasets.disparity import depth_from_disparity
+from cfusion.datasets.kitti import open_bundle
+from cfusion.errors import InputError, MissingDependency
 from cfusion.experiments.boxes import Box, draw
 from cfusion.experiments.models import Model, data_folder, file_checksum
+from cfusion.frontends.opencv import opencv
+from cfusion.frontends.stereo import MATCHERS
 from cfusion.geometry import Camera, Stack, View
 from cfusion.synthetic import Gauss, Laplace
 
 if TYPE_CHECKING:
-    from cfusion.experiments.renders import Renders
+    from cfusion.experiments.store import Store
 
 NOISES = {"laplace": Laplace, "gauss": Gauss}
 NOISE_SEED = 20180  # so that the noise shares no stream with anything else seeded by a small number
@@ -40,6 +44,7 @@ class Observed:
 class Condition(Protocol):
     """One scene under one set of circumstances."""
 
+    def __hash__(self) -> int: ...
     @property
     def scene(self) -> str: ...
     @property
@@ -49,7 +54,7 @@ class Condition(Protocol):
     def scaled(self, scale: float) -> Condition: ...
     def checksum(self) -> str: ...
     def missing(self) -> str | None: ...
-    def observe(self, renders: Renders) -> Observed: ...
+    def observe(self, store: Store) -> Observed: ...
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class OnTrack:
         """The same with another noise, number of views or spacing."""
         if over in NOISES:
             return replace(self, noise=(over, float(value)))
-        return replace(self, **{over: int(value)})
+        return replace(self, views=int(value)) if over == "views" else replace(self, spacing=int(value))
 
     def seeded(self, seed: int) -> OnTrack:
         return replace(self, seed=seed)
@@ -104,9 +109,9 @@ class OnTrack:
     def missing(self) -> str | None:
         return None
 
-    def observe(self, renders: Renders) -> Observed:
+    def observe(self, store: Store) -> Observed:
         """Noise is drawn for each view by its place on the track: bundles of any size share what they share."""
-        rendered = renders.load(self)
+        rendered = store.renders.load(self)
         kind, level = self.noise
         views = []
         for offset, depth, pose in zip(self.offsets(), rendered.depths, rendered.poses, strict=True):
@@ -147,24 +152,39 @@ class BoxImage:
     def missing(self) -> str | None:
         return None
 
-    def observe(self, renders: Renders) -> Observed:
+    def observe(self, store: Store) -> Observed:
         depth = draw(self.shape, self.background, self.boxes)
         return Observed(depth, stack=Stack(depth[None]))
 
 
 @dataclass(frozen=True)
 class KittiBundle:
-    """A bundle of KITTI stereo: disparity maps from a folder, poses from a localisation, judged where not occluded."""
+    """A bundle of KITTI stereo: disparity by a matcher or from a folder, judged where both cameras see."""
 
-    folder: str  # these are below the data folder, or absolute
+    folder: str  # below the data folder: training, or testing
     number: int
-    localization: str
-    disparity: str
+    localisation: str  # viso or gm, the files beside the data
+    matching: str  # sgm, elas, or a folder of disparity maps
     seed: int = 0
 
     @property
     def scene(self) -> str:
         return f"{self.number:06d}"
+
+    @property
+    def place(self) -> Path:
+        """The folder of the images."""
+        return (data_folder() or Path()) / self.folder
+
+    @property
+    def poses(self) -> Path:
+        """The file of the localisation."""
+        return self.place.parent / "localization" / f"bundle_loc_{self.localisation}_{self.place.name}.mat"
+
+    @property
+    def matched(self) -> bool:
+        """Whether our front end matches the images."""
+        return self.matching in MATCHERS
 
     def varied(self, over: str, value: float) -> KittiBundle:
         raise InputError(f"KITTI's bundles cannot be varied over {over!r}")
@@ -176,32 +196,24 @@ class KittiBundle:
         return self
 
     def checksum(self) -> str:
-        files = [*self._maps(), self._place(self.localization), *self._place(self.folder).glob(f"*/{self.scene}*")]
+        files = [self.poses, *self.place.glob(f"*/{self.scene}*")]
+        files += [] if self.matched else Path(self.matching).glob(f"{self.scene}_*")
         return sha256("".join(file_checksum(file) for file in sorted(files)).encode()).hexdigest()
 
     def missing(self) -> str | None:
         """Why this bundle cannot run here, in words."""
-        if not self._place(self.folder).is_dir():
-            return f"no {self.folder} in the data folder (CFUSION_DATA)"
-        if not self._maps():
-            return f"no disparity maps {self.scene}_* in {self.disparity}: match the pairs first, or give --disparity"
+        if not self.place.is_dir() or not self.poses.is_file():
+            return f"no {self.folder} with its localisation in the data folder (CFUSION_DATA)"
+        if not self.matched and not any(Path(self.matching).glob(f"{self.scene}_*")):
+            return f"no disparity maps {self.scene}_* in {self.matching}"
+        try:
+            opencv()
+        except MissingDependency as error:
+            return str(error)
         return None
 
-    def observe(self, renders: Renders) -> Observed:
-        from cfusion.datasets.disparity import depth_from_disparity
-        from cfusion.datasets.kitti import Options, open_bundle, read
-
-        place = [str(self._place(each).resolve()) for each in (self.disparity, self.localization)]
-        views = read(self._place(self.folder), Options(self.number, disparity=place[0], localization=place[1]))
-        bundle = open_bundle(self._place(self.folder), self.number)
+    def observe(self, store: Store) -> Observed:
+        bundle = open_bundle(self.place, self.number)
         truth = depth_from_disparity(bundle.truth(occluded=False), bundle.calibration.focal_baseline)
-        index = len(views) // 2 if views.reference is None else views.reference
-        camera = views[index].camera
-        return Observed(truth, list(views), None, index, camera, bundle.calibration.baseline)
-
-    def _maps(self) -> list[Path]:
-        place = self._place(self.disparity)
-        return sorted(place.glob(f"{self.scene}_*")) if place.is_dir() else []
-
-    def _place(self, name: str) -> Path:
-        return (data_folder() or Path()) / name
+        views, index = store.matches.load(self)
+        return Observed(truth, views, None, index, views[index].camera, bundle.calibration.baseline)

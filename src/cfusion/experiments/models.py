@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -13,7 +14,7 @@ from cfusion.datasets.files import read_bytes
 from cfusion.errors import FileError, InputError
 from cfusion.synthetic import Scene, blob, city, load_mesh
 
-BUILT_IN = MappingProxyType({"blob": blob, "city": city})
+BUILT_IN: Mapping[str, Callable[[], Scene]] = MappingProxyType({"blob": blob, "city": city})
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 

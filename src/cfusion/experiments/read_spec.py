@@ -40,7 +40,7 @@ def load(name: str, folder: Path | None = None) -> Spec:
             title=entry.get("title", str),
             about=entry.get("about", str),
             average=_word(entry, "average"),
-            seeds=tuple(_whole(seed, entry.where, "seeds") for seed in entry.get("seeds", list)),
+            seeds=_wholes(entry, "seeds"),
             data={each: _data(part, models) for each, part in _named(entry, "data")},
             rows=rows,
             parts=tuple(_part(part, tuple(rows)) for part in entry.objects("parts")),
@@ -84,13 +84,12 @@ def _data(entry: Entry, models: dict[str, Model]) -> tuple[Condition, ...]:
             return _meshes(entry, models)
         case "boxes":
             entry.refuse_unknown("kind", "shape", "background", "boxes")
-            height, width = (_whole(each, entry.where, "shape") for each in entry.get("shape", list))
+            height, width = _wholes(entry, "shape")
             return (BoxImage((height, width), entry.number("background"), tuple(map(_box, entry.objects("boxes")))),)
         case "kitti":
-            entry.refuse_unknown("kind", "folder", "bundles", "localization", "disparity")
-            places = entry.get("folder", str), entry.get("localization", str), entry.get("disparity", str)
-            numbers = [_whole(each, entry.where, "bundles") for each in entry.get("bundles", list)]
-            return tuple(KittiBundle(places[0], number, places[1], places[2]) for number in numbers)
+            entry.refuse_unknown("kind", "folder", "bundles", "localisation", "matching")
+            folder, how = entry.get("folder", str), (entry.get("localisation", str), entry.get("matching", str))
+            return tuple(KittiBundle(folder, number, *how) for number in _wholes(entry, "bundles"))
     raise FileError(f"{entry.where}.kind is {entry.content['kind']!r}; choose 'meshes', 'boxes' or 'kitti'")
 
 
@@ -144,7 +143,7 @@ def _row(name: str, entry: Entry) -> Row:
 
 def _part(entry: Entry, rows: tuple[str, ...]) -> Part:
     known = ("name", "kind", "caption", "data", "rows", "columns", "over", "values", "champion", "published")
-    entry.refuse_unknown(*known, "checks", "when")
+    entry.refuse_unknown(*known, "checks", "layout", "when")
     if entry.content.get("when", "full") != "full":
         raise FileError(f"{entry.where}.when is {entry.content['when']!r}; leave it out, or say 'full'")
     published = None
@@ -163,6 +162,7 @@ def _part(entry: Entry, rows: tuple[str, ...]) -> Part:
         champion=_text(entry, "champion"),
         published=published,
         checks=tuple(_check(each) for each in entry.objects("checks")) if "checks" in entry else (),
+        layout=_wholes(entry, "layout") if "layout" in entry else (),
         full="when" in entry,
     )
 
@@ -202,10 +202,11 @@ def _word(entry: Entry, key: str) -> Any:
     return entry.get(key, str)
 
 
-def _whole(value: object, where: str, key: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise FileError(f"{where}.{key} holds {value!r}; expected whole numbers")
-    return value
+def _wholes(entry: Entry, key: str) -> tuple[int, ...]:
+    numbers = entry.get(key, list)
+    if not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
+        raise FileError(f"{entry.where}.{key} is {numbers!r}; expected whole numbers")
+    return tuple(numbers)
 
 
 def _list(entry: Entry, key: str, value: object) -> list[Any]:

@@ -15,7 +15,7 @@ from cfusion.datasets.plain import plain
 from cfusion.experiments.code_version import RENDERING, code_version
 from cfusion.experiments.conditions import OnTrack
 from cfusion.experiments.models import Model
-from cfusion.experiments.whole_files import write_whole
+from cfusion.experiments.whole_files import write_arrays
 from cfusion.geometry import Camera, Pose
 from cfusion.synthetic import PAPER_CAMERA, nadir, orbit
 from cfusion.synthetic.render import RayCaster
@@ -86,7 +86,7 @@ class Renders:
         for offset in wanted:
             depth, image = caster.photograph(roll.camera, roll.pose(offset))
             arrays = {"depth": depth, "image": image} if offset == 0 else {"depth": depth}
-            write_whole(self._file(roll, offset), lambda stream, arrays=arrays: np.savez_compressed(stream, **arrays))
+            write_arrays(self._file(roll, offset), arrays)
 
     def _file(self, roll: Roll, offset: int) -> Path:
         return self.folder / f"{roll.model.name}-{roll.key()}" / f"{offset:+03d}.npz"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cfusion.errors import CFusionError
-from cfusion.experiments.conditions import OnTrack
+from cfusion.experiments.conditions import KittiBundle, OnTrack
 from cfusion.experiments.eta import Eta
 from cfusion.experiments.plan import Job, Plan
 from cfusion.experiments.provenance import provenance
@@ -23,7 +23,7 @@ from cfusion.experiments.work import work
 from cfusion.solvers import Progress, Report
 
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-Task = tuple[Any, ...]  # a function and its arguments; it gives back a job, its seconds, and why it failed
+Task = tuple[Any, ...]  # a function and its arguments
 Complete = Callable[[Sequence[Task]], Iterator[Any]]
 
 
@@ -46,10 +46,10 @@ def run(plan: Plan, store: Store, *, workers: int | None = None, report: Report 
     crew = min(workers or cores(), max(len(todo), 1))
     failures: list[str] = []
     with _crew(crew) as complete:
-        renders: list[Task] = [(_render, store, roll, offsets) for roll, offsets in _rolls(todo)]
-        for number, (_, _, failure) in enumerate(complete(renders), start=1):
+        first = _preparations(store, todo)
+        for number, failure in enumerate(complete(first), start=1):
             failures += [] if failure is None else [failure]
-            _say(report, f"rendering, {number} of {len(renders)}", 0.0)
+            _say(report, f"{plan.spec.name}, scenes, {number} of {len(first)}", 0.0)
         eta = Eta(todo, crew)
         jobs: list[Task] = [(_run_job, store, job, keys[job], plan.jobs()[job]) for job in todo]
         for number, (job, seconds, failure) in enumerate(complete([] if failures else jobs), start=1):
@@ -72,28 +72,34 @@ def _stored(store: Store, key: str) -> Record:
     return record
 
 
-def _rolls(todo: Sequence[Job]) -> list[tuple[Roll, tuple[int, ...]]]:
-    """Every mesh once, with all places it is seen from."""
-    found: dict[Roll, set[int]] = {}
+def _preparations(store: Store, todo: Sequence[Job]) -> list[Task]:
+    """Every mesh once, with all places it is seen from; every stereo bundle once."""
+    rolls: dict[Roll, set[int]] = {}
+    bundles: dict[KittiBundle, None] = {}
     for job in todo:
         if isinstance(job.condition, OnTrack):
-            found.setdefault(Roll.of(job.condition), set()).update(job.condition.offsets())
-    return [(roll, tuple(sorted(offsets))) for roll, offsets in found.items()]
+            rolls.setdefault(Roll.of(job.condition), set()).update(job.condition.offsets())
+        if isinstance(job.condition, KittiBundle):
+            bundles[job.condition] = None
+    renders: list[Task] = [
+        (_prepare, store.renders.make, roll, tuple(sorted(places))) for roll, places in rolls.items()
+    ]
+    return renders + [(_prepare, store.matches.make, bundle) for bundle in bundles]
 
 
-def _render(store: Store, roll: Roll, offsets: tuple[int, ...]) -> tuple[None, float, str | None]:
-    began = time.perf_counter()
+def _prepare(make: Callable[..., None], *what: Any) -> str | None:
+    """Why it failed, if it did."""
     try:
-        store.renders.make(roll, offsets)
+        make(*what)
     except CFusionError as error:
-        return None, 0.0, f"{roll.model.name}: {error}"
-    return None, time.perf_counter() - began, None
+        return str(error)
+    return None
 
 
 def _run_job(store: Store, job: Job, key: str, keep_maps: bool) -> tuple[Job, float, str | None]:
     began = time.perf_counter()
     try:
-        record, maps = work(job, store.renders)
+        record, maps = work(job, store)
         record["job"], record["provenance"] = job, provenance(job)
         store.write(key, record, maps if keep_maps else None)
     except CFusionError as error:

@@ -79,6 +79,7 @@ class Part:
     champion: str | None = None  # the row that should lose to no other anywhere in the sweep
     published: Mapping[str, tuple[float, ...]] | None = None
     checks: tuple[Check, ...] = ()
+    layout: tuple[int, ...] = ()  # panels in each line of the picture
     full: bool = False  # only where everything is asked for
 
     def __post_init__(self) -> None:
@@ -101,6 +102,8 @@ class Part:
                 raise InputError(
                     f"part {self.name!r}: the check {check.says!r} names a row or column that is not there"
                 )
+        if self.layout and (self.kind != "panels" or sum(self.layout) != len(self.rows)):
+            raise InputError(f"part {self.name!r}: the layout {self.layout} does not hold {len(self.rows)} panels")
         if self.champion is not None and self.champion not in self.rows:
             raise InputError(f"part {self.name!r}: the champion {self.champion!r} is not one of its rows")
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.datasets.plain import plain
+from cfusion.experiments.matches import Matches
 from cfusion.experiments.renders import Renders
-from cfusion.experiments.whole_files import write_whole
+from cfusion.experiments.whole_files import write_arrays, write_whole
 
 Record = dict[str, Any]
 
@@ -26,7 +26,13 @@ class Store:
 
     @property
     def renders(self) -> Renders:
+        """Noise-free views of the meshes."""
         return Renders(self.folder / "renders")
+
+    @property
+    def matches(self) -> Matches:
+        """Stereo pairs, matched."""
+        return Matches(self.folder / "matches")
 
     def read(self, key: str) -> Record | None:
         """What was stored under a key; None where there is nothing whole."""
@@ -43,8 +49,7 @@ class Store:
     def write(self, key: str, record: Record, maps: Mapping[str, NDArray[Any]] | None) -> None:
         """The maps first: a result that is there is complete."""
         if maps is not None:
-            arrays = dict(maps)
-            write_whole(self.maps_file(key), lambda stream: np.savez_compressed(stream, **arrays))
+            write_arrays(self.maps_file(key), maps)
         text = json.dumps(plain({"key": key} | record), indent=1)
         write_whole(self._file("results", key, "json"), lambda stream: stream.write(text.encode()))
 

@@ -96,7 +96,7 @@ def _extra(spec: Spec, lines: Sequence[Record], averages: Sequence[Scores | None
     known = {} if first is None else {name: float(getattr(first, name)) for name in EXTRA[:4]}
     timed = [line for line in lines if line.get("seconds")]
     if timed:
-        known["seconds"] = float(np.mean([line["seconds"]["whole"] for line in timed]))
+        known["seconds"] = float(np.mean([line["seconds"] for line in timed]))
         known["iterations"] = float(np.mean([line["solver"]["iterations"] for line in timed]))
     return known
 
@@ -139,7 +139,9 @@ def _panel(line: Record | None, title: str, load_maps: LoadMaps) -> Panel | None
 
 def _panels(spec: Spec, part: Part, lines: Sequence[Record], load_maps: LoadMaps) -> list[Exhibit]:
     panels = [_panel(line, line["row"], load_maps) for line in lines]
-    shown: list[Exhibit] = [Panels(part.name, part.caption, tuple(panel for panel in panels if panel is not None))]
+    shown: list[Exhibit] = [
+        Panels(part.name, part.caption, tuple(panel for panel in panels if panel is not None), part.layout)
+    ]
     boxed = [line for line in lines if line.get("boxes")]
     return shown + ([_survivors(part, boxed)] if boxed else [])
 

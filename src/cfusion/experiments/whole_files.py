@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cfusion.errors import FileError
 
@@ -22,3 +25,9 @@ def write_whole(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Arrays by name, compressed."""
+    named: dict[str, Any] = dict(arrays)
+    write_whole(path, lambda stream: np.savez_compressed(stream, **named))

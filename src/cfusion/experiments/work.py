@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache
@@ -19,8 +18,8 @@ from cfusion.errors import InputError
 from cfusion.experiments.boxes import Regions
 from cfusion.experiments.conditions import BoxImage, Condition, Observed
 from cfusion.experiments.plan import Job
-from cfusion.experiments.renders import Renders
 from cfusion.experiments.spec import LITERAL, TRUTH
+from cfusion.experiments.store import Store
 from cfusion.experiments.watched import Watched
 from cfusion.fuse import Result, fuse, fuse_stack
 from cfusion.geometry import Stack
@@ -36,18 +35,17 @@ Maps = dict[str, NDArray[Any]]
 LITERAL_BLOCK = 25
 
 
-def work(job: Job, renders: Renders) -> tuple[dict[str, Any], Maps]:
+def work(job: Job, store: Store) -> tuple[dict[str, Any], Maps]:
     """What came out, as a record, and the maps to show it with."""
-    observed = _observed(job.condition, renders)
+    observed = _observed(job.condition, store)
     if job.trace:
-        return _trace(job, renders), {}
+        return _trace(job, store), {}
     if job.method == TRUTH:
         return _record(job, observed, observed.truth), {"depth": observed.truth}
-    began = time.perf_counter()
-    result = _fuse(job, renders, observed)
+    result = _fuse(job, store, observed)
     record = _record(job, observed, result.depth)
     record |= {
-        "seconds": {"whole": time.perf_counter() - began, "solve": result.seconds},
+        "seconds": result.seconds,  # the splat, which most rows share, is not part of it
         "solver": {
             "status": result.status,
             "iterations": result.iterations,
@@ -72,40 +70,40 @@ def _record(job: Job, observed: Observed, depth: NDArray[Any]) -> dict[str, Any]
 
 def scores_of(record: Mapping[str, Any]) -> Scores:
     """The scores of a record; what JSON could not hold is NaN."""
-    stored = {name: np.nan if value is None else value for name, value in record["scores"].items()}
+    stored: dict[str, Any] = {name: np.nan if value is None else value for name, value in record["scores"].items()}
     outliers = tuple(np.nan if value is None else float(value) for value in stored.pop("outliers"))
     return Scores(outliers=outliers, **stored)
 
 
-def _fuse(job: Job, renders: Renders, observed: Observed) -> Result:
+def _fuse(job: Job, store: Store, observed: Observed) -> Result:
     method = methods.get(job.method).refined(dict(job.parameters))
     alone = isinstance(method.association, Pull) or isinstance(method.solver, OneMap)
     if observed.stack is None and alone:  # it needs the views themselves, or to know which one is the reference
         return fuse(observed.views, method, reference=observed.reference, backend=job.backend)
-    stack = _stack(job, renders, observed, method)
+    stack = _stack(job, store, observed, method)
     if job.confidence is not None:
         stack, method = _weighed(stack, job.condition, job.confidence), method.replace(confidence=Given())
     return fuse_stack(stack, method, backend=job.backend)
 
 
-def _stack(job: Job, renders: Renders, observed: Observed, method: Method) -> Stack:
+def _stack(job: Job, store: Store, observed: Observed, method: Method) -> Stack:
     if observed.stack is not None:
         return observed.stack
     if not isinstance(method.association, Splat):
         raise InputError(f"{job.method} does not splat, so it cannot be taken apart here")
-    return _splatted(job.condition, renders, method.association, job.backend)
+    return _splatted(job.condition, store, method.association, job.backend)
 
 
 @lru_cache(1)
-def _observed(condition: Condition, renders: Renders) -> Observed:
+def _observed(condition: Condition, store: Store) -> Observed:
     """Jobs on the same condition follow one another: the last one is kept."""
-    return condition.observe(renders)
+    return condition.observe(store)
 
 
 @lru_cache(2)
-def _splatted(condition: Condition, renders: Renders, association: Splat, backend: str) -> Stack:
+def _splatted(condition: Condition, store: Store, association: Splat, backend: str) -> Stack:
     """Splatting costs as much as solving, and most rows share it."""
-    observed = _observed(condition, renders)
+    observed = _observed(condition, store)
     return association(observed.views, observed.reference, backend=kernels.load(backend))
 
 
@@ -136,12 +134,12 @@ def _boxes(job: Job, image: BoxImage, depth: NDArray[Any]) -> list[dict[str, Any
     return found
 
 
-def _trace(job: Job, renders: Renders) -> dict[str, Any]:
+def _trace(job: Job, store: Store) -> dict[str, Any]:
     """Solve under observation, with everything compiled before the clock starts."""
     literal = job.method == LITERAL
     settings = dict(job.parameters)
     method = METHODS["l1"] if literal else methods.get(job.method).refined(settings)
-    stack = method.confidence(_stack(job, renders, _observed(job.condition, renders), method))
+    stack = method.confidence(_stack(job, store, _observed(job.condition, store), method))
     backend = kernels.load(job.backend)
     task = prepare(method.energy, stack, backend, method.fill_radius)
     _warm_up(task, anchored=isinstance(method.solver, AMA))

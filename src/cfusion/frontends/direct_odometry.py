@@ -129,7 +129,9 @@ def _slopes(points: Floats, along: Floats, down: Floats) -> Floats:
     return np.concatenate([by_point, np.cross(points, by_point)], axis=-1)
 
 
-def _align(level: _Level, transform: Floats, gain_offset: Floats, settings: Alignment) -> tuple[Floats, Floats, int, float]:
+def _align(
+    level: _Level, transform: Floats, gain_offset: Floats, settings: Alignment
+) -> tuple[Floats, Floats, int, float]:
     """Gauss-Newton at one level: the transform current_from_previous, gain and offset, pixels used, robust scale."""
     count, scale = 0, float("nan")
     for _ in range(settings.iterations):

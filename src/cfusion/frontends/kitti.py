@@ -128,8 +128,6 @@ def _localised(
         return "our odometry", dict(zip(frames, poses, strict=True))
     direct = {frames[0]: Pose.identity()}
     for before, after in zip(frames[:-1], frames[1:], strict=True):
-        moved = direct_odometry.direct_motion(
-            images[before].left, depths[before], images[after].left, rig.camera
-        )
+        moved = direct_odometry.direct_motion(images[before].left, depths[before], images[after].left, rig.camera)
         direct[after] = direct[before] @ moved.previous_from_current
     return "our direct odometry", direct

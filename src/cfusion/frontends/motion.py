@@ -15,9 +15,7 @@ def exponential(twists: Floats) -> Floats:
     angle = np.linalg.norm(rotation, axis=-1)[..., None, None]
     x, y, z = rotation[..., 0], rotation[..., 1], rotation[..., 2]
     zero = np.zeros_like(x)
-    cross = np.stack(
-        [np.stack([zero, -z, y], -1), np.stack([z, zero, -x], -1), np.stack([-y, x, zero], -1)], axis=-2
-    )
+    cross = np.stack([np.stack([zero, -z, y], -1), np.stack([z, zero, -x], -1), np.stack([-y, x, zero], -1)], axis=-2)
     small = angle < 1e-7
     safe = np.where(small, 1.0, angle)
     sine = np.where(small, 1.0, np.sin(safe) / safe)

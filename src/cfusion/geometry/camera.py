@@ -147,9 +147,7 @@ def _components(points: ArrayLike) -> tuple[Coordinates, Coordinates, Coordinate
     return xyz[..., 0], xyz[..., 1], xyz[..., 2]
 
 
-def _scaled_frame(
-    cx: float, cy: float, width: int, height: int, factor: float
-) -> tuple[float, float, int, int]:
+def _scaled_frame(cx: float, cy: float, width: int, height: int, factor: float) -> tuple[float, float, int, int]:
     """Centre and size after resizing; the image's corner (-0.5, -0.5) stays where it is."""
     if not (isfinite(factor) and factor > 0):
         raise CameraError(f"cannot resize a camera by {factor}; the factor is a positive number")

@@ -31,8 +31,7 @@ class Pose:
         translation = np.array(self.translation, dtype=np.float64)
         if rotation.shape != (3, 3) or translation.shape != (3,):
             raise PoseError(
-                "a pose is a (3, 3) rotation and a (3,) translation, "
-                f"not {rotation.shape} and {translation.shape}"
+                f"a pose is a (3, 3) rotation and a (3,) translation, not {rotation.shape} and {translation.shape}"
             )
         if not (np.isfinite(rotation).all() and np.isfinite(translation).all()):
             raise PoseError("a pose has entries that are not finite; drop this view or mend its pose")

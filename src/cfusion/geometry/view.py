@@ -29,9 +29,7 @@ class View:
         _refuse_infinite(depth)
         unusable = int(np.count_nonzero(depth <= 0))
         if unusable:
-            raise InputError(
-                f"depth is zero or negative at {unusable} of {depth.size} pixels; use NaN for unknown"
-            )
+            raise InputError(f"depth is zero or negative at {unusable} of {depth.size} pixels; use NaN for unknown")
         _store(self, "depth", depth)
         if self.image is not None:
             _store(self, "image", _checked_image(self.image, depth.shape))
@@ -129,9 +127,7 @@ def _checked_weights(given: ArrayLike, depth: NDArray[np.float32], what: str) ->
         bad += int((~(np.isfinite(weight) & (weight >= 0)) & known).sum())
         stray = stray or bool(((weight != 0) & ~known).any())
     if bad:
-        raise InputError(
-            f"{what} is negative or not finite at {bad} of {weights.size} pixels; use 0 for no trust"
-        )
+        raise InputError(f"{what} is negative or not finite at {bad} of {weights.size} pixels; use 0 for no trust")
     return np.where(np.isnan(depth), np.float32(0), weights) if stray else weights
 
 
@@ -139,9 +135,7 @@ def _checked_image(given: ArrayLike, shape: tuple[int, ...]) -> Image:
     """An image as float32 of the shape of its depth map, in [0, 1]."""
     image = np.asarray(given)
     if image.shape not in (shape, (*shape, 3)):
-        raise ShapeError(
-            f"image is {image.shape}, its depth map is {shape}; resize one, or convert to grey or RGB"
-        )
+        raise ShapeError(f"image is {image.shape}, its depth map is {shape}; resize one, or convert to grey or RGB")
     if image.dtype.kind in "iu":
         raise InputError(f"image is {image.dtype}; divide by its largest value to get floats in [0, 1]")
     image = image.astype(np.float32)

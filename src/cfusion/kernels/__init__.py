@@ -34,7 +34,8 @@ def load(name: str = "auto") -> Backend:
         return cast("Backend", import_module(module))
     except ImportError as error:
         first_line = str(error).strip().partition("\n")[0]
-        raise BackendUnavailable(f"backend {name!r}: {library} is installed and does not load ({first_line})") from error
+        message = f"backend {name!r}: {library} is installed and does not load ({first_line})"
+        raise BackendUnavailable(message) from error
 
 
 def available() -> list[str]:

@@ -72,6 +72,10 @@ class State:
             self._spare = State(np.empty_like(self.primal), np.empty_like(self.dual))
         return self._spare
 
+    def release(self) -> None:
+        """Give the spare arrays back."""
+        self._spare = None
+
     def swap(self) -> None:
         """Make the spare arrays the state."""
         spare = self.spare()
@@ -117,7 +121,10 @@ class Backend(Protocol):
     def order_observations(
         self, depths: Floats, weights: Floats | None, fidelity: Fidelity
     ) -> tuple[Observations, Floats]:
-        """Sort along K (or average, for L2) once; also the weighted median, 0 where nothing was observed."""
+        """Sort along K (or average, for L2) once; also the weighted median, 0 where nothing was observed.
+
+        The arrays given may be overwritten.
+        """
 
     def iterate(self, problem: Problem, state: State, steps: Steps, count: int) -> None:
         """Run `count` over-relaxed primal-dual iterations in place."""

@@ -57,9 +57,7 @@ class Frame:
         known = np.isfinite(truth)
         rows, columns = _extent(known, axis=0), _extent(known, axis=1)
         size = {"width": columns.stop - columns.start, "height": rows.stop - rows.start}
-        return cls(
-            rows, columns, replace(camera, cx=camera.cx - columns.start, cy=camera.cy - rows.start, **size)
-        )
+        return cls(rows, columns, replace(camera, cx=camera.cx - columns.start, cy=camera.cy - rows.start, **size))
 
     def of(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """That part of a map (H, W)."""

@@ -52,9 +52,7 @@ class Exhibit:
     pictures: Sequence[Picture]
 
 
-def page(
-    title: str, introduction: Sequence[str], table: Table, exhibits: Sequence[Exhibit], footer: str
-) -> str:
+def page(title: str, introduction: Sequence[str], table: Table, exhibits: Sequence[Exhibit], footer: str) -> str:
     """The page as HTML; pictures are inside it, so that it can be mailed or opened without a network."""
     paragraphs = "\n".join(f"<p>{escape(text)}</p>" for text in introduction)
     sections = "\n".join(_section(exhibit) for exhibit in exhibits)
@@ -87,15 +85,10 @@ def _table(table: Table, linked: set[str]) -> str:
             text = escape(table.cell(row, column))
             if column.key == "name" and row.get("name") in linked:
                 text = f'<a href="#{_anchor(text)}">{text}</a>'
-            cells.append(
-                f'<td class="best">{text}</td>' if table.is_best(row, column) else f"<td>{text}</td>"
-            )
+            cells.append(f'<td class="best">{text}</td>' if table.is_best(row, column) else f"<td>{text}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     body = "\n".join(rows)
-    return (
-        f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n'
-        f"<tbody>\n{body}\n</tbody></table></div>"
-    )
+    return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
 
 
 def _section(exhibit: Exhibit) -> str:

@@ -31,7 +31,7 @@ class Margins:
     down: float  # between two rows
 
 
-PLOT = Margins(left=0.65, right=1.9, top=0.15, bottom=0.5, across=0.75, down=0.55)
+PLOT = Margins(left=0.8, right=1.9, top=0.15, bottom=0.5, across=0.85, down=0.55)
 GALLERY = Margins(left=0.3, right=0.05, top=0.3, bottom=0.05, across=0.03, down=0.03)
 PANELS = Margins(left=0.05, right=0.05, top=0.3, bottom=0.05, across=0.08, down=0.3)
 

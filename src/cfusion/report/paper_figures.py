@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cfusion.report.paper_axes import PLOT, label, legend, picture, png_of, sheet, style
 from cfusion.report.paper_checks import Verdict, as_items
-from cfusion.report.tables import Column, Table
+from cfusion.report.tables import Column, Row, Table
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,14 @@ class Traces:
                 heights = np.where(heights > 0, heights, np.nan)
                 axes[place].plot(trace[against], heights, label=row, **style(2 * number + 2, row))
             axes[place].set_yscale("log")
+            axes[place].set_xscale("symlog", linthresh=0.01 if against == "seconds" else 10)
             label(axes[place], against, "excess energy" if what == "energy" else "certified gap")
         legend(axes[1])
         return png_of(figure)
 
     def table(self) -> Table:
         """Where each of them ended."""
-        rows = [
+        rows: list[Row] = [
             {
                 "name": row,
                 "iterations": int(trace["iterations"][-1]),

@@ -78,18 +78,26 @@ class Panels:
     name: str
     caption: str
     panels: tuple[Panel, ...]
+    layout: tuple[int, ...] = ()  # panels in each line; four unless given
     verdicts: tuple[Verdict, ...] = ()
 
+    def places(self) -> list[tuple[int, int]]:
+        """Line and column of every panel."""
+        count = len(self.panels)
+        layout = self.layout if sum(self.layout) == count else (4,) * math.ceil(count / 4)
+        return [(line, column) for line, wide in enumerate(layout) for column in range(wide)][:count]
+
     def png(self) -> bytes:
-        """Four in a row; the first one sets the scale."""
-        across = min(4, len(self.panels))
-        down = math.ceil(len(self.panels) / across)
+        """The first one sets the scale."""
+        places = self.places()
+        down, across = (1 + max(place[side] for place in places) for side in (0, 1))
         height, width = self.panels[0].depth.shape
         figure, axes = sheet(down, across, (2.3, 2.3 * height / width), PANELS)
         low, high = float(np.nanmin(self.panels[0].depth)), float(np.nanmax(self.panels[0].depth))
         for where in axes:
             where.set_axis_off()
-        for where, panel in zip(axes, self.panels, strict=False):
+        for (line, column), panel in zip(places, self.panels, strict=True):
+            where = axes[line * across + column]
             where.imshow(np.ma.masked_invalid(panel.depth), cmap=colours(DEPTH_COLOURS), vmin=low, vmax=high)
             where.set_title(panel.title, size=8, color=LETTERS)
         return png_of(figure)

@@ -27,8 +27,9 @@ class ConfidenceSide:
             raise InputError(
                 "this solver estimates the confidence, and the energy has no prior; give Energy(prior=Prior())"
             )
-        trust = np.maximum(task.trust, np.finfo(task.trust.dtype).eps) if prior.trusting else np.ones_like(task.trust)
-        return ConfidenceSide(prior, prior.rate / trust, prior.strength(task.observations.total), task.inside())
+        trust = np.maximum(task.trust, np.finfo(task.dtype).eps) if task.trust is not None else task.dtype.type(1)
+        total = task.observations.total
+        return ConfidenceSide(prior, np.full_like(total, prior.rate) / trust, prior.strength(total), task.inside())
 
     def best(self, misfit: Floats) -> Floats:
         """The closed form of lam at fixed x; zero outside the domain."""

@@ -97,7 +97,7 @@ def relative_gap(energy: float, bound: float, first: float) -> float:
 
 
 def fixed_confidence(task: Task) -> Floats:
-    return (task.energy.lam * task.inside()).astype(task.start.dtype)
+    return (task.energy.lam * task.inside()).astype(task.dtype)
 
 
 def finish(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from cfusion.kernels.contract import Backend, Problem, State, Steps
 
 RELAXATION = 1.7
+SAMPLED = 32
 BLOCK = 24  # iterations between two looks at the balance
 DEAD_BAND, LARGEST_CORRECTION, CORRECTIONS = 30.0, 64.0, 12
 STEP_PER_NOISE = (
@@ -77,8 +78,9 @@ class Pace:
 
 
 def _sample(state: State) -> State:
-    """Every fourth row: enough to see how far things move, and little memory."""
-    return State(state.primal[:, ::4].copy(), state.dual[:, ::4].copy())
+    """Every SAMPLED-th row: enough to see how far things move, and little memory."""
+    every = SAMPLED if state.primal.shape[1] >= 4 * SAMPLED else 1
+    return State(state.primal[:, ::every].copy(), state.dual[:, ::every].copy())
 
 
 def _length(change: NDArray[Any], scales: NDArray[Any]) -> float:

@@ -25,6 +25,7 @@ from cfusion.kernels.contract import (
 
 Floats = NDArray[Any]
 Mask = NDArray[np.bool_]
+FLAT_PIECES = 0.2  # of the map's spread; measured on boxes, 0.1 to 0.3 are alike and 1e-4 never ends
 BOX_MARGIN = 1.0  # of the data's range, on both sides
 
 
@@ -38,10 +39,9 @@ class Task:
     window: tuple[slice, slice]  # the part of the image that holds the domain
     centre: float  # subtracted from every depth, so that float32 spends its digits on differences
     observations: Observations
-    start: Floats  # weighted median, diffused into the pixels nobody observed
     links: Any
     noise: float  # how far the start is off, per pixel, in the unit of depth
-    trust: Floats  # mean weight of a pixel's observations
+    trust: Floats | None  # mean weight of a pixel's observations, if the prior asks for it
     edge: Floats | None
     tensor: Floats | None
     box: Box
@@ -64,11 +64,21 @@ class Task:
             pull,
         )
 
+    @property
+    def dtype(self) -> Any:
+        """The floating type everything is computed in."""
+        return self.observations.total.dtype
+
+    @property
+    def start(self) -> Floats:
+        """The weighted median (for L2 the mean), carried into unobserved pixels; made anew, so as to hold no image."""
+        return _diffuse(_middle(self.observations), self.observations.total > 0, self.inside())
+
     def initial_state(self) -> State:
         order = self.energy.regulariser.order if self.energy.regulariser else 1
-        real, shape = self.start.dtype, self.start.shape
+        real, shape, start = self.dtype, self.links.shape, self.start
         state = State(np.zeros((primal_planes(order), *shape), real), np.zeros((dual_planes(order), *shape), real))
-        state.primal[0] = self.start
+        state.primal[0] = start
         return state
 
     def depth(self, x: Floats) -> Floats:
@@ -102,19 +112,18 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     domain = backend.close_mask(observed, fill_radius) if fill_radius else observed
     window = _window(domain)
     crop = (slice(None), *window)
-    depths = np.ascontiguousarray(stack.depths[crop], dtype)
+    depths = np.array(stack.depths[crop], dtype)  # copies, which the backend may sort in place
     if energy.inverse:
         depths = _inverse(depths)
-    weights = None if stack.weights is None else np.ascontiguousarray(stack.weights[crop], dtype)
+    weights = None if stack.weights is None else np.array(stack.weights[crop], dtype)
     centre = (
         float(np.nanmedian(depths[depths.shape[0] // 2])) if np.isfinite(depths[depths.shape[0] // 2]).any() else 0.0
     )
-    depths = depths - dtype(centre)
-    known = np.isfinite(depths) if weights is None else weights > 0
-    box = _box(depths, known)
+    depths -= dtype(centre)
+    box = _box(depths, weights)
     seen, median = backend.order_observations(depths, weights, energy.fidelity.kind)
-    count = np.maximum(known.sum(axis=0), 1)
     del depths, weights
+    count = stack.count[window]
     inside = domain[window]
     start = _diffuse(median, observed[window], inside)
     links = links_of(inside)
@@ -126,10 +135,9 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         window=window,
         centre=centre,
         observations=seen,
-        start=start,
         links=links,
-        noise=_noise(backend, seen, start, median, links, energy, observed[window]),
-        trust=np.where(seen.total > 0, seen.total / count, 1).astype(dtype),
+        noise=_noise(backend, seen, start, median, links, count),
+        trust=_trust(energy, seen, count),
         edge=edge,
         tensor=tensor,
         box=box,
@@ -150,11 +158,37 @@ def _window(domain: Mask) -> tuple[slice, slice]:
     return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
-def _box(depths: Floats, known: Mask) -> Box:
-    low = float(np.min(depths, where=known, initial=np.inf))
-    high = float(np.max(depths, where=known, initial=-np.inf))
+def _box(depths: Floats, weights: Floats | None) -> Box:
+    """The range of what was observed, and a margin."""
+    low, high = np.inf, -np.inf
+    for k, depth in enumerate(depths):  # map by map: a mask of the whole stack would be a quarter of it
+        known = np.isfinite(depth) if weights is None else weights[k] > 0
+        low = min(low, float(np.min(depth, where=known, initial=np.inf)))
+        high = max(high, float(np.max(depth, where=known, initial=-np.inf)))
     margin = BOX_MARGIN * (high - low)
     return Box(low - margin, high + margin)
+
+
+def _trust(energy: Energy, seen: Observations, count: Floats) -> Floats | None:
+    if energy.prior is None or not energy.prior.trusting:
+        return None
+    return np.where(seen.total > 0, seen.total / np.maximum(count, 1), 1).astype(seen.total.dtype)
+
+
+def _middle(seen: Observations) -> Floats:
+    """The weighted median of sorted observations; the mean, where only that was kept."""
+    if seen.scatter is not None:
+        return seen.values[0]
+    first, last = np.zeros_like(seen.total), np.zeros_like(seen.total)
+    heaped = np.zeros(seen.total.shape, np.float64)
+    half = seen.total.astype(np.float64) / 2
+    for k, value in enumerate(seen.values):
+        before = heaped.copy()
+        heaped += np.isfinite(value) if seen.weights is None else seen.weights[k]
+        known = np.isfinite(value)
+        first = np.where(known & (before < half) & (heaped >= half), value, first)
+        last = np.where(known & (before <= half) & (heaped > half), value, last)
+    return first + (last - first) / 2
 
 
 def _diffuse(median: Floats, observed: Mask, inside: Mask) -> Floats:
@@ -178,10 +212,9 @@ def _diffuse(median: Floats, observed: Mask, inside: Mask) -> Floats:
     return start
 
 
-def _noise(
-    backend: Backend, seen: Observations, start: Floats, median: Floats, links: Any, energy: Energy, observed: Mask
-) -> float:
+def _noise(backend: Backend, seen: Observations, start: Floats, median: Floats, links: Any, count: Floats) -> float:
     """How far the start is off: the spread of the observations over sqrt(K), or of neighbours where K = 1."""
+    observed = count > 0
     total = seen.total[observed].astype(np.float64)
     if seen.scatter is not None:
         spread = np.sqrt(2 * seen.scatter[observed] / total)
@@ -189,11 +222,12 @@ def _noise(
         ones = np.ones_like(seen.total)
         absolute = Problem(Fidelity.L1, 1.0, seen, ones, links, (1.0,))
         spread = backend.misfit(absolute, median)[observed] / total
-    views = np.mean(np.isfinite(seen.values[:, observed]).sum(axis=0)) if seen.scatter is None else total.mean()
-    noise = float(np.sqrt(np.mean(spread**2)) / np.sqrt(max(views, 1.0)))
+    noise = float(np.sqrt(np.mean(spread**2)) / np.sqrt(float(count[observed].mean())))
     scale = float(np.std(start[observed])) + abs(float(start[observed].mean())) * 1e-6
     if noise <= 1e-6 * scale:
         noise = _roughness(start, observed)
+    if noise <= 1e-6 * scale:  # flat pieces: what moves is whole pieces, by a part of their contrast
+        noise = FLAT_PIECES * scale
     return max(noise, 1e-4 * scale, float(np.finfo(start.dtype).tiny) ** 0.5)
 
 

@@ -209,9 +209,10 @@ def _stereo_like(task: Task) -> bool:
     stack = task.stack
     if not isinstance(stack.camera, Pinhole) or np.nanmin(stack.depths) <= 0 or stack.views < 2:
         return False
-    depth = task.start + task.centre
+    start = task.start
+    depth = start + task.centre
     total = task.observations.total
-    spread = task.backend.misfit(task.problem(fixed_confidence(task)), task.start) / np.maximum(total, 1e-12)
+    spread = task.backend.misfit(task.problem(fixed_confidence(task)), start) / np.maximum(total, 1e-12)
     known = (total > 1) & (depth > 0) & (spread > 0)
     if known.sum() < 100:
         return False

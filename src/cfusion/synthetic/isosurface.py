@@ -66,9 +66,7 @@ def _project(field: Callable[[Points], NDArray[np.float64]], points: Points, spa
     h = 1e-4 * spacing
     for _ in range(PROJECTIONS):
         value = field(points)
-        gradient = np.stack(
-            [(field(points + h * e) - field(points - h * e)) / (2 * h) for e in np.eye(3)], axis=-1
-        )
+        gradient = np.stack([(field(points + h * e) - field(points - h * e)) / (2 * h) for e in np.eye(3)], axis=-1)
         length = np.maximum(np.linalg.norm(gradient, axis=-1), 1e-12)
         step = np.clip(value / length, -spacing, spacing)
         points = points - (step / length)[:, None] * gradient

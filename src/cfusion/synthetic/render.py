@@ -74,9 +74,7 @@ def _embree(scene: Scene) -> Any:
         import trimesh
         from trimesh.ray.ray_pyembree import RayMeshIntersector
     except ImportError as error:
-        raise MissingDependency(
-            "ray casting needs trimesh and embreex: pip install 'cfusion[synthetic]'"
-        ) from error
+        raise MissingDependency("ray casting needs trimesh and embreex: pip install 'cfusion[synthetic]'") from error
     return RayMeshIntersector(trimesh.Trimesh(scene.vertices, scene.faces, process=False))
 
 
@@ -110,9 +108,7 @@ def _vertex_normals(scene: Scene) -> Points:
     face_normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     return np.stack(
         [
-            np.bincount(
-                scene.faces.ravel(), np.repeat(face_normals[:, axis], 3), minlength=len(scene.vertices)
-            )
+            np.bincount(scene.faces.ravel(), np.repeat(face_normals[:, axis], 3), minlength=len(scene.vertices))
             for axis in range(3)
         ],
         axis=-1,

@@ -19,48 +19,52 @@ def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
     """As `Backend.bound`; a tensor is left to the reference's code, which is rarely needed and slower."""
     if problem.tensor is not None:
         return definition.bound(problem, state, box, rounds)
+    state.release()  # the spare arrays are not needed now, and the repair needs room
     order = problem.order
-    links = problem.links
-    top = np.ascontiguousarray(state.dual[level_dual(order - 1)])
-    top = _repaired(problem, top, rounds).astype(np.float64)
+    p: Floats = _repaired(problem, state.dual[level_dual(order - 1)], rounds)
     factor = 1.0
-    p = top
     for level in range(order - 1, -1, -1):
-        lower = np.empty((level + 1, *links.shape))
-        _adjoint(level + 1, p, links, lower)
+        lower = np.empty((level + 1, *problem.links.shape))  # in double precision from here on
+        _adjoint(level + 1, p, problem.links, lower)
         p = lower
         if level > 0:
-            factor = min(factor, _largest_factor(p, *_limit(problem, level - 1)))
-    if order == 1:
-        factor = 1.0
-    return _pixels(problem, factor * p[0], box)
+            ratios = np.empty(len(p[0]))
+            _factors(p, *_limit(problem, level - 1), ratios)
+            factor = min(factor, float(ratios.min()))
+    slope = p[0]
+    slope *= factor
+    return _pixels(problem, slope, box)
 
 
 def _repaired(problem: Problem, top: Floats, rounds: int) -> Floats:
+    """The top dual after the repair. Each lower dual is overwritten by its own part of the gradient."""
     order, links, real = problem.order, problem.links, top.dtype
-    shape = links.shape
-    chain = [np.empty((planes, *shape), real) for planes in range(1, order + 1)]
-    gradient = [np.empty_like(p) for p in chain]
-    hold = definition.slope_limit(problem)
+    chain = [np.empty((planes, *links.shape), real) for planes in range(1, order + 1)]
     before = np.empty_like(top)
     _project(top, *_limit(problem, order - 1), before)
     ahead = before.copy()
-    rise = np.empty_like(top)
     momentum = 1.0
     for _ in range(rounds):
         p = ahead
         for level in range(order - 1, -1, -1):
             _adjoint(level + 1, p, links, chain[level])
             p = chain[level]
-        _stick_out_slope(chain[0], hold, gradient[0])
+        _stick_out_slope(chain[0], problem.confidence, problem.observations.total, _hold(problem))
         for level in range(1, order):
-            _gradient(level, gradient[level - 1], links, gradient[level])
-            _stick_out(chain[level], *_limit(problem, level - 1), definition.TERM_WEIGHT, gradient[level])
-        _gradient(order, gradient[order - 1], links, rise)
+            _stick_out(chain[level], *_limit(problem, level - 1))
+            _add_gradient(level, chain[level - 1], links, definition.TERM_WEIGHT, chain[level])
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        _advance(ahead, before, rise, 1 / (8 * order), (momentum - 1) / following, *_limit(problem, order - 1))
+        _add_gradient(order, chain[order - 1], links, -1 / (8 * order), ahead)
+        _advance(ahead, before, (momentum - 1) / following, *_limit(problem, order - 1))
         momentum = following
     return before
+
+
+def _hold(problem: Problem) -> int:
+    """What bounds the slope: 0 the data's weight, 1 nothing where there are data, 2 nothing at all."""
+    if problem.anchor is not None:
+        return 2
+    return 1 if problem.fidelity is Fidelity.L2 else 0
 
 
 def _limit(problem: Problem, level: int) -> tuple[float, Floats]:
@@ -70,11 +74,21 @@ def _limit(problem: Problem, level: int) -> tuple[float, Floats]:
     return problem.alpha[level], np.empty((0, 0), problem.confidence.dtype)
 
 
-def _largest_factor(p: Floats, weight: float, edge: Floats) -> float:
-    length = np.sqrt(np.sum(p * p, axis=0))
-    limit = weight * edge if edge.size else np.full_like(length, weight)
-    over = length > limit
-    return float((limit[over] / length[over]).min()) if over.any() else 1.0
+@njit(parallel=True, **OPTIONS)
+def _factors(p: Floats, weight: float, edge: Floats, ratios: Floats) -> None:
+    """Per row, the largest factor <= 1 that brings every pixel into its ball."""
+    planes, height, width = p.shape
+    for i in prange(height):
+        least = 1.0
+        for j in range(width):
+            square = 0.0
+            for m in range(planes):
+                square += p[m, i, j] * p[m, i, j]
+            limit = weight * edge[i, j] if edge.size > 0 else weight
+            length = np.sqrt(square)
+            if length > limit:
+                least = min(least, limit / length)
+        ratios[i] = least
 
 
 def _pixels(problem: Problem, slope: Floats, box: Box) -> float:
@@ -141,7 +155,7 @@ def _adjoint(order: int, p: Floats, links: Any, out: Floats) -> None:
     for i in prange(height):
         for j in range(width):
             if order == 1:
-                value = -(p[0, i, j] + p[1, i, j])
+                value = -(1.0 * p[0, i, j] + p[1, i, j])
                 if j > 0:
                     value += p[0, i, j - 1]
                 if i > 0:
@@ -159,7 +173,7 @@ def _adjoint(order: int, p: Floats, links: Any, out: Floats) -> None:
                 out[0, i, j] = first
                 out[1, i, j] = second
             else:
-                first = -p[0, i, j] - THIRD_ROOT * p[1, i, j]
+                first = -1.0 * p[0, i, j] - THIRD_ROOT * p[1, i, j]
                 second = -TWO_THIRDS_ROOT * (p[1, i, j] + p[2, i, j])
                 third = -THIRD_ROOT * p[2, i, j] - p[3, i, j]
                 if j > 0:
@@ -176,37 +190,47 @@ def _adjoint(order: int, p: Floats, links: Any, out: Floats) -> None:
 
 
 @njit(parallel=True, **FAST)
-def _gradient(order: int, u: Floats, links: Any, out: Floats) -> None:
-    """E_order, zero where a plane does not exist."""
+def _add_gradient(order: int, u: Floats, links: Any, factor: float, out: Floats) -> None:
+    """out += factor E_order u, on the planes that exist."""
     height, width = links.shape
     for i in prange(height):
+        f = out.dtype.type(factor)
+        half = out.dtype.type(HALF_ROOT)
+        third = out.dtype.type(THIRD_ROOT)
+        two_thirds = out.dtype.type(TWO_THIRDS_ROOT)
+        below = min(i + 1, height - 1)
+        above = max(i - 1, 0)
         for j in range(width):
             bits = links[i, j]
             right = min(j + 1, width - 1)
             left = max(j - 1, 0)
-            below = min(i + 1, height - 1)
-            above = max(i - 1, 0)
             if order == 1:
-                out[0, i, j] = u[0, i, right] - u[0, i, j] if bits & 1 else 0.0
-                out[1, i, j] = u[0, below, j] - u[0, i, j] if bits & 2 else 0.0
+                a = u[0, i, j]
+                if bits & 1:
+                    out[0, i, j] += f * (u[0, i, right] - a)
+                if bits & 2:
+                    out[1, i, j] += f * (u[0, below, j] - a)
             elif order == 2:
                 a = u[0, i, j]
                 b = u[1, i, j]
-                out[0, i, j] = a - u[0, i, left] if bits & 4 else 0.0
-                out[1, i, j] = HALF_ROOT * (b - u[1, i, left] + a - u[0, above, j]) if bits & 8 else 0.0
-                out[2, i, j] = b - u[1, above, j] if bits & 16 else 0.0
+                if bits & 4:
+                    out[0, i, j] += f * (a - u[0, i, left])
+                if bits & 8:
+                    out[1, i, j] += f * half * (b - u[1, i, left] + a - u[0, above, j])
+                if bits & 16:
+                    out[2, i, j] += f * (b - u[1, above, j])
             else:
                 a = u[0, i, j]
                 b = u[1, i, j]
                 c = u[2, i, j]
-                out[0, i, j] = u[0, i, right] - a if bits & 32 else 0.0
-                out[1, i, j] = (
-                    TWO_THIRDS_ROOT * (u[1, i, right] - b) + THIRD_ROOT * (u[0, below, j] - a) if bits & 64 else 0.0
-                )
-                out[2, i, j] = (
-                    THIRD_ROOT * (u[2, i, right] - c) + TWO_THIRDS_ROOT * (u[1, below, j] - b) if bits & 128 else 0.0
-                )
-                out[3, i, j] = u[2, below, j] - c if bits & 256 else 0.0
+                if bits & 32:
+                    out[0, i, j] += f * (u[0, i, right] - a)
+                if bits & 64:
+                    out[1, i, j] += f * (two_thirds * (u[1, i, right] - b) + third * (u[0, below, j] - a))
+                if bits & 128:
+                    out[2, i, j] += f * (third * (u[2, i, right] - c) + two_thirds * (u[1, below, j] - b))
+                if bits & 256:
+                    out[3, i, j] += f * (u[2, below, j] - c)
 
 
 # The three below work on any number of planes: lengths of a row first, then plane by plane, so that every loop
@@ -225,44 +249,41 @@ def _project(p: Floats, weight: float, edge: Floats, out: Floats) -> None:
 
 
 @njit(parallel=True, **FAST)
-def _stick_out(p: Floats, weight: float, edge: Floats, factor: float, out: Floats) -> None:
-    """out = factor out + (p - its projection)."""
+def _stick_out(p: Floats, weight: float, edge: Floats) -> None:
+    """p <- p - its projection."""
     planes, height, width = p.shape
     for i in prange(height):
         shrink = np.empty(width, p.dtype)
-        keep = p.dtype.type(factor)
         one = p.dtype.type(1)
         _shrink_row(p, i, weight, edge, shrink)
         for m in range(planes):
             for j in range(width):
-                out[m, i, j] = keep * out[m, i, j] + (one - shrink[j]) * p[m, i, j]
+                p[m, i, j] = (one - shrink[j]) * p[m, i, j]
 
 
 @njit(parallel=True, **FAST)
-def _stick_out_slope(g: Floats, hold: Floats, out: Floats) -> None:
-    height, width = hold.shape
+def _stick_out_slope(g: Floats, confidence: Floats, total: Floats, hold: int) -> None:
+    """g <- what of it exceeds the slope the data can hold (see `_hold`)."""
+    height, width = total.shape
     for i in prange(height):
         for j in range(width):
-            out[0, i, j] = g[0, i, j] - min(max(g[0, i, j], -hold[i, j]), hold[i, j])
+            limit = confidence[i, j] * total[i, j]
+            free = hold == 2 or (hold == 1 and limit > 0)
+            excess = g[0, i, j] - min(max(g[0, i, j], -limit), limit)
+            g[0, i, j] = g.dtype.type(0) if free else excess
 
 
 @njit(parallel=True, **FAST)
-def _advance(
-    ahead: Floats, before: Floats, rise: Floats, step: float, momentum: float, weight: float, edge: Floats
-) -> None:
-    """before <- proj(ahead - step rise), ahead <- before + momentum (its change)."""
+def _advance(ahead: Floats, before: Floats, momentum: float, weight: float, edge: Floats) -> None:
+    """before <- proj(ahead), ahead <- before + momentum (its change)."""
     planes, height, width = ahead.shape
     for i in prange(height):
         shrink = np.empty(width, ahead.dtype)
-        stride = ahead.dtype.type(step)
         inertia = ahead.dtype.type(momentum)
+        _shrink_row(ahead, i, weight, edge, shrink)
         for m in range(planes):
             for j in range(width):
-                rise[m, i, j] = ahead[m, i, j] - stride * rise[m, i, j]
-        _shrink_row(rise, i, weight, edge, shrink)
-        for m in range(planes):
-            for j in range(width):
-                now = shrink[j] * rise[m, i, j]
+                now = shrink[j] * ahead[m, i, j]
                 ahead[m, i, j] = now + inertia * (now - before[m, i, j])
                 before[m, i, j] = now
 

@@ -18,13 +18,12 @@ HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT = sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3)
 
 
 def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelity) -> tuple[Observations, Floats]:
-    """As `Backend.order_observations`: an odd-even transposition sort per row of pixels."""
-    kept = np.empty((0, 0, 0), depths.dtype) if weights is None else weights
-    values = np.empty_like(depths)
-    carried = np.empty_like(kept)
+    """As `Backend.order_observations`: an odd-even transposition sort per row of pixels, in place."""
+    values = depths
+    carried = np.empty((0, 0, 0), depths.dtype) if weights is None else weights
     total = np.empty(depths.shape[1:], depths.dtype)
     median = np.empty_like(total)
-    _sort(depths, kept, values, carried, total, median)
+    _sort(values, carried, total, median)
     if fidelity is Fidelity.L2:
         mean = np.empty_like(total)
         scatter = np.empty_like(total)
@@ -34,17 +33,17 @@ def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelit
 
 
 @njit(parallel=True, **OPTIONS)
-def _sort(depths: Floats, weights: Floats, values: Floats, carried: Floats, total: Floats, median: Floats) -> None:
-    views, height, width = depths.shape
-    weighted = weights.size > 0
+def _sort(values: Floats, carried: Floats, total: Floats, median: Floats) -> None:
+    views, height, width = values.shape
+    weighted = carried.size > 0
     for i in prange(height):
         for k in range(views):
             for j in range(width):
-                d = depths[k, i, j]
-                known = d == d and (not weighted or weights[k, i, j] > 0)
+                d = values[k, i, j]
+                known = d == d and (not weighted or carried[k, i, j] > 0)
                 values[k, i, j] = d if known else np.inf
-                if weighted:
-                    carried[k, i, j] = weights[k, i, j] if known else 0
+                if weighted and not known:
+                    carried[k, i, j] = 0
         for swap in range(views):
             for k in range(swap % 2, views - 1, 2):
                 if weighted:

@@ -4,8 +4,8 @@
 #define THIRD_ROOT 0.57735026918962576451
 #define TWO_THIRDS_ROOT 0.81649658092772603273
 #define TOP (ORDER + 1)  // planes of the top dual
-#define ROOM_ROWS (TILE_ROWS + 2 * ORDER)  // a repair step looks ORDER pixels away
-#define ROOM_COLUMNS (TILE_COLUMNS + 2 * ORDER)
+#define TILE_ROWS (ROOM_ROWS - 2 * ORDER)  // a repair step looks ORDER pixels away
+#define TILE_COLUMNS (ROOM_COLUMNS - 2 * ORDER)
 #define ROOM (ROOM_ROWS * ROOM_COLUMNS)
 #define TERM_WEIGHT (real)0.125
 
@@ -106,12 +106,16 @@ struct Room {
     }
 };
 
+// emulate: pause
+#define PAUSE()
+// end pause
+
 __device__ void wait_for_all(unsigned* arrived, unsigned goal) {
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
         atomicAdd(arrived, 1u);
-        while (*(volatile unsigned*)arrived < goal) __nanosleep(32);
+        while (*(volatile unsigned*)arrived < goal) PAUSE();
         __threadfence();
     }
     __syncthreads();

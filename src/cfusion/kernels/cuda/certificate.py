@@ -15,7 +15,7 @@ from cfusion.kernels.cuda.sums import BLOCKS, THREADS, problem_defines
 from cfusion.kernels.reference.iteration import level_dual
 
 SOURCES = ("prox.cuh", "reduce.cuh", "certificate.cu")
-TILE_ROWS, TILE_COLUMNS, REPAIR_THREADS = 16, 32, 512
+ROOM_ROWS, ROOM_COLUMNS, REPAIR_THREADS = 48, 32, 512  # of a tile with its surroundings: a warp is a row
 BLOCKS_PER_MULTIPROCESSOR = 2  # of the repair, which needs all its blocks at once
 
 
@@ -69,10 +69,9 @@ def _repaired(problem: Problem, state: State, rounds: int) -> Floats:
     if rounds == 0:
         return before
     order = problem.order
-    room = (TILE_ROWS + 2 * order) * (TILE_COLUMNS + 2 * order)
     planes = (order + 1) * (order + 2) // 2 + order * (order + 1) // 2
-    shared = room * planes * top.dtype.itemsize
-    tiles = blocks_of(height, TILE_ROWS) * blocks_of(width, TILE_COLUMNS)
+    shared = ROOM_ROWS * ROOM_COLUMNS * planes * top.dtype.itemsize
+    tiles = blocks_of(height, ROOM_ROWS - 2 * order) * blocks_of(width, ROOM_COLUMNS - 2 * order)
     kernel(SOURCES, "repair", defines, shared=shared, cooperative=True)(
         (min(tiles, BLOCKS_PER_MULTIPROCESSOR * multiprocessors()),),
         (REPAIR_THREADS,),
@@ -127,8 +126,8 @@ def _descended(problem: Problem, top: Floats) -> tuple[Floats, Floats]:
 def _defines(problem: Problem, top: Floats) -> tuple[str, ...]:
     return (
         *problem_defines(problem, top),
-        f"TILE_ROWS={TILE_ROWS}",
-        f"TILE_COLUMNS={TILE_COLUMNS}",
+        f"ROOM_ROWS={ROOM_ROWS}",
+        f"ROOM_COLUMNS={ROOM_COLUMNS}",
         f"THREADS={REPAIR_THREADS}",
     )
 

@@ -16,6 +16,7 @@ from cfusion.kernels.cuda.device import blocks_of, by_value, kernel, multiproces
 COLUMNS = 64  # of a tile with its rim: two per lane of a warp
 ROWS = 4  # of a lane
 WARPS = 12  # of a tile, at most: what the registers of one multiprocessor hold
+BLOCKS = 1  # tiles at a time on a multiprocessor
 LEVELS_ON_CHIP, LEVELS_PER_PASS = 2, 4  # iterations between two exchanges; iterations per launch
 LEAST_ROWS = 8  # of a tile that stays on the chip, without its rim
 MOST_VIEWS = 255  # a byte counts the observations below x
@@ -29,7 +30,7 @@ def iterate(problem: Problem, state: State, steps: Steps, count: int) -> None:
     if not _sweepable(problem, state):
         _plain(problem, state, steps, count)
         return
-    tiling = _on_chip(*problem.links.shape, multiprocessors())
+    tiling = _on_chip(*problem.links.shape, BLOCKS * multiprocessors())
     if tiling is not None:
         _sweep(problem, state, steps, count, tiling)
         return
@@ -95,6 +96,7 @@ def _sweep(problem: Problem, state: State, steps: Steps, count: int, tiling: _Ti
         f"ROWS={ROWS}",
         f"WARPS={WARPS}",
         f"LEVELS={tiling.levels}",
+        f"BLOCKS={BLOCKS}",
         f"WEIGHTED={weighted:d}",
         f"EDGE={edged:d}",
         f"ANCHOR={held:d}",
@@ -139,7 +141,7 @@ def _shared_bytes(tiling: _Tiling, parts: int, weighted: bool, edged: bool, held
     lanes, height = 32, ROWS * WARPS
     pairs = 2 * tiling.levels * lanes + tiling.levels * height
     packets = parts * pairs if tiling.exchange else 0
-    return 6 * (WARPS + 1) * lanes * 8 + lanes * height * (8 * edged + 8 * held + 16 * weighted) + 20 * packets
+    return 6 * (WARPS + 1) * lanes * 8 + lanes * height * (16 + 8 * edged + 8 * held + 16 * weighted) + 20 * packets
 
 
 _mailboxes: dict[tuple[int, int], tuple[Any, int]] = {}  # (device, stream) -> packets, rounds so far

@@ -12,9 +12,7 @@ from cfusion.kernels.cuda.device import blocks_of, kernel, or_nothing, real_defi
 SHARED = 200 << 10  # bytes of shared memory that a block may use on every device since Ampere, with some to spare
 
 
-def order_observations(
-    depths: Floats, weights: Floats | None, fidelity: Fidelity
-) -> tuple[Observations, Floats]:
+def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelity) -> tuple[Observations, Floats]:
     """As `Backend.order_observations`: one thread sorts one pixel in shared memory."""
     views, pixels = depths.shape[0], depths[0].size
     mean_only, weighted = fidelity is Fidelity.L2, weights is not None

@@ -34,7 +34,15 @@ def misfit(problem: Problem, x: Floats) -> Floats:
     out = cupy.empty_like(x)
     # what the regulariser is does not matter here: one compilation serves every order
     weighted = seen.weights is not None
-    defines = (real_define(x), "ORDER=1", f"FIDELITY={int(problem.fidelity)}", f"WEIGHTED={weighted:d}", "EDGE=0", "TENSOR=0", "ANCHOR=0")
+    defines = (
+        real_define(x),
+        "ORDER=1",
+        f"FIDELITY={int(problem.fidelity)}",
+        f"WEIGHTED={weighted:d}",
+        "EDGE=0",
+        "TENSOR=0",
+        "ANCHOR=0",
+    )
     kernel(SOURCES, "misfit", defines)(
         (blocks_of(x.size, THREADS),),
         (THREADS,),

@@ -44,9 +44,9 @@ struct Pixels {
     float q1[ROWS][2], q2[ROWS][2], r1[ROWS][2], r2[ROWS][2], r3[ROWS][2];
 };
 
-// Where the prox of each pixel was found: slope S - 2 C_j, the observations below and above, and j (a byte per row).
+// Where the prox of each pixel was found: slope S - 2 C_j and j (a byte per row); weight is the step times lam.
 struct Crossing {
-    float slope[ROWS][2], low[ROWS][2], high[ROWS][2], weight[ROWS][2];
+    float slope[ROWS][2], weight[ROWS][2];
     unsigned rank[2];
 };
 
@@ -58,6 +58,7 @@ struct Borders {
 
 struct Shared {
     Borders borders;
+    float4 around[ROWS * WARPS][PAIRS];  // the observations below the crossing of both columns, then those above
 #if EDGE
     float2 edge[ROWS * WARPS][PAIRS];
 #endif
@@ -82,15 +83,17 @@ struct Place {
     __device__ size_t pixel(int r, int c) const { return (size_t)(row + r) * width + (column + c); }
 };
 
+// A pair of pixels: read from inside the image in any case, so that no load waits for another behind a branch.
 __device__ __forceinline__ void load(const float* __restrict__ plane, const Place& place, int r, float outside, float* pair) {
+    const size_t line = (size_t)min(max(place.row + r, 0), place.height - 1) * place.width;
     if (!(place.width & 1)) {  // pairs are aligned, and inside the image or not as one
-        float2 both = make_float2(outside, outside);
-        if (place.inside(r, 0)) both = __ldg((const float2*)(plane + place.pixel(r, 0)));
+        const float2 both = __ldg((const float2*)(plane + line + min(max(place.column, 0), place.width - 2)));
         pair[0] = both.x;
         pair[1] = both.y;
     } else {
-        for (int c = 0; c < 2; c++) pair[c] = place.inside(r, c) ? __ldg(plane + place.pixel(r, c)) : outside;
+        for (int c = 0; c < 2; c++) pair[c] = __ldg(plane + line + min(max(place.column + c, 0), place.width - 1));
     }
+    for (int c = 0; c < 2; c++) pair[c] = place.inside(r, c) ? pair[c] : outside;
 }
 
 __device__ __forceinline__ void store(float* __restrict__ plane, const Place& place, int r, const float* pair) {
@@ -107,39 +110,48 @@ __device__ __forceinline__ void find_crossings(
     const Place& place, int views, const Pixels& is, Crossing& at, Shared& shared, int warp, int lane
 ) {
     const size_t plane = (size_t)place.height * place.width;
+    float after[ROWS][2], before[ROWS][2], low[ROWS][2], high[ROWS][2];
     at.rank[0] = at.rank[1] = 0;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        float after[2], before[2];
         load(total, place, r, 0.f, at.slope[r]);
         for (int c = 0; c < 2; c++) {
-            at.low[r][c] = -INFINITE;
-            at.high[r][c] = INFINITE;
-            before[c] = after[c] = at.slope[r][c];
+            low[r][c] = -INFINITE;
+            high[r][c] = INFINITE;
+            before[r][c] = after[r][c] = at.slope[r][c];
         }
-        for (int k = 0; k < views; k++) {
-            float value[2], twice[2] = {2.f, 2.f};
-            load(values + k * plane, place, r, INFINITE, value);
-#if WEIGHTED
-            load(weights + k * plane, place, r, 0.f, twice);
-            twice[0] *= 2.f;
-            twice[1] *= 2.f;
-#endif
+    }
+#pragma unroll 2
+    for (int k = 0; k < views; k++) {
+        float value[ROWS][2], twice[ROWS][2];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            load(values + k * plane, place, r, INFINITE, value[r]);
+            twice[r][0] = twice[r][1] = 1.f;
+            if (WEIGHTED) load(weights + k * plane, place, r, 0.f, twice[r]);
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+#pragma unroll
             for (int c = 0; c < 2; c++) {
-                if (value[c] <= is.x[r][c]) {
-                    before[c] = at.slope[r][c];
-                    at.slope[r][c] -= twice[c];
-                    after[c] = at.slope[r][c];
-                    at.low[r][c] = value[c];
+                const float next = fmaf(-2.f, twice[r][c], at.slope[r][c]);
+                if (value[r][c] <= is.x[r][c]) {
+                    before[r][c] = at.slope[r][c];
+                    at.slope[r][c] = after[r][c] = next;
+                    low[r][c] = value[r][c];
                     at.rank[c] += 1u << 8 * r;
-                } else if (value[c] < at.high[r][c]) {
-                    at.high[r][c] = value[c];
-                    after[c] = at.slope[r][c] - twice[c];
+                } else if (value[r][c] < high[r][c]) {
+                    high[r][c] = value[r][c];
+                    after[r][c] = next;
                 }
             }
         }
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        shared.around[warp * ROWS + r][lane] = make_float4(low[r][0], low[r][1], high[r][0], high[r][1]);
 #if WEIGHTED
-        shared.next_slopes[warp * ROWS + r][lane] = make_float4(after[0], after[1], before[0], before[1]);
+        shared.next_slopes[warp * ROWS + r][lane] = make_float4(after[r][0], after[r][1], before[r][0], before[r][1]);
 #endif
     }
 }
@@ -165,6 +177,63 @@ __device__ __forceinline__ void follow(
         low = j > 0 ? __ldg(values + (j - 1) * plane) : -INFINITE;
         before = slope + (WEIGHTED ? (j > 0 ? 2.f * __ldg(weights + (j - 1) * plane) : 0.f) : 2.f);
     }
+}
+
+// The prox of every x where its crossing was last; says whether some crossing has strayed. FOLLOW goes after those.
+template <bool FOLLOW>
+__device__ __forceinline__ bool primal_x(
+    const Pixels& is, Crossing& at, float (&x)[ROWS][2], const float* __restrict__ values, const float* __restrict__ weights,
+    const Place& place, int views, Shared& shared, const Scalars& s, int warp, int lane
+) {
+    const float2 q2_above = shared.borders.q2[warp][lane];
+    bool strayed = false;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const float q1_left = __shfl_up_sync(FULL, is.q1[r][1], 1);
+        const float4 around = shared.around[warp * ROWS + r][lane];
+#if ANCHOR
+        const float2 held = shared.anchor[warp * ROWS + r][lane];
+#endif
+#if WEIGHTED
+        const float4 next = shared.next_slopes[warp * ROWS + r][lane];
+#endif
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            const float q2_up = r ? is.q2[r ? r - 1 : 0][c] : (c ? q2_above.y : q2_above.x);
+            const float flow = (is.q1[r][c] - (c ? is.q1[r][0] : q1_left)) + (is.q2[r][c] - q2_up);
+            float f = fmaf(s.tau_x, flow, is.x[r][c]);
+#if ANCHOR
+            f = fmaf(s.keep, f, c ? held.y : held.x);
+#endif
+            const float w = at.weight[r][c];
+            float low = c ? around.y : around.x, high = c ? around.w : around.z;
+#if WEIGHTED
+            float after = c ? next.y : next.x, before = c ? next.w : next.z;
+#else
+            float after = at.slope[r][c] - 2.f, before = at.slope[r][c] + 2.f;
+#endif
+            const bool here = fmaf(w, after, f) > high || fmaf(w, before, f) < low;
+            if (FOLLOW && here) {
+                const size_t pixel = place.pixel(r, c);
+                unsigned j = at.rank[c] >> 8 * r & 255;
+                at.rank[c] -= j << 8 * r;
+                follow(values + pixel, weights + pixel, (size_t)place.height * place.width, views, f, w, at.slope[r][c],
+                       low, high, j, after, before);
+                at.rank[c] += j << 8 * r;
+                float* kept = (float*)&shared.around[warp * ROWS + r][lane] + c;
+                kept[0] = low;
+                kept[2] = high;
+#if WEIGHTED
+                kept = (float*)&shared.next_slopes[warp * ROWS + r][lane] + c;
+                kept[0] = after;
+                kept[2] = before;
+#endif
+            }
+            strayed |= here;
+            x[r][c] = fminf(fmaxf(fmaf(w, at.slope[r][c], f), low), high);
+        }
+    }
+    return strayed;
 }
 
 // One pixel's dual step: p + sigma d brought into its ball, then over-relaxed.
@@ -325,18 +394,24 @@ __device__ __forceinline__ void exchange(
     for (int first = threadIdx.x; first < packets; first += BATCH * blockDim.x) {
         float4 packet[BATCH];
         int address[BATCH];
+        bool waiting = false;
 #pragma unroll
         for (int b = 0; b < BATCH; b++) {
             const int k = first + b * blockDim.x;
             address[b] = k < packets ? shared.address[k] : -1;
-            if (address[b] >= 0) packet[b] = receive_packet(box + address[b]);
+            packet[b].w = __uint_as_float(address[b] < 0 ? round : ~round);
+            waiting |= address[b] >= 0;
+        }
+        while (waiting) {  // ask for all that is missing at once: a question takes as long as an iteration
+            waiting = false;
+#pragma unroll
+            for (int b = 0; b < BATCH; b++)
+                if (__float_as_uint(packet[b].w) != round) packet[b] = receive_packet(box + address[b]);
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) waiting |= __float_as_uint(packet[b].w) != round;
         }
 #pragma unroll
-        for (int b = 0; b < BATCH; b++) {
-            if (address[b] < 0) continue;
-            while (__float_as_uint(packet[b].w) != round) packet[b] = receive_packet(box + address[b]);
-            shared.arrived[first + b * blockDim.x] = packet[b];
-        }
+        for (int b = 0; b < BATCH; b++) if (address[b] >= 0) shared.arrived[first + b * blockDim.x] = packet[b];
     }
     __syncthreads();
 #pragma unroll
@@ -349,7 +424,7 @@ __device__ __forceinline__ void exchange(
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) sweep(
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
     const float* __restrict__ primal, const float* __restrict__ dual, float* __restrict__ primal_out,
     float* __restrict__ dual_out, const float* __restrict__ values, const float* __restrict__ weights,
     const float* __restrict__ total, const float* __restrict__ confidence, const unsigned short* __restrict__ links,
@@ -411,63 +486,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) sweep(
 
     const float half_root = 0.70710678118654752f;
     for (int done = 0;;) {
-        float x[ROWS][2], v1[ROWS][2], v2[ROWS][2];  // first the centres of the prox, then the extrapolated primal
-        const float2 q2_above = shared.borders.q2[warp][lane];
-        bool strayed = false;
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const float q1_left = __shfl_up_sync(FULL, is.q1[r][1], 1);
-#if ANCHOR
-            const float2 held = shared.anchor[warp * ROWS + r][lane];
-#endif
-#if WEIGHTED
-            const float4 next = shared.next_slopes[warp * ROWS + r][lane];
-#endif
-#pragma unroll
-            for (int c = 0; c < 2; c++) {
-                const float q2_up = r ? is.q2[r ? r - 1 : 0][c] : (c ? q2_above.y : q2_above.x);
-                const float flow = (is.q1[r][c] - (c ? is.q1[r][0] : q1_left)) + (is.q2[r][c] - q2_up);
-                float f = fmaf(s.tau_x, flow, is.x[r][c]);
-#if ANCHOR
-                f = fmaf(s.keep, f, c ? held.y : held.x);
-#endif
-                x[r][c] = f;
-#if WEIGHTED
-                const float after = c ? next.y : next.x, before = c ? next.w : next.z;
-#else
-                const float after = at.slope[r][c] - 2.f, before = at.slope[r][c] + 2.f;
-#endif
-                strayed |= fmaf(at.weight[r][c], after, f) > at.high[r][c];
-                strayed |= fmaf(at.weight[r][c], before, f) < at.low[r][c];
-            }
-        }
-        if (strayed) {
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-#pragma unroll
-                for (int c = 0; c < 2; c++) {
-#if WEIGHTED
-                    float* next = (float*)&shared.next_slopes[warp * ROWS + r][lane] + c;
-                    float after = next[0], before = next[2];
-#else
-                    float after = at.slope[r][c] - 2.f, before = at.slope[r][c] + 2.f;
-#endif
-                    const float w = at.weight[r][c];
-                    if (fmaf(w, after, x[r][c]) > at.high[r][c] || fmaf(w, before, x[r][c]) < at.low[r][c]) {
-                        const size_t pixel = place.pixel(r, c);
-                        unsigned j = at.rank[c] >> 8 * r & 255;
-                        at.rank[c] -= j << 8 * r;
-                        follow(values + pixel, weights + pixel, plane, views, x[r][c], w, at.slope[r][c], at.low[r][c],
-                               at.high[r][c], j, after, before);
-                        at.rank[c] += j << 8 * r;
-#if WEIGHTED
-                        next[0] = after;
-                        next[2] = before;
-#endif
-                    }
-                }
-            }
-        }
+        float x[ROWS][2], v1[ROWS][2], v2[ROWS][2];  // the extrapolated primal; x first as the prox has it
+        const bool strayed = primal_x<false>(is, at, x, values, weights, place, views, shared, s, warp, lane);
+        if (__any_sync(FULL, strayed)) primal_x<true>(is, at, x, values, weights, place, views, shared, s, warp, lane);
 #if ORDER == 2
         const float2 r2_below = shared.borders.r2[warp + 1][lane], r3_below = shared.borders.r3[warp + 1][lane];
 #endif
@@ -479,9 +500,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) sweep(
 #endif
 #pragma unroll
             for (int c = 0; c < 2; c++) {
-                const float crossed = fmaf(at.weight[r][c], at.slope[r][c], x[r][c]);
-                const float moved = fminf(fmaxf(crossed, at.low[r][c]), at.high[r][c]);
-                const float old = is.x[r][c];
+                const float moved = x[r][c], old = is.x[r][c];
                 x[r][c] = fmaf(2.f, moved, -old);
                 is.x[r][c] = fmaf(s.relaxation, moved - old, old);
 #if ORDER == 2

@@ -127,7 +127,8 @@ def _minimiser(problem: Problem, slope: Floats, confidence: Floats, box: Box) ->
     seen = problem.observations
     if problem.anchor is not None:
         centre = problem.anchor - slope / problem.pull
-        return data_prox(centre, confidence / problem.pull, seen, problem.fidelity, problem.delta)
+        x = data_prox(centre, confidence / problem.pull, seen, problem.fidelity, problem.delta)
+        return np.clip(x, box.low, box.high)  # a weak pull holds x no better than no pull
     hold = confidence * seen.total
     ends = np.where(slope > 0, box.low, box.high)
     if problem.fidelity is Fidelity.L2:

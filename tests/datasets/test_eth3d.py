@@ -1,0 +1,85 @@
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cfusion import read
+from cfusion.arrays import Matrix
+from cfusion.datasets.fisheye import thin_prism_fisheye
+from cfusion.errors import FileError, InputError
+from cfusion.geometry import Pinhole
+
+POSE = "0.7071067811865476 0 -0.7071067811865476 0 3 -2 -1"  # world-to-camera of the pose in conftest
+LENS = "6 4 5 5 3.0 2.0 0.1 0 0 0 0 0 0 0"  # 6 x 4 pixels, f = 5, k1 = 0.1
+DEPTH = [float("inf") if place % 5 == 0 else 1.0 + place for place in range(24)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Both calibrations, as the archives unpack side by side; the depth is that of the distorted image."""
+    for name, camera in (("jpg", f"1 THIN_PRISM_FISHEYE {LENS}"), ("undistorted", "1 PINHOLE 4 2 5 5 2.0 1.0")):
+        place = tmp_path / f"dslr_calibration_{name}"
+        place.mkdir()
+        (place / "cameras.txt").write_text(f"# cameras\n{camera}\n")
+        end = "" if name == "jpg" else "_undistorted"
+        (place / "images.txt").write_text(f"# images\n1 {POSE} 1 dslr_images{end}/DSC_0001.JPG\n\n")
+    depths = tmp_path / "ground_truth_depth" / "dslr_images"
+    depths.mkdir(parents=True)
+    (depths / "DSC_0001.JPG").write_bytes(struct.pack("<24f", *DEPTH))
+    return tmp_path
+
+
+def test_distorted_depth_is_brought_onto_the_pinhole(folder: Path, pose: Matrix) -> None:
+    """The ray of each pinhole pixel, bent by the lens, falls into the pixel whose depth is taken."""
+    views = read(folder)
+    assert len(views) == 1
+    view = views[0]
+    assert view.camera == Pinhole(5.0, 5.0, 1.5, 0.5, 4, 2)  # K less half a pixel
+    np.testing.assert_allclose(view.pose.matrix(), pose, atol=1e-12)
+    held = np.reshape(DEPTH, (4, 6))
+    for row in range(2):
+        for column in range(4):
+            x, y = (column - 1.5) / 5, (row - 0.5) / 5
+            theta = np.arctan(np.hypot(x, y))
+            scale = theta * (1 + 0.1 * theta**2) / np.hypot(x, y)
+            u, v = 5 * x * scale + 3.0, 5 * y * scale + 2.0  # in K's frame, where pixel i spans i to i + 1
+            expected = held[int(v), int(u)]
+            found = view.depth[row, column]
+            assert (np.isnan(found) and np.isinf(expected)) or found == np.float32(expected)
+
+
+def test_the_lens_alone() -> None:
+    parameters = (5.0, 6.0, 3.0, 2.0, 0.1, 0.02, 0.003, -0.004, 0.05, 0.006, 0.007, -0.008)
+    u, v = thin_prism_fisheye(parameters, np.array([0.0, 0.3]), np.array([0.0, -0.4]))
+    assert (u[0], v[0]) == (3.0, 2.0)
+    theta = np.arctan(0.5)
+    a, b, q = 0.6 * theta, -0.8 * theta, theta**2
+    radial = 0.1 * q + 0.02 * q**2 + 0.05 * q**3 + 0.006 * q**4
+    across = a + a * radial + 2 * 0.003 * a * b - 0.004 * (q + 2 * a * a) + 0.007 * q
+    down = b + b * radial + 2 * -0.004 * a * b + 0.003 * (q + 2 * b * b) - 0.008 * q
+    np.testing.assert_allclose([u[1], v[1]], [5 * across + 3, 6 * down + 2], rtol=1e-12)
+
+
+def test_shrinking_takes_the_median_of_what_is_known(folder: Path) -> None:
+    whole, half = read(folder)[0], read(folder, options={"shrink": 2})[0]
+    assert half.shape == (1, 2)
+    assert half.camera == Pinhole(2.5, 2.5, 0.5, 0.0, 2, 1)
+    for column in range(2):
+        known = np.sort(whole.depth[:, 2 * column : 2 * column + 2].ravel())
+        known = known[np.isfinite(known)]
+        assert half.depth[0, column] == known[(known.size - 1) // 2]
+    with pytest.raises(InputError, match="shrink is 0"):
+        read(folder, options={"shrink": 0})
+
+
+def test_maps_of_the_wrong_size_are_refused(folder: Path) -> None:
+    file = folder / "ground_truth_depth" / "dslr_images" / "DSC_0001.JPG"
+    file.write_bytes(file.read_bytes()[:-4])
+    with pytest.raises(FileError, match="holds 23 floats, expected 6 x 4"):
+        read(folder)[0]
+
+
+def test_any_bytes(folder: Path, harm: Callable[..., None]) -> None:
+    harm(folder, lambda: list(read(folder, format="eth3d")))

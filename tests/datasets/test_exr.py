@@ -1,0 +1,110 @@
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cfusion.datasets import write_result
+from cfusion.datasets.exr import read_exr, write_exr
+from cfusion.datasets.rasters import read_map
+from cfusion.datasets.results import read_depth
+from cfusion.errors import FileError, ShapeError
+
+pytest.importorskip("OpenEXR")
+INF = float("inf")
+
+
+def attribute(name: str, kind: str, value: bytes) -> bytes:
+    return name.encode() + b"\0" + kind.encode() + b"\0" + struct.pack("<i", len(value)) + value
+
+
+def exr_bytes(channels: dict[str, list[list[float]]], window: tuple[int, int, int, int] | None = None) -> bytes:
+    """An uncompressed scan-line file from its definition: attributes, offsets, then a block a row."""
+    rows = next(iter(channels.values()))
+    height, width = len(rows), len(rows[0])
+    names = sorted(channels)
+    listed = b"".join(name.encode() + b"\0" + struct.pack("<iB3xii", 2, 0, 1, 1) for name in names) + b"\0"
+    box = struct.pack("<4i", *(window or (0, 0, width - 1, height - 1)))
+    header = b"\x76\x2f\x31\x01" + struct.pack("<i", 2)
+    header += attribute("channels", "chlist", listed) + attribute("compression", "compression", b"\0")
+    header += attribute("dataWindow", "box2i", box) + attribute("displayWindow", "box2i", box)
+    header += attribute("lineOrder", "lineOrder", b"\0") + attribute("pixelAspectRatio", "float", struct.pack("<f", 1))
+    header += attribute("screenWindowCenter", "v2f", struct.pack("<2f", 0, 0))
+    header += attribute("screenWindowWidth", "float", struct.pack("<f", 1)) + b"\0"
+    size = 4 * width * len(names)
+    first = len(header) + 8 * height
+    offsets = b"".join(struct.pack("<Q", first + row * (8 + size)) for row in range(height))
+    blocks = b"".join(
+        struct.pack("<ii", row, size) + b"".join(struct.pack(f"<{width}f", *channels[name][row]) for name in names)
+        for row in range(height)
+    )
+    return header + offsets + blocks
+
+
+Z = [[1.0, 2.5, INF], [4.0, 1e10, 6.0]]
+CONFIDENCE = [[0.5, 3.0, 0.0], [1.0, 0.0, 2.0]]
+EXPECTED = np.array([[1, 2.5, np.nan], [4, np.nan, 6]], np.float32)
+
+
+def test_depth_confidence_and_what_renderers_did_not_hit(tmp_path: Path) -> None:
+    path = tmp_path / "a.exr"
+    path.write_bytes(exr_bytes({"Z": Z, "confidence": CONFIDENCE}))
+    depth, confidence = read_exr(path)
+    np.testing.assert_array_equal(depth, EXPECTED)
+    np.testing.assert_array_equal(confidence, np.array(CONFIDENCE, np.float32))
+    np.testing.assert_allclose(read_map(path, 0.5), EXPECTED / 2)
+
+
+@pytest.mark.parametrize("name", ["Z", "View Layer.Depth.Z", "R", "V", "anything"])
+def test_names_of_the_channel(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.exr").write_bytes(exr_bytes({name: Z}))
+    depth, confidence = read_exr(tmp_path / "a.exr")
+    np.testing.assert_array_equal(depth, EXPECTED)
+    assert confidence is None
+
+
+def test_channels_none_of_which_is_depth(tmp_path: Path) -> None:
+    (tmp_path / "a.exr").write_bytes(exr_bytes({"A": Z, "B": Z}))
+    with pytest.raises(FileError, match="has channels A, B; expected depth in Z"):
+        read_exr(tmp_path / "a.exr")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "not an .exr"),
+        (b"\x89PNG", "not an .exr"),
+        (exr_bytes({"Z": Z})[:60], "damaged"),
+        (exr_bytes({"Z": Z})[:-3], "damaged"),
+        (exr_bytes({"Z": Z}, (0, 0, 31622, 31622)), "claims 31623 x 31623 pixels|damaged"),
+    ],
+)
+def test_files_that_are_none(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "a.exr").write_bytes(content)
+    with pytest.raises(FileError, match=words) as caught:
+        read_exr(tmp_path / "a.exr")
+    assert "\n" not in str(caught.value)
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    confidence = np.array(CONFIDENCE, np.float32)
+    write_exr(tmp_path / "a.exr", EXPECTED, confidence)
+    depth, found = read_exr(tmp_path / "a.exr")
+    np.testing.assert_array_equal(depth, EXPECTED)
+    np.testing.assert_array_equal(found, confidence)
+    with pytest.raises(ShapeError):
+        write_exr(tmp_path / "a.exr", EXPECTED, confidence[:1])
+
+
+def test_results_as_exr(tmp_path: Path, result: Any) -> None:
+    write_result(result, tmp_path / "out", ["exr"])
+    depth, camera = read_depth(tmp_path / "out")
+    np.testing.assert_array_equal(depth, result.depth)
+    assert camera == result.camera
+
+
+def test_any_bytes(tmp_path: Path, harm: Callable[..., None]) -> None:
+    (tmp_path / "a.exr").write_bytes(exr_bytes({"Z": Z, "confidence": CONFIDENCE}))
+    harm(tmp_path, lambda: read_exr(tmp_path / "a.exr"))
