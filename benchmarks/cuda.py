@@ -1,7 +1,8 @@
 """The CUDA backend on one device: time per iteration against the ceilings of the machine, and what surrounds it.
 
-Run `python -m benchmarks.cuda`; `--check` first compares every kernel with the definition. Times are medians over many runs
-after warm-up, between CUDA events. Depth: a smooth surface with steps, Laplace noise of scale 0.6, every pixel seen.
+Run `python -m benchmarks.cuda`; `--check` first compares every kernel with the definition. Times are medians over
+many runs after warm-up, between CUDA events. Depth: a smooth surface with steps, Laplace noise of scale 0.6, every
+pixel seen.
 """
 
 from __future__ import annotations

@@ -27,6 +27,10 @@ class Method:
     solver: Solver
     fill_radius: int = 0  # gaps this wide that no view saw are bridged by the regulariser
 
+    def __post_init__(self) -> None:
+        if self.fill_radius != int(self.fill_radius) or self.fill_radius < 0:
+            raise InputError(f"fill_radius is {self.fill_radius}; it is a whole number of pixels, 0 for none")
+
     def replace(self, **parts: Any) -> Method:
         """The same method with other parts."""
         return dataclasses.replace(self, **parts)
@@ -47,7 +51,7 @@ def get(method: str | Method) -> Method:
     """A method by name, or as it is."""
     if isinstance(method, Method):
         return method
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         near = get_close_matches(str(method), METHODS, n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(near)}?" if near else f"choose one of: {', '.join(METHODS)}"
         raise UnknownMethod(f"there is no method {method!r}; {hint}")
@@ -99,7 +103,7 @@ def _order(method: Method, value: Any) -> Method:
 def _alpha(method: Method, value: Any) -> Method:
     weights = tuple(value) if isinstance(value, tuple | list) else (value,)
     if isinstance(method.solver, Tuned):
-        return method.replace(solver=dataclasses.replace(method.solver, alpha=weights))
+        return method.replace(solver=dataclasses.replace(method.solver, alpha=TGV(len(weights), weights).alpha))
     tgv = method.energy.regulariser
     if tgv is None:
         raise InputError(f"method {method.name!r} has no regulariser, so no alpha")

@@ -1,4 +1,4 @@
-"""Random problems on both sides of the bus; every test here is skipped, with the reason, where no device can be used."""
+"""Random problems on both sides of the bus; every test is skipped, with the reason, where no device can be used."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -102,7 +102,7 @@ def reference_index(views: Sequence[View], onto: int | None) -> int:
         raise InputError("there are no views; give at least one")
     if onto is None:
         return len(views) // 2
-    if not 0 <= onto < len(views):
+    if not isinstance(onto, int | np.integer) or not 0 <= onto < len(views):
         raise InputError(f"reference {onto} is not one of the {len(views)} views; choose 0 to {len(views) - 1}")
     return onto
 

@@ -45,7 +45,7 @@ class Prior:
 
     def value(self, lam: Floats, rate: Floats, strength: Floats) -> float:
         """sum_i rate_i lam_i - b_i log lam_i."""
-        lam = np.asarray(lam, np.float64)
+        lam = np.positive(lam, dtype=np.float64)
         return float(np.sum(rate * lam - strength * np.log(lam)))
 
     def best(self, misfit: Floats, rate: Floats, strength: Floats) -> Floats:
@@ -54,7 +54,7 @@ class Prior:
 
     def near(self, lam: Floats, misfit: Floats, rate: Floats, strength: Floats, nu: Floats | float) -> Floats:
         """argmin with (lam' - lam)^2 / (2 nu) added: the positive root of lam'^2 - a lam' - b nu = 0."""
-        a = np.asarray(lam - nu * (np.asarray(misfit, np.float64) + rate), np.float64)
+        a = lam - nu * (np.positive(misfit, dtype=np.float64) + rate)
         root = np.sqrt(a * a + 4 * strength * nu)
         # the cancelling form for negative a, where a + root loses its digits
         with np.errstate(divide="ignore", invalid="ignore"):

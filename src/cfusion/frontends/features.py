@@ -4,6 +4,7 @@ previous left -> previous right -> current right -> current left -> previous lef
 started was mistaken somewhere (Geiger, Ziegler and Stiller, 2011).
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +53,7 @@ def circle_matches(previous: tuple[Bytes, Bytes], current: tuple[Bytes, Bytes], 
     start = spread_features(previous[0], settings)
     way = (previous[0], previous[1], current[1], current[0], previous[0])
     places, kept = [start], np.ones(len(start), np.bool_)
-    for here, there in zip(way[:-1], way[1:], strict=True):
+    for here, there in itertools.pairwise(way):
         followed, found = _follow(here, there, places[-1], settings)
         kept &= found
         places.append(followed)

@@ -1,5 +1,6 @@
 """A KITTI bundle from raw stereo images to posed depth views: match every pair, localise it, z = f B / d."""
 
+import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def kitti_bundle_views(
         raise FileError(f"frame {REFERENCE_FRAME} of bundle {bundle} has no pose in {source}; localise with own")
     reference = [frame for frame in chosen if frame in poses].index(REFERENCE_FRAME)
     sentence = (
-        f"KITTI {opened.layout.name}, bundle {bundle}: {len(views)} pairs matched with {matching}, poses from {source}, "
+        f"KITTI {opened.layout.name} bundle {bundle}: {len(views)} pairs matched with {matching}, poses from {source}; "
         f"depth = {opened.calibration.focal_baseline:.5g} / disparity, nothing beyond {farthest:g} m"
     )
     return Views(views, reference, sentence=sentence)
@@ -127,7 +128,7 @@ def _localised(
         poses = odometry.trajectory([images[frame] for frame in frames], rig)
         return "our odometry", dict(zip(frames, poses, strict=True))
     direct = {frames[0]: Pose.identity()}
-    for before, after in zip(frames[:-1], frames[1:], strict=True):
+    for before, after in itertools.pairwise(frames):
         moved = direct_odometry.direct_motion(images[before].left, depths[before], images[after].left, rig.camera)
         direct[after] = direct[before] @ moved.previous_from_current
     return "our direct odometry", direct

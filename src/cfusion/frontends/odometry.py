@@ -6,6 +6,7 @@ settle it, by Gauss-Newton on the reprojection error in both current images:
     sum_i w_i |(u, v, u', v')_i - project(current_from_previous X_i)|^2.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -65,7 +66,7 @@ def motion(
 def trajectory(frames: Sequence[StereoFrame], rig: Rig) -> tuple[Pose, ...]:
     """world_from_camera of every frame, motion after motion; the world is the first camera."""
     poses = [Pose.identity()]
-    for before, after in zip(frames[:-1], frames[1:], strict=True):
+    for before, after in itertools.pairwise(frames):
         poses.append(poses[-1] @ motion(before, after, rig).previous_from_current)
     return tuple(poses)
 
@@ -126,13 +127,14 @@ def _errors(transform: Floats, points: Floats, seen: Floats, rig: Rig) -> Floats
     """(N,) the larger of the two images' reprojection errors, infinite behind the camera."""
     residual = _residuals(transform[None], points[None], seen[None], rig)[0][0]
     worse = np.maximum(np.hypot(residual[:, 0], residual[:, 1]), np.hypot(residual[:, 2], residual[:, 3]))
-    return np.nan_to_num(worse, nan=np.inf)
+    errors: Floats = np.nan_to_num(worse, nan=np.inf)
+    return errors
 
 
 def _step(transforms: Floats, points: Floats, seen: Floats, weights: Floats, rig: Rig) -> Floats:
     """One Gauss-Newton step of every proposal (S, 4, 4), each on its own features (S, N, ...)."""
     residual, moved = _residuals(transforms, points, seen, rig)
-    usable = np.isfinite(residual).all(axis=-1)
+    usable: NDArray[np.bool_] = np.asarray(np.isfinite(residual).all(axis=-1))
     scale = np.sqrt(np.where(usable, weights, 0))[..., None]
     slopes = _slopes(np.where(usable[..., None], moved, 1.0), rig) * scale[..., None]
     errors = np.where(usable[..., None], residual, 0) * scale

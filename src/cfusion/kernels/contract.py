@@ -117,6 +117,13 @@ class Backend(Protocol):
     """The functions a backend module offers."""
 
     NAME: str
+    arrays: Any  # the module that makes its arrays: numpy, or one with the same functions for another memory
+
+    def to_device(self, array: Any, dtype: Any) -> Any:
+        """A copy in the backend's memory, for it to keep."""
+
+    def to_host(self, array: Any) -> Any:
+        """The array as NumPy has it."""
 
     def order_observations(
         self, depths: Floats, weights: Floats | None, fidelity: Fidelity

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from cfusion.kernels.contract import State
 from cfusion.solvers.joint import ConfidenceSide
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
-from cfusion.solvers.pdhg import PDHG, finish
+from cfusion.solvers.pdhg import PDHG, check_limits, finish
 from cfusion.solvers.task import Task
 
 
@@ -21,6 +21,9 @@ class ACS:
     inner: PDHG = field(default_factory=PDHG)
     outer: int = 20
     tolerance: float = 1e-4  # of the data term and regulariser
+
+    def __post_init__(self) -> None:
+        check_limits(self.tolerance, self.outer, "outer")
 
     def __call__(self, task: Task, report: Report | None = None) -> Solution:
         side = ConfidenceSide.of(task)

@@ -9,7 +9,7 @@ from cfusion.errors import InputError
 from cfusion.solvers.acs import nested
 from cfusion.solvers.joint import ConfidenceSide
 from cfusion.solvers.outcome import Outer, Report, Solution, Status
-from cfusion.solvers.pdhg import PDHG, finish
+from cfusion.solvers.pdhg import PDHG, check_limits, finish
 from cfusion.solvers.task import Task
 
 
@@ -29,6 +29,7 @@ class AMA:
     growth: float = 3.0
 
     def __post_init__(self) -> None:
+        check_limits(self.tolerance, self.outer, "outer")
         if not (self.nu > 0 and (self.mu is None or self.mu > 0) and self.growth >= 1):
             raise InputError(f"mu = {self.mu}, nu = {self.nu}, growth = {self.growth}: positive, growth at least 1")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from cfusion.solvers.joint import ConfidenceSide, mean_of
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
-from cfusion.solvers.pdhg import REPAIR_ROUNDS, finish, relative_gap
+from cfusion.solvers.pdhg import REPAIR_ROUNDS, check_limits, finish, relative_gap
 from cfusion.solvers.steps import choose_steps
 from cfusion.solvers.task import Task
 
@@ -27,6 +27,10 @@ class Biconvex:
     iterations: int = 1000
     block: int = 25  # iterations between two entries of the history
 
+    def __post_init__(self) -> None:
+        check_limits(self.tolerance, self.iterations, "iterations")
+        check_limits(self.tolerance, self.block, "block")
+
     def __call__(self, task: Task, report: Report | None = None) -> Solution:
         side = ConfidenceSide.of(task)
         backend, inside = task.backend, task.inside()
@@ -39,15 +43,16 @@ class Biconvex:
         energies = backend.energy(problem, state)
         first = energies.total
         while done < self.iterations:
-            for _ in range(self.block):
+            count = min(self.block, self.iterations - done)
+            for _ in range(count):
                 nu = mean_of(lam, inside) ** 2 / mean_of(side.strength, inside)
                 lam = side.near(lam, backend.misfit(problem, state.primal[0]), nu)
                 problem = task.problem(lam)
                 backend.iterate(problem, state, steps, 1)
-            done += self.block
+            done += count
             energies = backend.energy(problem, state)
             energy = energies.total + side.value(lam)
-            history.append(Outer(energy, float("nan"), self.block))
+            history.append(Outer(energy, float("nan"), count))
             if report:
                 report(Progress("depth and confidence together", done / self.iterations, float("nan"), energy))
             if abs(before - energy) <= self.tolerance * energies.total:

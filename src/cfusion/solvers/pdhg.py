@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cfusion.errors import InputError
 from cfusion.kernels.contract import Energies, Problem, State
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.steps import BLOCK, RELAXATION, Pace
@@ -22,6 +23,11 @@ class PDHG:
     iterations: int = 3000
     relaxation: float = RELAXATION
     certify: bool = True  # False: stop when the energy settles, for a rough answer
+
+    def __post_init__(self) -> None:
+        check_limits(self.tolerance, self.iterations, "iterations")
+        if not 0 < self.relaxation < 2:
+            raise InputError(f"relaxation is {self.relaxation}; the iteration converges for 0 < relaxation < 2")
 
     def __call__(self, task: Task, report: Report | None = None) -> Solution:
         confidence = fixed_confidence(task)
@@ -91,6 +97,14 @@ class Convex:
         return Outer(self.energies.total, self.gap, self.iterations)
 
 
+def check_limits(tolerance: float, count: int, what: str) -> None:
+    """What every iterative solver asks of its settings."""
+    if not 0 <= tolerance < float("inf"):
+        raise InputError(f"tolerance is {tolerance}; it is a part of the energy, from 0 to 1, such as 1e-3")
+    if count != int(count) or count < 1:
+        raise InputError(f"{what} is {count}; it is a whole number, at least 1")
+
+
 def relative_gap(energy: float, bound: float, first: float) -> float:
     """(energy - bound) / energy, with the energy of the start as the yardstick when almost nothing is left of it."""
     return max(energy - bound, 0.0) / max(energy, 1e-6 * first, 1e-300)
@@ -120,10 +134,11 @@ def finish(
         named["prior"] = prior_value
         total += prior_value
     named["total"] = total
+    to_host = task.backend.to_host
     return Solution(
-        depth=task.whole(task.depth(x), float("nan")),
-        confidence=task.whole(confidence, 0.0),
-        misfit=task.whole(misfit, 0.0),
+        depth=to_host(task.whole(task.depth(x), float("nan"))),
+        confidence=to_host(task.whole(confidence, 0.0)),
+        misfit=to_host(task.whole(misfit, 0.0)),
         status=status,
         history=history,
         gap=gap,

@@ -85,4 +85,5 @@ def _sample(state: State) -> State:
 
 def _length(change: NDArray[Any], scales: NDArray[Any]) -> float:
     """The norm in which the scaled operator is bounded, one scale per plane."""
-    return float(np.sqrt(np.sum(scales**2 * np.sum(change * change, axis=(1, 2), dtype=np.float64))))
+    squares = np.array([float(plane) for plane in np.sum(change * change, axis=(1, 2), dtype=np.float64)])
+    return float(np.sqrt(np.sum(scales**2 * squares)))

@@ -55,7 +55,7 @@ class Task:
             self.energy.fidelity.kind,
             self.energy.fidelity.corner,
             self.observations,
-            np.ascontiguousarray(confidence),
+            self.backend.arrays.ascontiguousarray(confidence),
             self.links,
             regulariser.alpha if regulariser else (1.0,),
             self.edge,
@@ -77,7 +77,8 @@ class Task:
     def initial_state(self) -> State:
         order = self.energy.regulariser.order if self.energy.regulariser else 1
         real, shape, start = self.dtype, self.links.shape, self.start
-        state = State(np.zeros((primal_planes(order), *shape), real), np.zeros((dual_planes(order), *shape), real))
+        zeros = self.backend.arrays.zeros
+        state = State(zeros((primal_planes(order), *shape), real), zeros((dual_planes(order), *shape), real))
         state.primal[0] = start
         return state
 
@@ -95,7 +96,7 @@ class Task:
 
     def whole(self, part: Floats, outside: float) -> Floats:
         """A map of the window put back into the whole image."""
-        out = np.full(self.domain.shape, outside, np.float32)
+        out = self.backend.arrays.full(self.domain.shape, outside, np.float32)
         out[self.window] = np.where(self.inside(), part, outside)
         return out
 
@@ -112,10 +113,10 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     domain = backend.close_mask(observed, fill_radius) if fill_radius else observed
     window = _window(domain)
     crop = (slice(None), *window)
-    depths = np.array(stack.depths[crop], dtype)  # copies, which the backend may sort in place
+    depths = backend.to_device(stack.depths[crop], dtype)  # copies, which the backend may sort in place
     if energy.inverse:
         depths = _inverse(depths)
-    weights = None if stack.weights is None else np.array(stack.weights[crop], dtype)
+    weights = None if stack.weights is None else backend.to_device(stack.weights[crop], dtype)
     centre = (
         float(np.nanmedian(depths[depths.shape[0] // 2])) if np.isfinite(depths[depths.shape[0] // 2]).any() else 0.0
     )
@@ -123,11 +124,11 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     box = _box(depths, weights)
     seen, median = backend.order_observations(depths, weights, energy.fidelity.kind)
     del depths, weights
-    count = stack.count[window]
-    inside = domain[window]
-    start = _diffuse(median, observed[window], inside)
-    links = links_of(inside)
-    edge, tensor = _edges(energy, stack, window, dtype)
+    count = backend.to_device(stack.count[window], np.int32)
+    domain = backend.to_device(domain, np.bool_)
+    start = _diffuse(median, count > 0, domain[window])
+    links = links_of(domain[window])
+    edge, tensor = _edges(energy, stack, window, backend, dtype)
     return Task(
         backend=backend,
         energy=energy,
@@ -163,8 +164,8 @@ def _box(depths: Floats, weights: Floats | None) -> Box:
     low, high = np.inf, -np.inf
     for k, depth in enumerate(depths):  # map by map: a mask of the whole stack would be a quarter of it
         known = np.isfinite(depth) if weights is None else weights[k] > 0
-        low = min(low, float(np.min(depth, where=known, initial=np.inf)))
-        high = max(high, float(np.max(depth, where=known, initial=-np.inf)))
+        low = min(low, float(np.min(np.where(known, depth, np.inf))))
+        high = max(high, float(np.max(np.where(known, depth, -np.inf))))
     margin = BOX_MARGIN * (high - low)
     return Box(low - margin, high + margin)
 
@@ -180,7 +181,7 @@ def _middle(seen: Observations) -> Floats:
     if seen.scatter is not None:
         return seen.values[0]
     first, last = np.zeros_like(seen.total), np.zeros_like(seen.total)
-    heaped = np.zeros(seen.total.shape, np.float64)
+    heaped = np.zeros_like(seen.total, np.float64)
     half = seen.total.astype(np.float64) / 2
     for k, value in enumerate(seen.values):
         before = heaped.copy()
@@ -195,7 +196,7 @@ def _diffuse(median: Floats, observed: Mask, inside: Mask) -> Floats:
     """The median where there is one, carried into the rest of the domain neighbour by neighbour."""
     start, known = np.where(observed, median, 0).astype(median.dtype), observed.copy()
     while not known[inside].all():
-        total, count = np.zeros_like(start), np.zeros(start.shape, np.int32)
+        total, count = np.zeros_like(start), np.zeros_like(start, np.int32)
         for axis in (0, 1):
             for shift in (1, -1):
                 there = np.roll(known, shift, axis)
@@ -239,14 +240,15 @@ def _roughness(start: Floats, observed: Mask) -> float:
             continue
         inner = np.diff(start.astype(np.float64), n=2, axis=axis)
         size = start.shape[axis]
-        known = [np.take(observed, range(k, size - 2 + k), axis=axis) for k in range(3)]
+        cuts = [(slice(None),) * axis + (slice(k, size - 2 + k),) for k in range(3)]
+        known = [observed[cut] for cut in cuts]
         sizes.append(np.abs(inner[known[0] & known[1] & known[2]]))
     values = np.concatenate(sizes) if sizes else np.zeros(1)
     return float(np.median(values) / 0.6745 / np.sqrt(6)) if values.size else 0.0
 
 
 def _edges(
-    energy: Energy, stack: Stack, window: tuple[slice, slice], dtype: Any
+    energy: Energy, stack: Stack, window: tuple[slice, slice], backend: Backend, dtype: Any
 ) -> tuple[Floats | None, Floats | None]:
     """The edge rule's weights, or its tensor, within the window."""
     rule = energy.regulariser.edge if energy.regulariser else None
@@ -256,5 +258,5 @@ def _edges(
         raise InputError("the method weighs edges of the reference image, and there is none; give View(image=...)")
     weights = rule(stack.image)
     if weights.ndim == 2:
-        return np.ascontiguousarray(weights[window], dtype), None
-    return None, np.ascontiguousarray(np.moveaxis(weights, -1, 0)[(slice(None), *window)], dtype)
+        return backend.to_device(weights[window], dtype), None
+    return None, backend.to_device(np.moveaxis(weights, -1, 0)[(slice(None), *window)], dtype)

@@ -10,11 +10,13 @@ from cfusion.kernels.cpu.certificate import bound
 from cfusion.kernels.cpu.iteration import iterate
 from cfusion.kernels.cpu.pulling import pull
 from cfusion.kernels.cpu.sums import energy, misfit, order_observations
+from cfusion.kernels.host import arrays, to_device, to_host
 
 NAME = "cpu"
 
 __all__ = [
     "NAME",
+    "arrays",
     "bound",
     "close_mask",
     "energy",
@@ -24,4 +26,6 @@ __all__ = [
     "order_observations",
     "pull",
     "splat_nearest",
+    "to_device",
+    "to_host",
 ]

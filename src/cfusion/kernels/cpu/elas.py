@@ -49,7 +49,7 @@ def descriptors(along: Bytes, down: Bytes) -> tuple[Bytes, Ints]:
 
 
 @njit(**INLINE)
-def _distance(ours: Bytes, theirs: Bytes, v: int, u: int, w: int) -> int:
+def _distance(ours: Bytes, theirs: Bytes, v: int, u: int, w: int) -> Any:
     total = np.int32(0)
     for k in range(DIMENSIONS):
         total += abs(np.int32(ours[v, u, k]) - np.int32(theirs[v, w, k]))

@@ -1,8 +1,11 @@
 """The CUDA backend: CuPy arrays, our own kernels; importing it fails with one sentence where no device can be used."""
 
+import cupy as arrays
+
 from cfusion.kernels.cuda import device
 from cfusion.kernels.cuda.association import close_mask, fill_natural, splat_nearest
 from cfusion.kernels.cuda.certificate import bound
+from cfusion.kernels.cuda.device import to_device, to_host
 from cfusion.kernels.cuda.iteration import iterate
 from cfusion.kernels.cuda.ordering import order_observations
 from cfusion.kernels.cuda.pulling import pull
@@ -12,6 +15,7 @@ NAME = "cuda"
 
 __all__ = [
     "NAME",
+    "arrays",
     "bound",
     "close_mask",
     "energy",
@@ -21,6 +25,8 @@ __all__ = [
     "order_observations",
     "pull",
     "splat_nearest",
+    "to_device",
+    "to_host",
 ]
 
 device.check()

@@ -327,7 +327,9 @@ extern "C" __global__ void __launch_bounds__(256) pixel_bounds(
         const Observed seen = {values + p, weights + p, total[p], n, views};
         const real left_out = FIDELITY == 1 ? scatter[p] : (real)0;
 #if ANCHOR
-        const double x = data_prox<double>(anchor[p] - slope / pull, lam / pull, seen, delta), away = x - anchor[p];
+        double x = data_prox<double>(anchor[p] - slope / pull, lam / pull, seen, delta);
+        x = min(max(x, box.low), box.high);  // a weak pull holds x no better than no pull
+        const double away = x - anchor[p];
         sum += slope * x + lam * misfit_at<double>(x, seen, left_out, delta) + pull / 2 * away * away;
 #else
         const double hold = lam * total[p], end = slope > 0 ? box.low : box.high;

@@ -82,6 +82,18 @@ def by_value(array: Any) -> Any:
     return np.ascontiguousarray(array).view(np.dtype([("numbers", array.dtype, array.shape)]))
 
 
+def to_device(array: Any, dtype: Any) -> Any:
+    """As `Backend.to_device`."""
+    if isinstance(array, cupy.ndarray):
+        return cupy.array(array, dtype)
+    return cupy.asarray(np.ascontiguousarray(array, dtype))
+
+
+def to_host(array: Any) -> Any:
+    """As `Backend.to_host`."""
+    return cupy.asnumpy(array)
+
+
 def on_device(array: Any, dtype: Any) -> Any:
     """A contiguous device array of that type; a copy only where it is not one yet."""
     return cupy.ascontiguousarray(cupy.asarray(array, dtype))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cupy
 import numpy as np
 
@@ -43,4 +45,5 @@ def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelit
         ),
         shared_mem=per_thread * threads,
     )
-    return Observations(mean if mean_only else values, carried, total, scatter), median
+    kept: Any = mean if mean_only else values
+    return Observations(kept, carried, total, scatter), median

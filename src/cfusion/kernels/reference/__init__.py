@@ -1,5 +1,6 @@
 """The reference backend: NumPy alone, one plain line at a time; the definition the others are held to."""
 
+from cfusion.kernels.host import arrays, to_device, to_host
 from cfusion.kernels.reference.association import close_mask, fill_natural, splat_nearest
 from cfusion.kernels.reference.certificate import bound
 from cfusion.kernels.reference.iteration import energy, iterate, misfit
@@ -10,6 +11,7 @@ NAME = "reference"
 
 __all__ = [
     "NAME",
+    "arrays",
     "bound",
     "close_mask",
     "energy",
@@ -19,4 +21,6 @@ __all__ = [
     "order_observations",
     "pull",
     "splat_nearest",
+    "to_device",
+    "to_host",
 ]
