@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": ON_GEOMETRY,
     "datasets": ON_GEOMETRY,
     "synthetic": ON_GEOMETRY,
-    "frontends": ON_GEOMETRY,
+    "frontends": ON_GEOMETRY | {"datasets"},  # a stereo bundle is read before it is matched
     "solvers": {"energy", "kernels", "geometry"},
     "methods": BELOW_METHODS,
     "fuse": BELOW_METHODS | {"methods"},

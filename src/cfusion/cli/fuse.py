@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from cfusion.cli import kitti
+
 NAME, SUMMARY = "fuse", "fuse the views of a bundle and write the result"
 
 
@@ -29,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a parameter of the method; repeatable",
     )
     add("--quiet", action="store_true", help="no progress, no summary")
+    kitti.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,7 +47,12 @@ def run(arguments: argparse.Namespace) -> int:
     parameters = settings.parameters(arguments.set)
     require_writable(arguments.output)
     require_formats(formats)
-    views = read(arguments.bundle, format=arguments.format)
+    raw_stereo = arguments.stereo_bundle is not None
+    if raw_stereo:
+        with showing("stereo", quiet=arguments.quiet) as progress:
+            views = kitti.bundle_views(arguments, progress)
+    else:
+        views = read(arguments.bundle, format=arguments.format)
     reference = views.reference if arguments.reference is None else arguments.reference
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         result = fuse(
@@ -56,8 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
             **parameters,
         )
     write_result(result, arguments.output, formats, source=str(arguments.bundle), unit=views.unit)
+    submission = kitti.write_submission(arguments, result) if raw_stereo else None
     if not arguments.quiet:
         print(f"{len(views)} views fused with {result.method} in {result.seconds:.2f} s on {result.backend}")
         print(result.status.value)
-        print(f"written to {arguments.output}")
+        print(f"written to {arguments.output}" + (f", submission {submission}" if submission else ""))
     return 0

@@ -74,6 +74,16 @@ class Watched:
         self._next = max(self._done + FIRST, GROWTH * self._done)
         self._looking += time.perf_counter() - began
 
+    @property
+    def arrays(self) -> Any:
+        return self.backend.arrays
+
+    def to_device(self, array: Any, dtype: Any) -> Any:
+        return self.backend.to_device(array, dtype)
+
+    def to_host(self, array: Any) -> Any:
+        return self.backend.to_host(array)
+
     def order_observations(
         self, depths: Floats, weights: Floats | None, fidelity: Fidelity
     ) -> tuple[Observations, Floats]:

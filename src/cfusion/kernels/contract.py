@@ -117,7 +117,9 @@ class Backend(Protocol):
     """The functions a backend module offers."""
 
     NAME: str
-    arrays: Any  # the module that makes its arrays: numpy, or one with the same functions for another memory
+    @property
+    def arrays(self) -> Any:
+        """The module that makes its arrays: numpy, or one with the same functions for another memory."""
 
     def to_device(self, array: Any, dtype: Any) -> Any:
         """A copy in the backend's memory, for it to keep."""

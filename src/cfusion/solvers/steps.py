@@ -85,5 +85,5 @@ def _sample(state: State) -> State:
 
 def _length(change: NDArray[Any], scales: NDArray[Any]) -> float:
     """The norm in which the scaled operator is bounded, one scale per plane."""
-    squares = np.array([float(plane) for plane in np.sum(change * change, axis=(1, 2), dtype=np.float64)])
+    squares = np.array([float(np.sum(plane * plane, dtype=np.float64)) for plane in change])
     return float(np.sqrt(np.sum(scales**2 * squares)))

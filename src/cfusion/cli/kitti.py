@@ -1,0 +1,58 @@
+"""The part of `cfusion fuse` that starts from raw stereo images: one KITTI bundle, and its submission."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cfusion.cli.progress import Listener
+    from cfusion.datasets.views import Views
+    from cfusion.fuse import Result
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which bundle, how to match it, where its poses come from."""
+    group = parser.add_argument_group("raw stereo images (KITTI)")
+    add = group.add_argument
+    add("--bundle", type=int, metavar="N", dest="stereo_bundle", help="match and fuse this bundle of a KITTI folder")
+    add("--matcher", default="sgm", help="sgm, elas, or a folder of disparity maps (default: sgm)")
+    add(
+        "--localisation",
+        default="auto",
+        help="viso or gm (files beside the data), own or direct (our odometry); default: the first there is",
+    )
+
+
+def bundle_views(arguments: argparse.Namespace, progress: "Listener") -> "Views":
+    """Match and localise the bundle asked for."""
+    from cfusion.cli.progress import Step
+    from cfusion.frontends.kitti import kitti_bundle_views
+
+    return kitti_bundle_views(
+        _split(arguments.bundle),
+        arguments.stereo_bundle,
+        arguments.matcher,
+        arguments.localisation,
+        told=lambda stage, done: progress(Step(stage, done)),
+    )
+
+
+def write_submission(arguments: argparse.Namespace, result: "Result") -> Path:
+    """Disparity of the fused depth without holes, as the benchmark takes it; the file's name."""
+    from cfusion.datasets.atomic import filling
+    from cfusion.datasets.disparity import disparity_from_depth
+    from cfusion.datasets.kitti import open_bundle, write_disparity
+    from cfusion.datasets.kitti_bundle import REFERENCE_FRAME
+    from cfusion.metrics import LARGEST_DISPARITY, fill_background
+
+    bundle = open_bundle(_split(arguments.bundle), arguments.stereo_bundle)
+    disparity = disparity_from_depth(result.depth, bundle.calibration.focal_baseline)
+    disparity[~(disparity < LARGEST_DISPARITY)] = float("nan")
+    name = Path(f"{bundle.name(REFERENCE_FRAME)}.png")
+    with filling(arguments.output) as draft:
+        write_disparity(draft / name, fill_background(disparity))
+    return arguments.output / name
+
+
+def _split(folder: Path) -> Path:
+    return folder / "training" if (folder / "training").is_dir() else folder
