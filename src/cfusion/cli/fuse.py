@@ -1,6 +1,7 @@
 """Fuse the views of a data set into one, and write depth, confidence, a point cloud and result.json."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from cfusion.cli import kitti
@@ -22,6 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--backend", default="auto", help="auto, cpu or reference (default: auto)")
     add("--format", help="format of the input (default: recognised)")
+    add(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the format; see `cfusion formats --options`",
+    )
     add("--write", default="npy,png,pfm,ply", metavar="FORMATS", help="default: npy,png,pfm,ply")
     add(
         "--set",
@@ -40,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli.progress import showing
     from cfusion.datasets import read, write_result
     from cfusion.datasets.atomic import require_writable
+    from cfusion.datasets.check import warning
     from cfusion.datasets.write import require_formats
     from cfusion.fuse import fuse
 
@@ -52,11 +61,17 @@ def run(arguments: argparse.Namespace) -> int:
         with showing("stereo", quiet=arguments.quiet) as progress:
             views = kitti.bundle_views(arguments, progress)
     else:
-        views = read(arguments.bundle, format=arguments.format)
+        options = settings.parameters(arguments.option, "--option")
+        views = read(arguments.bundle, format=arguments.format, options=options)
+        caution = warning(views)
+        if caution:
+            print(f"cfusion: {caution}", file=sys.stderr)
+    if views.sentence and not arguments.quiet:
+        print(views.sentence)
     reference = views.reference if arguments.reference is None else arguments.reference
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         result = fuse(
-            views,
+            tuple(views),  # read once: fusing goes through them several times
             arguments.method,
             reference=reference,
             backend=arguments.backend,

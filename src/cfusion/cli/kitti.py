@@ -48,10 +48,11 @@ def write_submission(arguments: argparse.Namespace, result: "Result") -> Path:
     bundle = open_bundle(_split(arguments.bundle), arguments.stereo_bundle)
     disparity = disparity_from_depth(result.depth, bundle.calibration.focal_baseline)
     disparity[~(disparity < LARGEST_DISPARITY)] = float("nan")
-    name = Path(f"{bundle.name(REFERENCE_FRAME)}.png")
-    with filling(arguments.output) as draft:
+    name = f"{bundle.name(REFERENCE_FRAME)}.png"
+    folder: Path = arguments.output
+    with filling(folder) as draft:
         write_disparity(draft / name, fill_background(disparity))
-    return arguments.output / name
+    return folder / name
 
 
 def _split(folder: Path) -> Path:

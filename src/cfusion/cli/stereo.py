@@ -31,14 +31,14 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.datasets.pfm import write_pfm
     from cfusion.datasets.png import Encoding, write_png
     from cfusion.errors import FileError, InputError
-    from cfusion.frontends.stereo import Elas, Sgm, elas, matcher, sgm
+    from cfusion.frontends.stereo import known_matcher, match
 
     formats = settings.names(arguments.write)
     for name in formats:
         if name not in FORMATS:
             raise InputError(f"disparities cannot be written as {name!r}; known are: {', '.join(FORMATS)}")
     require_writable(arguments.output)
-    matcher(arguments.matcher)  # a name that is not known is said before anything is read
+    known_matcher(arguments.matcher)  # a name that is not known is said before anything is read
     images = []
     for path in (arguments.left, arguments.right):
         if not path.is_file():
@@ -46,10 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         image = read_photo(path, photo_size(path))
         assert image is not None
         images.append(image)
-    if arguments.matcher == "elas":
-        found = elas(*images, Elas(disparities=arguments.disparities))
-    else:
-        found = sgm(*images, Sgm(disparities=arguments.disparities))
+    found = match(images[0], images[1], arguments.matcher, arguments.disparities)
     known = np.isfinite(found.disparity)
     with filling(arguments.output) as draft:
         if "npy" in formats:

@@ -16,7 +16,7 @@ from cfusion.errors import FileError, InputError
 from cfusion.frontends import direct_odometry, odometry
 from cfusion.frontends.consistency import Disparity, confidence
 from cfusion.frontends.rig import Rig, StereoFrame
-from cfusion.frontends.stereo import MATCHERS, matcher
+from cfusion.frontends.stereo import MATCHERS, known_matcher, match
 from cfusion.geometry import Pose, View
 
 FRAMES = 5  # the paper's number
@@ -91,10 +91,10 @@ def nearest_frames(available: tuple[int, ...], count: int) -> tuple[int, ...]:
 
 def _disparity(bundle: Bundle, frame: int, images: StereoFrame, matching: str | Path) -> tuple[Disparity, WeightMap]:
     if isinstance(matching, str) and matching in MATCHERS:
-        return matcher(matching)(images.left, images.right)
+        return match(images.left, images.right, matching)
     place = Path(matching)
     if not place.is_dir():
-        matcher(str(matching))  # names the matchers there are
+        known_matcher(str(matching))  # names the matchers there are
     files = [place / (bundle.name(frame) + suffix) for suffix in SUFFIXES]
     file = next((each for each in files if each.is_file()), None)
     if file is None:

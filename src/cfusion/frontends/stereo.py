@@ -80,16 +80,26 @@ def elas(left: Image, right: Image, settings: Elas | None = None, checks: Checks
     return _checked(disparity, other, checks)
 
 
-MATCHERS: Mapping[str, Callable[[Image, Image], Matching]] = MappingProxyType({"sgm": sgm, "elas": elas})
+def match(left: Image, right: Image, matcher: str = "sgm", disparities: int = 128) -> Matching:
+    """Match with a matcher by name, as it comes but for how far it looks."""
+    return MATCHERS[known_matcher(matcher)](left, right, disparities)
 
 
-def matcher(name: str) -> Callable[[Image, Image], Matching]:
-    """A matcher by name."""
+def known_matcher(name: str) -> str:
+    """The name of a matcher, or an error that suggests one."""
     if name not in MATCHERS:
         near = get_close_matches(name, MATCHERS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(MATCHERS)}"
         raise InputError(f"there is no matcher {name!r}; {hint}")
-    return MATCHERS[name]
+    return name
+
+
+MATCHERS: Mapping[str, Callable[[Image, Image, int], Matching]] = MappingProxyType(
+    {
+        "sgm": lambda left, right, disparities: sgm(left, right, Sgm(disparities=disparities)),
+        "elas": lambda left, right, disparities: elas(left, right, Elas(disparities=disparities)),
+    }
+)
 
 
 def _checked(disparity: consistency.Disparity, other: consistency.Disparity, checks: Checks) -> Matching:

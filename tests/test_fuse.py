@@ -1,0 +1,216 @@
+"""From views to a result: nothing is invented, what is known is said, and `auto` needs no parameter."""
+
+import numpy as np
+import pytest
+
+from cfusion import (
+    METHODS,
+    Orthographic,
+    Pinhole,
+    Pose,
+    Progress,
+    Stack,
+    Status,
+    View,
+    evaluate,
+    fuse,
+    fuse_stack,
+    kernels,
+    synthetic,
+)
+
+SHAPE = (48, 64)
+OBJECT = synthetic.blob(80)
+
+
+def bundle(noise, views=5, scale=0.1, seed=1, image=False):
+    """The smooth object along the paper's orbit, small, and its true depth."""
+    rng, camera = np.random.default_rng(seed), synthetic.PAPER_CAMERA.scaled(scale)
+    return synthetic.object_bundle(OBJECT, synthetic.Laplace(noise), rng, views=views, camera=camera, image=image)
+
+
+def holey_stack(views=4):
+    """A plane with a pixel, a small gap and a wide one that nobody saw, and pixels seen by some only."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    depths = (5 + 0.02 * x + 0.01 * y + rng.laplace(0, 0.05, (views, *SHAPE))).astype(np.float32)
+    depths[0, :10] = np.nan
+    depths[1, 5:15] = np.nan
+    depths[:, 20, 20] = np.nan
+    depths[:, 25:31, 8:14] = np.nan
+    depths[:, 20:44, 30:58] = np.nan
+    return Stack(depths, camera=Orthographic(0.1, 32, 24, 64, 48))
+
+
+def assert_consistent(result):
+    """Depth, provenance, confidence and sigma tell the same story."""
+    known = ~np.isnan(result.depth)
+    assert np.array_equal(result.provenance >= 0, known)
+    assert result.provenance.min() >= -1
+    assert (result.confidence[~known] == 0).all()
+    assert (result.confidence[known] > 0).all()
+    assert np.isfinite(result.confidence).all()
+    assert np.isnan(result.sigma[~known]).all()
+    observed = result.provenance > 0
+    assert (result.sigma[observed] >= 0).all()
+    assert not np.isinf(result.depth).any()
+    assert result.depth.dtype == np.float32
+    assert result.provenance.dtype == np.int16
+
+
+@pytest.mark.parametrize("method", ["mean", "median", "rof", "l1", "l1-adapt", "auto"])
+@pytest.mark.parametrize("radius", [0, 3, 5])
+def test_pixels_without_support_within_the_fill_radius_stay_unknown(method, radius):
+    """Known is exactly what was observed or what a closing with the disc of that radius adds."""
+    stack = holey_stack()
+    result = fuse_stack(stack, method, fill_radius=radius)
+    observed = stack.count > 0
+    closed = kernels.load("reference").close_mask(observed, radius) if radius else observed
+    assert np.array_equal(~np.isnan(result.depth), closed)
+    assert np.isnan(result.depth[28:36, 40:48]).all()
+    assert_consistent(result)
+    assert np.array_equal(result.provenance, np.where(closed, stack.count, -1))
+    assert (result.provenance[closed & ~observed] == 0).all()
+
+
+@pytest.mark.parametrize("method", ["mean", "median", "l1", "auto"])
+def test_what_was_filled_lies_within_what_was_observed(method):
+    stack = holey_stack()
+    result = fuse_stack(stack, method, fill_radius=5)
+    filled = result.provenance == 0
+    assert filled.sum() > 30
+    assert np.nanmin(stack.depths) <= result.depth[filled].min()
+    assert result.depth[filled].max() <= np.nanmax(stack.depths)
+
+
+@pytest.mark.parametrize("method", ["median", "l1"])
+def test_provenance_of_views_counts_measurements_and_not_interpolations(method):
+    """Two views from one place: the splat fills the gaps of each, and a pixel filled in both is not observed."""
+    camera = Pinhole(40.0, 40.0, 31.5, 23.5, 64, 48)
+    rng = np.random.default_rng(2)
+    maps = np.full((2, *SHAPE), 4.0) + rng.normal(0, 0.01, (2, *SHAPE))
+    maps[0, 10:12, 10:12] = np.nan  # in one view only
+    maps[:, 20:22, 20:22] = np.nan  # in both: filled by interpolation
+    maps[:, 26:46, 30:60] = np.nan  # too wide to fill
+    views = [View(depth, camera, Pose.identity()) for depth in maps]
+    result = fuse(views, method)
+    assert_consistent(result)
+    assert (result.provenance[10:12, 10:12] == 1).all()
+    assert (result.provenance[20:22, 20:22] == 0).all()
+    assert (result.provenance[34:38, 42:48] == -1).all()
+    assert (result.provenance[0:8, 0:8] == 2).all()
+    bare = fuse(views, method, fill=False)
+    assert (bare.provenance[20:22, 20:22] == -1).all()
+    assert np.isnan(bare.depth[20:22, 20:22]).all()
+
+
+@pytest.mark.parametrize("method", ["reference", "median", "l1", "l1-adapt", "auto"])
+def test_result_of_views_is_whole(method):
+    """Camera, pose, image and parameters of the reference come along."""
+    views, truth = bundle(0.1, image=True)
+    result = fuse(views, method, reference=1)
+    assert_consistent(result)
+    assert result.depth.shape == truth.shape
+    assert result.camera is views[1].camera
+    assert result.pose is views[1].pose
+    assert result.image is views[1].image
+    assert result.method == method
+    assert result.seconds > 0
+    assert isinstance(result.status, Status)
+    assert result.status.value.endswith(".")
+    assert result.iterations == sum(outer.iterations for outer in result.history)
+
+
+def test_nothing_is_known_where_nothing_was_seen():
+    """Away from the object every view is empty, and so is the result."""
+    views, truth = bundle(0.3)
+    for method in ("median", "l1", "auto"):
+        known = ~np.isnan(fuse(views, method).depth)
+        near = kernels.load("reference").close_mask(~np.isnan(truth), 20)
+        assert not known[:4].any()
+        assert (known & ~near).mean() < 0.15  # noise throws points beyond the outline, and not far
+
+
+def test_reference_method_returns_the_map_as_it_came():
+    views, _ = bundle(0.1)
+    assert np.array_equal(fuse(views, "reference", reference=3).depth, views[3].depth, equal_nan=True)
+    assert np.array_equal(fuse(views, "reference").depth, views[2].depth, equal_nan=True)
+    stack = holey_stack()
+    assert np.array_equal(fuse_stack(stack, "reference").depth, stack.depths[2], equal_nan=True)
+
+
+@pytest.mark.parametrize("method", ["l1", "l1-adapt", "auto"])
+def test_progress_is_reported(method):
+    seen: list[Progress] = []
+    fuse(bundle(0.1)[0], method, progress=seen.append)
+    assert seen
+    assert all(0 <= progress.done <= 1 and progress.stage for progress in seen)
+
+
+def test_gap_is_certified_where_there_is_a_convex_solve():
+    views, _ = bundle(0.3)
+    for method in ("rof", "l1", "tgv-fusion", "l1-adapt"):
+        assert 0 <= fuse(views, method).gap < 0.01
+    assert np.isnan(fuse(views, "median").gap)
+
+
+@pytest.mark.parametrize("views", [3, 30])
+@pytest.mark.parametrize("noise", [0.1, 0.6, 1.0])
+def test_auto_beats_the_median_without_a_parameter(noise, views):
+    """Few views or many, little noise or much: on a small image of 64 x 48."""
+    given, truth = bundle(noise, views)
+    auto, median = (evaluate(fuse(given, method).depth, truth) for method in ("auto", "median"))
+    assert auto.rmse < 0.8 * median.rmse
+    assert auto.plain_rmse < median.plain_rmse
+    assert auto.density > 95
+
+
+def test_auto_beats_every_other_row_on_a_larger_image():
+    given, truth = bundle(0.6, views=11, scale=0.25)
+    scores = {
+        method: evaluate(fuse(given, method).depth, truth).rmse
+        for method in ("mean", "median", "rof", "l1", "tgv-fusion", "auto")
+    }
+    assert min(scores, key=scores.__getitem__) == "auto"
+    assert scores["auto"] < 0.5 * scores["median"]
+
+
+def test_auto_runs_without_noise():
+    """Nothing to remove: what it returns is a pixel's worth of surface away from the truth."""
+    for views in (3, 11):
+        given, truth = bundle(0.0, views)
+        score = evaluate(fuse(given, "auto").depth, truth)
+        assert score.plain_rmse < 0.1
+        assert score.density > 90
+
+
+def test_auto_in_millimetres_is_auto_in_metres():
+    given, truth = bundle(0.6)
+    scaled = [View(1000 * v.depth, v.camera, Pose(v.pose.rotation, 1000 * v.pose.translation)) for v in given]
+    metres, millimetres = fuse(given, "auto"), fuse(scaled, "auto")
+    assert millimetres.parameters == pytest.approx(metres.parameters)
+    np.testing.assert_allclose(millimetres.depth / 1000, metres.depth, atol=1e-3)
+
+
+def test_auto_takes_orthographic_views_too():
+    """A height map from above, from three tracks with an offset."""
+    rng = np.random.default_rng(0)
+    camera = Orthographic(0.5, 31.5, 23.5, 64, 48)
+    truth = synthetic.render(synthetic.city(), Orthographic(2.0, 31.5, 23.5, 64, 48), synthetic.nadir(1)[0])
+    views = [
+        View(truth + rng.laplace(0, 2.0, truth.shape), camera, Pose(np.eye(3), np.zeros(3))) for _ in range(5)
+    ]
+    auto, median = (evaluate(fuse(views, method).depth, truth).rmse for method in ("auto", "median"))
+    assert auto < median
+
+
+def test_every_method_of_the_table_fuses_a_bundle():
+    """On the compiled backend the ones whose kernels other tests have compiled; the rest by the definition."""
+    views, truth = bundle(0.3, scale=0.06, image=True)
+    spread = evaluate(fuse(views, "reference").depth, truth).rmse
+    for method in METHODS:
+        short = {name: n for name, n in (("iterations", 150), ("outer", 4)) if name in METHODS[method].parameters()}
+        result = fuse(views, method, backend="reference", **short)
+        assert_consistent(result)
+        if method != "reference":
+            assert evaluate(result.depth, truth).rmse < 0.8 * spread, method
