@@ -92,7 +92,11 @@ MISTAKES = {
         InputError,
         "holds no depth; choose another",
     ),
-    "no camera for angles": (lambda: fuse_stack(Stack(depths()), "l1-heuristic"), InputError, "give the stack its camera"),
+    "no camera for angles": (
+        lambda: fuse_stack(Stack(depths()), "l1-heuristic"),
+        InputError,
+        "give the stack its camera",
+    ),
     "no image for edges": (
         lambda: fuse_stack(Stack(depths(), camera=CAMERA), "adapt-hprior-g"),
         InputError,
@@ -175,7 +179,7 @@ def test_wrong_parameters_are_named(method, given, says):
 
 
 def test_unknown_backend_names_those_there_are():
-    with pytest.raises(BackendUnavailable, match="there is no backend 'gpu'; choose one of: auto, .*reference"):
+    with pytest.raises(BackendUnavailable, match=r"there is no backend 'gpu'; choose one of: auto, .*reference"):
         fuse_stack(Stack(depths()), "l1", backend="gpu")
 
 
