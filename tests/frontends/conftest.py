@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -113,3 +114,21 @@ def kitti() -> Path:
     if not folder.is_dir():
         pytest.skip("needs kitti2012 in the folder that CFUSION_DATA names")
     return folder
+
+
+@pytest.fixture(scope="session")
+def scenes() -> SimpleNamespace:
+    """Everything above, by name."""
+    return SimpleNamespace(
+        camera=CAMERA,
+        rig=RIG,
+        moved=MOVED,
+        waves=waves,
+        pixel_grid=pixel_grid,
+        slanted_pair=slanted_pair,
+        step_pair=step_pair,
+        corridor=corridor,
+        corridor_frame=corridor_frame,
+        turned=turned,
+        angle_degrees=angle_degrees,
+    )

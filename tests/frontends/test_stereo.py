@@ -1,7 +1,112 @@
 """Matchers find what was rendered, know what they could not see, and say how sure they are."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest_frontends import slanted_pair, step_pair  # placeholder
+
+from cfusion.datasets.kitti import open_bundle
+from cfusion.errors import InputError, ShapeError
+from cfusion.frontends.elas import Elas
+from cfusion.frontends.stereo import Checks, Sgm, elas, match, sgm
+from cfusion.metrics import fill_background, roc_auc
+
+MATCHERS = ("sgm", "elas")
+
+
+@pytest.mark.parametrize("matcher", MATCHERS)
+def test_a_slanted_plane_is_found(matcher: str, scenes: SimpleNamespace) -> None:
+    frame, truth = scenes.slanted_pair()
+    found, confidence = match(frame.left, frame.right, matcher, disparities=32)
+    error = np.abs(found - truth)
+    visible = np.arange(truth.shape[1])[None, :] - truth > 8  # what the right image holds, but for its margin
+    assert np.isfinite(found[visible]).mean() > 0.85
+    assert np.nanmedian(error) < 0.15
+    assert np.nanquantile(error, 0.95) < 1
+    assert found.dtype == confidence.dtype == np.float32
+
+
+@pytest.mark.parametrize("matcher", MATCHERS)
+def test_confidence_is_zero_exactly_where_nothing_is_known(matcher: str, scenes: SimpleNamespace) -> None:
+    frame, _ = scenes.step_pair()
+    found, confidence = match(frame.left, frame.right, matcher, disparities=32)
+    np.testing.assert_array_equal(confidence > 0, np.isfinite(found))
+    assert confidence.max() <= 1
+
+
+@pytest.mark.parametrize("matcher", MATCHERS)
+def test_what_only_the_left_camera_sees_is_mostly_left_out(matcher: str, scenes: SimpleNamespace) -> None:
+    frame, truth = scenes.step_pair(near=18, far=6)
+    run = sgm(frame.left, frame.right, Sgm(32)) if matcher == "sgm" else elas(
+        frame.left, frame.right, Elas(32), Checks(1.5, 200, 1.0)
+    )
+    hidden = np.isfinite(run.disparity[10:-10, 79:89])  # twelve columns left of the board at 90
+    seen = np.isfinite(run.disparity[10:-10, 100:140])
+    assert hidden.mean() < 0.35
+    assert seen.mean() > 0.85
+    assert np.nanmedian(np.abs(run.disparity - truth)) < 0.2
+
+
+@pytest.mark.parametrize("matcher", MATCHERS)
+def test_confidence_ranks_the_errors(matcher: str, scenes: SimpleNamespace) -> None:
+    """A part of the right image shows something else: what is still matched there is wrong, and trusted less."""
+    frame, truth = scenes.slanted_pair()
+    spoilt = frame.right.copy()
+    spoilt[:, 100:150] = np.random.default_rng(0).random((96, 50), dtype=np.float32)
+    found, confidence = match(frame.left, spoilt, matcher, disparities=32)
+    error = np.abs(found - truth)
+    assert roc_auc(error, np.where(np.isfinite(found), confidence, np.nan), threshold=2.0) > 0.8
+
+
+@pytest.mark.parametrize("matcher", MATCHERS)
+def test_a_pair_without_texture_has_no_disparity_to_trust(matcher: str) -> None:
+    flat = np.full((60, 100), 0.5, np.float32)
+    found, confidence = match(flat, flat, matcher, disparities=32)
+    assert np.isnan(found).all() if matcher == "elas" else np.nanmax(found, initial=0) < 1
+    assert np.isfinite(confidence).all()
+
+
+def test_brightness_hardly_matters(scenes: SimpleNamespace) -> None:
+    frame, truth = scenes.slanted_pair()
+    found = elas(frame.left, 0.8 * frame.right + 0.1, Elas(32)).disparity
+    assert np.nanmedian(np.abs(found - truth)) < 0.2
+
+
+def test_colour_is_matched_as_grey(scenes: SimpleNamespace) -> None:
+    frame, _ = scenes.slanted_pair()
+    grey = match(frame.left, frame.right, "sgm", 32).disparity
+    colour = match(*(np.repeat(each[..., None], 3, axis=2) for each in (frame.left, frame.right)), "sgm", 32).disparity
+    np.testing.assert_allclose(grey, colour, atol=0.07)
+
+
+def test_mistakes_are_named() -> None:
+    image = np.zeros((20, 30), np.float32)
+    with pytest.raises(ShapeError, match="rectify"):
+        sgm(image, image[:, :-1])
+    with pytest.raises(InputError, match="between 16 and"):
+        sgm(image, image, Sgm(disparities=4))
+    with pytest.raises(InputError, match=r"outside \[0, 1\]"):
+        sgm(image, image + 2)
+    with pytest.raises(InputError, match="did you mean 'elas'"):
+        match(image, image, "elass")
+    with pytest.raises(InputError, match="odd"):
+        Sgm(block=4)
+    with pytest.raises(InputError, match="uniqueness"):
+        Elas(uniqueness=2.0)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("matcher", "bundle", "density", "outliers"),
+    [("sgm", 27, 92, 4.0), ("sgm", 74, 65, 12.0), ("elas", 27, 90, 11.5), ("elas", 74, 92, 14.0)],
+)
+def test_figures_on_kitti(kitti: Path, matcher: str, bundle: int, density: float, outliers: float) -> None:
+    """At least this dense, at most that many off by more than three pixels (ELAS as published: 93 and 11.5 %)."""
+    opened = open_bundle(kitti, bundle)
+    found = match(opened.left(10), opened.right(10), matcher).disparity
+    truth = opened.truth(occluded=False)
+    known = np.isfinite(truth)
+    assert 100 * np.isfinite(found[known]).mean() > density
+    assert 100 * np.mean(np.abs(fill_background(found)[known] - truth[known]) > 3) < outliers

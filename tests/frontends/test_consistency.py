@@ -1,0 +1,66 @@
+"""Checks between two disparity maps, on maps small enough to work out by hand."""
+
+import numpy as np
+
+from cfusion.frontends.consistency import agreeing, bridged, confidence, disagreement, without_specks
+
+NAN = np.nan
+
+
+def row(*values: float) -> np.ndarray:
+    return np.array([values], np.float32)
+
+
+def test_disagreement_reads_the_other_map_where_the_disparity_points() -> None:
+    left = row(NAN, 1, 2, 1, 3)
+    right = row(2, 5, 1.5, NAN, NAN)
+    # u = 1 points at 0: |2 - 1|; u = 2 at 0: |2 - 2|; u = 3 at 2: |1.5 - 1|; u = 4 at 1: |5 - 3|
+    np.testing.assert_allclose(disagreement(left, right), row(NAN, 1, 0, 0.5, 2))
+
+
+def test_disagreement_beyond_the_border_is_unknown() -> None:
+    assert np.isnan(disagreement(row(1, 3, 1), row(1, 1, 1))[0, :2]).all()
+
+
+def test_equal_planes_agree_and_others_do_not() -> None:
+    left = np.full((4, 12), 3, np.float32)
+    kept = agreeing(left, left.copy(), 0.5)
+    assert np.isfinite(kept[:, 3:]).all()
+    assert np.isnan(kept[:, :3]).all()
+    assert np.isnan(agreeing(left, left + 1, 0.5)).all()
+
+
+def test_specks_go_and_segments_stay() -> None:
+    disparity = np.full((20, 30), NAN, np.float32)
+    disparity[2:12, 2:12] = 5
+    disparity[15:17, 20:23] = 9
+    disparity[4:6, 4:6] = 25  # in the segment, yet another surface
+    kept = without_specks(disparity, size=10, step=1)
+    assert np.isnan(kept[15:17, 20:23]).all()
+    assert np.isnan(kept[4:6, 4:6]).all()
+    assert np.isfinite(kept).sum() == 100 - 4
+    np.testing.assert_array_equal(without_specks(disparity, 0, 1), disparity)
+
+
+def test_narrow_gaps_are_bridged_by_a_line_wide_ones_are_not() -> None:
+    disparity = np.repeat(row(1, NAN, NAN, 4, NAN, NAN, NAN, 4), 9, axis=0)
+    np.testing.assert_allclose(bridged(disparity, 2)[0], [1, 2, 3, 4, NAN, NAN, NAN, 4])
+    np.testing.assert_array_equal(bridged(disparity, 0), disparity)
+
+
+def test_a_gap_at_a_step_takes_the_farther_surface() -> None:
+    disparity = np.repeat(row(20, NAN, 4), 9, axis=0)
+    assert (bridged(disparity, 2)[:, 1] == 4).all()
+
+
+def test_confidence_prefers_smooth_dense_and_agreed() -> None:
+    rng = np.random.default_rng(0)
+    plane = np.tile(np.linspace(5, 15, 60, dtype=np.float32), (60, 1))
+    sparse = np.where(rng.random(plane.shape) < 0.5, plane, np.float32(NAN))
+    rough = plane + rng.normal(0, 1, plane.shape).astype(np.float32)
+    inner = (slice(10, -10), slice(10, -10))
+    best = confidence(plane)[inner]
+    np.testing.assert_allclose(best, 1, atol=1e-3)  # a plane bends nowhere
+    assert confidence(sparse)[inner][np.isfinite(sparse[inner])].mean() < 0.5
+    assert confidence(rough)[inner].mean() < 0.5
+    np.testing.assert_allclose(confidence(plane, np.full(plane.shape, 0.5))[inner], np.exp(-0.5), atol=1e-3)

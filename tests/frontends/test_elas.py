@@ -1,0 +1,106 @@
+"""The parts of ELAS, each against its definition."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from cfusion.frontends.elas import _delaunay, _sobel, _with_corners
+from cfusion.kernels.cpu import elas as kernels
+
+
+def shifted_descriptors(scenes: SimpleNamespace, shift: int = 7) -> tuple[np.ndarray, ...]:
+    """Descriptors and textures of a pair in which everything is at one whole disparity."""
+    texture, grid = scenes.waves(5, 2, 30.0, 4.0), scenes.pixel_grid(70, 110)
+    left, right = (np.rint(255 * texture(grid + np.array([move, 0]))).astype(np.uint8) for move in (0, shift))
+    ours, theirs = kernels.descriptors(*_sobel(left)), kernels.descriptors(*_sobel(right))
+    return ours[0], theirs[0], ours[1], theirs[1]
+
+
+def test_descriptors_hold_the_neighbours_responses_and_texture_sums_them() -> None:
+    along = np.random.default_rng(0).integers(0, 256, (9, 11), dtype=np.uint8)
+    down = np.random.default_rng(1).integers(0, 256, (9, 11), dtype=np.uint8)
+    found, texture = kernels.descriptors(along, down)
+    window = np.stack([along[2:7, 3:8].ravel(), down[2:7, 3:8].ravel()], axis=1)
+    expected = np.delete(window, 12, axis=0).ravel()
+    np.testing.assert_array_equal(found[4, 5], expected)
+    assert texture[4, 5] == np.abs(expected.astype(int) - 128).sum()
+
+
+def test_support_points_have_the_disparity_and_are_unique(scenes: SimpleNamespace) -> None:
+    ours, theirs, texture, other = shifted_descriptors(scenes)
+    grid = kernels.support_points(ours, theirs, texture, other, 5, 32, 200, 0.9)
+    assert (grid >= 0).sum() > 60
+    assert np.isin(grid, (-1, 7)).mean() > 0.99
+    repeating = np.tile(ours[:, 20:36], (1, 6, 1))  # the same again every 16 pixels: no match is unique
+    sums = np.tile(texture[:, 20:36], (1, 6))
+    assert (kernels.support_points(repeating, repeating, sums, sums, 5, 40, 200, 0.9) < 0).mean() > 0.9
+    assert (kernels.support_points(ours, theirs, 0 * texture, other, 5, 32, 200, 0.9) == -1).all()
+
+
+def test_strays_are_those_nobody_agrees_with() -> None:
+    grid = np.full((20, 20), -1, np.int32)
+    grid[2:6, 2:6] = 30
+    grid[4, 4] = 12
+    grid[15, 15] = 30
+    kept = kernels.without_strays(grid, 5, 5, 5)
+    assert kept[4, 4] == kept[15, 15] == -1
+    assert (kept >= 0).sum() == 15
+
+
+def test_triangles_cover_the_image_and_planes_pass_through_their_corners() -> None:
+    """An affine disparity is its own piecewise linear interpolation."""
+    rng = np.random.default_rng(2)
+    height, width = 60, 90
+    places = np.unique(np.column_stack([rng.integers(5, 85, 40), rng.integers(5, 55, 40)]), axis=0)
+    corners = np.array([(u, v) for u in (0, width - 1) for v in (0, height - 1)])
+    uv = np.concatenate([places, corners])
+    points = np.column_stack([uv, 4 + 0.1 * uv[:, 0] - 0.05 * uv[:, 1]]).astype(np.float32)
+    prior = kernels.planes(_delaunay(points, height, width), points, height, width)
+    v, u = np.mgrid[:height, :width]
+    np.testing.assert_allclose(prior, 4 + 0.1 * u - 0.05 * v, atol=1e-3)
+
+
+def test_corners_take_the_nearest_disparity() -> None:
+    support = np.array([(10, 10, 3), (80, 50, 9)], np.float32)
+    corners = _with_corners(support, 60, 90)[2:]
+    assert {(u, v): d for u, v, d in corners.tolist()} == {(0, 0): 3, (0, 59): 3, (89, 0): 9, (89, 59): 9}
+
+
+def test_map_disparities_minimise_the_energy() -> None:
+    """Against a search over all disparities, on descriptors without any structure."""
+    rng = np.random.default_rng(3)
+    height, width, most, beta, sigma, gamma = 12, 50, 16, 0.0015, 1.0, 3.0
+    ours, theirs = (rng.integers(0, 256, (height, width, 48), dtype=np.uint8) for _ in range(2))
+    prior = (4 + 0.1 * np.mgrid[:height, :width][1]).astype(np.float32)
+    support = np.array([(22, 5, 13)], np.float32)
+    counts, listed = kernels.nearby(support, 1, 3, 20, most)
+    assert counts.tolist() == [[3, 3, 3]]
+    assert sorted(listed[0, 0, :3]) == [12, 13, 14]
+    offset = np.arange(3 * kernels.TABLE_STEPS + 1) / kernels.TABLE_STEPS
+    penalty = -np.log(gamma + np.exp(-(offset**2) / (2 * sigma**2))).astype(np.float32)
+    found = kernels.map_disparities(
+        ours, theirs, prior, counts, listed, 20, -1, beta, penalty, -np.log(gamma)
+    )
+    for v, u in ((5, 30), (6, 20), (7, 44), (8, 10)):
+        mu = prior[v, u]
+        energies = {
+            d: beta * np.abs(ours[v, u].astype(int) - theirs[v, u - d]).sum()
+            - np.log(gamma + (np.exp(-((round(abs(d - mu) * 8) / 8) ** 2) / 2) if abs(d - mu) <= 3 else 0))
+            for d in range(min(most, u - kernels.MARGIN + 1))
+            if abs(d - mu) <= 3 or d in (12, 13, 14)
+        }
+        best = min(energies, key=energies.__getitem__)
+        assert abs(found[v, u] - best) <= 0.5
+
+
+def test_both_sides_agree(scenes: SimpleNamespace) -> None:
+    """Left pixel u at disparity d is right pixel u - d, which finds the same d towards the other side."""
+    ours, theirs, *_ = shifted_descriptors(scenes)
+    prior = np.full(ours.shape[:2], 6.0, np.float32)
+    counts, listed = np.zeros((4, 6), np.int32), np.zeros((4, 6, 32), np.int32)
+    penalty = np.zeros(25, np.float32)
+    left = kernels.map_disparities(ours, theirs, prior, counts, listed, 20, -1, 0.01, penalty, 0.0)
+    right = kernels.map_disparities(theirs, ours, prior, counts, listed, 20, +1, 0.01, penalty, 0.0)
+    inner = (slice(5, -5), slice(12, -12))
+    np.testing.assert_allclose(left[inner], 7, atol=0.3)
+    np.testing.assert_allclose(right[inner], 7, atol=0.3)
