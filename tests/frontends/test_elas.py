@@ -78,9 +78,7 @@ def test_map_disparities_minimise_the_energy() -> None:
     assert sorted(listed[0, 0, :3]) == [12, 13, 14]
     offset = np.arange(3 * kernels.TABLE_STEPS + 1) / kernels.TABLE_STEPS
     penalty = -np.log(gamma + np.exp(-(offset**2) / (2 * sigma**2))).astype(np.float32)
-    found = kernels.map_disparities(
-        ours, theirs, prior, counts, listed, 20, -1, beta, penalty, -np.log(gamma)
-    )
+    found = kernels.map_disparities(ours, theirs, prior, counts, listed, 20, -1, beta, penalty, -np.log(gamma))
     for v, u in ((5, 30), (6, 20), (7, 44), (8, 10)):
         mu = prior[v, u]
         energies = {

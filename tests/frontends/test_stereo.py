@@ -38,8 +38,10 @@ def test_confidence_is_zero_exactly_where_nothing_is_known(matcher: str, scenes:
 @pytest.mark.parametrize("matcher", MATCHERS)
 def test_what_only_the_left_camera_sees_is_mostly_left_out(matcher: str, scenes: SimpleNamespace) -> None:
     frame, truth = scenes.step_pair(near=18, far=6)
-    run = sgm(frame.left, frame.right, Sgm(32)) if matcher == "sgm" else elas(
-        frame.left, frame.right, Elas(32), Checks(1.5, 200, 1.0)
+    run = (
+        sgm(frame.left, frame.right, Sgm(32))
+        if matcher == "sgm"
+        else elas(frame.left, frame.right, Elas(32), Checks(1.5, 200, 1.0))
     )
     hidden = np.isfinite(run.disparity[10:-10, 79:89])  # twelve columns left of the board at 90
     seen = np.isfinite(run.disparity[10:-10, 100:140])

@@ -21,7 +21,7 @@ def disagreement(disparity: Disparity, other: Disparity) -> Disparity:
     there = np.arange(width)[None, :] - np.nan_to_num(disparity)
     column = np.clip(np.floor(there).astype(np.int64), 0, max(width - 2, 0))
     before = np.take_along_axis(other, column, axis=1)
-    after = np.take_along_axis(other, np.minimum(column + 1, width - 1), axis=1)
+    after = np.take_along_axis(other, np.where(there > column, np.minimum(column + 1, width - 1), column), axis=1)
     between = before + (there - column) * (after - before)
     nearer = np.fmin(np.abs(before - disparity), np.abs(after - disparity))
     apart = np.fmin(np.abs(between - disparity), nearer)  # across an edge, either side may be meant

@@ -117,6 +117,7 @@ class Backend(Protocol):
     """The functions a backend module offers."""
 
     NAME: str
+
     @property
     def arrays(self) -> Any:
         """The module that makes its arrays: numpy, or one with the same functions for another memory."""

@@ -76,7 +76,7 @@ def _support_disparity(
         if costs[d] < costs[at]:
             at = d
     for d in range(end):
-        if abs(d - at) > 1 and costs[at] > ratio * costs[d]:
+        if abs(d - at) > 1 and costs[at] >= ratio * costs[d]:
             return NOTHING
     return at
 
