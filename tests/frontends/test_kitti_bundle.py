@@ -8,7 +8,7 @@ import pytest
 
 from cfusion import Pose
 from cfusion.datasets.kitti import write_disparity
-from cfusion.datasets.png import Encoding, write_png
+from cfusion.datasets.png import Encoding
 
 FRAMES = (9, 10, 11)
 
@@ -29,10 +29,103 @@ def folder(tmp_path_factory: pytest.TempPathFactory, scenes: SimpleNamespace) ->
         seen = scenes.corridor_frame(pose)
         disparity = camera.fx * baseline / scenes.corridor(pose)[1]
         for side, image in (("image_0", seen.left), ("image_1", seen.right)):
-            write_png(place / side / f"000003_{frame:02d}.png", np.rint(255 * image) + 1e-3, Encoding(scale=1.0))
+            write_image(place / side / f"000003_{frame:02d}.png", image)
         write_disparity(place / "maps" / f"000003_{frame:02d}.png", disparity)
         if frame == 10:
             write_disparity(place / "disp_noc" / "000003_10.png", disparity)
             write_disparity(place / "disp_occ" / "000003_10.png", disparity)
         pose = pose @ scenes.moved
     return place
+
+
+def true_depth(scenes: SimpleNamespace) -> np.ndarray:
+    """Of frame 10."""
+    depth: np.ndarray = scenes.corridor(scenes.moved)[1]
+    return depth
+
+
+@pytest.mark.parametrize("matching", ["sgm", "elas"])
+def test_views_are_posed_and_deep(folder: Path, scenes: SimpleNamespace, matching: str) -> None:
+    views = kitti_bundle_views(folder, 3, matching)
+    assert [view.name for view in views] == ["000003_09", "000003_10", "000003_11"]
+    assert views.reference == 1
+    assert "our odometry" in views.sentence
+    error = np.abs(views[1].depth - true_depth(scenes)) / true_depth(scenes)
+    assert np.nanmedian(error) < 0.02
+    assert np.isfinite(views[1].depth).mean() > 0.6
+    np.testing.assert_array_equal(views[1].confidence > 0, np.isfinite(views[1].depth))
+    np.testing.assert_allclose(views[1].pose.matrix(), scenes.moved.matrix(), atol=0.02)
+
+
+def test_the_two_odometries_agree(folder: Path) -> None:
+    own, direct = (kitti_bundle_views(folder, 3, "sgm", each)[2].pose for each in ("own", "direct"))
+    np.testing.assert_allclose(own.matrix(), direct.matrix(), atol=0.03)
+
+
+def test_any_other_matcher_enters_as_a_folder(folder: Path, scenes: SimpleNamespace) -> None:
+    views = kitti_bundle_views(folder, 3, folder / "maps", frames=2)
+    assert [view.name for view in views] == ["000003_09", "000003_10"]
+    np.testing.assert_allclose(views[1].depth, true_depth(scenes), rtol=1e-2)
+    assert views[1].confidence is not None
+
+
+def test_far_depths_are_dropped(folder: Path, scenes: SimpleNamespace) -> None:
+    near = kitti_bundle_views(folder, 3, folder / "maps", "own", farthest=8.0)[1]
+    assert np.mean(np.isfinite(near.depth) == (true_depth(scenes) <= 8)) > 0.99
+    assert np.nanmax(near.depth) <= 8
+    assert (near.confidence[np.isnan(near.depth)] == 0).all()
+
+
+def test_the_nearest_frames_are_taken() -> None:
+    assert nearest_frames(tuple(range(21)), 5) == (8, 9, 10, 11, 12)
+    assert nearest_frames((7, 8, 9, 10, 11), 5) == (7, 8, 9, 10, 11)
+    assert nearest_frames((9, 10, 11), 2) == (9, 10)
+    with pytest.raises(FileError, match="frame 10"):
+        nearest_frames((8, 9), 3)
+
+
+def test_mistakes_are_named(folder: Path) -> None:
+    with pytest.raises(InputError, match="did you mean 'sgm'"):
+        kitti_bundle_views(folder, 3, "sgn")
+    with pytest.raises(InputError, match="no localisation 'gps'"):
+        kitti_bundle_views(folder, 3, folder / "maps", "gps")
+    with pytest.raises(FileError, match="no disparity map 000003_09"):
+        kitti_bundle_views(folder, 3, folder / "calib")
+    with pytest.raises(FileError, match="bundle_loc_gm_training"):
+        kitti_bundle_views(folder, 3, folder / "maps", "gm")
+    with pytest.raises(InputError, match="at least 1"):
+        kitti_bundle_views(folder, 3, frames=0)
+
+
+def test_one_command_from_raw_images_to_the_submission(
+    folder: Path, tmp_path: Path, scenes: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    code = main(["fuse", str(folder.parent), "--bundle", "3", "-o", str(out), "--method", "median", "--write", "npy"])
+    assert code == 0
+    assert "000003_10.png" in capsys.readouterr().out
+    submitted = read_png(out / "000003_10.png", Encoding(scale=1 / 256))
+    assert np.isfinite(submitted).all()  # the background rule leaves no hole
+    focal_baseline = scenes.camera.fx * scenes.rig.baseline
+    error = np.abs(submitted - focal_baseline / true_depth(scenes))
+    assert np.median(error) < 0.3
+    scores = evaluate(np.load(out / "depth.npy"), true_depth(scenes), scenes.camera, scenes.rig.baseline)
+    assert scores.density > 75
+
+
+def test_the_stereo_command_writes_what_it_found(
+    folder: Path, tmp_path: Path, scenes: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = [str(folder / side / "000003_10.png") for side in ("image_0", "image_1")]
+    assert main(["stereo", *pair, "-o", str(tmp_path / "out"), "--disparities", "64", "--write", "npy,pfm,png"]) == 0
+    assert "pixels matched" in capsys.readouterr().out
+    disparity = np.load(tmp_path / "out" / "disparity.npy")
+    stored = read_png(tmp_path / "out" / "disparity.png", Encoding(scale=1 / 256))
+    np.testing.assert_allclose(stored, disparity, atol=1 / 256)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        *(f"confidence.{each}" for each in ("npy", "pfm", "png")),
+        *(f"disparity.{each}" for each in ("npy", "pfm", "png")),
+    ]
+    assert main(["stereo", *pair, "-o", str(tmp_path / "x"), "--matcher", "bm"]) == 2
+    assert main(["stereo", "nowhere.png", pair[1], "-o", str(tmp_path / "x")]) == 2
+    assert not (tmp_path / "x").exists()
