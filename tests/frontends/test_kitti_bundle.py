@@ -6,9 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion import Pose
+from cfusion import Pose, evaluate
+from cfusion.cli.main import main
 from cfusion.datasets.kitti import write_disparity
-from cfusion.datasets.png import Encoding
+from cfusion.datasets.png import Encoding, read_png, write_image
+from cfusion.errors import FileError, InputError
+from cfusion.frontends.kitti import kitti_bundle_views, nearest_frames
 
 FRAMES = (9, 10, 11)
 

@@ -1,5 +1,6 @@
 """Motions that were rendered are found, by features and by whole images, and what cannot be found is said."""
 
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -162,7 +163,7 @@ def test_motions_on_kitti_lie_among_the_given_ones(kitti: Path, bundle: int, fra
     rig = Rig(opened.calibration.camera(pairs[0].left.shape[:2]), opened.calibration.baseline)
     true = given[frames[0]].inverse() @ given[frames[-1]]
     direct = Pose.identity()
-    for before, after in zip(pairs[:-1], pairs[1:], strict=True):
+    for before, after in pairwise(pairs):
         depth = depth_from_disparity(sgm(before.left, before.right).disparity, opened.calibration.focal_baseline)
         direct = direct @ direct_motion(before.left, depth, after.left, rig.camera).previous_from_current
     for found in (trajectory(pairs, rig)[-1], direct):

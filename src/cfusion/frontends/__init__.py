@@ -1,0 +1,28 @@
+"""What comes before depth: stereo matching and odometry, with OpenCV and Numba loaded when they are needed."""
+
+from cfusion.frontends.direct_odometry import Alignment, DirectMotion, direct_motion
+from cfusion.frontends.elas import Elas
+from cfusion.frontends.kitti import kitti_bundle_views
+from cfusion.frontends.odometry import Motion, motion, trajectory
+from cfusion.frontends.rig import Rig, StereoFrame
+from cfusion.frontends.stereo import MATCHERS, Checks, Matching, Sgm, elas, match, sgm
+
+__all__ = [
+    "MATCHERS",
+    "Alignment",
+    "Checks",
+    "DirectMotion",
+    "Elas",
+    "Matching",
+    "Motion",
+    "Rig",
+    "Sgm",
+    "StereoFrame",
+    "direct_motion",
+    "elas",
+    "kitti_bundle_views",
+    "match",
+    "motion",
+    "sgm",
+    "trajectory",
+]
