@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cfusion import kernels
-from cfusion.kernels.contract import INSIDE, Box, Fidelity, Problem, links_of
+from cfusion.kernels.contract import INSIDE, Box, Fidelity, Problem, State, links_of
 from cfusion.kernels.reference.certificate import pixel_bound
 from cfusion.solvers.steps import choose_steps
 
@@ -44,6 +44,41 @@ def test_bound_is_below_the_energy_at_every_iterate(make_case, order, fidelity, 
     inside = (case.problem.links & INSIDE) > 0
     assert case.box.low < state.primal[0][inside].min()  # the stated range plays no part at the solution
     assert state.primal[0][inside].max() < case.box.high
+
+
+@ORDERS
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind))
+def test_bound_holds_from_any_dual_state(make_case, order, kind):
+    """However wild the dual: it is the minimum that is bounded, not the energy of an iterate."""
+    backend = kernels.load("reference")
+    case = make_case(order, (6, 8), order=order, **kind)
+    state = case.copy_state()
+    backend.iterate(case.problem, state, choose_steps(case.problem.alpha, 0.2), 600)
+    least = backend.energy(case.problem, state).total
+    rng = np.random.default_rng(0)
+    for size in (0.1, 1.0, 10.0):
+        wild = state.dual + size * rng.normal(size=state.dual.shape)
+        for rounds in (0, 1, 10):
+            assert backend.bound(case.problem, State(state.primal, wild), case.box, rounds) <= least * (1 + 1e-12)
+
+
+@ORDERS
+@FIDELITIES
+def test_bound_holds_from_the_dual_of_a_stronger_regulariser(make_case, order, fidelity):
+    """That dual sticks out of the balls of the weaker one, and holds the data well: nothing else gives it away."""
+    backend = kernels.load("reference")
+    strong = make_case(order, (6, 8), order=order, fidelity=fidelity)
+    state = strong.copy_state()
+    backend.iterate(strong.problem, state, choose_steps(strong.problem.alpha, 0.2), 150)
+    for level in range(order):
+        alpha = list(strong.problem.alpha)
+        alpha[level] /= 10
+        weak = strong.with_problem(alpha=tuple(alpha))
+        solved = strong.copy_state()
+        backend.iterate(weak.problem, solved, choose_steps(weak.problem.alpha, 0.2), 300)
+        least = backend.energy(weak.problem, solved).total
+        for rounds in (0, 3):
+            assert backend.bound(weak.problem, state, weak.box, rounds) <= least * (1 + 1e-12)
 
 
 # every compiled variant costs seconds: each order and each fidelity once, with all that the CPU bound computes itself

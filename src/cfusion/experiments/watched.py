@@ -95,6 +95,12 @@ class Watched:
     def bound(self, problem: Problem, state: State, box: Box, rounds: int) -> float:
         return self.backend.bound(problem, state, box, rounds)
 
+    def sample(self, state: State, every: int) -> Floats:
+        return self.backend.sample(state, every)
+
+    def travelled(self, kept: Floats, state: State, every: int) -> tuple[list[float], list[float]]:
+        return self.backend.travelled(kept, state, every)
+
     def misfit(self, problem: Problem, x: Floats) -> Floats:
         return self.backend.misfit(problem, x)
 

@@ -145,6 +145,12 @@ class Backend(Protocol):
     def bound(self, problem: Problem, state: State, box: Box, rounds: int) -> float:
         """A lower bound of the minimum over the box, from the state's dual variables repaired by `rounds` steps."""
 
+    def sample(self, state: State, every: int) -> Floats:
+        """Every so many rows of the state, kept to see later how far it moved."""
+
+    def travelled(self, kept: Floats, state: State, every: int) -> tuple[list[float], list[float]]:
+        """How far the kept rows have moved since: a sum of squares per plane, of the primal and of the dual."""
+
     def misfit(self, problem: Problem, x: Floats) -> Floats:
         """(H, W) sum_k w_k phi(x - d_k): what the confidence is estimated from."""
 

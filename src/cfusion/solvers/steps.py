@@ -59,16 +59,16 @@ class Pace:
         while done < count:
             block = min(BLOCK, count - done)
             watching = self.corrections < CORRECTIONS and block == BLOCK
-            before = _sample(state) if watching else None
+            before = self.backend.sample(state, _every(state)) if watching else None
             self.backend.iterate(problem, state, choose_steps(problem.alpha, self.noise, self.relaxation), block)
             done += block
             if before is not None:
-                self._balance(problem, before, _sample(state))
+                self._balance(problem, *self.backend.travelled(before, state, _every(state)))
 
-    def _balance(self, problem: Problem, before: State, after: State) -> None:
+    def _balance(self, problem: Problem, primal: list[float], dual: list[float]) -> None:
         levels = np.arange(problem.order)
-        moved = _length(after.primal - before.primal, 2.0 ** np.repeat(levels, levels + 1))
-        pushed = _length(after.dual - before.dual, 0.5 ** np.repeat(levels, levels + 2))
+        moved = _length(primal, 2.0 ** np.repeat(levels, levels + 1))
+        pushed = _length(dual, 0.5 ** np.repeat(levels, levels + 2))
         if moved == 0 and pushed == 0:
             return
         self.corrections += 1
@@ -77,13 +77,11 @@ class Pace:
             self.noise *= min(max(off, 1 / LARGEST_CORRECTION), LARGEST_CORRECTION)
 
 
-def _sample(state: State) -> State:
+def _every(state: State) -> int:
     """Every SAMPLED-th row: enough to see how far things move, and little memory."""
-    every = SAMPLED if state.primal.shape[1] >= 4 * SAMPLED else 1
-    return State(state.primal[:, ::every].copy(), state.dual[:, ::every].copy())
+    return SAMPLED if state.primal.shape[1] >= 4 * SAMPLED else 1
 
 
-def _length(change: NDArray[Any], scales: NDArray[Any]) -> float:
+def _length(squares: list[float], scales: NDArray[Any]) -> float:
     """The norm in which the scaled operator is bounded, one scale per plane."""
-    squares = np.array([float(np.sum(plane * plane, dtype=np.float64)) for plane in change])
-    return float(np.sqrt(np.sum(scales**2 * squares)))
+    return float(np.sqrt(np.sum(scales**2 * np.array(squares))))

@@ -108,9 +108,8 @@ class _Trial:
     def error(self, alpha: tuple[float, float]) -> float:
         """Mean absolute error on what was held out."""
         if alpha not in self.scores:
-            confidence = fixed_confidence(self.task)
-            x = self._fit(alpha, confidence).primal[0].copy()
-            self.scores[alpha], self.fits[alpha] = self._score(x, np.ones_like(confidence)), x
+            x = self._fit(alpha)
+            self.scores[alpha], self.fits[alpha] = self._score(x), x
         return self.scores[alpha]
 
     def forget(self) -> None:
@@ -120,7 +119,7 @@ class _Trial:
 
     def as_good(self, alpha: tuple[float, float], best: tuple[float, float]) -> bool:
         """Whether the mean error exceeds the best one's by less than the standard error of their difference."""
-        weights = self.weights * self.task.inside()
+        weights = self.weights * self._inside()
         total = max(float(np.sum(weights)), 1e-300)
         worse = np.abs(self.fits[alpha] - self.held) - np.abs(self.fits[best] - self.held)
         mean = float(np.sum(weights * worse)) / total
@@ -129,30 +128,34 @@ class _Trial:
     def with_local(self, alpha: tuple[float, float]) -> tuple[tuple[float, float], bool]:
         """Whether weights that follow the local noise predict better what was held out, and at which alpha."""
         task = self.task
-        uniform = fixed_confidence(task)
-        state = self._fit(alpha, uniform)
-        plain = state.primal[0].copy()
-        depth = whole_depth(task, state)
+        plain = self._fit(alpha)
+        assert self.state is not None
+        depth = whole_depth(task, self.state)
         self.weights = _cut(local_weights(self.stack, depth), task)
-        best, best_alpha, local = self._score(plain, uniform), alpha, False
+        best, best_alpha, local = self._score(plain), alpha, False
         self.task = prepare(task.energy, local_weights(task.stack, depth), task.backend, task.fill_radius)
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
-            score = self._score(self._fit(candidate, uniform).primal[0], uniform)
+            score = self._score(self._fit(candidate))
             if score < best:
                 best, best_alpha, local = score, candidate, True
         return best_alpha, local
 
-    def _fit(self, alpha: tuple[float, float], confidence: Floats) -> State:
+    def _fit(self, alpha: tuple[float, float]) -> Floats:
+        """x at this alpha, on the host; the state goes on from there."""
         task = self.task.with_energy(_energy(self.task.energy, alpha, self.task.energy.inverse))
         first = self.state is None
         state = task.initial_state() if self.state is None else self.state
-        _advance(task, confidence, state, FIRST_ITERATIONS if first else MORE_ITERATIONS)
+        _advance(task, fixed_confidence(task), state, FIRST_ITERATIONS if first else MORE_ITERATIONS)
         self.state = state
-        return state
+        return np.array(task.backend.to_host(state.primal[0]))
 
-    def _score(self, x: Floats, confidence: Floats) -> float:
-        weights = self.weights * confidence * self.task.inside()
+    def _inside(self) -> Floats:
+        inside: Floats = self.task.backend.to_host(self.task.inside())
+        return inside
+
+    def _score(self, x: Floats) -> float:
+        weights = self.weights * self._inside()
         return float(np.sum(weights * np.abs(x - self.held)) / max(float(np.sum(weights)), 1e-300))
 
 
@@ -165,7 +168,8 @@ def _cut(stack: Stack, task: Task) -> Floats:
 
 def whole_depth(task: Task, state: State) -> Floats:
     """The state's depth on the whole image, NaN outside the domain."""
-    return task.whole(task.depth(state.primal[0]), float("nan"))
+    depth: Floats = task.backend.to_host(task.whole(task.depth(state.primal[0]), float("nan")))
+    return depth
 
 
 def _advance(task: Task, confidence: Floats, state: State, count: int) -> None:
@@ -209,10 +213,11 @@ def _stereo_like(task: Task) -> bool:
     stack = task.stack
     if not isinstance(stack.camera, Pinhole) or np.nanmin(stack.depths) <= 0 or stack.views < 2:
         return False
-    start = task.start
-    depth = start + task.centre
-    total = task.observations.total
-    spread = task.backend.misfit(task.problem(fixed_confidence(task)), start) / np.maximum(total, 1e-12)
+    start, to_host = task.start, task.backend.to_host
+    depth = to_host(start) + task.centre
+    total = to_host(task.observations.total)
+    misfit = to_host(task.backend.misfit(task.problem(fixed_confidence(task)), start))
+    spread = misfit / np.maximum(total, 1e-12)
     known = (total > 1) & (depth > 0) & (spread > 0)
     if known.sum() < 100:
         return False

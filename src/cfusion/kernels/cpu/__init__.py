@@ -10,7 +10,7 @@ from cfusion.kernels.cpu.certificate import bound
 from cfusion.kernels.cpu.iteration import iterate
 from cfusion.kernels.cpu.pulling import pull
 from cfusion.kernels.cpu.sums import energy, misfit, order_observations
-from cfusion.kernels.host import arrays, to_device, to_host
+from cfusion.kernels.host import arrays, sample, to_device, to_host, travelled
 
 NAME = "cpu"
 
@@ -25,7 +25,9 @@ __all__ = [
     "misfit",
     "order_observations",
     "pull",
+    "sample",
     "splat_nearest",
     "to_device",
     "to_host",
+    "travelled",
 ]

@@ -9,7 +9,7 @@ from cfusion.kernels.cuda.device import to_device, to_host
 from cfusion.kernels.cuda.iteration import iterate
 from cfusion.kernels.cuda.ordering import order_observations
 from cfusion.kernels.cuda.pulling import pull
-from cfusion.kernels.cuda.sums import energy, misfit
+from cfusion.kernels.cuda.sums import energy, misfit, sample, travelled
 
 NAME = "cuda"
 
@@ -24,9 +24,11 @@ __all__ = [
     "misfit",
     "order_observations",
     "pull",
+    "sample",
     "splat_nearest",
     "to_device",
     "to_host",
+    "travelled",
 ]
 
 device.check()

@@ -110,12 +110,13 @@ struct Room {
 #define PAUSE()
 // end pause
 
+// `arrived` only ever grows, over many launches: what counts is how far the goal is ahead of it.
 __device__ void wait_for_all(unsigned* arrived, unsigned goal) {
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
         atomicAdd(arrived, 1u);
-        while (*(volatile unsigned*)arrived < goal) PAUSE();
+        while ((int)(goal - *(volatile unsigned*)arrived) > 0) PAUSE();
         __threadfence();
     }
     __syncthreads();
@@ -127,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) repair(
     real* ahead, real* before, const real* __restrict__ momenta, const unsigned short* __restrict__ links,
     const real* __restrict__ confidence, const real* __restrict__ total, const real* __restrict__ edge,
     const real* __restrict__ tensor, real alpha_1, real alpha_2, real alpha_3, int rounds, int height, int width,
-    unsigned* arrived
+    unsigned* arrived, unsigned arrived_before
 ) {
     extern __shared__ __align__(16) char memory[];
     const size_t n = (size_t)height * width;
@@ -209,7 +210,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) repair(
             }
             __syncthreads();
         }
-        wait_for_all(arrived, (round + 1) * gridDim.x);
+        wait_for_all(arrived, arrived_before + (round + 1) * gridDim.x);
     }
 }
 
@@ -314,10 +315,9 @@ extern "C" __global__ void __launch_bounds__(256) pixel_bounds(
     const double* __restrict__ slopes, const double* __restrict__ factors, int factor_count,
     const real* __restrict__ values, const real* __restrict__ weights, const real* __restrict__ total,
     const real* __restrict__ scatter, const real* __restrict__ confidence, const unsigned short* __restrict__ links,
-    const real* __restrict__ anchor, double pull, double delta, double low, double high, int views, size_t n,
-    double* __restrict__ parts
+    const real* __restrict__ anchor, double pull, double delta, double low, double high, int views, size_t n, Desk desk
 ) {
-    double factor = 1, sum = 0;
+    double factor = 1, sum[1] = {0};
     for (int k = threadIdx.x; k < factor_count; k += blockDim.x) factor = min(factor, factors[k]);
     factor = over_block(factor, 1., Least());
     const Box box = {low, high};
@@ -330,18 +330,17 @@ extern "C" __global__ void __launch_bounds__(256) pixel_bounds(
         double x = data_prox<double>(anchor[p] - slope / pull, lam / pull, seen, delta);
         x = min(max(x, box.low), box.high);  // a weak pull holds x no better than no pull
         const double away = x - anchor[p];
-        sum += slope * x + lam * misfit_at<double>(x, seen, left_out, delta) + pull / 2 * away * away;
+        sum[0] += slope * x + lam * misfit_at<double>(x, seen, left_out, delta) + pull / 2 * away * away;
 #else
         const double hold = lam * total[p], end = slope > 0 ? box.low : box.high;
-        if (!(hold > 0)) sum += slope * end + lam * misfit_at<double>(end, seen, left_out, delta);
-        else if (FIDELITY == 0) sum += l1_bound(slope, lam, seen, box);
-        else if (FIDELITY == 2) sum += huber_bound(slope, lam, seen, box, delta);
+        if (!(hold > 0)) sum[0] += slope * end + lam * misfit_at<double>(end, seen, left_out, delta);
+        else if (FIDELITY == 0) sum[0] += l1_bound(slope, lam, seen, box);
+        else if (FIDELITY == 2) sum[0] += huber_bound(slope, lam, seen, box, delta);
         else {
             const double x = min(max(seen.value(0) - slope / hold, box.low), box.high);
-            sum += slope * x + lam * misfit_at<double>(x, seen, left_out, delta);
+            sum[0] += slope * x + lam * misfit_at<double>(x, seen, left_out, delta);
         }
 #endif
     }
-    sum = over_block(sum, 0., Add());
-    if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+    add_up(sum, desk);
 }

@@ -10,8 +10,8 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Box, Floats, Problem, State
-from cfusion.kernels.cuda.device import blocks_of, kernel, multiprocessors, or_nothing
-from cfusion.kernels.cuda.sums import BLOCKS, THREADS, problem_defines
+from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, multiprocessors, or_nothing
+from cfusion.kernels.cuda.sums import THREADS, defines_of, kind_of
 from cfusion.kernels.reference.iteration import level_dual
 
 SOURCES = ("prox.cuh", "reduce.cuh", "certificate.cu")
@@ -24,11 +24,10 @@ def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
     top = _repaired(problem, state, rounds)
     slopes, factors = _descended(problem, top)
     seen, pixels = problem.observations, problem.links.size
-    parts, total = cupy.empty(BLOCKS), cupy.empty(1)
-    defines = _defines(problem, top)
-    kernel(SOURCES, "pixel_bounds", defines)(
-        (BLOCKS,),
-        (THREADS,),
+    sums = desk()
+    kernel(SOURCES, "pixel_bounds", _defines(problem, top))(
+        (Desk.BLOCKS,),
+        (Desk.THREADS,),
         (
             slopes,
             factors,
@@ -46,11 +45,10 @@ def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
             np.float64(box.high),
             np.int32(seen.values.shape[0]),
             np.uint64(pixels),
-            parts,
+            sums.argument,
         ),
     )
-    kernel(SOURCES, "add_parts", defines)((1,), (THREADS,), (parts, np.int32(BLOCKS), np.int32(1), total))
-    return float(cupy.asnumpy(total)[0])
+    return sums.read(1)[0]
 
 
 def _repaired(problem: Problem, state: State, rounds: int) -> Floats:
@@ -72,13 +70,14 @@ def _repaired(problem: Problem, state: State, rounds: int) -> Floats:
     planes = (order + 1) * (order + 2) // 2 + order * (order + 1) // 2
     shared = ROOM_ROWS * ROOM_COLUMNS * planes * top.dtype.itemsize
     tiles = blocks_of(height, ROOM_ROWS - 2 * order) * blocks_of(width, ROOM_COLUMNS - 2 * order)
+    blocks = min(tiles, BLOCKS_PER_MULTIPROCESSOR * multiprocessors())
     kernel(SOURCES, "repair", defines, shared=shared, cooperative=True)(
-        (min(tiles, BLOCKS_PER_MULTIPROCESSOR * multiprocessors()),),
+        (blocks,),
         (REPAIR_THREADS,),
         (
             ahead,
             before,
-            _momenta(rounds, top.dtype.name, cupy.cuda.Device().id),
+            _momenta(rounds, top.dtype.name, cupy.cuda.runtime.getDevice()),
             problem.links,
             problem.confidence,
             problem.observations.total,
@@ -88,7 +87,8 @@ def _repaired(problem: Problem, state: State, rounds: int) -> Floats:
             np.int32(rounds),
             np.int32(height),
             np.int32(width),
-            cupy.zeros(1, np.uint32),
+            desk().gate,
+            desk().pass_gate(rounds * blocks),
         ),
         shared_mem=shared,
     )
@@ -98,13 +98,13 @@ def _repaired(problem: Problem, state: State, rounds: int) -> Floats:
 def _descended(problem: Problem, top: Floats) -> tuple[Floats, Floats]:
     """The slope g of every pixel, and factors that bring the duals below the top into their balls, in double."""
     height, width = problem.links.shape
-    factors = cupy.ones((problem.order, BLOCKS))
+    factors = cupy.empty((problem.order, Desk.BLOCKS))
     upper: Any = None
     for order in range(problem.order, 0, -1):
         lower = cupy.empty((order, height, width))
         kernel(SOURCES, "descend", _defines(problem, top))(
-            (BLOCKS,),
-            (THREADS,),
+            (Desk.BLOCKS,),
+            (Desk.THREADS,),
             (
                 top,
                 or_nothing(upper),
@@ -124,12 +124,13 @@ def _descended(problem: Problem, top: Floats) -> tuple[Floats, Floats]:
 
 
 def _defines(problem: Problem, top: Floats) -> tuple[str, ...]:
-    return (
-        *problem_defines(problem, top),
-        f"ROOM_ROWS={ROOM_ROWS}",
-        f"ROOM_COLUMNS={ROOM_COLUMNS}",
-        f"THREADS={REPAIR_THREADS}",
-    )
+    return _with_room(kind_of(problem, top))
+
+
+@cache
+def _with_room(kind: tuple[Any, ...]) -> tuple[str, ...]:
+    room = (f"ROOM_ROWS={ROOM_ROWS}", f"ROOM_COLUMNS={ROOM_COLUMNS}", f"THREADS={REPAIR_THREADS}")
+    return (*defines_of(kind), *room)
 
 
 def _limits(problem: Problem, top: Floats) -> list[Any]:

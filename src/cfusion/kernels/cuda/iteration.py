@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import Any
 
@@ -11,7 +11,8 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Fidelity, Problem, State, Steps
-from cfusion.kernels.cuda.device import blocks_of, by_value, kernel, multiprocessors, or_nothing, real_define
+from cfusion.kernels.cuda.device import blocks_of, by_value, kernel, multiprocessors, or_nothing
+from cfusion.kernels.cuda.sums import defines_of, kind_of
 
 COLUMNS = 64  # of a tile with its rim: two per lane of a warp
 ROWS = 4  # of a lane
@@ -89,23 +90,10 @@ def _per_pass(height: int, width: int) -> _Tiling:
 def _sweep(problem: Problem, state: State, steps: Steps, count: int, tiling: _Tiling) -> None:
     seen, target = problem.observations, state.spare()
     weighted, edged, held = seen.weights is not None, problem.edge is not None, problem.anchor is not None
-    parts = PACKET_PARTS[problem.order]
-    shared = _shared_bytes(tiling, parts, weighted, edged, held)
-    defines = (
-        f"ORDER={problem.order}",
-        f"ROWS={ROWS}",
-        f"WARPS={WARPS}",
-        f"LEVELS={tiling.levels}",
-        f"BLOCKS={BLOCKS}",
-        f"WEIGHTED={weighted:d}",
-        f"EDGE={edged:d}",
-        f"ANCHOR={held:d}",
-        f"EXCHANGE={tiling.exchange:d}",
-    )
-    sweep = kernel(("sweep.cu",), "sweep", defines, shared=shared, cooperative=tiling.exchange)
+    sweep, shared = _sweep_kernel(problem.order, weighted, edged, held, tiling.levels, tiling.exchange, ROWS, WARPS)
     height, width = problem.links.shape
     rounds = (count - 1) // tiling.levels if tiling.exchange else 0
-    mailbox, first_round = _mailbox(height * blocks_of(width, 2) * parts, rounds)
+    mailbox, first_round = _mailbox(height * blocks_of(width, 2) * PACKET_PARTS[problem.order], rounds)
     sweep(
         (tiling.across, tiling.down),
         (32 * tiling.warps,),
@@ -123,25 +111,34 @@ def _sweep(problem: Problem, state: State, steps: Steps, count: int, tiling: _Ti
             or_nothing(problem.anchor),
             or_nothing(mailbox),
             first_round,
-            _sweep_scalars(problem, steps),
-            np.int32(seen.values.shape[0]),
-            np.int32(height),
-            np.int32(width),
-            np.int32(tiling.rows),
-            np.int32(tiling.columns),
-            np.int32(count),
+            _sweep_scalars(steps, problem.alpha, problem.pull if held else 0.0),
+            by_value(np.array([len(seen.values), height, width, tiling.rows, tiling.columns, count], np.int32)),
         ),
         shared_mem=shared,
     )
     state.swap()
 
 
-def _shared_bytes(tiling: _Tiling, parts: int, weighted: bool, edged: bool, held: bool) -> int:
-    """The size of `Shared` in sweep.cu."""
-    lanes, height = 32, ROWS * WARPS
-    pairs = 2 * tiling.levels * lanes + tiling.levels * height
-    packets = parts * pairs if tiling.exchange else 0
-    return 6 * (WARPS + 1) * lanes * 8 + lanes * height * (16 + 8 * edged + 8 * held + 16 * weighted) + 20 * packets
+@cache
+def _sweep_kernel(
+    order: int, weighted: bool, edged: bool, held: bool, levels: int, exchange: bool, rows: int, warps: int
+) -> tuple[Any, int]:
+    """The kernel for one kind of problem, and how much shared memory it takes (the size of `Shared` in sweep.cu)."""
+    defines = (
+        f"ORDER={order}",
+        f"ROWS={rows}",
+        f"WARPS={warps}",
+        f"LEVELS={levels}",
+        f"BLOCKS={BLOCKS}",
+        f"WEIGHTED={weighted:d}",
+        f"EDGE={edged:d}",
+        f"ANCHOR={held:d}",
+        f"EXCHANGE={exchange:d}",
+    )
+    lanes, height = 32, rows * warps
+    packets = PACKET_PARTS[order] * (2 * levels * lanes + levels * height) if exchange else 0
+    shared = 6 * (warps + 1) * lanes * 8 + lanes * height * (16 + 8 * edged + 8 * held + 16 * weighted) + 20 * packets
+    return kernel(("sweep.cu",), "sweep", defines, shared=shared, cooperative=exchange), shared
 
 
 _mailboxes: dict[tuple[int, int], tuple[Any, int]] = {}  # (device, stream) -> packets, rounds so far
@@ -152,7 +149,7 @@ def _mailbox(size: int, rounds: int) -> tuple[Any, np.uint32]:
     """Room for two rounds of packets, and the number of the first round: no number is ever used twice."""
     if rounds == 0:
         return None, np.uint32(0)
-    key = (cupy.cuda.Device().id, cupy.cuda.get_current_stream().ptr)
+    key = (cupy.cuda.runtime.getDevice(), cupy.cuda.get_current_stream().ptr)
     with _mailboxes_lock:
         packets, used = _mailboxes.get(key, (None, 0))
         if packets is None or len(packets) < 2 * size or used + rounds >= 1 << 32:
@@ -161,35 +158,26 @@ def _mailbox(size: int, rounds: int) -> tuple[Any, np.uint32]:
     return packets, np.uint32(used + 1)
 
 
-def _held(problem: Problem, steps: Steps) -> tuple[float, float, float]:
+def _held(step: float, pull: float) -> tuple[float, float, float]:
     """The step, and the shares of centre and anchor, once the anchor's quadratic is folded into the prox."""
-    weight = steps.tau[0] * problem.pull if problem.anchor is not None else 0.0
-    return steps.tau[0] / (1 + weight), 1 / (1 + weight), weight / (1 + weight)
+    weight = step * pull
+    return step / (1 + weight), 1 / (1 + weight), weight / (1 + weight)
 
 
-def _sweep_scalars(problem: Problem, steps: Steps) -> Any:
-    """`Scalars` of sweep.cu, as bytes that are passed by value."""
-    last = problem.order - 1
-    levels = [(each[0], each[last]) for each in (steps.tau, steps.sigma, problem.alpha)]
-    numbers = [*(value for pair in levels for value in pair), steps.relaxation, *_held(problem, steps)]
-    return by_value(np.array(numbers, np.float32))
+@lru_cache(maxsize=256)
+def _sweep_scalars(steps: Steps, alpha: tuple[float, ...], pull: float) -> Any:
+    """`Scalars` of sweep.cu, passed by value."""
+    pairs = [value for each in (steps.tau, steps.sigma, alpha) for value in (each[0], each[-1])]
+    return by_value(np.array([*pairs, steps.relaxation, *_held(steps.tau[0], pull)], np.float32))
 
 
 def _plain(problem: Problem, state: State, steps: Steps, count: int) -> None:
     seen, real = problem.observations, state.primal.dtype
-    defines = (
-        real_define(state.primal),
-        f"ORDER={problem.order}",
-        f"FIDELITY={int(problem.fidelity)}",
-        f"WEIGHTED={seen.weights is not None:d}",
-        f"EDGE={problem.edge is not None:d}",
-        f"TENSOR={problem.tensor is not None:d}",
-        f"ANCHOR={problem.anchor is not None:d}",
-    )
+    defines = defines_of(kind_of(problem, state.primal))
     primal_pass, dual_pass = (kernel(("prox.cuh", "plain.cu"), name, defines) for name in ("primal_pass", "dual_pass"))
-    pad = (1.0,) * (3 - problem.order)
+    pad, pull = (1.0,) * (3 - problem.order), problem.pull if problem.anchor is not None else 0.0
     levels = [*steps.tau, *pad, *steps.sigma, *pad, *problem.alpha, *pad]
-    scalars = by_value(np.array([*levels, steps.relaxation, *_held(problem, steps), problem.delta], real))
+    scalars = by_value(np.array([*levels, steps.relaxation, *_held(steps.tau[0], pull), problem.delta], real))
     height, width = (np.int32(size) for size in problem.links.shape)
     grid, block = (blocks_of(int(width), 32), blocks_of(int(height), 8)), (32, 8)
     ahead = state.spare().primal

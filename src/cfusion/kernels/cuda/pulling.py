@@ -6,7 +6,7 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cuda.device import as_given, blocks_of, kernel, on_device, or_nothing
+from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device, or_nothing
 
 
 def pull(
@@ -29,9 +29,9 @@ def pull(
         (32, 8),
         (
             surface,
-            np.ascontiguousarray(reference_camera, np.float64),
-            np.ascontiguousarray(view_camera, np.float64),
-            np.ascontiguousarray(view_from_reference, np.float64),
+            by_value(np.array(reference_camera, np.float64)),
+            by_value(np.array(view_camera, np.float64)),
+            by_value(np.array(view_from_reference, np.float64)),
             measured,
             or_nothing(trusted),
             np.float64(agreement),

@@ -21,12 +21,31 @@ struct Least {
     __device__ double operator()(double a, double b) const { return a < b ? a : b; }
 };
 
-// Sum `rows` numbers of each of `columns` kinds: parts (rows, columns) -> sums (columns), by one block.
-extern "C" __global__ void __launch_bounds__(256) add_parts(const double* __restrict__ parts, int rows, int columns, double* __restrict__ sums) {
-    for (int column = 0; column < columns; column++) {
-        double mine = 0;
-        for (int row = threadIdx.x; row < rows; row += blockDim.x) mine += parts[row * columns + column];
-        const double sum = over_block(mine, 0., Add());
-        if (threadIdx.x == 0) sums[column] = sum;
+// Where blocks leave their sums (blocks, COUNT), how many have, and where the last of them writes the total.
+struct Desk {
+    double* parts;
+    unsigned* arrived;
+    double* total;
+};
+
+// Add up every block's sums: whichever block comes last does so, always in the order of the blocks.
+template <int COUNT>
+__device__ void add_up(const double (&sums)[COUNT], const Desk& desk) {
+    __shared__ unsigned before[1];
+    for (int k = 0; k < COUNT; k++) {
+        const double sum = over_block(sums[k], 0., Add());
+        if (threadIdx.x == 0) desk.parts[blockIdx.x * COUNT + k] = sum;
     }
+    __threadfence();
+    if (threadIdx.x == 0) before[0] = atomicAdd(desk.arrived, 1u);
+    __syncthreads();
+    if (before[0] != gridDim.x - 1) return;
+    __threadfence();
+    for (int k = 0; k < COUNT; k++) {
+        double mine = 0;
+        for (int block = threadIdx.x; block < gridDim.x; block += blockDim.x) mine += __ldcg(desk.parts + block * COUNT + k);
+        const double total = over_block(mine, 0., Add());
+        if (threadIdx.x == 0) desk.total[k] = total;
+    }
+    if (threadIdx.x == 0) *desk.arrived = 0;  // for the next sum
 }

@@ -22,12 +22,12 @@ __device__ __forceinline__ double length(const double* d, int count) {
     return sqrt(square);
 }
 
-// Every block adds up its share of the pixels: parts (blocks, TERMS), the regulariser without alpha.
+// The terms of the energy, the regulariser without alpha.
 extern "C" __global__ void __launch_bounds__(256) energy(
     const real* __restrict__ primal, const real* __restrict__ values, const real* __restrict__ weights,
     const real* __restrict__ total, const real* __restrict__ scatter, const real* __restrict__ confidence,
     const unsigned short* __restrict__ links, const real* __restrict__ edge, const real* __restrict__ tensor,
-    const real* __restrict__ anchor, real delta, int views, int height, int width, double* __restrict__ parts
+    const real* __restrict__ anchor, real delta, int views, int height, int width, Desk desk
 ) {
     const size_t n = (size_t)height * width;
     double sums[TERMS] = {0, 0, 0, 0, 0};
@@ -73,8 +73,5 @@ extern "C" __global__ void __launch_bounds__(256) energy(
         sums[2] += length(d, 4);
 #endif
     }
-    for (int term = 0; term < TERMS; term++) {
-        const double sum = over_block(sums[term], 0., Add());
-        if (threadIdx.x == 0) parts[blockIdx.x * TERMS + term] = sum;
-    }
+    add_up(sums, desk);
 }

@@ -1,31 +1,40 @@
-"""Misfit and energy: one pass over the pixels each; every block sums in double precision, in a fixed order."""
+"""Misfit, energy and movement: one pass over the pixels each, sums in double precision and in a fixed order."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import cupy
 import numpy as np
 
-from cfusion.kernels.contract import Energies, Floats, Problem, State
-from cfusion.kernels.cuda.device import blocks_of, kernel, or_nothing, real_define
+from cfusion.kernels.contract import Energies, Floats, Problem, State, primal_planes
+from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, or_nothing, real_define
 
 SOURCES = ("prox.cuh", "reduce.cuh", "sums.cu")
-BLOCKS, THREADS = 512, 256  # the same on every device, so that sums have the same bits
+THREADS = 256
 TERMS = 5
 
 
-def problem_defines(problem: Problem, real: Any) -> tuple[str, ...]:
-    """The macros that say what kind of problem a kernel is compiled for."""
+def kind_of(problem: Problem, real: Any) -> tuple[Any, ...]:
+    """What a kernel has to be compiled for."""
+    seen = problem.observations
     return (
         real_define(real),
-        f"ORDER={problem.order}",
-        f"FIDELITY={int(problem.fidelity)}",
-        f"WEIGHTED={problem.observations.weights is not None:d}",
-        f"EDGE={problem.edge is not None:d}",
-        f"TENSOR={problem.tensor is not None:d}",
-        f"ANCHOR={problem.anchor is not None:d}",
+        problem.order,
+        int(problem.fidelity),
+        seen.weights is not None,
+        problem.edge is not None,
+        problem.tensor is not None,
+        problem.anchor is not None,
     )
+
+
+@cache
+def defines_of(kind: tuple[Any, ...]) -> tuple[str, ...]:
+    """The same as macros."""
+    names = ("ORDER", "FIDELITY", "WEIGHTED", "EDGE", "TENSOR", "ANCHOR")
+    return (kind[0], *(f"{name}={int(value)}" for name, value in zip(names, kind[1:], strict=True)))
 
 
 def misfit(problem: Problem, x: Floats) -> Floats:
@@ -33,17 +42,8 @@ def misfit(problem: Problem, x: Floats) -> Floats:
     seen = problem.observations
     out = cupy.empty_like(x)
     # what the regulariser is does not matter here: one compilation serves every order
-    weighted = seen.weights is not None
-    defines = (
-        real_define(x),
-        "ORDER=1",
-        f"FIDELITY={int(problem.fidelity)}",
-        f"WEIGHTED={weighted:d}",
-        "EDGE=0",
-        "TENSOR=0",
-        "ANCHOR=0",
-    )
-    kernel(SOURCES, "misfit", defines)(
+    kind = (real_define(x), 1, int(problem.fidelity), seen.weights is not None, False, False, False)
+    kernel(SOURCES, "misfit", defines_of(kind))(
         (blocks_of(x.size, THREADS),),
         (THREADS,),
         (
@@ -63,13 +63,11 @@ def misfit(problem: Problem, x: Floats) -> Floats:
 
 def energy(problem: Problem, state: State) -> Energies:
     """As `Backend.energy`."""
-    seen, real = problem.observations, state.primal.dtype.type
+    seen, real, sums = problem.observations, state.primal.dtype.type, desk()
     height, width = problem.links.shape
-    parts, sums = cupy.empty((BLOCKS, TERMS)), cupy.empty(TERMS)
-    defines = problem_defines(problem, state.primal)
-    kernel(SOURCES, "energy", defines)(
-        (BLOCKS,),
-        (THREADS,),
+    kernel(SOURCES, "energy", defines_of(kind_of(problem, state.primal)))(
+        (Desk.BLOCKS,),
+        (Desk.THREADS,),
         (
             state.primal,
             seen.values,
@@ -85,10 +83,40 @@ def energy(problem: Problem, state: State) -> Energies:
             np.int32(seen.values.shape[0]),
             np.int32(height),
             np.int32(width),
-            parts,
+            sums.argument,
         ),
     )
-    kernel(SOURCES, "add_parts", defines)((1,), (THREADS,), (parts, np.int32(BLOCKS), np.int32(TERMS), sums))
-    on_host = cupy.asnumpy(sums)
-    regulariser = tuple(weight * float(part) for weight, part in zip(problem.alpha, on_host[:3], strict=False))
-    return Energies(regulariser, float(on_host[3]), problem.pull / 2 * float(on_host[4]))
+    *orders, fidelity, proximal = sums.read(TERMS)
+    regulariser = tuple(weight * part for weight, part in zip(problem.alpha, orders, strict=False))
+    return Energies(regulariser, fidelity, problem.pull / 2 * proximal)
+
+
+def sample(state: State, every: int) -> Floats:
+    """As `Backend.sample`: the rows of all planes in one array."""
+    planes, (height, width) = len(state.primal) + len(state.dual), state.primal.shape[1:]
+    rows = blocks_of(height, every)
+    kept: Floats = cupy.empty((planes, rows, width), state.primal.dtype)
+    _travel("sample", state)(
+        (blocks_of(width, THREADS), rows, planes),
+        (THREADS,),
+        (state.primal, state.dual, kept, np.int32(every), np.int32(height), np.int32(width)),
+    )
+    return kept
+
+
+def travelled(kept: Floats, state: State, every: int) -> tuple[list[float], list[float]]:
+    """As `Backend.travelled`."""
+    planes, (height, width) = len(state.primal) + len(state.dual), state.primal.shape[1:]
+    sums = desk()
+    _travel("travelled", state)(
+        (min(Desk.BLOCKS, blocks_of(height, every)),),
+        (Desk.THREADS,),
+        (state.primal, state.dual, kept, np.int32(every), np.int32(height), np.int32(width), sums.argument),
+    )
+    squares = sums.read(planes)
+    return squares[: len(state.primal)], squares[len(state.primal) :]
+
+
+def _travel(name: str, state: State) -> Any:
+    order = next(order for order in (1, 2, 3) if primal_planes(order) == len(state.primal))
+    return kernel(("reduce.cuh", "travel.cu"), name, (real_define(state.primal), f"ORDER={order}"))

@@ -20,6 +20,10 @@ struct Scalars {
     float tau_x, tau_v, sigma_q, sigma_r, alpha_1, alpha_2, relaxation, step, keep, pull;
 };
 
+struct Sizes {
+    int views, height, width, tile_rows, tile_columns, count;  // a tile without its rim; count of iterations
+};
+
 // emulate: packets
 // Three values and the number of their round, in one indivisible access: whoever sees the number has the values.
 __device__ __forceinline__ void send_packet(float4* to, float4 packet) {
@@ -429,8 +433,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
     float* __restrict__ dual_out, const float* __restrict__ values, const float* __restrict__ weights,
     const float* __restrict__ total, const float* __restrict__ confidence, const unsigned short* __restrict__ links,
     const float* __restrict__ edge, const float* __restrict__ anchor, float4* mailbox, unsigned round, Scalars s,
-    int views, int height, int width, int tile_rows, int tile_columns, int count
+    Sizes sizes
 ) {
+    const int views = sizes.views, height = sizes.height, width = sizes.width, count = sizes.count;
+    const int tile_rows = sizes.tile_rows, tile_columns = sizes.tile_columns;
     extern __shared__ __align__(16) char memory[];
     Shared& shared = *(Shared*)memory;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;

@@ -1,6 +1,6 @@
 """The reference backend: NumPy alone, one plain line at a time; the definition the others are held to."""
 
-from cfusion.kernels.host import arrays, to_device, to_host
+from cfusion.kernels.host import arrays, sample, to_device, to_host, travelled
 from cfusion.kernels.reference.association import close_mask, fill_natural, splat_nearest
 from cfusion.kernels.reference.certificate import bound
 from cfusion.kernels.reference.iteration import energy, iterate, misfit
@@ -20,7 +20,9 @@ __all__ = [
     "misfit",
     "order_observations",
     "pull",
+    "sample",
     "splat_nearest",
     "to_device",
     "to_host",
+    "travelled",
 ]
