@@ -35,6 +35,7 @@ def same_pixels(one, other):
 @pytest.fixture(scope="module")
 def scenes():
     """Seven noisy views of the object and of the city, with the truth and the noise."""
+    pytest.importorskip("embreex", reason="rendering the scenes needs embreex")
     camera = synthetic.PAPER_CAMERA.scaled(0.12)
     rng = np.random.default_rng(0)
     shape = synthetic.blob(50)

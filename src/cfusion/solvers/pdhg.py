@@ -12,7 +12,7 @@ from cfusion.solvers.task import Floats, Task
 
 CHECK = BLOCK  # iterations between two looks at the energy
 REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
-PATIENCE = 1.5  # more iterations before the next attempt at a certificate
+PATIENCE, MOST_PATIENCE = 1.5, 4.0  # more iterations before the next attempt at a certificate, by the gap left
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ class PDHG:
                 status = Status.settled
                 break
             calm = change < self.tolerance / 100
-            attempt_at = int(done * PATIENCE)
+            left = relative_gap(now, bound, first) / max(self.tolerance, 1e-300)
+            attempt_at = max(int(done * min(max(left, PATIENCE), MOST_PATIENCE)), done + 2 * CHECK)
         if self.certify and status is Status.iteration_limit:
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
         gap = relative_gap(energies.total, bound, first) if self.certify else float("nan")
@@ -134,7 +135,7 @@ def finish(
         named["prior"] = prior_value
         total += prior_value
     named["total"] = total
-    to_host = task.backend.to_host
+    to_host = task.backend.to_host if task.stack.on_host else lambda array: array  # where the stack lies
     return Solution(
         depth=to_host(task.whole(task.depth(x), float("nan"))),
         confidence=to_host(task.whole(confidence, 0.0)),
