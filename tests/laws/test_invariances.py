@@ -90,7 +90,7 @@ def test_unit_of_length_of_views(scenes, scene, method):
 @pytest.mark.parametrize("method", ["mean", "median", "rof", "l1", "l1-adapt", "auto"])
 @pytest.mark.parametrize("scene", ["object", "city"])
 def test_order_of_the_views(scenes, scene, method):
-    """With the same reference; `auto` too, as long as the views it leaves out to choose its weights are the same."""
+    """With the same reference; `auto` too, which leaves views out to choose its weights, but not by their number."""
     views, _, noise = scenes[scene]
     middle = fuse(views, method)
     for order in ([6, 5, 4, 3, 2, 1, 0], [2, 0, 6, 3, 5, 1, 4]):
@@ -101,16 +101,11 @@ def test_order_of_the_views(scenes, scene, method):
 
 @pytest.mark.parametrize("method", ["l1", "auto"])
 def test_place_of_the_reference_among_the_views(scenes, method):
-    """`auto` then leaves out other views: its answer is another one, equally far from the truth."""
-    views, truth, noise = scenes["city"]
+    views, _, noise = scenes["city"]
     middle = fuse(views, method)
     moved = fuse([views[k] for k in [3, 0, 1, 2, 4, 5, 6]], method, reference=0)
     assert same_pixels(moved.depth, middle.depth)
-    if method == "l1":
-        np.testing.assert_allclose(moved.depth, middle.depth, atol=1e-3 * noise)
-    else:
-        assert rms(moved.depth - middle.depth) < 0.25 * noise
-        assert evaluate(moved.depth, truth).rmse == pytest.approx(evaluate(middle.depth, truth).rmse, rel=0.1)
+    np.testing.assert_allclose(moved.depth, middle.depth, atol=1e-3 * noise)
 
 
 @METHODS_TRIED
@@ -142,8 +137,7 @@ def test_flipped_image(method, axis):
     assert rms(back - one.depth) < 0.1 * NOISE
     assert rms(back - one.depth) < 0.7 * rms(one.depth - truth)
     assert rms(back - truth) == pytest.approx(rms(one.depth - truth), rel=0.15)
-    if method != "auto":  # whose weights may come out a step apart: the energies are not of the same problem
-        assert flipped.energies["total"] == pytest.approx(one.energies["total"], rel=0.01)
+    assert flipped.energies["total"] == pytest.approx(one.energies["total"], rel=0.01)
 
 
 @pytest.mark.parametrize("method", ["l1", "auto"])
@@ -162,7 +156,7 @@ def test_mirrored_world(scenes, scene, method):
     one = fuse(views, method)
     back = fuse([mirrored(view) for view in views], method).depth[:, ::-1]
     assert same_pixels(back, one.depth)
-    assert rms(back - one.depth) < (0.15 if method == "l1" else 0.25) * noise
+    assert rms(back - one.depth) < 0.15 * noise
     assert evaluate(back, truth).rmse == pytest.approx(evaluate(one.depth, truth).rmse, rel=0.1)
 
 
@@ -190,12 +184,9 @@ def test_a_ramp_is_carried_through_from_order_two(method):
         assert rms(steep.depth - ramp - flat.depth) > 0.1 * NOISE
 
 
-@pytest.mark.parametrize("method", ["mean", "median", "rof", "l1", "tgv-fusion"])
+@pytest.mark.parametrize("method", ["mean", "median", "rof", "l1", "tgv-fusion", "auto"])
 def test_a_view_twice_is_a_weight_doubled(method):
-    """Three ways to say it, the same energy and the same answer, to what the tolerance leaves.
-
-    Not for `auto`, which leaves views out to choose its weights: a view it leaves out must not be there twice.
-    """
+    """Three ways to say it, the same energy and the same answer, to what the tolerance leaves."""
     given, _ = depths()
     weighed = METHODS[method].replace(confidence=Given())
     doubled = np.ones_like(given)
