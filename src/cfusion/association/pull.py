@@ -22,6 +22,7 @@ LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace
 VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
 SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
+PAIR_ROUNDS = 30
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
 
@@ -90,7 +91,7 @@ class Pull:
         weights[:, unconfirmed] = 0
         weighed = any(view.confidence is not None for view in views)
         weighed |= _weigh_views(weights, depths)
-        weighed |= _weigh_edges(weights, surface, float(np.nanmedian(scales)), index)
+        weighed |= _weigh_edges(weights, surface, scales, index)
         depths[weights == 0] = np.nan
         return Stack(depths, weights if weighed else None, camera=reference.camera, image=reference.image)
 
@@ -122,28 +123,37 @@ def _view_scales(depths: NDArray[Any]) -> NDArray[np.float64] | None:
                 pairs[j, k] = pairs[k, j] = float(np.median(apart)) ** 2
     if views < 3 or np.isfinite(pairs).sum() < views * (views - 1):
         return None
-    rows = np.nansum(pairs, axis=1)
-    total = rows.sum() / (2 * (views - 1))
-    squares = (rows - total) / (views - 2)
-    floor = SMALLEST_WEIGHT**2 * float(np.median(squares))
-    return np.sqrt(np.maximum(squares, floor)) if floor > 0 else None
+    np.fill_diagonal(pairs, 0)
+    squares = np.median(pairs + np.diag(np.full(views, np.inf)), axis=1) / 2
+    if not squares.min() > 0:
+        return None
+    for _ in range(PAIR_ROUNDS):  # each from the others, near pairs counting most: a pair is known to a part of itself
+        trust = 1 / (squares[:, None] + squares[None, :]) ** 2
+        np.fill_diagonal(trust, 0)
+        found = np.sum(trust * (pairs - squares[None, :]), axis=1) / np.sum(trust, axis=1)
+        squares = np.sqrt(squares * np.clip(found, 0.1 * squares, 10 * squares))
+    scales: NDArray[np.float64] = np.sqrt(squares)
+    return scales
 
 
-def _weigh_edges(weights: NDArray[Any], surface: DepthMap, noise: float, index: int) -> bool:
+def _weigh_edges(weights: NDArray[Any], surface: DepthMap, scales: Sequence[float], index: int) -> bool:
     """Trust other views less where the surface changes by more than the noise within a pixel.
 
     Reading another view is off by a fraction of a pixel, so its error there is noise and slope together; the
-    reference's own reading is not off at all. w = noise / sqrt(noise^2 + (0.3 slope - noise)^2): a slope the noise
-    could make says nothing.
+    reference's own reading is not off at all. w = noise / sqrt(noise^2 + (0.3 slope)^2), less what of the slope the
+    noise of the quietest view could make.
     """
-    steep = np.maximum(PIXEL_ERROR * _local_slope(surface) - noise, 0)
+    others = [max(scale, 1e-12) for k, scale in enumerate(scales) if k != index and np.isfinite(scale)]
     known = np.isfinite(surface)
-    if not known.any() or np.quantile(steep[known], 0.98) <= noise:
+    if not others or not known.any():
         return False
-    factor = (max(noise, 1e-12) / np.hypot(max(noise, 1e-12), steep)).astype(np.float32)
-    for k in range(len(weights)):
-        if k != index:
-            weights[k] *= np.maximum(factor, SMALLEST_WEIGHT)
+    steep = np.maximum(PIXEL_ERROR * _local_slope(surface) - min(others), 0)
+    if np.quantile(steep[known], 0.98) <= np.median(others):
+        return False
+    for k, scale in enumerate(scales):
+        if k != index and np.isfinite(scale):
+            noise = max(scale, 1e-12)
+            weights[k] *= np.maximum(noise / np.hypot(noise, steep), SMALLEST_WEIGHT).astype(np.float32)
     return True
 
 
