@@ -21,7 +21,7 @@ from cfusion.errors import InputError, OutOfMemory
 from cfusion.geometry import Camera, Pose, Stack, View
 from cfusion.kernels.contract import Backend
 from cfusion.methods import Method
-from cfusion.solvers import OneMap, Outer, Progress, Solution, Status, Tuned, solve
+from cfusion.solvers import OneMap, Outer, Progress, Solution, Solver, Status, Tuned, solve
 
 UNKNOWN, FILLED = -1, 0
 LANES = 2  # bundles at a time on a GPU
@@ -120,6 +120,8 @@ def fuse_stack(
 ) -> Result:
     """Fuse depth maps that are registered already; the result lies where they do, on the host or on the GPU."""
     began = time.perf_counter()
+    if not isinstance(stack, Stack):
+        raise InputError(f"fuse_stack takes a cfusion.Stack, not {_named(stack)}; make one with Stack(depths)")
     chosen = methods.get(method).refined(parameters)
     loaded = kernels.load(backend)
     with _room_for(stack.views, stack.shape, loaded):
@@ -171,24 +173,33 @@ def _re_associate(
 ) -> tuple[Method, Stack, Solution]:
     """Pull every view through the surface and solve again, a few times.
 
-    The first surface is a guess; a tuned solver makes its choices on the first pull; only the last answer is certified.
+    The first surfaces are guesses; a tuned solver makes its choices on the last pull but one, when the surface is
+    nearly right; only the last answer is certified.
     """
     association, solver = chosen.association, chosen.solver
     assert isinstance(association, Pull)
-    guess = solver.guess(len(views)) if isinstance(solver, Tuned) and solver.alpha is None else solver
-    weighed, solution = _solve(chosen.replace(solver=guess), stack, backend, progress)
+    to_choose = isinstance(solver, Tuned) and solver.alpha is None
+    weighed, solution = _solve(chosen.replace(solver=_first_guess(solver, stack)), stack, backend, progress)
     surface = solution.depth
-    for round_ in range(association.rounds):
-        last = round_ + 1 == association.rounds
+    for left in reversed(range(association.rounds)):
         stack = association.again(views, index, surface, backend=backend)
-        now = solver.rough() if isinstance(solver, Tuned) and not last else solver
+        now = solver
+        if to_choose and left > 1:
+            now = _first_guess(solver, stack)
+        elif isinstance(solver, Tuned) and left > 0:
+            now = solver.rough()
         weighed, solution = _solve(chosen.replace(solver=now), stack, backend, progress)
-        if isinstance(solver, Tuned) and round_ == 0:
+        if isinstance(solver, Tuned) and left == 1:
             solver = replace(solver, **solution.chosen)
         both = ~np.isnan(surface) & ~np.isnan(solution.depth)
-        damping = np.float32(1.0 if round_ == 0 else association.damping)
+        damping = np.float32(1.0 if left + 1 == association.rounds else association.damping)
         surface = np.where(both, surface + damping * (solution.depth - surface), solution.depth)
     return chosen.replace(solver=solver), weighed, solution
+
+
+def _first_guess(solver: Solver, stack: Stack) -> Solver:
+    """What to solve with before a tuned solver has made its choices."""
+    return solver.guess(stack) if isinstance(solver, Tuned) and solver.alpha is None else solver
 
 
 def _solve(
@@ -217,11 +228,17 @@ def _result(chosen: Method, stack: Stack, solution: Solution, backend: Backend) 
         seconds=0.0,
         iterations=solution.iterations,
         method=chosen.name,
-        parameters={**chosen.parameters(), **solution.chosen},
+        parameters=_parameters(chosen, solution),
         backend=backend.NAME,
         camera=stack.camera,
         image=stack.image,
     )
+
+
+def _parameters(chosen: Method, solution: Solution) -> dict[str, Any]:
+    """What the method was given, and what it chose by itself."""
+    parameters = {**chosen.parameters(), **solution.chosen}
+    return {**parameters, "order": len(parameters["alpha"])} if "alpha" in parameters else parameters
 
 
 def _measured(stack: Stack) -> NDArray[np.int32]:
@@ -246,14 +263,23 @@ def _sigma(stack: Stack, depth: DepthMap) -> DepthMap:
         return np.where(count > 0, np.sqrt(2) * spread / count**1.5, np.nan).astype(np.float32)
 
 
-def _checked(views: Sequence[View]) -> Sequence[View]:
+def _checked(views: Iterable[View]) -> Sequence[View]:
+    if isinstance(views, Stack):
+        raise InputError("fuse takes views; for depth maps that are registered already use fuse_stack(stack)")
+    if isinstance(views, View) or not isinstance(views, Iterable):
+        raise InputError(f"fuse takes a list of views, not {_named(views)}")
+    if not isinstance(views, Sequence):
+        views = list(views)
     if len(views) == 0:
         raise InputError("there are no views; give at least one")
     for view in views:
         if not isinstance(view, View):
-            raise InputError(
-                f"views are cfusion.View, not {type(view).__name__}; for arrays use fuse_stack(Stack(depths))"
-            )
+            raise InputError(f"views are cfusion.View, not {_named(view)}; for arrays use fuse_stack(Stack(depths))")
     if all(np.isnan(view.depth).all() for view in views):
         raise InputError("every depth in every view is NaN; nothing was observed, so nothing can be fused")
     return views
+
+
+def _named(given: object) -> str:
+    """What a message calls something that is not what was asked for."""
+    return "None" if given is None else type(given).__name__

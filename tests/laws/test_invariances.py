@@ -91,7 +91,7 @@ def test_unit_of_length_of_views(scenes, scene, method):
 @pytest.mark.parametrize("method", ["mean", "median", "rof", "l1", "l1-adapt", "auto"])
 @pytest.mark.parametrize("scene", ["object", "city"])
 def test_order_of_the_views(scenes, scene, method):
-    """With the same reference; `auto` too, as long as the views it leaves out to choose its weights are the same."""
+    """With the same reference; `auto` too, which leaves views out to choose its weights, but not by their number."""
     views, _, noise = scenes[scene]
     middle = fuse(views, method)
     for order in ([6, 5, 4, 3, 2, 1, 0], [2, 0, 6, 3, 5, 1, 4]):
@@ -102,16 +102,11 @@ def test_order_of_the_views(scenes, scene, method):
 
 @pytest.mark.parametrize("method", ["l1", "auto"])
 def test_place_of_the_reference_among_the_views(scenes, method):
-    """`auto` then leaves out other views: its answer is another one, equally far from the truth."""
-    views, truth, noise = scenes["city"]
+    views, _, noise = scenes["city"]
     middle = fuse(views, method)
     moved = fuse([views[k] for k in [3, 0, 1, 2, 4, 5, 6]], method, reference=0)
     assert same_pixels(moved.depth, middle.depth)
-    if method == "l1":
-        np.testing.assert_allclose(moved.depth, middle.depth, atol=1e-3 * noise)
-    else:
-        assert rms(moved.depth - middle.depth) < 0.25 * noise
-        assert evaluate(moved.depth, truth).rmse == pytest.approx(evaluate(middle.depth, truth).rmse, rel=0.1)
+    np.testing.assert_allclose(moved.depth, middle.depth, atol=1e-3 * noise)
 
 
 @METHODS_TRIED
@@ -143,8 +138,7 @@ def test_flipped_image(method, axis):
     assert rms(back - one.depth) < 0.1 * NOISE
     assert rms(back - one.depth) < 0.7 * rms(one.depth - truth)
     assert rms(back - truth) == pytest.approx(rms(one.depth - truth), rel=0.15)
-    if method != "auto":  # whose weights may come out a step apart: the energies are not of the same problem
-        assert flipped.energies["total"] == pytest.approx(one.energies["total"], rel=0.01)
+    assert flipped.energies["total"] == pytest.approx(one.energies["total"], rel=0.01)
 
 
 @pytest.mark.parametrize("method", ["l1", "auto"])
@@ -163,7 +157,7 @@ def test_mirrored_world(scenes, scene, method):
     one = fuse(views, method)
     back = fuse([mirrored(view) for view in views], method).depth[:, ::-1]
     assert same_pixels(back, one.depth)
-    assert rms(back - one.depth) < (0.15 if method == "l1" else 0.25) * noise
+    assert rms(back - one.depth) < 0.15 * noise
     assert evaluate(back, truth).rmse == pytest.approx(evaluate(one.depth, truth).rmse, rel=0.1)
 
 
@@ -184,19 +178,16 @@ def test_a_ramp_is_carried_through_from_order_two(method):
     ramp = (0.25 * x - 0.125 * y).astype(np.float32)
     one = fuse_stack(Stack(given), method, tolerance=1e-4)
     other = fuse_stack(Stack(given + ramp), method, tolerance=1e-4)
-    assert rms(other.depth - ramp - one.depth) < 0.01 * NOISE
+    assert rms(other.depth - ramp - one.depth) < (0.03 if method == "auto" else 0.01) * NOISE  # auto smooths more
     assert other.energies["total"] == pytest.approx(one.energies["total"], rel=2e-4)
     if method == "l1":
         flat, steep = (fuse_stack(Stack(each), "l1", order=1) for each in (given, given + ramp))
         assert rms(steep.depth - ramp - flat.depth) > 0.1 * NOISE
 
 
-@pytest.mark.parametrize("method", ["mean", "median", "rof", "l1", "tgv-fusion"])
+@pytest.mark.parametrize("method", ["mean", "median", "rof", "l1", "tgv-fusion", "auto"])
 def test_a_view_twice_is_a_weight_doubled(method):
-    """Three ways to say it, the same energy and the same answer, to what the tolerance leaves.
-
-    Not for `auto`, which leaves views out to choose its weights: a view it leaves out must not be there twice.
-    """
+    """Three ways to say it, the same energy and the same answer, to what the tolerance leaves."""
     given, _ = depths()
     weighed = METHODS[method].replace(confidence=Given())
     doubled = np.ones_like(given)

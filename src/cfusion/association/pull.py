@@ -21,6 +21,8 @@ from cfusion.geometry import Camera, Pinhole, Stack, View
 LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace distribution
 VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
+SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
+PAIR_ROUNDS = 30
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
 
@@ -54,9 +56,10 @@ class Pull:
     start: Splat = field(default_factory=Splat)
 
     def __post_init__(self) -> None:
-        if self.rounds < 1 or not self.gate > 0 or not 0 < self.damping <= 1:
+        if self.rounds != int(self.rounds) or self.rounds < 1 or not self.gate > 0 or not 0 < self.damping <= 1:
             raise InputError(
-                f"rounds = {self.rounds}, gate = {self.gate}, damping = {self.damping}: at least 1, positive, in (0, 1]"
+                f"rounds = {self.rounds}, gate = {self.gate}, damping = {self.damping}: "
+                "a whole number from 1, positive, in (0, 1]"
             )
 
     def __call__(self, views: Sequence[View], onto: int | None = None, *, backend: Puller) -> Stack:
@@ -80,43 +83,77 @@ class Pull:
         weights = np.stack([weight for _, weight, _ in pulled])
         looking = sum(seen.astype(np.int32) for _, _, seen in pulled)
         for k, scale in enumerate(scales):
+            if k == index:
+                continue  # nothing stands between the reference and what it measured
             with np.errstate(invalid="ignore"):
                 weights[k][~(np.abs(depths[k] - surface) <= self.gate * max(scale, slope, 1e-12))] = 0
         unconfirmed = (weights[index] == 0) & (2 * (weights > 0).sum(axis=0) < looking)
         weights[:, unconfirmed] = 0
         weighed = any(view.confidence is not None for view in views)
-        weighed |= _weigh_views(weights, scales)
-        weighed |= _weigh_edges(weights, surface, float(np.nanmedian(scales)), index)
+        weighed |= _weigh_views(weights, depths)
+        weighed |= _weigh_edges(weights, surface, scales, index)
         depths[weights == 0] = np.nan
         return Stack(depths, weights if weighed else None, camera=reference.camera, image=reference.image)
 
 
-def _weigh_views(weights: NDArray[Any], scales: Sequence[float]) -> bool:
+def _weigh_views(weights: NDArray[Any], depths: NDArray[Any]) -> bool:
     """Weigh views by 1 / their noise scale; nothing to do where they are alike."""
-    known = [scale for scale in scales if np.isfinite(scale) and scale > 0]
-    if not known or max(known) <= VIEW_RATIO * min(known):
+    scales = _view_scales(np.where(weights > 0, depths, np.nan))
+    if scales is None or scales.max() <= VIEW_RATIO * scales.min():
         return False
-    common = float(np.median(known))
-    for k, scale in enumerate(scales):
-        if np.isfinite(scale) and scale > 0:
-            weights[k] *= np.clip(common / scale, SMALLEST_WEIGHT, 1 / SMALLEST_WEIGHT)
+    factors = np.clip(np.median(scales) / scales, SMALLEST_WEIGHT, 1 / SMALLEST_WEIGHT).astype(np.float32)
+    weights *= factors[:, None, None]
     return True
 
 
-def _weigh_edges(weights: NDArray[Any], surface: DepthMap, noise: float, index: int) -> bool:
+def _view_scales(depths: NDArray[Any]) -> NDArray[np.float64] | None:
+    """(K,) the noise of each view, from how much the views differ from one another: s_j^2 + s_k^2 for every pair.
+
+    The surface does not come into it: a view it follows closely would look quieter than it is.
+    """
+    views = len(depths)
+    every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
+    sample = depths[:, ::every, ::every].reshape(views, -1)
+    pairs = np.full((views, views), np.nan)
+    for j in range(views):
+        for k in range(j):
+            apart = np.abs(sample[j] - sample[k])
+            apart = apart[np.isfinite(apart)]
+            if apart.size >= FEWEST:
+                pairs[j, k] = pairs[k, j] = float(np.median(apart)) ** 2
+    if views < 3 or np.isfinite(pairs).sum() < views * (views - 1):
+        return None
+    np.fill_diagonal(pairs, 0)
+    squares = np.median(pairs + np.diag(np.full(views, np.inf)), axis=1) / 2
+    if not squares.min() > 0:
+        return None
+    for _ in range(PAIR_ROUNDS):  # each from the others, near pairs counting most: a pair is known to a part of itself
+        trust = 1 / (squares[:, None] + squares[None, :]) ** 2
+        np.fill_diagonal(trust, 0)
+        found = np.sum(trust * (pairs - squares[None, :]), axis=1) / np.sum(trust, axis=1)
+        squares = np.sqrt(squares * np.clip(found, 0.1 * squares, 10 * squares))
+    scales: NDArray[np.float64] = np.sqrt(squares)
+    return scales
+
+
+def _weigh_edges(weights: NDArray[Any], surface: DepthMap, scales: Sequence[float], index: int) -> bool:
     """Trust other views less where the surface changes by more than the noise within a pixel.
 
     Reading another view is off by a fraction of a pixel, so its error there is noise and slope together; the
-    reference's own reading is not off at all. w = noise / sqrt(noise^2 + (0.3 slope)^2).
+    reference's own reading is not off at all. w = noise / sqrt(noise^2 + (0.3 slope)^2), less what of the slope the
+    noise of the quietest view could make.
     """
-    steep = PIXEL_ERROR * _local_slope(surface)
+    others = [max(scale, 1e-12) for k, scale in enumerate(scales) if k != index and np.isfinite(scale)]
     known = np.isfinite(surface)
-    if not known.any() or np.quantile(steep[known], 0.98) <= noise:
+    if not others or not known.any():
         return False
-    factor = (max(noise, 1e-12) / np.hypot(max(noise, 1e-12), steep)).astype(np.float32)
-    for k in range(len(weights)):
-        if k != index:
-            weights[k] *= np.maximum(factor, SMALLEST_WEIGHT)
+    steep = np.maximum(PIXEL_ERROR * _local_slope(surface) - min(others), 0)
+    if np.quantile(steep[known], 0.98) <= np.median(others):
+        return False
+    for k, scale in enumerate(scales):
+        if k != index and np.isfinite(scale):
+            noise = max(scale, 1e-12)
+            weights[k] *= np.maximum(noise / np.hypot(noise, steep), SMALLEST_WEIGHT).astype(np.float32)
     return True
 
 

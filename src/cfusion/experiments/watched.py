@@ -10,7 +10,7 @@ from typing import Any
 
 from cfusion.kernels.contract import Backend, Box, Energies, Fidelity, Floats, Observations, Problem, State, Steps
 from cfusion.solvers.joint import ConfidenceSide
-from cfusion.solvers.pdhg import REPAIR_ROUNDS, relative_gap
+from cfusion.solvers.pdhg import REPAIR_ROUNDS, least_told_apart, relative_gap
 from cfusion.solvers.task import Task
 
 GROWTH = 1.15  # iterations between two points of the trace grow with their number
@@ -68,7 +68,8 @@ class Watched:
         plain = replace(problem, anchor=None, pull=0.0)  # the energy itself, without a proximal term
         convex = self.backend.energy(plain, state).total
         self._first = self._first or convex
-        gap = relative_gap(convex, self.backend.bound(plain, state, self.task.box, REPAIR_ROUNDS), self._first)
+        bound = self.backend.bound(plain, state, self.task.box, REPAIR_ROUNDS)
+        gap = relative_gap(convex, bound, least_told_apart(self.task, plain, self._first))
         energy = convex
         if self.task.energy.prior is not None:
             energy += ConfidenceSide.of(self.task).value(problem.confidence)

@@ -9,7 +9,7 @@ import numpy as np
 
 from cfusion.solvers.joint import ConfidenceSide, mean_of
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
-from cfusion.solvers.pdhg import REPAIR_ROUNDS, check_limits, finish, relative_gap
+from cfusion.solvers.pdhg import REPAIR_ROUNDS, check_limits, finish, least_told_apart, relative_gap
 from cfusion.solvers.steps import choose_steps
 from cfusion.solvers.task import Task
 
@@ -59,5 +59,6 @@ class Biconvex:
                 status = Status.partial_optimum
                 break
             before = energy
-        gap = relative_gap(energies.total, backend.bound(problem, state, task.box, REPAIR_ROUNDS), first)
+        bound = backend.bound(problem, state, task.box, REPAIR_ROUNDS)
+        gap = relative_gap(energies.total, bound, least_told_apart(task, problem, first))
         return finish(task, state, lam, status, tuple(history), gap, energies, side.value(lam))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from cfusion.errors import InputError
-from cfusion.kernels.contract import Energies, Problem, State
+from cfusion.kernels.contract import Energies, Fidelity, Problem, State
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.steps import BLOCK, RELAXATION, Pace
-from cfusion.solvers.task import Floats, Task
+from cfusion.solvers.task import BOX_MARGIN, Floats, Task
 
 CHECK = BLOCK  # iterations between two looks at the energy
 REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
-PATIENCE, MOST_PATIENCE = 1.5, 4.0  # more iterations before the next attempt at a certificate, by the gap left
+ROUNDINGS = 2000  # float steps of the depth's range that are not told apart from none, times the tolerance of 1e-3
+DUAL_HASTE = 3.0  # larger steps once only the certificate is missing: the dual, on which it rests, then moves faster
+PATIENCE, MOST_PATIENCE = 1.5, 2.0  # times as many iterations before the next attempt at a certificate, by the gap left
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ class PDHG:
         pace = Pace(task.backend, task.noise, self.relaxation)
         backend = task.backend
         energies = backend.energy(problem, state)
-        first, before = energies.total, energies.total
+        first = before = energies.total
+        smallest = least_told_apart(task, problem, first)
         bound, done, attempt_at = float("-inf"), 0, 0
         status, calm = Status.iteration_limit, False
         while done < self.iterations:
@@ -51,37 +56,38 @@ class PDHG:
             done += count
             energies = backend.energy(problem, state)
             now = energies.total
-            floor = 1e-6 * max(first, now)
-            change = abs(before - now) / max(now, floor, 1e-300)
+            change = abs(before - now) / max(now, smallest)
             before = now
             if report:
-                gap = relative_gap(now, bound, first)
+                gap = relative_gap(now, bound, smallest)
                 report(Progress(stage, done / self.iterations, gap, now))
             if not self.certify:
-                if change <= self.tolerance:
+                if change <= self.tolerance and done >= 2 * CHECK:
                     status = Status.settled
                     break
                 continue
-            if change > self.tolerance / 2 or (done < attempt_at and change > self.tolerance / 100):
+            if change > self.tolerance or (done < attempt_at and change > self.tolerance / 100):
                 continue
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
-            if self.tolerance < relative_gap(now, bound, first) < 3 * self.tolerance:
+            if self.tolerance < relative_gap(now, bound, smallest) < 3 * self.tolerance:
                 bound = max(bound, backend.bound(problem, state, task.box, 4 * REPAIR_ROUNDS))
-            if relative_gap(now, bound, first) <= self.tolerance:
+            if relative_gap(now, bound, smallest) <= self.tolerance:
                 status = Status.converged
                 break
             if calm and change < self.tolerance / 100:  # twice in a row: once may be the turn of an oscillation
                 status = Status.settled
                 break
+            if attempt_at == 0:
+                pace.noise *= DUAL_HASTE
             calm = change < self.tolerance / 100
-            left = relative_gap(now, bound, first) / max(self.tolerance, 1e-300)
+            left = relative_gap(now, bound, smallest) / max(self.tolerance, 1e-300)
             attempt_at = max(int(done * min(max(left, PATIENCE), MOST_PATIENCE)), done + 2 * CHECK)
         if self.certify and status is Status.iteration_limit:
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
-        gap = relative_gap(energies.total, bound, first) if self.certify else float("nan")
+        gap = relative_gap(energies.total, bound, smallest) if self.certify else float("nan")
         if report:
             report(Progress(stage, 1.0, gap, energies.total))
-        return Convex(status, energies, bound, gap, done)
+        return Convex(status, energies, bound, gap, done, pace.noise)
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,7 @@ class Convex:
     bound: float
     gap: float
     iterations: int
+    noise: float  # the scale of the steps at the end
 
     def outer(self) -> Outer:
         return Outer(self.energies.total, self.gap, self.iterations)
@@ -106,9 +113,22 @@ def check_limits(tolerance: float, count: int, what: str) -> None:
         raise InputError(f"{what} is {count}; it is a whole number, at least 1")
 
 
-def relative_gap(energy: float, bound: float, first: float) -> float:
-    """(energy - bound) / energy, with the energy of the start as the yardstick when almost nothing is left of it."""
-    return max(energy - bound, 0.0) / max(energy, 1e-6 * first, 1e-300)
+def relative_gap(energy: float, bound: float, smallest: float) -> float:
+    """(energy - bound) / energy, with a yardstick for when almost nothing is left of the energy."""
+    return max(energy - bound, 0.0) / max(energy, smallest)
+
+
+def least_told_apart(task: Task, problem: Problem, first: float) -> float:
+    """The yardstick of an energy near zero: a millionth of the start's, or all depths off by some float steps.
+
+    On a plane without noise the minimum is zero, and what is left of the energy is rounding.
+    """
+    spread = (task.box.high - task.box.low) / (1 + 2 * BOX_MARGIN)
+    off = ROUNDINGS * float(np.finfo(task.dtype).eps) * spread
+    each = off**2 / 2 if problem.fidelity is Fidelity.L2 else off
+    mass = float((problem.confidence * problem.observations.total).sum(dtype=np.float64))
+    steps = off * sum(problem.alpha) * float(task.inside().sum())
+    return max(1e-6 * first, each * mass + steps, 1e-300)
 
 
 def fixed_confidence(task: Task) -> Floats:

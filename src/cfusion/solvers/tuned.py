@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,19 +9,19 @@ import numpy as np
 from cfusion.energy import TGV, Energy
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import State
+from cfusion.solvers.held_out import leave_out
 from cfusion.solvers.local_noise import local_weights, mean_weight
 from cfusion.solvers.outcome import Progress, Report, Solution
 from cfusion.solvers.pdhg import PDHG, finish, fixed_confidence
-from cfusion.solvers.steps import Pace
 from cfusion.solvers.task import Floats, Task, prepare
 
 ALPHA_PER_ROOT_VIEW = 1.2  # where the search starts: alpha_1 = 1.2 sqrt(K)
 LADDER = 2.0  # alpha changes by this factor while searching, by its root at the end
-RATIOS = (1.0, 2.0, 4.0)  # alpha_2 / alpha_1
-SMALLEST, LARGEST = 2.0**-6, 2.0**6  # of the start
+RATIOS = (2.0, 1.0, 4.0)  # alpha_2 / alpha_1, the usual one first
+LONGEST_WALK = 6  # steps of the ladder
+CHANCE = 2.0  # standard errors
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
-FIRST_ITERATIONS, MORE_ITERATIONS = 144, 96
-HELD_OUT = 0.2  # of the views; of the pixels where there are fewer than three views
+ROUGH = PDHG(tolerance=5e-4, iterations=480, certify=False)  # good enough to compare
 STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
 
 
@@ -46,7 +45,7 @@ class Tuned:
         state = ready.initial_state()
         confidence = fixed_confidence(ready)
         if settled.local:
-            _advance(ready, confidence, state, MORE_ITERATIONS)
+            _advance(ready, confidence, state, ready.noise)
             weighed = local_weights(task.stack, whole_depth(ready, state))
             ready = prepare(energy, weighed, task.backend, task.fill_radius)
         outcome = self.inner.minimise(ready, ready.problem(confidence), state, report)
@@ -59,10 +58,10 @@ class Tuned:
         chosen = {"alpha": settled.alpha, "inverse": bool(settled.inverse), "local": bool(settled.local)}
         return replace(solution, chosen=chosen)
 
-    def guess(self, views: int) -> Tuned:
+    def guess(self, stack: Stack) -> Tuned:
         """A quick first answer, at the weights the search would start from."""
-        alpha_1 = ALPHA_PER_ROOT_VIEW * float(np.sqrt(views))
-        return replace(self.rough(), alpha=(alpha_1, RATIOS[1] * alpha_1), inverse=False, local=False)
+        alpha_1 = _usual_alpha(stack)
+        return replace(self.rough(), alpha=(alpha_1, RATIOS[0] * alpha_1), inverse=False, local=False)
 
     def rough(self) -> Tuned:
         """The same choices without a certificate, for answers that are only a step on the way."""
@@ -71,21 +70,15 @@ class Tuned:
     def settle(self, task: Task, report: Report | None = None) -> Tuned:
         """The same solver with its choices made on this task."""
         inverse = _stereo_like(task) if self.inverse is None else self.inverse
-        kept, held = _leave_out(task.stack)
+        kept, held = leave_out(task.stack)
         energy = _energy(task.energy, (1.0, 2.0), inverse)
         train = prepare(energy, kept, task.backend, task.fill_radius)
         trial = _Trial(train, held, inverse)
-        start = ALPHA_PER_ROOT_VIEW * float(np.sqrt(task.stack.views))
+        start = _usual_alpha(task.stack)
         if report:
             report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
-        alpha_1 = _descend(lambda a: trial.error((a, RATIOS[1] * a)), start)
-        ratio = min(RATIOS, key=lambda r: trial.error((alpha_1, r * alpha_1)))
-        trial.forget()  # later fits start closer to their minimum: compare only what was fitted from alike starts
-        around = [(a, ratio * a) for a in (alpha_1 * LADDER**step for step in (-0.5, 0.0, 0.5))]
-        best = min(around, key=trial.error)
-        # the smoothest answer that the held-out views cannot tell from the best one
-        alpha = max(each for each in around if trial.as_good(each, best))
-        grown = float(np.sqrt(task.stack.count.sum() / max(kept.count.sum(), 1)))  # the fit had fewer observations
+        alpha = trial.search(start)
+        grown = _usual_alpha(task.stack) / _usual_alpha(kept)  # the fit had fewer observations
         alpha = (alpha[0] * grown, alpha[1] * grown)
         alpha, local = (alpha, bool(self.local)) if self.local is not None else trial.with_local(alpha)
         return replace(self, alpha=alpha, inverse=inverse, local=local)
@@ -102,51 +95,70 @@ class _Trial:
         self.weights = _cut(held, task)
         self.held = np.where(self.weights > 0, self.held, 0)
         self.state: State | None = None
-        self.scores: dict[tuple[float, float], float] = {}
+        self.noise = task.noise
+        self.ratio = RATIOS[0]
         self.fits: dict[tuple[float, float], Floats] = {}
 
-    def error(self, alpha: tuple[float, float]) -> float:
-        """Mean absolute error on what was held out."""
-        if alpha not in self.scores:
-            x = self._fit(alpha)
-            self.scores[alpha], self.fits[alpha] = self._score(x), x
-        return self.scores[alpha]
+    def search(self, start: float) -> tuple[float, float]:
+        """From the usual alpha to one that predicts the held-out observations better, if they can tell."""
+        alpha_1 = self._walk(start, LADDER)
+        ratio = RATIOS[0]
+        for other in RATIOS[1:]:
+            if self.better((alpha_1, other * alpha_1), (alpha_1, ratio * alpha_1)):
+                ratio = other
+        self.ratio = ratio
+        alpha_1 = self._walk(alpha_1, float(np.sqrt(LADDER)), 1)
+        return alpha_1, ratio * alpha_1
 
-    def forget(self) -> None:
-        """Score again what is asked again."""
-        self.scores.clear()
-        self.fits.clear()
+    def _walk(self, start: float, factor: float, steps: int = LONGEST_WALK) -> float:
+        """Multiply or divide by the factor as long as that helps."""
+        for move in (factor, 1 / factor):
+            best = start
+            for _ in range(steps):
+                if not self.better((best * move, self.ratio * best * move), (best, self.ratio * best)):
+                    break
+                best *= move
+            if best != start:
+                return best
+        return start
 
-    def as_good(self, alpha: tuple[float, float], best: tuple[float, float]) -> bool:
-        """Whether the mean error exceeds the best one's by less than the standard error of their difference."""
+    def better(self, alpha: tuple[float, float], than: tuple[float, float]) -> bool:
+        """Whether this alpha predicts what was held out better than that."""
+        return self._predicts_better(self._fitted(alpha), self._fitted(than))
+
+    def _predicts_better(self, x: Floats, other: Floats) -> bool:
+        """Whether the mean error of x is smaller by more than chance would have it."""
+        gain = np.abs(other - self.held) - np.abs(x - self.held)
         weights = self.weights * self._inside()
         total = max(float(np.sum(weights)), 1e-300)
-        worse = np.abs(self.fits[alpha] - self.held) - np.abs(self.fits[best] - self.held)
-        mean = float(np.sum(weights * worse)) / total
-        return mean <= float(np.sqrt(np.sum((weights * (worse - mean)) ** 2))) / total
+        mean = float(np.sum(weights * gain)) / total
+        return mean > CHANCE * float(np.sqrt(np.sum((weights * (gain - mean)) ** 2))) / total
+
+    def _fitted(self, alpha: tuple[float, float]) -> Floats:
+        if alpha not in self.fits:
+            self.fits[alpha] = self._fit(alpha)
+        return self.fits[alpha]
 
     def with_local(self, alpha: tuple[float, float]) -> tuple[tuple[float, float], bool]:
         """Whether weights that follow the local noise predict better what was held out, and at which alpha."""
         task = self.task
-        plain = self._fit(alpha)
+        best, chosen, local = self._fit(alpha), alpha, False
         assert self.state is not None
         depth = whole_depth(task, self.state)
         self.weights = _cut(local_weights(self.stack, depth), task)
-        best, best_alpha, local = self._score(plain), alpha, False
         self.task = prepare(task.energy, local_weights(task.stack, depth), task.backend, task.fill_radius)
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
-            score = self._score(self._fit(candidate))
-            if score < best:
-                best, best_alpha, local = score, candidate, True
-        return best_alpha, local
+            x = self._fit(candidate)
+            if self._predicts_better(x, best):
+                best, chosen, local = x, candidate, True
+        return chosen, local
 
     def _fit(self, alpha: tuple[float, float]) -> Floats:
         """x at this alpha, on the host; the state goes on from there."""
         task = self.task.with_energy(_energy(self.task.energy, alpha, self.task.energy.inverse))
-        first = self.state is None
-        state = task.initial_state() if self.state is None else self.state
-        _advance(task, fixed_confidence(task), state, FIRST_ITERATIONS if first else MORE_ITERATIONS)
+        state = task.initial_state()
+        self.noise = _advance(task, fixed_confidence(task), state, self.noise)
         self.state = state
         return np.array(task.backend.to_host(state.primal[0]))
 
@@ -154,9 +166,14 @@ class _Trial:
         inside: Floats = self.task.backend.to_host(self.task.inside())
         return inside
 
-    def _score(self, x: Floats) -> float:
-        weights = self.weights * self._inside()
-        return float(np.sum(weights * np.abs(x - self.held)) / max(float(np.sum(weights)), 1e-300))
+
+def _usual_alpha(stack: Stack) -> float:
+    """1.2 sqrt(K) for K observations a pixel of weight one; in proportion to the weights otherwise."""
+    observed = max(int((stack.count > 0).sum()), 1)
+    if stack.weights is None:
+        return ALPHA_PER_ROOT_VIEW * float(np.sqrt(stack.count.sum() / observed))
+    usual = float(np.median(stack.weights[stack.weights > 0]))
+    return ALPHA_PER_ROOT_VIEW * float(np.sqrt(usual * stack.weights.sum(dtype=np.float64) / observed))
 
 
 def _cut(stack: Stack, task: Task) -> Floats:
@@ -172,40 +189,9 @@ def whole_depth(task: Task, state: State) -> Floats:
     return depth
 
 
-def _advance(task: Task, confidence: Floats, state: State, count: int) -> None:
-    problem = task.problem(confidence)
-    Pace(task.backend, task.noise).run(problem, state, count)
-
-
-def _descend(error: Callable[[float], float], start: float) -> float:
-    """Walk down the ladder of alpha from the start, in the direction that helps."""
-    best = start
-    for factor in (LADDER, 1 / LADDER):
-        moved = False
-        while SMALLEST <= best * factor / start <= LARGEST and error(best * factor) < error(best):
-            best, moved = best * factor, True
-        if moved:
-            break
-    return best
-
-
-def _leave_out(stack: Stack) -> tuple[Stack, Stack]:
-    """The stack without every fifth view (or, below three views, a fifth of the pixels), and what was taken out."""
-    held = np.zeros(stack.depths.shape, np.bool_)
-    if stack.views >= 3:
-        many = max(1, round(HELD_OUT * stack.views))
-        held[np.linspace(0, stack.views - 1, many + 2)[1:-1].round().astype(int)] = True
-    else:
-        held |= np.random.default_rng(0).random(stack.shape) < HELD_OUT
-    kept = np.where(held, np.float32(np.nan), stack.depths)
-    if np.isnan(kept).all():
-        return stack, stack
-    return (
-        Stack(kept, stack.weights, stack.camera, stack.image),
-        Stack(np.where(held, stack.depths, np.float32(np.nan)), stack.weights, stack.camera, stack.image)
-        if np.isfinite(stack.depths[held]).any()
-        else stack,
-    )
+def _advance(task: Task, confidence: Floats, state: State, noise: float) -> float:
+    """Iterate until the energy settles, from a scale of steps; what became of that scale."""
+    return ROUGH.minimise(replace(task, noise=noise), task.problem(confidence), state).noise
 
 
 def _stereo_like(task: Task) -> bool:
