@@ -27,6 +27,7 @@ from cfusion.kernels.contract import (
 Floats = NDArray[Any]
 Mask = NDArray[np.bool_]
 FLAT_PIECES = 0.2  # of the map's spread; measured on boxes, 0.1 to 0.3 are alike and 1e-4 never ends
+SLOPE_SAMPLE = 20_000  # pixels that tell the usual slope
 BOX_MARGIN = 1.0  # of the data's range, on both sides
 
 
@@ -81,6 +82,10 @@ class Task:
         zeros = self.backend.arrays.zeros
         state = State(zeros((primal_planes(order), *shape), real), zeros((dual_planes(order), *shape), real))
         state.primal[0] = start
+        if order > 1:
+            for plane, axis in ((0, 1), (1, 0)):
+                linked = (self.links & (1 << plane)) > 0
+                state.primal[1 + plane] = np.where(linked, _usual_slope(start, linked, axis), 0)
         return state
 
     def depth(self, x: Floats) -> Floats:
@@ -201,6 +206,18 @@ def _diffuse(median: Floats, observed: Mask, inside: Mask) -> Floats:
         start[reached] = total[reached] / count[reached]
         known |= reached
     return start
+
+
+def _usual_slope(start: Floats, linked: Mask, axis: int) -> Floats:
+    """The median difference between neighbours, from a sample: on a tilted plane v then starts where it has to end."""
+    every = max(1, int(np.sqrt(start.size / SLOPE_SAMPLE)))
+    step = np.zeros_like(start)
+    if axis:
+        step[:, :-1] = start[:, 1:] - start[:, :-1]
+    else:
+        step[:-1] = start[1:] - start[:-1]
+    sample = step[::every, ::every][linked[::every, ::every]]
+    return np.median(sample).astype(start.dtype) if sample.size else start.dtype.type(0)
 
 
 def _noise(backend: Backend, seen: Observations, start: Floats, median: Floats, links: Any, count: Floats) -> float:
