@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cfusion import kernels, methods
 from cfusion.arrays import DepthMap, Image, WeightMap, pieces
-from cfusion.association import Pull, reference_index
+from cfusion.association import Batch, Pull, reference_index, upload
 from cfusion.errors import InputError, OutOfMemory
 from cfusion.geometry import Camera, Pose, Stack, View
 from cfusion.kernels.contract import Backend
@@ -74,11 +74,12 @@ def fuse(
         chosen = chosen.replace(solver=OneMap(index))
     seen = views[index]
     with _room_for(len(views), seen.shape, loaded):
+        _foresee(chosen, seen.shape, loaded)
+        batches = None if loaded.arrays is np else upload(views, index, loaded)
+        stack = chosen.association(views, index, backend=loaded, batches=batches)
         if isinstance(chosen.association, Pull):
-            stack = chosen.association(views, index, backend=loaded)
-            chosen, weighed, solution = _re_associate(chosen, views, index, stack, loaded, progress)
+            chosen, weighed, solution = _re_associate(chosen, views, index, batches, stack, loaded, progress)
         else:
-            stack = chosen.association(views, index, backend=loaded, on_device=loaded.arrays is not np)
             weighed, solution = _solve(chosen, stack, loaded, progress)
         result = _result(chosen, weighed, solution, loaded).moved(loaded.to_host)
     seconds = time.perf_counter() - began
@@ -125,7 +126,8 @@ def fuse_stack(
     chosen = methods.get(method).refined(parameters)
     loaded = kernels.load(backend)
     with _room_for(stack.views, stack.shape, loaded):
-        at_work = _at_work(stack, chosen, loaded)
+        _foresee(chosen, stack.shape, loaded)
+        at_work = _at_work(stack, loaded)
         weighed, solution = _solve(chosen, at_work, loaded, progress)
         result = _result(chosen, weighed, solution, loaded)
         if at_work.on_host != stack.on_host:
@@ -133,14 +135,18 @@ def fuse_stack(
     return replace(result, seconds=time.perf_counter() - began)
 
 
-def _at_work(stack: Stack, chosen: Method, backend: Backend) -> Stack:
-    """The stack where its solver works: in the backend's memory, but on the host for `Tuned`, which chooses there."""
+def _foresee(chosen: Method, shape: tuple[int, int], backend: Backend) -> None:
+    """Let the backend get ready for the solves that will come."""
+    if chosen.energy.regulariser is not None:
+        backend.foresee(shape, chosen.energy.regulariser.order, chosen.energy.fidelity.kind)
+
+
+def _at_work(stack: Stack, backend: Backend) -> Stack:
+    """The stack where its solver works: in the backend's memory."""
     if backend.arrays is np:
         if not stack.on_host:
             raise InputError(f"the stack lies on a GPU, and backend {backend.NAME!r} does not; pass backend='cuda'")
         return stack
-    if isinstance(chosen.solver, Tuned):
-        return stack if stack.on_host else stack.moved(backend.to_host)
     return stack.moved(partial(_upload, backend)) if stack.on_host else stack
 
 
@@ -167,6 +173,7 @@ def _re_associate(
     chosen: Method,
     views: Sequence[View],
     index: int,
+    batches: Sequence[Batch] | None,
     stack: Stack,
     backend: Backend,
     progress: Callable[[Progress], None] | None,
@@ -179,13 +186,13 @@ def _re_associate(
     association, solver = chosen.association, chosen.solver
     assert isinstance(association, Pull)
     to_choose = isinstance(solver, Tuned) and solver.alpha is None
-    weighed, solution = _solve(chosen.replace(solver=_first_guess(solver, stack)), stack, backend, progress)
+    weighed, solution = _solve(chosen.replace(solver=_first_guess(solver, stack, backend)), stack, backend, progress)
     surface = solution.depth
     for left in reversed(range(association.rounds)):
-        stack = association.again(views, index, surface, backend=backend)
+        stack = association.again(views, index, surface, backend=backend, batches=batches)
         now = solver
         if to_choose and left > 1:
-            now = _first_guess(solver, stack)
+            now = _first_guess(solver, stack, backend)
         elif isinstance(solver, Tuned) and left > 0:
             now = solver.rough()
         weighed, solution = _solve(chosen.replace(solver=now), stack, backend, progress)
@@ -197,9 +204,9 @@ def _re_associate(
     return chosen.replace(solver=solver), weighed, solution
 
 
-def _first_guess(solver: Solver, stack: Stack) -> Solver:
+def _first_guess(solver: Solver, stack: Stack, backend: Backend) -> Solver:
     """What to solve with before a tuned solver has made its choices."""
-    return solver.guess(stack) if isinstance(solver, Tuned) and solver.alpha is None else solver
+    return solver.guess(stack, backend) if isinstance(solver, Tuned) and solver.alpha is None else solver
 
 
 def _solve(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from cfusion.arrays import Coordinates, DepthMap, Mask, Matrix, WeightMap
+from cfusion.association.batches import Batch, in_order
 from cfusion.errors import InputError
 from cfusion.geometry import Stack, View
 
@@ -19,12 +20,6 @@ PIXELS_IN_FLIGHT = 1 << 22  # views are splatted side by side as long as their p
 
 class Rasteriser(Protocol):
     """What splatting asks of a backend."""
-
-    def to_device(self, array: Any, dtype: Any) -> Any:
-        """A copy in the backend's memory, for it to keep."""
-
-    def side_by_side(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """The work of every item, at the same time where that is of use."""
 
     def reproject(
         self, depth: DepthMap, camera: Coordinates, onto: Coordinates, onto_from_view: Matrix, /
@@ -66,33 +61,34 @@ class Splat:
             raise InputError(f"the fill radius is {self.radius}; it is a whole number of pixels, 0 for none")
 
     def __call__(
-        self, views: Sequence[View], onto: int | None = None, *, backend: Rasteriser, on_device: bool = False
+        self,
+        views: Sequence[View],
+        onto: int | None = None,
+        *,
+        backend: Rasteriser,
+        batches: Sequence[Batch] | None = None,
     ) -> Stack:
         """The stack (K, H, W) of all views, in order, seen by view `onto` (the middle one unless given).
 
-        With `on_device` it stays in the backend's memory.
+        It lies in the backend's memory if the views' `batches` do.
         """
         reference = views[reference_index(views, onto)]
+        if batches is not None:
+            return self._of_batches(batches, reference, backend)
         reference_from_world = reference.pose.inverse()
         weighed = any(view.confidence is not None for view in views)
 
         def splat(view: View) -> tuple[DepthMap, WeightMap | None, Mask | None]:
             confidence = _confidence(view) if weighed else None
             depth = view.depth if confidence is None else np.where(confidence > 0, view.depth, np.float32(np.nan))
-            if on_device:
-                depth = backend.to_device(depth, np.float32)
-                confidence = None if confidence is None else backend.to_device(confidence, np.float32)
             reference_from_view = (reference_from_world @ view.pose).matrix()[:3]
             u, v, z = backend.reproject(depth, view.camera.numbers, reference.camera.numbers, reference_from_view)
             return self._onto(reference.shape, u, v, z, confidence, backend)
 
         pixels = max(view.depth.size for view in views)
         workers = max(1, min(len(views), os.cpu_count() or 1, PIXELS_IN_FLIGHT // pixels))
-        if on_device:
-            splatted = backend.side_by_side(splat, views)
-        else:  # each map is its own: no result depends on the number of threads
-            with ThreadPoolExecutor(workers) as pool:
-                splatted = list(pool.map(splat, views))
+        with ThreadPoolExecutor(workers) as pool:  # each map is its own: no result depends on the number of threads
+            splatted = list(pool.map(splat, views))
         depths, weights, filled = zip(*splatted, strict=True)
         return Stack(
             np.stack(depths),
@@ -101,6 +97,21 @@ class Splat:
             image=reference.image,
             filled=np.stack(filled) if self.fill else None,
         )
+
+    def _of_batches(self, batches: Sequence[Batch], reference: View, backend: Rasteriser) -> Stack:
+        """The stack in the memory the batches are in."""
+        splatted = []
+        for batch in batches:
+            depths, confidences = batch.depths, batch.confidences
+            if confidences is not None:
+                depths = np.where(confidences > 0, depths, np.float32(np.nan))
+            u, v, z = backend.reproject(depths, batch.cameras, reference.camera.numbers, batch.reference_from_view)
+            splatted.append(self._onto(reference.shape, u, v, z, confidences, backend))
+        depth, weight, filled = (
+            None if parts[0] is None else in_order(batches, parts) for parts in zip(*splatted, strict=True)
+        )
+        assert depth is not None
+        return Stack(depth, weight, reference.camera, reference.image, filled)
 
     def _onto(
         self,
@@ -111,8 +122,8 @@ class Splat:
         confidence: WeightMap | None,
         backend: Rasteriser,
     ) -> tuple[DepthMap, WeightMap | None, Mask | None]:
-        """Depth, weight (if any view has one) and filled mask (if asked for) of one view's points in the reference."""
-        values = None if confidence is None else confidence.ravel()
+        """Depth, weight (if any view has one) and filled mask (if asked for) of views' points in the reference."""
+        values = None if confidence is None else confidence.reshape(z.shape)
         landed, weight = backend.splat_nearest(u, v, z, values, shape)
         if not self.fill:
             return landed, _zero_where_unknown(weight), None

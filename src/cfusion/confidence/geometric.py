@@ -1,12 +1,11 @@
 """Confidence from the shape of each map: a surface seen at a grazing angle is trusted less."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from cfusion import kernels
-from cfusion.arrays import WeightMap, WeightStack
+from cfusion.arrays import WeightStack, pieces
 from cfusion.confidence.confidence import Confidence
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
@@ -30,20 +29,17 @@ class Geometric(Confidence):
         if not 0 <= self.floor <= 1:
             raise InputError(f"the floor is {self.floor}; it is the cosine of an angle, from 0 to 1")
 
+    def __call__(self, stack: Stack, *, backend: Backend | None = None) -> Stack:
+        """The same stack with these weights, which need no check; zero where depth is unknown."""
+        return stack.weighed(np.where(np.isnan(stack.depths), np.float32(0), self.weights(stack, backend)))
+
     def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
         if stack.camera is None:
             raise InputError("geometric confidence needs rays: give the stack its camera, Stack(..., camera=...)")
-        weights: WeightStack = (backend or kernels.load("reference")).cosines(stack.depths, stack.camera.numbers)
-        defined = np.sum(~np.isnan(weights), axis=(1, 2)).tolist()
-        for cosine, count in zip(weights, defined, strict=True):
-            cosine[...] = np.where(np.isnan(cosine), _median(cosine, count), cosine).clip(self.floor, 1.0)
+        backend = backend or kernels.load("reference")
+        weights: WeightStack = backend.cosines(stack.depths, stack.camera.numbers)
+        usual = [median if known else 1.0 for median, known in zip(*backend.medians(weights), strict=True)]
+        stand_ins = backend.to_device(np.array(usual), np.float32) if not stack.on_host else np.array(usual, np.float32)
+        for cosine, median in zip(pieces(weights), pieces(stand_ins[:, None, None]), strict=True):
+            cosine[...] = np.where(np.isnan(cosine), median, cosine).clip(self.floor, 1.0)
         return weights
-
-
-def _median(cosine: WeightMap, count: int) -> Any:
-    """Of the `count` values that are known, where they lie; 1 where there are none."""
-    if count == 0:
-        return 1.0
-    low, high = (count - 1) // 2, count // 2
-    ordered = np.partition(cosine.ravel(), [low, high])  # NaN comes last
-    return (ordered[low] + ordered[high]) / 2

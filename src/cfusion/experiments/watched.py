@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cfusion.kernels.contract import Backend, Box, Energies, Fidelity, Floats, Observations, Problem, State, Steps
+from cfusion.kernels.contract import (
+    Backend,
+    Box,
+    Energies,
+    Fidelity,
+    Floats,
+    Observations,
+    Problem,
+    State,
+    Steps,
+    Ways,
+)
 from cfusion.solvers.joint import ConfidenceSide
 from cfusion.solvers.pdhg import REPAIR_ROUNDS, least_told_apart, relative_gap
 from cfusion.solvers.task import Task
@@ -87,8 +98,47 @@ class Watched:
     def to_host(self, array: Any) -> Any:
         return self.backend.to_host(array)
 
-    def side_by_side(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        return self.backend.side_by_side(work, items)
+    def stacked(self, maps: Sequence[Any]) -> Any:
+        return self.backend.stacked(maps)
+
+    def links_of(self, domain: Any, /) -> Any:
+        return self.backend.links_of(domain)
+
+    def counts(self, depths: Floats, weights: Floats | None, /) -> Any:
+        return self.backend.counts(depths, weights)
+
+    def window_of(self, domain: Any, /) -> tuple[slice, slice] | None:
+        return self.backend.window_of(domain)
+
+    def range_of(self, depths: Floats, weights: Floats | None, /) -> tuple[float, float]:
+        return self.backend.range_of(depths, weights)
+
+    def survey(self, seen: Observations, start: Floats, median: Floats, count: Any, /) -> list[float]:
+        return self.backend.survey(seen, start, median, count)
+
+    def weight_of_data(self, problem: Problem, /) -> tuple[float, float]:
+        return self.backend.weight_of_data(problem)
+
+    def begin(self, start: Floats, links: Any, order: int, /) -> State:
+        return self.backend.begin(start, links, order)
+
+    def carry(self, median: Floats, observed: Any, inside: Any, /) -> Floats:
+        return self.backend.carry(median, observed, inside)
+
+    def trust_locally(self, depths: Floats, weights: Floats | None, depth: Floats, /) -> Floats:
+        return self.backend.trust_locally(depths, weights, depth)
+
+    def gain(self, x: Floats, other: Floats, held: Floats, weights: Floats, /) -> tuple[float, float]:
+        return self.backend.gain(x, other, held, weights)
+
+    def medians(self, rows: Floats, /) -> tuple[list[float], list[int]]:
+        return self.backend.medians(rows)
+
+    def quantiles(self, values: Floats, probabilities: Sequence[float], /) -> list[float]:
+        return self.backend.quantiles(values, probabilities)
+
+    def foresee(self, shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
+        self.backend.foresee(shape, order, fidelity)
 
     def lane(self) -> AbstractContextManager[Any]:
         return self.backend.lane()
@@ -107,8 +157,16 @@ class Watched:
     def sample(self, state: State, every: int) -> Floats:
         return self.backend.sample(state, every)
 
-    def travelled(self, kept: Floats, state: State, every: int) -> tuple[list[float], list[float]]:
+    def travelled(self, kept: Floats, state: State, every: int) -> Ways:
         return self.backend.travelled(kept, state, every)
+
+    def measure(self, problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Ways]:
+        return self.backend.measure(problem, state, kept, every)
+
+    def follow(
+        self, problem: Problem, state: State, rate: Floats, strength: Floats, kept: Floats | None, every: int
+    ) -> tuple[tuple[Floats, float, Energies], Ways]:
+        return self.backend.follow(problem, state, rate, strength, kept, every)
 
     def misfit(self, problem: Problem, x: Floats) -> Floats:
         return self.backend.misfit(problem, x)
@@ -144,6 +202,17 @@ class Watched:
         view_from_reference: Floats,
         depth: Floats,
         confidence: Floats,
-        agreement: float,
+        agreement: Any,
     ) -> tuple[Floats, Floats, Floats]:
         return self.backend.pull(x, reference_camera, view_camera, view_from_reference, depth, confidence, agreement)
+
+    def gate(
+        self, depths: Any, weights: Any, surface: Any, limits: Sequence[float], seen: Any, reference: int, /
+    ) -> None:
+        self.backend.gate(depths, weights, surface, limits, seen, reference)
+
+    def local_slope(self, surface: Floats, /) -> Floats:
+        return self.backend.local_slope(surface)
+
+    def soften(self, weights: Any, steep: Any, noise: Sequence[float], reference: int, least: float, /) -> None:
+        self.backend.soften(weights, steep, noise, reference, least)

@@ -124,6 +124,19 @@ class Stack:
         """Whether its maps are NumPy's."""
         return on_host(self.depths)
 
+    def weighed(self, weights: WeightStack) -> "Stack":
+        """The same stack with weights that are known to be right: float32, >= 0, zero where depth is unknown."""
+        weighed = copy(self)
+        _store(weighed, "weights", weights)
+        return weighed
+
+    def part(self, depths: DepthStack) -> "Stack":
+        """The same stack with depths of which some are no longer known; which were filled is not kept."""
+        part = copy(self)
+        _store(part, "depths", depths)
+        object.__setattr__(part, "filled", None)
+        return part if self.weights is None else part.weighed(np.where(np.isnan(depths), np.float32(0), self.weights))
+
     def moved(self, move: Any) -> "Stack":
         """The same stack with its maps where `move` puts an array; not checked again."""
         moved = copy(self)

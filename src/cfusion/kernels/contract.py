@@ -6,7 +6,7 @@ weight zero, a pixel outside the domain has no links.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[Any]
 Links = NDArray[np.uint16]
+Ways = tuple[list[float], list[float]]  # a sum of squares per plane, of the primal and of the dual
 
 # A pixel's links: bit m says that plane m of the dual variable exists there; INSIDE marks the pixel itself.
 INSIDE = 1 << 9
@@ -67,6 +68,7 @@ class State:
     primal: Floats  # (order (order + 1) / 2, H, W)
     dual: Floats  # (order (order + 3) / 2, H, W)
     _spare: State | None = None
+    ahead: Any = None  # what a backend has put into the spare arrays already
 
     def spare(self) -> State:
         """Arrays of the same shape to write the next state into."""
@@ -76,7 +78,7 @@ class State:
 
     def release(self) -> None:
         """Give the spare arrays back."""
-        self._spare = None
+        self._spare = self.ahead = None
 
     def swap(self) -> None:
         """Make the spare arrays the state."""
@@ -130,11 +132,50 @@ class Backend(Protocol):
     def to_host(self, array: Any) -> Any:
         """The array as NumPy has it."""
 
+    def foresee(self, shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
+        """Get ready for solves of that kind, if that takes time, while other things are done."""
+
     def lane(self) -> AbstractContextManager[Any]:
         """Within it the work of this thread does not wait for that of others."""
 
-    def side_by_side(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """The work of every item, at the same time where the backend's memory is a device's."""
+    def stacked(self, maps: Sequence[Any]) -> Any:
+        """Maps of one shape, float32 on the host, as one array (K, H, W) in the backend's memory."""
+
+    def links_of(self, domain: NDArray[np.bool_], /) -> Links:
+        """As `links_of` here."""
+
+    def counts(self, depths: Floats, weights: Floats | None, /) -> NDArray[np.int32]:
+        """(H, W) how many observations of positive weight (known ones, without weights) each pixel has."""
+
+    def window_of(self, domain: NDArray[np.bool_], /) -> tuple[slice, slice] | None:
+        """The rows and columns that the domain reaches over; None if it is empty."""
+
+    def range_of(self, depths: Floats, weights: Floats | None, /) -> tuple[float, float]:
+        """The least and the largest of what was observed."""
+
+    def survey(self, seen: Observations, start: Floats, median: Floats, count: NDArray[np.int32], /) -> list[float]:
+        """Sums over the observed pixels: 1, count, squared mean error of the median, start and its square."""
+
+    def weight_of_data(self, problem: Problem, /) -> tuple[float, float]:
+        """sum lam w over all observations, and how many pixels the domain has."""
+
+    def begin(self, start: Floats, links: Links, order: int, /) -> State:
+        """The state at a start: v at the usual slope across and down, everything else at zero."""
+
+    def carry(self, median: Floats, observed: NDArray[np.bool_], inside: NDArray[np.bool_], /) -> Floats:
+        """The median where it was observed, carried into the rest of the inside neighbour by neighbour."""
+
+    def trust_locally(self, depths: Floats, weights: Floats | None, depth: Floats, /) -> Floats:
+        """(K, H, W) the weights given times how quiet each map is around each pixel; zero where depth is unknown."""
+
+    def gain(self, x: Floats, other: Floats, held: Floats, weights: Floats, /) -> tuple[float, float]:
+        """By how much x is nearer to values (K, H, W) than another x is, weighed mean and its standard error."""
+
+    def medians(self, rows: Floats, /) -> tuple[list[float], list[int]]:
+        """Per row (map, stack, ..) the median of what is finite, NaN where nothing is, and how much that was."""
+
+    def quantiles(self, values: Floats, probabilities: Sequence[float], /) -> list[float]:
+        """Of what is finite, for every probability."""
 
     def order_observations(
         self, depths: Floats, weights: Floats | None, fidelity: Fidelity
@@ -156,8 +197,16 @@ class Backend(Protocol):
     def sample(self, state: State, every: int) -> Floats:
         """Every so many rows of the state, kept to see later how far it moved."""
 
-    def travelled(self, kept: Floats, state: State, every: int) -> tuple[list[float], list[float]]:
+    def travelled(self, kept: Floats, state: State, every: int) -> Ways:
         """How far the kept rows have moved since: a sum of squares per plane, of the primal and of the dual."""
+
+    def measure(self, problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Ways]:
+        """`energy` and, unless nothing was kept, `travelled`, for which a device is waited for once."""
+
+    def follow(
+        self, problem: Problem, state: State, rate: Floats, strength: Floats, kept: Floats | None, every: int
+    ) -> tuple[tuple[Floats, float, Energies], Ways]:
+        """`adapt` at the state's x, the energy at that confidence, and `travelled`, likewise."""
 
     def misfit(self, problem: Problem, x: Floats) -> Floats:
         """(H, W) sum_k w_k phi(x - d_k): what the confidence is estimated from."""
@@ -171,6 +220,8 @@ class Backend(Protocol):
         """Where the points of a depth map lie in another camera: u, v and z, (H W,) each, in double precision.
 
         Cameras are five numbers (kind, fx, fy, cx, cy), the motion is (3, 4). u and v are NaN for points not in front.
+        A backend with a memory of its own takes maps with a leading axis of views here and in `splat_nearest`,
+        `close_mask`, `fill_natural` and `pull`, with as many cameras and motions.
         """
 
     def cosines(self, depths: Floats, camera: Floats) -> Floats:
@@ -198,9 +249,30 @@ class Backend(Protocol):
         view_from_reference: Floats,
         depth: Floats,
         confidence: Floats,
-        agreement: float,
+        agreement: Any,
     ) -> tuple[Floats, Floats, Floats]:
         """Observations of x along the reference rays, their weights, and which pixels the view could see."""
+
+    def gate(
+        self,
+        depths: Floats,
+        weights: Floats,
+        surface: Floats,
+        limits: Sequence[float],
+        seen: NDArray[np.bool_],
+        reference: int,
+        /,
+    ) -> None:
+        """Set weights (K, H, W) to zero in place, of observations further from the surface than their view's limit.
+
+        And of all at a pixel that the reference did not measure and less than half of those who look there confirm.
+        """
+
+    def local_slope(self, surface: Floats, /) -> Floats:
+        """(H, W) the largest change to a known neighbour."""
+
+    def soften(self, weights: Floats, steep: Floats, noise: Sequence[float], reference: int, least: float, /) -> None:
+        """In place, weights of all views but the reference times noise / sqrt(noise^2 + steep^2), at least `least`."""
 
 
 def primal_planes(order: int) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from cfusion.kernels.contract import Energies, State
+from cfusion.kernels.contract import Energies, State, Ways
 from cfusion.solvers.joint import ConfidenceSide
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.pdhg import PDHG, check_limits, finish
@@ -87,16 +88,17 @@ class _Place:
     @staticmethod
     def of(task: Task, side: ConfidenceSide, state: State) -> _Place:
         """Where the confidence follows the depth of a state."""
-        x = state.primal[0]
-        lam, prior = task.backend.adapt(task.problem(x), x, side.rate, side.strength)
-        return _Place(task, side, state, lam, task.backend.energy(task.problem(lam), state), prior)
+        (lam, prior, energies), _ = _follow(task, side, state, None, 1)
+        return _Place(task, side, state, lam, energies, prior)
 
     def rough(self, pace: Pace) -> _Place:
         """After one block of iterations at this confidence."""
         state = State(self.state.primal.copy(), self.state.dual.copy())
-        pace.run(self.task.problem(self.lam), state, BLOCK)
+        lam, prior, energies = pace.run_and(
+            self.task.problem(self.lam), state, BLOCK, partial(_follow, self.task, self.side, state)
+        )
         state.release()
-        return _Place.of(self.task, self.side, state)
+        return _Place(self.task, self.side, state, lam, energies, prior)
 
     def certified(self, inner: PDHG, report: Report | None) -> tuple[_Place, float, int]:
         """After the convex solve at this confidence, with its gap and iterations."""
@@ -104,6 +106,13 @@ class _Place:
         convex = inner.minimise(self.task, self.task.problem(self.lam), state, report)
         state.release()
         return _Place.of(self.task, self.side, state), convex.gap, convex.iterations
+
+
+def _follow(
+    task: Task, side: ConfidenceSide, state: State, kept: Floats | None, every: int
+) -> tuple[tuple[Floats, float, Energies], Ways]:
+    """The confidence that is best at a state's depth, the prior's value there, the energies, and the ways come."""
+    return task.backend.follow(task.problem(state.primal[0]), state, side.rate, side.strength, kept, every)
 
 
 def nested(report: Report | None, step: int, steps: int) -> Report | None:

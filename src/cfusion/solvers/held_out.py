@@ -8,10 +8,14 @@ are left out together, or one would give the other away.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import on_host, pieces
 from cfusion.geometry import Stack
+from cfusion.kernels.contract import Backend
 
 SHARE = 0.2  # of the views; of the pixels where there are fewer than three views
 LARGEST_BLOCK, SMALLEST_BLOCK = 32, 4  # pixels
@@ -19,38 +23,44 @@ SHARED = 0.05  # of the usual difference between two maps: closer ones have thei
 SAMPLE = 5_000  # pixels that tell
 
 
-def leave_out(stack: Stack) -> tuple[Stack, Stack]:
+def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
     """The stack without what is held out, and what is held out alone."""
-    held = _turns(stack)
+    held = _turns(stack, backend)
     kept, out = np.where(held, np.float32(np.nan), stack.depths), np.where(held, stack.depths, np.float32(np.nan))
-    if np.isnan(kept).all():
+    nothing_kept, nothing_out = np.stack([np.isnan(kept).all(), np.isnan(out).all()]).tolist()
+    if nothing_kept:
         return stack, stack
-    rest = stack if np.isnan(out).all() else Stack(out, stack.weights, stack.camera, stack.image)
-    return Stack(kept, stack.weights, stack.camera, stack.image), rest
+    return stack.part(kept), stack if nothing_out else stack.part(out)
 
 
-def _turns(stack: Stack) -> NDArray[np.bool_]:
+def _turns(stack: Stack, backend: Backend) -> NDArray[np.bool_]:
     """(K, H, W) what is held out."""
-    groups = _groups(stack)
+    groups = _groups(stack, backend)
     many = len(groups)
+
+    def there(array: NDArray[Any]) -> Any:
+        return array if stack.on_host else backend.to_device(array, array.dtype)
+
     if many < 3:
-        return np.broadcast_to(np.random.default_rng(0).random(stack.shape) < SHARE, stack.depths.shape)
+        drawn = there(np.random.default_rng(0).random(stack.shape) < SHARE)
+        return np.broadcast_to(drawn, stack.depths.shape)
     block = int(np.clip(min(stack.shape) // 8, SMALLEST_BLOCK, LARGEST_BLOCK))
-    row, column = (np.abs(np.arange(size) - (size - 1) / 2).astype(int) // block for size in stack.shape)
+    row, column = (there(np.abs(np.arange(size) - (size - 1) / 2).astype(int) // block) for size in stack.shape)
     turn = (row[:, None] + column[None, :]) % many
     at_once = max(1, round(SHARE * many))
-    held = np.zeros(stack.depths.shape, np.bool_)
+    held_at = np.zeros((stack.views, many), np.bool_)
     for place, group in enumerate(groups):
         for k in group:
             for each in range(at_once):
-                held[k] |= turn == (place + each * many // at_once) % many
+                held_at[k, (place + each * many // at_once) % many] = True
+    held: NDArray[np.bool_] = there(held_at)[:, turn]
     return held
 
 
-def _groups(stack: Stack) -> list[list[int]]:
+def _groups(stack: Stack, backend: Backend) -> list[list[int]]:
     """Views that share their errors, in an order that does not depend on how the views are listed."""
-    contents = [(int(np.isfinite(depth).sum()), float(np.nansum(depth, dtype=np.float64))) for depth in stack.depths]
-    alike = _alike(stack.depths)
+    contents = [each for depths in pieces(stack.depths) for each in _contents(depths)]
+    alike = _alike(stack.depths, backend)
     groups: list[list[int]] = []
     for k in sorted(range(stack.views), key=contents.__getitem__):
         friends = next((group for group in groups if alike[k, group[0]]), None)
@@ -61,17 +71,27 @@ def _groups(stack: Stack) -> list[list[int]]:
     return groups
 
 
-def _alike(depths: NDArray[np.float32]) -> NDArray[np.bool_]:
+def _contents(depths: NDArray[np.float32]) -> list[list[float]]:
+    """Per map, how much is known and its sum."""
+    amounts, sums = np.isfinite(depths).sum(axis=(1, 2)), np.nansum(depths, axis=(1, 2), dtype=np.float64)
+    out: list[list[float]] = np.stack([amounts.astype(np.float64), sums], axis=1).tolist()
+    return out
+
+
+def _alike(depths: NDArray[np.float32], backend: Backend) -> NDArray[np.bool_]:
     """(K, K) which maps differ far less from one another than maps do, over a sample of the pixels."""
     views, size = len(depths), depths[0].size
     every = max(1, int(np.sqrt(size / SAMPLE)))
     sample = depths[:, ::every, ::every].reshape(views, -1).astype(np.float64)
-    apart = np.full((views, views), np.inf)
-    for k in range(views):
-        differences = np.abs(sample - sample[k])
+    rows = []
+    for some in pieces(sample):
+        differences = np.abs(sample - some[:, None])
         known = np.isfinite(differences)
-        count = known.sum(axis=1)
-        apart[k] = np.where(count > 0, np.where(known, differences, 0).sum(axis=1) / np.maximum(count, 1), np.inf)
+        count = known.sum(axis=-1)
+        apart = np.where(known, differences, 0).sum(axis=-1) / np.maximum(count, 1)
+        rows.append(np.where(count > 0, apart, np.inf))
+    apart = np.concatenate(rows)
+    apart = apart if on_host(apart) else backend.to_host(apart)
     others = apart[~np.eye(views, dtype=np.bool_)]
     others = others[np.isfinite(others)]
     return apart < SHARED * np.median(others) if others.size else np.zeros((views, views), np.bool_)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfusion.errors import InputError
-from cfusion.kernels.contract import Energies, Fidelity, Problem, State
+from cfusion.kernels.contract import Energies, Fidelity, Problem, State, Ways
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.steps import BLOCK, RELAXATION, Pace
 from cfusion.solvers.task import BOX_MARGIN, Floats, Task
@@ -46,6 +46,10 @@ class PDHG:
         """Iterate the state in place until certified, settled, or out of iterations."""
         pace = Pace(task.backend, task.noise, self.relaxation)
         backend = task.backend
+
+        def measure(kept: Floats | None, every: int) -> tuple[Energies, Ways]:
+            return backend.measure(problem, state, kept, every)
+
         energies = backend.energy(problem, state)
         first = before = energies.total
         smallest = least_told_apart(task, problem, first)
@@ -53,9 +57,8 @@ class PDHG:
         status, last_gap = Status.iteration_limit, float("inf")
         while done < self.iterations:
             count = min(CHECK, self.iterations - done)
-            pace.run(problem, state, count)
+            energies = pace.run_and(problem, state, count, measure)
             done += count
-            energies = backend.energy(problem, state)
             now = energies.total
             change = abs(before - now) / max(now, smallest)
             before = now
@@ -87,6 +90,7 @@ class PDHG:
         if self.certify and status is Status.iteration_limit:
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
         gap = relative_gap(energies.total, bound, smallest) if self.certify else float("nan")
+        state.release()
         if report:
             report(Progress(stage, 1.0, gap, energies.total))
         return Convex(status, energies, bound, gap, done, pace.noise)
@@ -128,9 +132,8 @@ def least_told_apart(task: Task, problem: Problem, first: float) -> float:
     spread = (task.box.high - task.box.low) / (1 + 2 * BOX_MARGIN)
     off = ROUNDINGS * float(np.finfo(task.dtype).eps) * spread
     each = off**2 / 2 if problem.fidelity is Fidelity.L2 else off
-    mass = float((problem.confidence * problem.observations.total).sum(dtype=np.float64))
-    steps = off * sum(problem.alpha) * float(task.inside().sum())
-    return max(1e-6 * first, each * mass + steps, 1e-300)
+    mass, pixels = task.backend.weight_of_data(problem)
+    return max(1e-6 * first, each * mass + off * sum(problem.alpha) * pixels, 1e-300)
 
 
 def fixed_confidence(task: Task) -> Floats:

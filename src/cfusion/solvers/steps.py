@@ -11,14 +11,17 @@ range s follows the ratio. (x alone does not tell: on a plane without noise only
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from math import sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.kernels.contract import Backend, Problem, State, Steps
+from cfusion.kernels.contract import Backend, Problem, State, Steps, Ways
+
+Found = TypeVar("Found")
 
 RELAXATION = 1.7
 SAMPLED = 32
@@ -60,21 +63,36 @@ class Pace:
 
     def run(self, problem: Problem, state: State, count: int) -> None:
         """`count` iterations in place, in blocks that end with a look at the balance."""
+        self.run_and(problem, state, count, lambda kept, every: (None, self._ways(state, kept, every)))
+
+    def run_and(
+        self, problem: Problem, state: State, count: int, measure: Callable[[Any, int], tuple[Found, Ways]]
+    ) -> Found:
+        """The same, and what `measure` finds after the last block along with the ways come since what was kept."""
         done = 0
-        while done < count:
+        while True:
             block = min(BLOCK, count - done)
             watching = self.looks < LOOKS and block == BLOCK
             if watching and self._start is None:
                 self._start = self.backend.sample(state, _every(state))
             self.backend.iterate(problem, state, choose_steps(problem.alpha, self.noise, self.relaxation), block)
             done += block
+            kept, every = self._start if watching else None, _every(state)
+            if done < count:
+                ways = self._ways(state, kept, every)
+            else:
+                found, ways = measure(kept, every)
             if watching:
-                self._balance(problem, *self.backend.travelled(self._start, state, _every(state)))
+                self._balance(problem, *ways)
+            if done >= count:
+                return found
+
+    def _ways(self, state: State, kept: Any, every: int) -> Ways:
+        return ([], []) if kept is None else self.backend.travelled(kept, state, every)
 
     def _balance(self, problem: Problem, primal: list[float], dual: list[float]) -> None:
-        levels = np.arange(problem.order)
-        moved = _length(primal, 2.0 ** np.repeat(levels, levels + 1))
-        pushed = _length(dual, 0.5 ** np.repeat(levels, levels + 2))
+        of_primal, of_dual = _plane_scales(problem.order)
+        moved, pushed = _length(primal, of_primal), _length(dual, of_dual)
         if moved == 0 and pushed == 0:
             return
         self.looks += 1
@@ -88,6 +106,13 @@ def _every(state: State) -> int:
     return SAMPLED if state.primal.shape[1] >= 4 * SAMPLED else 1
 
 
+@cache
+def _plane_scales(order: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The squared scales of the planes of primal and dual in which the scaled operator is bounded."""
+    levels = np.arange(order)
+    return (2.0 ** np.repeat(levels, levels + 1)) ** 2, (0.5 ** np.repeat(levels, levels + 2)) ** 2
+
+
 def _length(squares: list[float], scales: NDArray[Any]) -> float:
-    """The norm in which the scaled operator is bounded, one scale per plane."""
-    return float(np.sqrt(np.sum(scales**2 * np.array(squares))))
+    """The norm of planes with these sums of squares."""
+    return sqrt(np.sum(scales * np.array(squares)))

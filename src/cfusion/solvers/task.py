@@ -8,26 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import pieces
 from cfusion.energy import Energy
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import (
     Backend,
     Box,
-    Fidelity,
     Observations,
     Problem,
     State,
-    dual_planes,
-    links_of,
-    primal_planes,
 )
 
 Floats = NDArray[Any]
 Mask = NDArray[np.bool_]
 FLAT_PIECES = 0.2  # of the map's spread; measured on boxes, 0.1 to 0.3 are alike and 1e-4 never ends
-SLOPE_SAMPLE = 20_000  # pixels that tell the usual slope
 BOX_MARGIN = 1.0  # of the data's range, on both sides
 
 
@@ -74,19 +68,12 @@ class Task:
     @property
     def start(self) -> Floats:
         """The weighted median (for L2 the mean), carried into unobserved pixels; made anew, so as to hold no image."""
-        return _diffuse(self.backend.middle(self.observations), self.observations.total > 0, self.inside())
+        median, observed = self.backend.middle(self.observations), self.observations.total > 0
+        return _start(self.backend, median, observed, self.inside(), self.fill_radius)
 
     def initial_state(self) -> State:
         order = self.energy.regulariser.order if self.energy.regulariser else 1
-        real, shape, start = self.dtype, self.links.shape, self.start
-        zeros = self.backend.arrays.zeros
-        state = State(zeros((primal_planes(order), *shape), real), zeros((dual_planes(order), *shape), real))
-        state.primal[0] = start
-        if order > 1:
-            for plane, axis in ((0, 1), (1, 0)):
-                linked = (self.links & (1 << plane)) > 0
-                state.primal[1 + plane] = np.where(linked, _usual_slope(start, linked, axis), 0)
-        return state
+        return self.backend.begin(self.start, self.links, order)
 
     def depth(self, x: Floats) -> Floats:
         """x as depth: the centre added back, and inverted where x is inverse depth."""
@@ -113,26 +100,27 @@ class Task:
 
 def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0, dtype: Any = np.float32) -> Task:
     """Sort, crop and centre a stack; pixels within `fill_radius` of closing a gap join the domain."""
-    count = stack.count
+    count = stack.count if stack.on_host else backend.counts(stack.depths, stack.weights)
     observed = count > 0
-    if not observed.any():
-        raise InputError("no observation has a positive weight; nothing can be fused")
     domain = backend.close_mask(observed, fill_radius) if fill_radius else observed
-    window = _window(domain)
+    window = backend.window_of(domain)
+    if window is None:
+        raise InputError("no observation has a positive weight; nothing can be fused")
     crop = (slice(None), *window)
     depths = backend.to_device(stack.depths[crop], dtype)  # copies, which the backend may sort in place
     if energy.inverse:
         depths = _inverse(depths)
     weights = None if stack.weights is None else backend.to_device(stack.weights[crop], dtype)
-    centre = _centre(depths[depths.shape[0] // 2])
+    (centre,), (known,) = backend.medians(depths[depths.shape[0] // 2][None])  # 0 if that map knows nothing
+    centre = centre if known else 0.0
     depths -= dtype(centre)
-    box = _box(depths, weights)
+    box = _box(*backend.range_of(depths, weights))
     seen, median = backend.order_observations(depths, weights, energy.fidelity.kind)
     del depths, weights
     count = backend.to_device(count[window], np.int32)
     domain = backend.to_device(domain, np.bool_)
-    start = _diffuse(median, count > 0, domain[window])
-    links = links_of(domain[window])
+    start = _start(backend, median, count > 0, domain[window], fill_radius)
+    links = backend.links_of(domain[window])
     edge, tensor = _edges(energy, stack, window, backend, dtype)
     return Task(
         backend=backend,
@@ -142,7 +130,7 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         centre=centre,
         observations=seen,
         links=links,
-        noise=_noise(backend, seen, start, median, links, count),
+        noise=_noise(backend, seen, start, median, count),
         trust=_trust(energy, seen, count),
         edge=edge,
         tensor=tensor,
@@ -152,12 +140,6 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     )
 
 
-def _centre(depth: Floats) -> float:
-    """The median of a map, 0 if it knows nothing."""
-    known = depth[np.isfinite(depth)]
-    return float(np.median(known)) if known.size else 0.0
-
-
 def _inverse(depths: Floats) -> Floats:
     """1 / depth, in which a plane is affine under a pinhole camera and stereo noise is uniform."""
     if np.any(depths <= 0):
@@ -165,18 +147,8 @@ def _inverse(depths: Floats) -> Floats:
     return (1 / depths).astype(depths.dtype)
 
 
-def _window(domain: Mask) -> tuple[slice, slice]:
-    rows, columns = np.flatnonzero(domain.any(axis=1)), np.flatnonzero(domain.any(axis=0))
-    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
-
-
-def _box(depths: Floats, weights: Floats | None) -> Box:
+def _box(low: float, high: float) -> Box:
     """The range of what was observed, and a margin."""
-    low, high = np.inf, -np.inf
-    for k, depth in enumerate(pieces(depths)):
-        known = np.isfinite(depth) if weights is None else pieces(weights)[k] > 0
-        low = min(low, float(np.min(np.where(known, depth, np.inf))))
-        high = max(high, float(np.max(np.where(known, depth, -np.inf))))
     margin = BOX_MARGIN * (high - low)
     return Box(low - margin, high + margin)
 
@@ -187,57 +159,21 @@ def _trust(energy: Energy, seen: Observations, count: Floats) -> Floats | None:
     return np.where(seen.total > 0, seen.total / np.maximum(count, 1), 1).astype(seen.total.dtype)
 
 
-def _diffuse(median: Floats, observed: Mask, inside: Mask) -> Floats:
-    """The median where there is one, carried into the rest of the domain neighbour by neighbour."""
-    start, known = np.where(observed, median, 0).astype(median.dtype), observed.copy()
-    while not known[inside].all():
-        total, count = np.zeros_like(start), np.zeros_like(start, np.int32)
-        for axis in (0, 1):
-            for shift in (1, -1):
-                there = np.roll(known, shift, axis)
-                edge = [slice(None), slice(None)]
-                edge[axis] = slice(0, 1) if shift == 1 else slice(-1, None)
-                there[tuple(edge)] = False
-                total += np.where(there, np.roll(start, shift, axis), 0)
-                count += there
-        reached = inside & ~known & (count > 0)
-        if not reached.any():
-            break
-        start[reached] = total[reached] / count[reached]
-        known |= reached
-    return start
+def _start(backend: Backend, median: Floats, observed: Mask, inside: Mask, fill_radius: int) -> Floats:
+    """The median where there is one, carried into the rest of the domain; zero elsewhere."""
+    if fill_radius:
+        return backend.carry(median, observed, inside)
+    return np.where(observed, median, 0).astype(median.dtype)
 
 
-def _usual_slope(start: Floats, linked: Mask, axis: int) -> Floats:
-    """The median difference between neighbours, from a sample: on a tilted plane v then starts where it has to end."""
-    every = max(1, int(np.sqrt(start.size / SLOPE_SAMPLE)))
-    step = np.zeros_like(start)
-    if axis:
-        step[:, :-1] = start[:, 1:] - start[:, :-1]
-    else:
-        step[:-1] = start[1:] - start[:-1]
-    sample = step[::every, ::every][linked[::every, ::every]]
-    return np.median(sample).astype(start.dtype) if sample.size else start.dtype.type(0)
-
-
-def _noise(backend: Backend, seen: Observations, start: Floats, median: Floats, links: Any, count: Floats) -> float:
+def _noise(backend: Backend, seen: Observations, start: Floats, median: Floats, count: Floats) -> float:
     """How far the start is off: the spread of the observations over sqrt(K), or of neighbours where K = 1."""
-    observed = count > 0
-    total = np.where(observed, seen.total, 1).astype(np.float64)
-    if seen.scatter is not None:
-        squares = 2 * seen.scatter / total
-    else:
-        ones = np.ones_like(seen.total)
-        absolute = Problem(Fidelity.L1, 1.0, seen, ones, links, (1.0,))
-        squares = (backend.misfit(absolute, median) / total) ** 2
-    known = np.where(observed, start, 0).astype(np.float64)
-    sums = np.stack([np.sum(each) for each in (observed, count, squares * observed, known, known * known)])
-    pixels, seen_together, square, first, second = sums.astype(np.float64).tolist()
+    pixels, seen_together, square, first, second = backend.survey(seen, start, median, count)
     noise = float(np.sqrt(square / pixels) / np.sqrt(seen_together / pixels))
     mean = first / pixels
     scale = float(np.sqrt(max(second / pixels - mean * mean, 0.0))) + abs(mean) * 1e-6
     if noise <= 1e-6 * scale:
-        noise = _roughness(start, observed)
+        noise = _roughness(start, count > 0)
     if noise <= 1e-6 * scale:  # flat pieces: what moves is whole pieces, by a part of their contrast
         noise = FLAT_PIECES * scale
     return max(noise, 1e-4 * scale, float(np.finfo(start.dtype).tiny) ** 0.5)

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from cfusion.arrays import pieces
 from cfusion.energy import TGV, Energy
 from cfusion.geometry import Pinhole, Stack
-from cfusion.kernels.contract import State
+from cfusion.kernels.contract import Backend, State
 from cfusion.solvers.held_out import leave_out
 from cfusion.solvers.local_noise import local_weights, mean_weight
 from cfusion.solvers.outcome import Progress, Report, Solution
@@ -22,6 +23,7 @@ LONGEST_WALK = 6  # steps of the ladder
 CHANCE = 2.0  # standard errors
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
 ROUGH = PDHG(tolerance=5e-4, iterations=480, certify=False)  # good enough to compare
+BINS = 8  # of depth, to see how the noise grows with it
 STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
 
 
@@ -41,26 +43,27 @@ class Tuned:
         settled = self if self.alpha is not None else self.settle(task, report)
         assert settled.alpha is not None
         energy = _energy(task.energy, settled.alpha, bool(settled.inverse))
-        ready = prepare(energy, task.stack, task.backend, task.fill_radius)
+        ready = task.with_energy(energy) if _alike(energy, task.energy) else _prepared(energy, task)
         state = ready.initial_state()
         confidence = fixed_confidence(ready)
         if settled.local:
             _advance(ready, confidence, state, ready.noise)
-            weighed = local_weights(task.stack, whole_depth(ready, state))
+            weighed = local_weights(task.stack, whole_depth(ready, state), task.backend)
             ready = prepare(energy, weighed, task.backend, task.fill_radius)
         outcome = self.inner.minimise(ready, ready.problem(confidence), state, report)
         solution = finish(
             ready, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None
         )
         # the depth was found at lam = 1; what the observations turned out to be worth is what to believe
-        believed = mean_weight(ready.stack if settled.local else local_weights(task.stack, solution.depth))
+        weighed = ready.stack if settled.local else local_weights(task.stack, solution.depth, task.backend)
+        believed = mean_weight(weighed)
         solution = replace(solution, confidence=np.where(solution.domain, believed, 0).astype(np.float32))
         chosen = {"alpha": settled.alpha, "inverse": bool(settled.inverse), "local": bool(settled.local)}
         return replace(solution, chosen=chosen)
 
-    def guess(self, stack: Stack) -> Tuned:
+    def guess(self, stack: Stack, backend: Backend) -> Tuned:
         """A quick first answer, at the weights the search would start from."""
-        alpha_1 = _usual_alpha(stack)
+        alpha_1 = _usual_alpha(stack, backend)
         return replace(self.rough(), alpha=(alpha_1, RATIOS[0] * alpha_1), inverse=False, local=False)
 
     def rough(self) -> Tuned:
@@ -70,15 +73,15 @@ class Tuned:
     def settle(self, task: Task, report: Report | None = None) -> Tuned:
         """The same solver with its choices made on this task."""
         inverse = _stereo_like(task) if self.inverse is None else self.inverse
-        kept, held = leave_out(task.stack)
+        kept, held = leave_out(task.stack, task.backend)
         energy = _energy(task.energy, (1.0, 2.0), inverse)
         train = prepare(energy, kept, task.backend, task.fill_radius)
         trial = _Trial(train, held, inverse)
-        start = _usual_alpha(task.stack)
+        start = _usual_alpha(task.stack, task.backend)
         if report:
             report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
         alpha = trial.search(start)
-        grown = _usual_alpha(task.stack) / _usual_alpha(kept)  # the fit had fewer observations
+        grown = start / _usual_alpha(kept, task.backend)  # the fit had fewer observations
         alpha = (alpha[0] * grown, alpha[1] * grown)
         alpha, local = (alpha, bool(self.local)) if self.local is not None else trial.with_local(alpha)
         return replace(self, alpha=alpha, inverse=inverse, local=local)
@@ -90,14 +93,20 @@ class _Trial:
     def __init__(self, task: Task, held: Stack, inverse: bool) -> None:
         self.task = task
         self.stack = held
-        depths = held.depths[(slice(None), *task.window)].astype(np.float64)
+        depths = task.backend.to_device(held.depths[(slice(None), *task.window)], np.float64)
         self.held = (1 / depths if inverse else depths) - task.centre
-        self.weights = _cut(held, task)
+        self._weigh(held)
         self.held = np.where(self.weights > 0, self.held, 0)
+        self.start: State | None = None
         self.state: State | None = None
         self.noise = task.noise
         self.ratio = RATIOS[0]
         self.fits: dict[tuple[float, float], Floats] = {}
+
+    def _weigh(self, held: Stack) -> None:
+        """Take the weights of what is held out from a stack."""
+        self.weights = _cut(held, self.task)
+        self.counted = self.weights * self.task.inside()
 
     def search(self, start: float) -> tuple[float, float]:
         """From the usual alpha to one that predicts the held-out observations better, if they can tell."""
@@ -128,11 +137,8 @@ class _Trial:
 
     def _predicts_better(self, x: Floats, other: Floats) -> bool:
         """Whether the mean error of x is smaller by more than chance would have it."""
-        gain = np.abs(other - self.held) - np.abs(x - self.held)
-        weights = self.weights * self._inside()
-        total = max(float(np.sum(weights)), 1e-300)
-        mean = float(np.sum(weights * gain)) / total
-        return mean > CHANCE * float(np.sqrt(np.sum((weights * (gain - mean)) ** 2))) / total
+        mean, by_chance = self.task.backend.gain(x, other, self.held, self.counted)
+        return mean > CHANCE * by_chance
 
     def _fitted(self, alpha: tuple[float, float]) -> Floats:
         if alpha not in self.fits:
@@ -145,8 +151,10 @@ class _Trial:
         best, chosen, local = self._fit(alpha), alpha, False
         assert self.state is not None
         depth = whole_depth(task, self.state)
-        self.weights = _cut(local_weights(self.stack, depth), task)
-        self.task = prepare(task.energy, local_weights(task.stack, depth), task.backend, task.fill_radius)
+        self._weigh(local_weights(self.stack, depth, task.backend))
+        weighed = local_weights(task.stack, depth, task.backend)
+        self.task = prepare(task.energy, weighed, task.backend, task.fill_radius)
+        self.start = None
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
             x = self._fit(candidate)
@@ -155,38 +163,40 @@ class _Trial:
         return chosen, local
 
     def _fit(self, alpha: tuple[float, float]) -> Floats:
-        """x at this alpha, on the host; the state goes on from there."""
+        """x at this alpha, from the median."""
         task = self.task.with_energy(_energy(self.task.energy, alpha, self.task.energy.inverse))
-        state = task.initial_state()
+        self.start = self.start or task.initial_state()
+        state = State(self.start.primal.copy(), self.start.dual.copy())
         self.noise = _advance(task, fixed_confidence(task), state, self.noise)
         self.state = state
-        return np.array(task.backend.to_host(state.primal[0]))
-
-    def _inside(self) -> Floats:
-        inside: Floats = self.task.backend.to_host(self.task.inside())
-        return inside
+        state.release()
+        return state.primal[0].copy()
 
 
-def _usual_alpha(stack: Stack) -> float:
+def _usual_alpha(stack: Stack, backend: Backend) -> float:
     """1.2 sqrt(K) for K observations a pixel of weight one; in proportion to the weights otherwise."""
-    observed = max(int((stack.count > 0).sum()), 1)
-    if stack.weights is None:
-        return ALPHA_PER_ROOT_VIEW * float(np.sqrt(stack.count.sum() / observed))
-    usual = float(np.median(stack.weights[stack.weights > 0]))
-    return ALPHA_PER_ROOT_VIEW * float(np.sqrt(usual * stack.weights.sum(dtype=np.float64) / observed))
+    count, weights = stack.count, stack.weights
+    mass = count.sum(dtype=np.float64) if weights is None else weights.sum(dtype=np.float64)
+    observed, mass = np.stack([(count > 0).sum(dtype=np.float64), mass]).tolist()
+    usual = 1.0
+    if weights is not None:
+        (usual,), _ = backend.medians(np.where(weights > 0, weights, np.float32(np.nan))[None])
+    return ALPHA_PER_ROOT_VIEW * float(np.sqrt(usual * mass / max(observed, 1)))
 
 
 def _cut(stack: Stack, task: Task) -> Floats:
     """The stack's weights within the task's window."""
-    if stack.weights is None:
-        return np.isfinite(stack.depths[(slice(None), *task.window)]).astype(np.float64)
-    return stack.weights[(slice(None), *task.window)].astype(np.float64)
+    crop = (slice(None), *task.window)
+    weights = np.isfinite(stack.depths[crop]) if stack.weights is None else stack.weights[crop]
+    cut: Floats = task.backend.to_device(weights, np.float64)
+    return cut
 
 
 def whole_depth(task: Task, state: State) -> Floats:
-    """The state's depth on the whole image, NaN outside the domain."""
-    depth: Floats = task.backend.to_host(task.whole(task.depth(state.primal[0]), float("nan")))
-    return depth
+    """The state's depth on the whole image, NaN outside the domain, where the task's stack lies."""
+    depth = task.whole(task.depth(state.primal[0]), float("nan"))
+    there: Floats = task.backend.to_host(depth) if task.stack.on_host else depth
+    return there
 
 
 def _advance(task: Task, confidence: Floats, state: State, noise: float) -> float:
@@ -199,22 +209,40 @@ def _stereo_like(task: Task) -> bool:
     stack = task.stack
     if not isinstance(stack.camera, Pinhole) or np.nanmin(stack.depths) <= 0 or stack.views < 2:
         return False
-    start, to_host = task.start, task.backend.to_host
-    depth = to_host(start) + task.centre
-    total = to_host(task.observations.total)
-    misfit = to_host(task.backend.misfit(task.problem(fixed_confidence(task)), start))
-    spread = misfit / np.maximum(total, 1e-12)
+    backend, total = task.backend, task.observations.total
+    start = task.start
+    depth = start + task.centre
+    spread = backend.misfit(task.problem(fixed_confidence(task)), start) / np.maximum(total, 1e-12)
     known = (total > 1) & (depth > 0) & (spread > 0)
     if known.sum() < 100:
         return False
-    log_depth = np.log(depth[known].astype(np.float64))
-    edges = np.quantile(log_depth, np.linspace(0, 1, 9))
+    log_depth = np.where(known, np.log(np.where(known, depth, 1).astype(np.float64)), np.nan)
+    edges = backend.quantiles(log_depth, np.linspace(0, 1, BINS + 1).tolist())
     if edges[-2] - edges[1] < np.log(1.3):  # too little depth to tell, and then it does not matter
         return False
-    bins = np.clip(np.searchsorted(edges, log_depth) - 1, 0, 7)
-    level = np.array([np.median(np.log(spread[known][bins == k])) for k in range(8) if (bins == k).any()])
-    place = np.array([np.median(log_depth[bins == k]) for k in range(8) if (bins == k).any()])
+    log_spread = np.log(np.where(known, spread, 1))
+    bins = np.clip(np.searchsorted(backend.to_device(edges, np.float64), log_depth) - 1, 0, BINS - 1)
+    bins = np.where(known, bins, BINS).ravel()
+    level, place = (_medians_of_bins(each.ravel(), bins, backend) for each in (log_spread, log_depth))
     return bool(np.polyfit(place, level, 1)[0] > STEREO_SLOPE)
+
+
+def _medians_of_bins(values: Floats, bins: Floats, backend: Backend) -> list[float]:
+    """The median of what is in each bin; empty bins left out."""
+    out = []
+    for numbers in pieces(backend.to_device(np.arange(BINS), bins.dtype)):
+        medians, counts = backend.medians(np.where(bins == numbers[:, None], values, values.dtype.type(np.nan)))
+        out += [median for median, count in zip(medians, counts, strict=True) if count]
+    return out
+
+
+def _alike(energy: Energy, other: Energy) -> bool:
+    """Whether a task of one is a task of the other but for the regulariser's weights."""
+    return energy.inverse == other.inverse and other.prior is None and other.regulariser is not None
+
+
+def _prepared(energy: Energy, task: Task) -> Task:
+    return prepare(energy, task.stack, task.backend, task.fill_radius)
 
 
 def _energy(energy: Energy, alpha: tuple[float, ...], inverse: bool) -> Energy:

@@ -5,11 +5,14 @@ import cupy as arrays
 from cfusion.kernels.cuda import device
 from cfusion.kernels.cuda.association import close_mask, fill_natural, splat_nearest
 from cfusion.kernels.cuda.certificate import bound
-from cfusion.kernels.cuda.device import lane, side_by_side, to_device, to_host
-from cfusion.kernels.cuda.iteration import iterate
+from cfusion.kernels.cuda.device import lane, stacked, to_device, to_host
+from cfusion.kernels.cuda.foresight import foresee
+from cfusion.kernels.cuda.iteration import iterate, measure
 from cfusion.kernels.cuda.ordering import middle, order_observations
-from cfusion.kernels.cuda.pulling import pull
-from cfusion.kernels.cuda.sums import adapt, energy, misfit, sample, travelled
+from cfusion.kernels.cuda.preparing import begin, carry, counts, gain, links_of, range_of, trust_locally, window_of
+from cfusion.kernels.cuda.pulling import gate, local_slope, pull, soften
+from cfusion.kernels.cuda.selecting import medians, quantiles
+from cfusion.kernels.cuda.sums import adapt, energy, follow, misfit, sample, survey, travelled, weight_of_data
 from cfusion.kernels.cuda.viewing import cosines, reproject
 
 NAME = "cuda"
@@ -18,24 +21,42 @@ __all__ = [
     "NAME",
     "adapt",
     "arrays",
+    "begin",
     "bound",
+    "carry",
     "close_mask",
     "cosines",
+    "counts",
     "energy",
     "fill_natural",
+    "follow",
+    "foresee",
+    "gain",
+    "gate",
     "iterate",
     "lane",
+    "links_of",
+    "local_slope",
+    "measure",
+    "medians",
     "middle",
     "misfit",
     "order_observations",
     "pull",
+    "quantiles",
+    "range_of",
     "reproject",
     "sample",
-    "side_by_side",
+    "soften",
     "splat_nearest",
+    "stacked",
+    "survey",
     "to_device",
     "to_host",
     "travelled",
+    "trust_locally",
+    "weight_of_data",
+    "window_of",
 ]
 
 device.check()

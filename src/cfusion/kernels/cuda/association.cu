@@ -1,7 +1,12 @@
 // Points on a raster: z-buffer, closing, natural-neighbour fill; definitions in reference/association.py.
+// The maps of several views are done by one launch: blockIdx.z says whose.
 // Whatever several threads add up is added in whole numbers, so that no result depends on their order.
 
 typedef unsigned long long Whole;
+
+// This block's part of an array that has `size` values a map.
+template <class T>
+__device__ __forceinline__ T* own(T* array, size_t size) { return array ? array + blockIdx.z * size : array; }
 #define NONE 0xffffffffu
 #define UNKNOWN __int_as_float(0x7fc00000)
 
@@ -23,6 +28,7 @@ extern "C" __global__ void __launch_bounds__(256) least_depth(
     const double* __restrict__ u, const double* __restrict__ v, const double* __restrict__ z, unsigned points,
     int height, int width, Whole* __restrict__ least
 ) {
+    u = own(u, points), v = own(v, points), z = own(z, points), least = own(least, (size_t)height * width);
     const unsigned k = blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= points) return;
     const long long pixel = landing(u[k], v[k], z[k], height, width);
@@ -33,6 +39,8 @@ extern "C" __global__ void __launch_bounds__(256) first_point(
     const double* __restrict__ u, const double* __restrict__ v, const double* __restrict__ z, unsigned points,
     int height, int width, const Whole* __restrict__ least, unsigned* __restrict__ winner
 ) {
+    const size_t pixels = (size_t)height * width;
+    u = own(u, points), v = own(v, points), z = own(z, points), least = own(least, pixels), winner = own(winner, pixels);
     const unsigned k = blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= points) return;
     const long long pixel = landing(u[k], v[k], z[k], height, width);
@@ -40,9 +48,11 @@ extern "C" __global__ void __launch_bounds__(256) first_point(
 }
 
 extern "C" __global__ void __launch_bounds__(256) gather(
-    const double* __restrict__ z, const float* __restrict__ values, const unsigned* __restrict__ winner, unsigned pixels,
-    float* __restrict__ depth, float* __restrict__ carried
+    const double* __restrict__ z, const float* __restrict__ values, const unsigned* __restrict__ winner, unsigned points,
+    unsigned pixels, float* __restrict__ depth, float* __restrict__ carried
 ) {
+    z = own(z, points), values = own(values, points), winner = own(winner, pixels);
+    depth = own(depth, pixels), carried = own(carried, pixels);
     const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
     if (p >= pixels) return;
     const unsigned k = winner[p];
@@ -55,6 +65,7 @@ extern "C" __global__ void __launch_bounds__(256) gather(
 extern "C" __global__ void __launch_bounds__(256) look_across(
     const bool* __restrict__ mask, bool wanted, int radius, int height, int width, int* __restrict__ across
 ) {
+    mask = own(mask, (size_t)height * width), across = own(across, (size_t)height * width);
     const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y;
     if (j >= width) return;
     int nearest = radius + 1;
@@ -70,6 +81,7 @@ extern "C" __global__ void __launch_bounds__(256) look_across(
 extern "C" __global__ void __launch_bounds__(256) look_along(
     const int* __restrict__ across, bool wanted, int radius, int height, int width, bool* __restrict__ grown
 ) {
+    across = own(across, (size_t)height * width), grown = own(grown, (size_t)height * width);
     const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y;
     if (j >= width) return;
     bool touches = false;
@@ -85,6 +97,8 @@ extern "C" __global__ void __launch_bounds__(256) look_along(
 struct Raster {
     int height, width, margin;  // of the raster with its margin
 
+    __device__ size_t cells() const { return (size_t)height * width; }
+    __device__ size_t pixels() const { return (size_t)(height - 2 * margin) * (width - 2 * margin); }
     __device__ long long pixel(int row, int column) const {  // in the image, or -1
         const int i = row - margin, j = column - margin, h = height - 2 * margin, w = width - 2 * margin;
         return i >= 0 && i < h && j >= 0 && j < w ? (long long)i * w + j : -1;
@@ -104,6 +118,8 @@ extern "C" __global__ void __launch_bounds__(128) rise_and_fall(
     const float* __restrict__ depth, const bool* __restrict__ region, bool wanted, Raster raster, int* __restrict__ rise,
     int* __restrict__ fall
 ) {
+    depth = own(depth, raster.pixels()), region = own(region, raster.pixels());
+    rise = own(rise, raster.cells()), fall = own(fall, raster.cells());
     const int column = blockIdx.x * blockDim.x + threadIdx.x;
     if (column >= raster.width) return;
     const bool downwards = blockIdx.y == 0;
@@ -120,6 +136,7 @@ extern "C" __global__ void __launch_bounds__(128) rise_and_fall(
 extern "C" __global__ void __launch_bounds__(256) squared_distance(
     const int* __restrict__ rise, const int* __restrict__ fall, Raster raster, int* __restrict__ squared
 ) {
+    rise = own(rise, raster.cells()), fall = own(fall, raster.cells()), squared = own(squared, raster.cells());
     const int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
     if (column >= raster.width) return;
     const size_t line = (size_t)row * raster.width;
@@ -140,6 +157,7 @@ extern "C" __global__ void __launch_bounds__(256) squared_distance(
 extern "C" __global__ void __launch_bounds__(128) count_wanted(
     const float* __restrict__ depth, const bool* __restrict__ region, Raster raster, int* __restrict__ counted
 ) {
+    depth = own(depth, raster.pixels()), region = own(region, raster.pixels()), counted = own(counted, raster.cells());
     const int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= raster.height) return;
     int count = 0;
@@ -150,7 +168,10 @@ extern "C" __global__ void __launch_bounds__(128) count_wanted(
 }
 
 // The power of two by which lent values become whole numbers: their sum over all cells stays below 2^62.
-extern "C" __global__ void __launch_bounds__(1024) find_scale(const float* __restrict__ depth, size_t pixels, double cells, double* __restrict__ scale) {
+extern "C" __global__ void __launch_bounds__(1024) find_scale(
+    const float* __restrict__ depth, size_t pixels, double cells, double* __restrict__ scale
+) {
+    depth = own(depth, pixels), scale = own(scale, 1);
     double least = 0;
     for (size_t p = threadIdx.x; p < pixels; p += blockDim.x) if (!isnan(depth[p])) least = min(least, -fabs((double)depth[p]));
     least = over_block(least, 0., Least());
@@ -166,6 +187,10 @@ extern "C" __global__ void __launch_bounds__(256) lend(
     const int* __restrict__ reach, const int* __restrict__ to_wanted, const int* __restrict__ counted, Raster raster,
     const double* __restrict__ scale, Whole* __restrict__ total, int* __restrict__ shares
 ) {
+    const size_t cells = raster.cells(), edges = cells + raster.height;
+    depth = own(depth, raster.pixels()), rise = own(rise, cells), fall = own(fall, cells), reach = own(reach, cells);
+    to_wanted = own(to_wanted, cells), counted = own(counted, cells), scale = own(scale, 1);
+    total = own(total, edges), shares = own(shares, edges);
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y;
     if (x >= raster.width) return;
     const size_t line = (size_t)y * raster.width;
@@ -201,6 +226,9 @@ extern "C" __global__ void __launch_bounds__(128) take_mean(
     const float* __restrict__ depth, const bool* __restrict__ region, Raster raster, const double* __restrict__ scale,
     const Whole* __restrict__ total, const int* __restrict__ shares, float* __restrict__ filled
 ) {
+    const size_t edges = raster.cells() + raster.height;
+    depth = own(depth, raster.pixels()), region = own(region, raster.pixels()), filled = own(filled, raster.pixels());
+    scale = own(scale, 1), total = own(total, edges), shares = own(shares, edges);
     const int row = raster.margin + blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (row >= raster.height - raster.margin) return;
     const size_t start = (size_t)row * (raster.width + 1);

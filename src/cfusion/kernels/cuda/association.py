@@ -1,7 +1,11 @@
-"""Bringing points onto a raster, on the device; arrays may lie on the host, and then the results do."""
+"""Bringing points onto a raster, on the device; arrays may lie on the host, and then the results do.
+
+Maps may have a leading axis of views, which are then all done by the same few launches.
+"""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import cupy
@@ -13,6 +17,7 @@ from cfusion.kernels.reference.association import MARGIN
 
 SOURCES = ("reduce.cuh", "association.cu")
 THREADS = 256
+NO_RANK, NO_POINT = np.iinfo(np.uint64).max, np.iinfo(np.uint32).max
 
 
 def splat_nearest(
@@ -20,21 +25,30 @@ def splat_nearest(
 ) -> tuple[Floats, Floats | None]:
     """As `Backend.splat_nearest`."""
     height, width = (np.int32(size) for size in shape)
-    points, pixels = len(z), shape[0] * shape[1]
+    points, pixels = z.shape[-1], shape[0] * shape[1]
+    maps = z.shape[:-1]
+    views = prod(maps)
     places = [on_device(each, np.float64) for each in (u, v, z)]
     carried_by_points = None if values is None else on_device(values, np.float32)
-    least = cupy.full(pixels, np.iinfo(np.uint64).max, np.uint64)
-    winner = cupy.full(pixels, np.iinfo(np.uint32).max, np.uint32)
+    least, winner = cupy.full((*maps, pixels), NO_RANK, np.uint64), cupy.full((*maps, pixels), NO_POINT, np.uint32)
     if points:
-        grid, block = (blocks_of(points, THREADS),), (THREADS,)
+        grid, block = (blocks_of(points, THREADS), 1, views), (THREADS,)
         kernel(SOURCES, "least_depth")(grid, block, (*places, np.uint32(points), height, width, least))
         kernel(SOURCES, "first_point")(grid, block, (*places, np.uint32(points), height, width, least, winner))
-    depth = cupy.empty(shape, np.float32)
-    carried = None if values is None else cupy.empty(shape, np.float32)
+    depth = cupy.empty((*maps, *shape), np.float32)
+    carried = None if values is None else cupy.empty((*maps, *shape), np.float32)
     kernel(SOURCES, "gather")(
-        (blocks_of(pixels, THREADS),),
+        (blocks_of(pixels, THREADS), 1, views),
         (THREADS,),
-        (places[2], or_nothing(carried_by_points), winner, np.uint32(pixels), depth, or_nothing(carried)),
+        (
+            places[2],
+            or_nothing(carried_by_points),
+            winner,
+            np.uint32(points),
+            np.uint32(pixels),
+            depth,
+            or_nothing(carried),
+        ),
     )
     return as_given(depth, z), None if carried is None else as_given(carried, z)
 
@@ -49,9 +63,9 @@ def close_mask(mask: Any, radius: int) -> Any:
 
 def _grow(mask: Any, wanted: bool, radius: int) -> Any:
     """The mask with every pixel that is `wanted` grown to a disc."""
-    height, width = mask.shape
+    height, width = mask.shape[-2:]
     across, grown = cupy.empty(mask.shape, np.int32), cupy.empty(mask.shape, np.bool_)
-    grid, block = (blocks_of(width, THREADS), height), (THREADS,)
+    grid, block = (blocks_of(width, THREADS), height, prod(mask.shape[:-2])), (THREADS,)
     sizes = (np.bool_(wanted), np.int32(radius), np.int32(height), np.int32(width))
     kernel(SOURCES, "look_across")(grid, block, (mask, *sizes, across))
     kernel(SOURCES, "look_along")(grid, block, (across, *sizes, grown))
@@ -61,23 +75,26 @@ def _grow(mask: Any, wanted: bool, radius: int) -> Any:
 def fill_natural(depth: Floats, region: Any) -> Floats:
     """As `Backend.fill_natural`: every cell that lends does so in parallel, in whole numbers."""
     known, inside = on_device(depth, np.float32), on_device(region, np.bool_)
-    height, width = (size + 2 * MARGIN for size in known.shape)
+    height, width = (size + 2 * MARGIN for size in known.shape[-2:])
+    maps = known.shape[:-2]
+    views = prod(maps)
     raster = by_value(np.array([height, width, MARGIN], np.int32))
-    rise, fall, reach, to_wanted, counted = (cupy.empty((height, width), np.int32) for _ in range(5))
-    columns, cells = (blocks_of(width, 128), 2), (blocks_of(width, THREADS), height)
+    rise, fall, reach, to_wanted, counted = cupy.empty((5, *maps, height, width), np.int32)
+    columns, cells = (blocks_of(width, 128), 2, views), (blocks_of(width, THREADS), height, views)
     for wanted, distance in ((True, to_wanted), (False, reach)):  # rise and fall of the known ones stay
         marks = (known, inside, np.bool_(wanted), raster)
         kernel(SOURCES, "rise_and_fall")(columns, (128,), (*marks, rise, fall))
         kernel(SOURCES, "squared_distance")(cells, (THREADS,), (rise, fall, raster, distance))
-    kernel(SOURCES, "count_wanted")((blocks_of(height, 128),), (128,), (known, inside, raster, counted))
-    scale = cupy.empty(1)
-    kernel(SOURCES, "find_scale")((1,), (1024,), (known, np.uint64(known.size), np.float64(height * width), scale))
-    total, shares = cupy.zeros((height, width + 1), np.uint64), cupy.zeros((height, width + 1), np.int32)
+    kernel(SOURCES, "count_wanted")((blocks_of(height, 128), 1, views), (128,), (known, inside, raster, counted))
+    scale, pixels = cupy.empty((*maps, 1)), known.shape[-2] * known.shape[-1]
+    kernel(SOURCES, "find_scale")((1, 1, views), (1024,), (known, np.uint64(pixels), np.float64(height * width), scale))
+    total = cupy.zeros((*maps, height, width + 1), np.uint64)
+    shares = cupy.zeros((*maps, height, width + 1), np.int32)
     kernel(SOURCES, "lend")(
         cells, (THREADS,), (known, rise, fall, reach, to_wanted, counted, raster, scale, total, shares)
     )
     filled = cupy.empty(known.shape, np.float32)
     kernel(SOURCES, "take_mean")(
-        (blocks_of(known.shape[0], 4),), (128,), (known, inside, raster, scale, total, shares, filled)
+        (blocks_of(known.shape[-2], 4), 1, views), (128,), (known, inside, raster, scale, total, shares, filled)
     )
     return as_given(filled, depth)

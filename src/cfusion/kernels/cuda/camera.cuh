@@ -10,3 +10,10 @@ struct Camera {
 struct Motion {
     double m[3][4];
 };
+
+// A view's camera, its motion from or to the reference, and a number of its own.
+struct Placed {
+    Camera camera;
+    Motion motion;
+    double agreement;
+};

@@ -4,8 +4,9 @@
 #define THIRD_ROOT 0.57735026918962576451
 #define TWO_THIRDS_ROOT 0.81649658092772603273
 #define TOP (ORDER + 1)  // planes of the top dual
-#define TILE_ROWS (ROOM_ROWS - 2 * ORDER)  // a repair step looks ORDER pixels away
-#define TILE_COLUMNS (ROOM_COLUMNS - 2 * ORDER)
+#define MARGIN (AT_ONCE * ORDER)  // a repair step looks ORDER pixels away
+#define TILE_ROWS (ROOM_ROWS - 2 * MARGIN)
+#define TILE_COLUMNS (ROOM_COLUMNS - 2 * MARGIN)
 #define ROOM (ROOM_ROWS * ROOM_COLUMNS)
 #define TERM_WEIGHT (real)0.125
 
@@ -123,8 +124,9 @@ __device__ void wait_for_all(unsigned* arrived, unsigned goal) {
 }
 
 // All repair steps, the whole grid at once: before <- proj(ahead - step rise), ahead <- before + momentum (its change).
-// Two copies of `ahead` (2, TOP, H, W) take turns, as tiles read one another's; `before` is a pixel's own.
-extern "C" __global__ void __launch_bounds__(THREADS, 2) repair(
+// A tile takes AT_ONCE steps on its own, in a room that is wider by what they look at; then tiles read one another's.
+// Two copies of `ahead` and `before` (2, TOP, H, W) take turns for that.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
     real* ahead, real* before, const real* __restrict__ momenta, const unsigned short* __restrict__ links,
     const real* __restrict__ confidence, const real* __restrict__ total, const real* __restrict__ edge,
     const real* __restrict__ tensor, real alpha_1, real alpha_2, real alpha_3, int rounds, int height, int width,
@@ -133,84 +135,113 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) repair(
     extern __shared__ __align__(16) char memory[];
     const size_t n = (size_t)height * width;
     const Balls balls = {confidence, total, edge, tensor, n, {alpha_1, alpha_2, alpha_3}};
-    // chain[j] has j planes: g, then the duals of order 1, 2, .. up to the top; slopes[j] the gradient of the same shape
-    Room chain[ORDER + 2], slopes[ORDER + 1];
+    // chain[j] has j planes: g, then the duals of order 1, 2, .. up to the top; the gradients of the same shapes replace them
+    Room chain[ORDER + 2];
     real* next = (real*)memory;
     for (int j = 1; j <= TOP; j++, next += (j - 1) * ROOM) chain[j].planes = next;
-    for (int j = 1; j <= ORDER; j++, next += (j - 1) * ROOM) slopes[j].planes = next;
+    real *was = next, *holds = was + TOP * ROOM;  // below zero: not in the image
+    unsigned short* bits = (unsigned short*)(holds + ROOM);
+    real* top = chain[TOP].planes;
     const int across = (width + TILE_COLUMNS - 1) / TILE_COLUMNS, tiles = across * ((height + TILE_ROWS - 1) / TILE_ROWS);
     const real step = (real)1 / (8 * ORDER);
-    for (int round = 0; round < rounds; round++) {
-        real* source = ahead + (round & 1) * TOP * n;
-        real* target = ahead + ((round + 1) & 1) * TOP * n;
+    for (int done = 0, turn = 0; done < rounds; done += AT_ONCE, turn++) {
+        const int steps = min(AT_ONCE, rounds - done);
+        const size_t source = (turn & 1) * TOP * n, target = ((turn + 1) & 1) * TOP * n;
         for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-            const int row0 = tile / across * TILE_ROWS - ORDER, column0 = tile % across * TILE_COLUMNS - ORDER;
+            const int row0 = tile / across * TILE_ROWS - MARGIN, column0 = tile % across * TILE_COLUMNS - MARGIN;
             for (int k = threadIdx.x; k < ROOM; k += THREADS) {
                 const int i = row0 + k / ROOM_COLUMNS, j = column0 + k % ROOM_COLUMNS;
                 const bool inside = i >= 0 && i < height && j >= 0 && j < width;
                 const size_t p = (size_t)i * width + j;
-                real here[TOP];
-                for (int m = 0; m < TOP; m++) here[m] = inside ? __ldcg(source + m * n + p) : (real)0;
-                if (ORDER == 1 && TENSOR && inside) balls.flux(here, p, links[p]);
-                for (int m = 0; m < TOP; m++) chain[TOP].planes[m * ROOM + k] = here[m];
+                for (int m = 0; m < TOP; m++) {
+                    top[m * ROOM + k] = inside ? __ldcg(ahead + source + m * n + p) : (real)0;
+                    was[m * ROOM + k] = inside ? __ldcg(before + source + m * n + p) : (real)0;
+                }
+                if (done == 0 || tiles > gridDim.x) {
+                    holds[k] = inside ? balls.hold(p) : (real)-1;
+                    bits[k] = inside ? links[p] : 0;
+                }
             }
             __syncthreads();
-            for (int order = ORDER; order >= 1; order--) {
+            for (int each = 0; each < steps; each++) {
+                const int first = MARGIN - (steps - each) * ORDER, last = ROOM_ROWS - first;  // rows that still matter
+                for (int order = ORDER; order >= 1; order--) {
+                    for (int k = threadIdx.x; k < ROOM; k += THREADS) {
+                        const int row = k / ROOM_COLUMNS, column = k % ROOM_COLUMNS;
+                        if (row < first || row >= last) continue;
+                        const Room from = chain[order + 1];
+                        real out[3];
+                        adjoint<real>(order, [=](int m, int down, int right) {
+#if ORDER == 1 && TENSOR
+                            const int there = k + down * ROOM_COLUMNS + right;
+                            real q[2] = {from.read(0, row + down, column + right), from.read(1, row + down, column + right)};
+                            const bool within = row + down >= 0 && row + down < ROOM_ROWS && column + right >= 0 && column + right < ROOM_COLUMNS;
+                            if (within && holds[there] >= 0) balls.flux(q, (size_t)(row0 + row + down) * width + column0 + column + right, bits[there]);
+                            return q[m];
+#else
+                            return from.read(m, row + down, column + right);
+#endif
+                        }, out);
+                        if (order == 1) {
+                            const real hold = holds[k];
+                            out[0] = hold >= 0 ? out[0] - min(max(out[0], -hold), hold) : (real)0;
+                        }
+                        for (int m = 0; m < order; m++) chain[order].planes[m * ROOM + k] = out[m];
+                    }
+                    __syncthreads();
+                }
+                for (int order = 1; order < ORDER; order++) {
+                    for (int k = threadIdx.x; k < ROOM; k += THREADS) {
+                        const int row = k / ROOM_COLUMNS, column = k % ROOM_COLUMNS;
+                        if (row < first || row >= last) continue;
+                        const size_t p = (size_t)(row0 + row) * width + column0 + column;
+                        const Room from = chain[order];
+                        real out[3] = {0, 0, 0}, dual[3], within[3];
+                        if (holds[k] >= 0) {
+                            gradient(order, bits[k], [=](int m, int down, int right) { return from.read(m, row + down, column + right); }, out);
+                            for (int m = 0; m <= order; m++) dual[m] = within[m] = chain[order + 1].planes[m * ROOM + k];
+                            if (order == 1) balls.relax(within, p);
+                            const real shrink = shrink_into(within, order + 1, balls.limit(order - 1, p));
+                            for (int m = 0; m <= order; m++) within[m] *= shrink;
+                            if (order == 1) balls.stretch(within, p);
+                            for (int m = 0; m <= order; m++) out[m] = TERM_WEIGHT * out[m] + (dual[m] - within[m]);
+                        }
+                        for (int m = 0; m <= order; m++) chain[order + 1].planes[m * ROOM + k] = out[m];
+                    }
+                    __syncthreads();
+                }
+                const real momentum = momenta[done + each];
                 for (int k = threadIdx.x; k < ROOM; k += THREADS) {
                     const int row = k / ROOM_COLUMNS, column = k % ROOM_COLUMNS;
-                    const Room from = chain[order + 1];
-                    real out[3];
-                    adjoint<real>(order, [=](int m, int down, int right) { return from.read(m, row + down, column + right); }, out);
-                    for (int m = 0; m < order; m++) chain[order].planes[m * ROOM + k] = out[m];
-                    if (order == 1) {
-                        const int i = row0 + row, j = column0 + column;
-                        const bool inside = i >= 0 && i < height && j >= 0 && j < width;
-                        const real hold = inside ? balls.hold((size_t)i * width + j) : (real)0;
-                        slopes[1].planes[k] = inside ? out[0] - min(max(out[0], -hold), hold) : (real)0;
+                    if (row < first || row >= last || holds[k] < 0) continue;
+                    const size_t p = (size_t)(row0 + row) * width + column0 + column;
+                    const Room from = chain[ORDER];
+                    real rise[4], now[TOP];
+                    gradient(ORDER, bits[k], [=](int m, int down, int right) { return from.read(m, row + down, column + right); }, rise);
+                    if (ORDER == 1) balls.stretch(rise, p);
+                    for (int m = 0; m < TOP; m++) now[m] = top[m * ROOM + k] - step * rise[m];
+                    const real shrink = shrink_into(now, TOP, balls.limit(ORDER - 1, p));
+                    for (int m = 0; m < TOP; m++) {
+                        now[m] *= shrink;
+                        top[m * ROOM + k] = now[m] + momentum * (now[m] - was[m * ROOM + k]);
+                        was[m * ROOM + k] = now[m];
                     }
-                }
-                __syncthreads();
-            }
-            for (int order = 1; order < ORDER; order++) {
-                for (int k = threadIdx.x; k < ROOM; k += THREADS) {
-                    const int row = k / ROOM_COLUMNS, column = k % ROOM_COLUMNS, i = row0 + row, j = column0 + column;
-                    const bool inside = i >= 0 && i < height && j >= 0 && j < width;
-                    const size_t p = (size_t)i * width + j;
-                    const Room from = slopes[order];
-                    real out[3] = {0, 0, 0}, dual[3], within[3];
-                    if (inside) {
-                        gradient(order, links[p], [=](int m, int down, int right) { return from.read(m, row + down, column + right); }, out);
-                        for (int m = 0; m <= order; m++) dual[m] = within[m] = chain[order + 1].planes[m * ROOM + k];
-                        if (order == 1) balls.relax(within, p);
-                        const real shrink = shrink_into(within, order + 1, balls.limit(order - 1, p));
-                        for (int m = 0; m <= order; m++) within[m] *= shrink;
-                        if (order == 1) balls.stretch(within, p);
-                        for (int m = 0; m <= order; m++) out[m] = TERM_WEIGHT * out[m] + (dual[m] - within[m]);
-                    }
-                    for (int m = 0; m <= order; m++) slopes[order + 1].planes[m * ROOM + k] = out[m];
                 }
                 __syncthreads();
             }
             for (int k = threadIdx.x; k < TILE_ROWS * TILE_COLUMNS; k += THREADS) {
-                const int row = k / TILE_COLUMNS + ORDER, column = k % TILE_COLUMNS + ORDER;
+                const int row = k / TILE_COLUMNS + MARGIN, column = k % TILE_COLUMNS + MARGIN;
                 const int i = row0 + row, j = column0 + column;
                 if (i >= height || j >= width) continue;
                 const size_t p = (size_t)i * width + j;
-                const Room from = slopes[ORDER];
-                real rise[4], now[TOP];
-                gradient(ORDER, links[p], [=](int m, int down, int right) { return from.read(m, row + down, column + right); }, rise);
-                if (ORDER == 1) balls.stretch(rise, p);
-                for (int m = 0; m < TOP; m++) now[m] = __ldcg(source + m * n + p) - step * rise[m];
-                const real shrink = shrink_into(now, TOP, balls.limit(ORDER - 1, p));
                 for (int m = 0; m < TOP; m++) {
-                    now[m] *= shrink;
-                    __stcg(target + m * n + p, now[m] + momenta[round] * (now[m] - before[m * n + p]));
-                    before[m * n + p] = now[m];
+                    __stcg(ahead + target + m * n + p, top[m * ROOM + row * ROOM_COLUMNS + column]);
+                    __stcg(before + target + m * n + p, was[m * ROOM + row * ROOM_COLUMNS + column]);
                 }
             }
             __syncthreads();
         }
-        wait_for_all(arrived, arrived_before + (round + 1) * gridDim.x);
+        wait_for_all(arrived, arrived_before + (turn + 1) * gridDim.x);
     }
 }
 

@@ -10,13 +10,13 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Box, Floats, Problem, State
-from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, multiprocessors, or_nothing
+from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, multiprocessors, or_nothing, shared_memory
 from cfusion.kernels.cuda.sums import THREADS, defines_of, kind_of
 from cfusion.kernels.reference.iteration import level_dual
 
 SOURCES = ("prox.cuh", "reduce.cuh", "certificate.cu")
-ROOM_ROWS, ROOM_COLUMNS, REPAIR_THREADS = 48, 32, 512  # of a tile with its surroundings: a warp is a row
-BLOCKS_PER_MULTIPROCESSOR = 2  # of the repair, which needs all its blocks at once
+ROOM_ROWS, ROOM_COLUMNS, REPAIR_THREADS = 64, 64, 1024  # of a tile with its surroundings, at most
+STEPS_AT_ONCE = 3  # repair steps between two exchanges, where a room has room for it
 
 
 def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
@@ -55,8 +55,7 @@ def _repaired(problem: Problem, state: State, rounds: int) -> Floats:
     """The top dual after the accelerated projected-gradient steps."""
     height, width = problem.links.shape
     top = state.dual[level_dual(problem.order - 1)]
-    ahead = cupy.empty((2, *top.shape), top.dtype)
-    before = cupy.empty(top.shape, top.dtype)
+    ahead, before = cupy.empty((2, 2, *top.shape), top.dtype)
     limits = _limits(problem, top)
     defines = _defines(problem, top)
     kernel(SOURCES, "project", defines)(
@@ -65,12 +64,11 @@ def _repaired(problem: Problem, state: State, rounds: int) -> Floats:
         (top, ahead, before, or_nothing(problem.edge), *limits, np.uint64(problem.links.size)),
     )
     if rounds == 0:
-        return before
-    order = problem.order
-    planes = (order + 1) * (order + 2) // 2 + order * (order + 1) // 2
-    shared = ROOM_ROWS * ROOM_COLUMNS * planes * top.dtype.itemsize
-    tiles = blocks_of(height, ROOM_ROWS - 2 * order) * blocks_of(width, ROOM_COLUMNS - 2 * order)
-    blocks = min(tiles, BLOCKS_PER_MULTIPROCESSOR * multiprocessors())
+        return before[0]
+    rows, at_once, shared = _room(problem.order, top.dtype.itemsize)
+    margin, exchanges = problem.order * at_once, blocks_of(rounds, at_once)
+    tiles = blocks_of(height, rows - 2 * margin) * blocks_of(width, ROOM_COLUMNS - 2 * margin)
+    blocks = min(tiles, multiprocessors())  # all of them are needed at once
     kernel(SOURCES, "repair", defines, shared=shared, cooperative=True)(
         (blocks,),
         (REPAIR_THREADS,),
@@ -88,11 +86,21 @@ def _repaired(problem: Problem, state: State, rounds: int) -> Floats:
             np.int32(height),
             np.int32(width),
             desk().gate,
-            desk().pass_gate(rounds * blocks),
+            desk().pass_gate(exchanges * blocks),
         ),
         shared_mem=shared,
     )
-    return before
+    return before[exchanges % 2]
+
+
+@cache
+def _room(order: int, itemsize: int) -> tuple[int, int, int]:
+    """Rows of a room, steps at once in it, and its bytes of shared memory (`chain`, `was`, `holds`, `bits`)."""
+    planes = (order + 1) * (order + 2) // 2 + (order + 1) + 1
+    a_row = ROOM_COLUMNS * (planes * itemsize + 2)
+    rows = min(ROOM_ROWS, shared_memory() // a_row)
+    at_once = STEPS_AT_ONCE if rows >= 10 * order * STEPS_AT_ONCE else 1
+    return rows, at_once, rows * a_row
 
 
 def _descended(problem: Problem, top: Floats) -> tuple[Floats, Floats]:
@@ -124,12 +132,14 @@ def _descended(problem: Problem, top: Floats) -> tuple[Floats, Floats]:
 
 
 def _defines(problem: Problem, top: Floats) -> tuple[str, ...]:
-    return _with_room(kind_of(problem, top))
+    return with_room(kind_of(problem, top), top.dtype.itemsize)
 
 
 @cache
-def _with_room(kind: tuple[Any, ...]) -> tuple[str, ...]:
-    room = (f"ROOM_ROWS={ROOM_ROWS}", f"ROOM_COLUMNS={ROOM_COLUMNS}", f"THREADS={REPAIR_THREADS}")
+def with_room(kind: tuple[Any, ...], itemsize: int) -> tuple[str, ...]:
+    """What these kernels are compiled for."""
+    rows, at_once, _ = _room(kind[1], itemsize)
+    room = (f"ROOM_ROWS={rows}", f"ROOM_COLUMNS={ROOM_COLUMNS}", f"THREADS={REPAIR_THREADS}", f"AT_ONCE={at_once}")
     return (*defines_of(kind), *room)
 
 

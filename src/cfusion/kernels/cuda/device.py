@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -14,7 +16,7 @@ import numpy as np
 from cfusion.errors import BackendUnavailable
 
 NOTHING = np.uint64(0)  # a null pointer, for arrays that a kind of problem does not have
-BESIDE = 12  # streams for work that goes on side by side
+HANDS = 4  # threads that put maps down for the device to fetch
 OLDEST_CAPABILITY = 70  # 128-bit accesses that are never torn
 
 
@@ -57,12 +59,41 @@ def kernel(
     cooperative: bool = False,
 ) -> Any:
     """A compiled kernel: source files of this folder, read one after the other, with macros such as ORDER=2."""
-    code = "\n".join(files(__package__).joinpath(source).read_text() for source in sources)
-    options = ("-std=c++17", *(f"-D{define}" for define in defines))
-    function = cupy.RawModule(code=code, options=options, enable_cooperative_groups=cooperative).get_function(name)
+    unit = (sources, defines, cooperative)
+    with _units_lock:
+        foreseen = _units.get(unit)
+    module = _compiled(unit, cupy.cuda.runtime.getDevice()) if foreseen is None else foreseen.result()
+    function = module.get_function(name)
     if shared > 48 << 10:
         function.max_dynamic_shared_size_bytes = shared
     return function
+
+
+Unit = tuple[tuple[str, ...], tuple[str, ...], bool]  # sources, macros, whether its kernels are cooperative
+_units: dict[Unit, Future[Any]] = {}
+_units_lock = threading.Lock()
+
+
+def compile_ahead(units: Iterable[Unit]) -> None:
+    """Compile in other threads, or fetch from disk, what will be asked for."""
+    device = cupy.cuda.runtime.getDevice()
+    with _units_lock:
+        missing = [unit for unit in units if unit not in _units]
+        if missing:
+            pool = ThreadPoolExecutor(min(len(missing), 2 * (os.cpu_count() or 1)))
+            _units.update({unit: pool.submit(_compiled, unit, device) for unit in missing})
+            pool.shutdown(wait=False)
+
+
+@cache
+def _compiled(unit: Unit, device: int) -> Any:
+    sources, defines, cooperative = unit
+    code = "\n".join(files(__package__).joinpath(source).read_text() for source in sources)
+    options = ("-std=c++17", *(f"-D{define}" for define in defines))
+    with cupy.cuda.Device(device):
+        module = cupy.RawModule(code=code, options=options, enable_cooperative_groups=cooperative)
+        module.compile()
+    return module
 
 
 @cache
@@ -79,7 +110,7 @@ def shared_memory() -> int:
 class Desk:
     """Where kernels leave a few sums: they write the totals straight into memory of the host."""
 
-    BLOCKS, THREADS, MOST = 256, 256, 16  # the same on every device, so that sums have the same bits
+    BLOCKS, THREADS, MOST = 256, 256, 24  # the same on every device, so that sums have the same bits
 
     def __init__(self) -> None:
         self.memory = cupy.cuda.alloc_pinned_memory(8 * self.MOST)
@@ -87,12 +118,16 @@ class Desk:
         self.parts = cupy.empty(self.BLOCKS * self.MOST)
         self.arrived = cupy.zeros(1, np.uint32)
         self.argument = by_value(np.array([self.parts.data.ptr, self.arrived.data.ptr, self.memory.ptr], np.uint64))
+        self.done = cupy.cuda.Event(disable_timing=True)
         self.gate = cupy.zeros(1, np.uint32)  # of the barrier of a whole grid
         self.passed = 0  # how often
 
-    def read(self, count: int) -> list[float]:
-        """The totals, once all work so far is done."""
-        cupy.cuda.get_current_stream().synchronize()
+    def read(self, count: int, meanwhile: Callable[[], None] | None = None) -> list[float]:
+        """The totals, once all work so far is done; `meanwhile` more is given to the device, but no more sums."""
+        self.done.record()
+        if meanwhile is not None:
+            meanwhile()
+        self.done.synchronize()
         out: list[float] = self.totals[:count].tolist()
         return out
 
@@ -102,14 +137,39 @@ class Desk:
         return np.uint32(before)
 
 
+class Dock:
+    """Pinned memory of the host that maps pass through on their way to the device."""
+
+    hands = ThreadPoolExecutor(HANDS)  # copying lets other threads run
+
+    def __init__(self) -> None:
+        self.memory: Any = None
+        self.left: Any = None  # when the device has fetched what lies there
+
+    def load(self, maps: Sequence[Any], target: Any) -> None:
+        """Copy maps into a device array, one being sent while the next is put down."""
+        if self.memory is None or self.memory.nbytes < target.nbytes:
+            pinned = cupy.cuda.alloc_pinned_memory(target.nbytes)
+            self.memory = np.frombuffer(pinned, np.uint8, target.nbytes)
+        elif self.left is not None:
+            self.left.synchronize()
+        there = self.memory[: target.nbytes].view(target.dtype).reshape(target.shape)
+        stream = cupy.cuda.get_current_stream()
+        put_down = [self.hands.submit(np.copyto, place, source) for source, place in zip(maps, there, strict=True)]
+        for each, place, here in zip(put_down, there, target, strict=True):
+            each.result()
+            here.set(place, stream)
+        self.left = stream.record()
+
+
 class _Desks(threading.local):
     """One desk per thread, device and stream: nobody waits for, or reads, what another one asked for."""
 
     stream: Any
-    beside: list[Any]
 
     def __init__(self) -> None:
         self.by_place: dict[tuple[int, int], Desk] = {}
+        self.dock = Dock()
 
 
 _desks = _Desks()
@@ -134,7 +194,7 @@ def or_nothing(array: Any) -> Any:
 
 def by_value(array: Any) -> Any:
     """A small host array as one kernel argument: a structure of its numbers."""
-    return np.ascontiguousarray(array).ravel().view(np.dtype([("numbers", array.dtype, (array.size,))]))
+    return np.ascontiguousarray(array).ravel().view(f"V{array.nbytes}")
 
 
 def to_device(array: Any, dtype: Any) -> Any:
@@ -156,20 +216,11 @@ def lane() -> Any:
     return _desks.stream
 
 
-def side_by_side(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """As `Backend.side_by_side`: each on the next of a few streams, between all work before and all work after."""
-    if not hasattr(_desks, "beside"):
-        _desks.beside = [cupy.cuda.Stream(non_blocking=True) for _ in range(BESIDE)]
-    here, done = cupy.cuda.get_current_stream(), []
-    before = here.record()
-    for stream in _desks.beside:
-        stream.wait_event(before)
-    for k, item in enumerate(items):
-        with _desks.beside[k % BESIDE]:
-            done.append(work(item))
-    for stream in _desks.beside:
-        here.wait_event(stream.record())
-    return done
+def stacked(maps: Sequence[Any]) -> Any:
+    """As `Backend.stacked`."""
+    target = cupy.empty((len(maps), *maps[0].shape), np.float32)
+    _desks.dock.load(maps, target)
+    return target
 
 
 def on_device(array: Any, dtype: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from threading import Lock
 from typing import Any
@@ -10,16 +10,26 @@ from typing import Any
 import cupy
 import numpy as np
 
-from cfusion.kernels.contract import Fidelity, Problem, State, Steps
-from cfusion.kernels.cuda.device import blocks_of, by_value, kernel, multiprocessors, or_nothing, shared_memory
+from cfusion.kernels.contract import Energies, Fidelity, Floats, Problem, State, Steps, Ways
+from cfusion.kernels.cuda import sums
+from cfusion.kernels.cuda.device import (
+    Unit,
+    blocks_of,
+    by_value,
+    kernel,
+    multiprocessors,
+    or_nothing,
+    shared_memory,
+)
 from cfusion.kernels.cuda.sums import defines_of, kind_of
 
 COLUMNS = 64  # of a tile with its rim: two per lane of a warp
 ROWS = 4  # of a lane
 WARPS = 12  # of a tile, at most: what the registers of one multiprocessor hold
 BLOCKS = 1  # tiles at a time on a multiprocessor
-LEVELS_ON_CHIP, LEVELS_PER_PASS = 2, 4  # iterations between two exchanges; iterations per launch
+LEVELS_ON_CHIP, LEVELS_PER_PASS = 2, 6  # iterations between two exchanges; iterations per launch
 LEAST_ROWS = 8  # of a tile that stays on the chip, without its rim
+MOST_AHEAD = 1 << 21  # pixels of a state that is worth the memory of going ahead
 MOST_VIEWS = 255  # a byte counts the observations below x
 PACKET_PARTS = {1: 2, 2: 6}  # by order: packets of three values that carry a pair of pixels
 
@@ -28,19 +38,67 @@ def iterate(problem: Problem, state: State, steps: Steps, count: int) -> None:
     """As `Backend.iterate`."""
     if count < 1:
         return
+    asked, state.ahead = state.ahead, _Asked(problem, steps, count, done=False)
+    if asked is not None and asked.done and asked.same(state.ahead):
+        state.swap()
+        return
     if not _sweepable(problem, state):
         _plain(problem, state, steps, count)
         return
-    tiling = _on_chip(*problem.links.shape, BLOCKS * multiprocessors())
-    if tiling is not None and _fits(problem, tiling):
-        _sweep(problem, state, steps, count, tiling)
-        return
-    tiling = _per_pass(*problem.links.shape)
-    if not _fits(problem, tiling):
+    tiling = _tiling(problem)
+    if tiling is None:
         _plain(problem, state, steps, count)
         return
-    for done in range(0, count, LEVELS_PER_PASS):
-        _sweep(problem, state, steps, min(LEVELS_PER_PASS, count - done), tiling)
+    for done in range(0, count, tiling.per_launch(count)):
+        _sweep(problem, state, state.spare(), steps, min(tiling.per_launch(count), count - done), tiling)
+        state.swap()
+
+
+def _tiling(problem: Problem) -> _Tiling | None:
+    """All tiles on the chip if they fit there, else one after the other; None if not even that fits."""
+    shape = problem.links.shape
+    every = (_on_chip(*shape, BLOCKS * multiprocessors()), _per_pass(*shape))
+    return next((tiling for tiling in every if tiling is not None and _fits(problem, tiling)), None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """The last iterations that were asked for, and whether the spare arrays hold as many more already."""
+
+    problem: Problem
+    steps: Steps
+    count: int
+    done: bool
+
+    def same(self, other: _Asked) -> bool:
+        return self.problem is other.problem and self.steps == other.steps and self.count == other.count
+
+
+def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Ways]:
+    """As `Backend.measure`; while that is waited for, the device goes on as if nothing were to change.
+
+    The state stays as it is, the next one is written beside it: if it turns out that this was not wanted, nothing is
+    lost but a little time of the device.
+    """
+
+    def go_ahead() -> None:
+        asked = state.ahead
+        if asked is None or asked.problem is not problem or not _sweepable(problem, state):
+            return
+        tiling = _tiling(problem)
+        if tiling is None or problem.links.size > MOST_AHEAD:
+            return
+        spare, each = state.spare(), tiling.per_launch(asked.count)
+        passes = blocks_of(asked.count, each)
+        beside = State(cupy.empty_like(spare.primal), cupy.empty_like(spare.dual)) if passes > 1 else spare
+        source = state
+        for k in range(passes):
+            target = spare if (passes - k) % 2 else beside
+            _sweep(problem, source, target, asked.steps, min(each, asked.count - k * each), tiling)
+            source = target
+        state.ahead = replace(asked, done=True)
+
+    return sums.measure(problem, state, kept, every, go_ahead)
 
 
 def _fits(problem: Problem, tiling: _Tiling) -> bool:
@@ -74,6 +132,10 @@ class _Tiling:
     across: int
     exchange: bool
 
+    def per_launch(self, count: int) -> int:
+        """Iterations of one launch, of so many in all."""
+        return count if self.exchange else min(self.levels, count)
+
     @property
     def warps(self) -> int:
         return blocks_of(self.rows + 2 * self.levels, ROWS)
@@ -100,8 +162,9 @@ def _per_pass(height: int, width: int) -> _Tiling:
     return _Tiling(LEVELS_PER_PASS, blocks_of(height, down), columns, down, across, exchange=False)
 
 
-def _sweep(problem: Problem, state: State, steps: Steps, count: int, tiling: _Tiling) -> None:
-    seen, target = problem.observations, state.spare()
+def _sweep(problem: Problem, state: State, target: State, steps: Steps, count: int, tiling: _Tiling) -> None:
+    """From one state to another."""
+    seen = problem.observations
     sweep, shared = _sweep_kernel(problem.order, *_kind(problem), tiling.levels, tiling.exchange)
     height, width = problem.links.shape
     rounds = (count - 1) // tiling.levels if tiling.exchange else 0
@@ -124,16 +187,21 @@ def _sweep(problem: Problem, state: State, steps: Steps, count: int, tiling: _Ti
             or_nothing(mailbox),
             first_round,
             _sweep_scalars(steps, problem.alpha, problem.pull if problem.anchor is not None else 0.0),
-            by_value(np.array([len(seen.values), height, width, tiling.rows, tiling.columns, count], np.int32)),
+            _sweep_sizes(len(seen.values), height, width, tiling.rows, tiling.columns, count),
         ),
         shared_mem=shared,
     )
-    state.swap()
 
 
 @cache
 def _sweep_kernel(order: int, weighted: bool, edged: bool, held: bool, levels: int, exchange: bool) -> tuple[Any, int]:
     """The kernel for one kind of problem, and how much shared memory it takes."""
+    sources, defines, cooperative = _sweep_unit(order, weighted, edged, held, levels, exchange)
+    shared = _shared_bytes(order, weighted, edged, held, levels, exchange)
+    return kernel(sources, "sweep", defines, shared=shared, cooperative=cooperative), shared
+
+
+def _sweep_unit(order: int, weighted: bool, edged: bool, held: bool, levels: int, exchange: bool) -> Unit:
     defines = (
         f"ORDER={order}",
         f"ROWS={ROWS}",
@@ -146,8 +214,16 @@ def _sweep_kernel(order: int, weighted: bool, edged: bool, held: bool, levels: i
         f"EXCHANGE={exchange:d}",
         f"PARTS={PACKET_PARTS[order]}",
     )
-    shared = _shared_bytes(order, weighted, edged, held, levels, exchange)
-    return kernel(("tile.cuh", "sweep.cu"), "sweep", defines, shared=shared, cooperative=exchange), shared
+    return ("tile.cuh", "sweep.cu"), defines, exchange
+
+
+def units_for(shape: tuple[int, int], order: int, fidelity: Fidelity) -> list[Unit]:
+    """What iterations on images of that shape will be compiled from, with weights and without."""
+    if order > max(PACKET_PARTS) or fidelity is not Fidelity.L1:
+        kinds = [("REAL=float", order, int(fidelity), weighted, False, False, False) for weighted in (False, True)]
+        return [(("prox.cuh", "plain.cu"), defines_of(kind), False) for kind in kinds]
+    tiling = _on_chip(*shape, BLOCKS * multiprocessors()) or _per_pass(*shape)
+    return [_sweep_unit(order, weighted, False, False, tiling.levels, tiling.exchange) for weighted in (False, True)]
 
 
 def _shared_bytes(order: int, weighted: bool, edged: bool, held: bool, levels: int, exchange: bool) -> int:
@@ -179,6 +255,11 @@ def _held(step: float, pull: float) -> tuple[float, float, float]:
     """The step, and the shares of centre and anchor, once the anchor's quadratic is folded into the prox."""
     weight = step * pull
     return step / (1 + weight), 1 / (1 + weight), weight / (1 + weight)
+
+
+@lru_cache(maxsize=256)
+def _sweep_sizes(*sizes: int) -> Any:
+    return by_value(np.array(sizes, np.int32))
 
 
 @lru_cache(maxsize=256)

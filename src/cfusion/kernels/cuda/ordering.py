@@ -11,6 +11,7 @@ from cfusion.errors import InputError
 from cfusion.kernels.contract import Fidelity, Floats, Observations
 from cfusion.kernels.cuda.device import blocks_of, kernel, or_nothing, real_define
 
+SOURCES = ("ordering.cu",)
 SHARED = 200 << 10  # bytes of shared memory that a block may use on every device since Ampere, with some to spare
 THREADS = 256
 
@@ -28,8 +29,8 @@ def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelit
     carried = cupy.empty(depths.shape, depths.dtype) if weighted and not mean_only else None
     mean = cupy.empty((1, *depths.shape[1:]), depths.dtype) if mean_only else None
     scatter = cupy.empty_like(total) if mean_only else None
-    defines = (real_define(depths), f"WEIGHTED={weighted:d}", f"FIDELITY={1 if mean_only else 0}")
-    kernel(("ordering.cu",), "order_observations", defines, shared=per_thread * threads)(
+    kind = defines(real_define(depths), weighted, fidelity)
+    kernel(SOURCES, "order_observations", kind, shared=per_thread * threads)(
         (blocks_of(pixels, threads),),
         (threads,),
         (
@@ -50,13 +51,18 @@ def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelit
     return Observations(kept, carried, total, scatter), median
 
 
+def defines(real: str, weighted: bool, fidelity: Fidelity) -> tuple[str, ...]:
+    """What these kernels are compiled for."""
+    return real, f"WEIGHTED={weighted:d}", f"FIDELITY={1 if fidelity is Fidelity.L2 else 0}"
+
+
 def middle(seen: Observations) -> Floats:
     """As `Backend.middle`."""
     if seen.scatter is not None:
         return seen.values[0]
     weighted = seen.weights is not None
     median: Floats = cupy.empty_like(seen.total)
-    kernel(("ordering.cu",), "middle", (real_define(seen.total), f"WEIGHTED={weighted:d}", "FIDELITY=0"))(
+    kernel(SOURCES, "middle", defines(real_define(seen.total), weighted, Fidelity.L1))(
         (blocks_of(median.size, THREADS),),
         (THREADS,),
         (

@@ -1,17 +1,22 @@
-// Re-association pixel by pixel; conventions in reference/pulling.py.
+// Re-association pixel by pixel, blockIdx.z saying of which view; conventions in reference/pulling.py.
 
 extern "C" __global__ void __launch_bounds__(256) pull(
-    const float* __restrict__ x, Camera from, Camera to, Motion to_from, const float* __restrict__ depth,
-    const float* __restrict__ confidence, double agreement, int height, int width, int rows, int columns,
-    float* __restrict__ observed, float* __restrict__ weight, bool* __restrict__ seen
+    const float* __restrict__ x, Camera from, const Placed* __restrict__ views, const float* __restrict__ depth,
+    const float* __restrict__ confidence, int height, int width, int rows, int columns, float* __restrict__ observed,
+    float* __restrict__ weight, bool* __restrict__ seen
 ) {
     const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
     if (i >= height || j >= width) return;
-    const size_t p = (size_t)i * width + j;
+    const Camera to = views[blockIdx.z].camera;
+    const Motion& to_from = views[blockIdx.z].motion;
+    const double agreement = views[blockIdx.z].agreement;
+    const size_t pixel = (size_t)i * width + j, p = blockIdx.z * ((size_t)height * width) + pixel;
+    depth += blockIdx.z * ((size_t)rows * columns);
+    if (confidence) confidence += blockIdx.z * ((size_t)rows * columns);
     observed[p] = __int_as_float(0x7fc00000);
     weight[p] = 0;
     seen[p] = false;
-    const double here = x[p];
+    const double here = x[pixel];
     if (isnan(here)) return;
     const double across = from.across(j), down = from.down(i);
     const bool pinhole = from.kind == 0;
@@ -42,4 +47,53 @@ extern "C" __global__ void __launch_bounds__(256) pull(
     if (!isfinite(value)) return;
     observed[p] = value;
     weight[p] = confidence ? confidence[nearest] : 1.f;
+}
+
+// A view's observations further from the surface than its limit count for nothing; nor does any of a pixel that the
+// reference did not measure and less than half of those who look there confirm.
+extern "C" __global__ void __launch_bounds__(256) gate(
+    const float* __restrict__ depths, float* __restrict__ weights, const float* __restrict__ surface,
+    const float* __restrict__ limits, const bool* __restrict__ seen, int views, int reference, unsigned pixels
+) {
+    const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
+    if (p >= pixels) return;
+    int confirmed = 0, looking = 0;
+    bool measured = false;
+    for (int k = 0; k < views; k++) {
+        const size_t at = (size_t)k * pixels + p;
+        if (!(fabsf(depths[at] - surface[p]) <= limits[k])) weights[at] = 0;
+        const bool counts = weights[at] > 0;
+        confirmed += counts;
+        looking += seen[at];
+        if (k == reference) measured = weights[at] != 0;
+    }
+    if (measured || 2 * confirmed >= looking) return;
+    for (int k = 0; k < views; k++) weights[(size_t)k * pixels + p] = 0;
+}
+
+// The largest change to a known neighbour.
+extern "C" __global__ void __launch_bounds__(256) local_slope(
+    const float* __restrict__ surface, int height, int width, float* __restrict__ out
+) {
+    const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= height || j >= width) return;
+    const size_t p = (size_t)i * width + j;
+    const float here = surface[p];
+    float most = 0;  // what is unknown is never more
+    if (i > 0) most = fmaxf(most, fabsf(here - surface[p - width]));
+    if (i + 1 < height) most = fmaxf(most, fabsf(surface[p + width] - here));
+    if (j > 0) most = fmaxf(most, fabsf(here - surface[p - 1]));
+    if (j + 1 < width) most = fmaxf(most, fabsf(surface[p + 1] - here));
+    out[p] = most;
+}
+
+// Weights of all views but the reference times noise / sqrt(noise^2 + steep^2), or the least there is.
+extern "C" __global__ void __launch_bounds__(256) soften(
+    float* __restrict__ weights, const float* __restrict__ steep, const double* __restrict__ noise, int reference,
+    double least, unsigned pixels
+) {
+    const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
+    if (p >= pixels || blockIdx.y == reference) return;
+    const double own = noise[blockIdx.y], slope = steep[p];
+    weights[(size_t)blockIdx.y * pixels + p] *= (float)max(own / sqrt(own * own + slope * slope), least);
 }

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device, or_nothing
+from cfusion.kernels.cuda.viewing import placed
+
+SOURCES, THREADS, BLOCK = ("camera.cuh", "pulling.cu"), 256, (32, 8)
 
 
 def pull(
@@ -16,25 +22,24 @@ def pull(
     view_from_reference: Floats,
     depth: Floats,
     confidence: Floats,
-    agreement: float,
+    agreement: Floats | float,
 ) -> tuple[Floats, Floats, Floats]:
-    """As the reference's `pull`; cameras and the motion are a few numbers on the host."""
+    """As the reference's `pull`; with a leading axis of views, all of them at once."""
     surface, measured = on_device(x, np.float32), on_device(depth, np.float32)
     trusted = on_device(confidence, np.float32) if confidence.size else None
-    observed, weight = cupy.empty(surface.shape, np.float32), cupy.empty(surface.shape, np.float32)
-    seen = cupy.empty(surface.shape, np.bool_)
-    (height, width), (rows, columns) = surface.shape, measured.shape
-    kernel(("camera.cuh", "pulling.cu"), "pull")(
-        (blocks_of(width, 32), blocks_of(height, 8)),
+    (height, width), (rows, columns) = surface.shape, measured.shape[-2:]
+    maps = measured.shape[:-2]
+    shape = (*maps, height, width)
+    observed, weight, seen = cupy.empty(shape, np.float32), cupy.empty(shape, np.float32), cupy.empty(shape, np.bool_)
+    kernel(SOURCES, "pull")(
+        (blocks_of(width, 32), blocks_of(height, 8), prod(maps)),
         (32, 8),
         (
             surface,
             by_value(np.array(reference_camera, np.float64)),
-            by_value(np.array(view_camera, np.float64)),
-            by_value(np.array(view_from_reference, np.float64)),
+            placed(view_camera, view_from_reference, agreement),
             measured,
             or_nothing(trusted),
-            np.float64(agreement),
             np.int32(height),
             np.int32(width),
             np.int32(rows),
@@ -45,3 +50,52 @@ def pull(
         ),
     )
     return as_given(observed, x), as_given(weight, x), as_given(seen, x)
+
+
+def gate(
+    depths: Floats, weights: Floats, surface: Floats, limits: Sequence[float], seen: Floats, reference: int
+) -> None:
+    """As `Backend.gate`."""
+    pixels = surface.size
+    kernel(SOURCES, "gate")(
+        (blocks_of(pixels, THREADS),),
+        (THREADS,),
+        (
+            depths,
+            weights,
+            cupy.ascontiguousarray(surface),
+            cupy.asarray(np.array(limits, np.float32)),
+            seen,
+            np.int32(len(depths)),
+            np.int32(reference),
+            np.uint32(pixels),
+        ),
+    )
+
+
+def local_slope(surface: Floats) -> Floats:
+    """As `Backend.local_slope`."""
+    height, width = surface.shape
+    out: Floats = cupy.empty(surface.shape, np.float32)
+    grid = (blocks_of(width, BLOCK[0]), blocks_of(height, BLOCK[1]))
+    kernel(SOURCES, "local_slope")(
+        grid, BLOCK, (cupy.ascontiguousarray(surface), np.int32(height), np.int32(width), out)
+    )
+    return out
+
+
+def soften(weights: Floats, steep: Floats, noise: Sequence[float], reference: int, least: float) -> None:
+    """As `Backend.soften`."""
+    pixels = steep.size
+    kernel(SOURCES, "soften")(
+        (blocks_of(pixels, THREADS), len(weights)),
+        (THREADS,),
+        (
+            weights,
+            cupy.ascontiguousarray(steep, np.float32),
+            cupy.asarray(np.array(noise, np.float64)),
+            np.int32(reference),
+            np.float64(least),
+            np.uint32(pixels),
+        ),
+    )

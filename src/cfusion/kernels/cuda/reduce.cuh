@@ -28,13 +28,13 @@ struct Desk {
     double* total;
 };
 
-// Add up every block's sums: whichever block comes last does so, always in the order of the blocks.
-template <int COUNT>
-__device__ void add_up(const double (&sums)[COUNT], const Desk& desk) {
+// Bring together what every block found: whichever comes last does so, always in the order of the blocks.
+template <int COUNT, class Combine>
+__device__ void bring_together(const double (&found)[COUNT], const Desk& desk, double neutral, Combine combine) {
     __shared__ unsigned before[1];
     for (int k = 0; k < COUNT; k++) {
-        const double sum = over_block(sums[k], 0., Add());
-        if (threadIdx.x == 0) desk.parts[blockIdx.x * COUNT + k] = sum;
+        const double mine = over_block(found[k], neutral, combine);
+        if (threadIdx.x == 0) desk.parts[blockIdx.x * COUNT + k] = mine;
     }
     __threadfence();
     if (threadIdx.x == 0) before[0] = atomicAdd(desk.arrived, 1u);
@@ -42,10 +42,13 @@ __device__ void add_up(const double (&sums)[COUNT], const Desk& desk) {
     if (before[0] != gridDim.x - 1) return;
     __threadfence();
     for (int k = 0; k < COUNT; k++) {
-        double mine = 0;
-        for (int block = threadIdx.x; block < gridDim.x; block += blockDim.x) mine += __ldcg(desk.parts + block * COUNT + k);
-        const double total = over_block(mine, 0., Add());
-        if (threadIdx.x == 0) desk.total[k] = total;
+        double mine = neutral;
+        for (int block = threadIdx.x; block < gridDim.x; block += blockDim.x) mine = combine(mine, __ldcg(desk.parts + block * COUNT + k));
+        const double all = over_block(mine, neutral, combine);
+        if (threadIdx.x == 0) desk.total[k] = all;
     }
-    if (threadIdx.x == 0) *desk.arrived = 0;  // for the next sum
+    if (threadIdx.x == 0) *desk.arrived = 0;  // for the next time
 }
+
+template <int COUNT>
+__device__ void add_up(const double (&sums)[COUNT], const Desk& desk) { bring_together(sums, desk, 0., Add()); }

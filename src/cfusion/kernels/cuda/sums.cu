@@ -4,6 +4,8 @@
 #define THIRD_ROOT 0.57735026918962576451
 #define TWO_THIRDS_ROOT 0.81649658092772603273
 #define TERMS 5  // three orders of the regulariser, fidelity, proximal
+#define PRIMAL (ORDER * (ORDER + 1) / 2)
+#define PLANES (PRIMAL + ORDER * (ORDER + 3) / 2)
 
 extern "C" __global__ void __launch_bounds__(256) misfit(
     const real* __restrict__ x, const real* __restrict__ values, const real* __restrict__ weights,
@@ -42,21 +44,34 @@ __device__ __forceinline__ double length(const double* d, int count) {
     return sqrt(square);
 }
 
-// The terms of the energy, the regulariser without alpha.
-extern "C" __global__ void __launch_bounds__(256) energy(
-    const real* __restrict__ primal, const real* __restrict__ values, const real* __restrict__ weights,
-    const real* __restrict__ total, const real* __restrict__ scatter, const real* __restrict__ confidence,
+// The prior's value, the terms of the energy (the regulariser without alpha), and how far each plane has come.
+// With a rate, the confidence is made here, as by `adapt`; without `kept`, the ways are not asked for.
+extern "C" __global__ void __launch_bounds__(256) measure(
+    const real* __restrict__ primal, const real* __restrict__ dual, const real* __restrict__ values, const real* __restrict__ weights,
+    const real* __restrict__ total, const real* __restrict__ scatter, const real* confidence,
+    const real* __restrict__ rate, const real* __restrict__ strength, real* made, const real* __restrict__ kept, int every,
     const unsigned short* __restrict__ links, const real* __restrict__ edge, const real* __restrict__ tensor,
     const real* __restrict__ anchor, real delta, int views, int height, int width, Desk desk
 ) {
     const size_t n = (size_t)height * width;
-    double sums[TERMS] = {0, 0, 0, 0, 0};
+    double all[1 + TERMS + PLANES];
+    for (int k = 0; k < 1 + TERMS + PLANES; k++) all[k] = 0;
+    double* sums = all + 1;
     for (size_t p = (size_t)blockIdx.x * blockDim.x + threadIdx.x; p < n; p += (size_t)gridDim.x * blockDim.x) {
         const unsigned bits = links[p];
-        if (!(bits & INSIDE)) continue;
+        if (!(bits & INSIDE)) {
+            if (rate) made[p] = 0;
+            continue;
+        }
         const real x = primal[p];
         const Observed seen = {values + p, weights + p, total[p], n, views};
-        sums[3] += (double)confidence[p] * misfit_at<real>(x, seen, FIDELITY == 1 ? scatter[p] : (real)0, delta);
+        const real misfit = misfit_at<real>(x, seen, FIDELITY == 1 ? scatter[p] : (real)0, delta);
+        const real lam = rate ? strength[p] / (misfit + rate[p]) : confidence[p];
+        if (rate) {
+            made[p] = lam;
+            all[0] += (double)rate[p] * lam - strength[p] * log((double)lam);
+        }
+        sums[3] += (double)lam * misfit;
 #if ANCHOR
         const double away = (double)x - anchor[p];
         sums[4] += away * away;
@@ -92,6 +107,54 @@ extern "C" __global__ void __launch_bounds__(256) energy(
         d[3] = bits & 256 ? (double)w3[width] - w3[0] : 0;
         sums[2] += length(d, 4);
 #endif
+    }
+    if (!kept) {
+        const double few[1 + TERMS] = {all[0], all[1], all[2], all[3], all[4], all[5]};
+        add_up(few, desk);
+        return;
+    }
+    const unsigned rows = (height + every - 1) / every, amount = rows * width;
+    for (unsigned k = blockIdx.x * blockDim.x + threadIdx.x; k < amount; k += gridDim.x * blockDim.x) {
+        const size_t p = (size_t)(k / width) * every * width + k % width;
+        for (int plane = 0; plane < PLANES; plane++) {
+            const real now = plane < PRIMAL ? primal[plane * n + p] : dual[(plane - PRIMAL) * n + p];
+            const double moved = now - kept[(size_t)plane * amount + k];
+            all[1 + TERMS + plane] += moved * moved;
+        }
+    }
+    add_up(all, desk);
+}
+
+// What tells the noise: pixels observed, observations, squared mean errors of the median, the start and its square.
+extern "C" __global__ void __launch_bounds__(256) survey(
+    const real* __restrict__ start, const real* __restrict__ median, const real* __restrict__ values,
+    const real* __restrict__ weights, const real* __restrict__ total, const real* __restrict__ scatter,
+    const int* __restrict__ count, int views, size_t pixels, Desk desk
+) {
+    double sums[5] = {0, 0, 0, 0, 0};
+    for (size_t p = (size_t)blockIdx.x * blockDim.x + threadIdx.x; p < pixels; p += (size_t)gridDim.x * blockDim.x) {
+        if (count[p] <= 0) continue;
+        const Observed seen = {values + p, weights + p, total[p], pixels, views};
+        const double all = total[p], here = start[p];
+        const double off = FIDELITY == 1 ? 0 : misfit_at<real>(median[p], seen, (real)0, (real)1) / all;
+        sums[0] += 1;
+        sums[1] += count[p];
+        sums[2] += FIDELITY == 1 ? 2 * scatter[p] / all : off * off;
+        sums[3] += here;
+        sums[4] += here * here;
+    }
+    add_up(sums, desk);
+}
+
+// The weight that the data have, and the pixels of the domain.
+extern "C" __global__ void __launch_bounds__(256) weight_of_data(
+    const real* __restrict__ confidence, const real* __restrict__ total, const unsigned short* __restrict__ links,
+    size_t pixels, Desk desk
+) {
+    double sums[2] = {0, 0};
+    for (size_t p = (size_t)blockIdx.x * blockDim.x + threadIdx.x; p < pixels; p += (size_t)gridDim.x * blockDim.x) {
+        sums[0] += confidence[p] * total[p];
+        sums[1] += (links[p] & INSIDE) > 0;
     }
     add_up(sums, desk);
 }

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import cupy
 import numpy as np
 
-from cfusion.kernels.contract import Energies, Floats, Problem, State, primal_planes
+from cfusion.kernels.contract import Energies, Floats, Observations, Problem, State, Ways, primal_planes
 from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, or_nothing, real_define
 
-SOURCES = ("prox.cuh", "reduce.cuh", "sums.cu")
+SOURCES, TRAVEL = ("prox.cuh", "reduce.cuh", "sums.cu"), ("reduce.cuh", "travel.cu")
 THREADS = 256
 TERMS = 5
 
@@ -90,18 +91,55 @@ def adapt(problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[
 
 def energy(problem: Problem, state: State) -> Energies:
     """As `Backend.energy`."""
+    return measure(problem, state, None, 1)[0]
+
+
+def measure(
+    problem: Problem, state: State, kept: Floats | None, every: int, meanwhile: Callable[[], None] | None = None
+) -> tuple[Energies, Ways]:
+    """As `Backend.measure`; `meanwhile` more work is given to the device."""
+    _, *found = _measured(problem, state, None, None, None, kept, every, meanwhile)
+    return _energies(problem, found[:TERMS]), _ways(state, found[TERMS:])
+
+
+def follow(
+    problem: Problem, state: State, rate: Floats, strength: Floats, kept: Floats | None, every: int
+) -> tuple[tuple[Floats, float, Energies], Ways]:
+    """As `Backend.follow`."""
+    lam: Floats = cupy.empty_like(rate)
+    prior, *found = _measured(problem, state, rate, strength, lam, kept, every)
+    return (lam, prior, _energies(problem, found[:TERMS])), _ways(state, found[TERMS:])
+
+
+def _measured(
+    problem: Problem,
+    state: State,
+    rate: Floats | None,
+    strength: Floats | None,
+    made: Floats | None,
+    kept: Floats | None,
+    every: int,
+    meanwhile: Callable[[], None] | None = None,
+) -> list[float]:
+    """The sums of one pass: the prior, the terms of the energy, the ways that planes have come."""
     seen, real, sums = problem.observations, state.primal.dtype.type, desk()
     height, width = problem.links.shape
-    kernel(SOURCES, "energy", defines_of(kind_of(problem, state.primal)))(
+    kernel(SOURCES, "measure", defines_of(kind_of(problem, state.primal)))(
         (Desk.BLOCKS,),
         (Desk.THREADS,),
         (
             state.primal,
+            state.dual,
             seen.values,
             or_nothing(seen.weights),
             seen.total,
             or_nothing(seen.scatter),
             problem.confidence,
+            or_nothing(rate),
+            or_nothing(strength),
+            or_nothing(made),
+            or_nothing(kept),
+            np.int32(every),
             problem.links,
             or_nothing(problem.edge),
             or_nothing(problem.tensor),
@@ -113,7 +151,46 @@ def energy(problem: Problem, state: State) -> Energies:
             sums.argument,
         ),
     )
-    *orders, fidelity, proximal = sums.read(TERMS)
+    return sums.read(1 + TERMS + (0 if kept is None else len(state.primal) + len(state.dual)), meanwhile)
+
+
+def weight_of_data(problem: Problem) -> tuple[float, float]:
+    """As `Backend.weight_of_data`."""
+    total, sums = problem.observations.total, desk()
+    kernel(SOURCES, "weight_of_data", defines_of((real_define(total), 1, 0, False, False, False, False)))(
+        (Desk.BLOCKS,),
+        (Desk.THREADS,),
+        (problem.confidence, total, problem.links, np.uint64(total.size), sums.argument),
+    )
+    mass, pixels = sums.read(2)
+    return mass, pixels
+
+
+def survey(seen: Observations, start: Floats, median: Floats, count: Floats) -> list[float]:
+    """As `Backend.survey`."""
+    sums = desk()
+    kind = (real_define(start), 1, 0 if seen.scatter is None else 1, seen.weights is not None, False, False, False)
+    kernel(SOURCES, "survey", defines_of(kind))(
+        (Desk.BLOCKS,),
+        (Desk.THREADS,),
+        (
+            cupy.ascontiguousarray(start),
+            cupy.ascontiguousarray(median),
+            seen.values,
+            or_nothing(seen.weights),
+            seen.total,
+            or_nothing(seen.scatter),
+            count,
+            np.int32(seen.values.shape[0]),
+            np.uint64(start.size),
+            sums.argument,
+        ),
+    )
+    return sums.read(5)
+
+
+def _energies(problem: Problem, sums: list[float]) -> Energies:
+    *orders, fidelity, proximal = sums
     regulariser = tuple(weight * part for weight, part in zip(problem.alpha, orders, strict=False))
     return Energies(regulariser, fidelity, problem.pull / 2 * proximal)
 
@@ -131,7 +208,7 @@ def sample(state: State, every: int) -> Floats:
     return kept
 
 
-def travelled(kept: Floats, state: State, every: int) -> tuple[list[float], list[float]]:
+def travelled(kept: Floats, state: State, every: int) -> Ways:
     """As `Backend.travelled`."""
     planes, (height, width) = len(state.primal) + len(state.dual), state.primal.shape[1:]
     sums = desk()
@@ -140,10 +217,13 @@ def travelled(kept: Floats, state: State, every: int) -> tuple[list[float], list
         (Desk.THREADS,),
         (state.primal, state.dual, kept, np.int32(every), np.int32(height), np.int32(width), sums.argument),
     )
-    squares = sums.read(planes)
+    return _ways(state, sums.read(planes))
+
+
+def _ways(state: State, squares: list[float]) -> Ways:
     return squares[: len(state.primal)], squares[len(state.primal) :]
 
 
 def _travel(name: str, state: State) -> Any:
     order = next(order for order in (1, 2, 3) if primal_planes(order) == len(state.primal))
-    return kernel(("reduce.cuh", "travel.cu"), name, (real_define(state.primal), f"ORDER={order}"))
+    return kernel(TRAVEL, name, (real_define(state.primal), f"ORDER={order}"))

@@ -3,12 +3,14 @@
 #define UNKNOWN __int_as_float(0x7fc00000)
 
 extern "C" __global__ void __launch_bounds__(256) reproject(
-    const float* __restrict__ depth, Camera from, Camera onto, Motion onto_from, int height, int width,
+    const float* __restrict__ depth, const Placed* __restrict__ views, Camera onto, int height, int width,
     double* __restrict__ u, double* __restrict__ v, double* __restrict__ z
 ) {
     const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
     if (i >= height || j >= width) return;
-    const size_t p = (size_t)i * width + j;
+    const Camera from = views[blockIdx.z].camera;
+    const Motion& onto_from = views[blockIdx.z].motion;
+    const size_t p = ((size_t)blockIdx.z * height + i) * width + j;
     const double here = depth[p], reach = from.kind == 0 ? here : here * 0 + 1;
     const double x = from.across(j) * reach, y = from.down(i) * reach;
     double q[3];

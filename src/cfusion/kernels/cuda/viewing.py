@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import Any
+
 import cupy
 import numpy as np
 
@@ -12,16 +15,27 @@ SOURCES = ("camera.cuh", "viewing.cu")
 BLOCK = (32, 8)
 
 
+def placed(cameras: Floats, motions: Floats, agreements: Floats | float = 0.0) -> Any:
+    """(K, 18) `Placed` of camera.cuh, one per view, on the device."""
+    cameras = np.asarray(cameras, np.float64).reshape(-1, 5)
+    table = np.empty((len(cameras), 18))
+    table[:, :5], table[:, 5:17] = cameras, np.asarray(motions, np.float64).reshape(-1, 12)
+    table[:, 17] = agreements
+    return cupy.asarray(table)
+
+
 def reproject(depth: Floats, camera: Floats, onto: Floats, onto_from_view: Floats) -> tuple[Floats, Floats, Floats]:
-    """As `Backend.reproject`; cameras and the motion are a few numbers on the host."""
-    height, width = depth.shape
-    places = cupy.empty((3, height * width))
+    """As `Backend.reproject`; cameras and motions are a few numbers on the host, one each per map."""
+    height, width = depth.shape[-2:]
+    maps = depth.shape[:-2]
+    places = cupy.empty((3, *maps, height * width))
     kernel(SOURCES, "reproject")(
-        (blocks_of(width, BLOCK[0]), blocks_of(height, BLOCK[1])),
+        (blocks_of(width, BLOCK[0]), blocks_of(height, BLOCK[1]), prod(maps)),
         BLOCK,
         (
             on_device(depth, np.float32),
-            *(by_value(np.array(each, np.float64)) for each in (camera, onto, onto_from_view)),
+            placed(camera, onto_from_view),
+            by_value(np.array(onto, np.float64)),
             np.int32(height),
             np.int32(width),
             *places,

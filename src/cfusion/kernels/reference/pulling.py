@@ -5,6 +5,8 @@ A camera is five numbers: 0 for pinhole or 1 for orthographic, then fx, fy, cx, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cfusion.kernels.contract import Floats
@@ -73,3 +75,34 @@ def _between(depth: Floats, u: Floats, v: Floats, seen: Floats, agreement: float
     low_row = corners[2] + a * (corners[3] - corners[2])
     agree = corners.max(axis=0) - corners.min(axis=0) <= agreement
     return top_row + b * (low_row - top_row), fits & agree
+
+
+def gate(
+    depths: Floats, weights: Floats, surface: Floats, limits: Sequence[float], seen: Floats, reference: int
+) -> None:
+    """As `Backend.gate`."""
+    for depth, weight, limit in zip(depths, weights, limits, strict=True):
+        with np.errstate(invalid="ignore"):
+            weight[~(np.abs(depth - surface) <= np.float32(limit))] = 0
+    looking = seen.sum(axis=0, dtype=np.int32)
+    unconfirmed = (weights[reference] == 0) & (2 * (weights > 0).sum(axis=0) < looking)
+    weights[:, unconfirmed] = 0
+
+
+def local_slope(surface: Floats) -> Floats:
+    """As `Backend.local_slope`."""
+    out = np.zeros(surface.shape)
+    for axis in (0, 1):
+        step = np.nan_to_num(np.abs(np.diff(surface, axis=axis)))
+        ahead = (slice(None, -1), slice(None)) if axis == 0 else (slice(None), slice(None, -1))
+        behind = (slice(1, None), slice(None)) if axis == 0 else (slice(None), slice(1, None))
+        out[ahead] = np.maximum(out[ahead], step)
+        out[behind] = np.maximum(out[behind], step)
+    return out
+
+
+def soften(weights: Floats, steep: Floats, noise: Sequence[float], reference: int, least: float) -> None:
+    """As `Backend.soften`."""
+    for k, scale in enumerate(noise):
+        if k != reference:
+            weights[k] *= np.maximum(scale / np.hypot(scale, steep), least).astype(np.float32)

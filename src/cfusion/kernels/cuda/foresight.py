@@ -1,0 +1,28 @@
+"""Compiling what a solve will need before it asks, in as many threads as there are kinds of kernels."""
+
+from __future__ import annotations
+
+from cfusion.kernels.contract import Fidelity
+from cfusion.kernels.cuda import association, certificate, iteration, ordering, preparing, pulling, selecting, sums
+from cfusion.kernels.cuda import viewing as seeing
+from cfusion.kernels.cuda.device import Unit, compile_ahead
+
+
+def foresee(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
+    """As `Backend.foresee`: float32, with weights and without; other kinds are compiled when they come."""
+    units: list[Unit] = [
+        (association.SOURCES, (), False),
+        (seeing.SOURCES, (), False),
+        (pulling.SOURCES, (), False),
+        (selecting.SOURCES, (), False),
+        (preparing.SOURCES, preparing.defines(), False),
+        (sums.TRAVEL, ("REAL=float", f"ORDER={order}"), False),
+        *iteration.units_for(shape, order, fidelity),
+    ]
+    for weighted in (False, True):
+        kind = ("REAL=float", order, int(fidelity), weighted, False, False, False)
+        units.append((ordering.SOURCES, ordering.defines("REAL=float", weighted, fidelity), False))
+        units.append((sums.SOURCES, sums.defines_of(kind), False))
+        units.append((sums.SOURCES, sums.defines_of((*kind[:1], 1, *kind[2:])), False))
+        units += [(certificate.SOURCES, certificate.with_room(kind, 4), cooperative) for cooperative in (False, True)]
+    compile_ahead(dict.fromkeys(units))

@@ -1,0 +1,96 @@
+// Order statistics of many rows at once, exactly: three passes over the bits of the floats, the high ones first.
+// Rows hold NaN or infinities where nothing is known. Each (row, probability) has two targets: the values of the ranks
+// below and above where the probability falls.
+
+#define BINS 2048
+#define NARROW 1024  // bins of the last pass: 11 + 11 + 10 bits
+#define THREADS 256
+
+struct Target {
+    unsigned prefix[2], rank[2], count, arrived;
+};
+
+// Whole numbers in the order of the floats, and back.
+__device__ __forceinline__ unsigned key_of(float value) {
+    const unsigned bits = __float_as_uint(value);
+    return bits >> 31 ? ~bits : bits | 1u << 31;
+}
+__device__ __forceinline__ double value_of(unsigned key) {
+    return __uint_as_float(key >> 31 ? key & 0x7fffffffu : ~key);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) select_bits(
+    const float* __restrict__ rows, unsigned length, const double* __restrict__ probabilities, int asked, int pass,
+    Target* targets, unsigned* histograms, double* __restrict__ out
+) {
+    __shared__ unsigned mine[2 * BINS];
+    __shared__ unsigned parts[THREADS];
+    __shared__ unsigned last[1];
+    const int which = blockIdx.y, thread = threadIdx.x;
+    const float* row = rows + (size_t)(which / asked) * length;
+    Target* target = targets + which;
+    unsigned* histogram = histograms + (size_t)which * 2 * BINS;
+    const unsigned low = pass ? target->prefix[0] : 0, high = pass ? target->prefix[1] : 0;
+    const bool apart = low != high;
+    for (int k = thread; k < 2 * BINS; k += THREADS) mine[k] = 0;
+    __syncthreads();
+    for (unsigned k = blockIdx.x * THREADS + thread; k < length; k += gridDim.x * THREADS) {
+        const float value = row[k];
+        if (!isfinite(value)) continue;
+        const unsigned key = key_of(value);
+        const unsigned above = pass == 0 ? 0 : pass == 1 ? key >> 21 : key >> 10;
+        const unsigned bin = pass == 0 ? key >> 21 : pass == 1 ? key >> 10 & (BINS - 1) : key & (NARROW - 1);
+        if (above == low) atomicAdd(mine + bin, 1u);
+        if (apart && above == high) atomicAdd(mine + BINS + bin, 1u);
+    }
+    __syncthreads();
+    for (int k = thread; k < 2 * BINS; k += THREADS) if (mine[k]) atomicAdd(histogram + k, mine[k]);
+    __threadfence();
+    __syncthreads();
+    if (thread == 0) last[0] = atomicAdd(&target->arrived, 1u) == gridDim.x - 1;
+    __syncthreads();
+    if (!last[0]) return;
+    __threadfence();
+    // the last block of a target finds the bins that its two ranks fall into
+    for (int k = thread; k < 2 * BINS; k += THREADS) {
+        mine[k] = __ldcg(histogram + k);
+        histogram[k] = 0;  // for the next pass
+    }
+    __syncthreads();
+    for (int side = 0; side < 2; side++) {
+        const unsigned* bins = mine + (apart ? side * BINS : 0);
+        unsigned sum = 0;
+        for (int k = 0; k < BINS / THREADS; k++) sum += bins[thread * (BINS / THREADS) + k];
+        parts[thread] = sum;
+        __syncthreads();
+        if (thread == 0) {
+            if (pass == 0) {
+                unsigned count = 0;
+                for (int k = 0; k < THREADS; k++) count += parts[k];
+                const double place = count ? probabilities[which % asked] * (count - 1) : 0;
+                target->count = count;
+                target->rank[side] = min((unsigned)floor(place) + (side && place > floor(place)), count ? count - 1 : 0);
+            }
+            unsigned rank = target->rank[side], part = 0;
+            while (part < THREADS - 1 && rank >= parts[part]) rank -= parts[part++];
+            int bin = part * (BINS / THREADS);
+            const int end = bin + BINS / THREADS - 1;
+            while (bin < end && rank >= bins[bin]) rank -= bins[bin++];
+            target->rank[side] = rank;
+            target->prefix[side] = target->prefix[side] << (pass == 2 ? 10 : 11) | bin;
+        }
+        __syncthreads();
+    }
+    if (thread == 0) {
+        target->arrived = 0;
+        if (pass == 2) {
+            const double share = probabilities[which % asked], place = target->count ? share * (target->count - 1) : 0;
+            const double a = value_of(target->prefix[0]), b = value_of(target->prefix[1]), part = place - floor(place);
+            const double unknown = __longlong_as_double(0x7ff8000000000000ll);
+            const double between = part < 0.5 ? a + (b - a) * part : b - (b - a) * (1 - part);
+            // a median is the mean of the middle two as floats have it
+            out[2 * which] = target->count == 0 ? unknown : share == 0.5 && a != b ? ((float)a + (float)b) / 2 : between;
+            out[2 * which + 1] = target->count;
+        }
+    }
+}
