@@ -9,12 +9,13 @@ FIND_PYTHON := for name in python3.13 python3.12 python3.11 python3; do \
 	if $$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
 	then echo $$name; break; fi; done
 
-.PHONY: demo test lint format bench clean help
+.PHONY: demo test test-cuda lint format bench clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo    fuse a built-in scene, print the scores, write $(OUT)/index.html'
 	@echo 'make test    ruff, mypy and the test suite'
+	@echo 'make test-cuda  the CUDA tests and the laws on the CUDA backend; PYTHON=python3 uses that one as it is'
 	@echo 'make lint    ruff and mypy only'
 	@echo 'make format  put the code into its standard layout'
 	@echo 'make bench   the benchmarks, printed as ratios'
@@ -25,6 +26,18 @@ demo: $(VENV)/.installed-all
 
 test: lint
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+# On a machine with a GPU. A PYTHON that has NumPy, CuPy and pytest needs nothing installed.
+CUDA_TESTS := tests/cuda tests/laws tests/kernels/test_viewing.py
+ifdef PYTHON
+test-cuda:
+	PYTHONPATH=src $(PYTHON) -m pytest -rs $(CUDA_TESTS)
+else
+test-cuda: $(VENV)/.installed-dev
+	@$(BIN)/python -c 'import cupy' 2>/dev/null || $(BIN)/python -m pip install --quiet -e '.[cuda]' || \
+	echo 'CuPy cannot be installed here; what needs it is skipped'
+	$(BIN)/python -m pytest -rs $(CUDA_TESTS)
+endif
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

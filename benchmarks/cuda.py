@@ -1,8 +1,9 @@
 """The CUDA backend on one device: time per iteration against the ceilings of the machine, and what surrounds it.
 
 Run `python -m benchmarks.cuda`; `--check` first compares every kernel with the definition. Times are medians over
-many runs after warm-up, between CUDA events. Depth: a smooth surface with steps, Laplace noise of scale 0.6, every
-pixel seen.
+many runs after warm-up: of kernels between CUDA events, of whole calls by the clock, from host arrays to host arrays.
+Kernels see a smooth surface with steps, Laplace noise of scale 0.6, every pixel. Whole calls see eleven views of a
+sphere on the paper's orbit with that noise, or five of a street with the noise of stereo; both need no renderer.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ from typing import Any
 import cupy
 import numpy as np
 
-from cfusion import kernels
-from cfusion.energy import L1, TGV, Energy, Prior
-from cfusion.geometry import Stack
+from cfusion import METHODS, Pinhole, Pose, View, fuse, fuse_many, kernels
 from cfusion.kernels.contract import Box, Fidelity, Problem, State, Steps, links_of
-from cfusion.solvers import ACS, PDHG, prepare, solve
-from cfusion.solvers.pdhg import fixed_confidence
+from cfusion.solvers import PDHG, prepare
+from cfusion.solvers.pdhg import REPAIR_ROUNDS, fixed_confidence, relative_gap
 from cfusion.solvers.steps import Pace, choose_steps
+from cfusion.synthetic import PAPER_CAMERA, orbit
 
 NOISE = 0.6
 ALPHA = (3.0, 6.0)
 REPEATS = 15
+BUNDLES = 200  # of the sequence
+OPERATIONS = 75  # additions, multiply-adds, minima of one pixel in one iteration: about, by hand in sweep.cu (order 2)
+MEMORY, ARITHMETIC, BUS = "memory: copy of 1 GiB, read and written", "arithmetic: float32 multiply-adds", "upload"
 
 
 def main() -> None:
@@ -42,11 +45,16 @@ def main() -> None:
     if arguments.check:
         check(backend, figures)
     ceilings(figures)
-    for height, width, views in ((480, 640, 11), (375, 1242, 5), (4096, 4096, 5)):
-        for weighted in (False, True):
-            iteration(backend, height, width, views, weighted, figures)
+    for height, width, views, weighted in (
+        (480, 640, 11, False),
+        (480, 640, 11, True),
+        (375, 1242, 5, False),
+        (4096, 4096, 5, False),
+    ):
+        iteration(backend, height, width, views, weighted, figures)
     surroundings(backend, figures)
-    solves(backend, figures)
+    fixed_confidence_solve(backend, figures)
+    whole_calls(figures)
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1))
 
@@ -73,10 +81,10 @@ def seconds(run: Callable[[], Any], repeats: int = REPEATS) -> float:
 
 def ceilings(figures: dict[str, float]) -> None:
     """What the memory and the arithmetic units of this device can do, measured."""
-    source = cupy.random.random((1 << 28,), dtype=np.float32)
+    source = cupy.zeros((1 << 28,), np.float32)
     target = cupy.empty_like(source)
     elapsed = seconds(lambda: cupy.copyto(target, source))
-    note(figures, "memory: copy of 1 GiB, read and written", 2 * source.nbytes / elapsed / 1e12, "TB/s")
+    note(figures, MEMORY, 2 * source.nbytes / elapsed / 1e12, "TB/s")
     small = source[: 1 << 21]
     room = target[: 1 << 21]
     elapsed = seconds(lambda: [cupy.copyto(room, small) for _ in range(50)]) / 50
@@ -89,26 +97,39 @@ def ceilings(figures: dict[str, float]) -> None:
     blocks = 8 * cupy.cuda.Device().attributes["MultiProcessorCount"]
     out = cupy.empty(blocks * 1024, np.float32)
     elapsed = seconds(lambda: burn((blocks,), (1024,), (out,)))
-    note(figures, "arithmetic: float32 multiply-adds", blocks * 1024 * 4096 * 4 / elapsed / 1e12, "T/s")
+    note(figures, ARITHMETIC, blocks * 1024 * 4096 * 4 / elapsed / 1e12, "T/s")
+    maps = np.zeros((11, 480, 640), np.float32)
+    note(figures, BUS, maps.nbytes / wall(lambda: maps, cupy.asarray) / 1e9, "GB/s", "(of ordinary host memory)")
+
+
+def roofline(figures: dict[str, float], pixels: int, views: int, weighted: bool) -> tuple[float, float]:
+    """Seconds of one iteration if every byte crossed the memory once, and if only the arithmetic counted."""
+    moved = (8 + 8 + views * (2 if weighted else 1) + 2) * 4 + 2  # bytes a pixel
+    bytes_a_second, operations = figures[f"{MEMORY} [TB/s]"] * 1e12, figures[f"{ARITHMETIC} [T/s]"] * 1e12
+    return moved * pixels / bytes_a_second, OPERATIONS * pixels / operations
 
 
 def example(height: int, width: int, views: int, weighted: bool) -> tuple[Problem, State, Steps, Box]:
-    """A problem made on the device, and the state at its median."""
-    rng = cupy.random.default_rng(7)
-    y, x = cupy.mgrid[:height, :width].astype(np.float32)
-    surface = 0.3 * cupy.sin(x / 90) * cupy.cos(y / 70) + 0.5 * (x > width / 2) + 0.002 * y
+    """A problem on the device, and the state at its median."""
+    rng = np.random.default_rng(7)
+    y, x = np.mgrid[:height, :width].astype(np.float32)
+    surface = 0.3 * np.sin(x / 90) * np.cos(y / 70) + 0.5 * (x > width / 2) + 0.002 * y
     depths = cupy.empty((views, height, width), np.float32)
+    low, high = np.inf, -np.inf
     for k in range(views):
-        sign = cupy.where(rng.random((height, width)) < 0.5, -1, 1)
-        depths[k] = surface + NOISE * sign * rng.exponential(1.0, (height, width)) * 1.0
-    weights = rng.random(depths.shape, dtype=np.float32) + np.float32(0.1) if weighted else None
+        drawn = rng.standard_exponential((height, width), np.float32) - rng.standard_exponential(
+            (height, width), np.float32
+        )
+        noisy = surface + np.float32(NOISE) * drawn
+        low, high = min(low, float(noisy.min())), max(high, float(noisy.max()))
+        depths[k] = cupy.asarray(noisy)
+    weights = cupy.asarray(rng.random(depths.shape, np.float32) + np.float32(0.1)) if weighted else None
     backend = kernels.load("cuda")
     seen, start = backend.order_observations(depths, weights, Fidelity.L1)
     links = cupy.asarray(links_of(np.ones((height, width), np.bool_)))
     problem = Problem(Fidelity.L1, 1.0, seen, cupy.ones((height, width), np.float32), links, ALPHA)
     state = State(cupy.zeros((3, height, width), np.float32), cupy.zeros((5, height, width), np.float32))
     state.primal[0] = start
-    low, high = float(depths.min()), float(depths.max())
     margin = high - low
     return problem, state, choose_steps(ALPHA, NOISE / np.sqrt(views)), Box(low - margin, high + margin)
 
@@ -127,15 +148,10 @@ def iteration(backend: Any, height: int, width: int, views: int, weighted: bool,
 
     reset = seconds(lambda: run(0))
     short, long = seconds(lambda: run(few)) - reset, seconds(lambda: run(many)) - reset
-    moved = (8 + 8 + views * (2 if weighted else 1) + 2) * 4 + 2  # bytes a pixel, everything once
-    floor = moved * pixels / (figures["memory: copy of 1 GiB, read and written [TB/s]"] * 1e12)
-    note(
-        figures,
-        what,
-        1e6 * (long - short) / (many - few),
-        "us",
-        f"(memory alone, each byte once: {1e6 * floor:.1f} us)",
-    )
+    each, (memory, arithmetic) = (long - short) / (many - few), roofline(figures, pixels, views, weighted)
+    beside = f"(memory, each byte once: {1e6 * memory:.1f} us; arithmetic {1e6 * arithmetic:.1f} us)"
+    note(figures, what, 1e6 * each, "us", beside)
+    note(figures, "  share of the memory limit", 100 * memory / each, "%", "(above 100: several iterations per pass)")
     note(figures, f"  of {few} iterations from and to memory", 1e6 * short / few, "us")
     backend.iterate(problem, state, steps, many)
     settled = seconds(lambda: backend.iterate(problem, state, steps, many))
@@ -159,12 +175,11 @@ def surroundings(backend: Any, figures: dict[str, float]) -> None:
     note(figures, "host time of one call of iterate", 1e4 * (time.perf_counter() - began), "us")
 
 
-def solves(backend: Any, figures: dict[str, float]) -> None:
-    """From the median to an excess of 1e-3 and to a certificate of it; ACS from host arrays to host arrays."""
-    problem, _, _, _ = example(480, 640, 11, weighted=False)
-    stack = Stack(cupy.asnumpy(problem.observations.values) + np.float32(5))
-    energy = Energy(L1(), TGV(2, ALPHA))
-    task = prepare(energy, stack, backend)
+def fixed_confidence_solve(backend: Any, figures: dict[str, float]) -> None:
+    """From the median to an excess of 1e-3, and to a certificate of it: method l1, everything on the device."""
+    method = METHODS["l1"]
+    stack = method.association(sphere(np.random.default_rng(0)), backend=backend)
+    task = prepare(method.energy, stack, backend)
     problem, start = task.problem(fixed_confidence(task)), task.initial_state()
 
     def fresh() -> State:
@@ -175,38 +190,81 @@ def solves(backend: Any, figures: dict[str, float]) -> None:
         Pace(backend, task.noise).run(problem, state, count)
         return state
 
-    least = backend.energy(problem, after(6000)).total
+    least, first = backend.energy(problem, after(6000)).total, backend.energy(problem, start).total
     count = 24
     while backend.energy(problem, after(count)).total > least * 1.001:
         count += 24
-    note(figures, "iterations to an excess of 1e-3", count, "")
+    reached = after(count)
+    bound = backend.bound(problem, reached, task.box, 4 * REPAIR_ROUNDS)
+    gap = relative_gap(backend.energy(problem, reached).total, bound, first)
+    arithmetic = count * roofline(figures, problem.links.size, len(problem.observations.values), False)[1]
     note(
         figures,
         "fixed confidence to an excess of 1e-3",
         1e3 * wall(fresh, lambda state: Pace(backend, task.noise).run(problem, state, count)),
         "ms",
-    )
-    note(
-        figures,
-        "  to a certified gap of 1e-3",
-        1e3 * wall(fresh, lambda state: PDHG().minimise(task, problem, state)),
-        "ms",
+        f"({count} iterations of {problem.links.shape}, certified gap {gap:.1e}; arithmetic {1e3 * arithmetic:.2f} ms)",
     )
     outcome = PDHG().minimise(task, problem, fresh())
-    note(figures, "  the gap, certified", outcome.gap, "", f"({outcome.iterations} iterations, {outcome.status.name})")
     note(
         figures,
-        "prepare: upload, sort, start",
-        1e3 * wall(lambda: stack, lambda given: prepare(energy, given, backend)),
+        "  until that is certified",
+        1e3 * wall(fresh, lambda state: PDHG().minimise(task, problem, state)),
         "ms",
+        f"({outcome.iterations} iterations, {outcome.status.name}, gap {outcome.gap:.1e})",
     )
-    joint = Energy(L1(), TGV(2, ALPHA), Prior())
-    note(
-        figures,
-        "ACS from host to host arrays",
-        1e3 * wall(lambda: stack, lambda given: solve(joint, given, ACS(), backend=backend)),
-        "ms",
-    )
+
+
+def whole_calls(figures: dict[str, float]) -> None:
+    """`fuse` from host arrays to host arrays, alone and as a sequence."""
+    views = sphere(np.random.default_rng(0))
+    whole_call("adapt-hprior, 640 x 480, K = 11", views, "adapt-hprior", figures)
+    began = time.perf_counter()
+    fused = sum(1 for _ in fuse_many((views for _ in range(BUNDLES)), "adapt-hprior", backend="cuda"))
+    note(figures, f"a sequence of {BUNDLES} bundles, adapt-hprior", fused / (time.perf_counter() - began), "/s")
+    whole_call("auto, 640 x 480, K = 11", views, "auto", figures)
+    whole_call("auto, 1242 x 375, K = 5", street(np.random.default_rng(0)), "auto", figures)
+
+
+def whole_call(name: str, views: list[View], method: str, figures: dict[str, float]) -> None:
+    result = fuse(views, method, backend="cuda")
+    pixels = int((~np.isnan(result.depth)).sum())
+    upload = sum(view.depth.nbytes for view in views) / (figures[f"{BUS} [GB/s]"] * 1e9)
+    floor = upload + result.iterations * roofline(figures, pixels, len(views), True)[1]
+    elapsed = wall(lambda: views, lambda given: fuse(given, method, backend="cuda"), 1 if method == "auto" else REPEATS)
+    beside = f"({result.iterations} iterations, gap {result.gap:.1e}; upload and arithmetic {1e3 * floor:.1f} ms)"
+    note(figures, name, 1e3 * elapsed, "ms", beside)
+
+
+def sphere(rng: np.random.Generator) -> list[View]:
+    """Eleven views of a sphere of radius 1 at distance 3, around the reference of the paper's orbit."""
+    camera = PAPER_CAMERA
+    rays = camera.back_project(np.ones(camera.shape))
+    views = []
+    for pose in orbit()[30:41]:
+        along, centre = np.einsum("hwc,hwc->hw", rays, rays), pose.inverse().translation
+        half = rays @ centre
+        root = half**2 - along * (centre @ centre - 1)
+        with np.errstate(invalid="ignore"):
+            depth = (half - np.sqrt(root)) / along
+        noisy = depth + rng.laplace(0, NOISE, depth.shape)
+        views.append(View(np.where(noisy > 0.1, noisy, np.nan), camera, pose))
+    return views
+
+
+def street(rng: np.random.Generator) -> list[View]:
+    """Five views along a street between two walls, with half a pixel of noise in disparity."""
+    camera = Pinhole(721.5, 721.5, 609.6, 172.9, 1242, 375)
+    rays = camera.back_project(np.ones(camera.shape))
+    views = []
+    for place in range(5):
+        with np.errstate(divide="ignore"):
+            planes = [1.65 / rays[..., 1], 8 / rays[..., 0], -7 / rays[..., 0], np.full(camera.shape, 80.0 - place)]
+        depth = np.min([np.where(plane > 0, plane, np.inf) for plane in planes], axis=0)
+        disparity = 721.5 * 0.54 / depth + rng.laplace(0, 0.35, depth.shape)
+        pose = Pose(np.eye(3), np.array([0.0, 0.0, float(place)]))
+        views.append(View(np.where(disparity > 4, 721.5 * 0.54 / disparity, np.nan), camera, pose))
+    return views
 
 
 def wall(make: Callable[[], Any], run: Callable[[Any], Any], repeats: int = REPEATS) -> float:

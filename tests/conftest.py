@@ -5,13 +5,42 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
-from cfusion import Outer, Pinhole, Pose, Result, Status
+from cfusion import Outer, Pinhole, Pose, Result, Status, kernels
+from cfusion.errors import BackendUnavailable
 
-# The same examples in every run, and no stopwatch: the machine may be busy.
-settings.register_profile("same-every-time", derandomize=True, deadline=None)
-settings.load_profile("same-every-time")
+try:
+    from hypothesis import settings
+except ImportError:  # as on a GPU machine with little else: its tests are skipped, and say so
+    pass
+else:  # the same examples in every run, and no stopwatch: the machine may be busy
+    settings.register_profile("same-every-time", derandomize=True, deadline=None)
+    settings.load_profile("same-every-time")
+
+
+def load_or_skip(name: str) -> Any:
+    """The backend, or a test that is skipped with the reason."""
+    try:
+        return kernels.load(name)
+    except BackendUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def compiled(request: pytest.FixtureRequest) -> Any:
+    """The backends that are not the definition, one after the other."""
+    return load_or_skip(request.param)
+
+
+@pytest.fixture(params=["reference", "cpu", "cuda"])
+def every_backend(request: pytest.FixtureRequest) -> Any:
+    return load_or_skip(request.param)
+
+
+@pytest.fixture(params=["reference", "cuda"])
+def backend(request: pytest.FixtureRequest) -> Any:
+    """The definition, and the backend whose arrays are not NumPy's."""
+    return load_or_skip(request.param)
 
 
 def make_result(**changes: Any) -> Result:

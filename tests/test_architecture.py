@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 HOME_OF = {
     "numba": {"kernels"},
     "llvmlite": {"kernels"},
-    "cupy": {"kernels"},
+    "cupy": {"kernels", "arrays"},  # arrays: only to take over what another library lends
     "dask": {"distributed"},
     "matplotlib": {"report"},
     "PIL": {"datasets"},

@@ -14,10 +14,12 @@ from cfusion import (
     View,
     evaluate,
     fuse,
+    fuse_many,
     fuse_stack,
     kernels,
     synthetic,
 )
+from cfusion.errors import OutOfMemory
 
 SHAPE = (48, 64)
 OBJECT = synthetic.blob(80)
@@ -212,3 +214,18 @@ def test_every_method_of_the_table_fuses_a_bundle():
         assert_consistent(result)
         if method != "reference":
             assert evaluate(result.depth, truth).rmse < 0.8 * spread, method
+
+
+def test_many_bundles_are_fused_one_by_one():
+    bundles = [bundle(0.1, views=3, scale=0.05, seed=seed)[0] for seed in range(5)]
+    for one, views in zip(fuse_many(bundles, "median", backend="reference"), bundles, strict=True):
+        assert np.array_equal(one.depth, fuse(views, "median", backend="reference").depth, equal_nan=True)
+
+
+def test_out_of_memory_says_how_much_is_needed(monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(kernels.load("reference"), "order_observations", full)
+    with pytest.raises(OutOfMemory, match=r"4 maps of 64 x 48 pixels need about 0\.\d+ GB .* 'reference'"):
+        fuse_stack(holey_stack(), "median", backend="reference")

@@ -6,8 +6,7 @@ import pytest
 from cfusion.association import Splat, splat
 from cfusion.errors import InputError
 from cfusion.geometry import Orthographic, Pinhole, Pose, View
-from cfusion.kernels.cpu import association as cpu
-from cfusion.kernels.reference import association as reference
+from cfusion.kernels import cpu, reference
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
 CAMERA = Pinhole(fx=60.0, fy=58.0, cx=31.5, cy=23.0, width=64, height=48)

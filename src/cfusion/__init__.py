@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from cfusion.errors import CFusionError
-from cfusion.fuse import Result, fuse, fuse_stack
+from cfusion.fuse import Result, fuse, fuse_many, fuse_stack
 from cfusion.geometry import Camera, Orthographic, Pinhole, Pose, Stack, View, normals
 from cfusion.methods import METHODS, Method
 from cfusion.metrics import Scores, evaluate
@@ -32,6 +32,7 @@ __all__ = [
     "__version__",
     "evaluate",
     "fuse",
+    "fuse_many",
     "fuse_stack",
     "normals",
     "read",

@@ -2,9 +2,13 @@
 
 Maps and images are float32 (what sensors give, what kernels read), cameras, poses and points float64.
 Unknown depth is NaN; weights and confidences are >= 0, and zero where depth is unknown.
+
+Arrays may also lie in the memory of a GPU: CuPy's, which NumPy's functions pass on to CuPy, or what another library
+lends by DLPack.
 """
 
-from typing import TypeAlias
+from importlib import import_module
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,3 +25,26 @@ Counts: TypeAlias = NDArray[np.int32]  # (H, W)
 Points: TypeAlias = NDArray[np.float64]  # (..., 3), in one frame and the unit of depth
 Coordinates: TypeAlias = NDArray[np.float64]  # (...), pixels or units of depth
 Matrix: TypeAlias = NDArray[np.float64]  # 3x3, 3x4 or 4x4
+
+_DLPACK_HOST = 1
+
+
+def adopt(given: Any, dtype: Any) -> Any:
+    """The array with that type where it lies, without a copy where it has that type already."""
+    if isinstance(given, np.ndarray) or not hasattr(given, "__dlpack_device__"):
+        return np.asarray(given, dtype)
+    if given.__dlpack_device__()[0] == _DLPACK_HOST:
+        return np.asarray(np.from_dlpack(given), dtype)
+    if not hasattr(given, "__array_function__"):
+        given = import_module("cupy").from_dlpack(given)
+    return given.astype(dtype, copy=False)
+
+
+def on_host(array: Any) -> bool:
+    """Whether the array is NumPy's own."""
+    return isinstance(array, np.ndarray)
+
+
+def pieces(stack: Any) -> Any:
+    """A stack in stacks of one map on the host, where masks of all find no room; whole on a GPU, where calls count."""
+    return stack[:, None] if on_host(stack) else stack[None]

@@ -35,3 +35,7 @@ class MissingDependency(CFusionError, ImportError):
 
 class BackendUnavailable(CFusionError):
     """A compute backend was asked for that cannot run here."""
+
+
+class OutOfMemory(CFusionError, MemoryError):
+    """A problem is too large for the memory of its backend; the message says how much it needs."""

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cfusion import kernels, methods
-from cfusion.arrays import DepthMap, Image, WeightMap
+from cfusion.arrays import DepthMap, Image, WeightMap, pieces
 from cfusion.association import Pull, reference_index
-from cfusion.errors import InputError
+from cfusion.errors import InputError, OutOfMemory
 from cfusion.geometry import Camera, Pose, Stack, View
 from cfusion.kernels.contract import Backend
 from cfusion.methods import Method
 from cfusion.solvers import OneMap, Outer, Progress, Solution, Solver, Status, Tuned, solve
 
 UNKNOWN, FILLED = -1, 0
+LANES = 2  # bundles at a time on a GPU
+BYTES_A_PIXEL, BYTES_AN_OBSERVATION = 250, 25  # at the peak of a solve, roughly
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +49,11 @@ class Result:
     pose: Pose | None = None  # world_from_camera of the reference
     image: Image | None = None
 
+    def moved(self, move: Callable[[Any], Any]) -> Result:
+        """The same result with its maps where `move` puts an array."""
+        maps = ("depth", "confidence", "sigma", "provenance")
+        return replace(self, **{name: move(getattr(self, name)) for name in maps})
+
 
 def fuse(
     views: Sequence[View],
@@ -61,14 +72,42 @@ def fuse(
     index = reference_index(views, reference)
     if isinstance(chosen.solver, OneMap):
         chosen = chosen.replace(solver=OneMap(index))
-    stack = chosen.association(views, index, backend=loaded)
-    if isinstance(chosen.association, Pull):
-        chosen, weighed, solution = _re_associate(chosen, views, index, stack, loaded, progress)
-    else:
-        weighed, solution = _solve(chosen, stack, loaded, progress)
+    seen = views[index]
+    with _room_for(len(views), seen.shape, loaded):
+        if isinstance(chosen.association, Pull):
+            stack = chosen.association(views, index, backend=loaded)
+            chosen, weighed, solution = _re_associate(chosen, views, index, stack, loaded, progress)
+        else:
+            stack = chosen.association(views, index, backend=loaded, on_device=loaded.arrays is not np)
+            weighed, solution = _solve(chosen, stack, loaded, progress)
+        result = _result(chosen, weighed, solution, loaded).moved(loaded.to_host)
     seconds = time.perf_counter() - began
-    result = _result(chosen, weighed, solution, loaded, seconds)
-    return replace(result, pose=views[index].pose, camera=views[index].camera, image=views[index].image)
+    return replace(result, seconds=seconds, pose=seen.pose, camera=seen.camera, image=seen.image)
+
+
+def fuse_many(
+    bundles: Iterable[Sequence[View]],
+    method: str | Method = "auto",
+    *,
+    reference: int | None = None,
+    backend: str = "auto",
+    **parameters: Any,
+) -> Iterator[Result]:
+    """Fuse one bundle of views after the other, as `fuse` does each; on a GPU a few at a time, to keep it busy."""
+    loaded = kernels.load(backend)
+
+    def one(views: Sequence[View]) -> Result:
+        with loaded.lane():
+            return fuse(views, method, reference=reference, backend=backend, **parameters)
+
+    with ThreadPoolExecutor(1 if loaded.arrays is np else LANES) as pool:
+        waiting: deque[Future[Result]] = deque()
+        for views in bundles:
+            waiting.append(pool.submit(one, views))
+            if len(waiting) > LANES:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def fuse_stack(
@@ -79,14 +118,49 @@ def fuse_stack(
     progress: Callable[[Progress], None] | None = None,
     **parameters: Any,
 ) -> Result:
-    """Fuse depth maps that are registered already."""
+    """Fuse depth maps that are registered already; the result lies where they do, on the host or on the GPU."""
     began = time.perf_counter()
     if not isinstance(stack, Stack):
         raise InputError(f"fuse_stack takes a cfusion.Stack, not {_named(stack)}; make one with Stack(depths)")
     chosen = methods.get(method).refined(parameters)
     loaded = kernels.load(backend)
-    weighed, solution = _solve(chosen, stack, loaded, progress)
-    return _result(chosen, weighed, solution, loaded, time.perf_counter() - began)
+    with _room_for(stack.views, stack.shape, loaded):
+        at_work = _at_work(stack, chosen, loaded)
+        weighed, solution = _solve(chosen, at_work, loaded, progress)
+        result = _result(chosen, weighed, solution, loaded)
+        if at_work.on_host != stack.on_host:
+            result = result.moved(loaded.to_host if stack.on_host else partial(_upload, loaded))
+    return replace(result, seconds=time.perf_counter() - began)
+
+
+def _at_work(stack: Stack, chosen: Method, backend: Backend) -> Stack:
+    """The stack where its solver works: in the backend's memory, but on the host for `Tuned`, which chooses there."""
+    if backend.arrays is np:
+        if not stack.on_host:
+            raise InputError(f"the stack lies on a GPU, and backend {backend.NAME!r} does not; pass backend='cuda'")
+        return stack
+    if isinstance(chosen.solver, Tuned):
+        return stack if stack.on_host else stack.moved(backend.to_host)
+    return stack.moved(partial(_upload, backend)) if stack.on_host else stack
+
+
+@contextmanager
+def _room_for(views: int, shape: tuple[int, int], backend: Backend) -> Iterator[None]:
+    """Turn running out of memory into one sentence; the process goes on."""
+    try:
+        yield
+    except MemoryError as error:
+        if isinstance(error, OutOfMemory):
+            raise
+        needed = (BYTES_A_PIXEL + BYTES_AN_OBSERVATION * views) * shape[0] * shape[1] / 1e9
+        raise OutOfMemory(
+            f"{views} maps of {shape[1]} x {shape[0]} pixels need about {needed:.2g} GB in the memory of backend "
+            f"{backend.NAME!r}, and less is free; crop or shrink them, give fewer, or pass another backend"
+        ) from error
+
+
+def _upload(backend: Backend, array: Any) -> Any:
+    return backend.to_device(array, array.dtype)
 
 
 def _re_associate(
@@ -131,14 +205,14 @@ def _first_guess(solver: Solver, stack: Stack) -> Solver:
 def _solve(
     chosen: Method, stack: Stack, backend: Backend, progress: Callable[[Progress], None] | None
 ) -> tuple[Stack, Solution]:
-    weighed = chosen.confidence(stack)
+    weighed = chosen.confidence(stack, backend=backend)
     solution = solve(
         chosen.energy, weighed, chosen.solver, backend=backend, fill_radius=chosen.fill_radius, report=progress
     )
     return weighed, solution
 
 
-def _result(chosen: Method, stack: Stack, solution: Solution, backend: Backend, seconds: float) -> Result:
+def _result(chosen: Method, stack: Stack, solution: Solution, backend: Backend) -> Result:
     count = stack.count if stack.filled is None else _measured(stack)
     known = ~np.isnan(solution.depth)
     provenance = np.where(known, np.minimum(count, np.iinfo(np.int16).max), UNKNOWN).astype(np.int16)
@@ -151,7 +225,7 @@ def _result(chosen: Method, stack: Stack, solution: Solution, backend: Backend, 
         gap=solution.gap,
         energies=solution.energies,
         status=solution.status,
-        seconds=seconds,
+        seconds=0.0,
         iterations=solution.iterations,
         method=chosen.name,
         parameters=_parameters(chosen, solution),
@@ -170,21 +244,21 @@ def _parameters(chosen: Method, solution: Solution) -> dict[str, Any]:
 def _measured(stack: Stack) -> NDArray[np.int32]:
     """How often each pixel was measured, not counting what the splat interpolated."""
     assert stack.filled is not None
-    count = np.zeros(stack.shape, np.int32)
-    for k in range(stack.views):
-        seen = ~np.isnan(stack.depths[k]) if stack.weights is None else stack.weights[k] > 0
-        count += seen & ~stack.filled[k]
+    count = np.zeros_like(stack.depths[0], np.int32)
+    for seen, filled in zip(stack.seen(), pieces(stack.filled), strict=True):
+        count += (seen & ~filled).sum(axis=0)
     return count
 
 
 def _sigma(stack: Stack, depth: DepthMap) -> DepthMap:
     """sqrt(2) mean|d_k - x| / sqrt(n): the standard error of n Laplace observations of the pixel."""
-    spread = np.zeros(stack.shape, np.float64)
-    count = np.zeros(stack.shape, np.int32)
-    for observed in stack.depths:
-        known = ~np.isnan(observed) & ~np.isnan(depth)
-        spread += np.where(known, np.abs(observed - depth), 0)
-        count += known
+    spread = np.zeros_like(stack.depths[0], np.float64)
+    count = np.zeros_like(stack.depths[0], np.int32)
+    for observed in pieces(stack.depths):
+        away = np.abs(observed - depth)
+        known = ~np.isnan(away)
+        spread += np.sum(np.where(known, away, 0), axis=0, dtype=np.float64)
+        count += known.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(count > 0, np.sqrt(2) * spread / count**1.5, np.nan).astype(np.float32)
 

@@ -1,7 +1,7 @@
 """Random problems for the laws: small, with holes, ties and everything an energy may carry."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,18 @@ class Case:
     problem: Problem
     state: State
     box: Box
+
+    def on(self, backend: Any) -> tuple[Problem, State]:
+        """Copies in the memory of a backend."""
+
+        def there(part: Any) -> Any:
+            arrays = {f.name: getattr(part, f.name) for f in fields(part)}
+            arrays = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
+            return replace(part, **{name: backend.to_device(array, array.dtype) for name, array in arrays.items()})
+
+        problem = replace(there(self.problem), observations=there(self.problem.observations))
+        primal, dual = (backend.to_device(part, part.dtype) for part in (self.state.primal, self.state.dual))
+        return problem, State(primal, dual)
 
     def copy_state(self) -> State:
         return State(self.state.primal.copy(), self.state.dual.copy())

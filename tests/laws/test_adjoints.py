@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cfusion.kernels.contract import INSIDE, links_of
 from cfusion.kernels.reference.iteration import apply_adjoint, apply_operator
 from cfusion.kernels.reference.operators import adjoint, masks, symmetrised_gradient
+
+hypothesis = pytest.importorskip("hypothesis")
+st = pytest.importorskip("hypothesis.strategies")
+given = hypothesis.given
+settings = hypothesis.settings
 
 TOLERANCE = 1e-12
 ORDERS = pytest.mark.parametrize("order", [1, 2, 3])

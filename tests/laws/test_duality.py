@@ -23,13 +23,13 @@ STOPS = (0, 1, 1, 3, 20, 150)  # iterations between looks
 
 def run_and_compare(backend, case, slack, stops=STOPS):
     """bound <= energy at every stop, and every bound below the least energy seen."""
-    state = case.copy_state()
-    steps = choose_steps(case.problem.alpha, 0.2)
+    problem, state = case.on(backend)
+    steps = choose_steps(problem.alpha, 0.2)
     bounds, energies = [], []
     for count in stops:
-        backend.iterate(case.problem, state, steps, count)
-        energies.append(backend.energy(case.problem, state).total)
-        bounds += [backend.bound(case.problem, state, case.box, rounds) for rounds in (0, 3, 40)]
+        backend.iterate(problem, state, steps, count)
+        energies.append(backend.energy(problem, state).total)
+        bounds += [backend.bound(problem, state, case.box, rounds) for rounds in (0, 3, 40)]
     assert np.isfinite(bounds).all()
     assert max(bounds) <= min(energies) * (1 + slack)
     return state, max(bounds), min(energies)
@@ -81,8 +81,8 @@ def test_bound_holds_from_the_dual_of_a_stronger_regulariser(make_case, order, f
             assert backend.bound(weak.problem, state, weak.box, rounds) <= least * (1 + 1e-12)
 
 
-# every compiled variant costs seconds: each order and each fidelity once, with all that the CPU bound computes itself
-CPU_KINDS = [
+# every compiled variant costs seconds: each order and each fidelity once, with all that those bounds compute
+COMPILED_KINDS = [
     (1, Fidelity.L1, {}),
     (2, Fidelity.L1, {}),
     (2, Fidelity.L1, WEIGHTED),
@@ -94,23 +94,23 @@ CPU_KINDS = [
 ]
 
 
-@pytest.mark.parametrize(("order", "fidelity", "kind"), CPU_KINDS)
-def test_bound_of_the_cpu_is_below_its_energy_at_every_iterate(make_case, order, fidelity, kind):
+@pytest.mark.parametrize(("order", "fidelity", "kind"), COMPILED_KINDS)
+def test_bound_of_a_compiled_backend_is_below_its_energy_at_every_iterate(compiled, make_case, order, fidelity, kind):
     """In float32, up to the rounding of the energy itself."""
     case = make_case(order, (33, 41), order=order, fidelity=fidelity, dtype=np.float32, **kind)
-    run_and_compare(kernels.load("cpu"), case, slack=1e-6)
+    run_and_compare(compiled, case, slack=1e-6)
 
 
-@pytest.mark.parametrize(("order", "fidelity", "kind"), CPU_KINDS)
-def test_both_backends_compute_the_same_bound(make_case, order, fidelity, kind):
+@pytest.mark.parametrize(("order", "fidelity", "kind"), COMPILED_KINDS)
+def test_a_compiled_backend_computes_the_same_bound(compiled, make_case, order, fidelity, kind):
     """From the same dual state, after the same repair, to the rounding of float32."""
     case = make_case(7, (12, 15), order=order, fidelity=fidelity, dtype=np.float32, **kind)
-    state = case.copy_state()
-    reference, cpu = kernels.load("reference"), kernels.load("cpu")
-    reference.iterate(case.problem, state, choose_steps(case.problem.alpha, 0.2), 60)
+    reference = kernels.load("reference")
+    reference.iterate(case.problem, case.state, choose_steps(case.problem.alpha, 0.2), 60)
+    problem, state = case.on(compiled)
     for rounds in (0, 1, 40):
-        one = reference.bound(case.problem, state, case.box, rounds)
-        assert cpu.bound(case.problem, state, case.box, rounds) == pytest.approx(one, rel=2e-5)
+        one = reference.bound(case.problem, case.state, case.box, rounds)
+        assert compiled.bound(problem, state, case.box, rounds) == pytest.approx(one, rel=2e-5)
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -68,14 +68,13 @@ def test_tgv_of_a_polynomial_found_by_solving(order, powers):
         assert after > 1e-2 * before
 
 
-@pytest.mark.parametrize("backend", ["reference", "cpu"])
 @pytest.mark.parametrize("views", [1, 3])
-def test_noiseless_affine_scene_comes_back_unchanged(backend, views):
+def test_noiseless_affine_scene_comes_back_unchanged(every_backend, views):
     """By TGV of order 2 at its default weights, to the precision of float32; holes stay holes."""
     y, x = np.mgrid[:20, :24]
     plane = (20 + 0.3 * x - 0.2 * y).astype(np.float32)
     plane[10:14, 5:9] = np.nan
-    result = fuse_stack(Stack(np.stack([plane] * views)), "l1", backend=backend)
+    result = fuse_stack(Stack(np.stack([plane] * views)), "l1", backend=every_backend.NAME)
     assert np.array_equal(np.isnan(result.depth), np.isnan(plane))
     np.testing.assert_allclose(result.depth, plane, rtol=4 * np.finfo(np.float32).eps)
     assert result.energies["total"] <= 1e-3 * np.nansum(np.hypot(0.3, 0.2) + 0 * plane)  # of its total variation

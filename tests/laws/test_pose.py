@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cfusion.errors import PoseError, ShapeError
 from cfusion.geometry import Pose
+
+hypothesis = pytest.importorskip("hypothesis")
+st = pytest.importorskip("hypothesis.strategies")
+given = hypothesis.given
 
 SEEDS = st.integers(0, 2**32 - 1)
 

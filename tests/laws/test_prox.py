@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from cfusion.energy import L1, L2, Huber, Prior
 from cfusion.kernels import contract, reference
 from cfusion.kernels.contract import Fidelity
 from cfusion.kernels.reference.prox import data_prox, penalty
+
+hypothesis = pytest.importorskip("hypothesis")
+st = pytest.importorskip("hypothesis.strategies")
+example = hypothesis.example
+given = hypothesis.given
+settings = hypothesis.settings
 
 DELTA = 0.3
 GOLDEN = (np.sqrt(5) - 1) / 2

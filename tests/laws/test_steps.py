@@ -4,11 +4,14 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cfusion.kernels.reference.iteration import apply_adjoint, apply_operator, level_dual, level_primal
 from cfusion.solvers.steps import choose_steps, norm_bound
+
+hypothesis = pytest.importorskip("hypothesis")
+st = pytest.importorskip("hypothesis.strategies")
+given = hypothesis.given
+settings = hypothesis.settings
 
 ORDERS = pytest.mark.parametrize("order", [1, 2, 3])
 

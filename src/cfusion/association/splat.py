@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from cfusion.arrays import Coordinates, DepthMap, Mask, WeightMap
+from cfusion.arrays import Coordinates, DepthMap, Mask, Matrix, WeightMap
 from cfusion.errors import InputError
 from cfusion.geometry import Stack, View
 
@@ -19,6 +19,17 @@ PIXELS_IN_FLIGHT = 1 << 22  # views are splatted side by side as long as their p
 
 class Rasteriser(Protocol):
     """What splatting asks of a backend."""
+
+    def to_device(self, array: Any, dtype: Any) -> Any:
+        """A copy in the backend's memory, for it to keep."""
+
+    def side_by_side(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """The work of every item, at the same time where that is of use."""
+
+    def reproject(
+        self, depth: DepthMap, camera: Coordinates, onto: Coordinates, onto_from_view: Matrix, /
+    ) -> tuple[Coordinates, Coordinates, Coordinates]:
+        """Where the points of a depth map lie in another camera: u, v and z."""
 
     def splat_nearest(
         self,
@@ -54,19 +65,35 @@ class Splat:
         if self.radius != int(self.radius) or self.radius < 0:
             raise InputError(f"the fill radius is {self.radius}; it is a whole number of pixels, 0 for none")
 
-    def __call__(self, views: Sequence[View], onto: int | None = None, *, backend: Rasteriser) -> Stack:
-        """The stack (K, H, W) of all views, in order, seen by view `onto` (the middle one unless given)."""
+    def __call__(
+        self, views: Sequence[View], onto: int | None = None, *, backend: Rasteriser, on_device: bool = False
+    ) -> Stack:
+        """The stack (K, H, W) of all views, in order, seen by view `onto` (the middle one unless given).
+
+        With `on_device` it stays in the backend's memory.
+        """
         reference = views[reference_index(views, onto)]
+        reference_from_world = reference.pose.inverse()
         weighed = any(view.confidence is not None for view in views)
 
         def splat(view: View) -> tuple[DepthMap, WeightMap | None, Mask | None]:
-            return self._onto(reference, view, weighed, backend)
+            confidence = _confidence(view) if weighed else None
+            depth = view.depth if confidence is None else np.where(confidence > 0, view.depth, np.float32(np.nan))
+            if on_device:
+                depth = backend.to_device(depth, np.float32)
+                confidence = None if confidence is None else backend.to_device(confidence, np.float32)
+            reference_from_view = (reference_from_world @ view.pose).matrix()[:3]
+            u, v, z = backend.reproject(depth, view.camera.numbers, reference.camera.numbers, reference_from_view)
+            return self._onto(reference.shape, u, v, z, confidence, backend)
 
         pixels = max(view.depth.size for view in views)
         workers = max(1, min(len(views), os.cpu_count() or 1, PIXELS_IN_FLIGHT // pixels))
-        # Each map is its own: no result depends on the number of threads.
-        with ThreadPoolExecutor(workers) as pool:
-            depths, weights, filled = zip(*pool.map(splat, views), strict=True)
+        if on_device:
+            splatted = backend.side_by_side(splat, views)
+        else:  # each map is its own: no result depends on the number of threads
+            with ThreadPoolExecutor(workers) as pool:
+                splatted = list(pool.map(splat, views))
+        depths, weights, filled = zip(*splatted, strict=True)
         return Stack(
             np.stack(depths),
             weights=np.stack(weights) if weighed else None,
@@ -76,16 +103,17 @@ class Splat:
         )
 
     def _onto(
-        self, reference: View, view: View, weighed: bool, backend: Rasteriser
+        self,
+        shape: tuple[int, int],
+        u: Coordinates,
+        v: Coordinates,
+        z: Coordinates,
+        confidence: WeightMap | None,
+        backend: Rasteriser,
     ) -> tuple[DepthMap, WeightMap | None, Mask | None]:
-        """Depth, weight (if any view has one) and filled mask (if asked for) of one view in the reference."""
-        confidence = _confidence(view) if weighed else None
-        depth = view.depth if confidence is None else np.where(confidence > 0, view.depth, np.float32(np.nan))
-        reference_from_view = reference.pose.inverse() @ view.pose
-        points_in_reference = reference_from_view.apply(view.camera.back_project(depth).reshape(-1, 3))
-        u, v, z = reference.camera.project(points_in_reference)
+        """Depth, weight (if any view has one) and filled mask (if asked for) of one view's points in the reference."""
         values = None if confidence is None else confidence.ravel()
-        landed, weight = backend.splat_nearest(u, v, z, values, reference.shape)
+        landed, weight = backend.splat_nearest(u, v, z, values, shape)
         if not self.fill:
             return landed, _zero_where_unknown(weight), None
         measured = ~np.isnan(landed)

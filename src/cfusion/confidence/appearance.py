@@ -10,6 +10,7 @@ from cfusion.confidence.confidence import Confidence
 from cfusion.confidence.edges import blur, gradient, grey
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
+from cfusion.kernels.contract import Backend
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,9 @@ class Appearance(Confidence):
             if not isfinite(value) or value < 0 or (least == "> 0" and value == 0):
                 raise InputError(f"{name} is {value}; it has to be a finite number {least}")
 
-    def weights(self, stack: Stack) -> WeightStack:
+    def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
         if stack.image is None:
             raise InputError("appearance confidence needs the reference image: give that view an image")
         along_x, along_y = (blur(part, self.sigma) for part in gradient(grey(stack.image)))
         weight = np.maximum(self.floor, self.alpha * np.hypot(along_x, along_y) ** self.beta)
-        return np.broadcast_to(weight.astype(np.float32), stack.depths.shape)
+        return np.ones_like(stack.depths) * np.asarray(weight, np.float32, like=stack.depths)

@@ -9,18 +9,19 @@ import numpy as np
 
 from cfusion.arrays import WeightStack
 from cfusion.geometry import Stack
+from cfusion.kernels.contract import Backend
 
 
 class Confidence(ABC):
     """A rule that gives every observation of a stack its weight; calling it returns the stack so weighed."""
 
     @abstractmethod
-    def weights(self, stack: Stack) -> WeightStack:
-        """(K, H, W), >= 0; the value where depth is unknown does not matter."""
+    def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
+        """(K, H, W), >= 0, by this backend if one is given; the value where depth is unknown does not matter."""
 
-    def __call__(self, stack: Stack) -> Stack:
+    def __call__(self, stack: Stack, *, backend: Backend | None = None) -> Stack:
         """The same stack with these weights instead of its own; zero where depth is unknown."""
-        return replace(stack, weights=np.ascontiguousarray(self.weights(stack), np.float32))
+        return replace(stack, weights=self.weights(stack, backend))
 
     def __mul__(self, other: Confidence) -> Product:
         return Product((*_factors(self), *_factors(other)))
@@ -32,10 +33,10 @@ class Product(Confidence):
 
     factors: tuple[Confidence, ...]
 
-    def weights(self, stack: Stack) -> WeightStack:
-        product = np.ones(stack.depths.shape, np.float32)
+    def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
+        product = np.ones_like(stack.depths)
         for factor in self.factors:
-            product *= factor.weights(stack)
+            product *= factor.weights(stack, backend)
         return product
 
 

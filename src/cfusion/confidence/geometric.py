@@ -1,13 +1,16 @@
 """Confidence from the shape of each map: a surface seen at a grazing angle is trusted less."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from cfusion.arrays import DepthMap, Points, WeightMap, WeightStack
+from cfusion import kernels
+from cfusion.arrays import WeightMap, WeightStack
 from cfusion.confidence.confidence import Confidence
 from cfusion.errors import InputError
-from cfusion.geometry import Camera, Stack, normals
+from cfusion.geometry import Stack
+from cfusion.kernels.contract import Backend
 
 
 @dataclass(frozen=True)
@@ -27,15 +30,20 @@ class Geometric(Confidence):
         if not 0 <= self.floor <= 1:
             raise InputError(f"the floor is {self.floor}; it is the cosine of an angle, from 0 to 1")
 
-    def weights(self, stack: Stack) -> WeightStack:
+    def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
         if stack.camera is None:
             raise InputError("geometric confidence needs rays: give the stack its camera, Stack(..., camera=...)")
-        rays = stack.camera.rays()
-        return np.stack([self._of_map(depth, stack.camera, rays) for depth in stack.depths])
+        weights: WeightStack = (backend or kernels.load("reference")).cosines(stack.depths, stack.camera.numbers)
+        defined = np.sum(~np.isnan(weights), axis=(1, 2)).tolist()
+        for cosine, count in zip(weights, defined, strict=True):
+            cosine[...] = np.where(np.isnan(cosine), _median(cosine, count), cosine).clip(self.floor, 1.0)
+        return weights
 
-    def _of_map(self, depth: DepthMap, camera: Camera, rays: Points) -> WeightMap:
-        cosine = np.abs(np.einsum("hwc,hwc->hw", normals(depth, camera), rays))
-        defined = ~np.isnan(cosine)
-        stand_in = np.median(cosine[defined]) if defined.any() else 1.0
-        weight: WeightMap = np.where(defined, cosine, stand_in).clip(self.floor, 1.0).astype(np.float32)
-        return weight
+
+def _median(cosine: WeightMap, count: int) -> Any:
+    """Of the `count` values that are known, where they lie; 1 where there are none."""
+    if count == 0:
+        return 1.0
+    low, high = (count - 1) // 2, count // 2
+    ordered = np.partition(cosine.ravel(), [low, high])  # NaN comes last
+    return (ordered[low] + ordered[high]) / 2

@@ -50,7 +50,7 @@ class Prior:
 
     def best(self, misfit: Floats, rate: Floats, strength: Floats) -> Floats:
         """argmin over lam of lam misfit + rate lam - b log lam = b / (misfit + rate)."""
-        return (strength / (misfit + rate)).astype(misfit.dtype)
+        return (strength / (misfit + rate)).astype(misfit.dtype, copy=False)
 
     def near(self, lam: Floats, misfit: Floats, rate: Floats, strength: Floats, nu: Floats | float) -> Floats:
         """argmin with (lam' - lam)^2 / (2 nu) added: the positive root of lam'^2 - a lam' - b nu = 0."""

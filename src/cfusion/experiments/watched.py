@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -85,6 +87,12 @@ class Watched:
     def to_host(self, array: Any) -> Any:
         return self.backend.to_host(array)
 
+    def side_by_side(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        return self.backend.side_by_side(work, items)
+
+    def lane(self) -> AbstractContextManager[Any]:
+        return self.backend.lane()
+
     def order_observations(
         self, depths: Floats, weights: Floats | None, fidelity: Fidelity
     ) -> tuple[Observations, Floats]:
@@ -104,6 +112,20 @@ class Watched:
 
     def misfit(self, problem: Problem, x: Floats) -> Floats:
         return self.backend.misfit(problem, x)
+
+    def middle(self, observations: Observations) -> Floats:
+        return self.backend.middle(observations)
+
+    def reproject(
+        self, depth: Floats, camera: Floats, onto: Floats, onto_from_view: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        return self.backend.reproject(depth, camera, onto, onto_from_view)
+
+    def cosines(self, depths: Floats, camera: Floats) -> Floats:
+        return self.backend.cosines(depths, camera)
+
+    def adapt(self, problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[Floats, float]:
+        return self.backend.adapt(problem, x, rate, strength)
 
     def splat_nearest(self, u: Any, v: Any, z: Any, values: Any, shape: tuple[int, int], /) -> tuple[Any, Any]:
         return self.backend.splat_nearest(u, v, z, values, shape)

@@ -43,6 +43,11 @@ class Pinhole:
         """The 3x3 intrinsic matrix K."""
         return np.array([[self.fx, 0.0, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]])
 
+    @property
+    def numbers(self) -> Coordinates:
+        """The five numbers by which kernels know it: 0 for pinhole, then fx, fy, cx, cy."""
+        return np.array([0.0, self.fx, self.fy, self.cx, self.cy])
+
     def back_project(self, depth: ArrayLike) -> Points:
         """Points (H, W, 3) in the camera's frame; NaN where depth (H, W) is."""
         z = _depth_seen_by(self.shape, depth)
@@ -95,6 +100,11 @@ class Orthographic:
     def shape(self) -> tuple[int, int]:
         """(H, W) of the images it takes."""
         return self.height, self.width
+
+    @property
+    def numbers(self) -> Coordinates:
+        """The five numbers by which kernels know it: 1 for orthographic, pixels per unit twice, cx, cy."""
+        return np.array([1.0, 1 / self.pixel_size, 1 / self.pixel_size, self.cx, self.cy])
 
     def back_project(self, depth: ArrayLike) -> Points:
         """Points (H, W, 3) in the camera's frame; NaN where depth (H, W) is."""

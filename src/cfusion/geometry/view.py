@@ -1,11 +1,25 @@
 """A depth map with its camera and pose, and several depth maps brought into one view."""
 
+from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cfusion.arrays import Counts, DepthMap, DepthStack, Image, MaskStack, WeightMap, WeightStack
+from cfusion.arrays import (
+    Counts,
+    DepthMap,
+    DepthStack,
+    Image,
+    MaskStack,
+    WeightMap,
+    WeightStack,
+    adopt,
+    on_host,
+    pieces,
+)
 from cfusion.errors import InputError, ShapeError
 from cfusion.geometry.camera import Camera
 from cfusion.geometry.pose import Pose
@@ -47,7 +61,8 @@ class View:
 class Stack:
     """K depth maps of one view: everything before makes one, everything after needs only one.
 
-    Depths may have any sign (a height map may lie below zero). Arrays of the right type are not copied.
+    Depths may have any sign (a height map may lie below zero). Arrays of the right type are not copied, and stay on
+    the GPU if they lie there: CuPy's, or those of any library that lends them by DLPack.
     """
 
     depths: DepthStack  # (K, H, W), NaN where unknown
@@ -57,7 +72,7 @@ class Stack:
     filled: MaskStack | None = None  # (K, H, W), interpolated and not measured
 
     def __post_init__(self) -> None:
-        depths = np.asarray(self.depths, dtype=np.float32)
+        depths = adopt(self.depths, np.float32)
         if depths.ndim != 3:
             raise ShapeError(f"a stack is (K, H, W), not {depths.shape}; a single map is depth[None]")
         if depths.shape[0] == 0:
@@ -65,7 +80,7 @@ class Stack:
         if depths.size == 0:
             raise ShapeError(f"the stack is {depths.shape}; its maps have no pixels")
         _refuse_infinite(depths)
-        if all(np.isnan(depth).all() for depth in depths):
+        if all(bool(np.isnan(depth).all()) for depth in pieces(depths)):
             raise InputError("every depth in the stack is NaN; nothing was observed, so nothing can be fused")
         _store(self, "depths", depths)
         if self.weights is not None:
@@ -75,7 +90,7 @@ class Stack:
         if self.image is not None:
             _store(self, "image", _checked_image(self.image, self.shape))
         if self.filled is not None:
-            filled = np.asarray(self.filled, dtype=np.bool_)
+            filled = adopt(self.filled, np.bool_)
             if filled.shape != depths.shape:
                 raise ShapeError(f"filled is {filled.shape}, the depths are {depths.shape}")
             _store(self, "filled", filled)
@@ -93,22 +108,42 @@ class Stack:
     @property
     def count(self) -> Counts:
         """(H, W), how many observations of positive weight each pixel has."""
-        count = np.zeros(self.shape, dtype=np.int32)
-        for k in range(self.views):
-            count += ~np.isnan(self.depths[k]) if self.weights is None else self.weights[k] > 0
+        count = np.zeros_like(self.depths[0], dtype=np.int32)
+        for seen in self.seen():
+            count += seen.sum(axis=0)
         return count
+
+    def seen(self) -> Iterator[MaskStack]:
+        """In `pieces`, which observations there are: known, and of positive weight."""
+        if self.weights is None:
+            return (~np.isnan(depths) for depths in pieces(self.depths))
+        return (weights > 0 for weights in pieces(self.weights))
+
+    @property
+    def on_host(self) -> bool:
+        """Whether its maps are NumPy's."""
+        return on_host(self.depths)
+
+    def moved(self, move: Any) -> "Stack":
+        """The same stack with its maps where `move` puts an array; not checked again."""
+        moved = copy(self)
+        for name in ("depths", "weights", "filled"):
+            array = getattr(self, name)
+            object.__setattr__(moved, name, None if array is None else move(array))
+        return moved
 
 
 def _store(owner: View | Stack, name: str, array: NDArray[np.generic]) -> None:
     """Set a field of a frozen dataclass to a read-only window on the array."""
     window = array.view()
-    window.setflags(write=False)
+    if on_host(array):
+        window.setflags(write=False)
     object.__setattr__(owner, name, window)
 
 
-def _maps(array: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The maps of a map or stack one by one, as large stacks leave no room for masks of their size."""
-    return array.reshape(-1, *array.shape[-2:])
+def _maps(array: NDArray[np.float32]) -> Any:
+    """The maps of a map or stack one by one."""
+    return pieces(array.reshape(-1, *array.shape[-2:]))
 
 
 def _refuse_infinite(depth: NDArray[np.float32]) -> None:
@@ -119,7 +154,7 @@ def _refuse_infinite(depth: NDArray[np.float32]) -> None:
 
 def _checked_weights(given: ArrayLike, depth: NDArray[np.float32], what: str) -> NDArray[np.float32]:
     """Weights as float32, finite, >= 0, zero where depth is unknown; copied only where that changes them."""
-    weights = np.asarray(given, dtype=np.float32)
+    weights = adopt(given, np.float32)
     if weights.shape != depth.shape:
         raise ShapeError(f"{what} is {weights.shape}, depth is {depth.shape}")
     bad, stray = 0, False

@@ -6,6 +6,8 @@ weight zero, a pixel outside the domain has no links.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
@@ -128,6 +130,12 @@ class Backend(Protocol):
     def to_host(self, array: Any) -> Any:
         """The array as NumPy has it."""
 
+    def lane(self) -> AbstractContextManager[Any]:
+        """Within it the work of this thread does not wait for that of others."""
+
+    def side_by_side(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """The work of every item, at the same time where the backend's memory is a device's."""
+
     def order_observations(
         self, depths: Floats, weights: Floats | None, fidelity: Fidelity
     ) -> tuple[Observations, Floats]:
@@ -153,6 +161,23 @@ class Backend(Protocol):
 
     def misfit(self, problem: Problem, x: Floats) -> Floats:
         """(H, W) sum_k w_k phi(x - d_k): what the confidence is estimated from."""
+
+    def middle(self, observations: Observations) -> Floats:
+        """(H, W) the weighted median of ordered observations; the mean, where only that was kept."""
+
+    def reproject(
+        self, depth: Floats, camera: Floats, onto: Floats, onto_from_view: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Where the points of a depth map lie in another camera: u, v and z, (H W,) each, in double precision.
+
+        Cameras are five numbers (kind, fx, fy, cx, cy), the motion is (3, 4). u and v are NaN for points not in front.
+        """
+
+    def cosines(self, depths: Floats, camera: Floats) -> Floats:
+        """(K, H, W) |n . r| of each map's normals and viewing rays; NaN where a pixel has no normal."""
+
+    def adapt(self, problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[Floats, float]:
+        """The confidence b / (misfit + rate) that is best at x, zero outside, and sum rate lam - b log lam there."""
 
     def splat_nearest(
         self, u: Floats, v: Floats, z: Floats, values: Floats | None, shape: tuple[int, int], /

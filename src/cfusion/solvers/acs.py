@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from cfusion.kernels.contract import State
+from cfusion.kernels.contract import Energies, State
 from cfusion.solvers.joint import ConfidenceSide
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.pdhg import PDHG, check_limits, finish
-from cfusion.solvers.task import Task
+from cfusion.solvers.steps import BLOCK, Pace
+from cfusion.solvers.task import Floats, Task
+
+ROUGH_STEPS = 40  # at most, before a depth step that is certified
 
 
 @dataclass(frozen=True)
 class ACS:
     """lam <- argmin E(x, .), x <- argmin E(., lam), until a pair of steps lowers the energy by less than the tolerance.
 
-    The energy never rises: a depth step that would raise it is rejected, and then nothing is left to gain.
+    On the way there the depth takes a few iterations only before lam follows; each outer step then ends with a depth
+    that is certified. The energy never rises: a step that would raise it is rejected, and when that is a certified one
+    nothing is left to gain.
     """
 
     inner: PDHG = field(default_factory=PDHG)
@@ -26,37 +31,79 @@ class ACS:
         check_limits(self.tolerance, self.outer, "outer")
 
     def __call__(self, task: Task, report: Report | None = None) -> Solution:
-        side = ConfidenceSide.of(task)
-        state = task.initial_state()
-        backend = task.backend
-        lam = side.best(backend.misfit(task.problem(state.primal[0]), state.primal[0]))
-        energies = backend.energy(task.problem(lam), state)
-        energy = energies.total + side.value(lam)
+        at = _Place.start(task)
+        pace = Pace(task.backend, task.noise, self.inner.relaxation)
         history: list[Outer] = []
         gap, status = float("nan"), Status.iteration_limit
         for step in range(self.outer):
-            kept = State(state.primal.copy(), state.dual.copy())
-            problem = task.problem(lam)
-            convex = self.inner.minimise(task, problem, state, nested(report, step, self.outer))
-            iterations = convex.iterations
-            if convex.energies.total > energies.total:  # more precise, before giving the step up
+            at = self._approach(at, pace, history)
+            here = nested(report, step, self.outer)
+            moved, gap, iterations = at.certified(self.inner, here)
+            if moved.energy > at.energy:  # more precise, before giving the step up
                 finer = replace(self.inner, tolerance=self.inner.tolerance / 10)
-                convex = finer.minimise(task, problem, state)
-                iterations += convex.iterations
-            gap = convex.gap
-            if convex.energies.total > energies.total:
-                state = kept
-                history.append(Outer(energy, gap, iterations))
+                moved, gap, more = moved.certified(finer, None)
+                iterations += more
+            lowered = at.energy - moved.energy
+            if lowered >= 0:
+                at = moved
+            history.append(Outer(at.energy, gap, iterations))
+            if lowered <= self.tolerance * at.energies.total:
                 status = Status.partial_optimum
                 break
-            lam = side.best(backend.misfit(problem, state.primal[0]))
-            energies = backend.energy(task.problem(lam), state)
-            lowered, energy = energy, energies.total + side.value(lam)
-            history.append(Outer(energy, gap, iterations))
-            if lowered - energy <= self.tolerance * energies.total:
-                status = Status.partial_optimum
+        return finish(task, at.state, at.lam, status, tuple(history), gap, at.energies, at.prior)
+
+    def _approach(self, at: _Place, pace: Pace, history: list[Outer]) -> _Place:
+        """Short depth steps as long as they pay."""
+        for _ in range(ROUGH_STEPS):
+            moved = at.rough(pace)
+            if moved.energy > at.energy:
                 break
-        return finish(task, state, lam, status, tuple(history), gap, energies, side.value(lam))
+            lowered, at = at.energy - moved.energy, moved
+            history.append(Outer(at.energy, float("nan"), BLOCK))
+            if lowered <= self.tolerance * at.energies.total:
+                break
+        return at
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """A depth and the confidence that is best for it, with the energy there."""
+
+    task: Task
+    side: ConfidenceSide
+    state: State
+    lam: Floats
+    energies: Energies
+    prior: float
+
+    @property
+    def energy(self) -> float:
+        return self.energies.total + self.prior
+
+    @staticmethod
+    def start(task: Task) -> _Place:
+        return _Place.of(task, ConfidenceSide.of(task), task.initial_state())
+
+    @staticmethod
+    def of(task: Task, side: ConfidenceSide, state: State) -> _Place:
+        """Where the confidence follows the depth of a state."""
+        x = state.primal[0]
+        lam, prior = task.backend.adapt(task.problem(x), x, side.rate, side.strength)
+        return _Place(task, side, state, lam, task.backend.energy(task.problem(lam), state), prior)
+
+    def rough(self, pace: Pace) -> _Place:
+        """After one block of iterations at this confidence."""
+        state = State(self.state.primal.copy(), self.state.dual.copy())
+        pace.run(self.task.problem(self.lam), state, BLOCK)
+        state.release()
+        return _Place.of(self.task, self.side, state)
+
+    def certified(self, inner: PDHG, report: Report | None) -> tuple[_Place, float, int]:
+        """After the convex solve at this confidence, with its gap and iterations."""
+        state = State(self.state.primal.copy(), self.state.dual.copy())
+        convex = inner.minimise(self.task, self.task.problem(self.lam), state, report)
+        state.release()
+        return _Place.of(self.task, self.side, state), convex.gap, convex.iterations
 
 
 def nested(report: Report | None, step: int, steps: int) -> Report | None:

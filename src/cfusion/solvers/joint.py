@@ -19,6 +19,7 @@ class ConfidenceSide:
     rate: Floats  # (h, w) 1 / (2 W_i)
     strength: Floats  # (h, w) b_i
     inside: Floats
+    outside: Floats  # one where no pixel is, as log 1 adds nothing
 
     @staticmethod
     def of(task: Task) -> ConfidenceSide:
@@ -28,12 +29,13 @@ class ConfidenceSide:
                 "this solver estimates the confidence, and the energy has no prior; give Energy(prior=Prior())"
             )
         trust = np.maximum(task.trust, np.finfo(task.dtype).eps) if task.trust is not None else task.dtype.type(1)
-        total = task.observations.total
-        return ConfidenceSide(prior, np.full_like(total, prior.rate) / trust, prior.strength(total), task.inside())
+        total, inside = task.observations.total, task.inside()
+        rate = np.full_like(total, prior.rate) / trust
+        return ConfidenceSide(prior, rate, prior.strength(total), inside, (~inside).astype(total.dtype))
 
     def best(self, misfit: Floats) -> Floats:
         """The closed form of lam at fixed x; zero outside the domain."""
-        return np.where(self.inside, self.prior.best(misfit, self.rate, self.strength), 0).astype(misfit.dtype)
+        return self.prior.best(misfit, self.rate, self.strength) * self.inside
 
     def near(self, lam: Floats, misfit: Floats, nu: Floats | float) -> Floats:
         """One proximal step of lam from where it is."""
@@ -42,8 +44,7 @@ class ConfidenceSide:
 
     def value(self, lam: Floats) -> float:
         """The prior's term of the energy, over the domain."""
-        keep = self.inside
-        return self.prior.value(lam[keep], self.rate[keep], self.strength[keep])
+        return self.prior.value(lam + self.outside, self.rate * self.inside, self.strength)
 
 
 def mean_of(values: Floats, inside: Floats) -> float:

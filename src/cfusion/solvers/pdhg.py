@@ -14,9 +14,10 @@ from cfusion.solvers.task import BOX_MARGIN, Floats, Task
 
 CHECK = BLOCK  # iterations between two looks at the energy
 REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
+STALLED = 0.9  # of the gap at the attempt before: the certificate gets no better
 ROUNDINGS = 2000  # float steps of the depth's range that are not told apart from none, times the tolerance of 1e-3
 DUAL_HASTE = 3.0  # larger steps once only the certificate is missing: the dual, on which it rests, then moves faster
-PATIENCE = 1.5  # more iterations before the next attempt at a certificate
+PATIENCE, MOST_PATIENCE = 1.5, 2.0  # times as many iterations before the next attempt at a certificate, by the gap left
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class PDHG:
         first = before = energies.total
         smallest = least_told_apart(task, problem, first)
         bound, done, attempt_at = float("-inf"), 0, 0
-        status, calm = Status.iteration_limit, False
+        status, last_gap = Status.iteration_limit, float("inf")
         while done < self.iterations:
             count = min(CHECK, self.iterations - done)
             pace.run(problem, state, count)
@@ -66,7 +67,7 @@ class PDHG:
                     status = Status.settled
                     break
                 continue
-            if change > self.tolerance or (done < attempt_at and change > self.tolerance / 100):
+            if change > self.tolerance or done < attempt_at:
                 continue
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
             if self.tolerance < relative_gap(now, bound, smallest) < 3 * self.tolerance:
@@ -74,13 +75,15 @@ class PDHG:
             if relative_gap(now, bound, smallest) <= self.tolerance:
                 status = Status.converged
                 break
-            if calm and change < self.tolerance / 100:  # twice in a row: once may be the turn of an oscillation
+            gap = relative_gap(now, bound, smallest)
+            if change < self.tolerance / 100 and gap > STALLED * last_gap:  # neither side moves
                 status = Status.settled
                 break
+            last_gap = gap
             if attempt_at == 0:
                 pace.noise *= DUAL_HASTE
-            calm = change < self.tolerance / 100
-            attempt_at = int(done * PATIENCE)
+            left = gap / max(self.tolerance, 1e-300)
+            attempt_at = max(int(done * min(max(left, PATIENCE), MOST_PATIENCE)), done + 2 * CHECK)
         if self.certify and status is Status.iteration_limit:
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
         gap = relative_gap(energies.total, bound, smallest) if self.certify else float("nan")
@@ -154,7 +157,7 @@ def finish(
         named["prior"] = prior_value
         total += prior_value
     named["total"] = total
-    to_host = task.backend.to_host
+    to_host = task.backend.to_host if task.stack.on_host else lambda array: array  # where the stack lies
     return Solution(
         depth=to_host(task.whole(task.depth(x), float("nan"))),
         confidence=to_host(task.whole(confidence, 0.0)),

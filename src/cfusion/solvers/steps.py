@@ -11,6 +11,7 @@ range s follows the ratio. (x alone does not tell: on a plane without noise only
 
 from __future__ import annotations
 
+from functools import cache
 from math import sqrt
 from typing import Any
 
@@ -29,6 +30,7 @@ STEP_PER_NOISE = (
 )
 
 
+@cache
 def norm_bound(order: int) -> float:
     """L for a TGV of that order."""
     return float(np.linalg.norm(sqrt(8) * np.eye(order) + 0.5 * np.eye(order, k=1), 2))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import pieces
 from cfusion.energy import Energy
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
@@ -26,6 +27,7 @@ from cfusion.kernels.contract import (
 Floats = NDArray[Any]
 Mask = NDArray[np.bool_]
 FLAT_PIECES = 0.2  # of the map's spread; measured on boxes, 0.1 to 0.3 are alike and 1e-4 never ends
+SLOPE_SAMPLE = 20_000  # pixels that tell the usual slope
 BOX_MARGIN = 1.0  # of the data's range, on both sides
 
 
@@ -72,7 +74,7 @@ class Task:
     @property
     def start(self) -> Floats:
         """The weighted median (for L2 the mean), carried into unobserved pixels; made anew, so as to hold no image."""
-        return _diffuse(_middle(self.observations), self.observations.total > 0, self.inside())
+        return _diffuse(self.backend.middle(self.observations), self.observations.total > 0, self.inside())
 
     def initial_state(self) -> State:
         order = self.energy.regulariser.order if self.energy.regulariser else 1
@@ -80,6 +82,10 @@ class Task:
         zeros = self.backend.arrays.zeros
         state = State(zeros((primal_planes(order), *shape), real), zeros((dual_planes(order), *shape), real))
         state.primal[0] = start
+        if order > 1:
+            for plane, axis in ((0, 1), (1, 0)):
+                linked = (self.links & (1 << plane)) > 0
+                state.primal[1 + plane] = np.where(linked, _usual_slope(start, linked, axis), 0)
         return state
 
     def depth(self, x: Floats) -> Floats:
@@ -107,7 +113,8 @@ class Task:
 
 def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0, dtype: Any = np.float32) -> Task:
     """Sort, crop and centre a stack; pixels within `fill_radius` of closing a gap join the domain."""
-    observed = stack.count > 0
+    count = stack.count
+    observed = count > 0
     if not observed.any():
         raise InputError("no observation has a positive weight; nothing can be fused")
     domain = backend.close_mask(observed, fill_radius) if fill_radius else observed
@@ -117,14 +124,12 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     if energy.inverse:
         depths = _inverse(depths)
     weights = None if stack.weights is None else backend.to_device(stack.weights[crop], dtype)
-    centre = (
-        float(np.nanmedian(depths[depths.shape[0] // 2])) if np.isfinite(depths[depths.shape[0] // 2]).any() else 0.0
-    )
+    centre = _centre(depths[depths.shape[0] // 2])
     depths -= dtype(centre)
     box = _box(depths, weights)
     seen, median = backend.order_observations(depths, weights, energy.fidelity.kind)
     del depths, weights
-    count = backend.to_device(stack.count[window], np.int32)
+    count = backend.to_device(count[window], np.int32)
     domain = backend.to_device(domain, np.bool_)
     start = _diffuse(median, count > 0, domain[window])
     links = links_of(domain[window])
@@ -147,6 +152,12 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     )
 
 
+def _centre(depth: Floats) -> float:
+    """The median of a map, 0 if it knows nothing."""
+    known = depth[np.isfinite(depth)]
+    return float(np.median(known)) if known.size else 0.0
+
+
 def _inverse(depths: Floats) -> Floats:
     """1 / depth, in which a plane is affine under a pinhole camera and stereo noise is uniform."""
     if np.any(depths <= 0):
@@ -162,8 +173,8 @@ def _window(domain: Mask) -> tuple[slice, slice]:
 def _box(depths: Floats, weights: Floats | None) -> Box:
     """The range of what was observed, and a margin."""
     low, high = np.inf, -np.inf
-    for k, depth in enumerate(depths):  # map by map: a mask of the whole stack would be a quarter of it
-        known = np.isfinite(depth) if weights is None else weights[k] > 0
+    for k, depth in enumerate(pieces(depths)):
+        known = np.isfinite(depth) if weights is None else pieces(weights)[k] > 0
         low = min(low, float(np.min(np.where(known, depth, np.inf))))
         high = max(high, float(np.max(np.where(known, depth, -np.inf))))
     margin = BOX_MARGIN * (high - low)
@@ -174,22 +185,6 @@ def _trust(energy: Energy, seen: Observations, count: Floats) -> Floats | None:
     if energy.prior is None or not energy.prior.trusting:
         return None
     return np.where(seen.total > 0, seen.total / np.maximum(count, 1), 1).astype(seen.total.dtype)
-
-
-def _middle(seen: Observations) -> Floats:
-    """The weighted median of sorted observations; the mean, where only that was kept."""
-    if seen.scatter is not None:
-        return seen.values[0]
-    first, last = np.zeros_like(seen.total), np.zeros_like(seen.total)
-    heaped = np.zeros_like(seen.total, np.float64)
-    half = seen.total.astype(np.float64) / 2
-    for k, value in enumerate(seen.values):
-        before = heaped.copy()
-        heaped += np.isfinite(value) if seen.weights is None else seen.weights[k]
-        known = np.isfinite(value)
-        first = np.where(known & (before < half) & (heaped >= half), value, first)
-        last = np.where(known & (before <= half) & (heaped > half), value, last)
-    return first + (last - first) / 2
 
 
 def _diffuse(median: Floats, observed: Mask, inside: Mask) -> Floats:
@@ -213,18 +208,34 @@ def _diffuse(median: Floats, observed: Mask, inside: Mask) -> Floats:
     return start
 
 
+def _usual_slope(start: Floats, linked: Mask, axis: int) -> Floats:
+    """The median difference between neighbours, from a sample: on a tilted plane v then starts where it has to end."""
+    every = max(1, int(np.sqrt(start.size / SLOPE_SAMPLE)))
+    step = np.zeros_like(start)
+    if axis:
+        step[:, :-1] = start[:, 1:] - start[:, :-1]
+    else:
+        step[:-1] = start[1:] - start[:-1]
+    sample = step[::every, ::every][linked[::every, ::every]]
+    return np.median(sample).astype(start.dtype) if sample.size else start.dtype.type(0)
+
+
 def _noise(backend: Backend, seen: Observations, start: Floats, median: Floats, links: Any, count: Floats) -> float:
     """How far the start is off: the spread of the observations over sqrt(K), or of neighbours where K = 1."""
     observed = count > 0
-    total = seen.total[observed].astype(np.float64)
+    total = np.where(observed, seen.total, 1).astype(np.float64)
     if seen.scatter is not None:
-        spread = np.sqrt(2 * seen.scatter[observed] / total)
+        squares = 2 * seen.scatter / total
     else:
         ones = np.ones_like(seen.total)
         absolute = Problem(Fidelity.L1, 1.0, seen, ones, links, (1.0,))
-        spread = backend.misfit(absolute, median)[observed] / total
-    noise = float(np.sqrt(np.mean(spread**2)) / np.sqrt(float(count[observed].mean())))
-    scale = float(np.std(start[observed])) + abs(float(start[observed].mean())) * 1e-6
+        squares = (backend.misfit(absolute, median) / total) ** 2
+    known = np.where(observed, start, 0).astype(np.float64)
+    sums = np.stack([np.sum(each) for each in (observed, count, squares * observed, known, known * known)])
+    pixels, seen_together, square, first, second = sums.astype(np.float64).tolist()
+    noise = float(np.sqrt(square / pixels) / np.sqrt(seen_together / pixels))
+    mean = first / pixels
+    scale = float(np.sqrt(max(second / pixels - mean * mean, 0.0))) + abs(mean) * 1e-6
     if noise <= 1e-6 * scale:
         noise = _roughness(start, observed)
     if noise <= 1e-6 * scale:  # flat pieces: what moves is whole pieces, by a part of their contrast

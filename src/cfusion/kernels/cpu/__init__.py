@@ -9,23 +9,32 @@ from cfusion.kernels.cpu.association import close_mask, fill_natural, splat_near
 from cfusion.kernels.cpu.certificate import bound
 from cfusion.kernels.cpu.iteration import iterate
 from cfusion.kernels.cpu.pulling import pull
-from cfusion.kernels.cpu.sums import energy, misfit, order_observations
-from cfusion.kernels.host import arrays, sample, to_device, to_host, travelled
+from cfusion.kernels.cpu.sums import adapt, energy, misfit, order_observations
+from cfusion.kernels.cpu.viewing import cosines
+from cfusion.kernels.host import arrays, lane, sample, side_by_side, to_device, to_host, travelled
+from cfusion.kernels.reference.ordering import middle
+from cfusion.kernels.reference.viewing import reproject
 
 NAME = "cpu"
 
 __all__ = [
     "NAME",
+    "adapt",
     "arrays",
     "bound",
     "close_mask",
+    "cosines",
     "energy",
     "fill_natural",
     "iterate",
+    "lane",
+    "middle",
     "misfit",
     "order_observations",
     "pull",
+    "reproject",
     "sample",
+    "side_by_side",
     "splat_nearest",
     "to_device",
     "to_host",

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit, prange
 
 from cfusion.kernels.contract import Energies, Fidelity, Floats, Observations, Problem, State
+from cfusion.kernels.host import adapted
 
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT = sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3)
@@ -113,6 +114,11 @@ def misfit(problem: Problem, x: Floats) -> Floats:
         out,
     )
     return out
+
+
+def adapt(problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[Floats, float]:
+    """As `Backend.adapt`."""
+    return adapted(misfit(problem, x), problem, rate, strength)
 
 
 @njit(parallel=True, fastmath={"contract"}, **OPTIONS)

@@ -147,4 +147,5 @@ def _momenta(rounds: int, real: str, device: int) -> Floats:
         momenta.append((t - 1) / following)
         t = following
     out: Floats = cupy.asarray(momenta, real)
+    cupy.cuda.get_current_stream().synchronize()  # other streams will read it too
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from cfusion.errors import BackendUnavailable
 
 NOTHING = np.uint64(0)  # a null pointer, for arrays that a kind of problem does not have
+BESIDE = 12  # streams for work that goes on side by side
 OLDEST_CAPABILITY = 70  # 128-bit accesses that are never torn
 
 
@@ -68,6 +70,12 @@ def multiprocessors() -> int:
     return int(cupy.cuda.Device().attributes["MultiProcessorCount"])
 
 
+@cache
+def shared_memory() -> int:
+    """Bytes that one block may use."""
+    return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
+
+
 class Desk:
     """Where kernels leave a few sums: they write the totals straight into memory of the host."""
 
@@ -96,6 +104,9 @@ class Desk:
 
 class _Desks(threading.local):
     """One desk per thread, device and stream: nobody waits for, or reads, what another one asked for."""
+
+    stream: Any
+    beside: list[Any]
 
     def __init__(self) -> None:
         self.by_place: dict[tuple[int, int], Desk] = {}
@@ -136,6 +147,29 @@ def to_device(array: Any, dtype: Any) -> Any:
 def to_host(array: Any) -> Any:
     """As `Backend.to_host`."""
     return cupy.asnumpy(array)
+
+
+def lane() -> Any:
+    """As `Backend.lane`: a stream of this thread's own, the same one every time, as what was made for it is kept."""
+    if not hasattr(_desks, "stream"):
+        _desks.stream = cupy.cuda.Stream(non_blocking=True)
+    return _desks.stream
+
+
+def side_by_side(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """As `Backend.side_by_side`: each on the next of a few streams, between all work before and all work after."""
+    if not hasattr(_desks, "beside"):
+        _desks.beside = [cupy.cuda.Stream(non_blocking=True) for _ in range(BESIDE)]
+    here, done = cupy.cuda.get_current_stream(), []
+    before = here.record()
+    for stream in _desks.beside:
+        stream.wait_event(before)
+    for k, item in enumerate(items):
+        with _desks.beside[k % BESIDE]:
+            done.append(work(item))
+    for stream in _desks.beside:
+        here.wait_event(stream.record())
+    return done
 
 
 def on_device(array: Any, dtype: Any) -> Any:

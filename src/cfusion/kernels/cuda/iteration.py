@@ -11,7 +11,7 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Fidelity, Problem, State, Steps
-from cfusion.kernels.cuda.device import blocks_of, by_value, kernel, multiprocessors, or_nothing
+from cfusion.kernels.cuda.device import blocks_of, by_value, kernel, multiprocessors, or_nothing, shared_memory
 from cfusion.kernels.cuda.sums import defines_of, kind_of
 
 COLUMNS = 64  # of a tile with its rim: two per lane of a warp
@@ -32,12 +32,25 @@ def iterate(problem: Problem, state: State, steps: Steps, count: int) -> None:
         _plain(problem, state, steps, count)
         return
     tiling = _on_chip(*problem.links.shape, BLOCKS * multiprocessors())
-    if tiling is not None:
+    if tiling is not None and _fits(problem, tiling):
         _sweep(problem, state, steps, count, tiling)
         return
     tiling = _per_pass(*problem.links.shape)
+    if not _fits(problem, tiling):
+        _plain(problem, state, steps, count)
+        return
     for done in range(0, count, LEVELS_PER_PASS):
         _sweep(problem, state, steps, min(LEVELS_PER_PASS, count - done), tiling)
+
+
+def _fits(problem: Problem, tiling: _Tiling) -> bool:
+    """Whether a tile finds the shared memory it needs on this device."""
+    return _shared_bytes(problem.order, *_kind(problem), tiling.levels, tiling.exchange) <= shared_memory()
+
+
+def _kind(problem: Problem) -> tuple[bool, bool, bool]:
+    """Whether there are weights, edge weights and an anchor."""
+    return problem.observations.weights is not None, problem.edge is not None, problem.anchor is not None
 
 
 def _sweepable(problem: Problem, state: State) -> bool:
@@ -89,8 +102,7 @@ def _per_pass(height: int, width: int) -> _Tiling:
 
 def _sweep(problem: Problem, state: State, steps: Steps, count: int, tiling: _Tiling) -> None:
     seen, target = problem.observations, state.spare()
-    weighted, edged, held = seen.weights is not None, problem.edge is not None, problem.anchor is not None
-    sweep, shared = _sweep_kernel(problem.order, weighted, edged, held, tiling.levels, tiling.exchange, ROWS, WARPS)
+    sweep, shared = _sweep_kernel(problem.order, *_kind(problem), tiling.levels, tiling.exchange)
     height, width = problem.links.shape
     rounds = (count - 1) // tiling.levels if tiling.exchange else 0
     mailbox, first_round = _mailbox(height * blocks_of(width, 2) * PACKET_PARTS[problem.order], rounds)
@@ -111,7 +123,7 @@ def _sweep(problem: Problem, state: State, steps: Steps, count: int, tiling: _Ti
             or_nothing(problem.anchor),
             or_nothing(mailbox),
             first_round,
-            _sweep_scalars(steps, problem.alpha, problem.pull if held else 0.0),
+            _sweep_scalars(steps, problem.alpha, problem.pull if problem.anchor is not None else 0.0),
             by_value(np.array([len(seen.values), height, width, tiling.rows, tiling.columns, count], np.int32)),
         ),
         shared_mem=shared,
@@ -120,25 +132,30 @@ def _sweep(problem: Problem, state: State, steps: Steps, count: int, tiling: _Ti
 
 
 @cache
-def _sweep_kernel(
-    order: int, weighted: bool, edged: bool, held: bool, levels: int, exchange: bool, rows: int, warps: int
-) -> tuple[Any, int]:
-    """The kernel for one kind of problem, and how much shared memory it takes (the size of `Shared` in sweep.cu)."""
+def _sweep_kernel(order: int, weighted: bool, edged: bool, held: bool, levels: int, exchange: bool) -> tuple[Any, int]:
+    """The kernel for one kind of problem, and how much shared memory it takes."""
     defines = (
         f"ORDER={order}",
-        f"ROWS={rows}",
-        f"WARPS={warps}",
+        f"ROWS={ROWS}",
+        f"WARPS={WARPS}",
         f"LEVELS={levels}",
         f"BLOCKS={BLOCKS}",
         f"WEIGHTED={weighted:d}",
         f"EDGE={edged:d}",
         f"ANCHOR={held:d}",
         f"EXCHANGE={exchange:d}",
+        f"PARTS={PACKET_PARTS[order]}",
     )
-    lanes, height = 32, rows * warps
-    packets = PACKET_PARTS[order] * (2 * levels * lanes + levels * height) if exchange else 0
-    shared = 6 * (warps + 1) * lanes * 8 + lanes * height * (16 + 8 * edged + 8 * held + 16 * weighted) + 20 * packets
-    return kernel(("sweep.cu",), "sweep", defines, shared=shared, cooperative=exchange), shared
+    shared = _shared_bytes(order, weighted, edged, held, levels, exchange)
+    return kernel(("tile.cuh", "sweep.cu"), "sweep", defines, shared=shared, cooperative=exchange), shared
+
+
+def _shared_bytes(order: int, weighted: bool, edged: bool, held: bool, levels: int, exchange: bool) -> int:
+    """The size of `Shared` in sweep.cu."""
+    lanes, height = 32, ROWS * WARPS
+    packets = PACKET_PARTS[order] * (2 * levels * lanes + levels * height)
+    maps = 32 + 8 * edged + 8 * held + 16 * weighted  # bytes a pair of pixels
+    return 6 * (WARPS + 1) * lanes * 8 + lanes * height * maps + (16 + 24 * packets if exchange else 0)
 
 
 _mailboxes: dict[tuple[int, int], tuple[Any, int]] = {}  # (device, stream) -> packets, rounds so far

@@ -3,6 +3,27 @@
 typedef REAL real;
 #define INFINITE (real)__int_as_float(0x7f800000)
 
+// The weighted median of observations in ascending order.
+extern "C" __global__ void middle(
+    const real* __restrict__ values, const real* __restrict__ weights, const real* __restrict__ total,
+    real* __restrict__ median, int views, size_t pixels
+) {
+    const size_t p = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (p >= pixels) return;
+    const double half = (double)total[p] / 2;
+    double heaped = 0;
+    real first = 0, last = 0;
+    for (int k = 0; k < views; k++) {
+        const real value = values[k * pixels + p];
+        if (!(value < INFINITE)) break;
+        const double before = heaped;
+        heaped += WEIGHTED ? weights[k * pixels + p] : (real)1;
+        if (before < half && heaped >= half) first = value;
+        if (before <= half && heaped > half) last = value;
+    }
+    median[p] = first + (last - first) / 2;
+}
+
 // Each thread sorts one pixel's observations in its own column of shared memory (stable: equal ones keep their order).
 extern "C" __global__ void order_observations(
     const real* __restrict__ depths, const real* __restrict__ given, real* __restrict__ values,

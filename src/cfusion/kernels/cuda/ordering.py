@@ -12,6 +12,7 @@ from cfusion.kernels.contract import Fidelity, Floats, Observations
 from cfusion.kernels.cuda.device import blocks_of, kernel, or_nothing, real_define
 
 SHARED = 200 << 10  # bytes of shared memory that a block may use on every device since Ampere, with some to spare
+THREADS = 256
 
 
 def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelity) -> tuple[Observations, Floats]:
@@ -47,3 +48,24 @@ def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelit
     )
     kept: Any = mean if mean_only else values
     return Observations(kept, carried, total, scatter), median
+
+
+def middle(seen: Observations) -> Floats:
+    """As `Backend.middle`."""
+    if seen.scatter is not None:
+        return seen.values[0]
+    weighted = seen.weights is not None
+    median: Floats = cupy.empty_like(seen.total)
+    kernel(("ordering.cu",), "middle", (real_define(seen.total), f"WEIGHTED={weighted:d}", "FIDELITY=0"))(
+        (blocks_of(median.size, THREADS),),
+        (THREADS,),
+        (
+            seen.values,
+            or_nothing(seen.weights),
+            seen.total,
+            median,
+            np.int32(len(seen.values)),
+            np.uint64(median.size),
+        ),
+    )
+    return median

@@ -1,12 +1,4 @@
-// Re-association pixel by pixel; conventions in reference/pulling.py. A camera is its kind, fx, fy, cx, cy.
-
-struct Camera {
-    double kind, fx, fy, cx, cy;
-};
-
-struct Motion {
-    double m[3][4];
-};
+// Re-association pixel by pixel; conventions in reference/pulling.py.
 
 extern "C" __global__ void __launch_bounds__(256) pull(
     const float* __restrict__ x, Camera from, Camera to, Motion to_from, const float* __restrict__ depth,
@@ -21,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(256) pull(
     seen[p] = false;
     const double here = x[p];
     if (isnan(here)) return;
-    const double across = (j - from.cx) / from.fx, down = (i - from.cy) / from.fy;
+    const double across = from.across(j), down = from.down(i);
     const bool pinhole = from.kind == 0;
     const double px = pinhole ? across * here : across, py = pinhole ? down * here : down;
     double q[3];

@@ -24,7 +24,7 @@ def pull(
     observed, weight = cupy.empty(surface.shape, np.float32), cupy.empty(surface.shape, np.float32)
     seen = cupy.empty(surface.shape, np.bool_)
     (height, width), (rows, columns) = surface.shape, measured.shape
-    kernel(("pulling.cu",), "pull")(
+    kernel(("camera.cuh", "pulling.cu"), "pull")(
         (blocks_of(width, 32), blocks_of(height, 8)),
         (32, 8),
         (

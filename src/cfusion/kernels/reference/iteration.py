@@ -16,6 +16,7 @@ from cfusion.kernels.contract import (
     State,
     Steps,
 )
+from cfusion.kernels.host import adapted
 from cfusion.kernels.reference.operators import adjoint, masks, symmetrised_gradient
 from cfusion.kernels.reference.prox import data_prox, known_weights, penalty
 
@@ -126,6 +127,11 @@ def misfit(problem: Problem, x: Floats) -> Floats:
     known = np.where(np.isinf(seen.values), 0, seen.values)
     out: Floats = np.sum(weights * penalty(x - known, problem.fidelity, problem.delta), axis=0)
     return out
+
+
+def adapt(problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[Floats, float]:
+    """As `Backend.adapt`."""
+    return adapted(misfit(problem, x), problem, rate, strength)
 
 
 def level_primal(level: int) -> slice:

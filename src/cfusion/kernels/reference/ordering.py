@@ -30,6 +30,22 @@ def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelit
     return Observations(mean[None].astype(depths.dtype), None, total, scatter.astype(depths.dtype)), median
 
 
+def middle(seen: Observations) -> Floats:
+    """As `Backend.middle`, one observation after the other: large stacks leave no room for more."""
+    if seen.scatter is not None:
+        return seen.values[0]
+    first, last = np.zeros_like(seen.total), np.zeros_like(seen.total)
+    heaped = np.zeros_like(seen.total, np.float64)
+    half = seen.total.astype(np.float64) / 2
+    for k, value in enumerate(seen.values):
+        before = heaped.copy()
+        heaped += np.isfinite(value) if seen.weights is None else seen.weights[k]
+        known = np.isfinite(value)
+        first = np.where(known & (before < half) & (heaped >= half), value, first)
+        last = np.where(known & (before <= half) & (heaped > half), value, last)
+    return first + (last - first) / 2
+
+
 def _median(values: Floats, heaped: Floats) -> Floats:
     """Where the heaped weight passes one half; in the middle of two observations where it equals it."""
     half = heaped[-1] / 2

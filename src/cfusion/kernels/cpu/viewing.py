@@ -1,0 +1,51 @@
+"""Angles of view pixel by pixel; formulas and conventions in `cfusion.kernels.reference.viewing`."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+from numba import njit, prange
+
+from cfusion.kernels.contract import Floats
+from cfusion.kernels.cpu.sums import OPTIONS
+
+
+def cosines(depths: Floats, camera: Floats) -> Floats:
+    """As `Backend.cosines`."""
+    out = np.empty(depths.shape, np.float32)
+    _cosines(depths, camera, out)
+    return out
+
+
+@njit(parallel=True, **OPTIONS)
+def _cosines(depths: Floats, camera: Floats, out: Floats) -> None:
+    views, height, width = depths.shape
+    pinhole = camera[0] == 0
+    for line in prange(views * height):
+        k, i = line // height, line % height
+        for j in range(width):
+            out[k, i, j] = np.nan
+            here = np.float64(depths[k, i, j])
+            beside, below = j + 1, i + 1
+            if beside == width or depths[k, i, beside] != depths[k, i, beside]:
+                beside = j - 1
+            if below == height or depths[k, below, j] != depths[k, below, j]:
+                below = i - 1
+            if beside < 0 or below < 0:
+                continue
+            next_x, next_y = np.float64(depths[k, i, beside]), np.float64(depths[k, below, j])
+            x, y = (j - camera[3]) / camera[1], (i - camera[4]) / camera[2]
+            x_beside, y_below = (beside - camera[3]) / camera[1], (below - camera[4]) / camera[2]
+            if pinhole:
+                a0, a1 = x_beside * next_x - x * here, y * (next_x - here)
+                b0, b1 = x * (next_y - here), y_below * next_y - y * here
+            else:
+                a0, a1 = x_beside - x, 0.0
+                b0, b1 = 0.0, y_below - y
+                x, y = 0.0, 0.0
+            a2, b2 = next_x - here, next_y - here
+            n0, n1, n2 = a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0
+            length = (n0 * n0 + n1 * n1 + n2 * n2) * (x * x + y * y + 1.0)
+            if length > 0:  # not where one of the three is unknown
+                out[k, i, j] = abs(n0 * x + n1 * y + n2) / sqrt(length)

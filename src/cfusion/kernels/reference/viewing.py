@@ -1,0 +1,56 @@
+"""What cameras see of depth maps: their points in another camera, and the angles they are seen at.
+
+A camera is five numbers, as in `pulling`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfusion.kernels.contract import Floats
+
+
+def reproject(depth: Floats, camera: Floats, onto: Floats, onto_from_view: Floats) -> tuple[Floats, Floats, Floats]:
+    """As `Backend.reproject`."""
+    z = depth.astype(np.float64)
+    x, y = _across_and_down(z, camera)
+    u, v, along = (row[0] * x + row[1] * y + row[2] * z + row[3] for row in onto_from_view)
+    if onto[0] == 0:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            in_front = np.where(along > 0, along, np.nan)
+            u, v = u / in_front, v / in_front
+    return (onto[1] * u + onto[3]).ravel(), (onto[2] * v + onto[4]).ravel(), along.ravel()
+
+
+def cosines(depths: Floats, camera: Floats) -> Floats:
+    """As `Backend.cosines`."""
+    return np.stack([_cosines(depth, camera) for depth in depths])
+
+
+def _cosines(depth: Floats, camera: Floats) -> Floats:
+    z = depth.astype(np.float64)
+    points = (*_across_and_down(z, camera), z)
+    a, b = ([_difference(part, axis) for part in points] for axis in (1, 0))
+    normal = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    one = np.ones_like(z)
+    ray = (*_across_and_down(one, camera), one) if camera[0] == 0 else (0.0, 0.0, one)
+    length = np.sqrt(sum(part * part for part in normal) * sum(part * part for part in ray))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (np.abs(sum(n * r for n, r in zip(normal, ray, strict=True))) / length).astype(np.float32)
+
+
+def _across_and_down(z: Floats, camera: Floats) -> tuple[Floats, Floats]:
+    """x and y of the points of a map; NaN where z is."""
+    kind, fx, fy, cx, cy = camera
+    reach = z if kind == 0 else z * 0 + 1
+    across = (np.arange(z.shape[1]) - cx) / fx
+    down = (np.arange(z.shape[0]) - cy) / fy
+    return across * reach, down[:, None] * reach
+
+
+def _difference(values: Floats, axis: int) -> Floats:
+    """To the next one along an axis, or from the previous one where the next is unknown."""
+    step = np.diff(values, axis=axis)
+    edge = np.full_like(values.take([0], axis=axis), np.nan)
+    forward, backward = np.concatenate([step, edge], axis), np.concatenate([edge, step], axis)
+    return np.where(np.isnan(forward), backward, forward)
