@@ -1,18 +1,18 @@
-"""Fuse the views of a data set into one, and write depth, confidence, a point cloud and result.json."""
+"""Fuse the views of a data set into one, or a sequence window by window: depth, confidence, points, result.json."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from cfusion.cli import kitti
+from cfusion.cli import kitti, sequence
 
-NAME, SUMMARY = "fuse", "fuse the views of a bundle and write the result"
+NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """BUNDLE -o OUT and how to fuse."""
+    """DATA -o OUT and how to fuse."""
     add = parser.add_argument
-    add("bundle", type=Path, metavar="BUNDLE", help="folder with bundle.json and its depth maps")
+    add("bundle", type=Path, metavar="DATA", help="folder of a data set in a known format; see `cfusion formats`")
     add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the result")
     add("--method", default="auto", help="see `cfusion methods` (default: auto)")
     add(
@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--quiet", action="store_true", help="no progress, no summary")
     kitti.add_arguments(parser)
+    sequence.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.datasets.write import require_formats
     from cfusion.fuse import fuse
 
+    sequence.require_alone(arguments)
     formats = settings.names(arguments.write)
     parameters = settings.parameters(arguments.set)
     require_writable(arguments.output)
@@ -68,6 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"cfusion: {caution}", file=sys.stderr)
     if views.sentence and not arguments.quiet:
         print(views.sentence)
+    if arguments.every is not None:
+        return sequence.run(arguments, views, formats, parameters)
     reference = views.reference if arguments.reference is None else arguments.reference
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         result = fuse(
