@@ -106,7 +106,9 @@ def test_one_command_from_raw_images_to_the_submission(
     out = tmp_path / "out"
     code = main(["fuse", str(folder.parent), "--bundle", "3", "-o", str(out), "--method", "median", "--write", "npy"])
     assert code == 0
-    assert "000003_10.png" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "000003_10.png" in told
+    assert "against the ground truth" in told
     submitted = read_png(out / "000003_10.png", Encoding(scale=1 / 256))
     assert np.isfinite(submitted).all()  # the background rule leaves no hole
     focal_baseline = scenes.camera.fx * scenes.rig.baseline

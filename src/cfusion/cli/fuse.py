@@ -87,5 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         print(f"{len(views)} views fused with {result.method} in {result.seconds:.2f} s on {result.backend}")
         print(result.status.value)
+        scored = kitti.scores_sentence(arguments, result) if raw_stereo else None
+        if scored:
+            print(scored)
         print(f"written to {arguments.output}" + (f", submission {submission}" if submission else ""))
     return 0
