@@ -1,5 +1,7 @@
 """Held-out views of real sensors: fuse the others into view k's camera, and compare with what view k measured.
 
+Errors are taken where every method has an answer; how much each one has is a column of its own.
+
 python -m benchmarks.held_out [OUT]; depth pictures go to OUT. The data lie where CFUSION_DATA says.
 """
 
@@ -38,13 +40,14 @@ def main() -> None:
         for k in held:
             views, index = _neighbours(name, k)
             measured = views[index].depth
-            rows["measured"].append(_scores(measured, measured))
             blind = replace(views[index], depth=np.full(measured.shape, np.nan), confidence=None)
             others = [blind if number == index else view for number, view in enumerate(views)]
             depths = {"measured": measured}
             for method in METHODS:
                 depths[method] = fuse(others, method, reference=index).depth
-                rows[method].append(_scores(depths[method], measured))
+            common = np.isfinite(list(depths.values())).all(axis=0)
+            for method, depth in depths.items():
+                rows[method].append(_scores(depth, measured, common))
             if out is not None:
                 _picture(out / f"{name.replace('/', '-')}-{k}.png", depths)
         for method, found in rows.items():
@@ -71,18 +74,18 @@ def _halved(view: View) -> View:
     return View(depth, smaller, view.pose, image, name=view.name)
 
 
-def _scores(depth: DepthMap, measured: DepthMap) -> tuple[float, ...]:
-    """Percent known of what was measured; relative errors in percent: median, mean, share beyond 5 %; flying pixels."""
+def _scores(depth: DepthMap, measured: DepthMap, common: NDArray[np.bool_]) -> tuple[float, ...]:
+    """Percent known of what was measured; where all methods know, relative errors in percent and flying pixels."""
     there = np.isfinite(measured)
-    both = there & np.isfinite(depth)
-    error = np.abs(depth[both] / measured[both] - 1)
+    known = there & np.isfinite(depth)
+    error = np.abs(depth[common] / measured[common] - 1)
     low, high, jump = _surroundings(measured)
-    edge = both & (high > EDGE * low) & (jump > JUMP * (high - low))
+    edge = common & (high > EDGE * low) & (jump > JUMP * (high - low))
     share = (depth[edge] - low[edge]) / (high[edge] - low[edge])
     between = (share > BETWEEN[0]) & (share < BETWEEN[1])
     return tuple(
         100 * float(each)
-        for each in (both.sum() / there.sum(), np.median(error), error.mean(), (error > GROSS).mean(), between.mean())
+        for each in (known.sum() / there.sum(), np.median(error), error.mean(), (error > GROSS).mean(), between.mean())
     )
 
 

@@ -160,7 +160,15 @@ def _grey_error(number: int, poses: Sequence[Pose]) -> float:
 
 def _methods() -> None:
     print(f"bundle matcher  poses    method        {HEAD}  out-3 noc / reference's")
-    cases = (("sgm", "viso"), ("elas", "viso"), ("sgm", "own"), ("elas", "own"), ("sgm", "gm"), ("sgm", "direct"))
+    cases = (
+        ("sgm", "viso"),
+        ("elas", "viso"),
+        ("sgm", "own"),
+        ("elas", "own"),
+        ("sgm", "gm"),
+        ("elas", "gm"),
+        ("sgm", "direct"),
+    )
     for (matcher, localisation), number in itertools.product(cases, BUNDLES):
         views, index = _matched(number, matcher)
         alone = _truth(number).scores(views[index].depth, occluded=False).out(3)

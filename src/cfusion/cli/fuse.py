@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the way out first, then read, fuse, write."""
+    from cfusion import kernels, methods
     from cfusion.cli import settings
     from cfusion.cli.progress import showing
     from cfusion.datasets import read, write_result
@@ -58,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     parameters = settings.parameters(arguments.set)
     require_writable(arguments.output)
     require_formats(formats)
+    methods.get(arguments.method).refined(parameters)
+    kernels.load(arguments.backend)
     raw_stereo = arguments.stereo_bundle is not None
     if raw_stereo:
         with showing("stereo", quiet=arguments.quiet) as progress:

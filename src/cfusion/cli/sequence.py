@@ -46,6 +46,8 @@ def run(
     todo = [window for window in every if not _is_there(arguments.output / window.name, window, settings)]
     if len(todo) < len(every) and not arguments.quiet:
         print(f"{len(every) - len(todo)} of {len(every)} windows are there already, made with the same settings")
+    if not todo:
+        return 0
     empty = 0
     try:
         with showing(arguments.method, quiet=arguments.quiet) as progress:
