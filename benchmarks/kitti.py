@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.scenes import data_folder
-from cfusion import Pose, Scores, View, evaluate, fuse
+from cfusion import Pose, Result, Scores, View, evaluate, fuse
 from cfusion.arrays import DepthMap
 from cfusion.datasets.disparity import depth_from_disparity, disparity_from_depth
 from cfusion.datasets.kitti import Bundle, open_bundle
@@ -88,11 +88,11 @@ def _poses(number: int, localisation: str) -> tuple[Pose, ...]:
 
 
 @lru_cache(None)
-def _fused(number: int, matcher: str, localisation: str, method: str) -> DepthMap:
+def _fused(number: int, matcher: str, localisation: str, method: str) -> Result:
     views, reference = _matched(number, matcher)
     poses = _poses(number, localisation)
     posed = [replace(view, pose=pose) for view, pose in zip(views, poses, strict=True)]
-    return fuse(posed, method, reference=reference).depth
+    return fuse(posed, method, reference=reference)
 
 
 def _matchers() -> None:
@@ -173,7 +173,7 @@ def _methods() -> None:
         views, index = _matched(number, matcher)
         alone = _truth(number).scores(views[index].depth, occluded=False).out(3)
         for method in METHODS:
-            depth = _fused(number, matcher, localisation, method)
+            depth = _fused(number, matcher, localisation, method).depth
             ratio = _truth(number).scores(depth, occluded=False).out(3) / alone
             row = _truth(number).row(depth)
             print(f"{number:6} {matcher:8} {localisation:8} {method:12} {row}   {ratio:5.2f}", flush=True)
@@ -187,16 +187,37 @@ def _regions() -> None:
         regions = _region_masks(number, views, index)
         print(f"{'':12} " + " ".join(f"{name:>16}" for name in regions))
         for method in ("reference", "median", "auto"):
-            depth = _fused(number, matcher, "viso", method)
+            depth = _fused(number, matcher, "viso", method).depth
             print(f"{method:12} {_region_row(number, depth, regions)}", flush=True)
+        _by_observations(number, matcher)
+
+
+def _wrong(number: int, depth: DepthMap, *, occluded: bool) -> tuple[Mask, Mask]:
+    """The true pixels, and those of them that are off by more than 3 pixels after the holes are filled."""
+    bundle = _truth(number).bundle
+    truth = bundle.truth(occluded=occluded)
+    known = np.isfinite(truth)
+    found = fill_background(disparity_from_depth(depth, bundle.calibration.focal_baseline))
+    return known, known & (np.abs(found - truth) > 3)
+
+
+def _by_observations(number: int, matcher: str) -> None:
+    """How much of out-3 (noc) comes from pixels that `auto` left unknown, filled, or observed once or more."""
+    fused = {method: _fused(number, matcher, "viso", method) for method in ("median", "auto")}
+    seen = fused["auto"].provenance
+    masks = {"unknown": seen < 0, "filled": seen == 0} | {f"seen {n}x": seen == n for n in (1, 2, 3)}
+    masks["more"] = seen > 3
+    print("by observations of auto: share %, and part of out-3 noc that median and auto have there")
+    for name, mask in masks.items():
+        parts = []
+        for result in fused.values():
+            known, wrong = _wrong(number, result.depth, occluded=False)
+            parts.append(f"{100 * (wrong & mask).sum() / known.sum():6.2f}")
+        print(f"  {name:10} {100 * (known & mask).sum() / known.sum():6.1f} {' '.join(parts)}", flush=True)
 
 
 def _region_row(number: int, depth: DepthMap, regions: dict[str, Mask]) -> str:
-    bundle = _truth(number).bundle
-    truth = bundle.truth()
-    known = np.isfinite(truth)
-    found = fill_background(disparity_from_depth(depth, bundle.calibration.focal_baseline))
-    wrong = known & (np.abs(found - truth) > 3)
+    known, wrong = _wrong(number, depth, occluded=True)
     cells = []
     for mask in regions.values():
         here = known & mask
