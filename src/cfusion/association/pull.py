@@ -23,6 +23,7 @@ VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
 SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
 PAIR_ROUNDS = 30
+GROWTH_SAMPLE, GROWTH_BINS, LEAST_RANGE = 10_000, 8, 1.3
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
 
@@ -46,8 +47,7 @@ class Pull:
     """Views to a stack through the surface found so far; the first stack, with none yet, is the splat.
 
     An observation further than `gate` times its view's noise scale from the surface is another surface (occlusion),
-    and is left out. A pixel that the reference did not measure is kept only if half of the views that look there
-    confirm it.
+    and is left out. A pixel that the reference did not measure is kept only if others confirm it.
     """
 
     rounds: int = 3
@@ -70,30 +70,44 @@ class Pull:
         """The stack (K, H, W) of what every view measured at the surface."""
         index = reference_index(views, onto)
         reference = views[index]
-        slope = _slope(surface)
         pulled = [_pull_view(reference, view, surface, agreement=0.0, backend=backend) for view in views]
-        scales = [_noise_scale(observed - surface) for observed, _, _ in pulled]
+        growth = _growth(surface, [observed - surface for observed, _, _ in pulled])
+        slope = _slope(surface, growth)
+        scales = [_noise_scale((observed - surface) / growth) for observed, _, _ in pulled]
         if np.nanmedian(scales) < slope:  # finer than the surface changes from pixel to pixel: read between pixels
             pulled = [
                 _pull_view(reference, view, surface, agreement=self.gate * max(scale, slope), backend=backend)
                 for view, scale in zip(views, scales, strict=True)
             ]
-            scales = [_noise_scale(observed - surface) for observed, _, _ in pulled]
+            scales = [_noise_scale((observed - surface) / growth) for observed, _, _ in pulled]
         depths = np.stack([observed for observed, _, _ in pulled])
         weights = np.stack([weight for _, weight, _ in pulled])
-        looking = sum(seen.astype(np.int32) for _, _, seen in pulled)
+        looking = np.stack([seen for _, _, seen in pulled]).sum(axis=0, dtype=np.int32)
         for k, scale in enumerate(scales):
             if k == index:
                 continue  # nothing stands between the reference and what it measured
             with np.errstate(invalid="ignore"):
-                weights[k][~(np.abs(depths[k] - surface) <= self.gate * max(scale, slope, 1e-12))] = 0
-        unconfirmed = (weights[index] == 0) & (2 * (weights > 0).sum(axis=0) < looking)
-        weights[:, unconfirmed] = 0
+                weights[k][~(np.abs(depths[k] - surface) <= self.gate * max(scale, slope, 1e-12) * growth)] = 0
+        weights[:, _unconfirmed(depths, weights, looking, index)] = 0
         weighed = any(view.confidence is not None for view in views)
-        weighed |= _weigh_views(weights, depths)
-        weighed |= _weigh_edges(weights, surface, scales, index)
+        weighed |= _weigh_views(weights, depths / growth)
+        weighed |= _weigh_edges(weights, surface, growth, scales, index)
         depths[weights == 0] = np.nan
         return Stack(depths, weights if weighed else None, camera=reference.camera, image=reference.image)
+
+
+def _unconfirmed(depths: NDArray[Any], weights: NDArray[Any], looking: NDArray[Any], index: int) -> NDArray[np.bool_]:
+    """Pixels the reference did not measure, and too few others confirm.
+
+    Where it measured most of what it looks at, the rest are holes: more views have to confirm than measure something
+    else, and one that has a hole there too says nothing. Where it measured an object before nothing, what it did not
+    measure is the nothing: half of the views that look there have to confirm that there is something.
+    """
+    measured, confirmed = weights[index] > 0, (weights > 0).sum(axis=0)
+    denied = (np.isfinite(depths) & (weights == 0)).sum(axis=0)
+    enough = confirmed > denied if 2 * int(measured.sum()) > measured.size else 2 * confirmed >= looking
+    unconfirmed: NDArray[np.bool_] = ~measured & ~enough
+    return unconfirmed
 
 
 def _weigh_views(weights: NDArray[Any], depths: NDArray[Any]) -> bool:
@@ -136,7 +150,9 @@ def _view_scales(depths: NDArray[Any]) -> NDArray[np.float64] | None:
     return scales
 
 
-def _weigh_edges(weights: NDArray[Any], surface: DepthMap, scales: Sequence[float], index: int) -> bool:
+def _weigh_edges(
+    weights: NDArray[Any], surface: DepthMap, growth: NDArray[Any], scales: Sequence[float], index: int
+) -> bool:
     """Trust other views less where the surface changes by more than the noise within a pixel.
 
     Reading another view is off by a fraction of a pixel, so its error there is noise and slope together; the
@@ -147,7 +163,7 @@ def _weigh_edges(weights: NDArray[Any], surface: DepthMap, scales: Sequence[floa
     known = np.isfinite(surface)
     if not others or not known.any():
         return False
-    steep = np.maximum(PIXEL_ERROR * _local_slope(surface) - min(others), 0)
+    steep = np.maximum(PIXEL_ERROR * _local_slope(surface) / growth - min(others), 0)
     if np.quantile(steep[known], 0.98) <= np.median(others):
         return False
     for k, scale in enumerate(scales):
@@ -198,8 +214,34 @@ def _noise_scale(residual: NDArray[Any]) -> float:
     return float(np.median(known)) / LAPLACE_MEDIAN if known.size else float("nan")
 
 
-def _slope(surface: DepthMap) -> float:
-    """How much the surface changes from pixel to pixel, typically."""
-    steps = np.concatenate([np.abs(np.diff(surface, axis=axis)).ravel() for axis in (0, 1)])
+def _slope(surface: DepthMap, growth: NDArray[Any]) -> float:
+    """How much the surface changes from pixel to pixel, typically, where noise is what it is at the middle depth."""
+    steps = np.concatenate(
+        [(np.abs(np.diff(surface, axis=axis)) / np.delete(growth, 0, axis)).ravel() for axis in (0, 1)]
+    )
     steps = steps[np.isfinite(steps)]
     return float(np.median(steps)) if steps.size else 0.0
+
+
+def _growth(surface: DepthMap, residuals: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    """(H, W) how noise grows with depth: (depth / middle)^p, p = 0, 1 or 2 (stereo's), as the residuals have it."""
+    flat = np.ones(surface.shape, np.float32)
+    every = max(1, int(np.sqrt(surface.size / GROWTH_SAMPLE)))
+    depth = surface[::every, ::every]
+    sizes = np.abs(np.stack([residual[::every, ::every] for residual in residuals]))
+    usable = np.isfinite(sizes) & (sizes > 0) & (depth > 0)[None]
+    place = np.broadcast_to(depth, sizes.shape)[usable].astype(np.float64)
+    if place.size < GROWTH_BINS * FEWEST:
+        return flat
+    edges = np.quantile(place, np.linspace(0, 1, GROWTH_BINS + 1))
+    if edges[-2] < LEAST_RANGE * edges[1]:  # too little depth to tell, and then it does not matter
+        return flat
+    bins = np.clip(np.searchsorted(edges, place) - 1, 0, GROWTH_BINS - 1)
+    middle = np.array([np.median(place[bins == k]) for k in range(GROWTH_BINS)])
+    level = np.array([np.median(sizes[usable][bins == k]) for k in range(GROWTH_BINS)])
+    power = int(np.clip(np.rint(np.polyfit(np.log(middle), np.log(level), 1)[0]), 0, 2))
+    if power == 0:
+        return flat
+    with np.errstate(invalid="ignore"):
+        grown = (surface / np.float32(np.nanmedian(surface))) ** power
+    return np.where(np.isfinite(grown), grown, 1).astype(np.float32)

@@ -9,6 +9,7 @@ import numpy as np
 from cfusion.energy import TGV, Energy
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import State
+from cfusion.solvers.bridges import bridges
 from cfusion.solvers.held_out import leave_out
 from cfusion.solvers.local_noise import local_weights, mean_weight
 from cfusion.solvers.outcome import Progress, Report, Solution
@@ -41,17 +42,19 @@ class Tuned:
         settled = self if self.alpha is not None else self.settle(task, report)
         assert settled.alpha is not None
         energy = _energy(task.energy, settled.alpha, bool(settled.inverse))
-        ready = prepare(energy, task.stack, task.backend, task.fill_radius)
+        ready = prepare(energy, task.stack, task.backend)
         state = ready.initial_state()
         confidence = fixed_confidence(ready)
         if settled.local:
             _advance(ready, confidence, state, ready.noise)
             weighed = local_weights(task.stack, whole_depth(ready, state))
-            ready = prepare(energy, weighed, task.backend, task.fill_radius)
+            ready = prepare(energy, weighed, task.backend)
         outcome = self.inner.minimise(ready, ready.problem(confidence), state, report)
         solution = finish(
             ready, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None
         )
+        if task.fill_radius:
+            solution = replace(solution, depth=_fill_level_gaps(ready, state.primal[0], task.fill_radius))
         # the depth was found at lam = 1; what the observations turned out to be worth is what to believe
         believed = mean_weight(ready.stack if settled.local else local_weights(task.stack, solution.depth))
         solution = replace(solution, confidence=np.where(solution.domain, believed, 0).astype(np.float32))
@@ -72,7 +75,7 @@ class Tuned:
         inverse = _stereo_like(task) if self.inverse is None else self.inverse
         kept, held = leave_out(task.stack)
         energy = _energy(task.energy, (1.0, 2.0), inverse)
-        train = prepare(energy, kept, task.backend, task.fill_radius)
+        train = prepare(energy, kept, task.backend)
         trial = _Trial(train, held, inverse)
         start = _usual_alpha(task.stack)
         if report:
@@ -146,7 +149,7 @@ class _Trial:
         assert self.state is not None
         depth = whole_depth(task, self.state)
         self.weights = _cut(local_weights(self.stack, depth), task)
-        self.task = prepare(task.energy, local_weights(task.stack, depth), task.backend, task.fill_radius)
+        self.task = prepare(task.energy, local_weights(task.stack, depth), task.backend)
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
             x = self._fit(candidate)
@@ -186,6 +189,16 @@ def _cut(stack: Stack, task: Task) -> Floats:
 def whole_depth(task: Task, state: State) -> Floats:
     """The state's depth on the whole image, NaN outside the domain."""
     depth: Floats = task.backend.to_host(task.whole(task.depth(state.primal[0]), float("nan")))
+    return depth
+
+
+def _fill_level_gaps(task: Task, x: Floats, radius: int) -> Floats:
+    """The depth on the whole image, gaps within one surface interpolated, gaps between two left open."""
+    backend = task.backend
+    known = task.whole(x, float("nan"))
+    observed = ~np.isnan(known)
+    gaps = backend.close_mask(observed, radius) & ~bridges(known, observed, radius, task.noise)
+    depth: Floats = backend.to_host(task.depth(backend.fill_natural(known, gaps)))
     return depth
 
 
