@@ -20,7 +20,7 @@ ALPHA_PER_ROOT_VIEW = 1.2  # where the search starts: alpha_1 = 1.2 sqrt(K)
 LADDER = 2.0  # alpha changes by this factor while searching, by its root at the end
 RATIOS = (2.0, 1.0, 4.0)  # alpha_2 / alpha_1, the usual one first
 LONGEST_WALK = 6  # steps of the ladder
-CHANCE = 2.0  # standard errors
+CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; of the error, for a smoother answer
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
 ROUGH = PDHG(tolerance=5e-4, iterations=480, certify=False)  # good enough to compare
 STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
@@ -126,16 +126,23 @@ class _Trial:
         return start
 
     def better(self, alpha: tuple[float, float], than: tuple[float, float]) -> bool:
-        """Whether this alpha predicts what was held out better than that."""
-        return self._predicts_better(self._fitted(alpha), self._fitted(than))
+        """Whether this alpha predicts what was held out better than that.
 
-    def _predicts_better(self, x: Floats, other: Floats) -> bool:
-        """Whether the mean error of x is smaller by more than chance would have it."""
-        gain = np.abs(other - self.held) - np.abs(x - self.held)
+        What was held out was associated through a surface that is itself too smooth at edges, and so favours smoothness
+        a little: a much smoother answer has to be better by more than that.
+        """
+        much = 0.99 * LADDER
+        least = LEAST_GAIN if alpha[0] > much * than[0] or alpha[1] > much * than[1] else 0.0
+        return self._predicts_better(self._fitted(alpha), self._fitted(than), least)
+
+    def _predicts_better(self, x: Floats, other: Floats, least: float = 0.0) -> bool:
+        """Whether the mean error of x is smaller, by more than chance would have it and the least part given."""
+        error, before = np.abs(x - self.held), np.abs(other - self.held)
         weights = self.weights * self._inside()
         total = max(float(np.sum(weights)), 1e-300)
-        mean = float(np.sum(weights * gain)) / total
-        return mean > CHANCE * float(np.sqrt(np.sum((weights * (gain - mean)) ** 2))) / total
+        gain = float(np.sum(weights * (before - error))) / total
+        chance = float(np.sqrt(np.sum((weights * (before - error - gain)) ** 2))) / total
+        return gain > max(CHANCE * chance, least * float(np.sum(weights * before)) / total)
 
     def _fitted(self, alpha: tuple[float, float]) -> Floats:
         if alpha not in self.fits:
