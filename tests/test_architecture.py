@@ -27,10 +27,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "solvers": {"energy", "kernels", "geometry"},
     "methods": BELOW_METHODS,
     "fuse": BELOW_METHODS | {"methods"},
+    "sequence": BELOW_METHODS | {"methods", "fuse"},
     "distributed": BELOW_REPORT,
     "experiments": BELOW_REPORT | {"report", "distributed"},
     "report": BELOW_REPORT,
-    "cli": BELOW_REPORT | {"report", "experiments", "distributed"},
+    "cli": BELOW_REPORT | {"report", "experiments", "distributed", "sequence"},
     "__init__": BELOW_REPORT,
 }
 HOME_OF = {

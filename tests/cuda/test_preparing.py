@@ -81,14 +81,15 @@ def test_domains_and_what_is_carried_into_them(cuda, shape):
 
 
 @EVERY_SHAPE
-def test_gates_and_softened_edges(cuda, shape):
+@pytest.mark.parametrize("holes", [False, True])
+def test_gates_and_softened_edges(cuda, holes, shape):
     depths, weights = maps(shape)
     surface = np.where(np.arange(shape[1]) % 5 == 3, np.nan, 2.0).astype(np.float32) + np.zeros(shape, np.float32)
     seen = np.random.default_rng(1).random(depths.shape) < 0.7
     ours = [cuda.to_device(each, each.dtype) for each in (depths, weights, surface)]
     limits = [1.0, np.inf, 0.5, float("nan")]
-    reference.gate(depths, weights, surface, limits, seen, 1)
-    cuda.gate(*ours, limits, cuda.to_device(seen, np.bool_), 1)
+    reference.gate(depths, weights, surface, limits, seen, 1, holes)
+    cuda.gate(*ours, limits, cuda.to_device(seen, np.bool_), 1, holes)
     assert np.array_equal(cuda.to_host(ours[1]), weights)
     steep = reference.local_slope(depths[1])
     slope = cuda.local_slope(cuda.to_device(depths[1], np.float32))

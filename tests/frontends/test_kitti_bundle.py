@@ -100,13 +100,25 @@ def test_mistakes_are_named(folder: Path) -> None:
         kitti_bundle_views(folder, 3, frames=0)
 
 
+def test_mistakes_are_told_before_matching(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cfusion.frontends.kitti.match", lambda *arguments: pytest.fail("matched"))
+    command = ["fuse", str(folder), "--bundle", "3", "-o", str(tmp_path / "out")]
+    for wrong in (["--localisation", "gps"], ["--localisation", "gm"], ["--method", "medain"], ["--set", "lamb=1"]):
+        assert main([*command, *wrong]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
 def test_one_command_from_raw_images_to_the_submission(
     folder: Path, tmp_path: Path, scenes: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     code = main(["fuse", str(folder.parent), "--bundle", "3", "-o", str(out), "--method", "median", "--write", "npy"])
     assert code == 0
-    assert "000003_10.png" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "000003_10.png" in told
+    assert "against the ground truth" in told
     submitted = read_png(out / "000003_10.png", Encoding(scale=1 / 256))
     assert np.isfinite(submitted).all()  # the background rule leaves no hole
     focal_baseline = scenes.camera.fx * scenes.rig.baseline

@@ -13,7 +13,7 @@ from cfusion.datasets.kitti import open_bundle, read_localization
 from cfusion.errors import InputError, ShapeError
 from cfusion.frontends.direct_odometry import Alignment, direct_motion
 from cfusion.frontends.features import Circle, Tracking, circle_matches, spread_features
-from cfusion.frontends.motion import exponential
+from cfusion.frontends.motion import exponential, halfway
 from cfusion.frontends.odometry import Ransac, motion, motion_of_matches, trajectory
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.frontends.stereo import grey_bytes, sgm
@@ -170,3 +170,20 @@ def test_motions_on_kitti_lie_among_the_given_ones(kitti: Path, bundle: int, fra
         way, turn = off_by(found, true)
         assert way < 0.03
         assert turn < 0.07
+
+
+def test_the_middle_of_two_motions_is_as_far_from_both(scenes: SimpleNamespace) -> None:
+    one, other = scenes.moved, scenes.turned((0.4, -1.0, 0.1), (0.07, -0.02, 0.5))
+    middle = halfway(one, other)
+    apart = [scenes.angle_degrees((middle.inverse() @ each).rotation) for each in (one, other)]
+    assert apart[0] == pytest.approx(apart[1], rel=1e-6)
+    assert sum(apart) == pytest.approx(scenes.angle_degrees((one.inverse() @ other).rotation), rel=1e-4)
+    np.testing.assert_allclose(middle.translation, (one.translation + other.translation) / 2)
+
+
+def test_there_and_back_are_opposite(scenes: SimpleNamespace) -> None:
+    """Neither frame is favoured: the same two frames the other way around give the inverse, to rounding."""
+    first, second = scenes.corridor_frame(Pose.identity()), scenes.corridor_frame(scenes.moved)
+    there, back = motion(first, second, scenes.rig), motion(second, first, scenes.rig)
+    product = (there.previous_from_current @ back.previous_from_current).matrix()
+    np.testing.assert_allclose(product, np.eye(4), atol=1e-3)

@@ -25,6 +25,7 @@ VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
 SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
 PAIR_ROUNDS, PAIRS_AT_ONCE = 30, 1000
+GROWTH_SAMPLE, GROWTH_BINS, LEAST_RANGE = 10_000, 8, 1.3
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
 
@@ -33,8 +34,7 @@ class Pull:
     """Views to a stack through the surface found so far; the first stack, with none yet, is the splat.
 
     An observation further than `gate` times its view's noise scale from the surface is another surface (occlusion),
-    and is left out. A pixel that the reference did not measure is kept only if half of the views that look there
-    confirm it.
+    and is left out. A pixel that the reference did not measure is kept only if others confirm it.
     """
 
     rounds: int = 3
@@ -73,21 +73,22 @@ class Pull:
         index = reference_index(views, onto)
         reference = views[index]
 
-        def read(agreements: list[float]) -> tuple[_Pulled, list[float]]:
-            pulled = _pull(views, reference, surface, agreements, backend, batches)
-            return pulled, _noise_scales(pulled.depths, surface, backend)
-
-        slope = _slope(surface, backend)
-        pulled, scales = read([0.0] * len(views))
+        pulled = _pull(views, reference, surface, [0.0] * len(views), backend, batches)
+        growth = _growth(pulled.depths, surface, backend)
+        slope, scales = _slope(surface, growth, backend), _noise_scales(pulled.depths, surface, growth, backend)
         if np.nanmedian(scales) < slope:  # finer than the surface changes from pixel to pixel: read between pixels
-            pulled, scales = read([self.gate * max(scale, slope) for scale in scales])
+            agreements = [self.gate * max(scale, slope) for scale in scales]
+            pulled = _pull(views, reference, surface, agreements, backend, batches)
+            scales = _noise_scales(pulled.depths, surface, growth, backend)
         depths, weights = pulled.depths, pulled.weights
         # nothing stands between the reference and what it measured
         gates = [np.inf if k == index else self.gate * max(s, slope, 1e-12) for k, s in enumerate(scales)]
-        backend.gate(depths, weights, surface, gates, pulled.seen, index)
+        # where the reference measured most of what it looks at, the rest are holes; else the rest is nothing
+        holes = 2 * int((weights[index] > 0).sum()) > surface.size
+        backend.gate(_evened(depths, growth), weights, _evened(surface, growth), gates, pulled.seen, index, holes)
         weighed = any(view.confidence is not None for view in views)
-        weighed |= _weigh_views(weights, depths, backend)
-        weighed |= _weigh_edges(weights, surface, scales, index, backend)
+        weighed |= _weigh_views(weights, _evened(depths, growth), backend)
+        weighed |= _weigh_edges(weights, surface, growth, scales, index, backend)
         depths[weights == 0] = np.nan
         return Stack(depths, weights if weighed else None, camera=reference.camera, image=reference.image)
 
@@ -172,7 +173,12 @@ def _view_scales(weights: NDArray[Any], depths: NDArray[Any], backend: Backend) 
 
 
 def _weigh_edges(
-    weights: NDArray[Any], surface: DepthMap, scales: Sequence[float], index: int, backend: Backend
+    weights: NDArray[Any],
+    surface: DepthMap,
+    growth: NDArray[Any] | None,
+    scales: Sequence[float],
+    index: int,
+    backend: Backend,
 ) -> bool:
     """Trust other views less where the surface changes by more than the noise within a pixel.
 
@@ -183,7 +189,7 @@ def _weigh_edges(
     others = [max(scale, 1e-12) for k, scale in enumerate(scales) if k != index and np.isfinite(scale)]
     if not others:
         return False
-    steep = np.maximum(PIXEL_ERROR * backend.local_slope(surface) - min(others), 0)
+    steep = np.maximum(PIXEL_ERROR * _evened(backend.local_slope(surface), growth) - min(others), 0)
     (steepest,) = backend.quantiles(np.where(np.isfinite(surface), steep, np.nan), [0.98])
     if not steepest > np.median(others):
         return False
@@ -215,14 +221,46 @@ def camera_numbers(camera: Camera) -> NDArray[np.float64]:
     return np.array([1.0, 1 / camera.pixel_size, 1 / camera.pixel_size, camera.cx, camera.cy])
 
 
-def _noise_scales(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> list[float]:
+def _noise_scales(
+    depths: NDArray[Any], surface: DepthMap, growth: NDArray[Any] | None, backend: Backend
+) -> list[float]:
     """The Laplace scale of each view's residuals, by their median size: a tenth of wrong surfaces does not matter."""
-    found = (backend.medians(np.abs(depth - surface)) for depth in pieces(depths))
+    found = (backend.medians(_evened(np.abs(depth - surface), growth)) for depth in pieces(depths))
     return [median / LAPLACE_MEDIAN for medians, _ in found for median in medians]
 
 
-def _slope(surface: DepthMap, backend: Backend) -> float:
-    """How much the surface changes from pixel to pixel, typically."""
-    steps = np.concatenate([np.abs(np.diff(surface, axis=axis)).ravel() for axis in (0, 1)])
-    (median,), (known,) = backend.medians(steps[None])
+def _slope(surface: DepthMap, growth: NDArray[Any] | None, backend: Backend) -> float:
+    """How much the surface changes from pixel to pixel, typically, where noise is what it is at the middle depth."""
+    down, across = np.abs(surface[1:] - surface[:-1]), np.abs(surface[:, 1:] - surface[:, :-1])
+    if growth is not None:
+        down, across = down / growth[1:], across / growth[:, 1:]
+    (median,), (known,) = backend.medians(np.concatenate([down.ravel(), across.ravel()])[None])
     return median if known else 0.0
+
+
+def _evened(values: NDArray[Any], growth: NDArray[Any] | None) -> NDArray[Any]:
+    """What is measured in depth, in the unit in which noise is alike at all depths."""
+    return values if growth is None else values / growth
+
+
+def _growth(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> NDArray[Any] | None:
+    """(H, W) how noise grows with depth: (depth / middle)^p, p = 1 or 2 (stereo's); None where it does not."""
+    every = max(1, int(np.sqrt(surface.size / GROWTH_SAMPLE)))
+    sample = [np.ascontiguousarray(array[..., ::every, ::every]) for array in (depths, surface)]
+    measured, depth = sample if on_host(surface) else [backend.to_host(array) for array in sample]
+    sizes = np.abs(measured - depth)
+    usable = np.isfinite(sizes) & (sizes > 0) & (depth > 0)[None]
+    place = np.broadcast_to(depth, sizes.shape)[usable].astype(np.float64)
+    if place.size < GROWTH_BINS * FEWEST:
+        return None
+    edges = np.quantile(place, np.linspace(0, 1, GROWTH_BINS + 1))
+    if edges[-2] < LEAST_RANGE * edges[1]:  # too little depth to tell, and then it does not matter
+        return None
+    bins = np.clip(np.searchsorted(edges, place) - 1, 0, GROWTH_BINS - 1)
+    middle = np.array([np.median(place[bins == k]) for k in range(GROWTH_BINS)])
+    level = np.array([np.median(sizes[usable][bins == k]) for k in range(GROWTH_BINS)])
+    power = int(np.clip(np.rint(np.polyfit(np.log(middle), np.log(level), 1)[0]), 0, 2))
+    if power == 0:
+        return None
+    grown = (surface / np.float32(np.median(depth[depth > 0]))) ** power
+    return np.where(np.isfinite(grown), grown, np.float32(1)).astype(np.float32)

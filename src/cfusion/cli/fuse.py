@@ -1,18 +1,18 @@
-"""Fuse the views of a data set into one, and write depth, confidence, a point cloud and result.json."""
+"""Fuse the views of a data set into one, or a sequence window by window: depth, confidence, points, result.json."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from cfusion.cli import kitti
+from cfusion.cli import kitti, sequence
 
-NAME, SUMMARY = "fuse", "fuse the views of a bundle and write the result"
+NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """BUNDLE -o OUT and how to fuse."""
+    """DATA -o OUT and how to fuse."""
     add = parser.add_argument
-    add("bundle", type=Path, metavar="BUNDLE", help="folder with bundle.json and its depth maps")
+    add("bundle", type=Path, metavar="DATA", help="folder of a data set in a known format; see `cfusion formats`")
     add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the result")
     add("--method", default="auto", help="see `cfusion methods` (default: auto)")
     add(
@@ -40,10 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--quiet", action="store_true", help="no progress, no summary")
     kitti.add_arguments(parser)
+    sequence.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the way out first, then read, fuse, write."""
+    from cfusion import kernels, methods
     from cfusion.cli import settings
     from cfusion.cli.progress import showing
     from cfusion.datasets import read, write_result
@@ -52,10 +54,13 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.datasets.write import require_formats
     from cfusion.fuse import fuse
 
+    sequence.require_alone(arguments)
     formats = settings.names(arguments.write)
     parameters = settings.parameters(arguments.set)
     require_writable(arguments.output)
     require_formats(formats)
+    methods.get(arguments.method).refined(parameters)
+    kernels.load(arguments.backend)
     raw_stereo = arguments.stereo_bundle is not None
     if raw_stereo:
         with showing("stereo", quiet=arguments.quiet) as progress:
@@ -68,6 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"cfusion: {caution}", file=sys.stderr)
     if views.sentence and not arguments.quiet:
         print(views.sentence)
+    if arguments.every is not None:
+        return sequence.run(arguments, views, formats, parameters)
     reference = views.reference if arguments.reference is None else arguments.reference
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         result = fuse(
@@ -83,5 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         print(f"{len(views)} views fused with {result.method} in {result.seconds:.2f} s on {result.backend}")
         print(result.status.value)
+        scored = kitti.scores_sentence(arguments, result) if raw_stereo else None
+        if scored:
+            print(scored)
         print(f"written to {arguments.output}" + (f", submission {submission}" if submission else ""))
     return 0

@@ -55,5 +55,30 @@ def write_submission(arguments: argparse.Namespace, result: "Result") -> Path:
     return folder / name
 
 
+def scores_sentence(arguments: argparse.Namespace, result: "Result") -> str | None:
+    """How the fused depth compares with the ground truth, where there is one."""
+    from cfusion.datasets.disparity import depth_from_disparity
+    from cfusion.datasets.kitti import open_bundle
+    from cfusion.metrics import evaluate
+
+    bundle = open_bundle(_split(arguments.bundle), arguments.stereo_bundle)
+    if not bundle.has_truth():
+        return None
+    calibration = bundle.calibration
+    visible, every = (
+        evaluate(
+            result.depth,
+            depth_from_disparity(bundle.truth(occluded=occluded), calibration.focal_baseline),
+            result.camera,
+            calibration.baseline,
+        )
+        for occluded in (False, True)
+    )
+    return (
+        f"against the ground truth, holes filled by KITTI's rule: out-3 {visible.out(3):.2f} % where both cameras see, "
+        f"{every.out(3):.2f} % in all; D-avg {visible.d_avg:.2f} pixels; density {visible.density:.1f} %"
+    )
+
+
 def _split(folder: Path) -> Path:
     return folder / "training" if (folder / "training").is_dir() else folder

@@ -65,7 +65,13 @@ def _move_in(draft: Path, folder: Path) -> None:
     if not folder.exists():
         os.replace(draft, folder)
         return
-    for path in sorted(draft.rglob("*")):
+    inside = sorted(
+        draft.rglob("*"), key=lambda path: (path.suffix == ".json", path)
+    )  # the one that names the rest: last
+    for path in inside:
+        if path.suffix == ".json":  # a kill on the way leaves no list of files that are not those it was written with
+            (folder / path.relative_to(draft)).unlink(missing_ok=True)
+    for path in inside:
         target = folder / path.relative_to(draft)
         if path.is_dir():
             target.mkdir(exist_ok=True)

@@ -11,7 +11,7 @@ from cfusion.datasets.atomic import filling
 from cfusion.datasets.cameras import camera_from_json, camera_to_json
 from cfusion.datasets.entry import Entry
 from cfusion.datasets.rasters import read_map
-from cfusion.datasets.views import Views
+from cfusion.datasets.views import KEPT, Frames, Views
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pose, View
 
@@ -36,8 +36,10 @@ def read(path: Path) -> Views:
             f"{file} says format {found[0]!r}, version {found[1]!r}; expected {FORMAT!r}, version {VERSION}"
         )
     entry.refuse_unknown("format", "version", "unit", "views", "reference")
-    views = tuple(_read_view(item, file.parent, number) for number, item in enumerate(entry.objects("views")))
-    if not views:
+    items = entry.objects("views")
+    frames = Frames.reading(lambda number: _read_view(items[number], file.parent, number), len(items))
+    views = frames if len(items) > KEPT else tuple(frames)  # what memory holds anyway is checked at once
+    if not items:
         raise FileError(f"{file} lists no views; add at least one")
     reference = entry.get("reference", int) if "reference" in entry else None
     unit = entry.get("unit", str) if "unit" in entry else "metre"

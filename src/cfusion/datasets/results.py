@@ -30,6 +30,19 @@ def read_depth(path: Path, scale: float | None = None) -> tuple[DepthMap, Camera
     return _read_written(entry.object("files").object("depth"), path), camera
 
 
+def settings_of_result(folder: Path) -> dict[str, object] | None:
+    """The settings a whole result was written with; None where there is none, or a file of it is missing."""
+    try:
+        entry = Entry.of_file(folder / FILE_NAME)
+        maps = entry.object("files")
+        named = [maps.object(name).object(kind) for name in maps.content for kind in maps.object(name).content]
+        if not all(each.path_inside("file", folder).is_file() for each in named):
+            return None
+        return dict(entry.object("settings").content)
+    except FileError:
+        return None
+
+
 def _read_written(written: Entry, folder: Path) -> DepthMap:
     for name in ("npy", "pfm", "exr"):  # exact, unlike png
         if name in written:

@@ -1,7 +1,7 @@
 """Write a result: maps in the formats asked for, a point cloud, and result.json on how it came about."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,8 +48,12 @@ def write_result(
     *,
     source: str | None = None,
     unit: str = "metre",
+    settings: Mapping[str, object] | None = None,
 ) -> None:
-    """Write a result to a folder, whole or not at all; `source` says where the views came from."""
+    """Write a result to a folder, whole or not at all; `source` says where the views came from.
+
+    `settings` are kept as they are, for `settings_of_result` to compare with.
+    """
     require_formats(formats)
     with filling(Path(folder)) as draft:
         files: Files = {}
@@ -63,7 +67,8 @@ def write_result(
         files["provenance"] = _write_provenance(draft, result.provenance, formats)
         if "ply" in formats and result.camera is not None:
             files["points"] = _write_points(draft, result)
-        text = json.dumps(plain(_summary(result, files, source, unit)), indent=1, allow_nan=False)
+        summary = _summary(result, files, source, unit) | ({} if settings is None else {"settings": settings})
+        text = json.dumps(plain(summary), indent=1, allow_nan=False)
         (draft / "result.json").write_text(text, encoding="utf-8")
 
 

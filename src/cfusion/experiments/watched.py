@@ -207,9 +207,17 @@ class Watched:
         return self.backend.pull(x, reference_camera, view_camera, view_from_reference, depth, confidence, agreement)
 
     def gate(
-        self, depths: Any, weights: Any, surface: Any, limits: Sequence[float], seen: Any, reference: int, /
+        self,
+        depths: Any,
+        weights: Any,
+        surface: Any,
+        limits: Sequence[float],
+        seen: Any,
+        reference: int,
+        holes: bool,
+        /,
     ) -> None:
-        self.backend.gate(depths, weights, surface, limits, seen, reference)
+        self.backend.gate(depths, weights, surface, limits, seen, reference, holes)
 
     def local_slope(self, surface: Floats, /) -> Floats:
         return self.backend.local_slope(surface)

@@ -46,7 +46,10 @@ def kitti_bundle_views(
     """
     if frames < 1 or not farthest > 0:
         raise InputError(f"frames = {frames}, farthest = {farthest}; at least 1, and a positive distance in metres")
+    if localisation not in ("auto", *GIVEN, *MEASURED):
+        raise InputError(f"there is no localisation {localisation!r}; choose auto, {', '.join(GIVEN + MEASURED)}")
     opened = open_bundle(Path(folder), bundle)
+    given = _given(opened, localisation)  # before matching, which takes longer
     chosen = nearest_frames(opened.frames, frames)
     images = {frame: StereoFrame(opened.left(frame), opened.right(frame)) for frame in chosen}
     matched: dict[int, tuple[Disparity, WeightMap]] = {}
@@ -58,7 +61,7 @@ def kitti_bundle_views(
         for frame, (disparity, _) in matched.items()
     }
     told("localising", 1.0)
-    source, poses = _localised(opened, chosen, images, depths, localisation)
+    source, poses = given or _measured(opened, chosen, images, depths, localisation)
     views = tuple(
         View(
             np.where(depths[frame] <= farthest, depths[frame], np.nan),
@@ -106,21 +109,24 @@ def _disparity(bundle: Bundle, frame: int, images: StereoFrame, matching: str | 
     return known, confidence(known)
 
 
-def _localised(
+def _given(bundle: Bundle, localisation: str) -> tuple[str, Mapping[int, Pose]] | None:
+    """The localisation asked for, or the first there is: its name, and world_from_camera by frame."""
+    beside = bundle.folder.resolve().parent / "localization"
+    for name in GIVEN if localisation == "auto" else (localisation,):
+        file = beside / f"bundle_loc_{name}_{bundle.folder.resolve().name}.mat"
+        if name in GIVEN and (file.is_file() or localisation != "auto"):
+            return name, read_localization(file, bundle.number)
+    return None
+
+
+def _measured(
     bundle: Bundle,
     frames: tuple[int, ...],
     images: Mapping[int, StereoFrame],
     depths: Mapping[int, Disparity],
     localisation: str,
 ) -> tuple[str, Mapping[int, Pose]]:
-    """Where the poses come from, and world_from_camera by frame."""
-    if localisation not in ("auto", *GIVEN, *MEASURED):
-        raise InputError(f"there is no localisation {localisation!r}; choose auto, {', '.join(GIVEN + MEASURED)}")
-    beside = bundle.folder.resolve().parent / "localization"
-    for name in GIVEN if localisation == "auto" else (localisation,):
-        file = beside / f"bundle_loc_{name}_{bundle.folder.resolve().name}.mat"
-        if name in GIVEN and (file.is_file() or localisation != "auto"):
-            return name, read_localization(file, bundle.number)
+    """Which odometry was used, and world_from_camera by frame."""
     if len(frames) == 1:
         return "nowhere, for one frame needs none", {frames[0]: Pose.identity()}
     rig = Rig(bundle.calibration.camera(images[frames[0]].left.shape[:2]), bundle.calibration.baseline)

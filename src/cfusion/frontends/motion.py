@@ -1,7 +1,9 @@
-"""Small motions as six numbers: translation and rotation vector."""
+"""Small motions as six numbers, translation and rotation vector; and the middle of two motions."""
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cfusion.geometry import Pose
 
 Floats = NDArray[np.float64]
 
@@ -25,3 +27,9 @@ def exponential(twists: Floats) -> Floats:
     out[..., :3, 3] = twists[..., :3]
     out[..., 3, 3] = 1
     return out
+
+
+def halfway(one: Pose, other: Pose) -> Pose:
+    """The middle of two motions that differ little: mean translation, and the rotation nearest to the mean of both."""
+    left, _, right = np.linalg.svd(one.rotation + other.rotation)
+    return Pose(left @ right, (one.translation + other.translation) / 2)

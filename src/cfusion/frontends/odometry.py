@@ -4,6 +4,9 @@ Features that four images share; three of them at a time propose a motion (RANSA
 settle it, by Gauss-Newton on the reprojection error in both current images:
 
     sum_i w_i |(u, v, u', v')_i - project(current_from_previous X_i)|^2.
+
+Features are placed exactly in the frame they start from and followed into the other, which favours one of the two: the
+motion is measured there and back, and the middle taken.
 """
 
 import itertools
@@ -15,7 +18,7 @@ from numpy.typing import NDArray
 
 from cfusion.errors import InputError
 from cfusion.frontends.features import Circle, Tracking, circle_matches
-from cfusion.frontends.motion import exponential
+from cfusion.frontends.motion import exponential, halfway
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.frontends.stereo import grey_bytes
 from cfusion.geometry import Pose
@@ -42,7 +45,7 @@ class Ransac:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """How the rig moved from one frame to the next, and what says so."""
+    """How the rig moved from one frame to the next, and what says so, there and back together."""
 
     previous_from_current: Pose
     features: int
@@ -57,10 +60,17 @@ def motion(
     tracking: Tracking | None = None,
     ransac: Ransac | None = None,
 ) -> Motion:
-    """The motion between two frames of a rectified rig."""
-    pairs = [(grey_bytes(frame.left), grey_bytes(frame.right)) for frame in (previous, current)]
-    matches = circle_matches(pairs[0], pairs[1], tracking or Tracking())
-    return motion_of_matches(matches, rig, ransac or Ransac())
+    """The motion between two frames of a rectified rig, measured there and back."""
+    before, after = ((grey_bytes(frame.left), grey_bytes(frame.right)) for frame in (previous, current))
+    follow, propose = tracking or Tracking(), ransac or Ransac()
+    there = motion_of_matches(circle_matches(before, after, follow), rig, propose)
+    back = motion_of_matches(circle_matches(after, before, follow), rig, propose)
+    return Motion(
+        halfway(there.previous_from_current, back.previous_from_current.inverse()),
+        there.features + back.features,
+        there.inliers + back.inliers,
+        float(np.hypot(there.error, back.error) / np.sqrt(2)),
+    )
 
 
 def trajectory(frames: Sequence[StereoFrame], rig: Rig) -> tuple[Pose, ...]:

@@ -261,11 +261,13 @@ class Backend(Protocol):
         limits: Sequence[float],
         seen: NDArray[np.bool_],
         reference: int,
+        holes: bool,
         /,
     ) -> None:
         """Set weights (K, H, W) to zero in place, of observations further from the surface than their view's limit.
 
-        And of all at a pixel that the reference did not measure and less than half of those who look there confirm.
+        And of all at a pixel that the reference did not measure and too few confirm. If these are holes, more have to
+        than measure something else; if they are nothing, half of those who look there.
         """
 
     def local_slope(self, surface: Floats, /) -> Floats:

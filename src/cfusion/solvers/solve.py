@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from cfusion.energy import Energy
@@ -9,6 +10,7 @@ from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend
 from cfusion.solvers.outcome import Report, Solution
 from cfusion.solvers.task import Task, prepare
+from cfusion.solvers.tuned import Tuned
 
 
 class Solver(Protocol):
@@ -27,4 +29,6 @@ def solve(
     report: Report | None = None,
 ) -> Solution:
     """Minimise the energy of a weighed stack."""
+    if isinstance(solver, Tuned):  # fills gaps itself, when it knows what lies around them
+        return solver(replace(prepare(energy, stack, backend), fill_radius=fill_radius), report)
     return solver(prepare(energy, stack, backend, fill_radius), report)

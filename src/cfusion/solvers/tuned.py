@@ -10,6 +10,7 @@ from cfusion.arrays import pieces
 from cfusion.energy import TGV, Energy
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, State
+from cfusion.solvers.bridges import bridges
 from cfusion.solvers.held_out import leave_out
 from cfusion.solvers.local_noise import local_weights, mean_weight
 from cfusion.solvers.outcome import Progress, Report, Solution
@@ -20,7 +21,7 @@ ALPHA_PER_ROOT_VIEW = 1.2  # where the search starts: alpha_1 = 1.2 sqrt(K)
 LADDER = 2.0  # alpha changes by this factor while searching, by its root at the end
 RATIOS = (2.0, 1.0, 4.0)  # alpha_2 / alpha_1, the usual one first
 LONGEST_WALK = 6  # steps of the ladder
-CHANCE = 2.0  # standard errors
+CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; of the error, for a much smoother answer
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
 ROUGH = PDHG(tolerance=5e-4, iterations=480, certify=False)  # good enough to compare
 BINS = 8  # of depth, to see how the noise grows with it
@@ -49,11 +50,13 @@ class Tuned:
         if settled.local:
             _advance(ready, confidence, state, ready.noise)
             weighed = local_weights(task.stack, whole_depth(ready, state), task.backend)
-            ready = prepare(energy, weighed, task.backend, task.fill_radius)
+            ready = prepare(energy, weighed, task.backend)
         outcome = self.inner.minimise(ready, ready.problem(confidence), state, report)
         solution = finish(
             ready, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None
         )
+        if task.fill_radius:
+            solution = replace(solution, depth=_fill_level_gaps(ready, state, task.fill_radius))
         # the depth was found at lam = 1; what the observations turned out to be worth is what to believe
         weighed = ready.stack if settled.local else local_weights(task.stack, solution.depth, task.backend)
         believed = mean_weight(weighed)
@@ -75,7 +78,7 @@ class Tuned:
         inverse = _stereo_like(task) if self.inverse is None else self.inverse
         kept, held = leave_out(task.stack, task.backend)
         energy = _energy(task.energy, (1.0, 2.0), inverse)
-        train = prepare(energy, kept, task.backend, task.fill_radius)
+        train = prepare(energy, kept, task.backend)
         trial = _Trial(train, held, inverse)
         start = _usual_alpha(task.stack, task.backend)
         if report:
@@ -132,13 +135,26 @@ class _Trial:
         return start
 
     def better(self, alpha: tuple[float, float], than: tuple[float, float]) -> bool:
-        """Whether this alpha predicts what was held out better than that."""
-        return self._predicts_better(self._fitted(alpha), self._fitted(than))
+        """Whether this alpha predicts what was held out better than that.
 
-    def _predicts_better(self, x: Floats, other: Floats) -> bool:
-        """Whether the mean error of x is smaller by more than chance would have it."""
-        mean, by_chance = self.task.backend.gain(x, other, self.held, self.counted)
-        return mean > CHANCE * by_chance
+        What was held out was associated through a surface that is itself too smooth at edges, and so favours smoothness
+        a little: a much smoother answer has to be better by more than that.
+        """
+        much = 0.99 * LADDER
+        smoother = alpha[0] > much * than[0] or alpha[1] > much * than[1]
+        return self._predicts_better(self._fitted(alpha), self._fitted(than), LEAST_GAIN if smoother else 0.0)
+
+    def _predicts_better(self, x: Floats, other: Floats, least: float = 0.0) -> bool:
+        """Whether the mean error of x is smaller, by more than chance would have it and the least part given."""
+        gain, by_chance = self.task.backend.gain(x, other, self.held, self.counted)
+        if gain <= CHANCE * by_chance:
+            return False
+        return not least or gain > least * self._error(other)
+
+    def _error(self, x: Floats) -> float:
+        """The mean error on what was held out."""
+        errors, total = np.stack([(self.counted * np.abs(x - self.held)).sum(), self.counted.sum()]).tolist()
+        return float(errors / max(total, 1e-300))
 
     def _fitted(self, alpha: tuple[float, float]) -> Floats:
         if alpha not in self.fits:
@@ -153,7 +169,7 @@ class _Trial:
         depth = whole_depth(task, self.state)
         self._weigh(local_weights(self.stack, depth, task.backend))
         weighed = local_weights(task.stack, depth, task.backend)
-        self.task = prepare(task.energy, weighed, task.backend, task.fill_radius)
+        self.task = prepare(task.energy, weighed, task.backend)
         self.start = None
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
@@ -196,6 +212,17 @@ def whole_depth(task: Task, state: State) -> Floats:
     """The state's depth on the whole image, NaN outside the domain, where the task's stack lies."""
     depth = task.whole(task.depth(state.primal[0]), float("nan"))
     there: Floats = task.backend.to_host(depth) if task.stack.on_host else depth
+    return there
+
+
+def _fill_level_gaps(task: Task, state: State, radius: int) -> Floats:
+    """The depth on the whole image, gaps within one surface interpolated, gaps between two left open."""
+    backend = task.backend
+    known = task.whole(state.primal[0], float("nan"))
+    observed = ~np.isnan(known)
+    gaps = backend.close_mask(observed, radius) & ~bridges(known, observed, radius, task.noise, backend)
+    depth = task.depth(backend.fill_natural(known, gaps))
+    there: Floats = backend.to_host(depth) if task.stack.on_host else depth
     return there
 
 
@@ -242,7 +269,7 @@ def _alike(energy: Energy, other: Energy) -> bool:
 
 
 def _prepared(energy: Energy, task: Task) -> Task:
-    return prepare(energy, task.stack, task.backend, task.fill_radius)
+    return prepare(energy, task.stack, task.backend)
 
 
 def _energy(energy: Energy, alpha: tuple[float, ...], inverse: bool) -> Energy:

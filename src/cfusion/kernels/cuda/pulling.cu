@@ -53,11 +53,12 @@ extern "C" __global__ void __launch_bounds__(256) pull(
 // reference did not measure and less than half of those who look there confirm.
 extern "C" __global__ void __launch_bounds__(256) gate(
     const float* __restrict__ depths, float* __restrict__ weights, const float* __restrict__ surface,
-    const float* __restrict__ limits, const bool* __restrict__ seen, int views, int reference, unsigned pixels
+    const float* __restrict__ limits, const bool* __restrict__ seen, int views, int reference, bool holes,
+    unsigned pixels
 ) {
     const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
     if (p >= pixels) return;
-    int confirmed = 0, looking = 0;
+    int confirmed = 0, looking = 0, denied = 0;
     bool measured = false;
     for (int k = 0; k < views; k++) {
         const size_t at = (size_t)k * pixels + p;
@@ -65,9 +66,10 @@ extern "C" __global__ void __launch_bounds__(256) gate(
         const bool counts = weights[at] > 0;
         confirmed += counts;
         looking += seen[at];
+        denied += isfinite(depths[at]) && weights[at] == 0;
         if (k == reference) measured = weights[at] != 0;
     }
-    if (measured || 2 * confirmed >= looking) return;
+    if (measured || (holes ? confirmed > denied : 2 * confirmed >= looking)) return;
     for (int k = 0; k < views; k++) weights[(size_t)k * pixels + p] = 0;
 }
 

@@ -53,7 +53,13 @@ def pull(
 
 
 def gate(
-    depths: Floats, weights: Floats, surface: Floats, limits: Sequence[float], seen: Floats, reference: int
+    depths: Floats,
+    weights: Floats,
+    surface: Floats,
+    limits: Sequence[float],
+    seen: Floats,
+    reference: int,
+    holes: bool,
 ) -> None:
     """As `Backend.gate`."""
     pixels = surface.size
@@ -61,13 +67,14 @@ def gate(
         (blocks_of(pixels, THREADS),),
         (THREADS,),
         (
-            depths,
+            cupy.ascontiguousarray(depths),
             weights,
             cupy.ascontiguousarray(surface),
             cupy.asarray(np.array(limits, np.float32)),
             seen,
             np.int32(len(depths)),
             np.int32(reference),
+            np.bool_(holes),
             np.uint32(pixels),
         ),
     )

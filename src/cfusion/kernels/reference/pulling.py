@@ -78,15 +78,24 @@ def _between(depth: Floats, u: Floats, v: Floats, seen: Floats, agreement: float
 
 
 def gate(
-    depths: Floats, weights: Floats, surface: Floats, limits: Sequence[float], seen: Floats, reference: int
+    depths: Floats,
+    weights: Floats,
+    surface: Floats,
+    limits: Sequence[float],
+    seen: Floats,
+    reference: int,
+    holes: bool,
 ) -> None:
     """As `Backend.gate`."""
     for depth, weight, limit in zip(depths, weights, limits, strict=True):
         with np.errstate(invalid="ignore"):
             weight[~(np.abs(depth - surface) <= np.float32(limit))] = 0
-    looking = seen.sum(axis=0, dtype=np.int32)
-    unconfirmed = (weights[reference] == 0) & (2 * (weights > 0).sum(axis=0) < looking)
-    weights[:, unconfirmed] = 0
+    confirmed = (weights > 0).sum(axis=0, dtype=np.int32)
+    if holes:
+        enough = confirmed > (np.isfinite(depths) & (weights == 0)).sum(axis=0, dtype=np.int32)
+    else:
+        enough = 2 * confirmed >= seen.sum(axis=0, dtype=np.int32)
+    weights[:, (weights[reference] == 0) & ~enough] = 0
 
 
 def local_slope(surface: Floats) -> Floats:

@@ -1,0 +1,227 @@
+"""Sequences, window by window: which frames, what is read when, and going on after an interruption."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cfusion import Pinhole, Pose, View, fuse
+from cfusion.cli.main import main
+from cfusion.datasets import read, write_bundle
+from cfusion.datasets.results import settings_of_result
+from cfusion.datasets.views import Frames
+from cfusion.errors import FileError, InputError
+from cfusion.sequence import fuse_windows, windows
+
+CAMERA = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
+QUICK = ("--method", "median", "--backend", "reference", "--write", "npy")
+
+
+def frame(number: int) -> View:
+    """A wall that comes nearer."""
+    return View(np.full((4, 5), 3.0 - 0.1 * number), CAMERA, Pose.identity(), name=f"frame {number}")
+
+
+@pytest.fixture
+def sequence(tmp_path: Path) -> Path:
+    write_bundle([frame(number) for number in range(7)], tmp_path / "sequence")
+    return tmp_path / "sequence"
+
+
+def run(*arguments: object) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+def times(out: Path) -> dict[str, int]:
+    return {path.parent.name: path.stat().st_mtime_ns for path in out.glob("*/result.json")}
+
+
+def test_windows_lie_inside_and_hold_their_reference() -> None:
+    for count, every, width in ((60, 5, 11), (7, 3, 3), (4, 1, 11), (9, 20, 4), (1, 1, 1)):
+        found = windows(count, every, width)
+        assert [window.reference for window in found] == list(range(0, count, every))
+        for window in found:
+            assert window.reference in window.frames
+            assert len(window.frames) == min(width, count)
+            assert 0 <= window.frames[0] <= window.frames[-1] < count
+    middle = windows(60, 5, 11)[4]
+    assert (middle.reference, middle.frames) == (20, range(15, 26))
+    assert windows(0) == ()
+    for every, width in ((0, 3), (1, 0)):
+        with pytest.raises(InputError, match="at least 1"):
+            windows(5, every, width)
+
+
+def test_windows_are_fused_as_if_alone() -> None:
+    views = [frame(number) for number in range(7)]
+    found = list(fuse_windows(views, windows(7, 3, 3), "median", backend="reference"))
+    assert [window.reference for window, _ in found] == [0, 3, 6]
+    alone = fuse(views[2:5], "median", reference=1, backend="reference")
+    assert found[1][1] is not None
+    np.testing.assert_array_equal(found[1][1].depth, alone.depth)
+
+
+def test_frames_are_read_when_their_turn_comes() -> None:
+    """No more than the cache holds are read before the first result, however long the sequence."""
+    read: list[int] = []
+
+    def load(number: int) -> View:
+        read.append(number)
+        return frame(number % 20)
+
+    views = Frames.reading(load, 10_000)
+    fused = fuse_windows(views, windows(len(views), 5, 11), "median", backend="reference")
+    next(fused)
+    assert read == list(range(11))
+    for _ in range(3):
+        next(fused)
+    assert sorted(read) == list(range(21))  # each once: windows overlap, the last frames are kept
+
+
+def test_long_bundles_are_read_frame_by_frame(tmp_path: Path) -> None:
+    write_bundle([frame(number) for number in range(20)], tmp_path / "long")
+    views = read(tmp_path / "long")
+    (tmp_path / "long" / "depth" / "019.npy").unlink()
+    assert views[18].name == "frame 18"
+    with pytest.raises(FileError, match="does not exist"):
+        views[19]
+
+
+def test_windows_without_depth_are_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dark = [View(np.full((4, 5), np.nan), CAMERA, Pose.identity()) for _ in range(3)]
+    found = list(fuse_windows([*dark, frame(0)], windows(4, 3, 2), "median", backend="reference"))
+    assert found[0][1] is None
+    assert found[1][1] is not None
+    write_bundle([*dark, frame(0)], tmp_path / "dark")
+    assert run("fuse", tmp_path / "dark", "-o", tmp_path / "out", "--every", 3, "--window", 2, *QUICK) == 0
+    assert "1 windows hold no depth" in capsys.readouterr().out
+    assert times(tmp_path / "out").keys() == {"000003"}
+
+
+def test_mistakes_are_told_from_frames_that_cannot_be_fused() -> None:
+    with pytest.raises(InputError, match=r"^there is no method"):
+        next(fuse_windows([frame(0)], windows(1), "medain"))
+    dark = View(np.full((4, 5), np.nan), CAMERA, Pose.identity())
+    ahead = View(np.ones((4, 5)), CAMERA, Pose(np.eye(3), np.array([0.0, 0.0, 99.0])))
+    with pytest.raises(InputError, match=r"^frames 0 to 1: "):
+        list(fuse_windows([dark, ahead], windows(2, 5, 2), "reference", backend="reference"))
+
+
+def test_each_window_has_a_folder(sequence: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert run("fuse", sequence, "-o", out, "--every", 3, "--window", 3, *QUICK) == 0
+    assert "3 windows fused with median" in capsys.readouterr().out
+    assert sorted(path.name for path in out.iterdir()) == ["000000", "000003", "000006"]
+    np.testing.assert_allclose(np.load(out / "000003" / "depth.npy"), 2.7, atol=1e-6)
+    written = json.loads((out / "000003" / "result.json").read_text())["settings"]
+    assert (written["reference"], written["first"], written["frames"]) == (3, 2, 3)
+
+
+def test_a_second_run_does_what_is_missing(sequence: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    command = ("fuse", sequence, "-o", out, "--every", 2, "--window", 3)
+    assert run(*command, *QUICK) == 0
+    first = times(out)
+    (out / "000002" / "sigma.npy").unlink()  # not whole any more
+    (out / "000004" / "result.json").write_text("{")  # damaged
+    capsys.readouterr()
+    assert run(*command, *QUICK) == 0
+    assert "2 of 4 windows are there already, made with the same settings" in capsys.readouterr().out
+    second = times(out)
+    assert {name for name in first if first[name] != second[name]} == {"000002", "000004"}
+    assert run(*command, *QUICK, "--set", "radius=3") == 0
+    assert "already" not in capsys.readouterr().out
+    assert not set(times(out).values()) & set(second.values())
+    assert run(*command, *QUICK, "--set", "radius=3", "--quiet") == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--window", 3), "--every"),
+        (("--every", 2, "--reference", 1), "--reference"),
+        (("--every", 2, "--bundle", 1), "--bundle"),
+        (("--every", 0), "at least 1"),
+        (("--every", 2, "--method", "medain"), "'median'|did you mean median"),
+    ],
+)
+def test_mistakes_are_one_line(
+    sequence: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[object, ...], words: str
+) -> None:
+    assert run("fuse", sequence, "-o", tmp_path / "out", *options) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert any(word in said for word in words.split("|"))
+    assert not (tmp_path / "out").exists()
+
+
+STUCK_AT_THE_THIRD = """
+import sys, time
+import cfusion.sequence as sequence
+from cfusion.cli.main import main
+whole, calls = sequence.fuse, []
+def fuse(*arguments, **options):
+    calls.append(1)
+    if len(calls) == 3:
+        print("stuck", flush=True)
+        time.sleep(60)
+    return whole(*arguments, **options)
+sequence.fuse = fuse
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def heed_ctrl_c() -> None:
+    """In a child: what runs in the background of a shell would ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_an_interrupted_run_goes_on(
+    sequence: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    number: signal.Signals,
+    code: int,
+) -> None:
+    out = tmp_path / "out"
+    command = ("fuse", str(sequence), "-o", str(out), "--every", "2", "--window", "3", *QUICK)
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUCK_AT_THE_THIRD, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_ctrl_c,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "stuck\n"
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == code
+    if number == signal.SIGINT:
+        assert said == f"cfusion: interrupted; 2 of 4 windows are in {out}; the same command goes on from there\n"
+    assert sorted(path.name for path in out.iterdir()) == ["000000", "000002"]
+    assert all(settings_of_result(folder) for folder in out.iterdir())
+    assert run(*command) == 0
+    assert "2 of 4 windows are there already" in capsys.readouterr().out
+    assert len(times(out)) == 4
+
+
+def test_the_bar_counts_windows(
+    sequence: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cfusion.cli import progress
+
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "BETWEEN_LINES", 0.0)
+    options = ("--method", "l1", "--backend", "reference", "--write", "npy")
+    assert run("fuse", sequence, "-o", tmp_path / "out", "--every", 3, "--window", 3, *options) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("l1: ")]
+    assert any("window 3 of 3" in line and "left" in line for line in lines)
+    shares = [int(line.split()[1]) for line in lines]
+    assert shares == sorted(shares)
