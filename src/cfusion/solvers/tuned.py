@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cfusion.arrays import pieces
+from cfusion.arrays import on_host, pieces
 from cfusion.energy import TGV, Energy
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, State
@@ -221,9 +221,21 @@ def _fill_level_gaps(task: Task, state: State, radius: int) -> Floats:
     known = task.whole(state.primal[0], float("nan"))
     observed = ~np.isnan(known)
     gaps = backend.close_mask(observed, radius) & ~bridges(known, observed, radius, task.noise, backend)
-    depth = task.depth(backend.fill_natural(known, gaps))
+    tilt = _tilt(known, backend)  # taken out and put back: the interpolant of a plane is not quite a plane
+    depth = task.depth(np.where(observed, known, backend.fill_natural(known - tilt, gaps) + tilt))
     there: Floats = backend.to_host(depth) if task.stack.on_host else depth
     return there
+
+
+def _tilt(x: Floats, backend: Backend) -> Floats:
+    """(H, W) the plane through zero that rises as x usually does."""
+    height, width = x.shape
+    (down,), (downs,) = backend.medians((x[1:] - x[:-1])[None])
+    (right,), (rights,) = backend.medians((x[:, 1:] - x[:, :-1])[None])
+    rows = np.arange(height, dtype=np.float32)[:, None] * np.float32(down if downs else 0)
+    columns = np.arange(width, dtype=np.float32)[None, :] * np.float32(right if rights else 0)
+    tilt: Floats = (rows + columns).astype(x.dtype)
+    return tilt if on_host(x) else backend.to_device(tilt, x.dtype)
 
 
 def _advance(task: Task, confidence: Floats, state: State, noise: float) -> float:
