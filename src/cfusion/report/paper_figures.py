@@ -101,6 +101,7 @@ class Traces:
                 axes[place].plot(trace[against], heights, label=row, **style(2 * number + 2, row))
             axes[place].set_yscale("log")
             axes[place].set_xscale("symlog", linthresh=0.01 if against == "seconds" else 10)
+            axes[place].set_xlim(left=0)
             label(axes[place], against, "excess energy" if what == "energy" else "certified gap")
         legend(axes[1])
         return png_of(figure)
