@@ -13,7 +13,7 @@ from cfusion.energy import L1, TGV, Energy
 from cfusion.kernels.cpu.iteration import iterate as tiled
 from cfusion.solvers import prepare
 from cfusion.solvers.pdhg import fixed_confidence
-from cfusion.solvers.steps import choose_steps
+from cfusion.solvers.steps import BLOCK, choose_steps
 
 
 def main() -> None:
@@ -23,11 +23,10 @@ def main() -> None:
         task = prepare(Energy(L1(), TGV(2)), stack, kernels.load("cpu"))
         problem = task.problem(fixed_confidence(task))
         steps = choose_steps(problem.alpha, task.noise)
-        count = 24 if height < 1000 else 12
         best: dict[str, float] = {}
-        for _ in range(5 if height < 1000 else 2):
+        for _ in range(5 if height < 1000 else 3):
             for name, run in (("plain", plain), ("tiled", tiled)):
-                best[name] = min(best.get(name, np.inf), _time(run, problem, task.initial_state(), steps, count))
+                best[name] = min(best.get(name, np.inf), _time(run, problem, task.initial_state(), steps, BLOCK))
         print(f"{width}x{height}x{views}: tiles {best['plain'] / best['tiled']:.2f}x over plain passes", flush=True)
 
 
