@@ -246,7 +246,7 @@ def _evened(values: NDArray[Any], growth: NDArray[Any] | None) -> NDArray[Any]:
 def _growth(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> NDArray[Any] | None:
     """(H, W) how noise grows with depth: (depth / middle)^p, p = 1 or 2 (stereo's); None where it does not."""
     every = max(1, int(np.sqrt(surface.size / GROWTH_SAMPLE)))
-    sample = [np.ascontiguousarray(array[..., ::every, ::every]) for array in (depths, surface)]
+    sample = [array[..., ::every, ::every].copy() for array in (depths, surface)]
     measured, depth = sample if on_host(surface) else [backend.to_host(array) for array in sample]
     sizes = np.abs(measured - depth)
     usable = np.isfinite(sizes) & (sizes > 0) & (depth > 0)[None]
