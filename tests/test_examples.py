@@ -118,4 +118,5 @@ def test_links_of_the_pages_lead_somewhere(page: Path) -> None:
             found = page.parent / place if place else page
             assert found.exists(), f"{page.name} links to {target}"
             headings = re.findall(r"^#+ (.+)$", found.read_text(), re.MULTILINE) if heading else []
-            assert not heading or heading in {each.lower().replace(" ", "-") for each in headings}
+            anchors = {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+            assert not heading or heading in anchors
