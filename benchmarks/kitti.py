@@ -27,7 +27,20 @@ from cfusion.metrics import fill_background
 BUNDLES = (27, 74)
 MATCHERS = ("sgm", "elas")
 GIVEN, MEASURED = ("viso", "gm"), ("own", "direct")
-METHODS = ("reference", "mean", "median", "tgv-fusion", "l1", "l1-adapt", "adapt-hprior", "auto")
+METHODS = (
+    "reference",
+    "mean",
+    "median",
+    "rof",
+    "tgv-fusion",
+    "l1",
+    "l1-heuristic",
+    "rof-adapt",
+    "l1-adapt",
+    "adapt-hprior",
+    "adapt-hprior-g",
+    "auto",
+)
 Mask = NDArray[np.bool_]
 
 
