@@ -17,7 +17,7 @@ from cfusion.arrays import DepthMap, on_host, pieces
 from cfusion.association.batches import Batch, in_order
 from cfusion.association.splat import Splat, reference_index
 from cfusion.errors import InputError
-from cfusion.geometry import Camera, Pinhole, Stack, View
+from cfusion.geometry import Stack, View
 from cfusion.kernels.contract import Backend
 
 LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace distribution
@@ -111,7 +111,7 @@ def _pull(
     batches: Sequence[Batch] | None,
 ) -> _Pulled:
     """Every view through the surface; one by one on the host, batch by batch elsewhere."""
-    camera = camera_numbers(reference.camera)
+    camera = reference.camera.numbers
     if batches is None:
         pulled = [
             _pull_view(reference, view, surface, agreement, backend)
@@ -205,20 +205,13 @@ def _pull_view(
     confidence = np.empty((0, 0), np.float32) if view.confidence is None else view.confidence
     return backend.pull(
         np.ascontiguousarray(surface, np.float32),
-        camera_numbers(reference.camera),
-        camera_numbers(view.camera),
+        reference.camera.numbers,
+        view.camera.numbers,
         np.ascontiguousarray(view_from_reference),
         view.depth,
         confidence,
         agreement,
     )
-
-
-def camera_numbers(camera: Camera) -> NDArray[np.float64]:
-    """The five numbers by which kernels know a camera."""
-    if isinstance(camera, Pinhole):
-        return np.array([0.0, camera.fx, camera.fy, camera.cx, camera.cy])
-    return np.array([1.0, 1 / camera.pixel_size, 1 / camera.pixel_size, camera.cx, camera.cy])
 
 
 def _noise_scales(

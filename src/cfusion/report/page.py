@@ -54,21 +54,26 @@ class Exhibit:
 
 def page(title: str, introduction: Sequence[str], table: Table, exhibits: Sequence[Exhibit], footer: str) -> str:
     """The page as HTML; pictures are inside it, so that it can be mailed or opened without a network."""
-    paragraphs = "\n".join(f"<p>{escape(text)}</p>" for text in introduction)
+    scores = _table(table, {exhibit.name for exhibit in exhibits})
     sections = "\n".join(_section(exhibit) for exhibit in exhibits)
+    return document(title, introduction, f"{scores}\n{sections}", footer)
+
+
+def document(title: str, introduction: Sequence[str], body: str, footer: str, more_style: str = "") -> str:
+    """A whole HTML document around a body, in the style of these pages."""
+    paragraphs = "\n".join(f"<p>{escape(text)}</p>" for text in introduction)
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
-<style>{STYLE}</style>
+<style>{STYLE}{more_style}</style>
 </head>
 <body>
 <h1>{escape(title)}</h1>
 {paragraphs}
-{_table(table, {exhibit.name for exhibit in exhibits})}
-{sections}
+{body}
 <footer>{escape(footer)}</footer>
 </body>
 </html>

@@ -28,11 +28,33 @@ class Panel:
 
 
 @dataclass(frozen=True, eq=False)
-class Gallery:
-    """Shaded surfaces, methods down, scenes across, as the paper lays them out."""
+class _OnlyPicture:
+    """An exhibit to look at, with nothing to read."""
 
     name: str
     caption: str
+
+    def png(self) -> bytes:
+        """The picture."""
+        raise NotImplementedError
+
+    def text(self) -> str:
+        """Nothing to read."""
+        return ""
+
+    def files(self) -> dict[str, bytes]:
+        """The picture."""
+        return {f"{self.name}.png": self.png()}
+
+    def html(self) -> str:
+        """The picture."""
+        return picture(self.caption, self.png())
+
+
+@dataclass(frozen=True, eq=False)
+class Gallery(_OnlyPicture):
+    """Shaded surfaces, methods down, scenes across, as the paper lays them out."""
+
     scenes: tuple[str, ...]
     rows: Mapping[str, Sequence[Panel | None]]  # by method, one per scene
     verdicts: tuple[Verdict, ...] = ()
@@ -58,25 +80,11 @@ class Gallery:
                     )
         return png_of(figure)
 
-    def text(self) -> str:
-        """Nothing to read."""
-        return ""
-
-    def files(self) -> dict[str, bytes]:
-        """The picture."""
-        return {f"{self.name}.png": self.png()}
-
-    def html(self) -> str:
-        """The picture."""
-        return picture(self.caption, self.png())
-
 
 @dataclass(frozen=True, eq=False)
-class Panels:
+class Panels(_OnlyPicture):
     """Depth maps side by side on one colour scale."""
 
-    name: str
-    caption: str
     panels: tuple[Panel, ...]
     layout: tuple[int, ...] = ()  # panels in each line; four unless given
     verdicts: tuple[Verdict, ...] = ()
@@ -101,18 +109,6 @@ class Panels:
             where.imshow(np.ma.masked_invalid(panel.depth), cmap=colours(DEPTH_COLOURS), vmin=low, vmax=high)
             where.set_title(panel.title, size=8, color=LETTERS)
         return png_of(figure)
-
-    def text(self) -> str:
-        """Nothing to read."""
-        return ""
-
-    def files(self) -> dict[str, bytes]:
-        """The picture."""
-        return {f"{self.name}.png": self.png()}
-
-    def html(self) -> str:
-        """The picture."""
-        return picture(self.caption, self.png())
 
 
 def shaded(depth: DepthMap, camera: Camera) -> NDArray[Any]:

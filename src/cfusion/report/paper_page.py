@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from cfusion.report.page import STYLE
+from cfusion.report.page import document
 from cfusion.report.paper_checks import Exhibit
 
 MORE_STYLE = """
@@ -27,26 +27,9 @@ class Chapter:
 
 def paper_page(title: str, introduction: Sequence[str], chapters: Sequence[Chapter], footer: str) -> str:
     """The page as HTML, pictures inside."""
-    paragraphs = "\n".join(f"<p>{escape(text)}</p>" for text in introduction)
     links = "".join(f'<a href="#{escape(chapter.name)}">{escape(chapter.title)}</a>' for chapter in chapters)
     sections = "\n".join(_section(chapter) for chapter in chapters)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<style>{STYLE}{MORE_STYLE}</style>
-</head>
-<body>
-<h1>{escape(title)}</h1>
-{paragraphs}
-<nav>{links}</nav>
-{sections}
-<footer>{escape(footer)}</footer>
-</body>
-</html>
-"""
+    return document(title, introduction, f"<nav>{links}</nav>\n{sections}", footer, MORE_STYLE)
 
 
 def _section(chapter: Chapter) -> str:

@@ -73,12 +73,13 @@ class PDHG:
             if change > self.tolerance or done < attempt_at:
                 continue
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
-            if self.tolerance < relative_gap(now, bound, smallest) < 3 * self.tolerance:
+            gap = relative_gap(now, bound, smallest)
+            if self.tolerance < gap < 3 * self.tolerance:
                 bound = max(bound, backend.bound(problem, state, task.box, 4 * REPAIR_ROUNDS))
-            if relative_gap(now, bound, smallest) <= self.tolerance:
+                gap = relative_gap(now, bound, smallest)
+            if gap <= self.tolerance:
                 status = Status.converged
                 break
-            gap = relative_gap(now, bound, smallest)
             if change < self.tolerance / 100 and gap > STALLED * last_gap:  # neither side moves
                 status = Status.settled
                 break
@@ -160,11 +161,10 @@ def finish(
         named["prior"] = prior_value
         total += prior_value
     named["total"] = total
-    to_host = task.backend.to_host if task.stack.on_host else lambda array: array  # where the stack lies
     return Solution(
-        depth=to_host(task.whole(task.depth(x), float("nan"))),
-        confidence=to_host(task.whole(confidence, 0.0)),
-        misfit=to_host(task.whole(misfit, 0.0)),
+        depth=task.given_back(task.whole(task.depth(x), float("nan"))),
+        confidence=task.given_back(task.whole(confidence, 0.0)),
+        misfit=task.given_back(task.whole(misfit, 0.0)),
         status=status,
         history=history,
         gap=gap,

@@ -93,6 +93,11 @@ class Task:
         out[self.window] = np.where(self.inside(), part, outside)
         return out
 
+    def given_back(self, array: Floats) -> Floats:
+        """An array of the backend's where the stack lies: on the host, or where the backend has it."""
+        back: Floats = self.backend.to_host(array) if self.stack.on_host else array
+        return back
+
     def with_energy(self, energy: Energy) -> Task:
         """The same data under other weights of the regulariser."""
         return replace(self, energy=energy)

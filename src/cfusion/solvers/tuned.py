@@ -44,7 +44,7 @@ class Tuned:
         settled = self if self.alpha is not None else self.settle(task, report)
         assert settled.alpha is not None
         energy = _energy(task.energy, settled.alpha, bool(settled.inverse))
-        ready = task.with_energy(energy) if _alike(energy, task.energy) else _prepared(energy, task)
+        ready = task.with_energy(energy) if _alike(energy, task.energy) else prepare(energy, task.stack, task.backend)
         state = ready.initial_state()
         confidence = fixed_confidence(ready)
         if settled.local:
@@ -91,7 +91,7 @@ class Tuned:
 
 
 class _Trial:
-    """Fits without the held-out observations, warm-started from one candidate to the next, each scored once."""
+    """Fits without the held-out observations, all from the same start, each made once."""
 
     def __init__(self, task: Task, held: Stack, inverse: bool) -> None:
         self.task = task
@@ -210,9 +210,7 @@ def _cut(stack: Stack, task: Task) -> Floats:
 
 def whole_depth(task: Task, state: State) -> Floats:
     """The state's depth on the whole image, NaN outside the domain, where the task's stack lies."""
-    depth = task.whole(task.depth(state.primal[0]), float("nan"))
-    there: Floats = task.backend.to_host(depth) if task.stack.on_host else depth
-    return there
+    return task.given_back(task.whole(task.depth(state.primal[0]), float("nan")))
 
 
 def _fill_level_gaps(task: Task, state: State, radius: int) -> Floats:
@@ -222,9 +220,8 @@ def _fill_level_gaps(task: Task, state: State, radius: int) -> Floats:
     observed = ~np.isnan(known)
     gaps = backend.close_mask(observed, radius) & ~bridges(known, observed, radius, task.noise, backend)
     tilt = _tilt(known, backend)  # taken out and put back: the interpolant of a plane is not quite a plane
-    depth = task.depth(np.where(observed, known, backend.fill_natural(known - tilt, gaps) + tilt))
-    there: Floats = backend.to_host(depth) if task.stack.on_host else depth
-    return there
+    filled = np.where(observed, known, backend.fill_natural(known - tilt, gaps) + tilt)
+    return task.given_back(task.depth(filled))
 
 
 def _tilt(x: Floats, backend: Backend) -> Floats:
@@ -278,10 +275,6 @@ def _medians_of_bins(values: Floats, bins: Floats, backend: Backend) -> list[flo
 def _alike(energy: Energy, other: Energy) -> bool:
     """Whether a task of one is a task of the other but for the regulariser's weights."""
     return energy.inverse == other.inverse and other.prior is None and other.regulariser is not None
-
-
-def _prepared(energy: Energy, task: Task) -> Task:
-    return prepare(energy, task.stack, task.backend)
 
 
 def _energy(energy: Energy, alpha: tuple[float, ...], inverse: bool) -> Energy:
