@@ -2,6 +2,7 @@
 
 import dataclasses
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from cfusion import METHODS, Stack, Status, kernels, synthetic
 from cfusion.energy import L1, L2, TGV, Energy, Huber, Prior
 from cfusion.errors import InputError
 from cfusion.solvers import ACS, AMA, PDHG, Biconvex, OneMap, Pointwise, prepare, solve
+from cfusion.solvers.footing import Footing
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.steps import choose_steps
 
@@ -124,6 +126,47 @@ def test_default_certificate_is_within_ten_times_the_true_excess(name, method):
     assert outcome.status is Status.converged
     assert excess - rounding <= outcome.gap <= tolerance
     assert outcome.gap <= max(10 * excess, tolerance / 100)
+
+
+def test_a_footing_is_the_state_where_both_tasks_have_pixels_and_the_start_elsewhere():
+    """Of a task on the same data shifted in depth and cropped: no dual where a link is missing, x relative to it."""
+    depths = small_stack().depths
+    energy = Energy(L1(), TGV(2))
+    task = prepare(energy, Stack(depths), REFERENCE)
+    state = task.initial_state()
+    REFERENCE.iterate(task.problem(fixed_confidence(task)), state, choose_steps((1.0, 2.0), task.noise), 50)
+    cropped = depths + np.float32(0.25)
+    cropped[:, :2] = np.nan
+    cropped[:, 5, 4] = np.nan
+    other = prepare(energy, Stack(cropped), REFERENCE)
+    fresh, continued = other.initial_state(), Footing.of(task, state).onto(other)
+    both = task.domain & other.domain
+
+    def whole(of, part):
+        out = np.zeros((len(part), *of.domain.shape), part.dtype)
+        out[(slice(None), *of.window)] = part
+        return out
+
+    depth_then, depth_now = (whole(of, each.primal)[0] + of.centre for of, each in ((task, state), (other, continued)))
+    np.testing.assert_allclose(depth_now[both], depth_then[both], rtol=1e-6)
+    linked = (whole(other, other.links[None])[0] >> np.arange(5)[:, None, None] & 1) > 0
+    dual = whole(other, continued.dual)
+    assert np.array_equal(dual[linked & both], whole(task, state.dual)[linked & both])
+    assert not dual[~linked].any()
+    only_here = (other.domain & ~task.domain)[other.window]
+    assert np.array_equal(continued.primal[:, only_here], fresh.primal[:, only_here])
+
+
+def test_acs_does_not_chase_a_rise_that_is_smaller_than_its_tolerance():
+    """The step is given up, and the depth that is kept has the certificate: its own energy above the step's bound."""
+    task = prepare(METHODS["adapt-hprior"].energy, splatted("object"), kernels.load("cpu"))
+    solution = ACS()(task)
+    energies = [outer.energy for outer in solution.history]
+    assert all(after <= before for before, after in pairwise(energies))
+    assert solution.status is Status.partial_optimum
+    assert solution.gap <= ACS().inner.tolerance
+    finer = ACS(dataclasses.replace(PDHG(), tolerance=1e-4), tolerance=1e-6)(task)
+    assert energies[-1] == pytest.approx(finer.history[-1].energy, rel=2e-3)
 
 
 def test_tighter_tolerances_are_certified_and_lower_the_energy():

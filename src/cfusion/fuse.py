@@ -197,7 +197,7 @@ def _re_associate(
             now = solver.rough()
         weighed, solution = _solve(chosen.replace(solver=now), stack, backend, progress)
         if isinstance(solver, Tuned) and left == 1:
-            solver = replace(solver, **solution.chosen)
+            solver = replace(solver, **solution.chosen, start=solution.footing)
         both = ~np.isnan(surface) & ~np.isnan(solution.depth)
         damping = np.float32(1.0 if left + 1 == association.rounds else association.damping)
         surface = np.where(both, surface + damping * (solution.depth - surface), solution.depth)

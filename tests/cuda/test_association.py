@@ -39,11 +39,13 @@ def test_no_points_leave_an_empty_raster(cuda):
 
 @EVERY_SHAPE
 @pytest.mark.parametrize("radius", [0, 1, 3, 5])
-def test_closing_has_the_bits_of_the_definition(cuda, shape, radius):
+def test_closing_and_relief_have_the_bits_of_the_definition(cuda, shape, radius):
     rng = np.random.default_rng([2, *shape, radius])
     for share in (0.0, 0.1, 0.5):
         mask = rng.random(shape) < share
         assert np.array_equal(cuda.close_mask(mask, radius), reference.close_mask(mask, radius))
+        depth = np.where(mask, rng.normal(0, 1, shape), np.nan).astype(np.float32)
+        assert np.array_equal(cuda.relief(depth, radius), reference.relief(depth, radius))
 
 
 @EVERY_SHAPE

@@ -85,7 +85,8 @@ def test_the_three_ways_agree_and_cutting_does_not_change_a_bit(cuda, make_case,
         problem, state = case.on_device()
         step = count if tiling.exchange else tiling.levels
         for done in range(0, count, step):
-            iteration._sweep(problem, state, case.steps, min(step, count - done), tiling)
+            iteration._sweep(problem, state, state.spare(), case.steps, min(step, count - done), tiling)
+            state.swap()
         ends.append(state)
     for other in ends[1:]:
         assert np.array_equal(ends[0].primal.get(), other.primal.get())

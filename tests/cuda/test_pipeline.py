@@ -121,11 +121,11 @@ def test_out_of_memory_is_a_sentence_and_not_the_end(cuda):
     import cupy
 
     pool = cupy.get_default_memory_pool()
-    before, stack = pool.get_limit(), stack_of(views())
+    before, stack = pool.get_limit(), Stack(np.tile(stack_of(views()).depths, (1, 10, 10)))
     pool.free_all_blocks()
-    pool.set_limit(size=pool.total_bytes() + (1 << 16))
+    pool.set_limit(size=pool.total_bytes() + (1 << 20))
     try:
-        with pytest.raises(OutOfMemory, match="5 maps of 42 x 31 pixels need about"):
+        with pytest.raises(OutOfMemory, match="5 maps of 420 x 310 pixels need about"):
             fuse_stack(stack, "l1", backend="cuda")
     finally:
         pool.set_limit(size=before)

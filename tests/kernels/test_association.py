@@ -81,6 +81,17 @@ def test_closing_is_the_pixels_that_every_disc_holds_with_a_known_one(kernels, r
     assert np.array_equal(kernels.close_mask(closed, radius), closed)
 
 
+@pytest.mark.parametrize("radius", [1, 2, 5])
+def test_relief_is_the_range_of_what_is_known_around(radius):
+    rng = np.random.default_rng(radius)
+    depth = np.where(rng.random((13, 17)) < 0.3, rng.normal(0, 1, (13, 17)), np.nan).astype(np.float32)
+    relief = reference.relief(depth, radius)
+    for i, j in np.ndindex(depth.shape):
+        around = depth[max(i - radius, 0) : i + radius + 1, max(j - radius, 0) : j + radius + 1]
+        known = around[~np.isnan(around)]
+        assert relief[i, j] == (known.max() - known.min() if known.size else -np.inf)
+
+
 @BACKENDS
 def test_closing_heals_gaps_and_nothing_wider(kernels):
     mask = np.zeros((21, 41), dtype=bool)

@@ -25,7 +25,7 @@ VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
 SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
 PAIR_ROUNDS, PAIRS_AT_ONCE = 30, 1000
-GROWTH_SAMPLE, GROWTH_BINS, LEAST_RANGE = 10_000, 8, 1.3
+GROWTH_SAMPLE, GROWTH_BINS, LEAST_RANGE = 20_000, 8, 1.3  # observations, bins of depth, largest over least
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
 
@@ -90,7 +90,7 @@ class Pull:
         weighed |= _weigh_views(weights, _evened(depths, growth), backend)
         weighed |= _weigh_edges(weights, surface, growth, scales, index, backend)
         depths[weights == 0] = np.nan
-        return Stack(depths, weights if weighed else None, camera=reference.camera, image=reference.image)
+        return Stack.sound(depths, weights if weighed else None, reference.camera, reference.image)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +238,7 @@ def _evened(values: NDArray[Any], growth: NDArray[Any] | None) -> NDArray[Any]:
 
 def _growth(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> NDArray[Any] | None:
     """(H, W) how noise grows with depth: (depth / middle)^p, p = 1 or 2 (stereo's); None where it does not."""
-    every = max(1, int(np.sqrt(surface.size / GROWTH_SAMPLE)))
+    every = max(1, int(np.sqrt(depths.size / GROWTH_SAMPLE)))
     sample = [array[..., ::every, ::every].copy() for array in (depths, surface)]
     measured, depth = sample if on_host(surface) else [backend.to_host(array) for array in sample]
     sizes = np.abs(measured - depth)

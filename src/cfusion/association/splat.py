@@ -111,7 +111,7 @@ class Splat:
             None if parts[0] is None else in_order(batches, parts) for parts in zip(*splatted, strict=True)
         )
         assert depth is not None
-        return Stack(depth, weight, reference.camera, reference.image, filled)
+        return Stack.sound(depth, weight, reference.camera, reference.image, filled)
 
     def _onto(
         self,

@@ -124,6 +124,26 @@ class Stack:
         """Whether its maps are NumPy's."""
         return on_host(self.depths)
 
+    @classmethod
+    def sound(
+        cls,
+        depths: DepthStack,
+        weights: WeightStack | None,
+        camera: Camera | None,
+        image: Image | None,
+        filled: MaskStack | None = None,
+    ) -> "Stack":
+        """A stack of arrays that are known to be right, as an association makes them; they are not looked at."""
+        stack = object.__new__(cls)
+        for name, array in (("depths", depths), ("weights", weights), ("filled", filled)):
+            if array is None:
+                object.__setattr__(stack, name, None)
+            else:
+                _store(stack, name, array)
+        object.__setattr__(stack, "camera", camera)
+        object.__setattr__(stack, "image", image)
+        return stack
+
     def weighed(self, weights: WeightStack) -> "Stack":
         """The same stack with weights that are known to be right: float32, >= 0, zero where depth is unknown."""
         weighed = copy(self)

@@ -238,6 +238,9 @@ class Backend(Protocol):
     def close_mask(self, mask: NDArray[np.bool_], radius: int, /) -> NDArray[np.bool_]:
         """Morphological closing with a disc."""
 
+    def relief(self, depth: Floats, radius: int, /) -> Floats:
+        """(H, W) how far apart what is known lies in the square of side 2 radius + 1; -inf where nothing is."""
+
     def fill_natural(self, depth: Floats, region: NDArray[np.bool_], /) -> Floats:
         """Natural-neighbour interpolation at the unknown pixels of the region."""
 

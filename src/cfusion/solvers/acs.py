@@ -8,7 +8,7 @@ from functools import partial
 from cfusion.kernels.contract import Energies, State, Ways
 from cfusion.solvers.joint import ConfidenceSide
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
-from cfusion.solvers.pdhg import PDHG, check_limits, finish
+from cfusion.solvers.pdhg import PDHG, Convex, check_limits, finish
 from cfusion.solvers.steps import BLOCK, Pace
 from cfusion.solvers.task import Floats, Task
 
@@ -39,16 +39,20 @@ class ACS:
         for step in range(self.outer):
             at = self._approach(at, pace, history)
             here = nested(report, step, self.outer)
-            moved, gap, iterations = at.certified(self.inner, here)
-            if moved.energy > at.energy:  # more precise, before giving the step up
+            moved, convex = at.certified(self.inner, here)
+            iterations, least = convex.iterations, self.tolerance * at.energies.total
+            if moved.energy > at.energy + least:  # more precise, before giving the step up
                 finer = replace(self.inner, tolerance=self.inner.tolerance / 10)
-                moved, gap, more = moved.certified(finer, None)
-                iterations += more
+                moved, convex = at.certified(finer, None, moved.state)
+                iterations += convex.iterations
             lowered = at.energy - moved.energy
+            gap = convex.gap
             if lowered >= 0:
                 at = moved
+            else:  # the bound holds for every depth at this confidence, also for the one that is kept
+                gap = convex.gap_of(at.energies)
             history.append(Outer(at.energy, gap, iterations))
-            if lowered <= self.tolerance * at.energies.total:
+            if lowered <= least:
                 status = Status.partial_optimum
                 break
         return finish(task, at.state, at.lam, status, tuple(history), gap, at.energies, at.prior)
@@ -100,12 +104,12 @@ class _Place:
         state.release()
         return _Place(self.task, self.side, state, lam, energies, prior)
 
-    def certified(self, inner: PDHG, report: Report | None) -> tuple[_Place, float, int]:
-        """After the convex solve at this confidence, with its gap and iterations."""
-        state = State(self.state.primal.copy(), self.state.dual.copy())
+    def certified(self, inner: PDHG, report: Report | None, start: State | None = None) -> tuple[_Place, Convex]:
+        """After the convex solve at this confidence, from this depth unless another start is given."""
+        start = start or self.state
+        state = State(start.primal.copy(), start.dual.copy())
         convex = inner.minimise(self.task, self.task.problem(self.lam), state, report)
-        state.release()
-        return _Place.of(self.task, self.side, state), convex.gap, convex.iterations
+        return _Place.of(self.task, self.side, state), convex
 
 
 def _follow(

@@ -58,6 +58,7 @@ class Solution:
     energies: dict[str, float] = field(default_factory=dict)
     iterations: int = 0
     chosen: dict[str, Any] = field(default_factory=dict)  # what a solver decided by itself
+    footing: Any = None  # where the next solve on nearly the same data can start, for solvers that make use of it
 
     @property
     def domain(self) -> NDArray[np.bool_]:

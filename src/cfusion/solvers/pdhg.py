@@ -16,6 +16,8 @@ CHECK = BLOCK  # iterations between two looks at the energy
 REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
 STALLED = 0.9  # of the gap at the attempt before: the certificate gets no better
 ROUNDINGS = 2000  # float steps of the depth's range that are not told apart from none, times the tolerance of 1e-3
+NEARLY = 3.0  # tolerances away: a longer repair may certify it
+LEAST_WAIT = 3 * BLOCK  # iterations between two attempts; one takes as long as some hundred of them
 DUAL_HASTE = 3.0  # larger steps once only the certificate is missing: the dual, on which it rests, then moves faster
 PATIENCE, MOST_PATIENCE = 1.5, 2.0  # times as many iterations before the next attempt at a certificate, by the gap left
 
@@ -72,9 +74,10 @@ class PDHG:
                 continue
             if change > self.tolerance or done < attempt_at:
                 continue
-            bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
+            if last_gap > NEARLY * self.tolerance:  # if it was near before, a short repair will not do
+                bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
             gap = relative_gap(now, bound, smallest)
-            if self.tolerance < gap < 3 * self.tolerance:
+            if self.tolerance < gap < NEARLY * self.tolerance:
                 bound = max(bound, backend.bound(problem, state, task.box, 4 * REPAIR_ROUNDS))
                 gap = relative_gap(now, bound, smallest)
             if gap <= self.tolerance:
@@ -87,14 +90,14 @@ class PDHG:
             if attempt_at == 0:
                 pace.noise *= DUAL_HASTE
             left = gap / max(self.tolerance, 1e-300)
-            attempt_at = max(int(done * min(max(left, PATIENCE), MOST_PATIENCE)), done + 2 * CHECK)
+            attempt_at = max(int(done * min(max(left, PATIENCE), MOST_PATIENCE)), done + LEAST_WAIT)
         if self.certify and status is Status.iteration_limit:
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
         gap = relative_gap(energies.total, bound, smallest) if self.certify else float("nan")
         state.release()
         if report:
             report(Progress(stage, 1.0, gap, energies.total))
-        return Convex(status, energies, bound, gap, done, pace.noise)
+        return Convex(status, energies, bound, gap, done, pace.noise, smallest)
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,11 @@ class Convex:
     gap: float
     iterations: int
     noise: float  # the scale of the steps at the end
+    smallest: float  # energy that is told apart from none
+
+    def gap_of(self, energies: Energies) -> float:
+        """The certified gap of another state of the same problem."""
+        return relative_gap(energies.total, self.bound, self.smallest)
 
     def outer(self) -> Outer:
         return Outer(self.energies.total, self.gap, self.iterations)

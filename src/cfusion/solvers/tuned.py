@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cfusion.arrays import on_host, pieces
+from cfusion.arrays import pieces
 from cfusion.energy import TGV, Energy
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, State
 from cfusion.solvers.bridges import bridges
+from cfusion.solvers.footing import Footing
 from cfusion.solvers.held_out import leave_out
 from cfusion.solvers.local_noise import local_weights, mean_weight
 from cfusion.solvers.outcome import Progress, Report, Solution
@@ -39,13 +40,14 @@ class Tuned:
     alpha: tuple[float, ...] | None = None
     inverse: bool | None = None
     local: bool | None = None
+    start: Footing | None = None  # instead of the median
 
     def __call__(self, task: Task, report: Report | None = None) -> Solution:
         settled = self if self.alpha is not None else self.settle(task, report)
         assert settled.alpha is not None
         energy = _energy(task.energy, settled.alpha, bool(settled.inverse))
         ready = task.with_energy(energy) if _alike(energy, task.energy) else prepare(energy, task.stack, task.backend)
-        state = ready.initial_state()
+        state = settled.start.onto(ready) if settled.start else ready.initial_state()
         confidence = fixed_confidence(ready)
         if settled.local:
             _advance(ready, confidence, state, ready.noise)
@@ -62,7 +64,7 @@ class Tuned:
         believed = mean_weight(weighed)
         solution = replace(solution, confidence=np.where(solution.domain, believed, 0).astype(np.float32))
         chosen = {"alpha": settled.alpha, "inverse": bool(settled.inverse), "local": bool(settled.local)}
-        return replace(solution, chosen=chosen)
+        return replace(solution, chosen=chosen, footing=Footing.of(ready, state))
 
     def guess(self, stack: Stack, backend: Backend) -> Tuned:
         """A quick first answer, at the weights the search would start from."""
@@ -164,13 +166,16 @@ class _Trial:
     def with_local(self, alpha: tuple[float, float]) -> tuple[tuple[float, float], bool]:
         """Whether weights that follow the local noise predict better what was held out, and at which alpha."""
         task = self.task
-        best, chosen, local = self._fit(alpha), alpha, False
+        self._fit(alpha)
         assert self.state is not None
+        self._begin(alpha, self.state)  # what is compared has come equally far
+        assert self.start is not None
+        best, chosen, local = self._fit(alpha), alpha, False
         depth = whole_depth(task, self.state)
         self._weigh(local_weights(self.stack, depth, task.backend))
         weighed = local_weights(task.stack, depth, task.backend)
         self.task = prepare(task.energy, weighed, task.backend)
-        self.start = None
+        self._begin(alpha, Footing.of(task, self.start).onto(self.task))
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
             x = self._fit(candidate)
@@ -179,14 +184,21 @@ class _Trial:
         return chosen, local
 
     def _fit(self, alpha: tuple[float, float]) -> Floats:
-        """x at this alpha, from the median."""
+        """x at this alpha, from where the first fit came to."""
         task = self.task.with_energy(_energy(self.task.energy, alpha, self.task.energy.inverse))
-        self.start = self.start or task.initial_state()
+        if self.start is None:
+            self._begin(alpha, task.initial_state())
+        assert self.start is not None
         state = State(self.start.primal.copy(), self.start.dual.copy())
         self.noise = _advance(task, fixed_confidence(task), state, self.noise)
         self.state = state
-        state.release()
         return state.primal[0].copy()
+
+    def _begin(self, alpha: tuple[float, float], state: State) -> None:
+        """Make the state, settled at this alpha, the start of all fits."""
+        task = self.task.with_energy(_energy(self.task.energy, alpha, self.task.energy.inverse))
+        self.noise = _advance(task, fixed_confidence(task), state, self.noise)
+        self.start = state
 
 
 def _usual_alpha(stack: Stack, backend: Backend) -> float:
@@ -217,22 +229,24 @@ def _fill_level_gaps(task: Task, state: State, radius: int) -> Floats:
     """The depth on the whole image, gaps within one surface interpolated, gaps between two left open."""
     backend = task.backend
     known = task.whole(state.primal[0], float("nan"))
-    observed = ~np.isnan(known)
-    gaps = backend.close_mask(observed, radius) & ~bridges(known, observed, radius, task.noise, backend)
-    tilt = _tilt(known, backend)  # taken out and put back: the interpolant of a plane is not quite a plane
-    filled = np.where(observed, known, backend.fill_natural(known - tilt, gaps) + tilt)
-    return task.given_back(task.depth(filled))
+    observed = task.domain
+    gaps = backend.close_mask(observed, radius) & ~observed
+    if gaps.any():
+        gaps &= ~bridges(known, observed, radius, task.noise, backend)
+        tilt = _tilt(known, backend)  # taken out and put back: the interpolant of a plane is not quite a plane
+        known = np.where(observed, known, backend.fill_natural(known - tilt, gaps) + tilt)
+    return task.given_back(task.depth(known))
 
 
 def _tilt(x: Floats, backend: Backend) -> Floats:
     """(H, W) the plane through zero that rises as x usually does."""
     height, width = x.shape
-    (down,), (downs,) = backend.medians((x[1:] - x[:-1])[None])
-    (right,), (rights,) = backend.medians((x[:, 1:] - x[:, :-1])[None])
-    rows = np.arange(height, dtype=np.float32)[:, None] * np.float32(down if downs else 0)
-    columns = np.arange(width, dtype=np.float32)[None, :] * np.float32(right if rights else 0)
-    tilt: Floats = (rows + columns).astype(x.dtype)
-    return tilt if on_host(x) else backend.to_device(tilt, x.dtype)
+    corner = x[:-1, :-1]
+    steps, known = backend.medians(np.stack([x[1:, :-1] - corner, x[:-1, 1:] - corner]))
+    down, right = (np.float32(step if count else 0) for step, count in zip(steps, known, strict=True))
+    rows, columns = (backend.arrays.arange(size, dtype=np.float32) for size in (height, width))
+    tilt: Floats = rows[:, None] * down + columns[None, :] * right
+    return tilt
 
 
 def _advance(task: Task, confidence: Floats, state: State, noise: float) -> float:

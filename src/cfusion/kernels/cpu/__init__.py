@@ -28,6 +28,7 @@ from cfusion.kernels.host import (
     travelled,
     weight_of_data,
 )
+from cfusion.kernels.reference.association import relief
 from cfusion.kernels.reference.ordering import middle
 from cfusion.kernels.reference.preparing import begin, carry, counts, range_of, trust_locally, window_of
 from cfusion.kernels.reference.pulling import gate, local_slope, soften
@@ -65,6 +66,7 @@ __all__ = [
     "pull",
     "quantiles",
     "range_of",
+    "relief",
     "reproject",
     "sample",
     "soften",

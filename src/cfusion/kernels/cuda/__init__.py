@@ -3,7 +3,7 @@
 import cupy as arrays
 
 from cfusion.kernels.cuda import device
-from cfusion.kernels.cuda.association import close_mask, fill_natural, splat_nearest
+from cfusion.kernels.cuda.association import close_mask, fill_natural, relief, splat_nearest
 from cfusion.kernels.cuda.certificate import bound
 from cfusion.kernels.cuda.device import lane, stacked, to_device, to_host
 from cfusion.kernels.cuda.foresight import foresee
@@ -45,6 +45,7 @@ __all__ = [
     "pull",
     "quantiles",
     "range_of",
+    "relief",
     "reproject",
     "sample",
     "soften",

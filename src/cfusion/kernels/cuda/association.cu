@@ -254,3 +254,21 @@ extern "C" __global__ void __launch_bounds__(128) take_mean(
         share = __shfl_sync(0xffffffffu, share, 31);
     }
 }
+
+// How far apart what is known lies around each pixel.
+extern "C" __global__ void __launch_bounds__(256) relief(
+    const float* __restrict__ depth, int radius, int height, int width, float* __restrict__ out
+) {
+    const int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= height || column >= width) return;
+    const float infinite = __int_as_float(0x7f800000);
+    float low = infinite, high = -infinite;  // what is unknown is neither less nor more
+    for (int i = max(row - radius, 0); i <= min(row + radius, height - 1); i++) {
+        for (int j = max(column - radius, 0); j <= min(column + radius, width - 1); j++) {
+            const float there = __ldg(depth + (size_t)i * width + j);
+            low = fminf(low, there);
+            high = fmaxf(high, there);
+        }
+    }
+    out[(size_t)row * width + column] = high - low;
+}

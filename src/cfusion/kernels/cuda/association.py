@@ -72,6 +72,16 @@ def _grow(mask: Any, wanted: bool, radius: int) -> Any:
     return grown
 
 
+def relief(depth: Floats, radius: int) -> Floats:
+    """As `Backend.relief`."""
+    known = on_device(depth, np.float32)
+    height, width = known.shape
+    out = cupy.empty(known.shape, np.float32)
+    sizes = (np.int32(radius), np.int32(height), np.int32(width))
+    kernel(SOURCES, "relief")((blocks_of(width, 32), blocks_of(height, 8)), (32, 8), (known, *sizes, out))
+    return as_given(out, depth)
+
+
 def fill_natural(depth: Floats, region: Any) -> Floats:
     """As `Backend.fill_natural`: every cell that lends does so in parallel, in whole numbers."""
     known, inside = on_device(depth, np.float32), on_device(region, np.bool_)

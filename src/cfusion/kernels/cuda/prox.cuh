@@ -27,11 +27,20 @@ __device__ __forceinline__ T penalty(T t, T delta) {
 template <class T>
 __device__ __forceinline__ T misfit_at(T x, const Observed& seen, real scatter, T delta) {
     if (FIDELITY == 1) return seen.total * penalty<T>(x - seen.value(0), delta) + scatter;
+    const int at_once = 4;  // loads that do not wait for one another
     T sum = 0;
-    for (int k = 0; k < seen.views; k++) {
-        const real d = seen.value(k);
-        if (isinf(d)) break;  // what is missing comes last
-        sum += seen.weight(k) * penalty<T>(x - d, delta);
+    for (int first = 0; first < seen.views; first += at_once) {
+        real d[at_once], w[at_once];
+#pragma unroll
+        for (int j = 0; j < at_once; j++) {
+            const int k = min(first + j, seen.views - 1);
+            d[j] = seen.value(k);
+            w[j] = seen.weight(k);
+        }
+#pragma unroll
+        for (int j = 0; j < at_once; j++)
+            if (first + j < seen.views && !isinf(d[j])) sum += w[j] * penalty<T>(x - d[j], delta);
+        if (isinf(d[at_once - 1])) break;  // what is missing comes last
     }
     return sum;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import cupy
@@ -28,6 +29,14 @@ def quantiles(values: Floats, probabilities: Sequence[float]) -> list[float]:
     return out
 
 
+@cache
+def _shares(probabilities: tuple[float, ...], device: int) -> Any:
+    """The probabilities on a device."""
+    shares = cupy.asarray(np.array(probabilities))
+    cupy.cuda.get_current_stream().synchronize()  # other streams will read it too
+    return shares
+
+
 def _select(rows: Floats, probabilities: tuple[float, ...]) -> Any:
     """(R, Q, 2) values and how many of the row were known, on the host."""
     rows = on_device(rows, np.float32)
@@ -36,7 +45,7 @@ def _select(rows: Floats, probabilities: tuple[float, ...]) -> Any:
         return np.broadcast_to([np.nan, 0.0], (count, asked, 2))
     room = cupy.zeros(count * asked * (2 * BINS + TARGET), np.uint32)
     targets, histograms = room[: count * asked * TARGET], room[count * asked * TARGET :]
-    out, shares = cupy.empty((count, asked, 2)), cupy.asarray(np.array(probabilities))
+    out, shares = cupy.empty((count, asked, 2)), _shares(probabilities, cupy.cuda.runtime.getDevice())
     select = kernel(SOURCES, "select_bits")
     grid = (min(blocks_of(length, PER_BLOCK), MOST_BLOCKS), count * asked)
     for step in range(3):

@@ -17,7 +17,7 @@ from cfusion.kernels.host import (
     travelled,
     weight_of_data,
 )
-from cfusion.kernels.reference.association import close_mask, fill_natural, splat_nearest
+from cfusion.kernels.reference.association import close_mask, fill_natural, relief, splat_nearest
 from cfusion.kernels.reference.certificate import bound
 from cfusion.kernels.reference.iteration import adapt, energy, iterate, misfit
 from cfusion.kernels.reference.ordering import middle, order_observations
@@ -57,6 +57,7 @@ __all__ = [
     "pull",
     "quantiles",
     "range_of",
+    "relief",
     "reproject",
     "sample",
     "soften",

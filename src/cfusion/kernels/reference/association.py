@@ -166,3 +166,32 @@ def _sum_of_shares(
         lines = (row[crossing] + dy)[:, None] * (width + 1)
         np.add.at(steps, (lines + ends).ravel(), np.stack([once, -once, again, -again], axis=1).ravel())
     return np.cumsum(steps.reshape(height, width + 1), axis=1)[:, :width]
+
+
+def relief(depth: NDArray[np.float32], radius: int) -> NDArray[np.float32]:
+    """As `Backend.relief`."""
+    known = ~np.isnan(depth)
+    highest = _largest_around(np.where(known, depth, -np.inf), radius)
+    with np.errstate(invalid="ignore"):
+        out: NDArray[np.float32] = (highest + _largest_around(np.where(known, -depth, -np.inf), radius)).astype(
+            depth.dtype
+        )
+    return out
+
+
+def _largest_around(values: NDArray[np.float32], radius: int) -> NDArray[np.float32]:
+    """The maximum over the square of side 2 radius + 1 around each pixel."""
+    out = values
+    for axis in (0, 1):
+        reach = 0
+        while reach < radius:  # the maximum over 2 reach + 1, shifted both ways, is that over up to 4 reach + 3
+            step = min(reach + 1, radius - reach)
+            wider = out.copy()
+            ahead = [slice(None), slice(None)]
+            behind = [slice(None), slice(None)]
+            ahead[axis], behind[axis] = slice(step, None), slice(None, -step)
+            one, other = tuple(ahead), tuple(behind)
+            wider[other] = np.maximum(wider[other], out[one])
+            wider[one] = np.maximum(wider[one], out[other])
+            out, reach = wider, reach + step
+    return out
