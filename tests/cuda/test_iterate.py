@@ -80,6 +80,7 @@ def test_the_three_ways_agree_and_cutting_does_not_change_a_bit(cuda, make_case,
     for tiling in (
         iteration._on_chip(95, width, 132),
         iteration._on_chip(95, width, 12),
+        iteration._on_chip(95, width, 12, iteration.TALL),
         iteration._per_pass(95, width),
     ):
         problem, state = case.on_device()

@@ -24,7 +24,6 @@ from cfusion.kernels.cuda.device import (
 from cfusion.kernels.cuda.sums import defines_of, kind_of
 
 COLUMNS = 64  # of a tile with its rim: two per lane of a warp
-ROWS = 4  # of a lane
 WARPS = 12  # of a tile, at most: what the registers of one multiprocessor hold
 BLOCKS = 1  # tiles at a time on a multiprocessor
 LEVELS_ON_CHIP, LEVELS_PER_PASS = 2, 6  # iterations between two exchanges; iterations per launch
@@ -56,9 +55,8 @@ def iterate(problem: Problem, state: State, steps: Steps, count: int) -> None:
 
 def _tiling(problem: Problem) -> _Tiling | None:
     """All tiles on the chip if they fit there, else one after the other; None if not even that fits."""
-    shape = problem.links.shape
-    every = (_on_chip(*shape, BLOCKS * multiprocessors()), _per_pass(*shape))
-    return next((tiling for tiling in every if tiling is not None and _fits(problem, tiling)), None)
+    every = _tilings(*problem.links.shape, problem.order, BLOCKS * multiprocessors())
+    return next((tiling for tiling in every if _fits(problem, tiling)), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +101,7 @@ def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> 
 
 def _fits(problem: Problem, tiling: _Tiling) -> bool:
     """Whether a tile finds the shared memory it needs on this device."""
-    return _shared_bytes(problem.order, *_kind(problem), tiling.levels, tiling.exchange) <= shared_memory()
+    return _shared_bytes(problem.order, *_kind(problem), tiling) <= shared_memory()
 
 
 def _kind(problem: Problem) -> tuple[bool, bool, bool]:
@@ -122,9 +120,26 @@ def _sweepable(problem: Problem, state: State) -> bool:
 
 
 @dataclass(frozen=True)
+class _Lanes:
+    """What each lane of a tile holds: two columns of so many rows, r of order 2 in registers or shelved."""
+
+    rows: int
+    shelved: bool
+
+    @property
+    def height(self) -> int:
+        """Rows of a tile with its rim, at most."""
+        return self.rows * WARPS
+
+
+SHORT, TALL = _Lanes(4, shelved=False), _Lanes(6, shelved=True)
+
+
+@dataclass(frozen=True)
 class _Tiling:
     """How an image is cut: tiles of rows x columns without their rim."""
 
+    lanes: _Lanes
     levels: int
     rows: int
     columns: int
@@ -138,34 +153,40 @@ class _Tiling:
 
     @property
     def warps(self) -> int:
-        return blocks_of(self.rows + 2 * self.levels, ROWS)
+        return blocks_of(self.rows + 2 * self.levels, self.lanes.rows)
 
 
 @cache
-def _on_chip(height: int, width: int, places: int) -> _Tiling | None:
+def _tilings(height: int, width: int, order: int, places: int) -> list[_Tiling]:
+    """The ways to cut an image, the fastest first."""
+    tall = [TALL] if order == 2 else []
+    on_chip = [_on_chip(height, width, places, lanes) for lanes in (SHORT, *tall)]
+    return [*(tiling for tiling in on_chip if tiling is not None), _per_pass(height, width)]
+
+
+def _on_chip(height: int, width: int, places: int, lanes: _Lanes = SHORT) -> _Tiling | None:
     """Tiles that all run at the same time, as low as the chip has room for; None if it has not."""
     levels = LEVELS_ON_CHIP
     across = blocks_of(width, COLUMNS - 2 * levels)
-    highest = ROWS * WARPS - 2 * levels
+    highest = lanes.height - 2 * levels
     if across * blocks_of(height, highest) > places:
         return None
     rows = max(blocks_of(height, places // across), min(LEAST_ROWS, height), levels)
     columns = 2 * blocks_of(blocks_of(width, across), 2)
-    return _Tiling(levels, rows, columns, blocks_of(height, rows), blocks_of(width, columns), exchange=True)
+    return _Tiling(lanes, levels, rows, columns, blocks_of(height, rows), blocks_of(width, columns), exchange=True)
 
 
-@cache
 def _per_pass(height: int, width: int) -> _Tiling:
     """Tiles that are visited one after the other."""
-    rows, columns = ROWS * WARPS - 2 * LEVELS_PER_PASS, COLUMNS - 2 * LEVELS_PER_PASS
+    rows, columns = SHORT.height - 2 * LEVELS_PER_PASS, COLUMNS - 2 * LEVELS_PER_PASS
     down, across = blocks_of(height, rows), blocks_of(width, columns)
-    return _Tiling(LEVELS_PER_PASS, blocks_of(height, down), columns, down, across, exchange=False)
+    return _Tiling(SHORT, LEVELS_PER_PASS, blocks_of(height, down), columns, down, across, exchange=False)
 
 
 def _sweep(problem: Problem, state: State, target: State, steps: Steps, count: int, tiling: _Tiling) -> None:
     """From one state to another."""
     seen = problem.observations
-    sweep, shared = _sweep_kernel(problem.order, *_kind(problem), tiling.levels, tiling.exchange)
+    sweep, shared = _sweep_kernel(problem.order, *_kind(problem), tiling)
     height, width = problem.links.shape
     rounds = (count - 1) // tiling.levels if tiling.exchange else 0
     mailbox, first_round = _mailbox(height * blocks_of(width, 2) * PACKET_PARTS[problem.order], rounds)
@@ -194,27 +215,28 @@ def _sweep(problem: Problem, state: State, target: State, steps: Steps, count: i
 
 
 @cache
-def _sweep_kernel(order: int, weighted: bool, edged: bool, held: bool, levels: int, exchange: bool) -> tuple[Any, int]:
+def _sweep_kernel(order: int, weighted: bool, edged: bool, held: bool, tiling: _Tiling) -> tuple[Any, int]:
     """The kernel for one kind of problem, and how much shared memory it takes."""
-    sources, defines, cooperative = _sweep_unit(order, weighted, edged, held, levels, exchange)
-    shared = _shared_bytes(order, weighted, edged, held, levels, exchange)
+    sources, defines, cooperative = _sweep_unit(order, weighted, edged, held, tiling)
+    shared = _shared_bytes(order, weighted, edged, held, tiling)
     return kernel(sources, "sweep", defines, shared=shared, cooperative=cooperative), shared
 
 
-def _sweep_unit(order: int, weighted: bool, edged: bool, held: bool, levels: int, exchange: bool) -> Unit:
+def _sweep_unit(order: int, weighted: bool, edged: bool, held: bool, tiling: _Tiling) -> Unit:
     defines = (
         f"ORDER={order}",
-        f"ROWS={ROWS}",
+        f"ROWS={tiling.lanes.rows}",
+        f"SHELVED={tiling.lanes.shelved:d}",
         f"WARPS={WARPS}",
-        f"LEVELS={levels}",
+        f"LEVELS={tiling.levels}",
         f"BLOCKS={BLOCKS}",
         f"WEIGHTED={weighted:d}",
         f"EDGE={edged:d}",
         f"ANCHOR={held:d}",
-        f"EXCHANGE={exchange:d}",
+        f"EXCHANGE={tiling.exchange:d}",
         f"PARTS={PACKET_PARTS[order]}",
     )
-    return ("tile.cuh", "sweep.cu"), defines, exchange
+    return ("tile.cuh", "sweep.cu"), defines, tiling.exchange
 
 
 def units_for(shape: tuple[int, int], order: int, fidelity: Fidelity) -> list[Unit]:
@@ -222,16 +244,18 @@ def units_for(shape: tuple[int, int], order: int, fidelity: Fidelity) -> list[Un
     if order > max(PACKET_PARTS) or fidelity is not Fidelity.L1:
         kinds = [("REAL=float", order, int(fidelity), weighted, False, False, False) for weighted in (False, True)]
         return [(("prox.cuh", "plain.cu"), defines_of(kind), False) for kind in kinds]
-    tiling = _on_chip(*shape, BLOCKS * multiprocessors()) or _per_pass(*shape)
-    return [_sweep_unit(order, weighted, False, False, tiling.levels, tiling.exchange) for weighted in (False, True)]
+    tiling = _tilings(*shape, order, BLOCKS * multiprocessors())[0]
+    return [_sweep_unit(order, weighted, False, False, tiling) for weighted in (False, True)]
 
 
-def _shared_bytes(order: int, weighted: bool, edged: bool, held: bool, levels: int, exchange: bool) -> int:
+def _shared_bytes(order: int, weighted: bool, edged: bool, held: bool, tiling: _Tiling) -> int:
     """The size of `Shared` in sweep.cu."""
-    lanes, height = 32, ROWS * WARPS
-    packets = PACKET_PARTS[order] * (2 * levels * lanes + levels * height)
-    maps = 32 + 8 * edged + 8 * held + 16 * weighted  # bytes a pair of pixels
-    return 6 * (WARPS + 1) * lanes * 8 + lanes * height * maps + (16 + 24 * packets if exchange else 0)
+    height, a_row = tiling.lanes.height, COLUMNS // 2 * 8  # bytes of a float2 for every pair of columns
+    borders = 4 * (WARPS + 1) * a_row
+    borders += 3 * (height + 1) * a_row if tiling.lanes.shelved else 2 * (WARPS + 1) * a_row
+    packets = PACKET_PARTS[order] * (2 * tiling.levels * COLUMNS // 2 + tiling.levels * height)
+    maps = 4 + edged + held + 2 * weighted  # float2 a pair of pixels
+    return borders + height * maps * a_row + (16 + 24 * packets if tiling.exchange else 0)
 
 
 _mailboxes: dict[tuple[int, int], tuple[Any, int]] = {}  # (device, stream) -> packets, rounds so far

@@ -6,6 +6,8 @@
 // The prox of the L1 term, max_j min(d_(j+1), f + w (S - 2 C_j)), is the value at the j where two monotone sequences cross.
 // That j seldom moves from one iteration to the next: each pixel keeps the two observations around it (low, high) and the
 // slope S - 2 C_j, checks that the crossing is still there, and looks at its observations again only when it is not.
+//
+// SHELVED = 1 (order 2): r lies in shared memory, which leaves registers for half as many pixels more.
 
 struct Scalars {
     float tau_x, tau_v, sigma_q, sigma_r, alpha_1, alpha_2, relaxation, step, keep, pull;
@@ -17,8 +19,15 @@ struct Sizes {
 
 // The state of a lane's pixels: x, v and q, r, each [row][column of the pair].
 struct Pixels {
-    float x[ROWS][2], v1[ROWS][2], v2[ROWS][2];
-    float q1[ROWS][2], q2[ROWS][2], r1[ROWS][2], r2[ROWS][2], r3[ROWS][2];
+    float x[ROWS][2], v1[ROWS][2], v2[ROWS][2], q1[ROWS][2], q2[ROWS][2];
+#if !SHELVED
+    float r1[ROWS][2], r2[ROWS][2], r3[ROWS][2];
+#endif
+};
+
+// r of one pair of pixels.
+struct Pair {
+    float r1[2], r2[2], r3[2];
 };
 
 // How many observations lie below each pixel's crossing: a byte per row, for both columns.
@@ -26,8 +35,12 @@ typedef unsigned Ranks[2][(ROWS + 3) / 4];
 
 // Rows that warps show one another: [slot][lane]; slot w is the top row of warp w, or the bottom row of warp w - 1.
 struct Borders {
-    float2 q2[WARPS + 1][PAIRS], r2[WARPS + 1][PAIRS], r3[WARPS + 1][PAIRS];
-    float2 x[WARPS + 1][PAIRS], v1[WARPS + 1][PAIRS], v2[WARPS + 1][PAIRS];
+    float2 q2[WARPS + 1][PAIRS], x[WARPS + 1][PAIRS], v1[WARPS + 1][PAIRS], v2[WARPS + 1][PAIRS];
+#if SHELVED
+    float2 shelf[3][ROWS * WARPS + 1][PAIRS];  // all of r; nothing is below the last row
+#else
+    float2 r2[WARPS + 1][PAIRS], r3[WARPS + 1][PAIRS];
+#endif
 };
 
 struct Shared {
@@ -48,17 +61,59 @@ struct Shared {
 #endif
 };
 
-// Find the crossing of every pixel near its x, reading each observation once; j goes into its byte of `rank`.
+#if ORDER == 2
+// Row r of this lane's r; ROWS is the first row of the warp below, whose r1 nobody asks for.
+__device__ __forceinline__ Pair look_up(const Pixels& is, const Shared& shared, int r, int warp, int lane) {
+    Pair pair;
+#if SHELVED
+    const int row = warp * ROWS + r;
+    const float2 r1 = shared.borders.shelf[0][row][lane], r2 = shared.borders.shelf[1][row][lane];
+    const float2 r3 = shared.borders.shelf[2][row][lane];
+#else
+    if (r < ROWS) {
+        for (int c = 0; c < 2; c++) {
+            pair.r1[c] = is.r1[r][c];
+            pair.r2[c] = is.r2[r][c];
+            pair.r3[c] = is.r3[r][c];
+        }
+        return pair;
+    }
+    const float2 r1 = make_float2(0.f, 0.f), r2 = shared.borders.r2[warp + 1][lane], r3 = shared.borders.r3[warp + 1][lane];
+#endif
+    pair.r1[0] = r1.x, pair.r1[1] = r1.y;
+    pair.r2[0] = r2.x, pair.r2[1] = r2.y;
+    pair.r3[0] = r3.x, pair.r3[1] = r3.y;
+    return pair;
+}
+
+__device__ __forceinline__ void put_back(Pixels& is, Shared& shared, const Pair& pair, int r, int warp, int lane) {
+#if SHELVED
+    const int row = warp * ROWS + r;
+    shared.borders.shelf[0][row][lane] = make_float2(pair.r1[0], pair.r1[1]);
+    shared.borders.shelf[1][row][lane] = make_float2(pair.r2[0], pair.r2[1]);
+    shared.borders.shelf[2][row][lane] = make_float2(pair.r3[0], pair.r3[1]);
+#else
+    for (int c = 0; c < 2; c++) {
+        is.r1[r][c] = pair.r1[c];
+        is.r2[r][c] = pair.r2[c];
+        is.r3[r][c] = pair.r3[c];
+    }
+#endif
+}
+#endif
+
+// Find the crossing of every pixel near its x, reading each observation once; j goes into its byte of `rank`. Some rows
+// at a time: as many loads are under way as the registers have room for.
+template <int FIRST, int END>
 __device__ __forceinline__ void find_crossings(
     const float* __restrict__ values, const float* __restrict__ weights, const float* __restrict__ total,
     const float* __restrict__ confidence, const Place& place, int views, const Pixels& is, float step, Ranks& rank,
     Shared& shared, int warp, int lane
 ) {
     const size_t plane = (size_t)place.height * place.width;
-    float slope[ROWS][2], after[ROWS][2], before[ROWS][2], low[ROWS][2], high[ROWS][2];
+    float slope[END][2], after[END][2], before[END][2], low[END][2], high[END][2];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        rank[0][r / 4] = rank[1][r / 4] = 0;
+    for (int r = FIRST; r < END; r++) {
         load(total, place, r, 0.f, slope[r]);
         for (int c = 0; c < 2; c++) {
             low[r][c] = -INFINITE;
@@ -68,15 +123,15 @@ __device__ __forceinline__ void find_crossings(
     }
 #pragma unroll 2
     for (int k = 0; k < views; k++) {
-        float value[ROWS][2], twice[ROWS][2];
+        float value[END][2], twice[END][2];
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = FIRST; r < END; r++) {
             load(values + k * plane, place, r, INFINITE, value[r]);
             twice[r][0] = twice[r][1] = 1.f;
             if (WEIGHTED) load(weights + k * plane, place, r, 0.f, twice[r]);
         }
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = FIRST; r < END; r++) {
 #pragma unroll
             for (int c = 0; c < 2; c++) {
                 const float next = fmaf(-2.f, twice[r][c], slope[r][c]);
@@ -93,7 +148,7 @@ __device__ __forceinline__ void find_crossings(
         }
     }
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = FIRST; r < END; r++) {
         float lam[2];
         load(confidence, place, r, 0.f, lam);
         shared.around[warp * ROWS + r][lane] = make_float4(low[r][0], low[r][1], high[r][0], high[r][1]);
@@ -204,7 +259,7 @@ __device__ __forceinline__ void dual_step(float** p, const float* d, float sigma
 template <bool BOUNDED>
 __device__ __forceinline__ void dual_pass(
     Pixels& is, const float (&x)[ROWS][2], const float (&v1)[ROWS][2], const float (&v2)[ROWS][2],
-    const unsigned* links, const Shared& shared, const Scalars& s, int warp, int lane
+    const unsigned* links, Shared& shared, const Scalars& s, int warp, int lane
 ) {
     const float half_root = 0.70710678118654752f;
     const float2 x_below = shared.borders.x[warp + 1][lane];
@@ -216,6 +271,7 @@ __device__ __forceinline__ void dual_pass(
         const float x_right = __shfl_down_sync(FULL, x[r][0], 1);
 #if ORDER == 2
         const float v1_left = __shfl_up_sync(FULL, v1[r][1], 1), v2_left = __shfl_up_sync(FULL, v2[r][1], 1);
+        Pair pair = look_up(is, shared, r, warp, lane);
 #endif
 #if EDGE
         const float2 edge = shared.edge[warp * ROWS + r][lane];
@@ -251,60 +307,68 @@ __device__ __forceinline__ void dual_pass(
                 d[1] = bits & 8 ? d[1] : 0.f;
                 d[2] = bits & 16 ? d[2] : 0.f;
             }
-            float* p[] = {&is.r1[r][c], &is.r2[r][c], &is.r3[r][c]};
+            float* p[] = {&pair.r1[c], &pair.r2[c], &pair.r3[c]};
             dual_step<3>(p, d, s.sigma_r, s.alpha_2, s.relaxation);
 #endif
         }
+#if ORDER == 2
+        put_back(is, shared, pair, r, warp, lane);
+#endif
     }
 }
 
 __device__ __forceinline__ void show_dual(const Pixels& is, Shared& shared, int warp, int lane) {
     shared.borders.q2[warp + 1][lane] = make_float2(is.q2[ROWS - 1][0], is.q2[ROWS - 1][1]);
-#if ORDER == 2
+#if ORDER == 2 && !SHELVED
     shared.borders.r2[warp][lane] = make_float2(is.r2[0][0], is.r2[0][1]);
     shared.borders.r3[warp][lane] = make_float2(is.r3[0][0], is.r3[0][1]);
 #endif
 }
 
 #if EXCHANGE
-__device__ __forceinline__ void send(const Pixels& is, int r, float4* to, unsigned round) {
+__device__ __forceinline__ void send(
+    const Pixels& is, const Shared& shared, int r, int warp, int lane, float4* to, unsigned round
+) {
     const float stamp = __uint_as_float(round);
     send_packet(to + 0, make_float4(is.x[r][0], is.x[r][1], is.q1[r][0], stamp));
     send_packet(to + 1, make_float4(is.q1[r][1], is.q2[r][0], is.q2[r][1], stamp));
 #if ORDER == 2
+    const Pair pair = look_up(is, shared, r, warp, lane);
     send_packet(to + 2, make_float4(is.v1[r][0], is.v1[r][1], is.v2[r][0], stamp));
-    send_packet(to + 3, make_float4(is.v2[r][1], is.r1[r][0], is.r1[r][1], stamp));
-    send_packet(to + 4, make_float4(is.r2[r][0], is.r2[r][1], is.r3[r][0], stamp));
-    send_packet(to + 5, make_float4(is.r3[r][1], 0.f, 0.f, stamp));
+    send_packet(to + 3, make_float4(is.v2[r][1], pair.r1[0], pair.r1[1], stamp));
+    send_packet(to + 4, make_float4(pair.r2[0], pair.r2[1], pair.r3[0], stamp));
+    send_packet(to + 5, make_float4(pair.r3[1], 0.f, 0.f, stamp));
 #endif
 }
 
-__device__ __forceinline__ void take(Pixels& is, int r, const float4* from) {
+__device__ __forceinline__ void take(Pixels& is, Shared& shared, int r, int warp, int lane, const float4* from) {
     float4 packet = from[0];
     is.x[r][0] = packet.x, is.x[r][1] = packet.y, is.q1[r][0] = packet.z;
     packet = from[1];
     is.q1[r][1] = packet.x, is.q2[r][0] = packet.y, is.q2[r][1] = packet.z;
 #if ORDER == 2
+    Pair pair;
     packet = from[2];
     is.v1[r][0] = packet.x, is.v1[r][1] = packet.y, is.v2[r][0] = packet.z;
     packet = from[3];
-    is.v2[r][1] = packet.x, is.r1[r][0] = packet.y, is.r1[r][1] = packet.z;
+    is.v2[r][1] = packet.x, pair.r1[0] = packet.y, pair.r1[1] = packet.z;
     packet = from[4];
-    is.r2[r][0] = packet.x, is.r2[r][1] = packet.y, is.r3[r][0] = packet.z;
-    is.r3[r][1] = from[5].x;
+    pair.r2[0] = packet.x, pair.r2[1] = packet.y, pair.r3[0] = packet.z;
+    pair.r3[1] = from[5].x;
+    put_back(is, shared, pair, r, warp, lane);
 #endif
 }
 
 // Give the neighbours our border, take theirs as our rim.
 __device__ __forceinline__ void exchange(
-    Pixels& is, const Place& place, const Edges& edges, Mail& mail, float4* mailbox, unsigned round
+    Pixels& is, Shared& shared, const Place& place, const Edges& edges, float4* mailbox, unsigned round, int warp, int lane
 ) {
     float4* box = box_of(mailbox, round, place);
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) if (edges.border(r, place)) send(is, r, letter(box, place, r), round);
-    receive(mail, box, round);
+    for (int r = 0; r < ROWS; r++) if (edges.border(r, place)) send(is, shared, r, warp, lane, letter(box, place, r), round);
+    receive(shared.mail, box, round);
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) if (edges.rim(r, place)) take(is, r, mail.arrived + edges.slot(r));
+    for (int r = 0; r < ROWS; r++) if (edges.rim(r, place)) take(is, shared, r, warp, lane, shared.mail.arrived + edges.slot(r));
 }
 #endif
 
@@ -324,6 +388,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
     const Place place = {height, width, (int)blockIdx.y * tile_rows - LEVELS + warp * ROWS,
                          (int)blockIdx.x * tile_columns - LEVELS + 2 * lane};
     for (int k = threadIdx.x; k < sizeof(Borders) / 4; k += blockDim.x) ((float*)&shared.borders)[k] = 0.f;
+    __syncthreads();
 
     Pixels is;
     Ranks rank;
@@ -337,9 +402,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
 #if ORDER == 2
         load(primal + plane, place, r, 0.f, is.v1[r]);
         load(primal + 2 * plane, place, r, 0.f, is.v2[r]);
-        load(dual + 2 * plane, place, r, 0.f, is.r1[r]);
-        load(dual + 3 * plane, place, r, 0.f, is.r2[r]);
-        load(dual + 4 * plane, place, r, 0.f, is.r3[r]);
+        Pair pair;
+        load(dual + 2 * plane, place, r, 0.f, pair.r1);
+        load(dual + 3 * plane, place, r, 0.f, pair.r2);
+        load(dual + 4 * plane, place, r, 0.f, pair.r3);
+        put_back(is, shared, pair, r, warp, lane);
 #endif
         for (int c = 0; c < 2; c++) {
             const unsigned bits = place.inside(r, c) ? __ldg(links + place.pixel(r, c)) & (ORDER == 2 ? 31 : 3) : 0;
@@ -358,7 +425,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
 #endif
     }
     const bool bounded = !__all_sync(FULL, all_exist);
-    find_crossings(values, weights, total, confidence, place, views, is, s.step, rank, shared, warp, lane);
+    for (int k = 0; k < (ROWS + 3) / 4; k++) rank[0][k] = rank[1][k] = 0;
+#if SHELVED
+    find_crossings<0, ROWS / 2>(values, weights, total, confidence, place, views, is, s.step, rank, shared, warp, lane);
+    find_crossings<ROWS / 2, ROWS>(values, weights, total, confidence, place, views, is, s.step, rank, shared, warp, lane);
+#else
+    find_crossings<0, ROWS>(values, weights, total, confidence, place, views, is, s.step, rank, shared, warp, lane);
+#endif
     const int lanes = tile_columns / 2 + 2 * REACH;
     const Edges edges = {tile_rows, lanes, warp, lane};
 #if EXCHANGE
@@ -376,13 +449,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
         const bool strayed = primal_x<false>(is, rank, x, values, weights, place, views, shared, s, warp, lane);
         if (__any_sync(FULL, strayed)) primal_x<true>(is, rank, x, values, weights, place, views, shared, s, warp, lane);
 #if ORDER == 2
-        const float2 r2_below = shared.borders.r2[warp + 1][lane], r3_below = shared.borders.r3[warp + 1][lane];
+        Pair here = look_up(is, shared, 0, warp, lane);
 #endif
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
 #if ORDER == 2
-            const float r1_right = __shfl_down_sync(FULL, is.r1[r][0], 1);
-            const float r2_right = __shfl_down_sync(FULL, is.r2[r][0], 1);
+            const Pair below = look_up(is, shared, r + 1, warp, lane);
+            const float r1_right = __shfl_down_sync(FULL, here.r1[0], 1);
+            const float r2_right = __shfl_down_sync(FULL, here.r2[0], 1);
 #endif
 #pragma unroll
             for (int c = 0; c < 2; c++) {
@@ -390,19 +464,19 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
                 x[r][c] = fmaf(2.f, moved, -old);
                 is.x[r][c] = fmaf(s.relaxation, moved - old, old);
 #if ORDER == 2
-                const int below = r < ROWS - 1 ? r + 1 : r;
-                const float r2_down = r < ROWS - 1 ? is.r2[below][c] : (c ? r2_below.y : r2_below.x);
-                const float r3_down = r < ROWS - 1 ? is.r3[below][c] : (c ? r3_below.y : r3_below.x);
-                const float push_1 = fmaf(-half_root, is.r2[r][c] - r2_down,
-                                          (is.q1[r][c] - is.r1[r][c]) + (c ? r1_right : is.r1[r][1]));
-                const float push_2 = fmaf(-half_root, is.r2[r][c] - (c ? r2_right : is.r2[r][1]),
-                                          (is.q2[r][c] - is.r3[r][c]) + r3_down);
+                const float push_1 = fmaf(-half_root, here.r2[c] - below.r2[c],
+                                          (is.q1[r][c] - here.r1[c]) + (c ? r1_right : here.r1[1]));
+                const float push_2 = fmaf(-half_root, here.r2[c] - (c ? r2_right : here.r2[1]),
+                                          (is.q2[r][c] - here.r3[c]) + below.r3[c]);
                 v1[r][c] = fmaf(2.f * s.tau_v, push_1, is.v1[r][c]);
                 v2[r][c] = fmaf(2.f * s.tau_v, push_2, is.v2[r][c]);
                 is.v1[r][c] = fmaf(s.relaxation * s.tau_v, push_1, is.v1[r][c]);
                 is.v2[r][c] = fmaf(s.relaxation * s.tau_v, push_2, is.v2[r][c]);
 #endif
             }
+#if ORDER == 2
+            here = below;
+#endif
         }
         shared.borders.x[warp][lane] = make_float2(x[0][0], x[0][1]);
 #if ORDER == 2
@@ -414,7 +488,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
         else dual_pass<false>(is, x, v1, v2, exist, shared, s, warp, lane);
         if (++done == count) break;
 #if EXCHANGE
-        if (done % LEVELS == 0) exchange(is, place, edges, shared.mail, mailbox, round++);
+        if (done % LEVELS == 0) exchange(is, shared, place, edges, mailbox, round++, warp, lane);
 #endif
         show_dual(is, shared, warp, lane);
         __syncthreads();
@@ -429,9 +503,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
 #if ORDER == 2
         store(primal_out + plane, place, r, is.v1[r]);
         store(primal_out + 2 * plane, place, r, is.v2[r]);
-        store(dual_out + 2 * plane, place, r, is.r1[r]);
-        store(dual_out + 3 * plane, place, r, is.r2[r]);
-        store(dual_out + 4 * plane, place, r, is.r3[r]);
+        const Pair pair = look_up(is, shared, r, warp, lane);
+        store(dual_out + 2 * plane, place, r, pair.r1);
+        store(dual_out + 3 * plane, place, r, pair.r2);
+        store(dual_out + 4 * plane, place, r, pair.r3);
 #endif
     }
 }
