@@ -143,11 +143,11 @@ def _last_known(disparity: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _mean_angle(estimate: NDArray[np.float64], true: NDArray[np.float64], camera: Camera) -> float:
     """Mean angle in radians where both maps have a normal."""
-    n, m = (normals(each, camera).astype(np.float64) for each in (estimate, true))
-    both = ~(np.isnan(n).any(axis=-1) | np.isnan(m).any(axis=-1))
+    n, m = normals(estimate, camera), normals(true, camera)
+    both = ~np.isnan((n + m) @ np.ones(3, np.float32))
     if not both.any():
         return nan
-    n, m = n[both], m[both]
+    n, m = n[both].astype(np.float64), m[both].astype(np.float64)
     # Of the half angle: arccos of the product loses half the digits for small angles.
     half = np.arctan2(np.linalg.norm(n - m, axis=-1), np.linalg.norm(n + m, axis=-1))
     return float(np.mean(2.0 * half))

@@ -24,8 +24,9 @@ def normals(depth: ArrayLike, camera: Camera) -> Normals:
 
 def _difference(points: Points, axis: int) -> Points:
     """Difference to the next point along an axis, or from the previous one where there is no next."""
-    step = np.diff(points, axis=axis)
-    edge = np.full_like(points.take([0], axis=axis), np.nan)
-    forward = np.concatenate([step, edge], axis=axis)
-    backward = np.concatenate([edge, step], axis=axis)
-    return np.where(np.isnan(forward), backward, forward)
+    points = np.moveaxis(points, axis, 0)
+    step = points[1:] - points[:-1]
+    difference = np.empty_like(points)
+    difference[:-1], difference[-1] = step, np.nan
+    np.copyto(difference[1:], step, where=np.isnan(difference[1:]))
+    return np.moveaxis(difference, 0, axis)
