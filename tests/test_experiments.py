@@ -215,6 +215,14 @@ def test_the_code_version_follows_the_meaning_of_the_code_and_nothing_else(tmp_p
     code_version.cache_clear()
 
 
+def test_the_code_version_is_the_same_under_every_python(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        'class A(B):\n    """Words."""\n    x: int | None = None\n\n\n'
+        "async def f(a, /, *b, c=[], **d):\n    return {**d, 'é': f'{a!r:>{c}} {(lambda: ...)}'}, -1.5e-3, b'\\0', 2j\n"
+    )
+    assert code_version(("a.py",), tmp_path) == "c1523083fbc222c1"
+
+
 def test_every_source_that_decides_is_there() -> None:
     for part in (*SOLVING, *RENDERING):
         assert (PACKAGE / part).exists(), part

@@ -1,4 +1,7 @@
-"""The version of the code that makes a result: a hash of the parsed sources, so that comments do not change it."""
+"""The version of the code that makes a result: a hash of the parsed sources, so that comments do not change it.
+
+It is the same under every version of Python, so that results made on one machine are found on another.
+"""
 
 from __future__ import annotations
 
@@ -50,4 +53,16 @@ def _meaning(file: Path) -> bytes:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:]
-    return ast.dump(tree).encode()
+        if isinstance(node, ast.JoinedStr):  # Python 3.12 adds an empty text to some
+            node.values = [each for each in node.values if not (isinstance(each, ast.Constant) and each.value == "")]
+    return _told(tree).encode()
+
+
+def _told(part: object) -> str:
+    """A tree in words. Fields that are empty are left out: later versions of Python have more of those."""
+    if isinstance(part, ast.AST):
+        fields = [(name, value) for name, value in ast.iter_fields(part) if value is not None and value != []]
+        return f"{type(part).__name__}({', '.join(f'{name}={_told(value)}' for name, value in fields)})"
+    if isinstance(part, list):
+        return f"[{', '.join(_told(each) for each in part)}]"
+    return ascii(part)
