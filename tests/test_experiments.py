@@ -508,6 +508,9 @@ def test_a_sweep_says_where_the_champion_loses(paper: Path) -> None:
     (verdict,) = sweep.verdicts
     assert not verdict.holds
     assert [detail.split(":")[0] for detail in verdict.details] == ["laplace = 2, rmse", "laplace = 2, z_avg"]
+    assert verdict.details[0].endswith("Median 2 against 3, 50.0 % more")
+    assert f"  - {verdict.details[0]}\n" in sweep.files()["table.md"].decode()
+    assert f"<li>{verdict.details[0]}</li>" in sweep.html()
     assert sweep.files()["table.png"].startswith(b"\x89PNG")
 
 

@@ -56,5 +56,6 @@ def champion_verdict(
             for row, scores in series.items():
                 other = scores[column][place]
                 if row != champion and math.isfinite(other) and own > WORSE * other:
-                    lost.append(f"{part.over} = {value:g}, {column}: {row} {other:.4g} against {own:.4g}")
+                    more = f", {100 * (own / other - 1):.1f} % more" if other > 0 else ""
+                    lost.append(f"{part.over} = {value:g}, {column}: {row} {other:.4g} against {own:.4g}{more}")
     return Verdict(f"{champion} loses to no other row, at any {part.over}", not lost, tuple(lost))

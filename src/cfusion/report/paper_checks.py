@@ -32,14 +32,30 @@ class Verdict:
 
     def sentence(self) -> str:
         """In one line."""
-        details = f": {'; '.join(self.details)}" if self.details else ""
-        return f"{'holds' if self.holds else 'FAILS'}: {self.says}{details}"
+        return self.headline() + (f": {'; '.join(self.details)}" if self.details else "")
+
+    def headline(self) -> str:
+        """Without the numbers."""
+        return f"{'holds' if self.holds else 'FAILS'}: {self.says}"
 
 
 def as_items(verdicts: Sequence[Verdict]) -> str:
-    """As a list of a page."""
-    items = "".join(f"<li>{escape(verdict.sentence())}</li>" for verdict in verdicts)
-    return f"<ul>{items}</ul>" if items else ""
+    """As a list of a page, the numbers below each."""
+    items = [escape(verdict.headline()) + _listed([escape(each) for each in verdict.details]) for verdict in verdicts]
+    return _listed(items)
+
+
+def as_bullets(verdicts: Sequence[Verdict]) -> str:
+    """As a list in Markdown, the numbers below each."""
+    return "\n".join(
+        line
+        for verdict in verdicts
+        for line in (f"- {verdict.headline()}", *(f"  - {detail}" for detail in verdict.details))
+    )
+
+
+def _listed(items: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>" if items else ""
 
 
 @dataclass(frozen=True)
@@ -57,8 +73,7 @@ class Plain:
 
     def files(self) -> dict[str, bytes]:
         """As Markdown."""
-        lines = [self.table.markdown(), "", *(f"- {verdict.sentence()}" for verdict in self.verdicts)]
-        return {f"{self.name}.md": "\n".join(lines).encode()}
+        return {f"{self.name}.md": f"{self.table.markdown()}\n\n{as_bullets(self.verdicts)}".encode()}
 
     def html(self) -> str:
         """As cells."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.report.paper_axes import PLOT, label, legend, picture, png_of, sheet, style
-from cfusion.report.paper_checks import Verdict, as_items
+from cfusion.report.paper_checks import Verdict, as_bullets, as_items
 from cfusion.report.tables import Column, Row, Table
 
 
@@ -59,8 +59,7 @@ class Sweep:
 
     def files(self) -> dict[str, bytes]:
         """The plot, and its numbers."""
-        parts = [self.table(column).markdown() for column in self.columns]
-        parts += ["\n".join(f"- {verdict.sentence()}" for verdict in self.verdicts)]
+        parts = [*(self.table(column).markdown() for column in self.columns), as_bullets(self.verdicts)]
         return {
             f"{self.name}.png": self.png(),
             f"{self.name}.csv": self.csv().encode(),

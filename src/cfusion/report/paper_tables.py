@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
-from cfusion.report.paper_checks import Verdict, as_items
+from cfusion.report.paper_checks import Verdict, as_bullets, as_items
 from cfusion.report.tables import MISSING, Column, Table
 
 COLUMNS = {
@@ -140,9 +140,8 @@ class Comparison:
 
     def files(self) -> dict[str, bytes]:
         """The table in three forms."""
-        lines = [self.markdown(), "", *(f"- {verdict.sentence()}" for verdict in self.verdicts)]
         return {
-            f"{self.name}.md": "\n".join(lines).encode(),
+            f"{self.name}.md": f"{self.markdown()}\n\n{as_bullets(self.verdicts)}".encode(),
             f"{self.name}.tex": self.latex().encode(),
             f"{self.name}.csv": self.csv().encode(),
         }
