@@ -9,6 +9,11 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -250,6 +255,32 @@ def test_results_are_the_same_in_every_run_and_for_any_number_of_workers(paper: 
     many = run(chosen, Store(tmp_path / "c"), workers=2)
     assert numbers(first) == numbers(again) == numbers(many)
     assert [line["row"] for line in first] == ["Median", "Mean", "L1", "oracle", "oracle"]
+
+
+def a_moment(name: str) -> tuple[str, str]:
+    time.sleep(0.02)
+    return name, threading.current_thread().name
+
+
+@contextmanager
+def two_at_work() -> Iterator[list[Any]]:
+    with ThreadPoolExecutor(1, "first") as first, ThreadPoolExecutor(1, "second") as second:
+        yield [first, second]
+
+
+def test_a_worker_keeps_to_what_it_has_read() -> None:
+    queues = [[(a_moment, name)] * 6 for name in "ab"]
+    with two_at_work() as crew:
+        done = list(runner._as_they_come(crew, queues))
+    assert sorted(name for name, _ in done) == sorted(6 * "ab")
+    assert len(set(done[:8])) == 2  # whoever has the last one may share it
+
+
+def test_nobody_stands_by_while_another_has_work_waiting() -> None:
+    with two_at_work() as crew:
+        done = list(runner._as_they_come(crew, [[(a_moment, str(k)) for k in range(8)], []]))
+    assert sorted(name for name, _ in done) == list("01234567")
+    assert len({worker for _, worker in done[:4]}) == 2
 
 
 def test_what_is_stored_is_not_run_again(paper: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,11 @@ import pytest
 
 from cfusion import Pinhole, Pose, Stack, View, fuse, fuse_many, fuse_stack, kernels
 from cfusion.errors import InputError, OutOfMemory
+from cfusion.experiments import Store
+from cfusion.experiments.conditions import OnTrack
+from cfusion.experiments.models import Model
+from cfusion.experiments.plan import Job
+from cfusion.experiments.work import work
 
 pytestmark = pytest.mark.cuda
 CAMERA = Pinhole(60.0, 62.0, 20.3, 15.1, 42, 31)
@@ -130,3 +135,13 @@ def test_out_of_memory_is_a_sentence_and_not_the_end(cuda):
     finally:
         pool.set_limit(size=before)
     assert np.isfinite(fuse_stack(stack, "l1", backend="cuda").gap)
+
+
+@pytest.mark.parametrize("method", ["mean", "l1"])
+def test_an_experiment_s_splat_is_made_on_the_device(cuda, method, tmp_path):
+    pytest.importorskip("embreex")
+    pytest.importorskip("trimesh")
+    condition = OnTrack(Model("city", "city"), "nadir", 3, 1, ("laplace", 6.0), 4.0, 0.1)
+    ours, defined = (work(Job(condition, method, backend=name), Store(tmp_path))[1] for name in ("cuda", "reference"))
+    assert isinstance(ours["depth"], np.ndarray)
+    np.testing.assert_allclose(ours["depth"], defined["depth"], atol=0.05)

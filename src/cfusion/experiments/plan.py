@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import product
 
 from cfusion.datasets.plain import plain
 from cfusion.experiments.boxes import Regions
@@ -95,6 +96,7 @@ def plan(spec: Spec, level: Level, backend: str) -> Plan:
         if not wanted:
             continue
         for data in part.data:
+            at_hand = []
             for condition in _conditions(spec, data, level):
                 reason = condition.missing()
                 if reason is not None:
@@ -103,7 +105,8 @@ def plan(spec: Spec, level: Level, backend: str) -> Plan:
                 note = _stand_in(condition, level)
                 if note:
                     notes[note] = None
-                cells += _cells(spec, part, data, condition, level, backend)
+                at_hand.append(condition)
+            cells += _cells(spec, part, data, at_hand, level, backend)
     return Plan(spec, level, tuple(cells), tuple(notes))
 
 
@@ -126,15 +129,17 @@ def _stand_in(condition: Condition, level: Level) -> str | None:
     return f"The built-in scene {condition.scene} stands in for {condition.model.name}, whose mesh is not at hand."
 
 
-def _cells(spec: Spec, part: Part, data: str, condition: Condition, level: Level, backend: str) -> Iterator[Cell]:
+def _cells(
+    spec: Spec, part: Part, data: str, conditions: Sequence[Condition], level: Level, backend: str
+) -> Iterator[Cell]:
+    """All scenes at one value before the next: a run that is cut short has whole averages."""
     values: tuple[float | None, ...] = part.values or (None,)
     if level is Level.quick and part.values and spec.quick.values:
         values = spec.quick.values
-    for value in values:
+    names = [name for name in part.rows if level is not Level.quick or name not in spec.quick.leave_out]
+    for value, condition in product(values, conditions):
         seen = condition if part.over is None or value is None else condition.varied(part.over, value)
-        for name in part.rows:
-            if level is Level.quick and name in spec.quick.leave_out:
-                continue
+        for name in names:
             for job in _jobs(spec.rows[name], seen, part.kind == "traces", backend):
                 yield Cell(part.name, data, name, value, job, part.keeps_maps)
 

@@ -6,14 +6,15 @@ import multiprocessing
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
 from cfusion.errors import CFusionError
-from cfusion.experiments.conditions import KittiBundle, OnTrack
+from cfusion.experiments.conditions import Condition, KittiBundle, OnTrack
 from cfusion.experiments.eta import Eta
 from cfusion.experiments.plan import Job, Plan
 from cfusion.experiments.provenance import provenance
@@ -24,7 +25,7 @@ from cfusion.solvers import Progress, Report
 
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Task = tuple[Any, ...]  # a function and its arguments
-Complete = Callable[[Sequence[Task]], Iterator[Any]]
+Complete = Callable[[Sequence[Sequence[Task]]], Iterator[Any]]  # tasks that belong together follow one another
 
 
 class Unfinished(CFusionError):
@@ -41,20 +42,23 @@ def run(plan: Plan, store: Store, *, workers: int | None = None, report: Report 
 
     Interrupted, it leaves what is done in the store, and goes on from there when called again.
     """
-    keys = {job: job.key() for job in plan.jobs()}
-    todo = [job for job, maps in plan.jobs().items() if not store.has(keys[job], maps=maps)]
+    jobs = plan.jobs()
+    keys = {job: job.key() for job in jobs}
+    todo = [job for job, maps in jobs.items() if not store.has(keys[job], maps=maps)]
     crew = min(workers or cores(), max(len(todo), 1))
     failures: list[str] = []
     with _crew(crew) as complete:
         first = _preparations(store, todo)
-        for number, failure in enumerate(complete(first), start=1):
+        for number, failure in enumerate(complete([[task] for task in first]), start=1):
             failures += [] if failure is None else [failure]
             _say(report, f"{plan.spec.name}, scenes, {number} of {len(first)}", 0.0)
         eta = Eta(todo, crew)
-        jobs: list[Task] = [(_run_job, store, job, keys[job], plan.jobs()[job]) for job in todo]
-        for number, (job, seconds, failure) in enumerate(complete([] if failures else jobs), start=1):
+        by_condition: dict[Condition, list[Task]] = {}
+        for job in [] if failures else todo:
+            by_condition.setdefault(job.condition, []).append((_run_job, store, job, keys[job], jobs[job]))
+        for number, (job, seconds, failure) in enumerate(complete(list(by_condition.values())), start=1):
             failures += [] if failure is None else [failure]
-            _say(report, f"{plan.spec.name}, {number} of {len(jobs)}, {eta.after(job, seconds)}", number / len(jobs))
+            _say(report, f"{plan.spec.name}, {number} of {len(todo)}, {eta.after(job, seconds)}", number / len(todo))
     if failures:
         raise Unfinished(f"{len(failures)} of {len(todo)} jobs failed, the rest is kept; the first: {failures[0]}")
     return [cell.place() | _stored(store, keys[cell.job]) for cell in plan.cells]
@@ -109,32 +113,53 @@ def _run_job(store: Store, job: Job, key: str, keep_maps: bool) -> tuple[Job, fl
 
 @contextmanager
 def _crew(workers: int) -> Iterator[Complete]:
-    """Processes that share the cores between them; one worker is this process itself."""
+    """Processes that share the cores between them; one worker is this process itself.
+
+    They are started anew, not forked: a CUDA device that this process has opened cannot be used by a fork of it.
+    """
     if workers == 1:
-        yield lambda tasks: (function(*arguments) for function, *arguments in tasks)
+        yield lambda queues: (function(*arguments) for queue in queues for function, *arguments in queue)
         return
     bystanders = set(multiprocessing.active_children())
+    anew = multiprocessing.get_context("spawn")
     with _threads(max(1, cores() // workers)):
-        pool = ProcessPoolExecutor(
-            workers, mp_context=multiprocessing.get_context("spawn"), initializer=_leave_with_the_parent
-        )
+        crew = [ProcessPoolExecutor(1, anew, _leave_with_the_parent) for _ in range(workers)]
         try:
-            yield lambda tasks: _as_they_come(pool, tasks)
-        except BrokenProcessPool:
-            raise Unfinished(
-                "a worker died, perhaps for want of memory; results so far are kept: run again, with fewer --jobs"
-            ) from None
-        except BaseException:  # do not wait for what nobody will collect
-            pool.shutdown(wait=False, cancel_futures=True)
+            yield lambda queues: _as_they_come(crew, queues)
+        except BaseException as error:  # do not wait for what nobody will collect
+            for worker in crew:
+                worker.shutdown(wait=False, cancel_futures=True)
             for child in set(multiprocessing.active_children()) - bystanders:
                 child.terminate()
+            if isinstance(error, BrokenProcessPool):
+                raise Unfinished(
+                    "a worker died, perhaps for want of memory; results so far are kept: run again, with fewer --jobs"
+                ) from None
             raise
-        pool.shutdown()
+        for worker in crew:
+            worker.shutdown()
 
 
-def _as_they_come(pool: ProcessPoolExecutor, tasks: Sequence[Task]) -> Iterator[Any]:
-    for future in as_completed([pool.submit(*task) for task in tasks]):
-        yield future.result()
+def _as_they_come(crew: Sequence[ProcessPoolExecutor], queues: Sequence[Sequence[Task]]) -> Iterator[Any]:
+    """A worker keeps to a queue, whose tasks share what it has read; then takes the next, or half of the longest."""
+    waiting, free = deque(deque(queue) for queue in queues if queue), list(crew)
+    own: dict[ProcessPoolExecutor, deque[Task]] = {worker: deque() for worker in crew}
+    running: dict[Future[Any], ProcessPoolExecutor] = {}
+    while True:
+        for worker in free:
+            own[worker] = own[worker] or (waiting.popleft() if waiting else _half(max(own.values(), key=len)))
+            if own[worker]:
+                running[worker.submit(*own[worker].popleft())] = worker
+        if not running:
+            return
+        done = wait(running, return_when=FIRST_COMPLETED).done
+        free = [running.pop(future) for future in done]
+        yield from (future.result() for future in done)
+
+
+def _half(queue: deque[Task]) -> deque[Task]:
+    """The rear half of a queue, which loses it."""
+    return deque([queue.pop() for _ in range((len(queue) + 1) // 2)][::-1])
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion import kernels, methods
-from cfusion.association import Pull, Splat
+from cfusion.association import Pull, Splat, upload
 from cfusion.confidence import Given
 from cfusion.datasets.cameras import camera_to_json
 from cfusion.errors import InputError
@@ -103,8 +103,11 @@ def _observed(condition: Condition, store: Store) -> Observed:
 @lru_cache(2)
 def _splatted(condition: Condition, store: Store, association: Splat, backend: str) -> Stack:
     """Splatting costs as much as solving, and most rows share it."""
-    observed = _observed(condition, store)
-    return association(observed.views, observed.reference, backend=kernels.load(backend))
+    observed, loaded = _observed(condition, store), kernels.load(backend)
+    if loaded.arrays is np:
+        return association(observed.views, observed.reference, backend=loaded)
+    batches = upload(observed.views, observed.reference, loaded)
+    return association(observed.views, observed.reference, backend=loaded, batches=batches).moved(loaded.to_host)
 
 
 def _weighed(stack: Stack, condition: Condition, regions: Regions) -> Stack:
