@@ -24,7 +24,7 @@ import pytest
 from cfusion import METHODS
 from cfusion.cli.main import main
 from cfusion.errors import CFusionError, FileError
-from cfusion.experiments import NAMES, Level, Spec, Store, load, plan, run, runner
+from cfusion.experiments import NAMES, Level, Spec, Store, load, plan, run, runner, so_far
 from cfusion.experiments.boxes import Box, Regions, draw
 from cfusion.experiments.code_version import PACKAGE, RENDERING, SOLVING, code_version, solving
 from cfusion.experiments.conditions import BoxImage, OnTrack
@@ -339,6 +339,35 @@ def test_a_killed_run_leaves_whole_results(paper: Path, tmp_path: Path) -> None:
     assert len(lines) == 5
 
 
+def test_so_far_leaves_out_averages_with_a_scene_missing(paper: Path, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    (paper / "scenes.toml").write_text(SCENES + '[blob]\nstand_in = "blob"\n')
+    spec = small(paper, ('scenes = ["city"]', 'scenes = ["city", "blob"]'), ('track = "nadir"', 'track = "orbit"'))
+    chosen = plan(spec, Level.tables, "reference")
+    first = replace(chosen, cells=tuple(cell for cell in chosen.cells if cell.row == "Mean")[:1])
+    rest = replace(chosen, cells=tuple(cell for cell in chosen.cells if cell.row == "Median"))
+    for part in (first, rest):
+        run(part, store, workers=1)
+    lines, note = so_far(chosen, store)
+    assert [(line["row"], line["scene"]) for line in lines] == [("Median", "city"), ("Median", "blob")]
+    assert note.startswith("So far 3 of 10 results")
+    assert so_far(rest, store) == (lines, "")
+
+
+def test_a_sweep_is_run_value_by_value(paper: Path) -> None:
+    (paper / "scenes.toml").write_text(SCENES + '[blob]\nstand_in = "blob"\n')
+    spec = small(
+        paper,
+        ('kind = "table"', 'kind = "sweep"\nover = "laplace"\nvalues = [1.0, 2.0]\nrows = ["Median"]'),
+        ('scenes = ["city"]', 'scenes = ["city", "blob"]'),
+        (SMALL[SMALL.index("[parts.published]") :], ""),
+    )
+    cells = plan(spec, Level.tables, "reference").cells
+    assert [(cell.value, cell.job.condition.scene) for cell in cells] == [
+        *((1.0, "city"), (1.0, "blob"), (2.0, "city"), (2.0, "blob"))
+    ]
+
+
 def test_a_damaged_result_is_run_again(paper: Path, tmp_path: Path) -> None:
     spec, store = load("small", paper), Store(tmp_path / "store")
     first = results(spec, store)
@@ -616,6 +645,11 @@ def test_a_quick_run_end_to_end(reduced: Path, tmp_path: Path, capsys: pytest.Ca
     before = (out / "objects" / "table.md").read_bytes()
     assert main([*command, "--report-only"]) == 0
     assert (out / "objects" / "table.md").read_bytes() == before
+    elsewhere = ["-o", str(tmp_path / "elsewhere"), "--cache", str(out / "cache")]
+    assert main([*command, *elsewhere, "--run-only"]) == 0
+    assert not (tmp_path / "elsewhere" / "index.html").exists()
+    assert main([*command, *elsewhere, "--so-far"]) == 0
+    assert (tmp_path / "elsewhere" / "objects" / "table.md").read_bytes() == before
 
 
 def test_surfaces_are_drawn_from_kept_maps(reduced: Path, tmp_path: Path) -> None:
@@ -630,7 +664,14 @@ def test_surfaces_are_drawn_from_kept_maps(reduced: Path, tmp_path: Path) -> Non
     assert maps[0].is_file()
 
 
-@pytest.mark.parametrize("arguments", [["objects", "--jobs", "0"], ["objects", "--report-only", "-o", "nothing-here"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["objects", "--jobs", "0"],
+        ["objects", "--report-only", "-o", "nothing-here"],
+        ["objects", "--quick", "--so-far", "--backend", "cuda", "-o", "nothing-here"],
+    ],
+)
 def test_mistakes_of_the_command_end_in_one_line(
     arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,8 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--jobs", type=int, metavar="N", help="processes (default: one per core)")
     add("--cache", type=Path, metavar="FOLDER", help="results so far, to go on from (default: OUT/cache)")
     add("--disparity", type=Path, metavar="FOLDER", help="disparity maps for kitti, 000027_10.png and so on")
-    add("--backend", default="auto", help="auto, cpu or reference (default: auto)")
-    add("--report-only", action="store_true", help="run nothing: tables and figures from OUT's results")
+    add("--backend", default="auto", help="auto, cuda, cpu or reference (default: auto)")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--run-only", action="store_true", help="no tables, no figures: results, for --so-far later")
+    part.add_argument("--report-only", action="store_true", help="run nothing: tables and figures from OUT's results")
+    part.add_argument(
+        "--so-far", action="store_true", help="run nothing: tables and figures of what a run, here or elsewhere, left"
+    )
     add("--quiet", action="store_true", help="no progress, no tables")
 
 
@@ -41,16 +46,22 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.jobs is not None and arguments.jobs < 1:
         raise InputError(f"--jobs is {arguments.jobs}; give at least 1")
     require_writable(arguments.output)
-    require_pictures()
+    if not arguments.run_only:
+        require_pictures()
     level = Level.quick if arguments.quick else Level.full if arguments.full else Level.tables
     store = Store(arguments.cache or arguments.output / "cache")
     names = EXPERIMENTS if arguments.experiment == "all" else (arguments.experiment,)
     chapters: list[tuple[Findings, Chapter]] = []
     for name in names:
         findings = _findings(arguments, load(name), level, store)
+        if arguments.run_only:
+            continue
         chapters.append((findings, findings.chapter(store)))
         if not arguments.quiet:
             _tell(chapters[-1][1])
+    if arguments.run_only:
+        print(f"results are in {store.folder}; --so-far makes tables and figures of them")
+        return 0
     publish(chapters, arguments.output, f"cfusion {' '.join(sys.argv[1:])}")
     print(f"\nopen {arguments.output / 'index.html'}")
     return 0
@@ -59,12 +70,21 @@ def run(arguments: argparse.Namespace) -> int:
 def _findings(arguments: argparse.Namespace, spec: "Spec", level: "Level", store: "Store") -> "Findings":
     from cfusion import kernels
     from cfusion.cli.progress import showing
-    from cfusion.experiments import plan, run
+    from cfusion.errors import InputError
+    from cfusion.experiments import plan, run, so_far
     from cfusion.experiments.publish import Findings
 
     if arguments.report_only:
         return Findings.read(spec, arguments.output / spec.name)
-    chosen = plan(_with_disparity(spec, arguments.disparity), level, kernels.load(arguments.backend).NAME)
+    spec = _with_disparity(spec, arguments.disparity)
+    if arguments.so_far:  # under the name of a backend that need not be here
+        name = arguments.backend if arguments.backend in kernels.BACKENDS else kernels.load(arguments.backend).NAME
+        chosen = plan(spec, level, name)
+        lines, note = so_far(chosen, store)
+        if not lines:
+            raise InputError(f"{store.folder} has no results of {spec.name} by backend {name!r} and this code")
+        return Findings(spec, level, lines, (*chosen.notes, *([note] if note else [])))
+    chosen = plan(spec, level, kernels.load(arguments.backend).NAME)
     with showing("reproduce", quiet=arguments.quiet) as progress:
         lines = run(chosen, store, workers=arguments.jobs, report=progress)
     return Findings(spec, level, lines, chosen.notes)
