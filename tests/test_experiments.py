@@ -571,6 +571,8 @@ def test_a_sweep_says_where_the_champion_loses(paper: Path) -> None:
     assert verdict.details[0].endswith("Median 2 against 3, 50.0 % more")
     assert f"  - {verdict.details[0]}\n" in sweep.files()["table.md"].decode()
     assert f"<li>{verdict.details[0]}</li>" in sweep.html()
+    (sweep,) = summarise(spec, lines[:1] + lines[2:], no_maps)
+    assert sweep.verdicts[0].details[0] == "laplace = 2, rmse: L1 has no score"
     assert sweep.files()["table.png"].startswith(b"\x89PNG")
 
 

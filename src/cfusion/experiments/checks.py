@@ -48,11 +48,13 @@ def _best_published(table: Comparison, place: int) -> float | None:
 def champion_verdict(
     champion: str, part: Part, values: Sequence[float], series: Mapping[str, Mapping[str, Sequence[float]]]
 ) -> Verdict:
-    """Whether no row beats the champion anywhere in a sweep, and where one does."""
+    """Whether no row beats the champion anywhere in a sweep, and where one does, by how much."""
     lost = []
     for column in part.columns:
         for place, value in enumerate(values):
             own = series[champion][column][place]
+            if not math.isfinite(own):
+                lost.append(f"{part.over} = {value:g}, {column}: {champion} has no score")
             for row, scores in series.items():
                 other = scores[column][place]
                 if row != champion and math.isfinite(other) and own > WORSE * other:
