@@ -108,7 +108,7 @@ def test_a_step_that_would_raise_the_energy_is_rejected():
 @EVERY_ENERGY
 def test_ama_tends_to_acs_when_its_proximal_terms_vanish(energy):
     task = task_of(energy)
-    search = ACS(inner=TIGHT, tolerance=1e-7, outer=15)(task)
+    search = ACS(inner=TIGHT, tolerance=1e-8, outer=15)(task)
     free = AMA(inner=TIGHT, tolerance=1e-7, outer=15, mu=1e9, nu=1e9, growth=1.0)(task)
     convex_part = search.energies["regulariser"] + search.energies["fidelity"]
     assert abs(free.energies["total"] - search.energies["total"]) <= 1e-4 * convex_part

@@ -24,7 +24,7 @@ LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace
 VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
 SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
-PAIR_ROUNDS, PAIRS_AT_ONCE = 30, 1000
+PAIR_ROUNDS, PAIRS_AT_ONCE, SETTLED = 30, 1000, 1e-4
 GROWTH_SAMPLE, GROWTH_BINS, LEAST_RANGE = 20_000, 8, 1.3  # observations, bins of depth, largest over least
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
@@ -150,8 +150,8 @@ def _view_scales(weights: NDArray[Any], depths: NDArray[Any], backend: Backend) 
     if views < 3:
         return None
     every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
-    seen, sample = (array[:, ::every, ::every].reshape(views, -1) for array in (weights > 0, depths))
-    sample = np.where(seen, sample, np.float32(np.nan))
+    trusted, sample = (array[:, ::every, ::every].reshape(views, -1) for array in (weights, depths))
+    sample = np.where(trusted > 0, sample, np.float32(np.nan))
     first, second = np.tril_indices(views, -1)
     pairs = np.zeros((views, views))
     for start in range(0, len(first), PAIRS_AT_ONCE):
@@ -167,7 +167,9 @@ def _view_scales(weights: NDArray[Any], depths: NDArray[Any], backend: Backend) 
     for _ in range(PAIR_ROUNDS):  # each from the others, near pairs counting most: a pair is known to a part of itself
         trust = others / (squares[:, None] + squares[None, :]) ** 2
         found = np.sum(trust * (pairs - squares[None, :]), axis=1) / np.sum(trust, axis=1)
-        squares = np.sqrt(squares * np.clip(found, 0.1 * squares, 10 * squares))
+        before, squares = squares, np.sqrt(squares * np.clip(found, 0.1 * squares, 10 * squares))
+        if np.abs(squares - before).max() < SETTLED * squares.min():
+            break
     scales: NDArray[np.float64] = np.sqrt(squares)
     return scales
 

@@ -76,6 +76,12 @@ class State:
             self._spare = State(np.empty_like(self.primal), np.empty_like(self.dual))
         return self._spare
 
+    def branch(self) -> State:
+        """Another state at the same place, which takes over what a backend has computed ahead."""
+        ahead, self.ahead = self.ahead, None
+        spare, self._spare = self._spare, None
+        return State(self.primal.copy(), self.dual.copy(), spare, ahead)
+
     def release(self) -> None:
         """Give the spare arrays back."""
         self._spare = self.ahead = None

@@ -97,18 +97,18 @@ class _Place:
 
     def rough(self, pace: Pace) -> _Place:
         """After one block of iterations at this confidence."""
-        state = State(self.state.primal.copy(), self.state.dual.copy())
+        state = self.state.branch()
         lam, prior, energies = pace.run_and(
             self.task.problem(self.lam), state, BLOCK, partial(_follow, self.task, self.side, state)
         )
-        state.release()
         return _Place(self.task, self.side, state, lam, energies, prior)
 
     def certified(self, inner: PDHG, report: Report | None, start: State | None = None) -> tuple[_Place, Convex]:
         """After the convex solve at this confidence, from this depth unless another start is given."""
         start = start or self.state
-        state = State(start.primal.copy(), start.dual.copy())
-        convex = inner.minimise(self.task, self.task.problem(self.lam), state, report)
+        state = start.branch()
+        energy = self.energies.total if start is self.state else None
+        convex = inner.minimise(self.task, self.task.problem(self.lam), state, report, start=energy)
         return _Place.of(self.task, self.side, state), convex
 
 

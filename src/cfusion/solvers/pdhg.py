@@ -43,18 +43,25 @@ class PDHG:
         return finish(task, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None)
 
     def minimise(
-        self, task: Task, problem: Problem, state: State, report: Report | None = None, stage: str = "depth"
+        self,
+        task: Task,
+        problem: Problem,
+        state: State,
+        report: Report | None = None,
+        stage: str = "depth",
+        start: float | None = None,
     ) -> Convex:
-        """Iterate the state in place until certified, settled, or out of iterations."""
+        """Iterate the state (of energy `start`, if known) in place until certified, settled, or out of iterations."""
         pace = Pace(task.backend, task.noise, self.relaxation)
         backend = task.backend
 
         def measure(kept: Floats | None, every: int) -> tuple[Energies, Ways]:
             return backend.measure(problem, state, kept, every)
 
-        energies = backend.energy(problem, state)
-        first = before = energies.total
-        smallest = least_told_apart(task, problem, first)
+        if start is None and self.certify:
+            start = backend.energy(problem, state).total
+        before = float("inf") if start is None else start  # a rough answer does without
+        smallest = 0.0
         bound, done, attempt_at = float("-inf"), 0, 0
         status, last_gap = Status.iteration_limit, float("inf")
         while done < self.iterations:
@@ -62,6 +69,7 @@ class PDHG:
             energies = pace.run_and(problem, state, count, measure)
             done += count
             now = energies.total
+            smallest = smallest or least_told_apart(task, problem, now if start is None else start)
             change = abs(before - now) / max(now, smallest)
             before = now
             if report:

@@ -23,9 +23,11 @@ LADDER = 2.0  # alpha changes by this factor while searching, by its root at the
 RATIOS = (2.0, 1.0, 4.0)  # alpha_2 / alpha_1, the usual one first
 LONGEST_WALK = 6  # steps of the ladder
 CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; of the error, for a much smoother answer
+LOCAL_GAIN = 0.0005  # of the error, for weights that follow the local noise: less is told apart, but does not pay
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
 ROUGH = PDHG(tolerance=5e-4, iterations=480, certify=False)  # good enough to compare
 BINS = 8  # of depth, to see how the noise grows with it
+NOTHING = np.empty((0, 0), np.float32)
 STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
 
 
@@ -54,17 +56,18 @@ class Tuned:
             weighed = local_weights(task.stack, whole_depth(ready, state), task.backend)
             ready = prepare(energy, weighed, task.backend)
         outcome = self.inner.minimise(ready, ready.problem(confidence), state, report)
+        depth = _filled(ready, state, task.fill_radius)
+        chosen = {"alpha": settled.alpha, "inverse": bool(settled.inverse), "local": bool(settled.local)}
+        footing = Footing.of(ready, state)
+        if not self.inner.certify:
+            return Solution(depth, NOTHING, NOTHING, outcome.status, chosen=chosen, footing=footing)
         solution = finish(
             ready, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None
         )
-        if task.fill_radius:
-            solution = replace(solution, depth=_fill_level_gaps(ready, state, task.fill_radius))
         # the depth was found at lam = 1; what the observations turned out to be worth is what to believe
-        weighed = ready.stack if settled.local else local_weights(task.stack, solution.depth, task.backend)
-        believed = mean_weight(weighed)
-        solution = replace(solution, confidence=np.where(solution.domain, believed, 0).astype(np.float32))
-        chosen = {"alpha": settled.alpha, "inverse": bool(settled.inverse), "local": bool(settled.local)}
-        return replace(solution, chosen=chosen, footing=Footing.of(ready, state))
+        weighed = ready.stack if settled.local else local_weights(task.stack, depth, task.backend)
+        believed = np.where(np.isnan(depth), 0, mean_weight(weighed)).astype(np.float32)
+        return replace(solution, depth=depth, confidence=believed, chosen=chosen, footing=footing)
 
     def guess(self, stack: Stack, backend: Backend) -> Tuned:
         """A quick first answer, at the weights the search would start from."""
@@ -72,7 +75,7 @@ class Tuned:
         return replace(self.rough(), alpha=(alpha_1, RATIOS[0] * alpha_1), inverse=False, local=False)
 
     def rough(self) -> Tuned:
-        """The same choices without a certificate, for answers that are only a step on the way."""
+        """The same choices for answers that are only a step on the way: a depth without certificate or confidence."""
         return replace(self, inner=replace(self.inner, certify=False))
 
     def settle(self, task: Task, report: Report | None = None) -> Tuned:
@@ -179,7 +182,7 @@ class _Trial:
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
             x = self._fit(candidate)
-            if self._predicts_better(x, best):
+            if self._predicts_better(x, best, LOCAL_GAIN):
                 best, chosen, local = x, candidate, True
         return chosen, local
 
@@ -203,7 +206,8 @@ class _Trial:
 
 def _usual_alpha(stack: Stack, backend: Backend) -> float:
     """1.2 sqrt(K) for K observations a pixel of weight one; in proportion to the weights otherwise."""
-    count, weights = stack.count, stack.weights
+    weights = stack.weights
+    count = stack.count if stack.on_host else backend.counts(stack.depths, weights)
     mass = count.sum(dtype=np.float64) if weights is None else weights.sum(dtype=np.float64)
     observed, mass = np.stack([(count > 0).sum(dtype=np.float64), mass]).tolist()
     usual = 1.0
@@ -225,13 +229,13 @@ def whole_depth(task: Task, state: State) -> Floats:
     return task.given_back(task.whole(task.depth(state.primal[0]), float("nan")))
 
 
-def _fill_level_gaps(task: Task, state: State, radius: int) -> Floats:
+def _filled(task: Task, state: State, radius: int) -> Floats:
     """The depth on the whole image, gaps within one surface interpolated, gaps between two left open."""
     backend = task.backend
     known = task.whole(state.primal[0], float("nan"))
     observed = task.domain
-    gaps = backend.close_mask(observed, radius) & ~observed
-    if gaps.any():
+    gaps = backend.close_mask(observed, radius) & ~observed if radius else None
+    if gaps is not None and gaps.any():
         gaps &= ~bridges(known, observed, radius, task.noise, backend)
         tilt = _tilt(known, backend)  # taken out and put back: the interpolant of a plane is not quite a plane
         known = np.where(observed, known, backend.fill_natural(known - tilt, gaps) + tilt)

@@ -7,12 +7,12 @@ from cfusion.kernels.cuda.association import close_mask, fill_natural, relief, s
 from cfusion.kernels.cuda.certificate import bound
 from cfusion.kernels.cuda.device import lane, stacked, to_device, to_host
 from cfusion.kernels.cuda.foresight import foresee
-from cfusion.kernels.cuda.iteration import iterate, measure
+from cfusion.kernels.cuda.iteration import follow, iterate, measure
 from cfusion.kernels.cuda.ordering import middle, order_observations
 from cfusion.kernels.cuda.preparing import begin, carry, counts, gain, links_of, range_of, trust_locally, window_of
 from cfusion.kernels.cuda.pulling import gate, local_slope, pull, soften
 from cfusion.kernels.cuda.selecting import medians, quantiles
-from cfusion.kernels.cuda.sums import adapt, energy, follow, misfit, sample, survey, travelled, weight_of_data
+from cfusion.kernels.cuda.sums import adapt, energy, misfit, sample, survey, travelled, weight_of_data
 from cfusion.kernels.cuda.viewing import cosines, reproject
 
 NAME = "cuda"

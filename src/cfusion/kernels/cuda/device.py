@@ -121,6 +121,9 @@ class Desk:
         self.done = cupy.cuda.Event(disable_timing=True)
         self.gate = cupy.zeros(1, np.uint32)  # of the barrier of a whole grid
         self.passed = 0  # how often
+        self.leaf: Any = None
+        self.written = np.empty(0)
+        self.words: Any = None
 
     def read(self, count: int, meanwhile: Callable[[], None] | None = None) -> list[float]:
         """The totals, once all work so far is done; `meanwhile` more is given to the device, but no more sums."""
@@ -130,6 +133,25 @@ class Desk:
         self.done.synchronize()
         out: list[float] = self.totals[:count].tolist()
         return out
+
+    def page(self, count: int) -> np.uint64:
+        """The address of memory of the host that a kernel may write so many numbers to, for `turn` to read."""
+        if len(self.written) < count:
+            self.leaf = cupy.cuda.alloc_pinned_memory(8 * count)
+            self.written = np.frombuffer(self.leaf, np.float64, count)
+        return np.uint64(self.leaf.ptr)
+
+    def turn(self, count: int) -> Any:
+        """What was written there, once all work so far is done."""
+        self.done.record()
+        self.done.synchronize()
+        return self.written[:count].copy()
+
+    def room(self, words: int) -> Any:
+        """Whole numbers on the device that are zero, and that a kernel leaves zero."""
+        if self.words is None or len(self.words) < words:
+            self.words = cupy.zeros(words, np.uint32)
+        return self.words
 
     def pass_gate(self, times: int) -> np.uint32:
         """How often the gate was passed before the coming `times`."""

@@ -14,7 +14,7 @@ def foresee(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
         (association.SOURCES, (), False),
         (seeing.SOURCES, (), False),
         (pulling.SOURCES, (), False),
-        (selecting.SOURCES, (), False),
+        (selecting.SOURCES, (), True),
         (preparing.SOURCES, preparing.defines(), False),
         (sums.TRAVEL, ("REAL=float", f"ORDER={order}"), False),
         *iteration.units_for(shape, order, fidelity),

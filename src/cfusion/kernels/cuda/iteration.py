@@ -69,34 +69,52 @@ class _Asked:
     done: bool
 
     def same(self, other: _Asked) -> bool:
-        return self.problem is other.problem and self.steps == other.steps and self.count == other.count
+        parts = ("observations", "confidence", "links", "edge", "tensor", "anchor")
+        mine, its = self.problem, other.problem
+        alike = mine is its or (
+            all(getattr(mine, part) is getattr(its, part) for part in parts)
+            and (mine.alpha, mine.pull) == (its.alpha, its.pull)
+        )
+        return alike and self.steps == other.steps and self.count == other.count
 
 
 def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Ways]:
-    """As `Backend.measure`; while that is waited for, the device goes on as if nothing were to change.
+    """As `Backend.measure`; while that is waited for, the device goes on as if nothing were to change."""
+    asked = state.ahead
+    on = asked is not None and asked.problem is problem
+    return sums.measure(problem, state, kept, every, lambda: _go_ahead(problem, state) if on else None)
 
-    The state stays as it is, the next one is written beside it: if it turns out that this was not wanted, nothing is
-    lost but a little time of the device.
+
+def follow(
+    problem: Problem, state: State, rate: Floats, strength: Floats, kept: Floats | None, every: int
+) -> tuple[tuple[Floats, float, Energies], Ways]:
+    """As `Backend.follow`; while that is waited for, the device goes on at the confidence that is being made."""
+
+    def go_ahead(confidence: Floats) -> None:
+        if state.ahead is not None:
+            _go_ahead(replace(problem, confidence=confidence), state)
+
+    return sums.follow(problem, state, rate, strength, kept, every, go_ahead)
+
+
+def _go_ahead(problem: Problem, state: State) -> None:
+    """Write what the next iterations will make of the state beside it.
+
+    If it turns out that this was not wanted, nothing is lost but a little time of the device.
     """
-
-    def go_ahead() -> None:
-        asked = state.ahead
-        if asked is None or asked.problem is not problem or not _sweepable(problem, state):
-            return
-        tiling = _tiling(problem)
-        if tiling is None or problem.links.size > MOST_AHEAD:
-            return
-        spare, each = state.spare(), tiling.per_launch(asked.count)
-        passes = blocks_of(asked.count, each)
-        beside = State(cupy.empty_like(spare.primal), cupy.empty_like(spare.dual)) if passes > 1 else spare
-        source = state
-        for k in range(passes):
-            target = spare if (passes - k) % 2 else beside
-            _sweep(problem, source, target, asked.steps, min(each, asked.count - k * each), tiling)
-            source = target
-        state.ahead = replace(asked, done=True)
-
-    return sums.measure(problem, state, kept, every, go_ahead)
+    tiling = _tiling(problem) if _sweepable(problem, state) else None
+    if tiling is None or problem.links.size > MOST_AHEAD:
+        return
+    asked = replace(state.ahead, problem=problem)
+    spare, each = state.spare(), tiling.per_launch(asked.count)
+    passes = blocks_of(asked.count, each)
+    beside = State(cupy.empty_like(spare.primal), cupy.empty_like(spare.dual)) if passes > 1 else spare
+    source = state
+    for k in range(passes):
+        target = spare if (passes - k) % 2 else beside
+        _sweep(problem, source, target, asked.steps, min(each, asked.count - k * each), tiling)
+        source = target
+    state.ahead = replace(asked, done=True)
 
 
 def _fits(problem: Problem, tiling: _Tiling) -> bool:

@@ -6,8 +6,9 @@
 #define NARROW 1024  // bins of the last pass: 11 + 11 + 10 bits
 #define THREADS 256
 
+// Zero between two uses. Blocks on different multiprocessors take turns at it: always read from memory, never cached.
 struct Target {
-    unsigned prefix[2], rank[2], count, arrived;
+    unsigned prefix[2], rank[2], count, arrived, passed;
 };
 
 // Whole numbers in the order of the floats, and back.
@@ -19,18 +20,11 @@ __device__ __forceinline__ double value_of(unsigned key) {
     return __uint_as_float(key >> 31 ? key & 0x7fffffffu : ~key);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) select_bits(
-    const float* __restrict__ rows, unsigned length, const double* __restrict__ probabilities, int asked, int pass,
-    Target* targets, unsigned* histograms, double* __restrict__ out
+// One pass over a row's bits: count them into the histogram, this block's share of the row.
+__device__ void count_bits(
+    const float* __restrict__ row, unsigned length, int pass, unsigned low, unsigned high, unsigned* mine, unsigned* histogram
 ) {
-    __shared__ unsigned mine[2 * BINS];
-    __shared__ unsigned parts[THREADS];
-    __shared__ unsigned last[1];
-    const int which = blockIdx.y, thread = threadIdx.x;
-    const float* row = rows + (size_t)(which / asked) * length;
-    Target* target = targets + which;
-    unsigned* histogram = histograms + (size_t)which * 2 * BINS;
-    const unsigned low = pass ? target->prefix[0] : 0, high = pass ? target->prefix[1] : 0;
+    const int thread = threadIdx.x;
     const bool apart = low != high;
     for (int k = thread; k < 2 * BINS; k += THREADS) mine[k] = 0;
     __syncthreads();
@@ -47,11 +41,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_bits(
     for (int k = thread; k < 2 * BINS; k += THREADS) if (mine[k]) atomicAdd(histogram + k, mine[k]);
     __threadfence();
     __syncthreads();
-    if (thread == 0) last[0] = atomicAdd(&target->arrived, 1u) == gridDim.x - 1;
-    __syncthreads();
-    if (!last[0]) return;
-    __threadfence();
-    // the last block of a target finds the bins that its two ranks fall into
+}
+
+// The bins that the target's two ranks fall into, once all blocks of its row have counted.
+__device__ void find_bins(volatile Target* target, double share, int pass, unsigned* mine, unsigned* parts, unsigned* histogram) {
+    const int thread = threadIdx.x;
+    const bool apart = target->prefix[0] != target->prefix[1];
     for (int k = thread; k < 2 * BINS; k += THREADS) {
         mine[k] = __ldcg(histogram + k);
         histogram[k] = 0;  // for the next pass
@@ -67,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_bits(
             if (pass == 0) {
                 unsigned count = 0;
                 for (int k = 0; k < THREADS; k++) count += parts[k];
-                const double place = count ? probabilities[which % asked] * (count - 1) : 0;
+                const double place = count ? share * (count - 1) : 0;
                 target->count = count;
                 target->rank[side] = min((unsigned)floor(place) + (side && place > floor(place)), count ? count - 1 : 0);
             }
@@ -81,16 +76,52 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_bits(
         }
         __syncthreads();
     }
-    if (thread == 0) {
-        target->arrived = 0;
-        if (pass == 2) {
-            const double share = probabilities[which % asked], place = target->count ? share * (target->count - 1) : 0;
-            const double a = value_of(target->prefix[0]), b = value_of(target->prefix[1]), part = place - floor(place);
-            const double unknown = __longlong_as_double(0x7ff8000000000000ll);
-            const double between = part < 0.5 ? a + (b - a) * part : b - (b - a) * (1 - part);
-            // a median is the mean of the middle two as floats have it
-            out[2 * which] = target->count == 0 ? unknown : share == 0.5 && a != b ? ((float)a + (float)b) / 2 : between;
-            out[2 * which + 1] = target->count;
+}
+
+__device__ void write_down(volatile Target* target, double share, double* out) {
+    const double place = target->count ? share * (target->count - 1) : 0;
+    const double a = value_of(target->prefix[0]), b = value_of(target->prefix[1]), part = place - floor(place);
+    const double unknown = __longlong_as_double(0x7ff8000000000000ll);
+    const double between = part < 0.5 ? a + (b - a) * part : b - (b - a) * (1 - part);
+    // a median is the mean of the middle two as floats have it
+    out[0] = target->count == 0 ? unknown : share == 0.5 && a != b ? ((float)a + (float)b) / 2 : between;
+    out[1] = target->count;
+}
+
+// All three passes; the blocks of a row (gridDim.x) run at the same time, and wait for one another between passes.
+extern "C" __global__ void __launch_bounds__(THREADS) select_bits(
+    const float* __restrict__ rows, unsigned length, const double* __restrict__ probabilities, int asked,
+    Target* targets, unsigned* histograms, double* __restrict__ out
+) {
+    __shared__ unsigned mine[2 * BINS];
+    __shared__ unsigned parts[THREADS];
+    __shared__ unsigned last[1];
+    const int which = blockIdx.y, thread = threadIdx.x;
+    const double share = probabilities[which % asked];
+    volatile Target* target = targets + which;
+    unsigned* histogram = histograms + (size_t)which * 2 * BINS;
+    for (int pass = 0; pass < 3; pass++) {
+        const unsigned low = pass ? target->prefix[0] : 0, high = pass ? target->prefix[1] : 0;
+        count_bits(rows + (size_t)(which / asked) * length, length, pass, low, high, mine, histogram);
+        if (thread == 0) last[0] = atomicAdd(&targets[which].arrived, 1u) == gridDim.x - 1;
+        __syncthreads();
+        if (last[0]) {
+            __threadfence();
+            find_bins(target, share, pass, mine, parts, histogram);
+            if (thread == 0) {
+                if (pass == 2) {
+                    write_down(target, share, out + 2 * which);
+                    targets[which] = Target();
+                } else {
+                    target->arrived = 0;
+                    __threadfence();
+                    atomicAdd(&targets[which].passed, 1u);
+                }
+            }
+        } else if (pass < 2 && thread == 0) {
+            while (target->passed == pass) __nanosleep(20);
+            __threadfence();
         }
+        __syncthreads();
     }
 }

@@ -10,11 +10,11 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cuda.device import blocks_of, kernel, on_device
+from cfusion.kernels.cuda.device import blocks_of, desk, kernel, multiprocessors, on_device
 
 SOURCES = ("selecting.cu",)
 PER_BLOCK, MOST_BLOCKS = 4096, 64  # values of a row that one block counts, at least, and blocks of a row
-BINS, TARGET = 2048, 6  # whole numbers of a histogram, and of `Target` in selecting.cu
+BINS, TARGET = 2048, 7  # whole numbers of a histogram, and of `Target` in selecting.cu
 
 
 def medians(rows: Floats) -> tuple[list[float], list[int]]:
@@ -43,15 +43,29 @@ def _select(rows: Floats, probabilities: tuple[float, ...]) -> Any:
     (count, length), asked = rows.shape, len(probabilities)
     if count * length == 0:
         return np.broadcast_to([np.nan, 0.0], (count, asked, 2))
-    room = cupy.zeros(count * asked * (2 * BINS + TARGET), np.uint32)
-    targets, histograms = room[: count * asked * TARGET], room[count * asked * TARGET :]
-    out, shares = cupy.empty((count, asked, 2)), _shares(probabilities, cupy.cuda.runtime.getDevice())
-    select = kernel(SOURCES, "select_bits")
-    grid = (min(blocks_of(length, PER_BLOCK), MOST_BLOCKS), count * asked)
-    for step in range(3):
-        select(
-            grid,
-            (256,),
-            (rows, np.uint32(length), shares, np.int32(asked), np.int32(step), targets, histograms, out),
-        )
-    return cupy.asnumpy(out)
+    places = multiprocessors()  # blocks that wait for one another have to run at the same time
+    at_once = max(1, places // asked)
+    found = [_selected(rows[first : first + at_once], probabilities) for first in range(0, count, at_once)]
+    return np.concatenate(found)
+
+
+def _selected(rows: Floats, probabilities: tuple[float, ...]) -> Any:
+    """The same of rows that fit on the device at once."""
+    (count, length), asked = rows.shape, len(probabilities)
+    work, numbers = desk(), 2 * count * asked
+    room = work.room(count * asked * (2 * BINS + TARGET))
+    blocks = min(blocks_of(length, PER_BLOCK), MOST_BLOCKS, max(1, multiprocessors() // (count * asked)))
+    kernel(SOURCES, "select_bits", cooperative=True)(
+        (blocks, count * asked),
+        (256,),
+        (
+            rows,
+            np.uint32(length),
+            _shares(probabilities, cupy.cuda.runtime.getDevice()),
+            np.int32(asked),
+            room,
+            room[count * asked * TARGET :],
+            work.page(numbers),
+        ),
+    )
+    return work.turn(numbers).reshape(count, asked, 2)

@@ -103,11 +103,17 @@ def measure(
 
 
 def follow(
-    problem: Problem, state: State, rate: Floats, strength: Floats, kept: Floats | None, every: int
+    problem: Problem,
+    state: State,
+    rate: Floats,
+    strength: Floats,
+    kept: Floats | None,
+    every: int,
+    meanwhile: Callable[[Floats], None],
 ) -> tuple[tuple[Floats, float, Energies], Ways]:
-    """As `Backend.follow`."""
+    """As `Backend.follow`; `meanwhile` more work, at the confidence that is made, is given to the device."""
     lam: Floats = cupy.empty_like(rate)
-    prior, *found = _measured(problem, state, rate, strength, lam, kept, every)
+    prior, *found = _measured(problem, state, rate, strength, lam, kept, every, lambda: meanwhile(lam))
     return (lam, prior, _energies(problem, found[:TERMS])), _ways(state, found[TERMS:])
 
 

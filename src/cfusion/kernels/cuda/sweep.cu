@@ -414,9 +414,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
             all_exist = all_exist && bits == (ORDER == 2 ? 31 : 3);
         }
 #if EDGE
-        float pair[2];
-        load(edge, place, r, 1.f, pair);
-        shared.edge[warp * ROWS + r][lane] = make_float2(pair[0], pair[1]);
+        float limits[2];
+        load(edge, place, r, 1.f, limits);
+        shared.edge[warp * ROWS + r][lane] = make_float2(limits[0], limits[1]);
 #endif
 #if ANCHOR
         float held[2];
