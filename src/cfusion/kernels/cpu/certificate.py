@@ -1,14 +1,15 @@
-"""The lower bound of `cfusion.kernels.reference.certificate`, row by row in parallel."""
+"""The lower bound of `cfusion.kernels.reference.certificate`, bands of rows in parallel."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
-from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Problem, State
+from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Links, Problem, State
 from cfusion.kernels.cpu.sums import HALF_ROOT, OPTIONS, THIRD_ROOT, TWO_THIRDS_ROOT
+from cfusion.kernels.cpu.threads import in_bands
 from cfusion.kernels.reference import certificate as definition
 from cfusion.kernels.reference.iteration import level_dual
 
@@ -25,11 +26,11 @@ def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
     factor = 1.0
     for level in range(order - 1, -1, -1):
         lower = np.empty((level + 1, *problem.links.shape))  # in double precision from here on
-        _adjoint(level + 1, p, problem.links, lower)
+        _adjoint(level + 1, p, lower)
         p = lower
         if level > 0:
             ratios = np.empty(len(p[0]))
-            _factors(p, *_limit(problem, level - 1), ratios)
+            in_bands(_factors, problem.links.shape, p, *_limit(problem, level - 1), ratios)
             factor = min(factor, float(ratios.min()))
     slope = p[0]
     slope *= factor
@@ -38,26 +39,35 @@ def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
 
 def _repaired(problem: Problem, top: Floats, rounds: int) -> Floats:
     """The top dual after the repair. Each lower dual is overwritten by its own part of the gradient."""
-    order, links, real = problem.order, problem.links, top.dtype
+    order, links, seen, real = problem.order, problem.links, problem.observations, top.dtype
     chain = [np.empty((planes, *links.shape), real) for planes in range(1, order + 1)]
-    before = np.empty_like(top)
-    _project(top, *_limit(problem, order - 1), before)
-    ahead = before.copy()
+    before, ahead = top.copy(), top.copy()
+    in_bands(_advance, links.shape, ahead, before, 0.0, *_limit(problem, order - 1))
     momentum = 1.0
     for _ in range(rounds):
         p = ahead
         for level in range(order - 1, -1, -1):
-            _adjoint(level + 1, p, links, chain[level])
+            _adjoint(level + 1, p, chain[level])
             p = chain[level]
-        _stick_out_slope(chain[0], problem.confidence, problem.observations.total, _hold(problem))
+        in_bands(_stick_out_slope, links.shape, chain[0], problem.confidence, seen.total, _hold(problem))
         for level in range(1, order):
-            _stick_out(chain[level], *_limit(problem, level - 1))
+            in_bands(_stick_out, links.shape, chain[level], *_limit(problem, level - 1))
             _add_gradient(level, chain[level - 1], links, definition.TERM_WEIGHT, chain[level])
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         _add_gradient(order, chain[order - 1], links, -1 / (8 * order), ahead)
-        _advance(ahead, before, (momentum - 1) / following, *_limit(problem, order - 1))
+        in_bands(_advance, links.shape, ahead, before, (momentum - 1) / following, *_limit(problem, order - 1))
         momentum = following
     return before
+
+
+def _adjoint(order: int, p: Floats, out: Floats) -> None:
+    """out <- E_order^T p."""
+    in_bands((_adjoint_1, _adjoint_2, _adjoint_3)[order - 1], p.shape[1:], p, out)
+
+
+def _add_gradient(order: int, u: Floats, links: Links, factor: float, out: Floats) -> None:
+    """out <- out + factor E_order u."""
+    in_bands((_add_gradient_1, _add_gradient_2, _add_gradient_3)[order - 1], links.shape, u, links, factor, out)
 
 
 def _hold(problem: Problem) -> int:
@@ -74,11 +84,11 @@ def _limit(problem: Problem, level: int) -> tuple[float, Floats]:
     return problem.alpha[level], np.empty((0, 0), problem.confidence.dtype)
 
 
-@njit(parallel=True, **OPTIONS)
-def _factors(p: Floats, weight: float, edge: Floats, ratios: Floats) -> None:
+@njit(**OPTIONS)
+def _factors(start: int, stop: int, p: Floats, weight: float, edge: Floats, ratios: Floats) -> None:
     """Per row, the largest factor <= 1 that brings every pixel into its ball."""
-    planes, height, width = p.shape
-    for i in prange(height):
+    planes, _, width = p.shape
+    for i in range(start, stop):
         least = 1.0
         for j in range(width):
             square = 0.0
@@ -98,12 +108,15 @@ def _pixels(problem: Problem, slope: Floats, box: Box) -> float:
     seen = problem.observations
     rows = np.zeros(slope.shape[0])
     weights = np.empty((0, 0, 0), seen.values.dtype) if seen.weights is None else seen.weights
-    _l1_pixels(slope, seen.values, weights, problem.confidence, problem.links, box.low, box.high, rows)
+    given = (seen.values, weights, problem.confidence, problem.links)
+    in_bands(_l1_pixels, slope.shape, slope, *given, box.low, box.high, rows)
     return float(rows.sum())
 
 
-@njit(parallel=True, **OPTIONS)
+@njit(**OPTIONS)
 def _l1_pixels(
+    start: int,
+    stop: int,
     slope: Floats,
     values: Floats,
     weights: Floats,
@@ -114,9 +127,9 @@ def _l1_pixels(
     rows: Floats,
 ) -> None:
     """min over x in [low, high] of slope x + lam sum w |x - d|: convex and piecewise linear, so at a corner."""
-    views, height, width = values.shape
+    views, _, width = values.shape
     weighted = weights.size > 0
-    for i in prange(height):
+    for i in range(start, stop):
         summed = 0.0
         for j in range(width):
             if not links[i, j] & 512:
@@ -148,111 +161,128 @@ def _l1_pixels(
         rows[i] = summed
 
 
-@njit(parallel=True, **FAST)
-def _adjoint(order: int, p: Floats, links: Any, out: Floats) -> None:
-    """E_order^T: p is zero where its planes do not exist."""
-    height, width = links.shape
-    for i in prange(height):
+@njit(**FAST)
+def _adjoint_1(start: int, stop: int, p: Floats, out: Floats) -> None:
+    """E_1^T: p is zero where its planes do not exist; so below."""
+    width = p.shape[2]
+    for i in range(start, stop):
         for j in range(width):
-            if order == 1:
-                value = -(1.0 * p[0, i, j] + p[1, i, j])
-                if j > 0:
-                    value += p[0, i, j - 1]
-                if i > 0:
-                    value += p[1, i - 1, j]
-                out[0, i, j] = value
-            elif order == 2:
-                first = p[0, i, j] + HALF_ROOT * p[1, i, j]
-                second = HALF_ROOT * p[1, i, j] + p[2, i, j]
-                if j + 1 < width:
-                    first -= p[0, i, j + 1]
-                    second -= HALF_ROOT * p[1, i, j + 1]
-                if i + 1 < height:
-                    first -= HALF_ROOT * p[1, i + 1, j]
-                    second -= p[2, i + 1, j]
-                out[0, i, j] = first
-                out[1, i, j] = second
-            else:
-                first = -1.0 * p[0, i, j] - THIRD_ROOT * p[1, i, j]
-                second = -TWO_THIRDS_ROOT * (p[1, i, j] + p[2, i, j])
-                third = -THIRD_ROOT * p[2, i, j] - p[3, i, j]
-                if j > 0:
-                    first += p[0, i, j - 1]
-                    second += TWO_THIRDS_ROOT * p[1, i, j - 1]
-                    third += THIRD_ROOT * p[2, i, j - 1]
-                if i > 0:
-                    first += THIRD_ROOT * p[1, i - 1, j]
-                    second += TWO_THIRDS_ROOT * p[2, i - 1, j]
-                    third += p[3, i - 1, j]
-                out[0, i, j] = first
-                out[1, i, j] = second
-                out[2, i, j] = third
+            value = -(1.0 * p[0, i, j] + p[1, i, j])
+            if j > 0:
+                value += p[0, i, j - 1]
+            if i > 0:
+                value += p[1, i - 1, j]
+            out[0, i, j] = value
 
 
-@njit(parallel=True, **FAST)
-def _add_gradient(order: int, u: Floats, links: Any, factor: float, out: Floats) -> None:
-    """out += factor E_order u, on the planes that exist."""
+@njit(**FAST)
+def _adjoint_2(start: int, stop: int, p: Floats, out: Floats) -> None:
+    _, height, width = p.shape
+    for i in range(start, stop):
+        for j in range(width):
+            first = p[0, i, j] + HALF_ROOT * p[1, i, j]
+            second = HALF_ROOT * p[1, i, j] + p[2, i, j]
+            if j + 1 < width:
+                first -= p[0, i, j + 1]
+                second -= HALF_ROOT * p[1, i, j + 1]
+            if i + 1 < height:
+                first -= HALF_ROOT * p[1, i + 1, j]
+                second -= p[2, i + 1, j]
+            out[0, i, j] = first
+            out[1, i, j] = second
+
+
+@njit(**FAST)
+def _adjoint_3(start: int, stop: int, p: Floats, out: Floats) -> None:
+    width = p.shape[2]
+    for i in range(start, stop):
+        for j in range(width):
+            first = -1.0 * p[0, i, j] - THIRD_ROOT * p[1, i, j]
+            second = -TWO_THIRDS_ROOT * (p[1, i, j] + p[2, i, j])
+            third = -THIRD_ROOT * p[2, i, j] - p[3, i, j]
+            if j > 0:
+                first += p[0, i, j - 1]
+                second += TWO_THIRDS_ROOT * p[1, i, j - 1]
+                third += THIRD_ROOT * p[2, i, j - 1]
+            if i > 0:
+                first += THIRD_ROOT * p[1, i - 1, j]
+                second += TWO_THIRDS_ROOT * p[2, i - 1, j]
+                third += p[3, i - 1, j]
+            out[0, i, j] = first
+            out[1, i, j] = second
+            out[2, i, j] = third
+
+
+@njit(**FAST)
+def _add_gradient_1(start: int, stop: int, u: Floats, links: Any, factor: float, out: Floats) -> None:
+    """out += factor E_1 u, on the planes that exist; so below."""
     height, width = links.shape
-    for i in prange(height):
-        f = out.dtype.type(factor)
-        half = out.dtype.type(HALF_ROOT)
-        third = out.dtype.type(THIRD_ROOT)
-        two_thirds = out.dtype.type(TWO_THIRDS_ROOT)
+    f = out.dtype.type(factor)
+    for i in range(start, stop):
         below = min(i + 1, height - 1)
-        above = max(i - 1, 0)
         for j in range(width):
             bits = links[i, j]
             right = min(j + 1, width - 1)
+            a = u[0, i, j]
+            if bits & 1:
+                out[0, i, j] += f * (u[0, i, right] - a)
+            if bits & 2:
+                out[1, i, j] += f * (u[0, below, j] - a)
+
+
+@njit(**FAST)
+def _add_gradient_2(start: int, stop: int, u: Floats, links: Any, factor: float, out: Floats) -> None:
+    width = links.shape[1]
+    f = out.dtype.type(factor)
+    half = out.dtype.type(HALF_ROOT)
+    for i in range(start, stop):
+        above = max(i - 1, 0)
+        for j in range(width):
+            bits = links[i, j]
             left = max(j - 1, 0)
-            if order == 1:
-                a = u[0, i, j]
-                if bits & 1:
-                    out[0, i, j] += f * (u[0, i, right] - a)
-                if bits & 2:
-                    out[1, i, j] += f * (u[0, below, j] - a)
-            elif order == 2:
-                a = u[0, i, j]
-                b = u[1, i, j]
-                if bits & 4:
-                    out[0, i, j] += f * (a - u[0, i, left])
-                if bits & 8:
-                    out[1, i, j] += f * half * (b - u[1, i, left] + a - u[0, above, j])
-                if bits & 16:
-                    out[2, i, j] += f * (b - u[1, above, j])
-            else:
-                a = u[0, i, j]
-                b = u[1, i, j]
-                c = u[2, i, j]
-                if bits & 32:
-                    out[0, i, j] += f * (u[0, i, right] - a)
-                if bits & 64:
-                    out[1, i, j] += f * (two_thirds * (u[1, i, right] - b) + third * (u[0, below, j] - a))
-                if bits & 128:
-                    out[2, i, j] += f * (third * (u[2, i, right] - c) + two_thirds * (u[1, below, j] - b))
-                if bits & 256:
-                    out[3, i, j] += f * (u[2, below, j] - c)
+            a = u[0, i, j]
+            b = u[1, i, j]
+            if bits & 4:
+                out[0, i, j] += f * (a - u[0, i, left])
+            if bits & 8:
+                out[1, i, j] += f * half * (b - u[1, i, left] + a - u[0, above, j])
+            if bits & 16:
+                out[2, i, j] += f * (b - u[1, above, j])
 
 
-# The three below work on any number of planes: lengths of a row first, then plane by plane, so that every loop
+@njit(**FAST)
+def _add_gradient_3(start: int, stop: int, u: Floats, links: Any, factor: float, out: Floats) -> None:
+    height, width = links.shape
+    f = out.dtype.type(factor)
+    third = out.dtype.type(THIRD_ROOT)
+    two_thirds = out.dtype.type(TWO_THIRDS_ROOT)
+    for i in range(start, stop):
+        below = min(i + 1, height - 1)
+        for j in range(width):
+            bits = links[i, j]
+            right = min(j + 1, width - 1)
+            a = u[0, i, j]
+            b = u[1, i, j]
+            c = u[2, i, j]
+            if bits & 32:
+                out[0, i, j] += f * (u[0, i, right] - a)
+            if bits & 64:
+                out[1, i, j] += f * (two_thirds * (u[1, i, right] - b) + third * (u[0, below, j] - a))
+            if bits & 128:
+                out[2, i, j] += f * (third * (u[2, i, right] - c) + two_thirds * (u[1, below, j] - b))
+            if bits & 256:
+                out[3, i, j] += f * (u[2, below, j] - c)
+
+
+# What follows works on any number of planes: lengths of a row first, then plane by plane, so that every loop
 # vectorises.
 
 
-@njit(parallel=True, **FAST)
-def _project(p: Floats, weight: float, edge: Floats, out: Floats) -> None:
-    planes, height, width = p.shape
-    for i in prange(height):
-        shrink = np.empty(width, p.dtype)
-        _shrink_row(p, i, weight, edge, shrink)
-        for m in range(planes):
-            for j in range(width):
-                out[m, i, j] = shrink[j] * p[m, i, j]
-
-
-@njit(parallel=True, **FAST)
-def _stick_out(p: Floats, weight: float, edge: Floats) -> None:
+@njit(**FAST)
+def _stick_out(start: int, stop: int, p: Floats, weight: float, edge: Floats) -> None:
     """p <- p - its projection."""
-    planes, height, width = p.shape
-    for i in prange(height):
+    planes, _, width = p.shape
+    for i in range(start, stop):
         shrink = np.empty(width, p.dtype)
         one = p.dtype.type(1)
         _shrink_row(p, i, weight, edge, shrink)
@@ -261,11 +291,11 @@ def _stick_out(p: Floats, weight: float, edge: Floats) -> None:
                 p[m, i, j] = (one - shrink[j]) * p[m, i, j]
 
 
-@njit(parallel=True, **FAST)
-def _stick_out_slope(g: Floats, confidence: Floats, total: Floats, hold: int) -> None:
+@njit(**FAST)
+def _stick_out_slope(start: int, stop: int, g: Floats, confidence: Floats, total: Floats, hold: int) -> None:
     """g <- what of it exceeds the slope the data can hold (see `_hold`)."""
-    height, width = total.shape
-    for i in prange(height):
+    width = total.shape[1]
+    for i in range(start, stop):
         for j in range(width):
             limit = confidence[i, j] * total[i, j]
             free = hold == 2 or (hold == 1 and limit > 0)
@@ -273,11 +303,13 @@ def _stick_out_slope(g: Floats, confidence: Floats, total: Floats, hold: int) ->
             g[0, i, j] = g.dtype.type(0) if free else excess
 
 
-@njit(parallel=True, **FAST)
-def _advance(ahead: Floats, before: Floats, momentum: float, weight: float, edge: Floats) -> None:
+@njit(**FAST)
+def _advance(
+    start: int, stop: int, ahead: Floats, before: Floats, momentum: float, weight: float, edge: Floats
+) -> None:
     """before <- proj(ahead), ahead <- before + momentum (its change)."""
-    planes, height, width = ahead.shape
-    for i in prange(height):
+    planes, _, width = ahead.shape
+    for i in range(start, stop):
         shrink = np.empty(width, ahead.dtype)
         inertia = ahead.dtype.type(momentum)
         _shrink_row(ahead, i, weight, edge, shrink)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from math import sqrt
 from typing import Any
 
-import numba
 import numpy as np
 
 from cfusion.kernels.contract import Floats, Problem, State, Steps, dual_planes, primal_planes
+from cfusion.kernels.cpu.threads import cuts, in_parallel, threads
 from cfusion.kernels.cpu.tiles import SCALARS, sweep_for
 
 LEVELS = 8  # iterations per visit of a tile
@@ -29,7 +28,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int) -> None:
     real = state.primal.dtype
     height, width = problem.links.shape
     tiles = _tiles(height, width)
-    slots = min(len(tiles), numba.get_num_threads())
+    crew = min(len(tiles), threads())
     widest = int((tiles[:, 3] - tiles[:, 2]).max())
     padded = min(width, widest + 4 * levels) + 2
     order = problem.order
@@ -45,10 +44,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int) -> None:
         problem.tensor is not None,
         problem.anchor is not None,
     )
-    sweep(
-        levels,
-        slots,
-        tiles,
+    given = (
         _scalars(problem, steps, real),
         state.primal,
         state.dual,
@@ -62,10 +58,22 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int) -> None:
         empty if problem.edge is None else problem.edge,
         none if problem.tensor is None else problem.tensor,
         empty if problem.anchor is None else problem.anchor,
-        np.zeros((slots, primal_planes(order), 2 * levels + 3, padded), real),
-        np.zeros((slots, dual_planes(order), 2 * levels + 3, padded), real),
-        np.zeros((slots, levels, primal_planes(order), 3, padded), real),
-        np.zeros((slots, 10, padded), real),
+    )
+    ring = 2 * levels + 3
+    in_parallel(
+        [
+            (
+                sweep,
+                levels,
+                tiles[hand::crew].copy(),
+                *given,
+                np.zeros((primal_planes(order), ring, padded), real),
+                np.zeros((dual_planes(order), ring, padded), real),
+                np.zeros((levels, primal_planes(order), 3, padded), real),
+                np.zeros((10, padded), real),
+            )
+            for hand in range(crew)
+        ]
     )
     state.swap()
 
@@ -86,12 +94,6 @@ def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
 
 def _tiles(height: int, width: int) -> Any:
     """(n, 4) first row, end row, first column, end column."""
-    rows = _cuts(height, TILE_ROWS)
-    columns = _cuts(width, TILE_COLUMNS)
+    rows = cuts(height, max(1, round(height / TILE_ROWS)))
+    columns = cuts(width, max(1, round(width / TILE_COLUMNS)))
     return np.array([(*row, *column) for row in rows for column in columns], np.int64)
-
-
-def _cuts(length: int, size: int) -> list[tuple[int, int]]:
-    parts = max(1, round(length / size))
-    edges = [length * part // parts for part in range(parts + 1)]
-    return list(pairwise(edges))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cpu.sums import OPTIONS
+from cfusion.kernels.cpu.threads import in_bands
 
 
 def pull(
@@ -22,12 +23,16 @@ def pull(
     observed = np.empty(x.shape, np.float32)
     weight = np.empty(x.shape, np.float32)
     seen = np.empty(x.shape, np.bool_)
-    _pull(x, reference_camera, view_camera, view_from_reference, depth, confidence, agreement, observed, weight, seen)
-    return observed, weight, seen
+    outputs = (observed, weight, seen)
+    cameras = (reference_camera, view_camera, view_from_reference)
+    in_bands(_pull, x.shape, x, *cameras, depth, confidence, agreement, *outputs)
+    return outputs
 
 
-@njit(parallel=True, **OPTIONS)
+@njit(**OPTIONS)
 def _pull(
+    start: int,
+    stop: int,
     x: Floats,
     reference_camera: Floats,
     view_camera: Floats,
@@ -39,9 +44,9 @@ def _pull(
     weight: Floats,
     seen: Floats,
 ) -> None:
-    height, width = x.shape
+    width = x.shape[1]
     rows, columns = depth.shape
-    for i in prange(height):
+    for i in range(start, stop):
         for j in range(width):
             observed[i, j] = np.nan
             weight[i, j] = 0

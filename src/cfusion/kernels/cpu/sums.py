@@ -1,4 +1,4 @@
-"""Energy, misfit and the sorting of observations: one pass over the pixels each, rows in parallel.
+"""Energy, misfit and the sorting of observations: one pass over the pixels each, bands of rows in parallel.
 
 Every row is summed on its own in double precision, so the result does not depend on the number of threads.
 """
@@ -9,9 +9,10 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from cfusion.kernels.contract import Energies, Fidelity, Floats, Observations, Problem, State
+from cfusion.kernels.cpu.threads import in_bands
 from cfusion.kernels.host import adapted
 
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
@@ -24,20 +25,20 @@ def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelit
     carried = np.empty((0, 0, 0), depths.dtype) if weights is None else weights
     total = np.empty(depths.shape[1:], depths.dtype)
     median = np.empty_like(total)
-    _sort(values, carried, total, median)
+    in_bands(_sort, total.shape, values, carried, total, median)
     if fidelity is Fidelity.L2:
         mean = np.empty_like(total)
         scatter = np.empty_like(total)
-        _average(values, carried, total, mean, scatter)
+        in_bands(_average, total.shape, values, carried, total, mean, scatter)
         return Observations(mean[None], None, total, scatter), median
     return Observations(values, None if weights is None else carried, total, None), median
 
 
-@njit(parallel=True, **OPTIONS)
-def _sort(values: Floats, carried: Floats, total: Floats, median: Floats) -> None:
-    views, height, width = values.shape
+@njit(**OPTIONS)
+def _sort(start: int, stop: int, values: Floats, carried: Floats, total: Floats, median: Floats) -> None:
+    views, _, width = values.shape
     weighted = carried.size > 0
-    for i in prange(height):
+    for i in range(start, stop):
         for k in range(views):
             for j in range(width):
                 d = values[k, i, j]
@@ -79,11 +80,13 @@ def _sort(values: Floats, carried: Floats, total: Floats, median: Floats) -> Non
                         break
 
 
-@njit(parallel=True, **OPTIONS)
-def _average(values: Floats, weights: Floats, total: Floats, mean: Floats, scatter: Floats) -> None:
-    views, height, width = values.shape
+@njit(**OPTIONS)
+def _average(
+    start: int, stop: int, values: Floats, weights: Floats, total: Floats, mean: Floats, scatter: Floats
+) -> None:
+    views, _, width = values.shape
     weighted = weights.size > 0
-    for i in prange(height):
+    for i in range(start, stop):
         for j in range(width):
             heaped = 0.0
             for k in range(views):
@@ -103,7 +106,9 @@ def misfit(problem: Problem, x: Floats) -> Floats:
     seen = problem.observations
     out = np.empty_like(x)
     none = np.empty((0, 0, 0), x.dtype)
-    _misfit(
+    in_bands(
+        _misfit,
+        x.shape,
         x,
         seen.values,
         none if seen.weights is None else seen.weights,
@@ -121,8 +126,10 @@ def adapt(problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[
     return adapted(misfit(problem, x), problem, rate, strength)
 
 
-@njit(parallel=True, fastmath={"contract"}, **OPTIONS)
+@njit(fastmath={"contract"}, **OPTIONS)
 def _misfit(
+    start: int,
+    stop: int,
     x: Floats,
     values: Floats,
     weights: Floats,
@@ -132,9 +139,9 @@ def _misfit(
     delta: float,
     out: Floats,
 ) -> None:
-    views, height, width = values.shape
+    views, _, width = values.shape
     weighted = weights.size > 0
-    for i in prange(height):
+    for i in range(start, stop):
         if fidelity == 1:
             for j in range(width):
                 out[i, j] = total[i, j] * (x[i, j] - values[0, i, j]) ** 2 / 2 + scatter[i, j]
@@ -157,7 +164,9 @@ def energy(problem: Problem, state: State) -> Energies:
     real = state.primal.dtype
     sums = np.zeros((height, 5))
     none = np.empty((0, 0), real)
-    _energy(
+    in_bands(
+        _energy,
+        problem.links.shape,
         problem.order,
         state.primal,
         problem.links,
@@ -173,8 +182,10 @@ def energy(problem: Problem, state: State) -> Energies:
     return Energies(regulariser, float(parts[3]), problem.pull / 2 * float(parts[4]))
 
 
-@njit(parallel=True, **OPTIONS)
+@njit(**OPTIONS)
 def _energy(
+    start: int,
+    stop: int,
     order: int,
     primal: Floats,
     links: Any,
@@ -186,7 +197,7 @@ def _energy(
     sums: Floats,
 ) -> None:
     height, width = links.shape
-    for i in prange(height):
+    for i in range(start, stop):
         first = second = third = data = proximal = 0.0
         below = min(i + 1, height - 1)
         above = max(i - 1, 0)

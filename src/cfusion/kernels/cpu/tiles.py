@@ -5,7 +5,8 @@ place; the row that leaves level T-1 is stored. A ghost zone of 2T pixels makes 
 the result has the same bits for any tile size and any number of threads. Formulas:
 `cfusion.kernels.reference.iteration`.
 
-Loops run over unsigned columns and every array is an argument of its own: both are what lets LLVM vectorise them.
+Loops run over unsigned columns and every array is an argument of its own: both are what lets LLVM vectorise them. A
+product that is used twice has a name: else the columns that fill no vector would be rounded differently.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from cfusion.kernels.contract import Floats, Links
 
@@ -30,7 +31,6 @@ HUBER_STEPS = 60  # a safeguard: more than fifteen are seldom needed
 
 @njit(inline="always")
 def huber_row(
-    slot: Any,
     observations: Any,
     weighted: Any,
     a: Any,
@@ -59,45 +59,45 @@ def huber_row(
     zero = one - one
     two = one + one
     for j in range(u0, n):
-        f = rows[slot, 0, j + u1]
+        f = rows[0, j + u1]
         w = step * confidence[a, g + j]
         reach = w * total[a, g + j]
-        rows[slot, 1, j + u1] = min(max(old[slot, 0, now, j + u1], f - reach), f + reach)
-        rows[slot, 2, j + u1] = w
-        rows[slot, 6, j + u1] = f - two * reach  # wider than need be: a root at an end is strictly inside
-        rows[slot, 7, j + u1] = f + two * reach
+        rows[1, j + u1] = min(max(old[0, now, j + u1], f - reach), f + reach)
+        rows[2, j + u1] = w
+        rows[6, j + u1] = f - two * reach  # wider than need be: a root at an end is strictly inside
+        rows[7, j + u1] = f + two * reach
     for _ in range(HUBER_STEPS):
         for j in range(u0, n):
-            rows[slot, 8, j + u1] = zero
-            rows[slot, 9, j + u1] = zero
+            rows[8, j + u1] = zero
+            rows[9, j + u1] = zero
         for m in range(observations):
             if weighted:
                 for j in range(u0, n):
-                    t = (rows[slot, 1, j + u1] - values[m, a, g + j]) / delta
+                    t = (rows[1, j + u1] - values[m, a, g + j]) / delta
                     w = weights[m, a, g + j]
-                    rows[slot, 8, j + u1] += w * min(max(t, -one), one)
-                    rows[slot, 9, j + u1] += w if abs(t) < one else zero
+                    rows[8, j + u1] += w * min(max(t, -one), one)
+                    rows[9, j + u1] += w if abs(t) < one else zero
             else:
                 for j in range(u0, n):
                     d = values[m, a, g + j]
-                    t = (rows[slot, 1, j + u1] - d) / delta
+                    t = (rows[1, j + u1] - d) / delta
                     clipped = min(max(t, -one), one)
-                    rows[slot, 8, j + u1] += clipped if d < np.inf else zero
-                    rows[slot, 9, j + u1] += one if abs(t) < one else zero
+                    rows[8, j + u1] += clipped if d < np.inf else zero
+                    rows[9, j + u1] += one if abs(t) < one else zero
         moving = zero
         for j in range(u0, n):
-            x = rows[slot, 1, j + u1]
-            w = rows[slot, 2, j + u1]
-            h = x - rows[slot, 0, j + u1] + w * rows[slot, 8, j + u1]
-            low = x if h < zero else rows[slot, 6, j + u1]
-            high = x if h > zero else rows[slot, 7, j + u1]
-            new = x - h / (one + w * rows[slot, 9, j + u1] / delta)
+            x = rows[1, j + u1]
+            w = rows[2, j + u1]
+            h = x - rows[0, j + u1] + w * rows[8, j + u1]
+            low = x if h < zero else rows[6, j + u1]
+            high = x if h > zero else rows[7, j + u1]
+            new = x - h / (one + w * rows[9, j + u1] / delta)
             change = abs(new - x) - precision * (abs(x) + w * total[a, g + j])
             moving = max(moving, change)
             new = new if (new > low and new < high) else (low + high) / two
-            rows[slot, 1, j + u1] = new if change > zero else x
-            rows[slot, 6, j + u1] = low
-            rows[slot, 7, j + u1] = high
+            rows[1, j + u1] = new if change > zero else x
+            rows[6, j + u1] = low
+            rows[7, j + u1] = high
         if moving <= zero:
             break
 
@@ -106,10 +106,9 @@ def huber_row(
 def sweep_for(order: int, fidelity: int, weighted: bool, has_edge: bool, has_tensor: bool, has_anchor: bool) -> Any:
     """The sweep compiled for one kind of problem; what the kind does not need is not compiled at all."""
 
-    @njit(parallel=True, cache=True, fastmath=FASTMATH, error_model="numpy", nogil=True)
+    @njit(cache=True, fastmath=FASTMATH, error_model="numpy", nogil=True)
     def sweep(
         levels: int,
-        slots: int,
         tiles: Any,
         scalars: Floats,
         source_primal: Floats,
@@ -129,337 +128,320 @@ def sweep_for(order: int, fidelity: int, weighted: bool, has_edge: bool, has_ten
         bar: Floats,
         rows: Floats,
     ) -> None:
-        """Advance every tile by `levels` iterations from source to target; arrays the kind does not need are empty."""
+        """Advance the tiles by `levels` iterations from source to target; arrays the kind does not need are empty."""
         height = np.int64(source_primal.shape[1])
         width = np.int64(source_primal.shape[2])
-        ring = np.int64(primal.shape[2] - 1)  # the last row of a ring stays zero: the neighbour outside the image
+        ring = np.int64(primal.shape[1] - 1)  # the last row of a ring stays zero: the neighbour outside the image
         primal_planes = np.int64(source_primal.shape[0])
         dual_planes = np.int64(source_dual.shape[0])
         observations = np.int64(values.shape[0])
         u0 = np.uint64(0)
         u1 = np.uint64(1)
         ghost = 2 * levels
-        for slot in prange(slots):
-            tau_x = scalars[TAU_X]
-            tau_v = scalars[TAU_V]
-            tau_w = scalars[TAU_W]
-            sigma_q = scalars[SIGMA_Q]
-            sigma_r = scalars[SIGMA_R]
-            sigma_s = scalars[SIGMA_S]
-            alpha_1 = scalars[ALPHA_1]
-            alpha_2 = scalars[ALPHA_2]
-            alpha_3 = scalars[ALPHA_3]
-            rho = scalars[RHO]
-            step = scalars[STEP]
-            keep = scalars[KEEP]
-            pull = scalars[PULL]
-            delta = scalars[DELTA]
-            one = scalars[ONE]
-            two = scalars[TWO]
-            half_root = scalars[HALF_ROOT]
-            third_root = scalars[THIRD_ROOT]
-            two_thirds_root = scalars[TWO_THIRDS_ROOT]
-            tiny = scalars[TINY]
-            precision = scalars[PRECISION]
-            zero = one - one
-            for tile in range(slot, tiles.shape[0], slots):
-                r0 = tiles[tile, 0]
-                r1 = tiles[tile, 1]
-                c0 = tiles[tile, 2]
-                c1 = tiles[tile, 3]
-                e0 = max(0, r0 - ghost)
-                e1 = min(height, r1 + ghost)
-                g0 = max(0, c0 - ghost)
-                g1 = min(width, c1 + ghost)
-                n = np.uint64(g1 - g0)
-                n1 = n + u1
-                g = np.uint64(g0)
-                # one column of padding on both sides; a tile may be narrower than the one before: clear the right
-                for plane in range(dual_planes):
-                    for row in range(ring):
-                        dual[slot, plane, row, n1] = zero
-                for plane in range(primal_planes):
-                    for level in range(levels):
-                        for row in range(3):
-                            bar[slot, level, plane, row, n1] = zero
-                for k in range(e0, e1 + ghost + 1):
-                    if k < e1:
-                        here = k % ring
-                        for plane in range(primal_planes):
+        tau_x = scalars[TAU_X]
+        tau_v = scalars[TAU_V]
+        tau_w = scalars[TAU_W]
+        sigma_q = scalars[SIGMA_Q]
+        sigma_r = scalars[SIGMA_R]
+        sigma_s = scalars[SIGMA_S]
+        alpha_1 = scalars[ALPHA_1]
+        alpha_2 = scalars[ALPHA_2]
+        alpha_3 = scalars[ALPHA_3]
+        rho = scalars[RHO]
+        step = scalars[STEP]
+        keep = scalars[KEEP]
+        pull = scalars[PULL]
+        delta = scalars[DELTA]
+        one = scalars[ONE]
+        two = scalars[TWO]
+        half_root = scalars[HALF_ROOT]
+        third_root = scalars[THIRD_ROOT]
+        two_thirds_root = scalars[TWO_THIRDS_ROOT]
+        tiny = scalars[TINY]
+        precision = scalars[PRECISION]
+        zero = one - one
+        for tile in range(tiles.shape[0]):
+            r0 = tiles[tile, 0]
+            r1 = tiles[tile, 1]
+            c0 = tiles[tile, 2]
+            c1 = tiles[tile, 3]
+            e0 = max(0, r0 - ghost)
+            e1 = min(height, r1 + ghost)
+            g0 = max(0, c0 - ghost)
+            g1 = min(width, c1 + ghost)
+            n = np.uint64(g1 - g0)
+            n1 = n + u1
+            g = np.uint64(g0)
+            # one column of padding on both sides; a tile may be narrower than the one before: clear the right
+            for plane in range(dual_planes):
+                for row in range(ring):
+                    dual[plane, row, n1] = zero
+            for plane in range(primal_planes):
+                for level in range(levels):
+                    for row in range(3):
+                        bar[level, plane, row, n1] = zero
+            for k in range(e0, e1 + ghost + 1):
+                if k < e1:
+                    here = k % ring
+                    for plane in range(primal_planes):
+                        for j in range(u0, n):
+                            primal[plane, here, j + u1] = source_primal[plane, k, g + j]
+                    for plane in range(dual_planes):
+                        for j in range(u0, n):
+                            dual[plane, here, j + u1] = source_dual[plane, k, g + j]
+                for level in range(levels):
+                    # ---- primal row a of this level
+                    a = k - 1 - 2 * level
+                    first = 0 if e0 == 0 else e0 + 2 * level + 1
+                    last = height if e1 == height else e1 - 2 * level - 1
+                    if first <= a < last:
+                        now = a % ring
+                        above = ring if a == 0 else (a - 1) % ring
+                        below = ring if a == height - 1 else (a + 1) % ring
+                        b = a % 3
+                        # rows: 0 moved centre, 1 prox, 2 step * lam, 3-5 the tensor's flux
+                        if has_tensor:
+                            upper = max(a - 1, 0)
                             for j in range(u0, n):
-                                primal[slot, plane, here, j + u1] = source_primal[plane, k, g + j]
-                        for plane in range(dual_planes):
+                                q1 = dual[0, now, j + u1]
+                                q2 = dual[1, now, j + u1]
+                                p1 = tensor[0, a, g + j] * q1 + tensor[1, a, g + j] * q2
+                                p2 = tensor[1, a, g + j] * q1 + tensor[2, a, g + j] * q2
+                                rows[3, j + u1] = p1 if links[a, g + j] & 1 else zero
+                                rows[4, j + u1] = p2 if links[a, g + j] & 2 else zero
                             for j in range(u0, n):
-                                dual[slot, plane, here, j + u1] = source_dual[plane, k, g + j]
-                    for level in range(levels):
-                        # ---- primal row a of this level
-                        a = k - 1 - 2 * level
-                        first = 0 if e0 == 0 else e0 + 2 * level + 1
-                        last = height if e1 == height else e1 - 2 * level - 1
-                        if first <= a < last:
-                            now = a % ring
-                            above = ring if a == 0 else (a - 1) % ring
-                            below = ring if a == height - 1 else (a + 1) % ring
-                            b = a % 3
-                            # rows: 0 moved centre, 1 prox, 2 step * lam, 3-5 the tensor's flux
-                            if has_tensor:
-                                upper = max(a - 1, 0)
-                                for j in range(u0, n):
-                                    q1 = dual[slot, 0, now, j + u1]
-                                    q2 = dual[slot, 1, now, j + u1]
-                                    p1 = tensor[0, a, g + j] * q1 + tensor[1, a, g + j] * q2
-                                    p2 = tensor[1, a, g + j] * q1 + tensor[2, a, g + j] * q2
-                                    rows[slot, 3, j + u1] = p1 if links[a, g + j] & 1 else zero
-                                    rows[slot, 4, j + u1] = p2 if links[a, g + j] & 2 else zero
-                                for j in range(u0, n):
-                                    p2 = (
-                                        tensor[1, upper, g + j] * dual[slot, 0, above, j + u1]
-                                        + tensor[2, upper, g + j] * dual[slot, 1, above, j + u1]
-                                    )
-                                    rows[slot, 5, j + u1] = p2 if a > 0 and links[upper, g + j] & 2 else zero
-                                for j in range(u1, n1):
-                                    rows[slot, 0, j] = primal[slot, 0, now, j] + tau_x * (
-                                        rows[slot, 3, j] - rows[slot, 3, j - u1] + rows[slot, 4, j] - rows[slot, 5, j]
-                                    )
-                            else:
-                                for j in range(u1, n1):
-                                    rows[slot, 0, j] = primal[slot, 0, now, j] + tau_x * (
-                                        dual[slot, 0, now, j]
-                                        - dual[slot, 0, now, j - u1]
-                                        + dual[slot, 1, now, j]
-                                        - dual[slot, 1, above, j]
-                                    )
-                            if has_anchor:
-                                for j in range(u0, n):
-                                    rows[slot, 0, j + u1] = keep * rows[slot, 0, j + u1] + pull * anchor[a, g + j]
-                            if fidelity == 0:
-                                if weighted:
-                                    for j in range(u0, n):
-                                        w = step * confidence[a, g + j]
-                                        f = rows[slot, 0, j + u1] + w * total[a, g + j]
-                                        rows[slot, 0, j + u1] = f
-                                        rows[slot, 2, j + u1] = two * w
-                                        rows[slot, 1, j + u1] = min(values[0, a, g + j], f)
-                                    for m in range(1, observations):
-                                        for j in range(u0, n):
-                                            f = rows[slot, 0, j + u1] - rows[slot, 2, j + u1] * weights[m - 1, a, g + j]
-                                            rows[slot, 0, j + u1] = f
-                                            rows[slot, 1, j + u1] = max(
-                                                rows[slot, 1, j + u1], min(values[m, a, g + j], f)
-                                            )
-                                    for j in range(u0, n):
-                                        f = (
-                                            rows[slot, 0, j + u1]
-                                            - rows[slot, 2, j + u1] * weights[observations - 1, a, g + j]
-                                        )
-                                        rows[slot, 1, j + u1] = max(rows[slot, 1, j + u1], f)
-                                else:
-                                    for j in range(u0, n):
-                                        w = step * confidence[a, g + j]
-                                        f = rows[slot, 0, j + u1]
-                                        rows[slot, 0, j + u1] = f + w * total[a, g + j]
-                                        rows[slot, 1, j + u1] = f - w * total[a, g + j]
-                                        rows[slot, 2, j + u1] = two * w
-                                    m = 0
-                                    while m + 4 <= observations:
-                                        for j in range(u0, n):
-                                            w = rows[slot, 2, j + u1]
-                                            fa = rows[slot, 0, j + u1]
-                                            fb = fa - w
-                                            fc = fb - w
-                                            fd = fc - w
-                                            rows[slot, 0, j + u1] = fd - w
-                                            ma = max(min(values[m, a, g + j], fa), min(values[m + 1, a, g + j], fb))
-                                            mb = max(min(values[m + 2, a, g + j], fc), min(values[m + 3, a, g + j], fd))
-                                            rows[slot, 1, j + u1] = max(rows[slot, 1, j + u1], max(ma, mb))
-                                        m += 4
-                                    while m < observations:
-                                        for j in range(u0, n):
-                                            fa = rows[slot, 0, j + u1]
-                                            rows[slot, 0, j + u1] = fa - rows[slot, 2, j + u1]
-                                            rows[slot, 1, j + u1] = max(
-                                                rows[slot, 1, j + u1], min(values[m, a, g + j], fa)
-                                            )
-                                        m += 1
-                            elif fidelity == 1:
-                                for j in range(u0, n):
-                                    w = step * confidence[a, g + j] * total[a, g + j]
-                                    rows[slot, 1, j + u1] = (rows[slot, 0, j + u1] + w * values[0, a, g + j]) / (
-                                        one + w
-                                    )
-                            else:
-                                huber_row(
-                                    slot, observations, weighted, a, g, n, step, delta, one,
-                                    values, weights, total, confidence, precision, primal, now, rows,
-                                )  # fmt: skip
+                                p2 = (
+                                    tensor[1, upper, g + j] * dual[0, above, j + u1]
+                                    + tensor[2, upper, g + j] * dual[1, above, j + u1]
+                                )
+                                rows[5, j + u1] = p2 if a > 0 and links[upper, g + j] & 2 else zero
                             for j in range(u1, n1):
-                                old = primal[slot, 0, now, j]
-                                new = rows[slot, 1, j]
-                                bar[slot, level, 0, b, j] = two * new - old
-                                primal[slot, 0, now, j] = old + rho * (new - old)
+                                rows[0, j] = primal[0, now, j] + tau_x * (
+                                    rows[3, j] - rows[3, j - u1] + rows[4, j] - rows[5, j]
+                                )
+                        else:
+                            for j in range(u1, n1):
+                                rows[0, j] = primal[0, now, j] + tau_x * (
+                                    dual[0, now, j] - dual[0, now, j - u1] + dual[1, now, j] - dual[1, above, j]
+                                )
+                        if has_anchor:
+                            for j in range(u0, n):
+                                rows[0, j + u1] = keep * rows[0, j + u1] + pull * anchor[a, g + j]
+                        if fidelity == 0:
+                            if weighted:
+                                for j in range(u0, n):
+                                    w = step * confidence[a, g + j]
+                                    f = rows[0, j + u1] + w * total[a, g + j]
+                                    rows[0, j + u1] = f
+                                    rows[2, j + u1] = two * w
+                                    rows[1, j + u1] = min(values[0, a, g + j], f)
+                                for m in range(1, observations):
+                                    for j in range(u0, n):
+                                        f = rows[0, j + u1] - rows[2, j + u1] * weights[m - 1, a, g + j]
+                                        rows[0, j + u1] = f
+                                        rows[1, j + u1] = max(rows[1, j + u1], min(values[m, a, g + j], f))
+                                for j in range(u0, n):
+                                    f = rows[0, j + u1] - rows[2, j + u1] * weights[observations - 1, a, g + j]
+                                    rows[1, j + u1] = max(rows[1, j + u1], f)
+                            else:
+                                for j in range(u0, n):
+                                    w = step * confidence[a, g + j]
+                                    f = rows[0, j + u1]
+                                    reach = w * total[a, g + j]
+                                    rows[0, j + u1] = f + reach
+                                    rows[1, j + u1] = f - reach
+                                    rows[2, j + u1] = two * w
+                                m = 0
+                                while m + 4 <= observations:
+                                    for j in range(u0, n):
+                                        w = rows[2, j + u1]
+                                        fa = rows[0, j + u1]
+                                        fb = fa - w
+                                        fc = fb - w
+                                        fd = fc - w
+                                        rows[0, j + u1] = fd - w
+                                        ma = max(min(values[m, a, g + j], fa), min(values[m + 1, a, g + j], fb))
+                                        mb = max(min(values[m + 2, a, g + j], fc), min(values[m + 3, a, g + j], fd))
+                                        rows[1, j + u1] = max(rows[1, j + u1], max(ma, mb))
+                                    m += 4
+                                while m < observations:
+                                    for j in range(u0, n):
+                                        fa = rows[0, j + u1]
+                                        rows[0, j + u1] = fa - rows[2, j + u1]
+                                        rows[1, j + u1] = max(rows[1, j + u1], min(values[m, a, g + j], fa))
+                                    m += 1
+                        elif fidelity == 1:
+                            for j in range(u0, n):
+                                w = step * confidence[a, g + j] * total[a, g + j]
+                                rows[1, j + u1] = (rows[0, j + u1] + w * values[0, a, g + j]) / (one + w)
+                        else:
+                            huber_row(
+                                observations, weighted, a, g, n, step, delta, one,
+                                values, weights, total, confidence, precision, primal, now, rows,
+                            )  # fmt: skip
+                        for j in range(u1, n1):
+                            old = primal[0, now, j]
+                            new = rows[1, j]
+                            bar[level, 0, b, j] = two * new - old
+                            primal[0, now, j] = old + rho * (new - old)
+                        if order >= 2:
+                            for j in range(u1, n1):
+                                flux = rows[3, j] if has_tensor else dual[0, now, j]
+                                old = primal[1, now, j]
+                                move = tau_v * (
+                                    flux
+                                    - dual[2, now, j]
+                                    + dual[2, now, j + u1]
+                                    - half_root * (dual[3, now, j] - dual[3, below, j])
+                                )
+                                bar[level, 1, b, j] = old + two * move
+                                primal[1, now, j] = old + rho * move
+                            for j in range(u1, n1):
+                                flux = rows[4, j] if has_tensor else dual[1, now, j]
+                                old = primal[2, now, j]
+                                move = tau_v * (
+                                    flux
+                                    - half_root * (dual[3, now, j] - dual[3, now, j + u1])
+                                    - dual[4, now, j]
+                                    + dual[4, below, j]
+                                )
+                                bar[level, 2, b, j] = old + two * move
+                                primal[2, now, j] = old + rho * move
+                        if order >= 3:
+                            for j in range(u1, n1):
+                                old = primal[3, now, j]
+                                move = tau_w * (
+                                    dual[2, now, j]
+                                    - dual[5, now, j - u1]
+                                    + dual[5, now, j]
+                                    - third_root * (dual[6, above, j] - dual[6, now, j])
+                                )
+                                bar[level, 3, b, j] = old + two * move
+                                primal[3, now, j] = old + rho * move
+                            for j in range(u1, n1):
+                                old = primal[4, now, j]
+                                move = tau_w * (
+                                    dual[3, now, j]
+                                    - two_thirds_root
+                                    * (dual[6, now, j - u1] - dual[6, now, j] + dual[7, above, j] - dual[7, now, j])
+                                )
+                                bar[level, 4, b, j] = old + two * move
+                                primal[4, now, j] = old + rho * move
+                            for j in range(u1, n1):
+                                old = primal[5, now, j]
+                                move = tau_w * (
+                                    dual[4, now, j]
+                                    - third_root * (dual[7, now, j - u1] - dual[7, now, j])
+                                    - dual[8, above, j]
+                                    + dual[8, now, j]
+                                )
+                                bar[level, 5, b, j] = old + two * move
+                                primal[5, now, j] = old + rho * move
+                    # ---- dual row i of this level
+                    i = a - 1
+                    first = 0 if e0 == 0 else e0 + 2 * level + 2
+                    last = height if e1 == height else e1 - 2 * level - 2
+                    if first <= i < last:
+                        now = i % ring
+                        b = i % 3
+                        down = b if i == height - 1 else (i + 1) % 3
+                        up = b if i == 0 else (i - 1) % 3
+                        for j in range(u0, n):
+                            h = j + u1
+                            bits = links[i, g + j]
+                            x = bar[level, 0, b, h]
+                            d1 = bar[level, 0, b, h + u1] - x
+                            d2 = bar[level, 0, down, h] - x
                             if order >= 2:
-                                for j in range(u1, n1):
-                                    flux = rows[slot, 3, j] if has_tensor else dual[slot, 0, now, j]
-                                    old = primal[slot, 1, now, j]
-                                    move = tau_v * (
-                                        flux
-                                        - dual[slot, 2, now, j]
-                                        + dual[slot, 2, now, j + u1]
-                                        - half_root * (dual[slot, 3, now, j] - dual[slot, 3, below, j])
-                                    )
-                                    bar[slot, level, 1, b, j] = old + two * move
-                                    primal[slot, 1, now, j] = old + rho * move
-                                for j in range(u1, n1):
-                                    flux = rows[slot, 4, j] if has_tensor else dual[slot, 1, now, j]
-                                    old = primal[slot, 2, now, j]
-                                    move = tau_v * (
-                                        flux
-                                        - half_root * (dual[slot, 3, now, j] - dual[slot, 3, now, j + u1])
-                                        - dual[slot, 4, now, j]
-                                        + dual[slot, 4, below, j]
-                                    )
-                                    bar[slot, level, 2, b, j] = old + two * move
-                                    primal[slot, 2, now, j] = old + rho * move
-                            if order >= 3:
-                                for j in range(u1, n1):
-                                    old = primal[slot, 3, now, j]
-                                    move = tau_w * (
-                                        dual[slot, 2, now, j]
-                                        - dual[slot, 5, now, j - u1]
-                                        + dual[slot, 5, now, j]
-                                        - third_root * (dual[slot, 6, above, j] - dual[slot, 6, now, j])
-                                    )
-                                    bar[slot, level, 3, b, j] = old + two * move
-                                    primal[slot, 3, now, j] = old + rho * move
-                                for j in range(u1, n1):
-                                    old = primal[slot, 4, now, j]
-                                    move = tau_w * (
-                                        dual[slot, 3, now, j]
-                                        - two_thirds_root
-                                        * (
-                                            dual[slot, 6, now, j - u1]
-                                            - dual[slot, 6, now, j]
-                                            + dual[slot, 7, above, j]
-                                            - dual[slot, 7, now, j]
-                                        )
-                                    )
-                                    bar[slot, level, 4, b, j] = old + two * move
-                                    primal[slot, 4, now, j] = old + rho * move
-                                for j in range(u1, n1):
-                                    old = primal[slot, 5, now, j]
-                                    move = tau_w * (
-                                        dual[slot, 4, now, j]
-                                        - third_root * (dual[slot, 7, now, j - u1] - dual[slot, 7, now, j])
-                                        - dual[slot, 8, above, j]
-                                        + dual[slot, 8, now, j]
-                                    )
-                                    bar[slot, level, 5, b, j] = old + two * move
-                                    primal[slot, 5, now, j] = old + rho * move
-                        # ---- dual row i of this level
-                        i = a - 1
-                        first = 0 if e0 == 0 else e0 + 2 * level + 2
-                        last = height if e1 == height else e1 - 2 * level - 2
-                        if first <= i < last:
-                            now = i % ring
-                            b = i % 3
-                            down = b if i == height - 1 else (i + 1) % 3
-                            up = b if i == 0 else (i - 1) % 3
+                                d1 -= bar[level, 1, b, h]
+                                d2 -= bar[level, 2, b, h]
+                            d1 = d1 if bits & 1 else zero
+                            d2 = d2 if bits & 2 else zero
+                            if has_tensor:
+                                t = tensor[0, i, g + j] * d1 + tensor[1, i, g + j] * d2
+                                d2 = tensor[1, i, g + j] * d1 + tensor[2, i, g + j] * d2
+                                d1 = t
+                            limit = alpha_1
+                            if has_edge:
+                                limit = alpha_1 * edge[i, g + j]
+                            old_1 = dual[0, now, h]
+                            old_2 = dual[1, now, h]
+                            p1 = old_1 + sigma_q * d1
+                            p2 = old_2 + sigma_q * d2
+                            shrink = limit / max(limit, np.sqrt(p1 * p1 + p2 * p2) + tiny)
+                            dual[0, now, h] = old_1 + rho * (shrink * p1 - old_1)
+                            dual[1, now, h] = old_2 + rho * (shrink * p2 - old_2)
+                        if order >= 2:
                             for j in range(u0, n):
                                 h = j + u1
                                 bits = links[i, g + j]
-                                x = bar[slot, level, 0, b, h]
-                                d1 = bar[slot, level, 0, b, h + u1] - x
-                                d2 = bar[slot, level, 0, down, h] - x
-                                if order >= 2:
-                                    d1 -= bar[slot, level, 1, b, h]
-                                    d2 -= bar[slot, level, 2, b, h]
-                                d1 = d1 if bits & 1 else zero
-                                d2 = d2 if bits & 2 else zero
-                                if has_tensor:
-                                    t = tensor[0, i, g + j] * d1 + tensor[1, i, g + j] * d2
-                                    d2 = tensor[1, i, g + j] * d1 + tensor[2, i, g + j] * d2
-                                    d1 = t
-                                limit = alpha_1
-                                if has_edge:
-                                    limit = alpha_1 * edge[i, g + j]
-                                old_1 = dual[slot, 0, now, h]
-                                old_2 = dual[slot, 1, now, h]
-                                p1 = old_1 + sigma_q * d1
-                                p2 = old_2 + sigma_q * d2
-                                shrink = limit / max(limit, np.sqrt(p1 * p1 + p2 * p2) + tiny)
-                                dual[slot, 0, now, h] = old_1 + rho * (shrink * p1 - old_1)
-                                dual[slot, 1, now, h] = old_2 + rho * (shrink * p2 - old_2)
-                            if order >= 2:
-                                for j in range(u0, n):
-                                    h = j + u1
-                                    bits = links[i, g + j]
-                                    v1 = bar[slot, level, 1, b, h]
-                                    v2 = bar[slot, level, 2, b, h]
-                                    d1 = v1 - bar[slot, level, 1, b, j]
-                                    d2 = half_root * (v2 - bar[slot, level, 2, b, j] + v1 - bar[slot, level, 1, up, h])
-                                    d3 = v2 - bar[slot, level, 2, up, h]
-                                    if order >= 3:
-                                        d1 -= bar[slot, level, 3, b, h]
-                                        d2 -= bar[slot, level, 4, b, h]
-                                        d3 -= bar[slot, level, 5, b, h]
-                                    d1 = d1 if bits & 4 else zero
-                                    d2 = d2 if bits & 8 else zero
-                                    d3 = d3 if bits & 16 else zero
-                                    old_1 = dual[slot, 2, now, h]
-                                    old_2 = dual[slot, 3, now, h]
-                                    old_3 = dual[slot, 4, now, h]
-                                    p1 = old_1 + sigma_r * d1
-                                    p2 = old_2 + sigma_r * d2
-                                    p3 = old_3 + sigma_r * d3
-                                    shrink = alpha_2 / max(alpha_2, np.sqrt(p1 * p1 + p2 * p2 + p3 * p3) + tiny)
-                                    dual[slot, 2, now, h] = old_1 + rho * (shrink * p1 - old_1)
-                                    dual[slot, 3, now, h] = old_2 + rho * (shrink * p2 - old_2)
-                                    dual[slot, 4, now, h] = old_3 + rho * (shrink * p3 - old_3)
-                            if order >= 3:
-                                for j in range(u0, n):
-                                    h = j + u1
-                                    bits = links[i, g + j]
-                                    w0 = bar[slot, level, 3, b, h]
-                                    w1 = bar[slot, level, 4, b, h]
-                                    w2 = bar[slot, level, 5, b, h]
-                                    d1 = bar[slot, level, 3, b, h + u1] - w0
-                                    d2 = two_thirds_root * (bar[slot, level, 4, b, h + u1] - w1) + third_root * (
-                                        bar[slot, level, 3, down, h] - w0
-                                    )
-                                    d3 = third_root * (bar[slot, level, 5, b, h + u1] - w2) + two_thirds_root * (
-                                        bar[slot, level, 4, down, h] - w1
-                                    )
-                                    d4 = bar[slot, level, 5, down, h] - w2
-                                    d1 = d1 if bits & 32 else zero
-                                    d2 = d2 if bits & 64 else zero
-                                    d3 = d3 if bits & 128 else zero
-                                    d4 = d4 if bits & 256 else zero
-                                    old_1 = dual[slot, 5, now, h]
-                                    old_2 = dual[slot, 6, now, h]
-                                    old_3 = dual[slot, 7, now, h]
-                                    old_4 = dual[slot, 8, now, h]
-                                    p1 = old_1 + sigma_s * d1
-                                    p2 = old_2 + sigma_s * d2
-                                    p3 = old_3 + sigma_s * d3
-                                    p4 = old_4 + sigma_s * d4
-                                    length = np.sqrt(p1 * p1 + p2 * p2 + p3 * p3 + p4 * p4) + tiny
-                                    shrink = alpha_3 / max(alpha_3, length)
-                                    dual[slot, 5, now, h] = old_1 + rho * (shrink * p1 - old_1)
-                                    dual[slot, 6, now, h] = old_2 + rho * (shrink * p2 - old_2)
-                                    dual[slot, 7, now, h] = old_3 + rho * (shrink * p3 - old_3)
-                                    dual[slot, 8, now, h] = old_4 + rho * (shrink * p4 - old_4)
-                    # ---- the row that has left the last level
-                    done = k - ghost
-                    if r0 <= done < r1:
-                        here = done % ring
-                        inner = np.uint64(c0 - g0)
-                        many = np.uint64(c1 - c0)
-                        at = np.uint64(c0)
-                        for plane in range(primal_planes):
-                            for j in range(u0, many):
-                                target_primal[plane, done, at + j] = primal[slot, plane, here, inner + j + u1]
-                        for plane in range(dual_planes):
-                            for j in range(u0, many):
-                                target_dual[plane, done, at + j] = dual[slot, plane, here, inner + j + u1]
+                                v1 = bar[level, 1, b, h]
+                                v2 = bar[level, 2, b, h]
+                                d1 = v1 - bar[level, 1, b, j]
+                                d2 = half_root * (v2 - bar[level, 2, b, j] + v1 - bar[level, 1, up, h])
+                                d3 = v2 - bar[level, 2, up, h]
+                                if order >= 3:
+                                    d1 -= bar[level, 3, b, h]
+                                    d2 -= bar[level, 4, b, h]
+                                    d3 -= bar[level, 5, b, h]
+                                d1 = d1 if bits & 4 else zero
+                                d2 = d2 if bits & 8 else zero
+                                d3 = d3 if bits & 16 else zero
+                                old_1 = dual[2, now, h]
+                                old_2 = dual[3, now, h]
+                                old_3 = dual[4, now, h]
+                                p1 = old_1 + sigma_r * d1
+                                p2 = old_2 + sigma_r * d2
+                                p3 = old_3 + sigma_r * d3
+                                shrink = alpha_2 / max(alpha_2, np.sqrt(p1 * p1 + p2 * p2 + p3 * p3) + tiny)
+                                dual[2, now, h] = old_1 + rho * (shrink * p1 - old_1)
+                                dual[3, now, h] = old_2 + rho * (shrink * p2 - old_2)
+                                dual[4, now, h] = old_3 + rho * (shrink * p3 - old_3)
+                        if order >= 3:
+                            for j in range(u0, n):
+                                h = j + u1
+                                bits = links[i, g + j]
+                                w0 = bar[level, 3, b, h]
+                                w1 = bar[level, 4, b, h]
+                                w2 = bar[level, 5, b, h]
+                                d1 = bar[level, 3, b, h + u1] - w0
+                                d2 = two_thirds_root * (bar[level, 4, b, h + u1] - w1) + third_root * (
+                                    bar[level, 3, down, h] - w0
+                                )
+                                d3 = third_root * (bar[level, 5, b, h + u1] - w2) + two_thirds_root * (
+                                    bar[level, 4, down, h] - w1
+                                )
+                                d4 = bar[level, 5, down, h] - w2
+                                d1 = d1 if bits & 32 else zero
+                                d2 = d2 if bits & 64 else zero
+                                d3 = d3 if bits & 128 else zero
+                                d4 = d4 if bits & 256 else zero
+                                old_1 = dual[5, now, h]
+                                old_2 = dual[6, now, h]
+                                old_3 = dual[7, now, h]
+                                old_4 = dual[8, now, h]
+                                p1 = old_1 + sigma_s * d1
+                                p2 = old_2 + sigma_s * d2
+                                p3 = old_3 + sigma_s * d3
+                                p4 = old_4 + sigma_s * d4
+                                length = np.sqrt(p1 * p1 + p2 * p2 + p3 * p3 + p4 * p4) + tiny
+                                shrink = alpha_3 / max(alpha_3, length)
+                                dual[5, now, h] = old_1 + rho * (shrink * p1 - old_1)
+                                dual[6, now, h] = old_2 + rho * (shrink * p2 - old_2)
+                                dual[7, now, h] = old_3 + rho * (shrink * p3 - old_3)
+                                dual[8, now, h] = old_4 + rho * (shrink * p4 - old_4)
+                # ---- the row that has left the last level
+                done = k - ghost
+                if r0 <= done < r1:
+                    here = done % ring
+                    inner = np.uint64(c0 - g0)
+                    many = np.uint64(c1 - c0)
+                    at = np.uint64(c0)
+                    for plane in range(primal_planes):
+                        for j in range(u0, many):
+                            target_primal[plane, done, at + j] = primal[plane, here, inner + j + u1]
+                    for plane in range(dual_planes):
+                        for j in range(u0, many):
+                            target_dual[plane, done, at + j] = dual[plane, here, inner + j + u1]
 
     return sweep

@@ -5,24 +5,27 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cpu.sums import OPTIONS
+from cfusion.kernels.cpu.threads import in_bands
 
 
 def cosines(depths: Floats, camera: Floats) -> Floats:
     """As `Backend.cosines`."""
     out = np.empty(depths.shape, np.float32)
-    _cosines(depths, camera, out)
+    views, height, width = depths.shape
+    in_bands(_cosines, (views * height, width), depths, camera, out)
     return out
 
 
-@njit(parallel=True, **OPTIONS)
-def _cosines(depths: Floats, camera: Floats, out: Floats) -> None:
-    views, height, width = depths.shape
+@njit(**OPTIONS)
+def _cosines(start: int, stop: int, depths: Floats, camera: Floats, out: Floats) -> None:
+    """On the lines [start, stop) of all views one below the other."""
+    _, height, width = depths.shape
     pinhole = camera[0] == 0
-    for line in prange(views * height):
+    for line in range(start, stop):
         k, i = line // height, line % height
         for j in range(width):
             out[k, i, j] = np.nan
