@@ -9,7 +9,7 @@ from numba import njit
 
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Links, Problem, State
 from cfusion.kernels.cpu.sums import HALF_ROOT, OPTIONS, THIRD_ROOT, TWO_THIRDS_ROOT
-from cfusion.kernels.cpu.threads import in_bands
+from cfusion.kernels.cpu.threads import Call, in_bands
 from cfusion.kernels.reference import certificate as definition
 from cfusion.kernels.reference.iteration import level_dual
 
@@ -21,16 +21,16 @@ def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
     if problem.tensor is not None:
         return definition.bound(problem, state, box, rounds)
     state.release()  # the spare arrays are not needed now, and the repair needs room
-    order = problem.order
+    order, shape = problem.order, problem.links.shape
     p: Floats = _repaired(problem, state.dual[level_dual(order - 1)], rounds)
     factor = 1.0
     for level in range(order - 1, -1, -1):
-        lower = np.empty((level + 1, *problem.links.shape))  # in double precision from here on
-        _adjoint(level + 1, p, lower)
+        lower = np.empty((level + 1, *shape))  # in double precision from here on
+        in_bands(shape, _adjoint(level + 1, p, lower))
         p = lower
         if level > 0:
             ratios = np.empty(len(p[0]))
-            in_bands(_factors, problem.links.shape, p, *_limit(problem, level - 1), ratios)
+            in_bands(shape, (_factors, p, *_limit(problem, level - 1), ratios))
             factor = min(factor, float(ratios.min()))
     slope = p[0]
     slope *= factor
@@ -39,35 +39,42 @@ def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
 
 def _repaired(problem: Problem, top: Floats, rounds: int) -> Floats:
     """The top dual after the repair. Each lower dual is overwritten by its own part of the gradient."""
-    order, links, seen, real = problem.order, problem.links, problem.observations, top.dtype
+    order, links, real = problem.order, problem.links, top.dtype
     chain = [np.empty((planes, *links.shape), real) for planes in range(1, order + 1)]
+    data = (problem.confidence, problem.observations.total, _hold(problem))
     before, ahead = top.copy(), top.copy()
-    in_bands(_advance, links.shape, ahead, before, 0.0, *_limit(problem, order - 1))
+    in_bands(links.shape, (_advance, ahead, before, 0.0, *_limit(problem, order - 1)))
     momentum = 1.0
     for _ in range(rounds):
         p = ahead
-        for level in range(order - 1, -1, -1):
-            _adjoint(level + 1, p, chain[level])
+        for level in range(order - 1, 0, -1):
+            in_bands(links.shape, _adjoint(level + 1, p, chain[level]))
             p = chain[level]
-        in_bands(_stick_out_slope, links.shape, chain[0], problem.confidence, seen.total, _hold(problem))
+        in_bands(links.shape, _adjoint(1, p, chain[0]), (_stick_out_slope, chain[0], *data))
         for level in range(1, order):
-            in_bands(_stick_out, links.shape, chain[level], *_limit(problem, level - 1))
-            _add_gradient(level, chain[level - 1], links, definition.TERM_WEIGHT, chain[level])
+            in_bands(
+                links.shape,
+                (_stick_out, chain[level], *_limit(problem, level - 1)),
+                _add_gradient(level, chain[level - 1], links, definition.TERM_WEIGHT, chain[level]),
+            )
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        _add_gradient(order, chain[order - 1], links, -1 / (8 * order), ahead)
-        in_bands(_advance, links.shape, ahead, before, (momentum - 1) / following, *_limit(problem, order - 1))
+        in_bands(
+            links.shape,
+            _add_gradient(order, chain[order - 1], links, -1 / (8 * order), ahead),
+            (_advance, ahead, before, (momentum - 1) / following, *_limit(problem, order - 1)),
+        )
         momentum = following
     return before
 
 
-def _adjoint(order: int, p: Floats, out: Floats) -> None:
-    """out <- E_order^T p."""
-    in_bands((_adjoint_1, _adjoint_2, _adjoint_3)[order - 1], p.shape[1:], p, out)
+def _adjoint(order: int, p: Floats, out: Floats) -> Call:
+    """The call for out <- E_order^T p."""
+    return ((_adjoint_1, _adjoint_2, _adjoint_3)[order - 1], p, out)
 
 
-def _add_gradient(order: int, u: Floats, links: Links, factor: float, out: Floats) -> None:
-    """out <- out + factor E_order u."""
-    in_bands((_add_gradient_1, _add_gradient_2, _add_gradient_3)[order - 1], links.shape, u, links, factor, out)
+def _add_gradient(order: int, u: Floats, links: Links, factor: float, out: Floats) -> Call:
+    """The call for out <- out + factor E_order u."""
+    return ((_add_gradient_1, _add_gradient_2, _add_gradient_3)[order - 1], u, links, factor, out)
 
 
 def _hold(problem: Problem) -> int:
@@ -109,7 +116,7 @@ def _pixels(problem: Problem, slope: Floats, box: Box) -> float:
     rows = np.zeros(slope.shape[0])
     weights = np.empty((0, 0, 0), seen.values.dtype) if seen.weights is None else seen.weights
     given = (seen.values, weights, problem.confidence, problem.links)
-    in_bands(_l1_pixels, slope.shape, slope, *given, box.low, box.high, rows)
+    in_bands(slope.shape, (_l1_pixels, slope, *given, box.low, box.high, rows))
     return float(rows.sum())
 
 

@@ -25,7 +25,7 @@ def pull(
     seen = np.empty(x.shape, np.bool_)
     outputs = (observed, weight, seen)
     cameras = (reference_camera, view_camera, view_from_reference)
-    in_bands(_pull, x.shape, x, *cameras, depth, confidence, agreement, *outputs)
+    in_bands(x.shape, (_pull, x, *cameras, depth, confidence, agreement, *outputs))
     return outputs
 
 

@@ -25,11 +25,11 @@ def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelit
     carried = np.empty((0, 0, 0), depths.dtype) if weights is None else weights
     total = np.empty(depths.shape[1:], depths.dtype)
     median = np.empty_like(total)
-    in_bands(_sort, total.shape, values, carried, total, median)
+    in_bands(total.shape, (_sort, values, carried, total, median))
     if fidelity is Fidelity.L2:
         mean = np.empty_like(total)
         scatter = np.empty_like(total)
-        in_bands(_average, total.shape, values, carried, total, mean, scatter)
+        in_bands(total.shape, (_average, values, carried, total, mean, scatter))
         return Observations(mean[None], None, total, scatter), median
     return Observations(values, None if weights is None else carried, total, None), median
 
@@ -106,18 +106,10 @@ def misfit(problem: Problem, x: Floats) -> Floats:
     seen = problem.observations
     out = np.empty_like(x)
     none = np.empty((0, 0, 0), x.dtype)
-    in_bands(
-        _misfit,
-        x.shape,
-        x,
-        seen.values,
-        none if seen.weights is None else seen.weights,
-        seen.total,
-        np.empty((0, 0), x.dtype) if seen.scatter is None else seen.scatter,
-        int(problem.fidelity),
-        problem.delta,
-        out,
-    )
+    weights = none if seen.weights is None else seen.weights
+    scatter = np.empty((0, 0), x.dtype) if seen.scatter is None else seen.scatter
+    fidelity = (int(problem.fidelity), problem.delta)
+    in_bands(x.shape, (_misfit, x, seen.values, weights, seen.total, scatter, *fidelity, out))
     return out
 
 
@@ -164,19 +156,12 @@ def energy(problem: Problem, state: State) -> Energies:
     real = state.primal.dtype
     sums = np.zeros((height, 5))
     none = np.empty((0, 0), real)
-    in_bands(
-        _energy,
-        problem.links.shape,
-        problem.order,
-        state.primal,
-        problem.links,
-        none if problem.edge is None else problem.edge,
-        np.empty((0, 0, 0), real) if problem.tensor is None else problem.tensor,
-        problem.confidence,
-        misfit(problem, state.primal[0]),
-        none if problem.anchor is None else problem.anchor,
-        sums,
-    )
+    edge = none if problem.edge is None else problem.edge
+    tensor = np.empty((0, 0, 0), real) if problem.tensor is None else problem.tensor
+    anchor = none if problem.anchor is None else problem.anchor
+    data = (problem.confidence, misfit(problem, state.primal[0]))
+    links = problem.links
+    in_bands(links.shape, (_energy, problem.order, state.primal, links, edge, tensor, *data, anchor, sums))
     parts = sums.sum(axis=0)
     regulariser = tuple(weight * float(part) for weight, part in zip(problem.alpha, parts[:3], strict=False))
     return Energies(regulariser, float(parts[3]), problem.pull / 2 * float(parts[4]))

@@ -6,7 +6,7 @@ Numba compiles a function for one thread in a third of the time that it needs to
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import deque
 from functools import cache
 from itertools import pairwise
 from queue import SimpleQueue
@@ -17,33 +17,40 @@ import numba
 
 ENOUGH = 1 << 15  # pixels that are worth a second thread
 Call = tuple[Any, ...]  # a function and its arguments
+Answers = SimpleQueue[BaseException | None]  # how each call ended
 
 
-def in_bands(kernel: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> None:
-    """Call kernel(start, stop, *arguments) for bands of rows that make up an (H, W) image, at the same time.
+def in_bands(shape: tuple[int, ...], *calls: Call) -> None:
+    """Call kernel(start, stop, *arguments) of each (kernel, *arguments) in turn, for bands of an (H, W) image's rows.
 
-    What the kernel writes must not depend on where the bands begin: they follow the number of threads.
+    Bands go on at the same time, and where they begin depends on the number of threads: what a kernel writes must not
+    depend on that, and what another band writes it must not read.
     """
     height, width = shape
-    bands = min(threads(), height, height * width // ENOUGH)
-    if bands <= 1:
-        kernel(0, height, *arguments)
+    bands = max(1, min(threads(), height, height * width // ENOUGH))
+    if bands == 1:
+        _in_turn(0, height, *calls)
     else:
-        in_parallel([(kernel, start, stop, *arguments) for start, stop in cuts(height, bands)])
+        in_parallel([(_in_turn, start, stop, *calls) for start, stop in cuts(height, bands)])
+
+
+def _in_turn(start: int, stop: int, *calls: Call) -> None:
+    for kernel, *arguments in calls:
+        kernel(start, stop, *arguments)
 
 
 def in_parallel(calls: list[Call]) -> None:
-    """Make the calls, at most one for each of the `threads`, at the same time; the first in the calling thread."""
-    (function, *arguments), *others = calls
-    answers: SimpleQueue[BaseException | None] = SimpleQueue()
-    for call in others:
-        _helpers(os.getpid()).put((call, answers))
-    try:
-        function(*arguments)
-    finally:  # the arrays are the caller's again only when nobody writes to them any more
-        failures = [answers.get() for _ in others]
-    for failure in filter(None, failures):
-        raise failure
+    """Make the calls, at most one for each of the `threads`, at the same time.
+
+    The calling thread takes its share, and the others' too when they are slow to wake.
+    """
+    todo, answers = deque(calls), Answers()
+    for _ in calls[1:]:
+        _helpers(os.getpid()).put((todo, answers))
+    _work_off(todo, answers)
+    for failure in [answers.get() for _ in calls]:
+        if failure is not None:
+            raise failure
 
 
 def threads() -> int:
@@ -57,25 +64,29 @@ def cuts(length: int, parts: int) -> list[tuple[int, int]]:
 
 
 @cache
-def _helpers(process: int) -> SimpleQueue[tuple[Call, SimpleQueue[BaseException | None]]]:
-    """Where the threads of a process wait for calls; a fork has none of its parent's, so it gets its own."""
-    waiting: SimpleQueue[Any] = SimpleQueue()
+def _helpers(process: int) -> SimpleQueue[tuple[deque[Call], Answers]]:
+    """Where the threads of a process wait for work; a fork has none of its parent's, so it gets its own."""
+    waiting: SimpleQueue[tuple[deque[Call], Answers]] = SimpleQueue()
     for _ in range(numba.config.NUMBA_NUM_THREADS - 1):
         Thread(target=_help, args=(waiting,), name="cfusion", daemon=True).start()
     return waiting
 
 
-def _help(waiting: SimpleQueue[Any]) -> None:
+def _help(waiting: SimpleQueue[tuple[deque[Call], Answers]]) -> None:
     while True:
-        _answer(*waiting.get())
+        _work_off(*waiting.get())
 
 
-def _answer(call: Call, answers: SimpleQueue[BaseException | None]) -> None:
-    """Make the call and say how it ended; a function of its own, so that an idle thread holds no arrays."""
-    function, *arguments = call
-    try:
-        function(*arguments)
-    except BaseException as failure:
-        answers.put(failure)
-    else:
-        answers.put(None)
+def _work_off(todo: deque[Call], answers: Answers) -> None:
+    """Make calls until none is left, and answer each with the exception it ended in, or None."""
+    while todo:
+        try:
+            function, *arguments = todo.popleft()
+        except IndexError:  # another thread was faster
+            return
+        try:
+            function(*arguments)
+        except BaseException as failure:
+            answers.put(failure)
+        else:
+            answers.put(None)

@@ -16,7 +16,7 @@ def cosines(depths: Floats, camera: Floats) -> Floats:
     """As `Backend.cosines`."""
     out = np.empty(depths.shape, np.float32)
     views, height, width = depths.shape
-    in_bands(_cosines, (views * height, width), depths, camera, out)
+    in_bands((views * height, width), (_cosines, depths, camera, out))
     return out
 
 
