@@ -28,10 +28,7 @@ def in_bands(shape: tuple[int, ...], *calls: Call) -> None:
     """
     height, width = shape
     bands = max(1, min(threads(), height, height * width // ENOUGH))
-    if bands == 1:
-        _in_turn(0, height, *calls)
-    else:
-        in_parallel([(_in_turn, start, stop, *calls) for start, stop in cuts(height, bands)])
+    in_parallel([(_in_turn, start, stop, *calls) for start, stop in cuts(height, bands)])
 
 
 def _in_turn(start: int, stop: int, *calls: Call) -> None:
@@ -44,6 +41,10 @@ def in_parallel(calls: list[Call]) -> None:
 
     The calling thread takes its share, and the others' too when they are slow to wake.
     """
+    if len(calls) == 1:
+        function, *arguments = calls[0]
+        function(*arguments)
+        return
     todo, answers = deque(calls), Answers()
     for _ in calls[1:]:
         _helpers(os.getpid()).put((todo, answers))
