@@ -1,12 +1,16 @@
-"""Scores of every method on both scenes, and what adapting gains where the noise differs by region and by view."""
+"""Scores of every method on the scenes, at every level of noise, and what adapting gains where noise is uneven.
+
+python -m benchmarks.accuracy [methods | levels | uneven]
+"""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.scenes import bundle, data_folder
+from benchmarks.scenes import KINDS, bundle, data_folder
 from cfusion import METHODS, Method, View, evaluate, fuse
 from cfusion.arrays import DepthMap
 from cfusion.metrics import ause, roc_auc
@@ -14,6 +18,7 @@ from cfusion.synthetic import (
     ORBIT_BASELINE,
     PAPER_CAMERA,
     Laplace,
+    Noise,
     Outliers,
     Regional,
     blob,
@@ -23,9 +28,20 @@ from cfusion.synthetic import (
 
 PLAIN = [name for name in METHODS if ":" not in name]
 TWINS = (("rof", "rof-adapt"), ("l1", "l1-adapt"), ("l1-heuristic", "adapt-hprior"))
+LEVELS = (0.0, 0.01, 0.1, 0.3, 0.6, 1.0)  # Laplace, of the object; the city's are ten times that
+UNIT = {"object": 1.0, "city": 10.0}
+GROSS = {"object": Outliers(0.05, 0.5, 6.0), "city": Outliers(0.05, 200.0, 400.0)}
+WORSE = 5.0  # times noisier, in a third of the pixels
 
 
 def main() -> None:
+    parts = {"methods": _methods, "levels": _levels, "uneven": _uneven}
+    named = sys.argv[1:] if __name__ == "__main__" else []
+    for name in named or parts:
+        parts[name]()
+
+
+def _methods() -> None:
     for kind in ("object", "city", "bunny"):
         if kind == "bunny" and not (data_folder() / "stanford").exists():
             print("bunny: skipped, no data folder (CFUSION_DATA)")
@@ -34,9 +50,6 @@ def main() -> None:
         print(f"\n{kind:14} RMSE    ZMAE    NMAE    Z-avg   bias", flush=True)
         for name in PLAIN:
             _row(views, truth, METHODS[name])
-    print("\nnoise that differs by region and view (a third of the pixels five times noisier), 5 % gross outliers")
-    for kind in ("object", "city"):
-        _uneven(kind)
 
 
 def _row(views: list[View], truth: DepthMap, method: Method) -> None:
@@ -46,26 +59,65 @@ def _row(views: list[View], truth: DepthMap, method: Method) -> None:
     print(f"{method.name:14}", *(f"{value:7.4f}" for value in row), flush=True)
 
 
-def _uneven(kind: str) -> None:
-    """Each adaptive method against its twin, whose one confidence is the geometric mean of what the other estimated."""
-    rng, camera = np.random.default_rng(1), PAPER_CAMERA.scaled(0.5)
+def _levels() -> None:
+    """From no noise to more than the paper's, with few views and with many, at 0.35 of the resolution."""
+    compared = ("median", "l1", "auto")
+    print("\nRMSE / Z-avg by level of noise;", ", ".join(compared))
+    for kind in KINDS:
+        for count in (3, 11):
+            for level in LEVELS:
+                scores = []
+                views, truth = _scene(kind, Laplace(level * UNIT[kind]), np.random.default_rng(0), count, 0.35)
+                for name in compared:
+                    score = evaluate(fuse(views, name).depth, truth, views[0].camera, ORBIT_BASELINE)
+                    scores.append(f"{score.rmse:8.4f} / {score.z_avg:6.4f}")
+                print(f"{kind:6} {count:2} views, Laplace {level * UNIT[kind]:5.2f}", *scores, flush=True)
+
+
+def _scene(
+    kind: str, noise: Noise | None, rng: np.random.Generator, views: int = 11, scale: float = 0.5
+) -> tuple[list[View], DepthMap]:
+    camera = PAPER_CAMERA.scaled(scale)
     if kind == "object":
-        noise = Regional(1 / 3, 5.0, Laplace(0.6)) + Outliers(0.05, 0.5, 6.0)
-        views, truth = object_bundle(blob(), noise, rng, camera=camera)
-    else:
-        noise = Regional(1 / 3, 5.0, Laplace(6.0)) + Outliers(0.05, 200.0, 400.0)
-        views, truth = city_bundle(None, noise, rng, camera=camera)
-    print(f"{kind}: method, RMSE, Z-avg; AUSE and ROC-AUC of the estimated confidence")
-    for fixed, adaptive in TWINS:
-        estimated = fuse(views, adaptive)
-        known = estimated.confidence > 0
-        mean = float(np.exp(np.mean(np.log(estimated.confidence[known]))))
-        twin = METHODS[fixed]
-        plain = fuse(views, twin.replace(energy=replace(twin.energy, lam=mean)))
-        for name, result in ((f"{fixed} at lam {mean:.2f}", plain), (adaptive, estimated)):
-            _confidence_row(name, result.depth, result.confidence if name == adaptive else None, truth, views)
-    result = fuse(views)
-    _confidence_row("auto", result.depth, result.confidence, truth, views)
+        return object_bundle(blob(), noise, rng, views, camera=camera)
+    return city_bundle(None, noise, rng, views, camera=camera)
+
+
+def _uneven() -> None:
+    """Each adaptive method against its twin, as published and at the geometric mean of the confidence estimated."""
+    for where, make in (("another third in each view", _elsewhere), ("one third of the surface", _same_surface)):
+        for kind in KINDS:
+            views, truth = make(kind)
+            print(f"\n{kind}, {where} {WORSE:g} times noisier, 5 % gross outliers: RMSE, Z-avg", flush=True)
+            for fixed, adaptive in TWINS:
+                estimated = fuse(views, adaptive)
+                mean = float(np.exp(np.mean(np.log(estimated.confidence[estimated.confidence > 0]))))
+                for lam in (METHODS[fixed].energy.lam, mean):
+                    twin = METHODS[fixed].replace(energy=replace(METHODS[fixed].energy, lam=lam))
+                    _confidence_row(f"{fixed} at lam {lam:.2f}", fuse(views, twin).depth, None, truth, views)
+                _confidence_row(adaptive, estimated.depth, estimated.confidence, truth, views)
+            result = fuse(views)
+            _confidence_row("auto", result.depth, result.confidence, truth, views)
+
+
+def _elsewhere(kind: str) -> tuple[list[View], DepthMap]:
+    noise = Regional(1 / 3, WORSE, Laplace(0.6 * UNIT[kind])) + GROSS[kind]
+    return _scene(kind, noise, np.random.default_rng(1))
+
+
+def _same_surface(kind: str) -> tuple[list[View], DepthMap]:
+    """Noisier where the surface lies furthest along the world's x, and every view by its own factor of 1/2 to 2."""
+    rng = np.random.default_rng(1)
+    clean, truth = _scene(kind, None, rng)
+    along = [view.pose.apply(view.camera.back_project(view.depth))[..., 0] for view in clean]
+    limit = np.nanquantile(along[len(along) // 2], 2 / 3)
+    views = []
+    for view, x in zip(clean, along, strict=True):
+        scale = 0.6 * UNIT[kind] * 2 ** rng.uniform(-1, 1) * np.where(x > limit, WORSE, 1.0)
+        depth = view.depth + rng.laplace(size=view.shape) * scale
+        depth[~(depth > 0)] = np.nan
+        views.append(replace(view, depth=GROSS[kind](depth.astype(np.float32), rng)))
+    return views, truth
 
 
 def _confidence_row(
