@@ -1,6 +1,6 @@
 """Scores of every method on the scenes, at every level of noise, and what adapting gains where noise is uneven.
 
-python -m benchmarks.accuracy [methods | levels | uneven]
+python -m benchmarks.accuracy [methods | levels | uneven | tuned]
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WORSE = 5.0  # times noisier, in a third of the pixels
 
 
 def main() -> None:
-    parts = {"methods": _methods, "levels": _levels, "uneven": _uneven}
+    parts = {"methods": _methods, "levels": _levels, "uneven": _uneven, "tuned": _tuned}
     named = sys.argv[1:] if __name__ == "__main__" else []
     for name in named or parts:
         parts[name]()
@@ -85,7 +85,7 @@ def _scene(
 
 def _uneven() -> None:
     """Each adaptive method against its twin, as published and at the geometric mean of the confidence estimated."""
-    for where, make in (("another third in each view", _elsewhere), ("one third of the surface", _same_surface)):
+    for where, make in UNEVEN.items():
         for kind in KINDS:
             views, truth = make(kind)
             print(f"\n{kind}, {where} {WORSE:g} times noisier, 5 % gross outliers: RMSE, Z-avg", flush=True)
@@ -100,21 +100,38 @@ def _uneven() -> None:
             _confidence_row("auto", result.depth, result.confidence, truth, views)
 
 
-def _elsewhere(kind: str) -> tuple[list[View], DepthMap]:
+def _tuned() -> None:
+    """The least RMSE that l1 and l1-adapt reach on uneven noise with parameters chosen by the true depth."""
+    fixed = [{"lam": lam} for lam in (0.05, 0.1, 0.2, 0.3, 0.4, 0.7, 1.0)]
+    for where, make in UNEVEN.items():
+        for kind in KINDS:
+            views, truth = make(kind, 0.3)
+            rates = [rate * UNIT[kind] for rate in (0.1, 6.0, 24.0)]
+            adaptive = [{"b": b, "rate": rate} for b in (1.5, 3.0, 6.0, 12.0, 24.0, 48.0, 96.0) for rate in rates]
+            for name, grid in (("l1", fixed), ("l1-adapt", adaptive)):
+                scores = []
+                for parameters in grid:
+                    depth = fuse(views, METHODS[name].refined(parameters)).depth
+                    scores.append(evaluate(depth, truth, views[0].camera, ORBIT_BASELINE).rmse)
+                best = int(np.argmin(scores))
+                print(f"{kind}, {where}: {name} {scores[best]:.4f} with {grid[best]}", flush=True)
+
+
+def _elsewhere(kind: str, scale: float = 0.5) -> tuple[list[View], DepthMap]:
     noise = Regional(1 / 3, WORSE, Laplace(0.6 * UNIT[kind])) + GROSS[kind]
-    return _scene(kind, noise, np.random.default_rng(1))
+    return _scene(kind, noise, np.random.default_rng(1), scale=scale)
 
 
-def _same_surface(kind: str) -> tuple[list[View], DepthMap]:
+def _same_surface(kind: str, scale: float = 0.5) -> tuple[list[View], DepthMap]:
     """Noisier where the surface lies furthest along the world's x, and every view by its own factor of 1/2 to 2."""
     rng = np.random.default_rng(1)
-    clean, truth = _scene(kind, None, rng)
+    clean, truth = _scene(kind, None, rng, scale=scale)
     along = [view.pose.apply(view.camera.back_project(view.depth))[..., 0] for view in clean]
     limit = np.nanquantile(along[len(along) // 2], 2 / 3)
     views = []
     for view, x in zip(clean, along, strict=True):
-        scale = 0.6 * UNIT[kind] * 2 ** rng.uniform(-1, 1) * np.where(x > limit, WORSE, 1.0)
-        depth = view.depth + rng.laplace(size=view.shape) * scale
+        noise = 0.6 * UNIT[kind] * 2 ** rng.uniform(-1, 1) * np.where(x > limit, WORSE, 1.0)
+        depth = view.depth + rng.laplace(size=view.shape) * noise
         depth[~(depth > 0)] = np.nan
         views.append(replace(view, depth=GROSS[kind](depth.astype(np.float32), rng)))
     return views, truth
@@ -133,6 +150,8 @@ def _confidence_row(
         line += f"   ROC-AUC {roc_auc(error[known], confidence[known], large):.3f}"
     print(line, flush=True)
 
+
+UNEVEN = {"another third in each view": _elsewhere, "one third of the surface": _same_surface}
 
 if __name__ == "__main__":
     main()
