@@ -199,4 +199,4 @@ def test_a_view_twice_is_a_weight_doubled(method):
     for stack in (Stack(twice), Stack(twice, np.ones_like(twice))):
         as_view = fuse_stack(stack, weighed, **tight)
         assert as_view.energies["total"] == pytest.approx(as_weight.energies["total"], rel=1e-4)
-        assert rms(as_view.depth - as_weight.depth) < 2e-3 * NOISE
+        assert rms(as_view.depth - as_weight.depth) < 5e-3 * NOISE

@@ -102,6 +102,8 @@ class PDHG:
         if self.certify and status is Status.iteration_limit:
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
         gap = relative_gap(energies.total, bound, smallest) if self.certify else float("nan")
+        if gap <= self.tolerance:
+            status = Status.converged
         state.release()
         if report:
             report(Progress(stage, 1.0, gap, energies.total))
