@@ -25,7 +25,7 @@ VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
 SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
 PAIR_ROUNDS, PAIRS_AT_ONCE, SETTLED = 30, 1000, 1e-4
-GROWTH_SAMPLE, GROWTH_BINS, LEAST_RANGE = 20_000, 8, 1.3  # observations, bins of depth, largest over least
+GROWTH_SAMPLE, GROWTH_BINS, LEAST_RANGE = 10_000, 8, 1.3  # observations, bins of depth, largest over least
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
 
@@ -245,15 +245,15 @@ def _growth(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> NDArra
     measured, depth = sample if on_host(surface) else [backend.to_host(array) for array in sample]
     sizes = np.abs(measured - depth)
     usable = np.isfinite(sizes) & (sizes > 0) & (depth > 0)[None]
-    place = np.broadcast_to(depth, sizes.shape)[usable].astype(np.float64)
-    if place.size < GROWTH_BINS * FEWEST:
+    place = np.broadcast_to(depth, sizes.shape)[usable]
+    each = place.size // GROWTH_BINS
+    if each < FEWEST:
         return None
-    edges = np.quantile(place, np.linspace(0, 1, GROWTH_BINS + 1))
-    if edges[-2] < LEAST_RANGE * edges[1]:  # too little depth to tell, and then it does not matter
+    by_depth = np.argsort(place)[: each * GROWTH_BINS].reshape(GROWTH_BINS, each)  # bins of equally many
+    places = place[by_depth]
+    if places[-1, 0] < LEAST_RANGE * places[0, -1]:  # too little depth to tell, and then it does not matter
         return None
-    bins = np.clip(np.searchsorted(edges, place) - 1, 0, GROWTH_BINS - 1)
-    middle = np.array([np.median(place[bins == k]) for k in range(GROWTH_BINS)])
-    level = np.array([np.median(sizes[usable][bins == k]) for k in range(GROWTH_BINS)])
+    middle, level = places[:, each // 2].astype(np.float64), np.median(sizes[usable][by_depth], axis=1)
     power = int(np.clip(np.rint(np.polyfit(np.log(middle), np.log(level), 1)[0]), 0, 2))
     if power == 0:
         return None

@@ -69,6 +69,7 @@ class State:
     dual: Floats  # (order (order + 3) / 2, H, W)
     _spare: State | None = None
     ahead: Any = None  # what a backend has put into the spare arrays already
+    ending: bool = False  # whether no more iterations are expected, so that going ahead would be in vain
 
     def spare(self) -> State:
         """Arrays of the same shape to write the next state into."""
@@ -85,6 +86,7 @@ class State:
     def release(self) -> None:
         """Give the spare arrays back."""
         self._spare = self.ahead = None
+        self.ending = False
 
     def swap(self) -> None:
         """Make the spare arrays the state."""

@@ -14,10 +14,11 @@ from cfusion.solvers.task import BOX_MARGIN, Floats, Task
 
 CHECK = BLOCK  # iterations between two looks at the energy
 REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
+ENDING = 3.0  # tolerances: a change that will probably be within it at the next look
 STALLED = 0.9  # of the gap at the attempt before: the certificate gets no better
 ROUNDINGS = 2000  # float steps of the depth's range that are not told apart from none, times the tolerance of 1e-3
 NEARLY = 3.0  # tolerances away: a longer repair may certify it
-LEAST_WAIT = 3 * BLOCK  # iterations between two attempts; one takes as long as some hundred of them
+LEAST_WAIT = 3 * BLOCK  # iterations between two attempts, for every tolerance that the gap is away; each takes as long
 DUAL_HASTE = 3.0  # larger steps once only the certificate is missing: the dual, on which it rests, then moves faster
 PATIENCE, MOST_PATIENCE = 1.5, 2.0  # times as many iterations before the next attempt at a certificate, by the gap left
 
@@ -79,6 +80,7 @@ class PDHG:
                 if change <= self.tolerance and done >= 2 * CHECK:
                     status = Status.settled
                     break
+                state.ending = change <= ENDING * self.tolerance
                 continue
             if change > self.tolerance or done < attempt_at:
                 continue
@@ -98,7 +100,8 @@ class PDHG:
             if attempt_at == 0:
                 pace.noise *= DUAL_HASTE
             left = gap / max(self.tolerance, 1e-300)
-            attempt_at = max(int(done * min(max(left, PATIENCE), MOST_PATIENCE)), done + LEAST_WAIT)
+            wait = int(LEAST_WAIT * min(left, MOST_PATIENCE))
+            attempt_at = max(int(done * min(max(left, PATIENCE), MOST_PATIENCE)), done + wait)
         if self.certify and status is Status.iteration_limit:
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
         gap = relative_gap(energies.total, bound, smallest) if self.certify else float("nan")

@@ -153,17 +153,21 @@ extern "C" __global__ void __launch_bounds__(256) squared_distance(
     squared[line + column] = (int)min(best, 0x7fffffffll);
 }
 
-// How many cells of the row up to and with this one are wanted.
+// How many cells of the row up to and with this one are wanted; a warp takes a row.
 extern "C" __global__ void __launch_bounds__(128) count_wanted(
     const float* __restrict__ depth, const bool* __restrict__ region, Raster raster, int* __restrict__ counted
 ) {
     depth = own(depth, raster.pixels()), region = own(region, raster.pixels()), counted = own(counted, raster.cells());
-    const int row = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (row >= raster.height) return;
     int count = 0;
-    for (int column = 0; column < raster.width; column++) {
-        count += marked(raster, depth, region, true, row, column);
-        counted[(size_t)row * raster.width + column] = count;
+    for (int first = 0; first < raster.width; first += 32) {
+        const int column = first + lane;
+        const bool here = column < raster.width && marked(raster, depth, region, true, row, column);
+        const unsigned all = __ballot_sync(0xffffffffu, here);
+        if (column < raster.width)
+            counted[(size_t)row * raster.width + column] = count + __popc(all & (0xffffffffu >> (31 - lane)));
+        count += __popc(all);
     }
 }
 

@@ -95,7 +95,7 @@ def fill_natural(depth: Floats, region: Any) -> Floats:
         marks = (known, inside, np.bool_(wanted), raster)
         kernel(SOURCES, "rise_and_fall")(columns, (128,), (*marks, rise, fall))
         kernel(SOURCES, "squared_distance")(cells, (THREADS,), (rise, fall, raster, distance))
-    kernel(SOURCES, "count_wanted")((blocks_of(height, 128), 1, views), (128,), (known, inside, raster, counted))
+    kernel(SOURCES, "count_wanted")((blocks_of(height, 4), 1, views), (128,), (known, inside, raster, counted))
     scale, pixels = cupy.empty((*maps, 1)), known.shape[-2] * known.shape[-1]
     kernel(SOURCES, "find_scale")((1, 1, views), (1024,), (known, np.uint64(pixels), np.float64(height * width), scale))
     total = cupy.zeros((*maps, height, width + 1), np.uint64)

@@ -103,7 +103,7 @@ def _go_ahead(problem: Problem, state: State) -> None:
     If it turns out that this was not wanted, nothing is lost but a little time of the device.
     """
     tiling = _tiling(problem) if _sweepable(problem, state) else None
-    if tiling is None or problem.links.size > MOST_AHEAD:
+    if tiling is None or problem.links.size > MOST_AHEAD or state.ending:
         return
     asked = replace(state.ahead, problem=problem)
     spare, each = state.spare(), tiling.per_launch(asked.count)

@@ -28,24 +28,40 @@ struct Desk {
     double* total;
 };
 
-// Bring together what every block found: whichever comes last does so, always in the order of the blocks.
+// Combine over a warp what each lane has.
+template <class Combine>
+__device__ __forceinline__ double over_warp(double mine, Combine combine) {
+    for (int step = 16; step > 0; step /= 2) mine = combine(mine, __shfl_xor_sync(0xffffffffu, mine, step));
+    return mine;
+}
+
+// Bring together what every block found: whichever comes last does so, always in the order of the blocks. Warps take the
+// numbers in turn, so that none waits for another more often than it has to.
 template <int COUNT, class Combine>
 __device__ void bring_together(const double (&found)[COUNT], const Desk& desk, double neutral, Combine combine) {
+    __shared__ double of_warps[32][COUNT];
     __shared__ unsigned before[1];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     for (int k = 0; k < COUNT; k++) {
-        const double mine = over_block(found[k], neutral, combine);
-        if (threadIdx.x == 0) desk.parts[blockIdx.x * COUNT + k] = mine;
+        const double mine = over_warp(found[k], combine);
+        if (lane == 0) of_warps[warp][k] = mine;
+    }
+    __syncthreads();
+    for (int k = warp; k < COUNT; k += warps) {
+        const double mine = over_warp(lane < warps ? of_warps[lane][k] : neutral, combine);
+        if (lane == 0) desk.parts[blockIdx.x * COUNT + k] = mine;
     }
     __threadfence();
+    __syncthreads();
     if (threadIdx.x == 0) before[0] = atomicAdd(desk.arrived, 1u);
     __syncthreads();
     if (before[0] != gridDim.x - 1) return;
     __threadfence();
-    for (int k = 0; k < COUNT; k++) {
+    for (int k = warp; k < COUNT; k += warps) {
         double mine = neutral;
-        for (int block = threadIdx.x; block < gridDim.x; block += blockDim.x) mine = combine(mine, __ldcg(desk.parts + block * COUNT + k));
-        const double all = over_block(mine, neutral, combine);
-        if (threadIdx.x == 0) desk.total[k] = all;
+        for (int block = lane; block < gridDim.x; block += 32) mine = combine(mine, __ldcg(desk.parts + block * COUNT + k));
+        mine = over_warp(mine, combine);
+        if (lane == 0) desk.total[k] = mine;
     }
     if (threadIdx.x == 0) *desk.arrived = 0;  // for the next time
 }

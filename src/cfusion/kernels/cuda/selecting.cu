@@ -43,6 +43,20 @@ __device__ void count_bits(
     __syncthreads();
 }
 
+// The sum of what this thread and those before it have; parts[w] is that of all threads up to warp w.
+__device__ unsigned sum_up_to(unsigned mine, unsigned* parts) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int step = 1; step < 32; step *= 2) {
+        const unsigned before = __shfl_up_sync(0xffffffffu, mine, step);
+        if (lane >= step) mine += before;
+    }
+    if (lane == 31) parts[warp] = mine;
+    __syncthreads();
+    if (threadIdx.x == 0) for (int k = 1; k < THREADS / 32; k++) parts[k] += parts[k - 1];
+    __syncthreads();
+    return mine + (warp ? parts[warp - 1] : 0);
+}
+
 // The bins that the target's two ranks fall into, once all blocks of its row have counted.
 __device__ void find_bins(volatile Target* target, double share, int pass, unsigned* mine, unsigned* parts, unsigned* histogram) {
     const int thread = threadIdx.x;
@@ -53,26 +67,24 @@ __device__ void find_bins(volatile Target* target, double share, int pass, unsig
     }
     __syncthreads();
     for (int side = 0; side < 2; side++) {
-        const unsigned* bins = mine + (apart ? side * BINS : 0);
+        const unsigned* bins = mine + (apart ? side * BINS : 0) + thread * (BINS / THREADS);  // this thread's
         unsigned sum = 0;
-        for (int k = 0; k < BINS / THREADS; k++) sum += bins[thread * (BINS / THREADS) + k];
-        parts[thread] = sum;
+        for (int k = 0; k < BINS / THREADS; k++) sum += bins[k];
+        const unsigned up_to = sum_up_to(sum, parts), count = parts[THREADS / 32 - 1];
+        if (thread == 0 && pass == 0) {
+            const double place = count ? share * (count - 1) : 0;
+            target->count = count;
+            target->rank[side] = min((unsigned)floor(place) + (side && place > floor(place)), count ? count - 1 : 0);
+        }
         __syncthreads();
-        if (thread == 0) {
-            if (pass == 0) {
-                unsigned count = 0;
-                for (int k = 0; k < THREADS; k++) count += parts[k];
-                const double place = count ? share * (count - 1) : 0;
-                target->count = count;
-                target->rank[side] = min((unsigned)floor(place) + (side && place > floor(place)), count ? count - 1 : 0);
-            }
-            unsigned rank = target->rank[side], part = 0;
-            while (part < THREADS - 1 && rank >= parts[part]) rank -= parts[part++];
-            int bin = part * (BINS / THREADS);
-            const int end = bin + BINS / THREADS - 1;
-            while (bin < end && rank >= bins[bin]) rank -= bins[bin++];
+        const unsigned wanted = target->rank[side];
+        __syncthreads();
+        if ((wanted >= up_to - sum && wanted < up_to) || (count == 0 && thread == 0)) {
+            unsigned rank = wanted - (up_to - sum);
+            int bin = 0;
+            while (bin < BINS / THREADS - 1 && rank >= bins[bin]) rank -= bins[bin++];
             target->rank[side] = rank;
-            target->prefix[side] = target->prefix[side] << (pass == 2 ? 10 : 11) | bin;
+            target->prefix[side] = target->prefix[side] << (pass == 2 ? 10 : 11) | (thread * (BINS / THREADS) + bin);
         }
         __syncthreads();
     }
