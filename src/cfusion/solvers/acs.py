@@ -13,6 +13,7 @@ from cfusion.solvers.steps import BLOCK, Pace
 from cfusion.solvers.task import Floats, Task
 
 ROUGH_STEPS = 40  # at most, before a depth step that is certified
+GAP_PER_CHANGE = 20.0  # about what the certified gap is after a rough step, in units of the part that it lowered
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,15 @@ class ACS:
         at = _Place.start(task)
         pace = Pace(task.backend, task.noise, self.inner.relaxation)
         history: list[Outer] = []
-        gap, status = float("nan"), Status.iteration_limit
+        gap, status = float("inf"), Status.iteration_limit
         for step in range(self.outer):
-            at = self._approach(at, pace, history)
+            at, gap = self._approach(at, gap, pace, history)
             here = nested(report, step, self.outer)
-            moved, convex = at.certified(self.inner, here)
+            moved, convex = at.certified(self.inner, gap, here)
             iterations, least = convex.iterations, self.tolerance * at.energies.total
             if moved.energy > at.energy + least:  # more precise, before giving the step up
                 finer = replace(self.inner, tolerance=self.inner.tolerance / 10)
-                moved, convex = at.certified(finer, None, moved.state)
+                moved, convex = at.certified(finer, convex.gap, None, moved.state)
                 iterations += convex.iterations
             lowered = at.energy - moved.energy
             gap = convex.gap
@@ -57,17 +58,18 @@ class ACS:
                 break
         return finish(task, at.state, at.lam, status, tuple(history), gap, at.energies, at.prior)
 
-    def _approach(self, at: _Place, pace: Pace, history: list[Outer]) -> _Place:
-        """Short depth steps as long as they pay."""
+    def _approach(self, at: _Place, gap: float, pace: Pace, history: list[Outer]) -> tuple[_Place, float]:
+        """Short depth steps as long as they pay; and about what the certified gap will be then."""
         for _ in range(ROUGH_STEPS):
             moved = at.rough(pace)
             if moved.energy > at.energy:
                 break
             lowered, at = at.energy - moved.energy, moved
             history.append(Outer(at.energy, float("nan"), BLOCK))
+            gap = GAP_PER_CHANGE * lowered / max(at.energies.total, 1e-300)
             if lowered <= self.tolerance * at.energies.total:
                 break
-        return at
+        return at, gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +105,14 @@ class _Place:
         )
         return _Place(self.task, self.side, state, lam, energies, prior)
 
-    def certified(self, inner: PDHG, report: Report | None, start: State | None = None) -> tuple[_Place, Convex]:
-        """After the convex solve at this confidence, from this depth unless another start is given."""
+    def certified(
+        self, inner: PDHG, gap: float, report: Report | None, start: State | None = None
+    ) -> tuple[_Place, Convex]:
+        """After the convex solve at this confidence, from this depth (or another) whose gap is about that."""
         start = start or self.state
         state = start.branch()
         energy = self.energies.total if start is self.state else None
-        convex = inner.minimise(self.task, self.task.problem(self.lam), state, report, start=energy)
+        convex = inner.minimise(self.task, self.task.problem(self.lam), state, report, start=energy, gap=gap)
         return _Place.of(self.task, self.side, state), convex
 
 

@@ -35,9 +35,9 @@ class Footing:
         primal, dual = (each[(slice(None), *there)] for each in (self.state.primal, self.state.dual))
         state.primal[planes] = np.where(both, primal, state.primal[planes])
         state.primal[0][here] += np.where(both, primal.dtype.type(self.centre - task.centre), primal.dtype.type(0))
-        for plane, kept in enumerate(dual):
-            exists = both & (task.links[here] >> plane & 1 > 0)
-            state.dual[plane][here] = np.where(exists, kept, state.dual[plane][here])
+        bits = task.backend.to_device(1 << np.arange(len(dual))[:, None, None], task.links.dtype)
+        exists = both & (task.links[here] & bits > 0)
+        state.dual[planes] = np.where(exists, dual, state.dual[planes])
         return state
 
 

@@ -51,8 +51,12 @@ class PDHG:
         report: Report | None = None,
         stage: str = "depth",
         start: float | None = None,
+        gap: float = float("inf"),
     ) -> Convex:
-        """Iterate the state (of energy `start`, if known) in place until certified, settled, or out of iterations."""
+        """Iterate the state in place until certified, settled, or out of iterations.
+
+        If known, its energy at the `start`, and what the certified `gap` will be there, about.
+        """
         pace = Pace(task.backend, task.noise, self.relaxation)
         backend = task.backend
 
@@ -62,9 +66,12 @@ class PDHG:
         if start is None and self.certify:
             start = backend.energy(problem, state).total
         before = float("inf") if start is None else start  # a rough answer does without
-        smallest = 0.0
-        bound, done, attempt_at = float("-inf"), 0, 0
-        status, last_gap = Status.iteration_limit, float("inf")
+        smallest, bound, done = 0.0, float("-inf"), 0
+        status, last_gap, tried = Status.iteration_limit, gap, False
+        attempt_at = 0
+        if gap < float("inf"):
+            attempt_at = self._wait(0, gap)
+            pace.noise *= DUAL_HASTE
         while done < self.iterations:
             count = min(CHECK, self.iterations - done)
             energies = pace.run_and(problem, state, count, measure)
@@ -74,8 +81,7 @@ class PDHG:
             change = abs(before - now) / max(now, smallest)
             before = now
             if report:
-                gap = relative_gap(now, bound, smallest)
-                report(Progress(stage, done / self.iterations, gap, now))
+                report(Progress(stage, done / self.iterations, relative_gap(now, bound, smallest), now))
             if not self.certify:
                 if change <= self.tolerance and done >= 2 * CHECK:
                     status = Status.settled
@@ -84,24 +90,23 @@ class PDHG:
                 continue
             if change > self.tolerance or done < attempt_at:
                 continue
-            if last_gap > NEARLY * self.tolerance:  # if it was near before, a short repair will not do
+            near = self.tolerance / 2 < last_gap < NEARLY * self.tolerance
+            if not near:  # else a short repair will not do
                 bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
             gap = relative_gap(now, bound, smallest)
-            if self.tolerance < gap < NEARLY * self.tolerance:
+            if gap > self.tolerance and min(gap, last_gap) < NEARLY * self.tolerance:
                 bound = max(bound, backend.bound(problem, state, task.box, 4 * REPAIR_ROUNDS))
                 gap = relative_gap(now, bound, smallest)
             if gap <= self.tolerance:
                 status = Status.converged
                 break
-            if change < self.tolerance / 100 and gap > STALLED * last_gap:  # neither side moves
+            if tried and change < self.tolerance / 100 and gap > STALLED * last_gap:  # neither side moves
                 status = Status.settled
                 break
-            last_gap = gap
-            if attempt_at == 0:
+            if last_gap == float("inf"):
                 pace.noise *= DUAL_HASTE
-            left = gap / max(self.tolerance, 1e-300)
-            wait = int(LEAST_WAIT * min(left, MOST_PATIENCE))
-            attempt_at = max(int(done * min(max(left, PATIENCE), MOST_PATIENCE)), done + wait)
+            last_gap, tried = gap, True
+            attempt_at = self._wait(done, gap)
         if self.certify and status is Status.iteration_limit:
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
         gap = relative_gap(energies.total, bound, smallest) if self.certify else float("nan")
@@ -111,6 +116,12 @@ class PDHG:
         if report:
             report(Progress(stage, 1.0, gap, energies.total))
         return Convex(status, energies, bound, gap, done, pace.noise, smallest)
+
+    def _wait(self, done: int, gap: float) -> int:
+        """After how many iterations to try again, if the gap is that after those done."""
+        left = gap / max(self.tolerance, 1e-300)
+        wait = int(LEAST_WAIT * min(left, MOST_PATIENCE))
+        return max(int(done * min(max(left, PATIENCE), MOST_PATIENCE)), done + wait) if left > 1 else done
 
 
 @dataclass(frozen=True)

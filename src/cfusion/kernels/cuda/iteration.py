@@ -105,7 +105,7 @@ def _go_ahead(problem: Problem, state: State) -> None:
     tiling = _tiling(problem) if _sweepable(problem, state) else None
     if tiling is None or problem.links.size > MOST_AHEAD or state.ending:
         return
-    asked = replace(state.ahead, problem=problem)
+    asked = _Asked(problem, state.ahead.steps, state.ahead.count, done=True)
     spare, each = state.spare(), tiling.per_launch(asked.count)
     passes = blocks_of(asked.count, each)
     beside = State(cupy.empty_like(spare.primal), cupy.empty_like(spare.dual)) if passes > 1 else spare
@@ -114,7 +114,7 @@ def _go_ahead(problem: Problem, state: State) -> None:
         target = spare if (passes - k) % 2 else beside
         _sweep(problem, source, target, asked.steps, min(each, asked.count - k * each), tiling)
         source = target
-    state.ahead = replace(asked, done=True)
+    state.ahead = asked
 
 
 def _fits(problem: Problem, tiling: _Tiling) -> bool:
