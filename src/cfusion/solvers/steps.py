@@ -12,12 +12,11 @@ range s follows the ratio. (x alone does not tell: on a plane without noise only
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from math import sqrt
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cfusion.kernels.contract import Backend, Fidelity, Problem, State, Steps, Ways
 
@@ -40,6 +39,7 @@ def norm_bound(order: int) -> float:
     return float(np.linalg.norm(sqrt(8) * np.eye(order) + 0.5 * np.eye(order, k=1), 2))
 
 
+@lru_cache(maxsize=64)
 def choose_steps(alpha: tuple[float, ...], noise: float, relaxation: float = RELAXATION) -> Steps:
     """Steps for a start whose pixels are off by about `noise`."""
     order = len(alpha)
@@ -114,12 +114,12 @@ def _every(state: State) -> int:
 
 
 @cache
-def _plane_scales(order: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _plane_scales(order: int) -> tuple[list[float], list[float]]:
     """The squared scales of the planes of primal and dual in which the scaled operator is bounded."""
-    levels = np.arange(order)
-    return (2.0 ** np.repeat(levels, levels + 1)) ** 2, (0.5 ** np.repeat(levels, levels + 2)) ** 2
+    primal = [4.0**level for level in range(order) for _ in range(level + 1)]
+    return primal, [0.25**level for level in range(order) for _ in range(level + 2)]
 
 
-def _length(squares: list[float], scales: NDArray[Any]) -> float:
+def _length(squares: list[float], scales: list[float]) -> float:
     """The norm of planes with these sums of squares."""
-    return sqrt(np.sum(scales * np.array(squares)))
+    return sqrt(sum(scale * square for scale, square in zip(scales, squares, strict=True)))

@@ -55,8 +55,7 @@ def iterate(problem: Problem, state: State, steps: Steps, count: int) -> None:
 
 def _tiling(problem: Problem) -> _Tiling | None:
     """All tiles on the chip if they fit there, else one after the other; None if not even that fits."""
-    every = _tilings(*problem.links.shape, problem.order, BLOCKS * multiprocessors())
-    return next((tiling for tiling in every if _fits(problem, tiling)), None)
+    return _fastest(problem.links.shape, problem.order, _kind(problem), BLOCKS * multiprocessors())
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +116,6 @@ def _go_ahead(problem: Problem, state: State) -> None:
     state.ahead = asked
 
 
-def _fits(problem: Problem, tiling: _Tiling) -> bool:
-    """Whether a tile finds the shared memory it needs on this device."""
-    return _shared_bytes(problem.order, *_kind(problem), tiling) <= shared_memory()
-
-
 def _kind(problem: Problem) -> tuple[bool, bool, bool]:
     """Whether there are weights, edge weights and an anchor."""
     return problem.observations.weights is not None, problem.edge is not None, problem.anchor is not None
@@ -174,7 +168,13 @@ class _Tiling:
         return blocks_of(self.rows + 2 * self.levels, self.lanes.rows)
 
 
-@cache
+@lru_cache(maxsize=256)
+def _fastest(shape: tuple[int, int], order: int, kind: tuple[bool, bool, bool], places: int) -> _Tiling | None:
+    """The first that finds the shared memory it needs on this device."""
+    every = _tilings(*shape, order, places)
+    return next((tiling for tiling in every if _shared_bytes(order, *kind, tiling) <= shared_memory()), None)
+
+
 def _tilings(height: int, width: int, order: int, places: int) -> list[_Tiling]:
     """The ways to cut an image, the fastest first."""
     tall = [TALL] if order == 2 else []
