@@ -13,6 +13,7 @@ from cfusion.solvers.steps import BLOCK, Pace
 from cfusion.solvers.task import Floats, Task
 
 ROUGH_STEPS = 40  # at most, before a depth step that is certified
+FAR = 10.0  # tolerances: where rough steps pay
 GAP_PER_CHANGE = 20.0  # about what the certified gap is after a rough step, in units of the part that it lowered
 
 
@@ -36,9 +37,10 @@ class ACS:
         at = _Place.start(task)
         pace = Pace(task.backend, task.noise, self.inner.relaxation)
         history: list[Outer] = []
-        gap, status = float("inf"), Status.iteration_limit
+        gap, lowered, status = float("inf"), float("inf"), Status.iteration_limit
         for step in range(self.outer):
-            at, gap = self._approach(at, gap, pace, history)
+            if lowered > FAR * self.tolerance * at.energies.total:
+                at, gap = self._approach(at, gap, pace, history)
             here = nested(report, step, self.outer)
             moved, convex = at.certified(self.inner, gap, here)
             iterations, least = convex.iterations, self.tolerance * at.energies.total
