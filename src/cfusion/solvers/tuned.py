@@ -171,37 +171,31 @@ class _Trial:
         task = self.task
         self._fit(alpha)
         assert self.state is not None
-        self._begin(alpha, self.state)  # what is compared has come equally far
-        assert self.start is not None
+        reached = self.start = self.state  # from where what is compared goes equally far
         best, chosen, local = self._fit(alpha), alpha, False
         depth = whole_depth(task, self.state)
         self._weigh(local_weights(self.stack, depth, task.backend))
         weighed = local_weights(task.stack, depth, task.backend)
         self.task = prepare(task.energy, weighed, task.backend)
-        self._begin(alpha, Footing.of(task, self.start).onto(self.task))
+        self.start = Footing.of(task, reached).onto(self.task)
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
             x = self._fit(candidate)
-            if self._predicts_better(x, best, LOCAL_GAIN):
-                best, chosen, local = x, candidate, True
+            if not self._predicts_better(x, best, LOCAL_GAIN):
+                break
+            best, chosen, local = x, candidate, True
         return chosen, local
 
     def _fit(self, alpha: tuple[float, float]) -> Floats:
         """x at this alpha, from where the first fit came to."""
         task = self.task.with_energy(_energy(self.task.energy, alpha, self.task.energy.inverse))
         if self.start is None:
-            self._begin(alpha, task.initial_state())
-        assert self.start is not None
+            self.start = task.initial_state()
+            self.noise = _advance(task, fixed_confidence(task), self.start, self.noise)
         state = State(self.start.primal.copy(), self.start.dual.copy())
         self.noise = _advance(task, fixed_confidence(task), state, self.noise)
         self.state = state
         return state.primal[0].copy()
-
-    def _begin(self, alpha: tuple[float, float], state: State) -> None:
-        """Make the state, settled at this alpha, the start of all fits."""
-        task = self.task.with_energy(_energy(self.task.energy, alpha, self.task.energy.inverse))
-        self.noise = _advance(task, fixed_confidence(task), state, self.noise)
-        self.start = state
 
 
 def _usual_alpha(stack: Stack, backend: Backend) -> float:
