@@ -23,7 +23,7 @@ LADDER = 2.0  # alpha changes by this factor while searching, by its root at the
 RATIOS = (2.0, 1.0, 4.0)  # alpha_2 / alpha_1, the usual one first
 LONGEST_WALK = 6  # steps of the ladder
 CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; of the error, for a much smoother answer
-LOCAL_GAIN = 0.0005  # of the error, for weights that follow the local noise: less is told apart, but does not pay
+LOCAL_CHANCE = 3.0  # standard errors, for weights that follow the local noise: two are tipped by rounding
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
 ROUGH = PDHG(tolerance=5e-4, iterations=480, certify=False)  # good enough to compare
 BINS = 8  # of depth, to see how the noise grows with it
@@ -149,10 +149,10 @@ class _Trial:
         smoother = alpha[0] > much * than[0] or alpha[1] > much * than[1]
         return self._predicts_better(self._fitted(alpha), self._fitted(than), LEAST_GAIN if smoother else 0.0)
 
-    def _predicts_better(self, x: Floats, other: Floats, least: float = 0.0) -> bool:
+    def _predicts_better(self, x: Floats, other: Floats, least: float = 0.0, chance: float = CHANCE) -> bool:
         """Whether the mean error of x is smaller, by more than chance would have it and the least part given."""
         gain, by_chance = self.task.backend.gain(x, other, self.held, self.counted)
-        if gain <= CHANCE * by_chance:
+        if gain <= chance * by_chance:
             return False
         return not least or gain > least * self._error(other)
 
@@ -181,7 +181,7 @@ class _Trial:
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
             x = self._fit(candidate)
-            if not self._predicts_better(x, best, LOCAL_GAIN):
+            if not self._predicts_better(x, best, chance=LOCAL_CHANCE):
                 break
             best, chosen, local = x, candidate, True
         return chosen, local
