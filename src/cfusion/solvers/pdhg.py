@@ -18,7 +18,7 @@ ENDING = 3.0  # tolerances: a change that will probably be within it at the next
 STALLED = 0.9  # of the gap at the attempt before: the certificate gets no better
 ROUNDINGS = 2000  # float steps of the depth's range that are not told apart from none, times the tolerance of 1e-3
 NEARLY = 3.0  # tolerances away: a longer repair may certify it
-LEAST_WAIT = 3 * BLOCK  # iterations between two attempts, for every tolerance that the gap is away; each takes as long
+LEAST_WAIT = 3 * BLOCK  # iterations between two attempts, for every tolerance that the gap is away
 DUAL_HASTE = 3.0  # larger steps once only the certificate is missing: the dual, on which it rests, then moves faster
 PATIENCE, MOST_PATIENCE = 1.5, 2.0  # times as many iterations before the next attempt at a certificate, by the gap left
 

@@ -105,7 +105,7 @@ class Task:
 
 def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0, dtype: Any = np.float32) -> Task:
     """Sort, crop and centre a stack; pixels within `fill_radius` of closing a gap join the domain."""
-    count = stack.count if stack.on_host else backend.counts(stack.depths, stack.weights)
+    count = counts_of(stack, backend)
     observed = count > 0
     domain = backend.close_mask(observed, fill_radius) if fill_radius else observed
     window = backend.window_of(domain)
@@ -143,6 +143,11 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         stack=stack,
         fill_radius=fill_radius,
     )
+
+
+def counts_of(stack: Stack, backend: Backend) -> Floats:
+    """(H, W) how many observations of positive weight each pixel has, where the stack lies."""
+    return stack.count if stack.on_host else backend.counts(stack.depths, stack.weights)
 
 
 def _inverse(depths: Floats) -> Floats:

@@ -16,7 +16,7 @@ from cfusion.solvers.held_out import leave_out
 from cfusion.solvers.local_noise import local_weights, mean_weight
 from cfusion.solvers.outcome import Progress, Report, Solution
 from cfusion.solvers.pdhg import PDHG, finish, fixed_confidence
-from cfusion.solvers.task import Floats, Task, prepare
+from cfusion.solvers.task import Floats, Task, counts_of, prepare
 
 ALPHA_PER_ROOT_VIEW = 1.2  # where the search starts: alpha_1 = 1.2 sqrt(K)
 LADDER = 2.0  # alpha changes by this factor while searching, by its root at the end
@@ -201,7 +201,7 @@ class _Trial:
 def _usual_alpha(stack: Stack, backend: Backend) -> float:
     """1.2 sqrt(K) for K observations a pixel of weight one; in proportion to the weights otherwise."""
     weights = stack.weights
-    count = stack.count if stack.on_host else backend.counts(stack.depths, weights)
+    count = counts_of(stack, backend)
     mass = count.sum(dtype=np.float64) if weights is None else weights.sum(dtype=np.float64)
     observed, mass = np.stack([(count > 0).sum(dtype=np.float64), mass]).tolist()
     usual = 1.0

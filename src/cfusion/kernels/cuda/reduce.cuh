@@ -1,16 +1,22 @@
 // Sums in double precision and minima over a block, in an order that depends on the block's shape alone.
 
+// Combine over a warp what each lane has.
+template <class T, class Combine>
+__device__ __forceinline__ T over_warp(T mine, Combine combine) {
+    for (int step = 16; step > 0; step /= 2) mine = combine(mine, __shfl_xor_sync(0xffffffffu, mine, step));
+    return mine;
+}
+
 template <class T, class Combine>
 __device__ T over_block(T mine, T neutral, Combine combine) {
     __shared__ double parts[32];
     const int thread = threadIdx.x + blockDim.x * threadIdx.y, threads = blockDim.x * blockDim.y;
-    for (int step = 16; step > 0; step /= 2) mine = combine(mine, __shfl_xor_sync(0xffffffffu, mine, step));
+    mine = over_warp(mine, combine);
     __syncthreads();  // the last use of `parts` is over
     if (thread % 32 == 0) parts[thread / 32] = mine;
     __syncthreads();
-    T all = thread % 32 < threads / 32 ? parts[thread % 32] : neutral;
-    for (int step = 16; step > 0; step /= 2) all = combine(all, __shfl_xor_sync(0xffffffffu, all, step));
-    return all;
+    const T all = thread % 32 < threads / 32 ? parts[thread % 32] : neutral;
+    return over_warp(all, combine);
 }
 
 struct Add {
@@ -27,13 +33,6 @@ struct Desk {
     unsigned* arrived;
     double* total;
 };
-
-// Combine over a warp what each lane has.
-template <class Combine>
-__device__ __forceinline__ double over_warp(double mine, Combine combine) {
-    for (int step = 16; step > 0; step /= 2) mine = combine(mine, __shfl_xor_sync(0xffffffffu, mine, step));
-    return mine;
-}
 
 // Bring together what every block found: whichever comes last does so, always in the order of the blocks. Warps take the
 // numbers in turn, so that none waits for another more often than it has to.
