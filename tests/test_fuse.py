@@ -226,6 +226,6 @@ def test_out_of_memory_says_how_much_is_needed(monkeypatch):
     def full(*_):
         raise MemoryError
 
-    monkeypatch.setattr(kernels.load("reference"), "order_observations", full)
+    monkeypatch.setattr(kernels.load("reference"), "arrange", full)
     with pytest.raises(OutOfMemory, match=r"4 maps of 64 x 48 pixels need about 0\.\d+ GB .* 'reference'"):
         fuse_stack(holey_stack(), "median", backend="reference")

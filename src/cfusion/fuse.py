@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion import kernels, methods
-from cfusion.arrays import DepthMap, Image, WeightMap, pieces
+from cfusion.arrays import DepthMap, Image, WeightMap
 from cfusion.association import Batch, Pull, reference_index, upload
 from cfusion.errors import InputError, OutOfMemory
 from cfusion.geometry import Camera, Pose, Stack, View
@@ -23,7 +23,6 @@ from cfusion.kernels.contract import Backend
 from cfusion.methods import Method
 from cfusion.solvers import OneMap, Outer, Progress, Solution, Solver, Status, Tuned, solve
 
-UNKNOWN, FILLED = -1, 0
 LANES = 2  # bundles at a time on a GPU
 BYTES_A_PIXEL, BYTES_AN_OBSERVATION = 250, 25  # at the peak of a solve, roughly
 
@@ -198,9 +197,8 @@ def _re_associate(
         weighed, solution = _solve(chosen.replace(solver=now), stack, backend, progress)
         if isinstance(solver, Tuned) and left == 1:
             solver = replace(solver, **solution.chosen, start=solution.footing)
-        both = ~np.isnan(surface) & ~np.isnan(solution.depth)
-        damping = np.float32(1.0 if left + 1 == association.rounds else association.damping)
-        surface = np.where(both, surface + damping * (solution.depth - surface), solution.depth)
+        damping = 1.0 if left + 1 == association.rounds else association.damping
+        surface = backend.blend(surface, solution.depth, damping)
     return chosen.replace(solver=solver), weighed, solution
 
 
@@ -220,13 +218,11 @@ def _solve(
 
 
 def _result(chosen: Method, stack: Stack, solution: Solution, backend: Backend) -> Result:
-    count = stack.count if stack.filled is None else _measured(stack)
-    known = ~np.isnan(solution.depth)
-    provenance = np.where(known, np.minimum(count, np.iinfo(np.int16).max), UNKNOWN).astype(np.int16)
+    provenance, sigma = backend.account(stack.depths, stack.weights, stack.filled, solution.depth)
     return Result(
         depth=solution.depth.astype(np.float32),
         confidence=solution.confidence.astype(np.float32),
-        sigma=_sigma(stack, solution.depth),
+        sigma=sigma,
         provenance=provenance,
         history=solution.history,
         gap=solution.gap,
@@ -246,28 +242,6 @@ def _parameters(chosen: Method, solution: Solution) -> dict[str, Any]:
     """What the method was given, and what it chose by itself."""
     parameters = {**chosen.parameters(), **solution.chosen}
     return {**parameters, "order": len(parameters["alpha"])} if "alpha" in parameters else parameters
-
-
-def _measured(stack: Stack) -> NDArray[np.int32]:
-    """How often each pixel was measured, not counting what the splat interpolated."""
-    assert stack.filled is not None
-    count = np.zeros_like(stack.depths[0], np.int32)
-    for seen, filled in zip(stack.seen(), pieces(stack.filled), strict=True):
-        count += (seen & ~filled).sum(axis=0)
-    return count
-
-
-def _sigma(stack: Stack, depth: DepthMap) -> DepthMap:
-    """sqrt(2) mean|d_k - x| / sqrt(n): the standard error of n Laplace observations of the pixel."""
-    spread = np.zeros_like(stack.depths[0], np.float64)
-    count = np.zeros_like(stack.depths[0], np.int32)
-    for observed in pieces(stack.depths):
-        away = np.abs(observed - depth)
-        known = ~np.isnan(away)
-        spread += np.sum(np.where(known, away, 0), axis=0, dtype=np.float64)
-        count += known.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(count > 0, np.sqrt(2) * spread / count**1.5, np.nan).astype(np.float32)
 
 
 def _checked(views: Iterable[View]) -> Sequence[View]:

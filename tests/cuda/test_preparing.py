@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cfusion import kernels
-from cfusion.kernels.contract import State, links_of
+from cfusion.kernels.contract import Fidelity, Held, State, links_of
+from cfusion.kernels.growth import Growth
 
 pytestmark = pytest.mark.cuda
 reference = kernels.load("reference")
@@ -34,17 +35,34 @@ def test_medians_and_quantiles_are_exact(cuda, shape):
     shares = [0.0, 0.1, 0.5, 0.98, 1.0]
     np.testing.assert_allclose(cuda.quantiles(depths, shares), reference.quantiles(depths, shares), rtol=1e-6)
     assert np.isnan(cuda.quantiles(depths[-1], [0.5])[0])
+    np.testing.assert_array_equal(cuda.medians(depths, 1.5)[0], reference.medians(depths, 1.5)[0])
 
 
 @EVERY_SHAPE
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-def test_counts_ranges_and_local_trust(cuda, shape, weighted):
+def test_tallies_comparisons_and_local_trust(cuda, shape, weighted):
     depths, weights = maps(shape)
     weights = weights if weighted else None
     there = [None if each is None else cuda.to_device(each, np.float32) for each in (depths, weights)]
-    assert np.array_equal(cuda.to_host(cuda.counts(*there)), reference.counts(depths, weights))
-    if weighted is False:
-        assert cuda.range_of(*there) == reference.range_of(depths, weights)
+    ours, defined = cuda.tally(*there), reference.tally(depths, weights)
+    assert np.array_equal(cuda.to_host(ours.count), defined.count)
+    assert np.array_equal(cuda.to_host(ours.observed), defined.observed)
+    assert (ours.window, ours.pixels, ours.least) == (defined.window, defined.pixels, defined.least)
+    assert ours.mass == pytest.approx(defined.mass, rel=1e-12)
+    nothing = cuda.to_device(np.full((2, *shape), np.nan), np.float32)
+    assert cuda.tally(nothing, None).window is None
+    for every in (1, 3):
+        (contents, apart), (of_definition, expected) = cuda.compare(there[0], every), reference.compare(depths, every)
+        np.testing.assert_allclose(contents, of_definition, rtol=1e-12)
+        np.testing.assert_allclose(apart, expected, rtol=1e-12)
+    turns = np.random.default_rng(3).random((len(depths), 5)) < 0.4
+    *ours, known = cuda.split(*there, turns, 4)
+    *defined, expected = reference.split(depths, weights, turns, 4)
+    assert known == expected
+    for part, of_definition in zip(ours, defined, strict=True):
+        for one, other in zip(part, of_definition, strict=True):
+            assert (one is None) == (other is None)
+            assert one is None or np.array_equal(cuda.to_host(one), other, equal_nan=True)
     surface = np.where(np.arange(shape[1]) % 5 == 3, np.nan, 2.0).astype(np.float32) + np.zeros(shape, np.float32)
     ours = cuda.trust_locally(*there, cuda.to_device(surface, np.float32))
     np.testing.assert_allclose(cuda.to_host(ours), reference.trust_locally(depths, weights, surface), rtol=2e-5)
@@ -53,10 +71,72 @@ def test_counts_ranges_and_local_trust(cuda, shape, weighted):
 @EVERY_SHAPE
 def test_gains_over_another_surface(cuda, shape):
     rng = np.random.default_rng(shape)
-    x, other = rng.normal(0, 1, (2, *shape)).astype(np.float32)
-    held, weights = rng.normal(0, 1, (3, *shape)), rng.random((3, *shape))
-    there = [cuda.to_device(each, each.dtype) for each in (x, other, held, weights)]
-    assert cuda.gain(*there) == pytest.approx(reference.gain(x, other, held, weights), rel=1e-6, abs=1e-12)
+    depths, weights = maps(shape)
+    depths = np.abs(depths) + np.float32(0.1)
+    window = (slice(shape[0] // 4, shape[0]), slice(0, shape[1] - shape[1] // 4))
+    domain = rng.random(shape) < 0.8
+    x, other = rng.normal(0, 1, (2, *domain[window].shape)).astype(np.float32)
+    for given, inverse in ((None, False), (weights, True)):
+        defined = Held(depths, given, window, domain[window], 0.3, inverse)
+        there = [None if each is None else cuda.to_device(each, each.dtype) for each in (depths, given, domain)]
+        held = Held(there[0], there[1], window, there[2][window], 0.3, inverse)
+        ours = cuda.gain(cuda.to_device(x, np.float32), cuda.to_device(other, np.float32), held)
+        assert ours == pytest.approx(reference.gain(x, other, defined), rel=1e-6, abs=1e-12)
+
+
+@EVERY_SHAPE
+@pytest.mark.parametrize("fidelity", list(Fidelity))
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("inverse", [False, True], ids=["depth", "inverse"])
+def test_stacks_in_the_coordinates_of_a_task(cuda, shape, fidelity, weighted, inverse):
+    depths, weights = maps(shape)
+    depths = np.abs(depths) + np.float32(0.1)
+    weights = weights if weighted else None
+    there = [None if each is None else cuda.to_device(each, np.float32) for each in (depths, weights)]
+    window = (slice(0, shape[0] - shape[0] // 4), slice(shape[1] // 4, shape[1]))
+    for real in (np.float32, np.float64):
+        ours = cuda.arrange(*there, window, 0.3, inverse, fidelity, real)
+        defined = reference.arrange(depths, weights, window, 0.3, inverse, fidelity, real)
+        close = 1e-12 if real is np.float64 else 2e-6
+        for name in ("values", "weights", "total", "scatter"):
+            one, other = getattr(ours.observations, name), getattr(defined.observations, name)
+            assert (one is None) == (other is None)
+            if one is not None:
+                np.testing.assert_allclose(cuda.to_host(one), other, rtol=close, atol=close)
+        np.testing.assert_allclose(cuda.to_host(ours.median), defined.median, rtol=close, atol=close)
+        for name in ("low", "high", "pixels", "together", "square", "first", "second"):
+            assert getattr(ours, name) == pytest.approx(getattr(defined, name), rel=1e-5, abs=1e-5), name
+
+
+@EVERY_SHAPE
+def test_whole_maps(cuda, shape):
+    rng = np.random.default_rng(shape)
+    depths, weights = maps(shape)
+    window = (slice(shape[0] // 4, shape[0]), slice(0, shape[1] - shape[1] // 4))
+    domain = np.zeros(shape, np.bool_)
+    domain[window] = rng.random(domain[window].shape) < 0.8
+    part = rng.normal(0, 1, domain[window].shape).astype(np.float32)
+
+    def same(name, *arguments):
+        there = [cuda.to_device(each, each.dtype) if isinstance(each, np.ndarray) else each for each in arguments]
+        ours, defined = getattr(cuda, name)(*there), getattr(reference, name)(*arguments)
+        if isinstance(defined, np.ndarray):
+            ours, defined = (ours,), (defined,)
+        for one, other in zip(ours, defined, strict=True):
+            np.testing.assert_allclose(cuda.to_host(one), other, rtol=1e-6, atol=1e-6)
+            assert one.dtype == other.dtype
+
+    for inverse in (False, True):
+        same("whole", part, domain, window, float("nan"), 0.4, inverse)
+    same("blend", depths[0], depths[1], 0.5)
+    same("tilted", depths[0], 0.3, -0.2)
+    filled = rng.random(depths.shape) < 0.2
+    for given in ((weights, None), (None, filled)):
+        same("account", depths, *given, depths[0] + np.float32(0.1))
+    for radius in (1, 3):
+        ours, defined = cuda.gaps(cuda.to_device(domain, np.bool_), radius), reference.gaps(domain, radius)
+        assert (ours is None) == (defined is None)
+        assert ours is None or np.array_equal(cuda.to_host(ours), defined)
 
 
 @EVERY_SHAPE
@@ -82,21 +162,32 @@ def test_domains_and_what_is_carried_into_them(cuda, shape):
 
 @EVERY_SHAPE
 @pytest.mark.parametrize("holes", [False, True])
-def test_gates_and_softened_edges(cuda, holes, shape):
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_gates_and_softened_edges(cuda, holes, power, shape):
     depths, weights = maps(shape)
     surface = np.where(np.arange(shape[1]) % 5 == 3, np.nan, 2.0).astype(np.float32) + np.zeros(shape, np.float32)
     seen = np.random.default_rng(1).random(depths.shape) < 0.7
     ours = [cuda.to_device(each, each.dtype) for each in (depths, weights, surface)]
-    limits = [1.0, np.inf, 0.5, float("nan")]
-    reference.gate(depths, weights, surface, limits, seen, 1, holes)
-    cuda.gate(*ours, limits, cuda.to_device(seen, np.bool_), 1, holes)
-    assert np.array_equal(cuda.to_host(ours[1]), weights)
-    steep = reference.local_slope(depths[1])
-    slope = cuda.local_slope(cuda.to_device(depths[1], np.float32))
+    limits, growth = [1.0, np.inf, 0.5, float("nan")], Growth(1.5, power)
+    uneven = cuda.to_device(depths[1], np.float32)
+    for given in (None, growth):
+        steps, defined = cuda.changes(uneven, given), reference.changes(depths[1], given)
+        np.testing.assert_allclose(cuda.to_host(steps), defined, rtol=1e-6)
+    off = cuda.residuals(ours[0], ours[2], growth)
+    np.testing.assert_allclose(cuda.to_host(off), reference.residuals(depths, surface, growth), rtol=1e-6)
+    apart = cuda.differences(*ours, growth, 2)
+    np.testing.assert_allclose(
+        cuda.to_host(apart), reference.differences(depths, weights, surface, growth, 2), rtol=1e-5, atol=1e-6
+    )
+    slope, steep = cuda.local_slope(uneven, growth), reference.local_slope(depths[1], growth)
     np.testing.assert_allclose(cuda.to_host(slope), steep, rtol=1e-6)
+    reference.gate(depths, weights, surface, growth, limits, seen, 1, holes)
+    cuda.gate(*ours, growth, limits, cuda.to_device(seen, np.bool_), 1, holes)
+    assert np.array_equal(cuda.to_host(ours[1]), weights)
+    assert np.array_equal(cuda.to_host(ours[0]), depths, equal_nan=True)
     noise = [0.1, 0.2, 1e-12, 1.0]
-    reference.soften(weights, steep, noise, 2, 0.05)
-    cuda.soften(ours[1], slope, noise, 2, 0.05)
+    reference.soften(weights, steep, 0.3, 0.1, noise, 2, 0.05)
+    cuda.soften(ours[1], slope, 0.3, 0.1, noise, 2, 0.05)
     np.testing.assert_allclose(cuda.to_host(ours[1]), weights, rtol=1e-6)
 
 
@@ -127,4 +218,5 @@ def test_measures_are_the_parts_and_going_ahead_changes_nothing(cuda, make_case,
     assert np.array_equal(cuda.to_host(lam), cuda.to_host(best))
     assert prior == pytest.approx(value, rel=1e-12)
     assert energies.total == pytest.approx(cuda.energy(replace(problem, confidence=lam), state).total, rel=1e-12)
-    assert cuda.weight_of_data(problem) == pytest.approx(reference.weight_of_data(on_host), rel=1e-6)
+    ours, theirs = cuda.energy(problem, state), reference.energy(on_host, defined)
+    assert (ours.mass, ours.pixels) == pytest.approx((theirs.mass, theirs.pixels), rel=1e-6)

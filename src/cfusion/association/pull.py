@@ -19,13 +19,14 @@ from cfusion.association.splat import Splat, reference_index
 from cfusion.errors import InputError
 from cfusion.geometry import Stack, View
 from cfusion.kernels.contract import Backend
+from cfusion.kernels.growth import EVEN, Growth, fitted_power
 
 LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace distribution
 VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
 SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
-PAIR_ROUNDS, PAIRS_AT_ONCE, SETTLED = 30, 1000, 1e-4
-GROWTH_SAMPLE, GROWTH_BINS, LEAST_RANGE = 10_000, 8, 1.3  # observations, bins of depth, largest over least
+PAIR_ROUNDS, SETTLED = 30, 1e-4
+GROWTH_SAMPLE = 10_000  # observations that tell how noise grows with depth
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
 
@@ -75,21 +76,21 @@ class Pull:
 
         pulled = _pull(views, reference, surface, [0.0] * len(views), backend, batches)
         growth = _growth(pulled.depths, surface, backend)
-        slope, scales = _slope(surface, growth, backend), _noise_scales(pulled.depths, surface, growth, backend)
+        slope = _slope(surface, growth, backend)
+        scales, known = _noise_scales(pulled.depths, surface, growth, backend)
         if np.nanmedian(scales) < slope:  # finer than the surface changes from pixel to pixel: read between pixels
             agreements = [self.gate * max(scale, slope) for scale in scales]
             pulled = _pull(views, reference, surface, agreements, backend, batches)
-            scales = _noise_scales(pulled.depths, surface, growth, backend)
+            scales, known = _noise_scales(pulled.depths, surface, growth, backend)
         depths, weights = pulled.depths, pulled.weights
         # nothing stands between the reference and what it measured
         gates = [np.inf if k == index else self.gate * max(s, slope, 1e-12) for k, s in enumerate(scales)]
         # where the reference measured most of what it looks at, the rest are holes; else the rest is nothing
-        holes = 2 * int((weights[index] > 0).sum()) > surface.size
-        backend.gate(_evened(depths, growth), weights, _evened(surface, growth), gates, pulled.seen, index, holes)
+        holes = 2 * known[index] > surface.size
+        backend.gate(depths, weights, surface, growth, gates, pulled.seen, index, holes)
         weighed = any(view.confidence is not None for view in views)
-        weighed |= _weigh_views(weights, _evened(depths, growth), backend)
+        weighed |= _weigh_views(weights, depths, surface, growth, backend)
         weighed |= _weigh_edges(weights, surface, growth, scales, index, backend)
-        depths[weights == 0] = np.nan
         return Stack.sound(depths, weights if weighed else None, reference.camera, reference.image)
 
 
@@ -130,9 +131,11 @@ def _pull(
     return _Pulled(depths, weights, seen)
 
 
-def _weigh_views(weights: NDArray[Any], depths: NDArray[Any], backend: Backend) -> bool:
+def _weigh_views(
+    weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: Growth, backend: Backend
+) -> bool:
     """Weigh views by 1 / their noise scale; nothing to do where they are alike."""
-    scales = _view_scales(weights, depths, backend)
+    scales = _view_scales(weights, depths, surface, growth, backend)
     if scales is None or scales.max() <= VIEW_RATIO * scales.min():
         return False
     factors = np.clip(np.median(scales) / scales, SMALLEST_WEIGHT, 1 / SMALLEST_WEIGHT)
@@ -141,7 +144,9 @@ def _weigh_views(weights: NDArray[Any], depths: NDArray[Any], backend: Backend) 
     return True
 
 
-def _view_scales(weights: NDArray[Any], depths: NDArray[Any], backend: Backend) -> NDArray[np.float64] | None:
+def _view_scales(
+    weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: Growth, backend: Backend
+) -> NDArray[np.float64] | None:
     """(K,) the noise of each view, from how much the views differ from one another: s_j^2 + s_k^2 for every pair.
 
     The surface does not come into it: a view it follows closely would look quieter than it is.
@@ -150,23 +155,21 @@ def _view_scales(weights: NDArray[Any], depths: NDArray[Any], backend: Backend) 
     if views < 3:
         return None
     every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
-    trusted, sample = (array[:, ::every, ::every].reshape(views, -1) for array in (weights, depths))
-    sample = np.where(trusted > 0, sample, np.float32(np.nan))
-    first, second = np.tril_indices(views, -1)
+    apart, known = backend.medians(backend.differences(depths, weights, surface, growth, every))
+    if min(known) < FEWEST:
+        return None
+    j, k = np.tril_indices(views, -1)
     pairs = np.zeros((views, views))
-    for start in range(0, len(first), PAIRS_AT_ONCE):
-        j, k = (each[start : start + PAIRS_AT_ONCE] for each in (first, second))
-        apart, known = backend.medians(np.abs(sample[j.tolist()] - sample[k.tolist()]))
-        if min(known) < FEWEST:
-            return None
-        pairs[j, k] = pairs[k, j] = [each**2 for each in apart]
+    pairs[j, k] = pairs[k, j] = np.square(apart)
     squares = np.median(pairs + np.diag(np.full(views, np.inf)), axis=1) / 2
     if not squares.min() > 0:
         return None
-    others = 1 - np.eye(views)
+    nearby = np.empty_like(pairs)
     for _ in range(PAIR_ROUNDS):  # each from the others, near pairs counting most: a pair is known to a part of itself
-        trust = others / (squares[:, None] + squares[None, :]) ** 2
-        found = np.sum(trust * (pairs - squares[None, :]), axis=1) / np.sum(trust, axis=1)
+        np.add.outer(squares, squares, out=nearby)
+        nearby **= -2
+        np.fill_diagonal(nearby, 0)
+        found = ((nearby * pairs).sum(axis=1) - nearby @ squares) / nearby.sum(axis=1)
         before, squares = squares, np.sqrt(squares * np.clip(found, 0.1 * squares, 10 * squares))
         if np.abs(squares - before).max() < SETTLED * squares.min():
             break
@@ -177,7 +180,7 @@ def _view_scales(weights: NDArray[Any], depths: NDArray[Any], backend: Backend) 
 def _weigh_edges(
     weights: NDArray[Any],
     surface: DepthMap,
-    growth: NDArray[Any] | None,
+    growth: Growth,
     scales: Sequence[float],
     index: int,
     backend: Backend,
@@ -191,12 +194,12 @@ def _weigh_edges(
     others = [max(scale, 1e-12) for k, scale in enumerate(scales) if k != index and np.isfinite(scale)]
     if not others:
         return False
-    steep = np.maximum(PIXEL_ERROR * _evened(backend.local_slope(surface), growth) - min(others), 0)
-    (steepest,) = backend.quantiles(np.where(np.isfinite(surface), steep, np.nan), [0.98])
-    if not steepest > np.median(others):
+    slope, quietest = backend.local_slope(surface, growth), min(others)
+    (steepest,) = backend.quantiles(slope, [0.98])
+    if not PIXEL_ERROR * steepest - quietest > np.median(others):
         return False
     noise = [max(scale, 1e-12) if np.isfinite(scale) else 1.0 for scale in scales]  # one without has no observation
-    backend.soften(weights, steep, noise, index, SMALLEST_WEIGHT)
+    backend.soften(weights, slope, PIXEL_ERROR, quietest, noise, index, SMALLEST_WEIGHT)
     return True
 
 
@@ -217,45 +220,28 @@ def _pull_view(
 
 
 def _noise_scales(
-    depths: NDArray[Any], surface: DepthMap, growth: NDArray[Any] | None, backend: Backend
-) -> list[float]:
-    """The Laplace scale of each view's residuals, by their median size: a tenth of wrong surfaces does not matter."""
-    found = (backend.medians(_evened(np.abs(depth - surface), growth)) for depth in pieces(depths))
-    return [median / LAPLACE_MEDIAN for medians, _ in found for median in medians]
+    depths: NDArray[Any], surface: DepthMap, growth: Growth, backend: Backend
+) -> tuple[list[float], list[int]]:
+    """The Laplace scale of each view's residuals, by their median size: a tenth of wrong surfaces does not matter.
+
+    And how many each view has.
+    """
+    found = [backend.medians(backend.residuals(depth, surface, growth)) for depth in pieces(depths)]
+    medians, known = ([each for part in parts for each in part] for parts in zip(*found, strict=True))
+    return [median / LAPLACE_MEDIAN for median in medians], known
 
 
-def _slope(surface: DepthMap, growth: NDArray[Any] | None, backend: Backend) -> float:
+def _slope(surface: DepthMap, growth: Growth, backend: Backend) -> float:
     """How much the surface changes from pixel to pixel, typically, where noise is what it is at the middle depth."""
-    down, across = np.abs(surface[1:] - surface[:-1]), np.abs(surface[:, 1:] - surface[:, :-1])
-    if growth is not None:
-        down, across = down / growth[1:], across / growth[:, 1:]
-    (median,), (known,) = backend.medians(np.concatenate([down.ravel(), across.ravel()])[None])
+    (median,), (known,) = backend.medians(backend.changes(surface, growth)[None])
     return median if known else 0.0
 
 
-def _evened(values: NDArray[Any], growth: NDArray[Any] | None) -> NDArray[Any]:
-    """What is measured in depth, in the unit in which noise is alike at all depths."""
-    return values if growth is None else values / growth
-
-
-def _growth(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> NDArray[Any] | None:
-    """(H, W) how noise grows with depth: (depth / middle)^p, p = 1 or 2 (stereo's); None where it does not."""
+def _growth(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> Growth:
+    """How noise grows with depth, from the residuals of a sample."""
     every = max(1, int(np.sqrt(depths.size / GROWTH_SAMPLE)))
-    sample = [array[..., ::every, ::every].copy() for array in (depths, surface)]
-    measured, depth = sample if on_host(surface) else [backend.to_host(array) for array in sample]
-    sizes = np.abs(measured - depth)
-    usable = np.isfinite(sizes) & (sizes > 0) & (depth > 0)[None]
-    place = np.broadcast_to(depth, sizes.shape)[usable]
-    each = place.size // GROWTH_BINS
-    if each < FEWEST:
-        return None
-    by_depth = np.argsort(place)[: each * GROWTH_BINS].reshape(GROWTH_BINS, each)  # bins of equally many
-    places = place[by_depth]
-    if places[-1, 0] < LEAST_RANGE * places[0, -1]:  # too little depth to tell, and then it does not matter
-        return None
-    middle, level = places[:, each // 2].astype(np.float64), np.median(sizes[usable][by_depth], axis=1)
-    power = int(np.clip(np.rint(np.polyfit(np.log(middle), np.log(level), 1)[0]), 0, 2))
-    if power == 0:
-        return None
-    grown = (surface / np.float32(np.median(depth[depth > 0]))) ** power
-    return np.where(np.isfinite(grown), grown, np.float32(1)).astype(np.float32)
+    sample = np.concatenate([array[..., ::every, ::every] for array in (surface[None], depths)])
+    depth, *measured = sample if on_host(surface) else backend.to_host(sample)
+    power = fitted_power(np.tile(depth, (len(measured), 1)), np.abs(np.concatenate(measured - depth)))
+    whole_power = int(np.clip(np.rint(power), 0, 2))
+    return Growth(float(np.median(depth[depth > 0])), whole_power) if whole_power else EVEN

@@ -68,10 +68,11 @@ class Watched:
         assert self.task is not None
         began = time.perf_counter()
         plain = replace(problem, anchor=None, pull=0.0)  # the energy itself, without a proximal term
-        convex = self.backend.energy(plain, state).total
+        energies = self.backend.energy(plain, state)
+        convex = energies.total
         self._first = self._first or convex
         bound = self.backend.bound(plain, state, self.task.box, REPAIR_ROUNDS)
-        gap = relative_gap(convex, bound, least_told_apart(self.task, plain, self._first))
+        gap = relative_gap(convex, bound, least_told_apart(self.task, plain, energies, self._first))
         energy = convex
         if self.task.energy.prior is not None:
             energy += ConfidenceSide.of(self.task).value(problem.confidence)

@@ -150,12 +150,9 @@ class Stack:
         _store(weighed, "weights", weights)
         return weighed
 
-    def part(self, depths: DepthStack) -> "Stack":
+    def part(self, depths: DepthStack, weights: WeightStack | None) -> "Stack":
         """The same stack with depths of which some are no longer known; which were filled is not kept."""
-        part = copy(self)
-        _store(part, "depths", depths)
-        object.__setattr__(part, "filled", None)
-        return part if self.weights is None else part.weighed(np.where(np.isnan(depths), np.float32(0), self.weights))
+        return Stack.sound(depths, weights, self.camera, self.image)
 
     def moved(self, move: Any) -> "Stack":
         """The same stack with its maps where `move` puts an array; not checked again."""

@@ -15,8 +15,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.kernels.growth import Growth
+
 Floats = NDArray[Any]
 Links = NDArray[np.uint16]
+Mask = NDArray[np.bool_]
+Window = tuple[slice, slice]  # rows and columns of an image
 Ways = tuple[list[float], list[float]]  # a sum of squares per plane, of the primal and of the dual
 
 # A pixel's links: bit m says that plane m of the dual variable exists there; INSIDE marks the pixel itself.
@@ -111,10 +115,52 @@ class Energies:
     regulariser: tuple[float, ...]  # per order, weighted
     fidelity: float
     proximal: float
+    mass: float = 0.0  # sum lam w over all observations of the domain
+    pixels: float = 0.0  # of the domain
 
     @property
     def total(self) -> float:
         return sum(self.regulariser) + self.fidelity + self.proximal
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What a stack holds: observations are known depths, of positive weight where there are weights."""
+
+    count: NDArray[np.int32]  # (H, W) observations
+    observed: Mask  # (H, W) whether there are any
+    window: Window | None  # what they reach over; None if there are none
+    pixels: float  # that have one
+    mass: float  # the sum of their weights
+    least: float  # depth that is known, of any weight; inf if none is
+
+
+@dataclass(frozen=True, eq=False)
+class Arranged:
+    """A stack in the coordinates of a task, and what tells its range and its noise."""
+
+    observations: Observations
+    median: Floats  # (h, w) the weighted one; 0 where nothing was observed
+    low: float  # of what was observed
+    high: float
+    # sums over the observed pixels
+    pixels: float
+    together: float  # of their observations
+    square: float  # of the mean error of the median, squared (for L2 the mean squared error of the mean)
+    first: float  # of the median
+    second: float  # of its square
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Observations that a fit did not see, and the coordinates it has: depth, or its inverse, less a centre."""
+
+    depths: Floats  # (K, H, W) float32, NaN where nothing was held out
+    weights: Floats | None  # (K, H, W) float32
+    window: Window
+    inside: Mask  # (h, w) pixels of the window that count
+    centre: float
+    inverse: bool
 
 
 @dataclass(frozen=True)
@@ -152,20 +198,27 @@ class Backend(Protocol):
     def links_of(self, domain: NDArray[np.bool_], /) -> Links:
         """As `links_of` here."""
 
-    def counts(self, depths: Floats, weights: Floats | None, /) -> NDArray[np.int32]:
-        """(H, W) how many observations of positive weight (known ones, without weights) each pixel has."""
+    def tally(self, depths: Floats, weights: Floats | None, /) -> Tally:
+        """Count a stack's observations."""
 
-    def window_of(self, domain: NDArray[np.bool_], /) -> tuple[slice, slice] | None:
+    def window_of(self, domain: Mask, /) -> Window | None:
         """The rows and columns that the domain reaches over; None if it is empty."""
 
-    def range_of(self, depths: Floats, weights: Floats | None, /) -> tuple[float, float]:
-        """The least and the largest of what was observed."""
+    def arrange(
+        self,
+        depths: Floats,
+        weights: Floats | None,
+        window: Window,
+        centre: float,
+        inverse: bool,
+        fidelity: Fidelity,
+        real: Any,
+        /,
+    ) -> Arranged:
+        """Bring a stack (float32) into the coordinates of a task, in floats of type `real`, and in order.
 
-    def survey(self, seen: Observations, start: Floats, median: Floats, count: NDArray[np.int32], /) -> list[float]:
-        """Sums over the observed pixels: 1, count, squared mean error of the median, start and its square."""
-
-    def weight_of_data(self, problem: Problem, /) -> tuple[float, float]:
-        """sum lam w over all observations, and how many pixels the domain has."""
+        The window of the depths, or of 1 / depth (all are positive then), less the centre.
+        """
 
     def begin(self, start: Floats, links: Links, order: int, /) -> State:
         """The state at a start: v at the usual slope across and down, everything else at zero."""
@@ -176,11 +229,32 @@ class Backend(Protocol):
     def trust_locally(self, depths: Floats, weights: Floats | None, depth: Floats, /) -> Floats:
         """(K, H, W) the weights given times how quiet each map is around each pixel; zero where depth is unknown."""
 
-    def gain(self, x: Floats, other: Floats, held: Floats, weights: Floats, /) -> tuple[float, float]:
-        """By how much x is nearer to values (K, H, W) than another x is, weighed mean and its standard error."""
+    def gain(self, x: Floats, other: Floats, held: Held, /) -> tuple[float, float, float]:
+        """By how much x is nearer to what was held out than another x is.
 
-    def medians(self, rows: Floats, /) -> tuple[list[float], list[int]]:
-        """Per row (map, stack, ..) the median of what is finite, NaN where nothing is, and how much that was."""
+        The weighed mean and its standard error; and the other's mean distance.
+        """
+
+    def compare(self, depths: Floats, every: int, /) -> tuple[list[tuple[float, float]], NDArray[np.float64]]:
+        """Of each map how much it knows and the sum; (K, K) how far two maps are apart, inf where they do not meet.
+
+        The latter is a mean over every so many rows and columns.
+        """
+
+    def split(
+        self, depths: Floats, weights: Floats | None, turns: Mask, block: int, /
+    ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
+        """A stack without what is held out, and what is held out alone; and how many depths each of them knows.
+
+        `turns` (K, n) says which maps are held out in the blocks of a turn; turns go round with the distance in blocks
+        from the image's middle, rows and columns added.
+        """
+
+    def medians(self, rows: Floats, above: float = -np.inf, /) -> tuple[list[float], list[int]]:
+        """Per row (map, stack, ..) the median of what is finite and larger than `above`, and how much that was.
+
+        NaN where nothing is.
+        """
 
     def quantiles(self, values: Floats, probabilities: Sequence[float], /) -> list[float]:
         """Of what is finite, for every probability."""
@@ -249,8 +323,30 @@ class Backend(Protocol):
     def relief(self, depth: Floats, radius: int, /) -> Floats:
         """(H, W) how far apart what is known lies in the square of side 2 radius + 1; -inf where nothing is."""
 
+    def gaps(self, mask: Mask, radius: int, /) -> Mask | None:
+        """What closing the mask adds to it; None if that is nothing."""
+
     def fill_natural(self, depth: Floats, region: NDArray[np.bool_], /) -> Floats:
         """Natural-neighbour interpolation at the unknown pixels of the region."""
+
+    def tilted(self, depth: Floats, down: float, right: float, /) -> Floats:
+        """(H, W) depth plus so much for every row, and for every column."""
+
+    def whole(
+        self, part: Floats, domain: Mask, window: Window, outside: float, centre: float, inverse: bool, /
+    ) -> Floats:
+        """(H, W) float32: a map of the window in the whole image, its coordinates undone; `outside` off the domain."""
+
+    def blend(self, surface: Floats, found: Floats, share: float, /) -> Floats:
+        """A share of the way from one depth map to another; what only one knows is as the latter has it."""
+
+    def account(
+        self, depths: Floats, weights: Floats | None, filled: Mask | None, depth: Floats, /
+    ) -> tuple[NDArray[np.int16], Floats]:
+        """(H, W) how often each pixel was measured, -1 where depth is unknown; and sqrt(2) mean |d - depth| / sqrt(n).
+
+        What was filled is not measured; the latter is over all known depths, NaN without any.
+        """
 
     def pull(
         self,
@@ -264,28 +360,58 @@ class Backend(Protocol):
     ) -> tuple[Floats, Floats, Floats]:
         """Observations of x along the reference rays, their weights, and which pixels the view could see."""
 
+    def residuals(self, depths: Floats, surface: Floats, growth: Growth, /) -> Floats:
+        """(K, H, W) |depth - surface| in the unit of the noise."""
+
+    def changes(self, surface: Floats, growth: Growth | None = None, /) -> Floats:
+        """(2, H, W) the steps to the lower and to the right neighbour, NaN where there is none.
+
+        With a growth their sizes, in the unit of the noise there.
+        """
+
+    def differences(self, depths: Floats, weights: Floats, surface: Floats, growth: Growth, every: int, /) -> Floats:
+        """(K (K - 1) / 2, n) |d_j - d_k| for k < j in the unit of the noise, over every so many rows and columns.
+
+        NaN where one of them has no weight.
+        """
+
     def gate(
         self,
         depths: Floats,
         weights: Floats,
         surface: Floats,
+        growth: Growth,
         limits: Sequence[float],
         seen: NDArray[np.bool_],
         reference: int,
         holes: bool,
         /,
     ) -> None:
-        """Set weights (K, H, W) to zero in place, of observations further from the surface than their view's limit.
+        """Set weights (K, H, W) to zero and depths to NaN in place, of what is no observation of the surface.
 
-        And of all at a pixel that the reference did not measure and too few confirm. If these are holes, more have to
-        than measure something else; if they are nothing, half of those who look there.
+        That is further from it than its view's limit, in the unit of the noise. And all at a pixel that the reference
+        did not measure and too few confirm: if these are holes, more have to than measure something else; if they
+        are nothing, half of those who look there.
         """
 
-    def local_slope(self, surface: Floats, /) -> Floats:
-        """(H, W) the largest change to a known neighbour."""
+    def local_slope(self, surface: Floats, growth: Growth, /) -> Floats:
+        """(H, W) the largest change to a known neighbour in the unit of the noise, NaN where the surface is unknown."""
 
-    def soften(self, weights: Floats, steep: Floats, noise: Sequence[float], reference: int, least: float, /) -> None:
-        """In place, weights of all views but the reference times noise / sqrt(noise^2 + steep^2), at least `least`."""
+    def soften(
+        self,
+        weights: Floats,
+        slope: Floats,
+        share: float,
+        less: float,
+        noise: Sequence[float],
+        reference: int,
+        least: float,
+        /,
+    ) -> None:
+        """In place, weights of all views but the reference times noise / sqrt(noise^2 + steep^2), at least `least`.
+
+        steep is that share of the slope, less so much, and not below zero.
+        """
 
 
 def primal_planes(order: int) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from cfusion.kernels.contract import Energies, State, Ways
+from cfusion.kernels.contract import Energies, Floats, State, Ways
 from cfusion.solvers.joint import ConfidenceSide
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.pdhg import PDHG, Convex, check_limits, finish
 from cfusion.solvers.steps import BLOCK, Pace
-from cfusion.solvers.task import Floats, Task
+from cfusion.solvers.task import Task
 
 ROUGH_STEPS = 40  # at most, before a depth step that is certified
 FAR = 10.0  # tolerances: where rough steps pay

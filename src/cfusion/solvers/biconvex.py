@@ -60,5 +60,5 @@ class Biconvex:
                 break
             before = energy
         bound = backend.bound(problem, state, task.box, REPAIR_ROUNDS)
-        gap = relative_gap(energies.total, bound, least_told_apart(task, problem, first))
+        gap = relative_gap(energies.total, bound, least_told_apart(task, problem, energies, first))
         return finish(task, state, lam, status, tuple(history), gap, energies, side.value(lam))

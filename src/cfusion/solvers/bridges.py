@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfusion.kernels.contract import Backend
-from cfusion.solvers.task import Floats, Mask
+from cfusion.kernels.contract import Backend, Floats, Mask
 
 STEEP = 4.0  # times the usual change over such a distance is an edge
 NOISE = 6.0  # and what the start is off by does not count

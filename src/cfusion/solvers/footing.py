@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cfusion.kernels.contract import State
-from cfusion.solvers.task import Mask, Task
+from cfusion.kernels.contract import Mask, State
+from cfusion.solvers.task import Task
 
 
 @dataclass(frozen=True, eq=False)

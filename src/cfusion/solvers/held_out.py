@@ -8,59 +8,62 @@ are left out together, or one would give the other away.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import on_host, pieces
 from cfusion.geometry import Stack
-from cfusion.kernels.contract import Backend
+from cfusion.kernels.contract import Backend, Floats
 
 SHARE = 0.2  # of the views; of the pixels where there are fewer than three views
 LARGEST_BLOCK, SMALLEST_BLOCK = 32, 4  # pixels
 SHARED = 0.05  # of the usual difference between two maps: closer ones have their errors in common
 SAMPLE = 5_000  # pixels that tell
 
+Maps = tuple[Floats, Floats | None]  # depths and weights
+
 
 def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
-    """The stack without what is held out, and what is held out alone."""
-    held = _turns(stack, backend)
-    kept, out = np.where(held, np.float32(np.nan), stack.depths), np.where(held, stack.depths, np.float32(np.nan))
-    nothing_kept, nothing_out = np.stack([np.isnan(kept).all(), np.isnan(out).all()]).tolist()
-    if nothing_kept:
-        return stack, stack
-    return stack.part(kept), stack if nothing_out else stack.part(out)
-
-
-def _turns(stack: Stack, backend: Backend) -> NDArray[np.bool_]:
-    """(K, H, W) what is held out."""
+    """The stack, in the backend's memory, without what is held out, and what is held out alone."""
     groups = _groups(stack, backend)
     many = len(groups)
-
-    def there(array: NDArray[Any]) -> Any:
-        return array if stack.on_host else backend.to_device(array, array.dtype)
-
     if many < 3:
-        drawn = there(np.random.default_rng(0).random(stack.shape) < SHARE)
-        return np.broadcast_to(drawn, stack.depths.shape)
+        return _by_pixels(stack, backend)
     block = int(np.clip(min(stack.shape) // 8, SMALLEST_BLOCK, LARGEST_BLOCK))
-    row, column = (there(np.abs(np.arange(size) - (size - 1) / 2).astype(int) // block) for size in stack.shape)
-    turn = (row[:, None] + column[None, :]) % many
     at_once = max(1, round(SHARE * many))
-    held_at = np.zeros((stack.views, many), np.bool_)
+    turns = np.zeros((stack.views, many), np.bool_)
     for place, group in enumerate(groups):
         for k in group:
             for each in range(at_once):
-                held_at[k, (place + each * many // at_once) % many] = True
-    held: NDArray[np.bool_] = there(held_at)[:, turn]
-    return held
+                turns[k, (place + each * many // at_once) % many] = True
+    kept, out, known = backend.split(stack.depths, stack.weights, turns, block)
+    return _parts(stack, kept, out, known)
+
+
+def _by_pixels(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
+    """With so few views, pixels drawn at random."""
+    drawn = np.random.default_rng(0).random(stack.shape) < SHARE
+    held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
+    nothing, unknown = np.float32(0), np.float32(np.nan)
+    kept, out = np.where(held, unknown, stack.depths), np.where(held, stack.depths, unknown)
+    known = int((~np.isnan(kept)).sum()), int((~np.isnan(out)).sum())
+    if stack.weights is None:
+        return _parts(stack, (kept, None), (out, None), known)
+    weights = np.where(held, nothing, stack.weights), np.where(held, stack.weights, nothing)
+    return _parts(stack, (kept, weights[0]), (out, weights[1]), known)
+
+
+def _parts(stack: Stack, kept: Maps, out: Maps, known: tuple[int, int]) -> tuple[Stack, Stack]:
+    """Both as stacks; the whole one for a part that would know nothing."""
+    if known[0] == 0:
+        return stack, stack
+    return stack.part(*kept), stack.part(*out) if known[1] else stack
 
 
 def _groups(stack: Stack, backend: Backend) -> list[list[int]]:
     """Views that share their errors, in an order that does not depend on how the views are listed."""
-    contents = [each for depths in pieces(stack.depths) for each in _contents(depths)]
-    alike = _alike(stack.depths, backend)
+    every = max(1, int(np.sqrt(stack.depths[0].size / SAMPLE)))
+    contents, apart = backend.compare(stack.depths, every)
+    alike = _alike(apart)
     groups: list[list[int]] = []
     for k in sorted(range(stack.views), key=contents.__getitem__):
         friends = next((group for group in groups if alike[k, group[0]]), None)
@@ -71,27 +74,8 @@ def _groups(stack: Stack, backend: Backend) -> list[list[int]]:
     return groups
 
 
-def _contents(depths: NDArray[np.float32]) -> list[list[float]]:
-    """Per map, how much is known and its sum."""
-    amounts, sums = np.isfinite(depths).sum(axis=(1, 2)), np.nansum(depths, axis=(1, 2), dtype=np.float64)
-    out: list[list[float]] = np.stack([amounts.astype(np.float64), sums], axis=1).tolist()
-    return out
-
-
-def _alike(depths: NDArray[np.float32], backend: Backend) -> NDArray[np.bool_]:
-    """(K, K) which maps differ far less from one another than maps do, over a sample of the pixels."""
-    views, size = len(depths), depths[0].size
-    every = max(1, int(np.sqrt(size / SAMPLE)))
-    sample = depths[:, ::every, ::every].reshape(views, -1).astype(np.float64)
-    rows = []
-    for some in pieces(sample):
-        differences = np.abs(sample - some[:, None])
-        known = np.isfinite(differences)
-        count = known.sum(axis=-1)
-        apart = np.where(known, differences, 0).sum(axis=-1) / np.maximum(count, 1)
-        rows.append(np.where(count > 0, apart, np.inf))
-    apart = np.concatenate(rows)
-    apart = apart if on_host(apart) else backend.to_host(apart)
-    others = apart[~np.eye(views, dtype=np.bool_)]
+def _alike(apart: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(K, K) which maps differ far less from one another than maps do."""
+    others = apart[~np.eye(len(apart), dtype=np.bool_)]
     others = others[np.isfinite(others)]
-    return apart < SHARED * np.median(others) if others.size else np.zeros((views, views), np.bool_)
+    return apart < SHARED * np.median(others) if others.size else np.zeros(apart.shape, np.bool_)

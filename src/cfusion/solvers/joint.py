@@ -8,7 +8,8 @@ import numpy as np
 
 from cfusion.energy import Prior
 from cfusion.errors import InputError
-from cfusion.solvers.task import Floats, Task
+from cfusion.kernels.contract import Floats
+from cfusion.solvers.task import Task
 
 
 @dataclass(frozen=True, eq=False)

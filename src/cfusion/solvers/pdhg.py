@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfusion.errors import InputError
-from cfusion.kernels.contract import Energies, Fidelity, Problem, State, Ways
+from cfusion.kernels.contract import Energies, Fidelity, Floats, Problem, State, Ways
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.steps import BLOCK, RELAXATION, Pace
-from cfusion.solvers.task import BOX_MARGIN, Floats, Task
+from cfusion.solvers.task import BOX_MARGIN, Task
 
 CHECK = BLOCK  # iterations between two looks at the energy
 REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
@@ -77,7 +77,7 @@ class PDHG:
             energies = pace.run_and(problem, state, count, measure)
             done += count
             now = energies.total
-            smallest = smallest or least_told_apart(task, problem, now if start is None else start)
+            smallest = smallest or least_told_apart(task, problem, energies, now if start is None else start)
             change = abs(before - now) / max(now, smallest)
             before = now
             if report:
@@ -157,7 +157,7 @@ def relative_gap(energy: float, bound: float, smallest: float) -> float:
     return max(energy - bound, 0.0) / max(energy, smallest)
 
 
-def least_told_apart(task: Task, problem: Problem, first: float) -> float:
+def least_told_apart(task: Task, problem: Problem, energies: Energies, first: float) -> float:
     """The yardstick of an energy near zero: a millionth of the start's, or all depths off by some float steps.
 
     On a plane without noise the minimum is zero, and what is left of the energy is rounding.
@@ -165,12 +165,13 @@ def least_told_apart(task: Task, problem: Problem, first: float) -> float:
     spread = (task.box.high - task.box.low) / (1 + 2 * BOX_MARGIN)
     off = ROUNDINGS * float(np.finfo(task.dtype).eps) * spread
     each = off**2 / 2 if problem.fidelity is Fidelity.L2 else off
-    mass, pixels = task.backend.weight_of_data(problem)
-    return max(1e-6 * first, each * mass + off * sum(problem.alpha) * pixels, 1e-300)
+    return max(1e-6 * first, each * energies.mass + off * sum(problem.alpha) * energies.pixels, 1e-300)
 
 
 def fixed_confidence(task: Task) -> Floats:
-    return (task.energy.lam * task.inside()).astype(task.dtype)
+    real = task.dtype.type
+    confidence: Floats = np.where(task.inside(), real(task.energy.lam), real(0))
+    return confidence
 
 
 def finish(
@@ -194,7 +195,7 @@ def finish(
         total += prior_value
     named["total"] = total
     return Solution(
-        depth=task.given_back(task.whole(task.depth(x), float("nan"))),
+        depth=task.given_back(task.whole_depth(x)),
         confidence=task.given_back(task.whole(confidence, 0.0)),
         misfit=task.given_back(task.whole(misfit, 0.0)),
         status=status,

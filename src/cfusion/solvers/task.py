@@ -6,21 +6,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cfusion.energy import Energy
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import (
+    Arranged,
     Backend,
     Box,
+    Floats,
+    Mask,
     Observations,
     Problem,
     State,
+    Window,
 )
 
-Floats = NDArray[Any]
-Mask = NDArray[np.bool_]
 FLAT_PIECES = 0.2  # of the map's spread; measured on boxes, 0.1 to 0.3 are alike and 1e-4 never ends
 BOX_MARGIN = 1.0  # of the data's range, on both sides
 
@@ -32,7 +33,7 @@ class Task:
     backend: Backend
     energy: Energy
     domain: Mask  # (H, W) of the whole image
-    window: tuple[slice, slice]  # the part of the image that holds the domain
+    window: Window  # the part of the image that holds the domain
     centre: float  # subtracted from every depth, so that float32 spends its digits on differences
     observations: Observations
     links: Any
@@ -68,8 +69,8 @@ class Task:
     @property
     def start(self) -> Floats:
         """The weighted median (for L2 the mean), carried into unobserved pixels; made anew, so as to hold no image."""
-        median, observed = self.backend.middle(self.observations), self.observations.total > 0
-        return _start(self.backend, median, observed, self.inside(), self.fill_radius)
+        median = self.backend.middle(self.observations)
+        return _start(self.backend, median, self.observations, self.inside(), self.fill_radius)
 
     def initial_state(self) -> State:
         order = self.energy.regulariser.order if self.energy.regulariser else 1
@@ -83,15 +84,17 @@ class Task:
         with np.errstate(divide="ignore"):
             return np.where(depth > 0, 1 / depth, np.nan).astype(x.dtype)
 
+    def whole_depth(self, x: Floats) -> Floats:
+        """x as depth on the whole image, NaN outside the domain."""
+        return self.backend.whole(x, self.domain, self.window, float("nan"), self.centre, self.energy.inverse)
+
     def inside(self) -> Mask:
         """The domain within the window."""
         return self.domain[self.window]
 
     def whole(self, part: Floats, outside: float) -> Floats:
         """A map of the window put back into the whole image."""
-        out = self.backend.arrays.full(self.domain.shape, outside, np.float32)
-        out[self.window] = np.where(self.inside(), part, outside)
-        return out
+        return self.backend.whole(part, self.domain, self.window, outside, 0.0, False)
 
     def given_back(self, array: Floats) -> Floats:
         """An array of the backend's where the stack lies: on the host, or where the backend has it."""
@@ -105,27 +108,19 @@ class Task:
 
 def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0, dtype: Any = np.float32) -> Task:
     """Sort, crop and centre a stack; pixels within `fill_radius` of closing a gap join the domain."""
-    count = counts_of(stack, backend)
-    observed = count > 0
-    domain = backend.close_mask(observed, fill_radius) if fill_radius else observed
-    window = backend.window_of(domain)
-    if window is None:
+    here = at_work(stack, backend)
+    held = backend.tally(here.depths, here.weights)
+    if held.window is None:
         raise InputError("no observation has a positive weight; nothing can be fused")
-    crop = (slice(None), *window)
-    depths = backend.to_device(stack.depths[crop], dtype)  # copies, which the backend may sort in place
-    if energy.inverse:
-        depths = _inverse(depths)
-    weights = None if stack.weights is None else backend.to_device(stack.weights[crop], dtype)
-    (centre,), (known,) = backend.medians(depths[depths.shape[0] // 2][None])  # 0 if that map knows nothing
-    centre = centre if known else 0.0
-    depths -= dtype(centre)
-    box = _box(*backend.range_of(depths, weights))
-    seen, median = backend.order_observations(depths, weights, energy.fidelity.kind)
-    del depths, weights
-    count = backend.to_device(count[window], np.int32)
-    domain = backend.to_device(domain, np.bool_)
-    start = _start(backend, median, count > 0, domain[window], fill_radius)
-    links = backend.links_of(domain[window])
+    if energy.inverse and held.least <= 0:
+        raise InputError("inverse depth needs positive depths; this stack has others, so solve for depth itself")
+    domain, window = held.observed, held.window
+    if fill_radius:
+        domain = backend.close_mask(held.observed, fill_radius)
+        window = backend.window_of(domain) or window
+    centre = _centre(here, backend, energy.inverse)
+    kind = energy.fidelity.kind
+    arranged = backend.arrange(here.depths, here.weights, window, centre, energy.inverse, kind, dtype)
     edge, tensor = _edges(energy, stack, window, backend, dtype)
     return Task(
         backend=backend,
@@ -133,28 +128,31 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         domain=domain,
         window=window,
         centre=centre,
-        observations=seen,
-        links=links,
-        noise=_noise(backend, seen, start, median, count),
-        trust=_trust(energy, seen, count),
+        observations=arranged.observations,
+        links=backend.links_of(domain[window]),
+        noise=_noise(arranged),
+        trust=_trust(energy, arranged.observations, held.count[window]),
         edge=edge,
         tensor=tensor,
-        box=box,
+        box=_box(arranged.low, arranged.high),
         stack=stack,
         fill_radius=fill_radius,
     )
 
 
-def counts_of(stack: Stack, backend: Backend) -> Floats:
-    """(H, W) how many observations of positive weight each pixel has, where the stack lies."""
-    return stack.count if stack.on_host else backend.counts(stack.depths, stack.weights)
+def at_work(stack: Stack, backend: Backend) -> Stack:
+    """The stack in the backend's memory."""
+    if not stack.on_host or backend.arrays is np:
+        return stack
+    return stack.moved(lambda array: backend.to_device(array, array.dtype))
 
 
-def _inverse(depths: Floats) -> Floats:
-    """1 / depth, in which a plane is affine under a pinhole camera and stereo noise is uniform."""
-    if np.any(depths <= 0):
-        raise InputError("inverse depth needs positive depths; this stack has others, so solve for depth itself")
-    return (1 / depths).astype(depths.dtype)
+def _centre(stack: Stack, backend: Backend, inverse: bool) -> float:
+    """The median of the middle map, or one over it; zero if that knows nothing."""
+    (median,), (known,) = backend.medians(stack.depths[stack.views // 2][None])
+    if not known:
+        return 0.0
+    return 1 / median if inverse else median
 
 
 def _box(low: float, high: float) -> Box:
@@ -169,24 +167,21 @@ def _trust(energy: Energy, seen: Observations, count: Floats) -> Floats | None:
     return np.where(seen.total > 0, seen.total / np.maximum(count, 1), 1).astype(seen.total.dtype)
 
 
-def _start(backend: Backend, median: Floats, observed: Mask, inside: Mask, fill_radius: int) -> Floats:
+def _start(backend: Backend, median: Floats, seen: Observations, inside: Mask, fill_radius: int) -> Floats:
     """The median where there is one, carried into the rest of the domain; zero elsewhere."""
-    if fill_radius:
-        return backend.carry(median, observed, inside)
-    return np.where(observed, median, 0).astype(median.dtype)
+    return backend.carry(median, seen.total > 0, inside) if fill_radius else median
 
 
-def _noise(backend: Backend, seen: Observations, start: Floats, median: Floats, count: Floats) -> float:
+def _noise(found: Arranged) -> float:
     """How far the start is off: the spread of the observations over sqrt(K), or of neighbours where K = 1."""
-    pixels, seen_together, square, first, second = backend.survey(seen, start, median, count)
-    noise = float(np.sqrt(square / pixels) / np.sqrt(seen_together / pixels))
-    mean = first / pixels
-    scale = float(np.sqrt(max(second / pixels - mean * mean, 0.0))) + abs(mean) * 1e-6
+    noise = float(np.sqrt(found.square / found.pixels) / np.sqrt(found.together / found.pixels))
+    mean = found.first / found.pixels
+    scale = float(np.sqrt(max(found.second / found.pixels - mean * mean, 0.0))) + abs(mean) * 1e-6
     if noise <= 1e-6 * scale:
-        noise = _roughness(start, count > 0)
+        noise = _roughness(found.median, found.observations.total > 0)
     if noise <= 1e-6 * scale:  # flat pieces: what moves is whole pieces, by a part of their contrast
         noise = FLAT_PIECES * scale
-    return max(noise, 1e-4 * scale, float(np.finfo(start.dtype).tiny) ** 0.5)
+    return max(noise, 1e-4 * scale, float(np.finfo(found.median.dtype).tiny) ** 0.5)
 
 
 def _roughness(start: Floats, observed: Mask) -> float:
@@ -205,7 +200,7 @@ def _roughness(start: Floats, observed: Mask) -> float:
 
 
 def _edges(
-    energy: Energy, stack: Stack, window: tuple[slice, slice], backend: Backend, dtype: Any
+    energy: Energy, stack: Stack, window: Window, backend: Backend, dtype: Any
 ) -> tuple[Floats | None, Floats | None]:
     """The edge rule's weights, or its tensor, within the window."""
     rule = energy.regulariser.edge if energy.regulariser else None

@@ -6,17 +6,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cfusion.arrays import pieces
 from cfusion.energy import TGV, Energy
 from cfusion.geometry import Pinhole, Stack
-from cfusion.kernels.contract import Backend, State
+from cfusion.kernels.contract import Backend, Floats, Held, State
+from cfusion.kernels.growth import fitted_power
 from cfusion.solvers.bridges import bridges
 from cfusion.solvers.footing import Footing
 from cfusion.solvers.held_out import leave_out
 from cfusion.solvers.local_noise import local_weights, mean_weight
 from cfusion.solvers.outcome import Progress, Report, Solution
 from cfusion.solvers.pdhg import PDHG, finish, fixed_confidence
-from cfusion.solvers.task import Floats, Task, counts_of, prepare
+from cfusion.solvers.task import Task, at_work, prepare
 
 ALPHA_PER_ROOT_VIEW = 1.2  # where the search starts: alpha_1 = 1.2 sqrt(K)
 LADDER = 2.0  # alpha changes by this factor while searching, by its root at the end
@@ -26,7 +26,7 @@ CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; of the error, for a much smo
 LOCAL_CHANCE = 3.0  # standard errors, for weights that follow the local noise: two are tipped by rounding
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
 ROUGH = PDHG(tolerance=1e-4, iterations=480, certify=False)  # good enough to compare: 2e-4 was not, on real views
-BINS = 8  # of depth, to see how the noise grows with it
+GROWTH_SAMPLE = 20_000  # pixels that tell how the noise grows with depth
 NOTHING = np.empty((0, 0), np.float32)
 STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
 
@@ -53,7 +53,7 @@ class Tuned:
         confidence = fixed_confidence(ready)
         if settled.local:
             _advance(ready, confidence, state, ready.noise)
-            weighed = local_weights(task.stack, whole_depth(ready, state), task.backend)
+            weighed = local_weights(task.stack, given_depth(ready, state), task.backend)
             ready = prepare(energy, weighed, task.backend)
         outcome = self.inner.minimise(ready, ready.problem(confidence), state, report)
         depth = _filled(ready, state, task.fill_radius)
@@ -81,10 +81,10 @@ class Tuned:
     def settle(self, task: Task, report: Report | None = None) -> Tuned:
         """The same solver with its choices made on this task."""
         inverse = _stereo_like(task) if self.inverse is None else self.inverse
-        kept, held = leave_out(task.stack, task.backend)
+        kept, held = leave_out(at_work(task.stack, task.backend), task.backend)
         energy = _energy(task.energy, (1.0, 2.0), inverse)
         train = prepare(energy, kept, task.backend)
-        trial = _Trial(train, held, inverse)
+        trial = _Trial(train, held)
         start = _usual_alpha(task.stack, task.backend)
         if report:
             report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
@@ -98,23 +98,21 @@ class Tuned:
 class _Trial:
     """Fits without the held-out observations, all from the same start, each made once."""
 
-    def __init__(self, task: Task, held: Stack, inverse: bool) -> None:
-        self.task = task
+    def __init__(self, task: Task, held: Stack) -> None:
         self.stack = held
-        depths = task.backend.to_device(held.depths[(slice(None), *task.window)], np.float64)
-        self.held = (1 / depths if inverse else depths) - task.centre
-        self._weigh(held)
-        self.held = np.where(self.weights > 0, self.held, 0)
+        self._fit_on(task, held)
         self.start: State | None = None
         self.state: State | None = None
         self.noise = task.noise
         self.ratio = RATIOS[0]
         self.fits: dict[tuple[float, float], Floats] = {}
 
-    def _weigh(self, held: Stack) -> None:
-        """Take the weights of what is held out from a stack."""
-        self.weights = _cut(held, self.task)
-        self.counted = self.weights * self.task.inside()
+    def _fit_on(self, task: Task, held: Stack) -> None:
+        """Make the fits on a task, and score them on what was held out of it."""
+        self.task = task
+        self.confidence = fixed_confidence(task)
+        inside, centre, inverse = task.inside(), task.centre, task.energy.inverse
+        self.held = Held(held.depths, held.weights, task.window, inside, centre, inverse)
 
     def search(self, start: float) -> tuple[float, float]:
         """From the usual alpha to one that predicts the held-out observations better, if they can tell."""
@@ -151,15 +149,8 @@ class _Trial:
 
     def _predicts_better(self, x: Floats, other: Floats, least: float = 0.0, chance: float = CHANCE) -> bool:
         """Whether the mean error of x is smaller, by more than chance would have it and the least part given."""
-        gain, by_chance = self.task.backend.gain(x, other, self.held, self.counted)
-        if gain <= chance * by_chance:
-            return False
-        return not least or gain > least * self._error(other)
-
-    def _error(self, x: Floats) -> float:
-        """The mean error on what was held out."""
-        errors, total = np.stack([(self.counted * np.abs(x - self.held)).sum(), self.counted.sum()]).tolist()
-        return float(errors / max(total, 1e-300))
+        gain, by_chance, error = self.task.backend.gain(x, other, self.held)
+        return gain > chance * by_chance and gain >= least * error
 
     def _fitted(self, alpha: tuple[float, float]) -> Floats:
         if alpha not in self.fits:
@@ -173,10 +164,10 @@ class _Trial:
         assert self.state is not None
         reached = self.start = self.state  # from where what is compared goes equally far
         best, chosen, local = self._fit(alpha), alpha, False
-        depth = whole_depth(task, self.state)
-        self._weigh(local_weights(self.stack, depth, task.backend))
+        depth = given_depth(task, self.state)
+        held = local_weights(self.stack, depth, task.backend)
         weighed = local_weights(task.stack, depth, task.backend)
-        self.task = prepare(task.energy, weighed, task.backend)
+        self._fit_on(prepare(task.energy, weighed, task.backend), held)
         self.start = Footing.of(task, reached).onto(self.task)
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
@@ -191,60 +182,41 @@ class _Trial:
         task = self.task.with_energy(_energy(self.task.energy, alpha, self.task.energy.inverse))
         if self.start is None:
             self.start = task.initial_state()
-            self.noise = _advance(task, fixed_confidence(task), self.start, self.noise)
+            self.noise = _advance(task, self.confidence, self.start, self.noise)
         state = State(self.start.primal.copy(), self.start.dual.copy())
-        self.noise = _advance(task, fixed_confidence(task), state, self.noise)
+        self.noise = _advance(task, self.confidence, state, self.noise)
         self.state = state
         return state.primal[0].copy()
 
 
 def _usual_alpha(stack: Stack, backend: Backend) -> float:
     """1.2 sqrt(K) for K observations a pixel of weight one; in proportion to the weights otherwise."""
-    weights = stack.weights
-    count = counts_of(stack, backend)
-    mass = count.sum(dtype=np.float64) if weights is None else weights.sum(dtype=np.float64)
-    observed, mass = np.stack([(count > 0).sum(dtype=np.float64), mass]).tolist()
+    here = at_work(stack, backend)
+    held = backend.tally(here.depths, here.weights)
     usual = 1.0
-    if weights is not None:
-        (usual,), _ = backend.medians(np.where(weights > 0, weights, np.float32(np.nan))[None])
-    return ALPHA_PER_ROOT_VIEW * float(np.sqrt(usual * mass / max(observed, 1)))
+    if here.weights is not None:
+        (usual,), _ = backend.medians(here.weights[None], 0.0)
+    return ALPHA_PER_ROOT_VIEW * float(np.sqrt(usual * held.mass / max(held.pixels, 1)))
 
 
-def _cut(stack: Stack, task: Task) -> Floats:
-    """The stack's weights within the task's window."""
-    crop = (slice(None), *task.window)
-    weights = np.isfinite(stack.depths[crop]) if stack.weights is None else stack.weights[crop]
-    cut: Floats = task.backend.to_device(weights, np.float64)
-    return cut
-
-
-def whole_depth(task: Task, state: State) -> Floats:
+def given_depth(task: Task, state: State) -> Floats:
     """The state's depth on the whole image, NaN outside the domain, where the task's stack lies."""
-    return task.given_back(task.whole(task.depth(state.primal[0]), float("nan")))
+    return task.given_back(task.whole_depth(state.primal[0]))
 
 
 def _filled(task: Task, state: State, radius: int) -> Floats:
     """The depth on the whole image, gaps within one surface interpolated, gaps between two left open."""
-    backend = task.backend
+    backend, observed = task.backend, task.domain
+    gaps = backend.gaps(observed, radius) if radius else None
+    if gaps is None:
+        return given_depth(task, state)
     known = task.whole(state.primal[0], float("nan"))
-    observed = task.domain
-    gaps = backend.close_mask(observed, radius) & ~observed if radius else None
-    if gaps is not None and gaps.any():
-        gaps &= ~bridges(known, observed, radius, task.noise, backend)
-        tilt = _tilt(known, backend)  # taken out and put back: the interpolant of a plane is not quite a plane
-        known = np.where(observed, known, backend.fill_natural(known - tilt, gaps) + tilt)
-    return task.given_back(task.depth(known))
-
-
-def _tilt(x: Floats, backend: Backend) -> Floats:
-    """(H, W) the plane through zero that rises as x usually does."""
-    height, width = x.shape
-    corner = x[:-1, :-1]
-    steps, known = backend.medians(np.stack([x[1:, :-1] - corner, x[:-1, 1:] - corner]))
-    down, right = (np.float32(step if count else 0) for step, count in zip(steps, known, strict=True))
-    rows, columns = (backend.arrays.arange(size, dtype=np.float32) for size in (height, width))
-    tilt: Floats = rows[:, None] * down + columns[None, :] * right
-    return tilt
+    gaps &= ~bridges(known, observed, radius, task.noise, backend)
+    # a plane is taken out and put back: the interpolant of one is not quite a plane
+    steps, amounts = backend.medians(backend.changes(known))
+    down, right = (step if amount else 0.0 for step, amount in zip(steps, amounts, strict=True))
+    filled = backend.tilted(backend.fill_natural(backend.tilted(known, -down, -right), gaps), down, right)
+    return task.given_back(task.depth(np.where(observed, known, filled)))
 
 
 def _advance(task: Task, confidence: Floats, state: State, noise: float) -> float:
@@ -254,34 +226,16 @@ def _advance(task: Task, confidence: Floats, state: State, noise: float) -> floa
 
 def _stereo_like(task: Task) -> bool:
     """Whether the noise grows with depth as stereo's does, so that it is uniform in inverse depth."""
-    stack = task.stack
-    if not isinstance(stack.camera, Pinhole) or np.nanmin(stack.depths) <= 0 or stack.views < 2:
+    stack, backend = task.stack, task.backend
+    if not isinstance(stack.camera, Pinhole) or stack.views < 2:
         return False
-    backend, total = task.backend, task.observations.total
-    start = task.start
-    depth = start + task.centre
-    spread = backend.misfit(task.problem(fixed_confidence(task)), start) / np.maximum(total, 1e-12)
-    known = (total > 1) & (depth > 0) & (spread > 0)
-    if known.sum() < 100:
-        return False
-    log_depth = np.where(known, np.log(np.where(known, depth, 1).astype(np.float64)), np.nan)
-    edges = backend.quantiles(log_depth, np.linspace(0, 1, BINS + 1).tolist())
-    if edges[-2] - edges[1] < np.log(1.3):  # too little depth to tell, and then it does not matter
-        return False
-    log_spread = np.log(np.where(known, spread, 1))
-    bins = np.clip(np.searchsorted(backend.to_device(edges, np.float64), log_depth) - 1, 0, BINS - 1)
-    bins = np.where(known, bins, BINS).ravel()
-    level, place = (_medians_of_bins(each.ravel(), bins, backend) for each in (log_spread, log_depth))
-    return bool(np.polyfit(place, level, 1)[0] > STEREO_SLOPE)
-
-
-def _medians_of_bins(values: Floats, bins: Floats, backend: Backend) -> list[float]:
-    """The median of what is in each bin; empty bins left out."""
-    out = []
-    for numbers in pieces(backend.to_device(np.arange(BINS), bins.dtype)):
-        medians, counts = backend.medians(np.where(bins == numbers[:, None], values, values.dtype.type(np.nan)))
-        out += [median for median, count in zip(medians, counts, strict=True) if count]
-    return out
+    start, total = task.start, task.observations.total
+    every = max(1, int(np.sqrt(start.size / GROWTH_SAMPLE)))
+    misfit = backend.misfit(task.problem(fixed_confidence(task)), start)
+    maps = backend.arrays.stack([each[::every, ::every] for each in (start, total, misfit)])
+    start, total, misfit = backend.to_host(maps).astype(np.float64)
+    spread = misfit / np.maximum(total, 1e-12)
+    return fitted_power(start + task.centre, np.where(total > 1, spread, np.nan)) > STEREO_SLOPE
 
 
 def _alike(energy: Energy, other: Energy) -> bool:

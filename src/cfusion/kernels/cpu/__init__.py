@@ -13,7 +13,12 @@ from cfusion.kernels.cpu.pulling import pull
 from cfusion.kernels.cpu.sums import adapt, energy, misfit, order_observations
 from cfusion.kernels.cpu.viewing import cosines
 from cfusion.kernels.host import (
+    account,
+    arranging,
     arrays,
+    blend,
+    closing,
+    compare,
     foresee,
     gain,
     lane,
@@ -21,38 +26,46 @@ from cfusion.kernels.host import (
     medians,
     quantiles,
     sample,
+    split,
     stacked,
-    surveying,
+    tilted,
     to_device,
     to_host,
     travelled,
-    weight_of_data,
+    whole,
 )
 from cfusion.kernels.reference.association import relief
 from cfusion.kernels.reference.ordering import middle
-from cfusion.kernels.reference.preparing import begin, carry, counts, range_of, trust_locally, window_of
-from cfusion.kernels.reference.pulling import gate, local_slope, soften
+from cfusion.kernels.reference.preparing import begin, carry, tally, trust_locally, window_of
+from cfusion.kernels.reference.pulling import changes, differences, gate, local_slope, residuals, soften
 from cfusion.kernels.reference.viewing import reproject
 
 NAME = "cpu"
 measure, follow = measuring(energy, adapt)
-survey = surveying(misfit)
+arrange = arranging(order_observations, misfit)
+gaps = closing(close_mask)
 
 __all__ = [
     "NAME",
+    "account",
     "adapt",
+    "arrange",
     "arrays",
     "begin",
+    "blend",
     "bound",
     "carry",
+    "changes",
     "close_mask",
+    "compare",
     "cosines",
-    "counts",
+    "differences",
     "energy",
     "fill_natural",
     "follow",
     "foresee",
     "gain",
+    "gaps",
     "gate",
     "iterate",
     "lane",
@@ -65,18 +78,20 @@ __all__ = [
     "order_observations",
     "pull",
     "quantiles",
-    "range_of",
     "relief",
     "reproject",
+    "residuals",
     "sample",
     "soften",
     "splat_nearest",
+    "split",
     "stacked",
-    "survey",
+    "tally",
+    "tilted",
     "to_device",
     "to_host",
     "travelled",
     "trust_locally",
-    "weight_of_data",
+    "whole",
     "window_of",
 ]

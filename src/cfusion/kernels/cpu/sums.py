@@ -154,17 +154,18 @@ def energy(problem: Problem, state: State) -> Energies:
     """As `Backend.energy`."""
     height = problem.links.shape[0]
     real = state.primal.dtype
-    sums = np.zeros((height, 5))
+    sums = np.zeros((height, 7))
     none = np.empty((0, 0), real)
     edge = none if problem.edge is None else problem.edge
     tensor = np.empty((0, 0, 0), real) if problem.tensor is None else problem.tensor
     anchor = none if problem.anchor is None else problem.anchor
-    data = (problem.confidence, misfit(problem, state.primal[0]))
+    data = (problem.confidence, misfit(problem, state.primal[0]), problem.observations.total)
     links = problem.links
     in_bands(links.shape, (_energy, problem.order, state.primal, links, edge, tensor, *data, anchor, sums))
     parts = sums.sum(axis=0)
     regulariser = tuple(weight * float(part) for weight, part in zip(problem.alpha, parts[:3], strict=False))
-    return Energies(regulariser, float(parts[3]), problem.pull / 2 * float(parts[4]))
+    fidelity, proximal, mass, pixels = (float(part) for part in parts[3:])
+    return Energies(regulariser, fidelity, problem.pull / 2 * proximal, mass, pixels)
 
 
 @njit(**OPTIONS)
@@ -178,12 +179,13 @@ def _energy(
     tensor: Floats,
     confidence: Floats,
     fit: Floats,
+    total: Floats,
     anchor: Floats,
     sums: Floats,
 ) -> None:
     height, width = links.shape
     for i in range(start, stop):
-        first = second = third = data = proximal = 0.0
+        first = second = third = data = proximal = mass = pixels = 0.0
         below = min(i + 1, height - 1)
         above = max(i - 1, 0)
         for j in range(width):
@@ -194,6 +196,8 @@ def _energy(
             left = max(j - 1, 0)
             x = primal[0, i, j]
             data += confidence[i, j] * fit[i, j]
+            mass += confidence[i, j] * total[i, j]
+            pixels += 1
             if anchor.size > 0:
                 proximal += (x - anchor[i, j]) ** 2
             d1 = primal[0, i, right] - x if bits & 1 else 0.0
@@ -243,3 +247,5 @@ def _energy(
         sums[i, 2] = third
         sums[i, 3] = data
         sums[i, 4] = proximal
+        sums[i, 5] = mass
+        sums[i, 6] = pixels

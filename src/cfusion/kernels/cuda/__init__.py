@@ -8,30 +8,47 @@ from cfusion.kernels.cuda.certificate import bound
 from cfusion.kernels.cuda.device import lane, stacked, to_device, to_host
 from cfusion.kernels.cuda.foresight import foresee
 from cfusion.kernels.cuda.iteration import follow, iterate, measure
-from cfusion.kernels.cuda.ordering import middle, order_observations
-from cfusion.kernels.cuda.preparing import begin, carry, counts, gain, links_of, range_of, trust_locally, window_of
-from cfusion.kernels.cuda.pulling import gate, local_slope, pull, soften
+from cfusion.kernels.cuda.maps import account, blend, gaps, tilted, whole
+from cfusion.kernels.cuda.ordering import arrange, middle, order_observations
+from cfusion.kernels.cuda.preparing import (
+    begin,
+    carry,
+    compare,
+    gain,
+    links_of,
+    split,
+    tally,
+    trust_locally,
+    window_of,
+)
+from cfusion.kernels.cuda.pulling import changes, differences, gate, local_slope, pull, residuals, soften
 from cfusion.kernels.cuda.selecting import medians, quantiles
-from cfusion.kernels.cuda.sums import adapt, energy, misfit, sample, survey, travelled, weight_of_data
+from cfusion.kernels.cuda.sums import adapt, energy, misfit, sample, travelled
 from cfusion.kernels.cuda.viewing import cosines, reproject
 
 NAME = "cuda"
 
 __all__ = [
     "NAME",
+    "account",
     "adapt",
+    "arrange",
     "arrays",
     "begin",
+    "blend",
     "bound",
     "carry",
+    "changes",
     "close_mask",
+    "compare",
     "cosines",
-    "counts",
+    "differences",
     "energy",
     "fill_natural",
     "follow",
     "foresee",
     "gain",
+    "gaps",
     "gate",
     "iterate",
     "lane",
@@ -44,19 +61,21 @@ __all__ = [
     "order_observations",
     "pull",
     "quantiles",
-    "range_of",
     "relief",
     "reproject",
+    "residuals",
     "sample",
     "soften",
     "splat_nearest",
+    "split",
     "stacked",
-    "survey",
+    "tally",
+    "tilted",
     "to_device",
     "to_host",
     "travelled",
     "trust_locally",
-    "weight_of_data",
+    "whole",
     "window_of",
 ]
 

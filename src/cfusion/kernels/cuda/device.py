@@ -14,6 +14,8 @@ import cupy
 import numpy as np
 
 from cfusion.errors import BackendUnavailable
+from cfusion.kernels.contract import Window
+from cfusion.kernels.cuda.launching import Kernel
 
 NOTHING = np.uint64(0)  # a null pointer, for arrays that a kind of problem does not have
 HANDS = 4  # threads that put maps down for the device to fetch
@@ -57,7 +59,7 @@ def kernel(
     *,
     shared: int = 0,
     cooperative: bool = False,
-) -> Any:
+) -> Kernel:
     """A compiled kernel: source files of this folder, read one after the other, with macros such as ORDER=2."""
     unit = (sources, defines, cooperative)
     with _units_lock:
@@ -66,7 +68,7 @@ def kernel(
     function = module.get_function(name)
     if shared > 48 << 10:
         function.max_dynamic_shared_size_bytes = shared
-    return function
+    return Kernel(function, cooperative)
 
 
 Unit = tuple[tuple[str, ...], tuple[str, ...], bool]  # sources, macros, whether its kernels are cooperative
@@ -214,9 +216,16 @@ def or_nothing(array: Any) -> Any:
     return NOTHING if array is None else array
 
 
-def by_value(array: Any) -> Any:
+def by_value(array: Any) -> bytes:
     """A small host array as one kernel argument: a structure of its numbers."""
-    return np.ascontiguousarray(array).ravel().view(f"V{array.nbytes}")
+    out: bytes = array.tobytes()
+    return out
+
+
+def frame_of(shape: tuple[int, ...], window: Window) -> Any:
+    """`Window` of window.cuh, in an image of that shape."""
+    (top, bottom), (left, right) = ((part.start, part.stop) for part in window)
+    return np.array([*shape, top, left, bottom - top, right - left], np.int32)
 
 
 def to_device(array: Any, dtype: Any) -> Any:

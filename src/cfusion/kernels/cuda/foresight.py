@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from cfusion.kernels.contract import Fidelity
-from cfusion.kernels.cuda import association, certificate, iteration, ordering, preparing, pulling, selecting, sums
+from cfusion.kernels.cuda import (
+    association,
+    certificate,
+    iteration,
+    maps,
+    ordering,
+    preparing,
+    pulling,
+    selecting,
+    sums,
+)
 from cfusion.kernels.cuda import viewing as seeing
 from cfusion.kernels.cuda.device import Unit, compile_ahead
 
@@ -16,6 +26,7 @@ def foresee(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
         (pulling.SOURCES, (), False),
         (selecting.SOURCES, (), True),
         (preparing.SOURCES, preparing.defines(), False),
+        (maps.SOURCES, maps.defines(), False),
         (sums.TRAVEL, ("REAL=float", f"ORDER={order}"), False),
         *iteration.units_for(shape, order, fidelity),
     ]

@@ -8,34 +8,54 @@ import cupy
 import numpy as np
 
 from cfusion.errors import InputError
-from cfusion.kernels.contract import Fidelity, Floats, Observations
-from cfusion.kernels.cuda.device import blocks_of, kernel, or_nothing, real_define
+from cfusion.kernels.contract import Arranged, Fidelity, Floats, Observations, Window
+from cfusion.kernels.cuda.device import Desk, blocks_of, by_value, desk, frame_of, kernel, or_nothing, real_define
 
-SOURCES = ("ordering.cu",)
+SOURCES = ("reduce.cuh", "window.cuh", "ordering.cu")
 SHARED = 200 << 10  # bytes of shared memory that a block may use on every device since Ampere, with some to spare
 THREADS = 256
+MOST_BLOCKS = Desk.BLOCKS * Desk.MOST // 8  # that leave their sums on the desk
 
 
 def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelity) -> tuple[Observations, Floats]:
-    """As `Backend.order_observations`: one thread sorts one pixel in shared memory."""
-    views, pixels = depths.shape[0], depths[0].size
+    """As `Backend.order_observations`."""
+    everything = (slice(0, depths.shape[1]), slice(0, depths.shape[2]))
+    found = arrange(depths, weights, everything, 0.0, False, fidelity, depths.dtype.type)
+    return found.observations, found.median
+
+
+def arrange(
+    depths: Floats,
+    weights: Floats | None,
+    window: Window,
+    centre: float,
+    inverse: bool,
+    fidelity: Fidelity,
+    real: Any,
+) -> Arranged:
+    """As `Backend.arrange`: one thread sorts one pixel in shared memory."""
+    views, shape = len(depths), tuple(part.stop - part.start for part in window)
     mean_only, weighted = fidelity is Fidelity.L2, weights is not None
-    per_thread = views * depths.dtype.itemsize * (2 if weighted else 1)
+    per_thread = views * np.dtype(real).itemsize * (2 if weighted else 1)
     threads = min(128, SHARED // per_thread // 32 * 32)
     if threads == 0:
         raise InputError(f"{views} observations per pixel are more than the CUDA backend sorts; pass backend='cpu'")
-    total, median = cupy.empty(depths.shape[1:], depths.dtype), cupy.empty(depths.shape[1:], depths.dtype)
-    values = None if mean_only else cupy.empty(depths.shape, depths.dtype)
-    carried = cupy.empty(depths.shape, depths.dtype) if weighted and not mean_only else None
-    mean = cupy.empty((1, *depths.shape[1:]), depths.dtype) if mean_only else None
+    total, median = cupy.empty(shape, real), cupy.empty(shape, real)
+    values = None if mean_only else cupy.empty((views, *shape), real)
+    carried = cupy.empty((views, *shape), real) if weighted and not mean_only else None
+    mean = cupy.empty((1, *shape), real) if mean_only else None
     scatter = cupy.empty_like(total) if mean_only else None
-    kind = defines(real_define(depths), weighted, fidelity)
+    kind = defines(real_define(total), weighted, fidelity, depths.dtype)
+    sums = desk()
     kernel(SOURCES, "order_observations", kind, shared=per_thread * threads)(
-        (blocks_of(pixels, threads),),
+        (min(blocks_of(total.size, threads), MOST_BLOCKS),),
         (threads,),
         (
             cupy.ascontiguousarray(depths),
             or_nothing(None if weights is None else cupy.ascontiguousarray(weights)),
+            by_value(frame_of(depths.shape[1:], window)),
+            real(centre),
+            np.bool_(inverse),
             or_nothing(values),
             or_nothing(carried),
             total,
@@ -43,17 +63,19 @@ def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelit
             or_nothing(mean),
             or_nothing(scatter),
             np.int32(views),
-            np.uint64(pixels),
+            sums.argument,
         ),
         shared_mem=per_thread * threads,
     )
+    *found, low, high = sums.read(7)
     kept: Any = mean if mean_only else values
-    return Observations(kept, carried, total, scatter), median
+    return Arranged(Observations(kept, carried, total, scatter), median, low, -high, *found)
 
 
-def defines(real: str, weighted: bool, fidelity: Fidelity) -> tuple[str, ...]:
+def defines(real: str, weighted: bool, fidelity: Fidelity, given: Any = np.float32) -> tuple[str, ...]:
     """What these kernels are compiled for."""
-    return real, f"WEIGHTED={weighted:d}", f"FIDELITY={1 if fidelity is Fidelity.L2 else 0}"
+    source = "float" if given == np.float32 else "double"
+    return real, f"WEIGHTED={weighted:d}", f"FIDELITY={1 if fidelity is Fidelity.L2 else 0}", f"SOURCE={source}"
 
 
 def middle(seen: Observations) -> Floats:

@@ -7,9 +7,9 @@ typedef REAL real;
 
 struct Domain {
     const bool* inside;
-    int height, width;
+    int height, width, stride;  // the last from row to row
 
-    __device__ bool x(int i, int j) const { return i >= 0 && j >= 0 && i < height && j < width && inside[(size_t)i * width + j]; }
+    __device__ bool x(int i, int j) const { return i >= 0 && j >= 0 && i < height && j < width && inside[(size_t)i * stride + j]; }
     __device__ bool v1(int i, int j) const { return x(i, j) && x(i, j + 1); }
     __device__ bool v2(int i, int j) const { return x(i, j) && x(i + 1, j); }
     __device__ bool w1(int i, int j) const { return v1(i, j) && v1(i, j - 1); }
@@ -18,11 +18,11 @@ struct Domain {
 };
 
 extern "C" __global__ void __launch_bounds__(256) link_pixels(
-    const bool* __restrict__ inside, int height, int width, unsigned short* __restrict__ links
+    const bool* __restrict__ inside, int height, int width, int stride, unsigned short* __restrict__ links
 ) {
     const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
     if (i >= height || j >= width) return;
-    const Domain at = {inside, height, width};
+    const Domain at = {inside, height, width, stride};
     unsigned bits = at.x(i, j) << 9;
     bits |= at.v1(i, j) | at.v2(i, j) << 1;
     bits |= at.w1(i, j) << 2 | at.w2(i, j) << 3 | at.w3(i, j) << 4;
@@ -33,45 +33,49 @@ extern "C" __global__ void __launch_bounds__(256) link_pixels(
     links[(size_t)i * width + j] = bits;
 }
 
-// ---- how often each pixel was seen, what the domain reaches over, the range of what was observed
+// ---- what a stack holds, and what a domain reaches over
 
-extern "C" __global__ void __launch_bounds__(256) count_seen(
-    const float* __restrict__ depths, const float* __restrict__ weights, int views, unsigned pixels, int* __restrict__ counts
+// counts, and whether there are any; sums: pixels and weights, then the least row, minus the largest, columns, and depth.
+extern "C" __global__ void __launch_bounds__(256) tally(
+    const float* __restrict__ depths, const float* __restrict__ weights, int views, unsigned pixels, unsigned width,
+    int* __restrict__ counts, bool* __restrict__ observed, Desk desk
 ) {
-    const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
-    if (p >= pixels) return;
-    int count = 0;
-    for (int k = 0; k < views; k++) {
-        const size_t at = (size_t)k * pixels + p;
-        count += weights ? weights[at] > 0 : !isnan(depths[at]);
+    double found[7];
+    for (int k = 0; k < 7; k++) found[k] = SumsAndEnds<2>::neutral(k);
+    for (unsigned p = blockIdx.x * blockDim.x + threadIdx.x; p < pixels; p += gridDim.x * blockDim.x) {
+        int count = 0;
+        float least = __int_as_float(0x7f800000);
+        for (int k = 0; k < views; k++) {
+            const size_t at = (size_t)k * pixels + p;
+            const float depth = depths[at];
+            const float weight = weights ? weights[at] : !isnan(depth);
+            count += weight > 0;
+            found[1] += weight;
+            least = fminf(least, depth);
+        }
+        counts[p] = count;
+        observed[p] = count > 0;
+        found[6] = min(found[6], (double)least);
+        if (!count) continue;
+        const double row = p / width, column = p % width;
+        found[0] += 1;
+        found[2] = min(found[2], row), found[3] = min(found[3], -row);
+        found[4] = min(found[4], column), found[5] = min(found[5], -column);
     }
-    counts[p] = count;
+    bring_together<SumsAndEnds<2>>(found, desk);
 }
 
 // First row, minus the last one, the same of columns.
 extern "C" __global__ void __launch_bounds__(256) extent(const bool* __restrict__ domain, unsigned pixels, unsigned width, Desk desk) {
-    double ends[4] = {1e9, 1e9, 1e9, 1e9};
+    double ends[4];
+    for (int k = 0; k < 4; k++) ends[k] = SumsAndEnds<0>::neutral(k);
     for (unsigned p = blockIdx.x * blockDim.x + threadIdx.x; p < pixels; p += gridDim.x * blockDim.x) {
         if (!domain[p]) continue;
         const double row = p / width, column = p % width;
         ends[0] = min(ends[0], row), ends[1] = min(ends[1], -row);
         ends[2] = min(ends[2], column), ends[3] = min(ends[3], -column);
     }
-    bring_together(ends, desk, 1e9, Least());
-}
-
-// The least, and minus the largest.
-extern "C" __global__ void __launch_bounds__(256) range(
-    const real* __restrict__ depths, const real* __restrict__ weights, size_t size, Desk desk
-) {
-    const double most = 1.7976931348623157e308;
-    double ends[2] = {most, most};
-    for (size_t k = (size_t)blockIdx.x * blockDim.x + threadIdx.x; k < size; k += (size_t)gridDim.x * blockDim.x) {
-        const double depth = depths[k];
-        if (weights ? !(weights[k] > 0) : !isfinite(depth)) continue;
-        ends[0] = min(ends[0], depth), ends[1] = min(ends[1], -depth);
-    }
-    bring_together(ends, desk, most, Least());
+    bring_together<SumsAndEnds<0>>(ends, desk);
 }
 
 // ---- where a state starts: a sample of the differences between neighbours, then x and v of the primal
@@ -258,20 +262,81 @@ extern "C" __global__ void __launch_bounds__(256) trust(
     out[at] = isnan(depths[at]) ? 0.f : (float)(lam * given);
 }
 
-// ---- by how much x is nearer to what was held out than another x is: sums of w, w g, w^2, w^2 g, w^2 g^2
+// ---- what is held out: by how much x is nearer to it than another x is
 
+// Sums of w, w g, w^2, w^2 g, w^2 g^2, and w times the other's distance.
 extern "C" __global__ void __launch_bounds__(256) gain(
-    const real* __restrict__ x, const real* __restrict__ other, const double* __restrict__ held,
-    const double* __restrict__ weights, int maps, size_t pixels, Desk desk
+    const real* __restrict__ x, const real* __restrict__ other, const float* __restrict__ depths,
+    const float* __restrict__ weights, const bool* __restrict__ inside, int stride, Window window, double centre,
+    bool inverse, int maps, Desk desk
 ) {
-    double sums[5] = {0, 0, 0, 0, 0};
-    for (size_t p = (size_t)blockIdx.x * blockDim.x + threadIdx.x; p < pixels; p += (size_t)gridDim.x * blockDim.x) {
+    double sums[6] = {0, 0, 0, 0, 0, 0};
+    const unsigned pixels = window.pixels();
+    for (unsigned p = blockIdx.x * blockDim.x + threadIdx.x; p < pixels; p += gridDim.x * blockDim.x) {
+        if (!inside[(size_t)(p / window.columns) * stride + p % window.columns]) continue;
+        const size_t place = window.place(p);
         for (int k = 0; k < maps; k++) {
-            const double w = weights[k * pixels + p], d = held[k * pixels + p];
-            const double nearer = w * (fabs(other[p] - d) - fabs(x[p] - d));
-            sums[0] += w, sums[1] += nearer;
+            const size_t at = k * window.image() + place;
+            const double depth = depths[at], w = weights ? weights[at] : isfinite(depth);
+            if (!(w > 0)) continue;
+            const double d = (inverse ? 1 / depth : depth) - centre;
+            const double off = w * fabs(other[p] - d), nearer = off - w * fabs(x[p] - d);
+            sums[0] += w, sums[1] += nearer, sums[5] += off;
             sums[2] += w * w, sums[3] += w * nearer, sums[4] += nearer * nearer;
         }
     }
     add_up(sums, desk);
+}
+
+// Maps with and without what is held out; sums: how much each of the two knows.
+extern "C" __global__ void __launch_bounds__(256) split(
+    const float* __restrict__ depths, const float* __restrict__ weights, const bool* __restrict__ turns, int many,
+    int block, int maps, int height, int width, float* __restrict__ kept, float* __restrict__ out,
+    float* __restrict__ kept_weights, float* __restrict__ out_weights, Desk desk
+) {
+    double known[2] = {0, 0};
+    const unsigned pixels = (unsigned)height * width;
+    const float unknown = __int_as_float(0x7fc00000);
+    for (unsigned p = blockIdx.x * blockDim.x + threadIdx.x; p < pixels; p += gridDim.x * blockDim.x) {
+        const int row = abs(2 * (int)(p / width) - (height - 1)) / 2 / block;
+        const int column = abs(2 * (int)(p % width) - (width - 1)) / 2 / block, turn = (row + column) % many;
+        for (int k = 0; k < maps; k++) {
+            const size_t at = (size_t)k * pixels + p;
+            const bool held = turns[k * many + turn];
+            const float depth = depths[at];
+            kept[at] = held ? unknown : depth;
+            out[at] = held ? depth : unknown;
+            if (!isnan(depth)) known[held] += 1;
+            if (!weights) continue;
+            kept_weights[at] = held ? 0.f : weights[at];
+            out_weights[at] = held ? weights[at] : 0.f;
+        }
+    }
+    add_up(known, desk);
+}
+
+// One block a part: PARTS of every map, how much they know and the sum; then pairs of maps, how many known pixels of the
+// sample they share and how far apart they are there.
+extern "C" __global__ void __launch_bounds__(256) compare(
+    const float* __restrict__ depths, int maps, int every, int height, int width, double* __restrict__ found
+) {
+    const size_t pixels = (size_t)height * width;
+    double count = 0, sum = 0;
+    if (blockIdx.x < maps * PARTS) {
+        const float* depth = depths + blockIdx.x / PARTS * pixels;
+        for (size_t p = blockIdx.x % PARTS * 256 + threadIdx.x; p < pixels; p += PARTS * 256)
+            if (isfinite(depth[p])) count += 1, sum += depth[p];
+    } else {
+        int second = blockIdx.x - maps * PARTS, first = 1;
+        for (; second >= first; first++) second -= first;
+        const int rows = (height + every - 1) / every, columns = (width + every - 1) / every;
+        for (int k = threadIdx.x; k < rows * columns; k += 256) {
+            const size_t p = (size_t)(k / columns) * every * width + k % columns * every;
+            const double away = fabs((double)depths[first * pixels + p] - depths[second * pixels + p]);
+            if (isfinite(away)) count += 1, sum += away;
+        }
+    }
+    count = over_block(count, 0., Add());
+    sum = over_block(sum, 0., Add());
+    if (threadIdx.x == 0) found[2 * blockIdx.x] = count, found[2 * blockIdx.x + 1] = sum;
 }

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import Any
 
 import cupy
 import numpy as np
 
-from cfusion.kernels.contract import Floats, State, dual_planes, primal_planes
-from cfusion.kernels.cuda.device import Desk, as_given, blocks_of, desk, kernel, on_device, or_nothing, real_define
+from cfusion.kernels.contract import Floats, Held, State, Tally, Window, dual_planes, primal_planes
+from cfusion.kernels.cuda.device import (
+    Desk,
+    as_given,
+    blocks_of,
+    by_value,
+    desk,
+    frame_of,
+    kernel,
+    on_device,
+    or_nothing,
+    real_define,
+)
 from cfusion.kernels.cuda.selecting import medians
+from cfusion.kernels.host import gain_of
 from cfusion.kernels.reference.preparing import RADIUS, RANGE, slope_stride
 
-SOURCES = ("reduce.cuh", "preparing.cu")
+SOURCES = ("reduce.cuh", "window.cuh", "preparing.cu")
 BLOCK, THREADS, TILE, SUMS = (32, 8), 256, 32, 5
+PARTS = 16  # blocks that add up a map
 ROUNDS, CARRY_TILE = 6, 32  # of carrying, before looking whether that was enough; pixels of a tile
 
 
@@ -22,38 +34,41 @@ def links_of(domain: Any) -> Any:
     """As `contract.links_of`."""
     height, width = domain.shape
     links = cupy.empty(domain.shape, np.uint16)
-    _kernel("link_pixels")(
-        _grid(height, width), BLOCK, (cupy.ascontiguousarray(domain), np.int32(height), np.int32(width), links)
-    )
+    inside, stride = rows_of(domain)
+    _kernel("link_pixels")(_grid(height, width), BLOCK, (inside, np.int32(height), np.int32(width), stride, links))
     return links
 
 
-def counts(depths: Floats, weights: Floats | None) -> Any:
-    """As `Backend.counts`."""
-    out, pixels = cupy.empty(depths.shape[1:], np.int32), depths[0].size
+def rows_of(mask: Any) -> tuple[Any, np.int32]:
+    """A mask whose rows are contiguous, and how far they are apart."""
+    if mask.strides[1] != 1 or mask.strides[0] < mask.shape[1]:
+        mask = cupy.ascontiguousarray(mask)
+    return mask, np.int32(mask.strides[0])
+
+
+def tally(depths: Floats, weights: Floats | None) -> Tally:
+    """As `Backend.tally`."""
+    shape, pixels, sums = depths.shape[1:], depths[0].size, desk()
+    count, observed = cupy.empty(shape, np.int32), cupy.empty(shape, np.bool_)
     arrays = (cupy.ascontiguousarray(depths), or_nothing(None if weights is None else cupy.ascontiguousarray(weights)))
-    _kernel("count_seen")(
-        (blocks_of(pixels, THREADS),), (THREADS,), (*arrays, np.int32(len(depths)), np.uint32(pixels), out)
-    )
-    return out
+    sizes = (np.int32(len(depths)), np.uint32(pixels), np.uint32(shape[1]))
+    _kernel("tally")((Desk.BLOCKS,), (Desk.THREADS,), (*arrays, *sizes, count, observed, sums.argument))
+    seen, mass, *ends, least = sums.read(7)
+    return Tally(count, observed, _window(ends) if seen else None, seen, mass, least)
 
 
-def window_of(domain: Any) -> tuple[slice, slice] | None:
+def window_of(domain: Any) -> Window | None:
     """As `Backend.window_of`."""
     sums, sizes = desk(), (np.uint32(domain.size), np.uint32(domain.shape[1]))
     _kernel("extent")((Desk.BLOCKS,), (Desk.THREADS,), (on_device(domain, np.bool_), *sizes, sums.argument))
-    top, bottom, left, right = (int(end) for end in sums.read(4))
-    return None if top > domain.shape[0] else (slice(top, 1 - bottom), slice(left, 1 - right))
+    ends = sums.read(4)
+    return None if ends[0] > domain.shape[0] else _window(ends)
 
 
-def range_of(depths: Floats, weights: Floats | None) -> tuple[float, float]:
-    """As `Backend.range_of`."""
-    sums = desk()
-    _kernel("range", real_define(depths))(
-        (Desk.BLOCKS,), (Desk.THREADS,), (depths, or_nothing(weights), np.uint64(depths.size), sums.argument)
-    )
-    low, high = sums.read(2)
-    return low, -high
+def _window(ends: list[float]) -> Window:
+    """From the first row, minus the last one, and the same of columns."""
+    top, bottom, left, right = (int(end) for end in ends)
+    return slice(top, 1 - bottom), slice(left, 1 - right)
 
 
 def begin(start: Floats, links: Any, order: int) -> State:
@@ -83,17 +98,60 @@ def begin(start: Floats, links: Any, order: int) -> State:
     return state
 
 
-def gain(x: Floats, other: Floats, held: Floats, weights: Floats) -> tuple[float, float]:
+def gain(x: Floats, other: Floats, held: Held) -> tuple[float, float, float]:
     """As `Backend.gain`, in one pass."""
-    sums = desk()
-    arrays = [cupy.ascontiguousarray(each) for each in (x, other, held, weights)]
+    sums, views = desk(), len(held.depths)
+    inside, stride = rows_of(held.inside)
     _kernel("gain", real_define(x))(
-        (Desk.BLOCKS,), (Desk.THREADS,), (*arrays, np.int32(len(held)), np.uint64(x.size), sums.argument)
+        (Desk.BLOCKS,),
+        (Desk.THREADS,),
+        (
+            cupy.ascontiguousarray(x),
+            cupy.ascontiguousarray(other),
+            held.depths,
+            or_nothing(held.weights),
+            inside,
+            stride,
+            by_value(frame_of(held.depths.shape[1:], held.window)),
+            np.float64(held.centre),
+            np.bool_(held.inverse),
+            np.int32(views),
+            sums.argument,
+        ),
     )
-    total, first, of_weights, mixed, second = sums.read(5)
-    total = max(total, 1e-300)
-    mean = first / total
-    return mean, sqrt(max(second - 2 * mean * mixed + mean * mean * of_weights, 0.0)) / total
+    return gain_of(*sums.read(6))
+
+
+def compare(depths: Floats, every: int) -> tuple[list[tuple[float, float]], Floats]:
+    """As `Backend.compare`, in one pass."""
+    views, height, width = depths.shape
+    pairs, work = views * (views - 1) // 2, desk()
+    blocks = PARTS * views + pairs
+    sizes = (np.int32(views), np.int32(every), np.int32(height), np.int32(width))
+    _kernel("compare")((blocks,), (256,), (cupy.ascontiguousarray(depths), *sizes, work.page(2 * blocks)))
+    found = work.turn(2 * blocks).reshape(blocks, 2)
+    contents = [(count, total) for count, total in found[: PARTS * views].reshape(views, PARTS, 2).sum(axis=1).tolist()]
+    count, total = found[PARTS * views :].T
+    apart = np.diag([0.0 if known else np.inf for known, _ in contents])
+    j, k = np.tril_indices(views, -1)
+    apart[j, k] = apart[k, j] = np.where(count > 0, total / np.maximum(count, 1), np.inf)
+    return contents, apart
+
+
+def split(
+    depths: Floats, weights: Floats | None, turns: Floats, block: int
+) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
+    """As `Backend.split`, in one pass."""
+    sums = desk()
+    kept, out = cupy.empty(depths.shape, np.float32), cupy.empty(depths.shape, np.float32)
+    both = [None if weights is None else cupy.empty(depths.shape, np.float32) for _ in range(2)]
+    given = (cupy.ascontiguousarray(depths), or_nothing(None if weights is None else cupy.ascontiguousarray(weights)))
+    sizes = tuple(np.int32(size) for size in (turns.shape[1], block, *depths.shape))
+    made = (kept, out, *(or_nothing(each) for each in both))
+    arguments = (*given, cupy.asarray(np.ascontiguousarray(turns)), *sizes, *made, sums.argument)
+    _kernel("split")((Desk.BLOCKS,), (Desk.THREADS,), arguments)
+    kept_known, out_known = (int(each) for each in sums.read(2))
+    return (kept, both[0]), (out, both[1]), (kept_known, out_known)
 
 
 def carry(median: Floats, observed: Any, inside: Any) -> Floats:
@@ -140,7 +198,7 @@ def _kernel(name: str, real: str = "REAL=float") -> Any:
 
 def defines(real: str = "REAL=float") -> tuple[str, ...]:
     """What these kernels are compiled for."""
-    return real, f"RADIUS={RADIUS}", f"ROUNDS={ROUNDS}", f"CARRY_TILE={CARRY_TILE}"
+    return real, f"RADIUS={RADIUS}", f"ROUNDS={ROUNDS}", f"CARRY_TILE={CARRY_TILE}", f"PARTS={PARTS}"
 
 
 def _grid(height: int, width: int) -> tuple[int, int]:

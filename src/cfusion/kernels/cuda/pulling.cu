@@ -1,5 +1,19 @@
 // Re-association pixel by pixel, blockIdx.z saying of which view; conventions in reference/pulling.py.
 
+#define UNKNOWN __int_as_float(0x7fc00000)
+
+// What depths are divided by for noise to be alike at all of them.
+struct Growth {
+    float middle;
+    int power;
+
+    __device__ float unit(float depth) const {
+        const float grown = depth / middle;
+        const float unit = power == 0 ? 1.f : power == 1 ? grown : grown * grown;
+        return isfinite(unit) ? unit : 1.f;
+    }
+};
+
 extern "C" __global__ void __launch_bounds__(256) pull(
     const float* __restrict__ x, Camera from, const Placed* __restrict__ views, const float* __restrict__ depth,
     const float* __restrict__ confidence, int height, int width, int rows, int columns, float* __restrict__ observed,
@@ -13,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(256) pull(
     const size_t pixel = (size_t)i * width + j, p = blockIdx.z * ((size_t)height * width) + pixel;
     depth += blockIdx.z * ((size_t)rows * columns);
     if (confidence) confidence += blockIdx.z * ((size_t)rows * columns);
-    observed[p] = __int_as_float(0x7fc00000);
+    observed[p] = UNKNOWN;
     weight[p] = 0;
     seen[p] = false;
     const double here = x[pixel];
@@ -49,10 +63,51 @@ extern "C" __global__ void __launch_bounds__(256) pull(
     weight[p] = confidence ? confidence[nearest] : 1.f;
 }
 
-// A view's observations further from the surface than its limit count for nothing; nor does any of a pixel that the
-// reference did not measure and less than half of those who look there confirm.
+extern "C" __global__ void __launch_bounds__(256) residuals(
+    const float* __restrict__ depths, const float* __restrict__ surface, Growth growth, unsigned pixels,
+    float* __restrict__ out
+) {
+    const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
+    if (p >= pixels) return;
+    const size_t at = (size_t)blockIdx.y * pixels + p;
+    out[at] = fabsf(depths[at] - surface[p]) / growth.unit(surface[p]);
+}
+
+// The steps down and to the right; their sizes in the unit of the noise, if asked for.
+extern "C" __global__ void __launch_bounds__(256) changes(
+    const float* __restrict__ surface, bool sizes, Growth growth, int height, int width, float* __restrict__ out
+) {
+    const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= height || j >= width) return;
+    const size_t p = (size_t)i * width + j;
+    const float here = surface[p], unit = sizes ? growth.unit(here) : 1.f;
+    const float down = i + 1 < height ? surface[p + width] - here : UNKNOWN;
+    const float right = j + 1 < width ? surface[p + 1] - here : UNKNOWN;
+    out[p] = sizes ? fabsf(down) / unit : down;
+    out[(size_t)height * width + p] = sizes ? fabsf(right) / unit : right;
+}
+
+// How far two views are apart over a sample of the pixels; blockIdx.y says which pair.
+extern "C" __global__ void __launch_bounds__(256) differences(
+    const float* __restrict__ depths, const float* __restrict__ weights, const float* __restrict__ surface,
+    Growth growth, int every, int height, int width, float* __restrict__ out
+) {
+    const int rows = (height + every - 1) / every, columns = (width + every - 1) / every;
+    const int k = blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= rows * columns) return;
+    int second = blockIdx.y, first = 1;
+    for (; second >= first; first++) second -= first;
+    const size_t pixels = (size_t)height * width, p = (size_t)(k / columns) * every * width + k % columns * every;
+    const size_t one = first * pixels + p, other = second * pixels + p;
+    const float unit = growth.unit(surface[p]);
+    const bool both = weights[one] > 0 && weights[other] > 0;
+    out[(size_t)blockIdx.y * rows * columns + k] = both ? fabsf(depths[one] / unit - depths[other] / unit) : UNKNOWN;
+}
+
+// A view's observations further from the surface than its limit are none; nor is any of a pixel that the reference did
+// not measure and too few of the others confirm.
 extern "C" __global__ void __launch_bounds__(256) gate(
-    const float* __restrict__ depths, float* __restrict__ weights, const float* __restrict__ surface,
+    float* __restrict__ depths, float* __restrict__ weights, const float* __restrict__ surface, Growth growth,
     const float* __restrict__ limits, const bool* __restrict__ seen, int views, int reference, bool holes,
     unsigned pixels
 ) {
@@ -60,22 +115,28 @@ extern "C" __global__ void __launch_bounds__(256) gate(
     if (p >= pixels) return;
     int confirmed = 0, looking = 0, denied = 0;
     bool measured = false;
+    const float here = surface[p], unit = growth.unit(here);
     for (int k = 0; k < views; k++) {
         const size_t at = (size_t)k * pixels + p;
-        if (!(fabsf(depths[at] - surface[p]) <= limits[k])) weights[at] = 0;
-        const bool counts = weights[at] > 0;
-        confirmed += counts;
+        const float depth = depths[at], weight = fabsf(depth - here) / unit <= limits[k] ? weights[at] : 0.f;
+        confirmed += weight > 0;
         looking += seen[at];
-        denied += isfinite(depths[at]) && weights[at] == 0;
-        if (k == reference) measured = weights[at] != 0;
+        denied += isfinite(depth) && weight == 0;
+        if (k == reference) measured = weight != 0;
     }
-    if (measured || (holes ? confirmed > denied : 2 * confirmed >= looking)) return;
-    for (int k = 0; k < views; k++) weights[(size_t)k * pixels + p] = 0;
+    const bool kept = measured || (holes ? confirmed > denied : 2 * confirmed >= looking);
+    for (int k = 0; k < views; k++) {
+        const size_t at = (size_t)k * pixels + p;
+        const float weight = fabsf(depths[at] - here) / unit <= limits[k] ? weights[at] : 0.f;
+        if (kept && weight != 0) continue;
+        weights[at] = 0;
+        depths[at] = UNKNOWN;
+    }
 }
 
 // The largest change to a known neighbour.
 extern "C" __global__ void __launch_bounds__(256) local_slope(
-    const float* __restrict__ surface, int height, int width, float* __restrict__ out
+    const float* __restrict__ surface, Growth growth, int height, int width, float* __restrict__ out
 ) {
     const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
     if (i >= height || j >= width) return;
@@ -86,16 +147,16 @@ extern "C" __global__ void __launch_bounds__(256) local_slope(
     if (i + 1 < height) most = fmaxf(most, fabsf(surface[p + width] - here));
     if (j > 0) most = fmaxf(most, fabsf(here - surface[p - 1]));
     if (j + 1 < width) most = fmaxf(most, fabsf(surface[p + 1] - here));
-    out[p] = most;
+    out[p] = isnan(here) ? UNKNOWN : most / growth.unit(here);
 }
 
 // Weights of all views but the reference times noise / sqrt(noise^2 + steep^2), or the least there is.
 extern "C" __global__ void __launch_bounds__(256) soften(
-    float* __restrict__ weights, const float* __restrict__ steep, const double* __restrict__ noise, int reference,
-    double least, unsigned pixels
+    float* __restrict__ weights, const float* __restrict__ slopes, double share, double less,
+    const double* __restrict__ noise, int reference, double least, unsigned pixels
 ) {
     const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
-    if (p >= pixels || blockIdx.y == reference) return;
-    const double own = noise[blockIdx.y], slope = steep[p];
-    weights[(size_t)blockIdx.y * pixels + p] *= (float)max(own / sqrt(own * own + slope * slope), least);
+    if (p >= pixels || blockIdx.y == reference || isnan(slopes[p])) return;
+    const double own = noise[blockIdx.y], steep = max(share * slopes[p] - less, 0.);
+    weights[(size_t)blockIdx.y * pixels + p] *= (float)max(own / sqrt(own * own + steep * steep), least);
 }

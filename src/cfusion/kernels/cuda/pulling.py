@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from math import prod
 
@@ -11,6 +12,7 @@ import numpy as np
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device, or_nothing
 from cfusion.kernels.cuda.viewing import placed
+from cfusion.kernels.growth import EVEN, Growth
 
 SOURCES, THREADS, BLOCK = ("camera.cuh", "pulling.cu"), 256, (32, 8)
 
@@ -52,10 +54,46 @@ def pull(
     return as_given(observed, x), as_given(weight, x), as_given(seen, x)
 
 
+def residuals(depths: Floats, surface: Floats, growth: Growth) -> Floats:
+    """As `Backend.residuals`."""
+    out: Floats = cupy.empty(depths.shape, np.float32)
+    grid = (blocks_of(surface.size, THREADS), prod(depths.shape[:-2]))
+    kernel(SOURCES, "residuals")(
+        grid, (THREADS,), (*_contiguous(depths, surface), _argument(growth), np.uint32(surface.size), out)
+    )
+    return out
+
+
+def changes(surface: Floats, growth: Growth | None = None) -> Floats:
+    """As `Backend.changes`."""
+    out: Floats = cupy.empty((2, *surface.shape), np.float32)
+    kernel(SOURCES, "changes")(
+        _grid(surface),
+        BLOCK,
+        (*_contiguous(surface), np.bool_(growth is not None), _argument(growth or EVEN), *_sizes(surface), out),
+    )
+    return out
+
+
+def differences(depths: Floats, weights: Floats, surface: Floats, growth: Growth, every: int) -> Floats:
+    """As `Backend.differences`."""
+    views, (height, width) = len(depths), surface.shape
+    pairs, length = views * (views - 1) // 2, blocks_of(height, every) * blocks_of(width, every)
+    out: Floats = cupy.empty((pairs, length), np.float32)
+    if pairs:
+        kernel(SOURCES, "differences")(
+            (blocks_of(length, THREADS), pairs),
+            (THREADS,),
+            (*_contiguous(depths, weights, surface), _argument(growth), np.int32(every), *_sizes(surface), out),
+        )
+    return out
+
+
 def gate(
     depths: Floats,
     weights: Floats,
     surface: Floats,
+    growth: Growth,
     limits: Sequence[float],
     seen: Floats,
     reference: int,
@@ -67,9 +105,10 @@ def gate(
         (blocks_of(pixels, THREADS),),
         (THREADS,),
         (
-            cupy.ascontiguousarray(depths),
+            depths,
             weights,
-            cupy.ascontiguousarray(surface),
+            *_contiguous(surface),
+            _argument(growth),
             cupy.asarray(np.array(limits, np.float32)),
             seen,
             np.int32(len(depths)),
@@ -80,29 +119,47 @@ def gate(
     )
 
 
-def local_slope(surface: Floats) -> Floats:
+def local_slope(surface: Floats, growth: Growth) -> Floats:
     """As `Backend.local_slope`."""
-    height, width = surface.shape
     out: Floats = cupy.empty(surface.shape, np.float32)
-    grid = (blocks_of(width, BLOCK[0]), blocks_of(height, BLOCK[1]))
-    kernel(SOURCES, "local_slope")(
-        grid, BLOCK, (cupy.ascontiguousarray(surface), np.int32(height), np.int32(width), out)
-    )
+    arguments = (*_contiguous(surface), _argument(growth), *_sizes(surface), out)
+    kernel(SOURCES, "local_slope")(_grid(surface), BLOCK, arguments)
     return out
 
 
-def soften(weights: Floats, steep: Floats, noise: Sequence[float], reference: int, least: float) -> None:
+def soften(
+    weights: Floats, slope: Floats, share: float, less: float, noise: Sequence[float], reference: int, least: float
+) -> None:
     """As `Backend.soften`."""
-    pixels = steep.size
+    pixels = slope.size
     kernel(SOURCES, "soften")(
         (blocks_of(pixels, THREADS), len(weights)),
         (THREADS,),
         (
             weights,
-            cupy.ascontiguousarray(steep, np.float32),
+            *_contiguous(slope),
+            np.float64(share),
+            np.float64(less),
             cupy.asarray(np.array(noise, np.float64)),
             np.int32(reference),
             np.float64(least),
             np.uint32(pixels),
         ),
     )
+
+
+def _argument(growth: Growth) -> bytes:
+    """`Growth` of pulling.cu."""
+    return struct.pack("fi", growth.middle, growth.power)
+
+
+def _contiguous(*maps: Floats) -> list[Floats]:
+    return [cupy.ascontiguousarray(each) for each in maps]
+
+
+def _sizes(surface: Floats) -> tuple[np.int32, np.int32]:
+    return np.int32(surface.shape[0]), np.int32(surface.shape[1])
+
+
+def _grid(surface: Floats) -> tuple[int, int]:
+    return blocks_of(surface.shape[1], BLOCK[0]), blocks_of(surface.shape[0], BLOCK[1])

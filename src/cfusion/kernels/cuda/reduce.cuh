@@ -34,21 +34,35 @@ struct Desk {
     double* total;
 };
 
+// How several numbers are brought together, and what each starts from.
+struct Sums {
+    __device__ static double neutral(int) { return 0; }
+    __device__ static double combine(int, double a, double b) { return a + b; }
+};
+
+// The first SUMS of them are added up, of the rest the least is taken.
+template <int SUMS>
+struct SumsAndEnds {
+    __device__ static double neutral(int k) { return k < SUMS ? 0 : 1.7976931348623157e308; }
+    __device__ static double combine(int k, double a, double b) { return k < SUMS ? a + b : a < b ? a : b; }
+};
+
 // Bring together what every block found: whichever comes last does so, always in the order of the blocks. Warps take the
 // numbers in turn, so that none waits for another more often than it has to.
-template <int COUNT, class Combine>
-__device__ void bring_together(const double (&found)[COUNT], const Desk& desk, double neutral, Combine combine) {
+template <class Way, int COUNT>
+__device__ void bring_together(const double (&found)[COUNT], const Desk& desk) {
     __shared__ double of_warps[32][COUNT];
     __shared__ unsigned before[1];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     for (int k = 0; k < COUNT; k++) {
-        const double mine = over_warp(found[k], combine);
+        const double mine = over_warp(found[k], [k](double a, double b) { return Way::combine(k, a, b); });
         if (lane == 0) of_warps[warp][k] = mine;
     }
     __syncthreads();
     for (int k = warp; k < COUNT; k += warps) {
-        const double mine = over_warp(lane < warps ? of_warps[lane][k] : neutral, combine);
-        if (lane == 0) desk.parts[blockIdx.x * COUNT + k] = mine;
+        const double mine = lane < warps ? of_warps[lane][k] : Way::neutral(k);
+        const double all = over_warp(mine, [k](double a, double b) { return Way::combine(k, a, b); });
+        if (lane == 0) desk.parts[blockIdx.x * COUNT + k] = all;
     }
     __threadfence();
     __syncthreads();
@@ -57,13 +71,14 @@ __device__ void bring_together(const double (&found)[COUNT], const Desk& desk, d
     if (before[0] != gridDim.x - 1) return;
     __threadfence();
     for (int k = warp; k < COUNT; k += warps) {
-        double mine = neutral;
-        for (int block = lane; block < gridDim.x; block += 32) mine = combine(mine, __ldcg(desk.parts + block * COUNT + k));
-        mine = over_warp(mine, combine);
+        double mine = Way::neutral(k);
+        for (int block = lane; block < gridDim.x; block += 32)
+            mine = Way::combine(k, mine, __ldcg(desk.parts + block * COUNT + k));
+        mine = over_warp(mine, [k](double a, double b) { return Way::combine(k, a, b); });
         if (lane == 0) desk.total[k] = mine;
     }
     if (threadIdx.x == 0) *desk.arrived = 0;  // for the next time
 }
 
 template <int COUNT>
-__device__ void add_up(const double (&sums)[COUNT], const Desk& desk) { bring_together(sums, desk, 0., Add()); }
+__device__ void add_up(const double (&sums)[COUNT], const Desk& desk) { bring_together<Sums>(sums, desk); }

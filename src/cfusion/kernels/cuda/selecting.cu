@@ -1,5 +1,5 @@
 // Order statistics of many rows at once, exactly: three passes over the bits of the floats, the high ones first.
-// Rows hold NaN or infinities where nothing is known. Each (row, probability) has two targets: the values of the ranks
+// Rows hold NaN or infinities where nothing is known; what is not above `least` does not count either. Each (row, probability) has two targets: the values of the ranks
 // below and above where the probability falls.
 
 #define BINS 2048
@@ -22,7 +22,7 @@ __device__ __forceinline__ double value_of(unsigned key) {
 
 // One pass over a row's bits: count them into the histogram, this block's share of the row.
 __device__ void count_bits(
-    const float* __restrict__ row, unsigned length, int pass, unsigned low, unsigned high, unsigned* mine, unsigned* histogram
+    const float* __restrict__ row, unsigned length, float least, int pass, unsigned low, unsigned high, unsigned* mine, unsigned* histogram
 ) {
     const int thread = threadIdx.x;
     const bool apart = low != high;
@@ -30,7 +30,7 @@ __device__ void count_bits(
     __syncthreads();
     for (unsigned k = blockIdx.x * THREADS + thread; k < length; k += gridDim.x * THREADS) {
         const float value = row[k];
-        if (!isfinite(value)) continue;
+        if (!(isfinite(value) && value > least)) continue;
         const unsigned key = key_of(value);
         const unsigned above = pass == 0 ? 0 : pass == 1 ? key >> 21 : key >> 10;
         const unsigned bin = pass == 0 ? key >> 21 : pass == 1 ? key >> 10 & (BINS - 1) : key & (NARROW - 1);
@@ -102,7 +102,7 @@ __device__ void write_down(volatile Target* target, double share, double* out) {
 
 // All three passes; the blocks of a row (gridDim.x) run at the same time, and wait for one another between passes.
 extern "C" __global__ void __launch_bounds__(THREADS) select_bits(
-    const float* __restrict__ rows, unsigned length, const double* __restrict__ probabilities, int asked,
+    const float* __restrict__ rows, unsigned length, float least, const double* __restrict__ probabilities, int asked,
     Target* targets, unsigned* histograms, double* __restrict__ out
 ) {
     __shared__ unsigned mine[2 * BINS];
@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_bits(
     unsigned* histogram = histograms + (size_t)which * 2 * BINS;
     for (int pass = 0; pass < 3; pass++) {
         const unsigned low = pass ? target->prefix[0] : 0, high = pass ? target->prefix[1] : 0;
-        count_bits(rows + (size_t)(which / asked) * length, length, pass, low, high, mine, histogram);
+        count_bits(rows + (size_t)(which / asked) * length, length, least, pass, low, high, mine, histogram);
         if (thread == 0) last[0] = atomicAdd(&targets[which].arrived, 1u) == gridDim.x - 1;
         __syncthreads();
         if (last[0]) {

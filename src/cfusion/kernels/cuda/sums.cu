@@ -3,7 +3,7 @@
 #define HALF_ROOT 0.70710678118654752440
 #define THIRD_ROOT 0.57735026918962576451
 #define TWO_THIRDS_ROOT 0.81649658092772603273
-#define TERMS 5  // three orders of the regulariser, fidelity, proximal
+#define TERMS 7  // three orders of the regulariser, fidelity, proximal, mass of the data, pixels
 #define PRIMAL (ORDER * (ORDER + 1) / 2)
 #define PLANES (PRIMAL + ORDER * (ORDER + 3) / 2)
 
@@ -72,6 +72,8 @@ extern "C" __global__ void __launch_bounds__(256) measure(
             all[0] += (double)rate[p] * lam - strength[p] * log((double)lam);
         }
         sums[3] += (double)lam * misfit;
+        sums[5] += (double)lam * seen.total;
+        sums[6] += 1;
 #if ANCHOR
         const double away = (double)x - anchor[p];
         sums[4] += away * away;
@@ -109,7 +111,8 @@ extern "C" __global__ void __launch_bounds__(256) measure(
 #endif
     }
     if (!kept) {
-        const double few[1 + TERMS] = {all[0], all[1], all[2], all[3], all[4], all[5]};
+        double few[1 + TERMS];
+        for (int k = 0; k < 1 + TERMS; k++) few[k] = all[k];
         add_up(few, desk);
         return;
     }
@@ -123,38 +126,4 @@ extern "C" __global__ void __launch_bounds__(256) measure(
         }
     }
     add_up(all, desk);
-}
-
-// What tells the noise: pixels observed, observations, squared mean errors of the median, the start and its square.
-extern "C" __global__ void __launch_bounds__(256) survey(
-    const real* __restrict__ start, const real* __restrict__ median, const real* __restrict__ values,
-    const real* __restrict__ weights, const real* __restrict__ total, const real* __restrict__ scatter,
-    const int* __restrict__ count, int views, size_t pixels, Desk desk
-) {
-    double sums[5] = {0, 0, 0, 0, 0};
-    for (size_t p = (size_t)blockIdx.x * blockDim.x + threadIdx.x; p < pixels; p += (size_t)gridDim.x * blockDim.x) {
-        if (count[p] <= 0) continue;
-        const Observed seen = {values + p, weights + p, total[p], pixels, views};
-        const double all = total[p], here = start[p];
-        const double off = FIDELITY == 1 ? 0 : misfit_at<real>(median[p], seen, (real)0, (real)1) / all;
-        sums[0] += 1;
-        sums[1] += count[p];
-        sums[2] += FIDELITY == 1 ? 2 * scatter[p] / all : off * off;
-        sums[3] += here;
-        sums[4] += here * here;
-    }
-    add_up(sums, desk);
-}
-
-// The weight that the data have, and the pixels of the domain.
-extern "C" __global__ void __launch_bounds__(256) weight_of_data(
-    const real* __restrict__ confidence, const real* __restrict__ total, const unsigned short* __restrict__ links,
-    size_t pixels, Desk desk
-) {
-    double sums[2] = {0, 0};
-    for (size_t p = (size_t)blockIdx.x * blockDim.x + threadIdx.x; p < pixels; p += (size_t)gridDim.x * blockDim.x) {
-        sums[0] += confidence[p] * total[p];
-        sums[1] += (links[p] & INSIDE) > 0;
-    }
-    add_up(sums, desk);
 }

@@ -9,12 +9,12 @@ from typing import Any
 import cupy
 import numpy as np
 
-from cfusion.kernels.contract import Energies, Floats, Observations, Problem, State, Ways, primal_planes
+from cfusion.kernels.contract import Energies, Floats, Problem, State, Ways, primal_planes
 from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, or_nothing, real_define
 
 SOURCES, TRAVEL = ("prox.cuh", "reduce.cuh", "sums.cu"), ("reduce.cuh", "travel.cu")
 THREADS = 256
-TERMS = 5
+TERMS = 7
 
 
 def kind_of(problem: Problem, real: Any) -> tuple[Any, ...]:
@@ -160,45 +160,10 @@ def _measured(
     return sums.read(1 + TERMS + (0 if kept is None else len(state.primal) + len(state.dual)), meanwhile)
 
 
-def weight_of_data(problem: Problem) -> tuple[float, float]:
-    """As `Backend.weight_of_data`."""
-    total, sums = problem.observations.total, desk()
-    kernel(SOURCES, "weight_of_data", defines_of((real_define(total), 1, 0, False, False, False, False)))(
-        (Desk.BLOCKS,),
-        (Desk.THREADS,),
-        (problem.confidence, total, problem.links, np.uint64(total.size), sums.argument),
-    )
-    mass, pixels = sums.read(2)
-    return mass, pixels
-
-
-def survey(seen: Observations, start: Floats, median: Floats, count: Floats) -> list[float]:
-    """As `Backend.survey`."""
-    sums = desk()
-    kind = (real_define(start), 1, 0 if seen.scatter is None else 1, seen.weights is not None, False, False, False)
-    kernel(SOURCES, "survey", defines_of(kind))(
-        (Desk.BLOCKS,),
-        (Desk.THREADS,),
-        (
-            cupy.ascontiguousarray(start),
-            cupy.ascontiguousarray(median),
-            seen.values,
-            or_nothing(seen.weights),
-            seen.total,
-            or_nothing(seen.scatter),
-            count,
-            np.int32(seen.values.shape[0]),
-            np.uint64(start.size),
-            sums.argument,
-        ),
-    )
-    return sums.read(5)
-
-
 def _energies(problem: Problem, sums: list[float]) -> Energies:
-    *orders, fidelity, proximal = sums
+    *orders, fidelity, proximal, mass, pixels = sums
     regulariser = tuple(weight * part for weight, part in zip(problem.alpha, orders, strict=False))
-    return Energies(regulariser, fidelity, problem.pull / 2 * proximal)
+    return Energies(regulariser, fidelity, problem.pull / 2 * proximal, mass, pixels)
 
 
 def sample(state: State, every: int) -> Floats:

@@ -2,7 +2,12 @@
 
 from cfusion.kernels.contract import links_of
 from cfusion.kernels.host import (
+    account,
+    arranging,
     arrays,
+    blend,
+    closing,
+    compare,
     foresee,
     gain,
     lane,
@@ -10,40 +15,48 @@ from cfusion.kernels.host import (
     medians,
     quantiles,
     sample,
+    split,
     stacked,
-    surveying,
+    tilted,
     to_device,
     to_host,
     travelled,
-    weight_of_data,
+    whole,
 )
 from cfusion.kernels.reference.association import close_mask, fill_natural, relief, splat_nearest
 from cfusion.kernels.reference.certificate import bound
 from cfusion.kernels.reference.iteration import adapt, energy, iterate, misfit
 from cfusion.kernels.reference.ordering import middle, order_observations
-from cfusion.kernels.reference.preparing import begin, carry, counts, range_of, trust_locally, window_of
-from cfusion.kernels.reference.pulling import gate, local_slope, pull, soften
+from cfusion.kernels.reference.preparing import begin, carry, tally, trust_locally, window_of
+from cfusion.kernels.reference.pulling import changes, differences, gate, local_slope, pull, residuals, soften
 from cfusion.kernels.reference.viewing import cosines, reproject
 
 NAME = "reference"
 measure, follow = measuring(energy, adapt)
-survey = surveying(misfit)
+arrange = arranging(order_observations, misfit)
+gaps = closing(close_mask)
 
 __all__ = [
     "NAME",
+    "account",
     "adapt",
+    "arrange",
     "arrays",
     "begin",
+    "blend",
     "bound",
     "carry",
+    "changes",
     "close_mask",
+    "compare",
     "cosines",
-    "counts",
+    "differences",
     "energy",
     "fill_natural",
     "follow",
     "foresee",
     "gain",
+    "gaps",
     "gate",
     "iterate",
     "lane",
@@ -56,18 +69,20 @@ __all__ = [
     "order_observations",
     "pull",
     "quantiles",
-    "range_of",
     "relief",
     "reproject",
+    "residuals",
     "sample",
     "soften",
     "splat_nearest",
+    "split",
     "stacked",
-    "survey",
+    "tally",
+    "tilted",
     "to_device",
     "to_host",
     "travelled",
     "trust_locally",
-    "weight_of_data",
+    "whole",
     "window_of",
 ]

@@ -115,7 +115,8 @@ def energy(problem: Problem, state: State) -> Energies:
     proximal = 0.0
     if problem.anchor is not None:
         proximal = problem.pull / 2 * float(np.sum(((x - problem.anchor) ** 2)[inside], dtype=np.float64))
-    return Energies(regulariser, float(fidelity), proximal)
+    mass = np.sum((problem.confidence * problem.observations.total)[inside], dtype=np.float64)
+    return Energies(regulariser, float(fidelity), proximal, float(mass), float(inside.sum()))
 
 
 def misfit(problem: Problem, x: Floats) -> Floats:

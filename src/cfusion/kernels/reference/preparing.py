@@ -1,4 +1,4 @@
-"""What a solve starts from: counts and ranges, values carried into gaps, and weights that follow the local noise.
+"""What a solve starts from: counts, values carried into gaps, and weights that follow the local noise.
 
 The latter by empirical Bayes: with noise scales of mean b0 spread as an inverse Gamma of shape a, the n_i observations
 of one map around pixel i with sum of errors m_i give the weight b0 (n_i + a) / (m_i + a b0). The spread beyond what
@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfusion.kernels.contract import Floats, State, dual_planes, primal_planes
+from cfusion.kernels.contract import Floats, State, Tally, dual_planes, primal_planes
 
 SLOPE_SAMPLE = 20_000  # pixels that tell the usual slope
 RADIUS = 4  # pixels around the centre that share a noise scale
 RANGE = (0.05, 20.0)
 
 
-def counts(depths: Floats, weights: Floats | None) -> Floats:
-    """As `Backend.counts`."""
-    out = np.zeros(depths.shape[1:], np.int32)
+def tally(depths: Floats, weights: Floats | None) -> Tally:
+    """As `Backend.tally`."""
+    count, mass, least = np.zeros(depths.shape[1:], np.int32), 0.0, np.inf
     for k, depth in enumerate(depths):
-        out += ~np.isnan(depth) if weights is None else weights[k] > 0
-    return out
+        known = ~np.isnan(depth)
+        seen = known if weights is None else weights[k] > 0
+        count += seen
+        mass += float(seen.sum() if weights is None else weights[k].sum(dtype=np.float64))
+        least = min(least, float(np.min(np.where(known, depth, np.inf))))
+    observed = count > 0
+    return Tally(count, observed, window_of(observed), float(observed.sum()), mass, least)
 
 
 def window_of(domain: Floats) -> tuple[slice, slice] | None:
@@ -30,16 +35,6 @@ def window_of(domain: Floats) -> tuple[slice, slice] | None:
     if rows.size == 0:
         return None
     return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
-
-
-def range_of(depths: Floats, weights: Floats | None) -> tuple[float, float]:
-    """As `Backend.range_of`."""
-    low, high = np.inf, -np.inf
-    for k, depth in enumerate(depths):
-        known = np.isfinite(depth) if weights is None else weights[k] > 0
-        low = min(low, float(np.min(np.where(known, depth, np.inf))))
-        high = max(high, float(np.max(np.where(known, depth, -np.inf))))
-    return low, high
 
 
 def begin(start: Floats, links: Floats, order: int) -> State:

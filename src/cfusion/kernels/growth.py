@@ -1,0 +1,45 @@
+"""How noise grows with depth: not at all, in proportion, or as stereo's does, with the square."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BINS, FEWEST = 8, 50  # of depth, and how many errors each must hold
+LEAST_RANGE = 1.3  # from the end of the first bin to the start of the last one; else it does not matter
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Noise as (depth / middle)^power of what it is at the middle depth."""
+
+    middle: float
+    power: int
+
+    def unit(self, depth: NDArray[Any]) -> NDArray[Any]:
+        """What depths have to be divided by for noise to be alike at all of them; one where depth is unknown."""
+        grown = (depth / np.float32(self.middle)) ** self.power
+        return np.where(np.isfinite(grown), grown, np.float32(1)).astype(np.float32)
+
+
+EVEN = Growth(1.0, 0)
+
+
+def fitted_power(depths: NDArray[Any], sizes: NDArray[Any]) -> float:
+    """p of errors of these sizes that grow as depth^p; zero where too little depth or too few errors tell."""
+    usable = np.isfinite(sizes) & (sizes > 0) & (depths > 0)
+    depths, sizes = depths[usable], sizes[usable]
+    each = depths.size // BINS
+    if each < FEWEST:
+        return 0.0
+    order = np.argsort(depths)[: each * BINS].reshape(BINS, each)  # bins of equally many
+    middle = depths[order[:, each // 2]].astype(np.float64)
+    if depths[order[-1, 0]] < LEAST_RANGE * depths[order[0, -1]]:
+        return 0.0
+    level = np.partition(sizes[order], each // 2, axis=1)[:, each // 2]
+    place, level = np.log(middle), np.log(level.astype(np.float64))
+    place -= place.mean()
+    return float(place @ level / (place @ place))
