@@ -161,6 +161,24 @@ def test_domains_and_what_is_carried_into_them(cuda, shape):
 
 
 @EVERY_SHAPE
+@pytest.mark.parametrize("offset", [(0, 0), (2, -1), (-3, 4), (200, 0)], ids=str)
+def test_a_state_goes_on_where_another_was(cuda, shape, offset):
+    rng = np.random.default_rng(shape)
+    domain, inside = rng.random(shape) < 0.9, rng.random((shape[0] + 2, shape[1] + 1)) < 0.8
+    links = links_of(domain)
+    state, other = (
+        State(*(rng.normal(0, 1, (planes, *size)).astype(np.float32) for planes in (3, 5)))
+        for size in (shape, inside.shape)
+    )
+    there = [State(*(cuda.to_device(each, np.float32) for each in (one.primal, one.dual))) for one in (state, other)]
+    mask = cuda.to_device(np.pad(inside, 1), np.bool_)[1:-1, 1:-1]
+    reference.resume(state, links, other, inside, offset, 0.5)
+    cuda.resume(there[0], cuda.to_device(links, np.uint16), there[1], mask, offset, 0.5)
+    assert np.array_equal(cuda.to_host(there[0].primal), state.primal)
+    assert np.array_equal(cuda.to_host(there[0].dual), state.dual)
+
+
+@EVERY_SHAPE
 @pytest.mark.parametrize("holes", [False, True])
 @pytest.mark.parametrize("power", [0, 1, 2])
 def test_gates_and_softened_edges(cuda, holes, power, shape):

@@ -27,13 +27,30 @@ class Batch:
     @cached_property
     def reference_from_view(self) -> Floats:
         """(n, 3, 4)."""
-        reference_from_world = self.reference.inverse()
-        return np.stack([(reference_from_world @ pose).matrix()[:3] for pose in self.poses])
+        turns, places = self._turns, self._places
+        world_to_reference = self.reference.rotation.T
+        return _motions(world_to_reference @ turns, (places - self.reference.translation) @ self.reference.rotation)
 
     @cached_property
     def view_from_reference(self) -> Floats:
         """(n, 3, 4)."""
-        return np.stack([(pose.inverse() @ self.reference).matrix()[:3] for pose in self.poses])
+        back, away = self._turns.transpose(0, 2, 1), self.reference.translation - self._places
+        return _motions(back @ self.reference.rotation, np.einsum("kij,kj->ki", back, away))
+
+    @property
+    def _turns(self) -> Floats:
+        """(n, 3, 3) the rotations of the views."""
+        return np.stack([pose.rotation for pose in self.poses])
+
+    @property
+    def _places(self) -> Floats:
+        """(n, 3) where the views were taken."""
+        return np.stack([pose.translation for pose in self.poses])
+
+
+def _motions(rotations: Floats, translations: Floats) -> Floats:
+    """(n, 3, 4), of all views at once."""
+    return np.concatenate([rotations, translations[:, :, None]], axis=2)
 
 
 def upload(views: Sequence[View], onto: int, backend: Backend) -> list[Batch]:

@@ -25,7 +25,7 @@ LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace
 VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
 SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
-PAIR_ROUNDS, SETTLED = 30, 1e-4
+PAIR_ROUNDS, SETTLED = 30, 1e-3
 GROWTH_SAMPLE = 10_000  # observations that tell how noise grows with depth
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 

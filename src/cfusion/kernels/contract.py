@@ -74,6 +74,7 @@ class State:
     _spare: State | None = None
     ahead: Any = None  # what a backend has put into the spare arrays already
     ending: bool = False  # whether no more iterations are expected, so that going ahead would be in vain
+    _lent: bool = False  # whether another state has the same arrays
 
     def spare(self) -> State:
         """Arrays of the same shape to write the next state into."""
@@ -82,10 +83,19 @@ class State:
         return self._spare
 
     def branch(self) -> State:
-        """Another state at the same place, which takes over what a backend has computed ahead."""
+        """Another state at the same place, which takes over what a backend has computed ahead.
+
+        Both have the same arrays until one of them moves on.
+        """
         ahead, self.ahead = self.ahead, None
         spare, self._spare = self._spare, None
-        return State(self.primal.copy(), self.dual.copy(), spare, ahead)
+        self._lent = True
+        return State(self.primal, self.dual, spare, ahead, _lent=True)
+
+    def own(self) -> None:
+        """Make sure that nobody else has the arrays: a backend is about to write into them."""
+        if self._lent:
+            self.primal, self.dual, self._lent = self.primal.copy(), self.dual.copy(), False
 
     def release(self) -> None:
         """Give the spare arrays back."""
@@ -95,6 +105,10 @@ class State:
     def swap(self) -> None:
         """Make the spare arrays the state."""
         spare = self.spare()
+        if self._lent:
+            self.primal, self.dual = spare.primal, spare.dual
+            self._spare, self._lent = None, False
+            return
         self.primal, spare.primal = spare.primal, self.primal
         self.dual, spare.dual = spare.dual, self.dual
 
@@ -222,6 +236,14 @@ class Backend(Protocol):
 
     def begin(self, start: Floats, links: Links, order: int, /) -> State:
         """The state at a start: v at the usual slope across and down, everything else at zero."""
+
+    def resume(
+        self, state: State, links: Links, other: State, inside: Mask, offset: tuple[int, int], shift: float, /
+    ) -> None:
+        """Set a state in place to what another one is, on pixels and links that both have; x is shifted.
+
+        The offset is that of the state's first pixel from the other's, whose `inside` are its pixels.
+        """
 
     def carry(self, median: Floats, observed: NDArray[np.bool_], inside: NDArray[np.bool_], /) -> Floats:
         """The median where it was observed, carried into the rest of the inside neighbour by neighbour."""

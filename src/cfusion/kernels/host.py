@@ -18,6 +18,7 @@ from cfusion.kernels.contract import (
     Fidelity,
     Floats,
     Held,
+    Links,
     Mask,
     Observations,
     Problem,
@@ -117,6 +118,25 @@ def whole(part: Floats, domain: Mask, window: Window, outside: float, centre: fl
             depth = np.where(depth > 0, 1 / depth, np.nan)
     out[window] = np.where(domain[window], depth, outside)
     return out
+
+
+def resume(state: State, links: Links, other: State, inside: Mask, offset: tuple[int, int], shift: float) -> None:
+    """As `Backend.resume`."""
+    cuts = [_overlap(*each) for each in zip(links.shape, inside.shape, offset, strict=True)]
+    here, there = zip(*cuts, strict=True)
+    both = ((links[here] & INSIDE) > 0) & inside[there]
+    planes, others = (slice(None), *here), (slice(None), *there)
+    state.primal[planes] = np.where(both, other.primal[others], state.primal[planes])
+    state.primal[0][here] += np.where(both, shift, 0).astype(state.primal.dtype)
+    bits = 1 << np.arange(len(state.dual))[:, None, None]
+    state.dual[planes] = np.where(both & (links[here] & bits > 0), other.dual[others], state.dual[planes])
+
+
+def _overlap(size: int, other: int, offset: int) -> tuple[slice, slice]:
+    """What two ranges have in common, counted from the start of each; nothing if they are apart."""
+    first = max(0, -offset)
+    end = max(min(size, other - offset), first)
+    return slice(first, end), slice(first + offset, end + offset)
 
 
 def blend(surface: Floats, found: Floats, share: float) -> Floats:

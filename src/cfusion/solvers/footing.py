@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from cfusion.kernels.contract import Mask, State
 from cfusion.solvers.task import Task
 
@@ -29,20 +27,7 @@ class Footing:
         state = task.initial_state()
         if self.inverse != task.energy.inverse or len(self.state.primal) != len(state.primal):
             return state
-        here, there = zip(*map(_overlap, task.window, self.window), strict=True)
-        both = task.inside()[here] & self.inside[there]
-        planes = (slice(None), *here)
-        primal, dual = (each[(slice(None), *there)] for each in (self.state.primal, self.state.dual))
-        state.primal[planes] = np.where(both, primal, state.primal[planes])
-        state.primal[0][here] += np.where(both, primal.dtype.type(self.centre - task.centre), primal.dtype.type(0))
-        bits = task.backend.to_device(1 << np.arange(len(dual))[:, None, None], task.links.dtype)
-        exists = both & (task.links[here] & bits > 0)
-        state.dual[planes] = np.where(exists, dual, state.dual[planes])
+        rows, columns = (here.start - there.start for here, there in zip(task.window, self.window, strict=True))
+        shift = self.centre - task.centre
+        task.backend.resume(state, task.links, self.state, self.inside, (rows, columns), shift)
         return state
-
-
-def _overlap(one: slice, other: slice) -> tuple[slice, slice]:
-    """What two ranges have in common, counted from the start of each; nothing if they are apart."""
-    first = max(one.start, other.start)
-    end = max(min(one.stop, other.stop), first)
-    return slice(first - one.start, end - one.start), slice(first - other.start, end - other.start)

@@ -30,5 +30,5 @@ def solve(
 ) -> Solution:
     """Minimise the energy of a weighed stack."""
     if isinstance(solver, Tuned):  # fills gaps itself, when it knows what lies around them
-        return solver(replace(prepare(energy, stack, backend), fill_radius=fill_radius), report)
+        return solver(replace(prepare(energy, stack, backend), gap_radius=fill_radius), report)
     return solver(prepare(energy, stack, backend, fill_radius), report)

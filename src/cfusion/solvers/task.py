@@ -43,7 +43,8 @@ class Task:
     tensor: Floats | None
     box: Box
     stack: Stack
-    fill_radius: int
+    fill_radius: int  # of gaps that the domain includes
+    gap_radius: int = 0  # of gaps that it does not, and that the solver is to fill
 
     def problem(self, confidence: Floats, anchor: Floats | None = None, pull: float = 0.0) -> Problem:
         """The convex problem at this confidence."""

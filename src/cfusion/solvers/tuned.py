@@ -56,7 +56,7 @@ class Tuned:
             weighed = local_weights(task.stack, given_depth(ready, state), task.backend)
             ready = prepare(energy, weighed, task.backend)
         outcome = self.inner.minimise(ready, ready.problem(confidence), state, report)
-        depth = _filled(ready, state, task.fill_radius)
+        depth = _filled(ready, state, task.gap_radius)
         chosen = {"alpha": settled.alpha, "inverse": bool(settled.inverse), "local": bool(settled.local)}
         footing = Footing.of(ready, state)
         if not self.inner.certify:
@@ -183,7 +183,7 @@ class _Trial:
         if self.start is None:
             self.start = task.initial_state()
             self.noise = _advance(task, self.confidence, self.start, self.noise)
-        state = State(self.start.primal.copy(), self.start.dual.copy())
+        state = self.start.branch()
         self.noise = _advance(task, self.confidence, state, self.noise)
         self.state = state
         return state.primal[0].copy()

@@ -113,35 +113,56 @@ __device__ __forceinline__ bool marked(
     return wanted ? region[p] && isnan(depth[p]) : !isnan(depth[p]);
 }
 
-// Rows up and down from each cell to the nearest mark of its column; H + W or more if there is none.
-extern "C" __global__ void __launch_bounds__(128) rise_and_fall(
+// Rows up and down from each cell to the nearest mark of its column; H + W or more if there is none. A block takes 32
+// columns; each of its threads looks through a part of one, and then knows from the others what lies beyond.
+extern "C" __global__ void __launch_bounds__(1024) rise_and_fall(
     const float* __restrict__ depth, const bool* __restrict__ region, bool wanted, Raster raster, int* __restrict__ rise,
     int* __restrict__ fall
 ) {
+    __shared__ int first[32][33];
+    __shared__ int last[32][33];
     depth = own(depth, raster.pixels()), region = own(region, raster.pixels());
     rise = own(rise, raster.cells()), fall = own(fall, raster.cells());
-    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    const int lane = threadIdx.x % 32, part = threadIdx.x / 32, column = blockIdx.x * 32 + lane;
+    const int each = (raster.height + 31) / 32, start = part * each, end = min(start + each, raster.height);
+    const int far = raster.height + raster.width;
+    int above = -1, below = -1;  // the first and the last mark of this part
+    for (int row = start; row < end && column < raster.width; row++) {
+        if (!marked(raster, depth, region, wanted, row, column)) continue;
+        if (above < 0) above = row;
+        below = row;
+    }
+    first[part][lane] = above;
+    last[part][lane] = below;
+    __syncthreads();
     if (column >= raster.width) return;
-    const bool downwards = blockIdx.y == 0;
-    int* out = downwards ? rise : fall;
-    int steps = raster.height + raster.width;
-    for (int k = 0; k < raster.height; k++) {
-        const int row = downwards ? k : raster.height - 1 - k;
-        steps = marked(raster, depth, region, wanted, row, column) ? 0 : steps + 1;
-        out[(size_t)row * raster.width + column] = steps;
+    int before = -1, after = -1;
+    for (int other = part - 1; other >= 0 && before < 0; other--) before = last[other][lane];
+    for (int other = part + 1; other < 32 && after < 0; other++) after = first[other][lane];
+    for (int row = start; row < end; row++) {
+        if (marked(raster, depth, region, wanted, row, column)) before = row;
+        rise[(size_t)row * raster.width + column] = before < 0 ? far : row - before;
+    }
+    for (int row = end - 1; row >= start; row--) {
+        if (marked(raster, depth, region, wanted, row, column)) after = row;
+        fall[(size_t)row * raster.width + column] = after < 0 ? far : after - row;
     }
 }
 
-// Squared distance to the nearest mark; searching ends where a column is further away than what was found.
+// Squared distance to the nearest mark, or one more than the limit; searching ends where a column is further away than
+// what was found.
 extern "C" __global__ void __launch_bounds__(256) squared_distance(
-    const int* __restrict__ rise, const int* __restrict__ fall, Raster raster, int* __restrict__ squared
+    const int* __restrict__ rise, const int* __restrict__ fall, const int* __restrict__ limit, Raster raster,
+    int* __restrict__ squared
 ) {
     rise = own(rise, raster.cells()), fall = own(fall, raster.cells()), squared = own(squared, raster.cells());
+    limit = own(limit, raster.cells());
     const int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
     if (column >= raster.width) return;
     const size_t line = (size_t)row * raster.width;
     long long best = min(rise[line + column], fall[line + column]);
     best *= best;
+    if (limit) best = min(best, limit[line + column] + 1ll);
     for (int away = 1; away < raster.width && (long long)away * away < best; away++) {
         for (int side = -1; side <= 1; side += 2) {
             const int there = column + side * away;
@@ -171,15 +192,22 @@ extern "C" __global__ void __launch_bounds__(128) count_wanted(
     }
 }
 
-// The power of two by which lent values become whole numbers: their sum over all cells stays below 2^62.
-extern "C" __global__ void __launch_bounds__(1024) find_scale(
-    const float* __restrict__ depth, size_t pixels, double cells, double* __restrict__ scale
+// The largest size of what is known, as bits of a float, which are in the order of the sizes.
+extern "C" __global__ void __launch_bounds__(256) find_largest(
+    const float* __restrict__ depth, unsigned pixels, unsigned* __restrict__ largest
 ) {
-    depth = own(depth, pixels), scale = own(scale, 1);
-    double least = 0;
-    for (size_t p = threadIdx.x; p < pixels; p += blockDim.x) if (!isnan(depth[p])) least = min(least, -fabs((double)depth[p]));
-    least = over_block(least, 0., Least());
-    if (threadIdx.x == 0) *scale = exp2(floor(60 - log2(cells)) - ceil(log2(max(-least, 1e-30))));
+    depth = own(depth, pixels), largest = own(largest, 1);
+    unsigned mine = 0;
+    for (unsigned p = blockIdx.x * 256 + threadIdx.x; p < pixels; p += gridDim.x * 256)
+        if (!isnan(depth[p])) mine = max(mine, __float_as_uint(fabsf(depth[p])));
+    for (int step = 16; step > 0; step /= 2) mine = max(mine, __shfl_xor_sync(0xffffffffu, mine, step));
+    if (threadIdx.x % 32 == 0) atomicMax(largest, mine);
+}
+
+// The power of two by which lent values become whole numbers: their sum over all cells stays below 2^62.
+__device__ __forceinline__ double scale_of(const Raster& raster, unsigned largest) {
+    const double most = max((double)__uint_as_float(largest), 1e-30);
+    return exp2(floor(60 - log2((double)raster.cells())) - ceil(log2(most)));
 }
 
 __device__ __forceinline__ int whole_root(int square) { return (int)sqrt((double)square); }
@@ -189,11 +217,11 @@ __device__ __forceinline__ int whole_root(int square) { return (int)sqrt((double
 extern "C" __global__ void __launch_bounds__(256) lend(
     const float* __restrict__ depth, const int* __restrict__ rise, const int* __restrict__ fall,
     const int* __restrict__ reach, const int* __restrict__ to_wanted, const int* __restrict__ counted, Raster raster,
-    const double* __restrict__ scale, Whole* __restrict__ total, int* __restrict__ shares
+    const unsigned* __restrict__ largest, Whole* __restrict__ total, int* __restrict__ shares
 ) {
     const size_t cells = raster.cells(), edges = cells + raster.height;
     depth = own(depth, raster.pixels()), rise = own(rise, cells), fall = own(fall, cells), reach = own(reach, cells);
-    to_wanted = own(to_wanted, cells), counted = own(counted, cells), scale = own(scale, 1);
+    to_wanted = own(to_wanted, cells), counted = own(counted, cells), largest = own(largest, 1);
     total = own(total, edges), shares = own(shares, edges);
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y;
     if (x >= raster.width) return;
@@ -208,7 +236,7 @@ extern "C" __global__ void __launch_bounds__(256) lend(
         if (down != 0 && down < raster.height && down * down + aside == far) sum += depth[raster.pixel(y + down, column)], count++;
     }
     if (count == 0) return;  // nothing is known at all
-    const Whole lent = (Whole)llrint(sum / count * *scale);
+    const Whole lent = (Whole)llrint(sum / count * scale_of(raster, *largest));
     for (int tied = 0; tied < 2; tied++) {
         const int radius = whole_root(far - tied);
         for (int row = max(0, y - radius); row <= min(raster.height - 1, y + radius); row++) {
@@ -227,12 +255,13 @@ extern "C" __global__ void __launch_bounds__(256) lend(
 
 // What was lent, added up along each row by one warp, and divided.
 extern "C" __global__ void __launch_bounds__(128) take_mean(
-    const float* __restrict__ depth, const bool* __restrict__ region, Raster raster, const double* __restrict__ scale,
+    const float* __restrict__ depth, const bool* __restrict__ region, Raster raster, const unsigned* __restrict__ largest,
     const Whole* __restrict__ total, const int* __restrict__ shares, float* __restrict__ filled
 ) {
     const size_t edges = raster.cells() + raster.height;
     depth = own(depth, raster.pixels()), region = own(region, raster.pixels()), filled = own(filled, raster.pixels());
-    scale = own(scale, 1), total = own(total, edges), shares = own(shares, edges);
+    total = own(total, edges), shares = own(shares, edges);
+    const double scale = scale_of(raster, *own(largest, 1));
     const int row = raster.margin + blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (row >= raster.height - raster.margin) return;
     const size_t start = (size_t)row * (raster.width + 1);
@@ -252,7 +281,7 @@ extern "C" __global__ void __launch_bounds__(128) take_mean(
         const long long p = raster.pixel(row, column);
         if (p >= 0) {
             const bool wanted = region[p] && isnan(depth[p]);
-            filled[p] = wanted && share > 0 ? (float)((double)(long long)value / *scale / share) : depth[p];
+            filled[p] = wanted && share > 0 ? (float)((double)(long long)value / scale / share) : depth[p];
         }
         value = __shfl_sync(0xffffffffu, value, 31);
         share = __shfl_sync(0xffffffffu, share, 31);

@@ -15,7 +15,7 @@ from cfusion.kernels.contract import Floats
 from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device, or_nothing
 from cfusion.kernels.reference.association import MARGIN
 
-SOURCES = ("reduce.cuh", "association.cu")
+SOURCES = ("association.cu",)
 THREADS = 256
 NO_RANK, NO_POINT = np.iinfo(np.uint64).max, np.iinfo(np.uint32).max
 
@@ -90,21 +90,24 @@ def fill_natural(depth: Floats, region: Any) -> Floats:
     views = prod(maps)
     raster = by_value(np.array([height, width, MARGIN], np.int32))
     rise, fall, reach, to_wanted, counted = cupy.empty((5, *maps, height, width), np.int32)
-    columns, cells = (blocks_of(width, 128), 2, views), (blocks_of(width, THREADS), height, views)
-    for wanted, distance in ((True, to_wanted), (False, reach)):  # rise and fall of the known ones stay
-        marks = (known, inside, np.bool_(wanted), raster)
-        kernel(SOURCES, "rise_and_fall")(columns, (128,), (*marks, rise, fall))
-        kernel(SOURCES, "squared_distance")(cells, (THREADS,), (rise, fall, raster, distance))
+    columns, cells = (blocks_of(width, 32), 1, views), (blocks_of(width, THREADS), height, views)
+    up, down = cupy.empty((2, *maps, height, width), np.int32)  # to what is wanted
+    for wanted, above, below, limit, distance in (
+        (False, rise, fall, None, reach),
+        (True, up, down, reach, to_wanted),  # further than that nobody lends
+    ):
+        kernel(SOURCES, "rise_and_fall")(columns, (1024,), (known, inside, np.bool_(wanted), raster, above, below))
+        kernel(SOURCES, "squared_distance")(cells, (THREADS,), (above, below, or_nothing(limit), raster, distance))
     kernel(SOURCES, "count_wanted")((blocks_of(height, 4), 1, views), (128,), (known, inside, raster, counted))
-    scale, pixels = cupy.empty((*maps, 1)), known.shape[-2] * known.shape[-1]
-    kernel(SOURCES, "find_scale")((1, 1, views), (1024,), (known, np.uint64(pixels), np.float64(height * width), scale))
+    largest, pixels = cupy.zeros((*maps, 1), np.uint32), known.shape[-2] * known.shape[-1]
+    kernel(SOURCES, "find_largest")((64, 1, views), (THREADS,), (known, np.uint32(pixels), largest))
     total = cupy.zeros((*maps, height, width + 1), np.uint64)
     shares = cupy.zeros((*maps, height, width + 1), np.int32)
     kernel(SOURCES, "lend")(
-        cells, (THREADS,), (known, rise, fall, reach, to_wanted, counted, raster, scale, total, shares)
+        cells, (THREADS,), (known, rise, fall, reach, to_wanted, counted, raster, largest, total, shares)
     )
     filled = cupy.empty(known.shape, np.float32)
     kernel(SOURCES, "take_mean")(
-        (blocks_of(known.shape[-2], 4), 1, views), (128,), (known, inside, raster, scale, total, shares, filled)
+        (blocks_of(known.shape[-2], 4), 1, views), (128,), (known, inside, raster, largest, total, shares, filled)
     )
     return as_given(filled, depth)

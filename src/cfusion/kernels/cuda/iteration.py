@@ -312,6 +312,7 @@ def _sweep_scalars(steps: Steps, alpha: tuple[float, ...], pull: float) -> Any:
 
 
 def _plain(problem: Problem, state: State, steps: Steps, count: int) -> None:
+    state.own()
     seen, real = problem.observations, state.primal.dtype
     defines = defines_of(kind_of(problem, state.primal))
     primal_pass, dual_pass = (kernel(("prox.cuh", "plain.cu"), name, defines) for name in ("primal_pass", "dual_pass"))

@@ -11,6 +11,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+_device, _stream = cupy.cuda.runtime.getDevice, cupy.cuda.get_current_stream  # looked up once
 SLOT = 8  # bytes that each argument starts at a multiple of
 FORMATS = {
     np.bool_: "?",
@@ -36,13 +37,13 @@ class Kernel:
         self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any], *, shared_mem: int = 0
     ) -> None:
         """Launch it on the current stream; what it is given is read before this returns."""
-        device = cupy.cuda.runtime.getDevice()
+        device = _device()
         function = self.functions.get(device)
         if function is None:
             function = self.functions[device] = self.compiled.kernel.ptr
         values = [each.data.ptr if isinstance(each, cupy.ndarray) else each for each in arguments]
         size = (*grid, 1, 1)[:3] + (*block, 1, 1)[:3]
-        stream = cupy.cuda.get_current_stream().ptr
+        stream = _stream().ptr
         with self.lock:  # another thread must not write its arguments before these are read
             if self.form is None:
                 self._lay_out(arguments)

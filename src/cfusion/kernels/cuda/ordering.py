@@ -9,12 +9,12 @@ import numpy as np
 
 from cfusion.errors import InputError
 from cfusion.kernels.contract import Arranged, Fidelity, Floats, Observations, Window
-from cfusion.kernels.cuda.device import Desk, blocks_of, by_value, desk, frame_of, kernel, or_nothing, real_define
+from cfusion.kernels.cuda.device import blocks_of, by_value, desk, frame_of, kernel, or_nothing, real_define
 
 SOURCES = ("reduce.cuh", "window.cuh", "ordering.cu")
 SHARED = 200 << 10  # bytes of shared memory that a block may use on every device since Ampere, with some to spare
 THREADS = 256
-MOST_BLOCKS = Desk.BLOCKS * Desk.MOST // 8  # that leave their sums on the desk
+MOST_BLOCKS = 1024  # that leave seven sums each on the desk
 
 
 def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelity) -> tuple[Observations, Floats]:

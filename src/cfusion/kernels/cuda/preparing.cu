@@ -103,6 +103,25 @@ extern "C" __global__ void __launch_bounds__(256) begin(
     primal[2 * (size_t)pixels + p] = links[p] & 2 ? down : (real)0;
 }
 
+// What another state is, where both have pixels; offset of this one's first pixel from the other's.
+extern "C" __global__ void __launch_bounds__(256) resume(
+    real* __restrict__ primal, real* __restrict__ dual, const unsigned short* __restrict__ links,
+    const real* __restrict__ other_primal, const real* __restrict__ other_dual, const bool* __restrict__ inside,
+    int stride, int height, int width, int other_height, int other_width, int down, int right, real shift,
+    int primal_planes, int dual_planes
+) {
+    const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= height || j >= width) return;
+    const size_t n = (size_t)height * width, p = (size_t)i * width + j;
+    const int row = i + down, column = j + right;
+    const unsigned bits = links[p];
+    if (!(bits >> 9 & 1) || row < 0 || column < 0 || row >= other_height || column >= other_width) return;
+    if (!inside[(size_t)row * stride + column]) return;
+    const size_t m = (size_t)other_height * other_width, q = (size_t)row * other_width + column;
+    for (int k = 0; k < primal_planes; k++) primal[k * n + p] = other_primal[k * m + q] + (k ? (real)0 : shift);
+    for (int k = 0; k < dual_planes; k++) if (bits >> k & 1) dual[k * n + p] = other_dual[k * m + q];
+}
+
 // ---- carrying: in every round, a pixel that is not known yet becomes the mean of its known neighbours
 
 #define REACH (CARRY_TILE + 2 * ROUNDS)

@@ -98,6 +98,17 @@ def begin(start: Floats, links: Any, order: int) -> State:
     return state
 
 
+def resume(state: State, links: Floats, other: State, inside: Any, offset: tuple[int, int], shift: float) -> None:
+    """As `Backend.resume`."""
+    (height, width), real = links.shape, state.primal.dtype
+    mask, stride = rows_of(inside)
+    sizes = tuple(np.int32(size) for size in (height, width, *inside.shape, *offset))
+    planes = (np.int32(len(state.primal)), np.int32(len(state.dual)))
+    states = (state.primal, state.dual, links, other.primal, other.dual)
+    arguments = (*states, mask, stride, *sizes, real.type(shift), *planes)
+    _kernel("resume", real_define(state.primal))(_grid(height, width), BLOCK, arguments)
+
+
 def gain(x: Floats, other: Floats, held: Held) -> tuple[float, float, float]:
     """As `Backend.gain`, in one pass."""
     sums, views = desk(), len(held.depths)

@@ -23,6 +23,7 @@ from cfusion.kernels.reference.prox import data_prox, known_weights, penalty
 
 def iterate(problem: Problem, state: State, steps: Steps, count: int) -> None:
     """Run `count` iterations in place."""
+    state.own()
     for _ in range(count):
         _iterate_once(problem, state, steps)
 
