@@ -25,7 +25,7 @@ LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace
 VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
 SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
-PAIR_ROUNDS, SETTLED = 30, 1e-3
+PAIR_ROUNDS, SETTLED = 10, 1e-3
 GROWTH_SAMPLE = 10_000  # observations that tell how noise grows with depth
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
@@ -164,13 +164,11 @@ def _view_scales(
     squares = np.median(pairs + np.diag(np.full(views, np.inf)), axis=1) / 2
     if not squares.min() > 0:
         return None
-    nearby = np.empty_like(pairs)
-    for _ in range(PAIR_ROUNDS):  # each from the others, near pairs counting most: a pair is known to a part of itself
-        np.add.outer(squares, squares, out=nearby)
-        nearby **= -2
-        np.fill_diagonal(nearby, 0)
-        found = ((nearby * pairs).sum(axis=1) - nearby @ squares) / nearby.sum(axis=1)
-        before, squares = squares, np.sqrt(squares * np.clip(found, 0.1 * squares, 10 * squares))
+    for _ in range(PAIR_ROUNDS):  # least squares, near pairs counting most: a pair is known to a part of itself
+        trust = 1 / np.square(squares[:, None] + squares[None, :])
+        trust.flat[:: views + 1] = 0
+        found = np.linalg.solve(trust + np.diag(trust.sum(axis=1)), (trust * pairs).sum(axis=1))
+        before, squares = squares, np.minimum(np.maximum(found, 0.1 * squares), 10 * squares)
         if np.abs(squares - before).max() < SETTLED * squares.min():
             break
     scales: NDArray[np.float64] = np.sqrt(squares)

@@ -35,10 +35,11 @@ def fitted_power(depths: NDArray[Any], sizes: NDArray[Any]) -> float:
     each = depths.size // BINS
     if each < FEWEST:
         return 0.0
+    near, far = np.partition(depths, [each - 1, (BINS - 1) * each])[[each - 1, (BINS - 1) * each]]
+    if far < LEAST_RANGE * near:
+        return 0.0
     order = np.argsort(depths)[: each * BINS].reshape(BINS, each)  # bins of equally many
     middle = depths[order[:, each // 2]].astype(np.float64)
-    if depths[order[-1, 0]] < LEAST_RANGE * depths[order[0, -1]]:
-        return 0.0
     level = np.partition(sizes[order], each // 2, axis=1)[:, each // 2]
     place, level = np.log(middle), np.log(level.astype(np.float64))
     place -= place.mean()

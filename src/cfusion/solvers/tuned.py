@@ -145,7 +145,8 @@ class _Trial:
         """
         much = 0.99 * LADDER
         smoother = alpha[0] > much * than[0] or alpha[1] > much * than[1]
-        return self._predicts_better(self._fitted(alpha), self._fitted(than), LEAST_GAIN if smoother else 0.0)
+        other = self._fitted(than)  # first: all fits then start from one at the usual alpha
+        return self._predicts_better(self._fitted(alpha), other, LEAST_GAIN if smoother else 0.0)
 
     def _predicts_better(self, x: Floats, other: Floats, least: float = 0.0, chance: float = CHANCE) -> bool:
         """Whether the mean error of x is smaller, by more than chance would have it and the least part given."""
