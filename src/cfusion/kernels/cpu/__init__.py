@@ -13,32 +13,26 @@ from cfusion.kernels.cpu.pulling import pull
 from cfusion.kernels.cpu.sums import adapt, energy, misfit, order_observations
 from cfusion.kernels.cpu.viewing import cosines
 from cfusion.kernels.host import (
-    account,
     arranging,
     arrays,
-    blend,
-    closing,
-    compare,
     foresee,
-    gain,
     lane,
     measuring,
     medians,
     quantiles,
     resume,
     sample,
-    split,
     stacked,
-    tilted,
     to_device,
     to_host,
     travelled,
-    whole,
 )
 from cfusion.kernels.reference.association import relief
+from cfusion.kernels.reference.maps import account, blend, closing, tilted, whole
 from cfusion.kernels.reference.ordering import middle
 from cfusion.kernels.reference.preparing import begin, carry, tally, trust_locally, window_of
 from cfusion.kernels.reference.pulling import changes, differences, gate, local_slope, residuals, soften
+from cfusion.kernels.reference.trials import compare, gain, split
 from cfusion.kernels.reference.viewing import reproject
 
 NAME = "cpu"

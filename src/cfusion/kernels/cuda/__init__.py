@@ -10,21 +10,11 @@ from cfusion.kernels.cuda.foresight import foresee
 from cfusion.kernels.cuda.iteration import follow, iterate, measure
 from cfusion.kernels.cuda.maps import account, blend, gaps, tilted, whole
 from cfusion.kernels.cuda.ordering import arrange, middle, order_observations
-from cfusion.kernels.cuda.preparing import (
-    begin,
-    carry,
-    compare,
-    gain,
-    links_of,
-    resume,
-    split,
-    tally,
-    trust_locally,
-    window_of,
-)
+from cfusion.kernels.cuda.preparing import begin, carry, links_of, resume, tally, trust_locally, window_of
 from cfusion.kernels.cuda.pulling import changes, differences, gate, local_slope, pull, residuals, soften
 from cfusion.kernels.cuda.selecting import medians, quantiles
 from cfusion.kernels.cuda.sums import adapt, energy, misfit, sample, travelled
+from cfusion.kernels.cuda.trials import compare, gain, split
 from cfusion.kernels.cuda.viewing import cosines, reproject
 
 NAME = "cuda"

@@ -235,6 +235,13 @@ def frame_of(shape: tuple[int, ...], window: Window) -> Any:
     return np.array([*shape, top, left, bottom - top, right - left], np.int32)
 
 
+def rows_of(mask: Any) -> tuple[Any, np.int32]:
+    """A mask whose rows are contiguous, and how far they are apart."""
+    if mask.strides[1] != 1 or mask.strides[0] < mask.shape[1]:
+        mask = cupy.ascontiguousarray(mask)
+    return mask, np.int32(mask.strides[0])
+
+
 def to_device(array: Any, dtype: Any) -> Any:
     """As `Backend.to_device`."""
     if isinstance(array, cupy.ndarray):

@@ -13,8 +13,9 @@ from cfusion.kernels.cuda import (
     pulling,
     selecting,
     sums,
+    trials,
+    viewing,
 )
-from cfusion.kernels.cuda import viewing as seeing
 from cfusion.kernels.cuda.device import Unit, compile_ahead
 
 
@@ -22,11 +23,12 @@ def foresee(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
     """As `Backend.foresee`: float32, with weights and without; other kinds are compiled when they come."""
     units: list[Unit] = [
         (association.SOURCES, (), False),
-        (seeing.SOURCES, (), False),
+        (viewing.SOURCES, (), False),
         (pulling.SOURCES, (), False),
         (selecting.SOURCES, (), True),
         (preparing.SOURCES, preparing.defines(), False),
         (maps.SOURCES, maps.defines(), False),
+        (trials.SOURCES, trials.defines(), False),
         (sums.TRAVEL, ("REAL=float", f"ORDER={order}"), False),
         *iteration.units_for(shape, order, fidelity),
     ]

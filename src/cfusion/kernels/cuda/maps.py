@@ -1,4 +1,4 @@
-"""Whole maps on the device, one launch each; definitions in `cfusion.kernels.host`."""
+"""Whole maps on the device, one launch each; definitions in `cfusion.kernels.reference.maps`."""
 
 from __future__ import annotations
 

@@ -7,26 +7,23 @@ from typing import Any
 import cupy
 import numpy as np
 
-from cfusion.kernels.contract import Floats, Held, State, Tally, Window, dual_planes, primal_planes
+from cfusion.kernels.contract import Floats, State, Tally, Window, dual_planes, primal_planes
 from cfusion.kernels.cuda.device import (
     Desk,
     as_given,
     blocks_of,
-    by_value,
     desk,
-    frame_of,
     kernel,
     on_device,
     or_nothing,
     real_define,
+    rows_of,
 )
 from cfusion.kernels.cuda.selecting import medians
-from cfusion.kernels.host import gain_of
 from cfusion.kernels.reference.preparing import RADIUS, RANGE, slope_stride
 
-SOURCES = ("reduce.cuh", "window.cuh", "preparing.cu")
+SOURCES = ("reduce.cuh", "preparing.cu")
 BLOCK, THREADS, TILE, SUMS = (32, 8), 256, 32, 5
-PARTS = 16  # blocks that add up a map
 ROUNDS, CARRY_TILE = 6, 32  # of carrying, before looking whether that was enough; pixels of a tile
 
 
@@ -37,13 +34,6 @@ def links_of(domain: Any) -> Any:
     inside, stride = rows_of(domain)
     _kernel("link_pixels")(_grid(height, width), BLOCK, (inside, np.int32(height), np.int32(width), stride, links))
     return links
-
-
-def rows_of(mask: Any) -> tuple[Any, np.int32]:
-    """A mask whose rows are contiguous, and how far they are apart."""
-    if mask.strides[1] != 1 or mask.strides[0] < mask.shape[1]:
-        mask = cupy.ascontiguousarray(mask)
-    return mask, np.int32(mask.strides[0])
 
 
 def tally(depths: Floats, weights: Floats | None) -> Tally:
@@ -109,62 +99,6 @@ def resume(state: State, links: Floats, other: State, inside: Any, offset: tuple
     _kernel("resume", real_define(state.primal))(_grid(height, width), BLOCK, arguments)
 
 
-def gain(x: Floats, other: Floats, held: Held) -> tuple[float, float, float]:
-    """As `Backend.gain`, in one pass."""
-    sums, views = desk(), len(held.depths)
-    inside, stride = rows_of(held.inside)
-    _kernel("gain", real_define(x))(
-        (Desk.BLOCKS,),
-        (Desk.THREADS,),
-        (
-            cupy.ascontiguousarray(x),
-            cupy.ascontiguousarray(other),
-            held.depths,
-            or_nothing(held.weights),
-            inside,
-            stride,
-            by_value(frame_of(held.depths.shape[1:], held.window)),
-            np.float64(held.centre),
-            np.bool_(held.inverse),
-            np.int32(views),
-            sums.argument,
-        ),
-    )
-    return gain_of(*sums.read(6))
-
-
-def compare(depths: Floats, every: int) -> tuple[list[tuple[float, float]], Floats]:
-    """As `Backend.compare`, in one pass."""
-    views, height, width = depths.shape
-    pairs, work = views * (views - 1) // 2, desk()
-    blocks = PARTS * views + pairs
-    sizes = (np.int32(views), np.int32(every), np.int32(height), np.int32(width))
-    _kernel("compare")((blocks,), (256,), (cupy.ascontiguousarray(depths), *sizes, work.page(2 * blocks)))
-    found = work.turn(2 * blocks).reshape(blocks, 2)
-    contents = [(count, total) for count, total in found[: PARTS * views].reshape(views, PARTS, 2).sum(axis=1).tolist()]
-    count, total = found[PARTS * views :].T
-    apart = np.diag([0.0 if known else np.inf for known, _ in contents])
-    j, k = np.tril_indices(views, -1)
-    apart[j, k] = apart[k, j] = np.where(count > 0, total / np.maximum(count, 1), np.inf)
-    return contents, apart
-
-
-def split(
-    depths: Floats, weights: Floats | None, turns: Floats, block: int
-) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
-    """As `Backend.split`, in one pass."""
-    sums = desk()
-    kept, out = cupy.empty(depths.shape, np.float32), cupy.empty(depths.shape, np.float32)
-    both = [None if weights is None else cupy.empty(depths.shape, np.float32) for _ in range(2)]
-    given = (cupy.ascontiguousarray(depths), or_nothing(None if weights is None else cupy.ascontiguousarray(weights)))
-    sizes = tuple(np.int32(size) for size in (turns.shape[1], block, *depths.shape))
-    made = (kept, out, *(or_nothing(each) for each in both))
-    arguments = (*given, cupy.asarray(np.ascontiguousarray(turns)), *sizes, *made, sums.argument)
-    _kernel("split")((Desk.BLOCKS,), (Desk.THREADS,), arguments)
-    kept_known, out_known = (int(each) for each in sums.read(2))
-    return (kept, both[0]), (out, both[1]), (kept_known, out_known)
-
-
 def carry(median: Floats, observed: Any, inside: Any) -> Floats:
     """As `Backend.carry`: some rounds at a time, each tile on its own."""
     height, width = median.shape
@@ -209,7 +143,7 @@ def _kernel(name: str, real: str = "REAL=float") -> Any:
 
 def defines(real: str = "REAL=float") -> tuple[str, ...]:
     """What these kernels are compiled for."""
-    return real, f"RADIUS={RADIUS}", f"ROUNDS={ROUNDS}", f"CARRY_TILE={CARRY_TILE}", f"PARTS={PARTS}"
+    return real, f"RADIUS={RADIUS}", f"ROUNDS={ROUNDS}", f"CARRY_TILE={CARRY_TILE}"
 
 
 def _grid(height: int, width: int) -> tuple[int, int]:

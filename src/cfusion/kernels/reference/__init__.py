@@ -2,34 +2,28 @@
 
 from cfusion.kernels.contract import links_of
 from cfusion.kernels.host import (
-    account,
     arranging,
     arrays,
-    blend,
-    closing,
-    compare,
     foresee,
-    gain,
     lane,
     measuring,
     medians,
     quantiles,
     resume,
     sample,
-    split,
     stacked,
-    tilted,
     to_device,
     to_host,
     travelled,
-    whole,
 )
 from cfusion.kernels.reference.association import close_mask, fill_natural, relief, splat_nearest
 from cfusion.kernels.reference.certificate import bound
 from cfusion.kernels.reference.iteration import adapt, energy, iterate, misfit
+from cfusion.kernels.reference.maps import account, blend, closing, tilted, whole
 from cfusion.kernels.reference.ordering import middle, order_observations
 from cfusion.kernels.reference.preparing import begin, carry, tally, trust_locally, window_of
 from cfusion.kernels.reference.pulling import changes, differences, gate, local_slope, pull, residuals, soften
+from cfusion.kernels.reference.trials import compare, gain, split
 from cfusion.kernels.reference.viewing import cosines, reproject
 
 NAME = "reference"

@@ -1,0 +1,76 @@
+"""Leaving observations out, on the device; definitions in `cfusion.kernels.reference.trials`."""
+
+from __future__ import annotations
+
+import cupy
+import numpy as np
+
+from cfusion.kernels.contract import Floats, Held
+from cfusion.kernels.cuda.device import Desk, by_value, desk, frame_of, kernel, or_nothing, real_define, rows_of
+from cfusion.kernels.reference.trials import gain_of
+
+SOURCES = ("reduce.cuh", "window.cuh", "trials.cu")
+PARTS = 16  # blocks that add up a map
+
+
+def gain(x: Floats, other: Floats, held: Held) -> tuple[float, float, float]:
+    """As `Backend.gain`, in one pass."""
+    sums, views = desk(), len(held.depths)
+    inside, stride = rows_of(held.inside)
+    kernel(SOURCES, "gain", defines(real_define(x)))(
+        (Desk.BLOCKS,),
+        (Desk.THREADS,),
+        (
+            cupy.ascontiguousarray(x),
+            cupy.ascontiguousarray(other),
+            held.depths,
+            or_nothing(held.weights),
+            inside,
+            stride,
+            by_value(frame_of(held.depths.shape[1:], held.window)),
+            np.float64(held.centre),
+            np.bool_(held.inverse),
+            np.int32(views),
+            sums.argument,
+        ),
+    )
+    return gain_of(*sums.read(6))
+
+
+def compare(depths: Floats, every: int) -> tuple[list[tuple[float, float]], Floats]:
+    """As `Backend.compare`, in one pass."""
+    views, height, width = depths.shape
+    pairs, work = views * (views - 1) // 2, desk()
+    blocks = PARTS * views + pairs
+    sizes = (np.int32(views), np.int32(every), np.int32(height), np.int32(width))
+    kernel(SOURCES, "compare", defines())(
+        (blocks,), (256,), (cupy.ascontiguousarray(depths), *sizes, work.page(2 * blocks))
+    )
+    found = work.turn(2 * blocks).reshape(blocks, 2)
+    contents = [(count, total) for count, total in found[: PARTS * views].reshape(views, PARTS, 2).sum(axis=1).tolist()]
+    count, total = found[PARTS * views :].T
+    apart = np.diag([0.0 if known else np.inf for known, _ in contents])
+    j, k = np.tril_indices(views, -1)
+    apart[j, k] = apart[k, j] = np.where(count > 0, total / np.maximum(count, 1), np.inf)
+    return contents, apart
+
+
+def split(
+    depths: Floats, weights: Floats | None, turns: Floats, block: int
+) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
+    """As `Backend.split`, in one pass."""
+    sums = desk()
+    kept, out = cupy.empty(depths.shape, np.float32), cupy.empty(depths.shape, np.float32)
+    both = [None if weights is None else cupy.empty(depths.shape, np.float32) for _ in range(2)]
+    given = (cupy.ascontiguousarray(depths), or_nothing(None if weights is None else cupy.ascontiguousarray(weights)))
+    sizes = tuple(np.int32(size) for size in (turns.shape[1], block, *depths.shape))
+    made = (kept, out, *(or_nothing(each) for each in both))
+    arguments = (*given, cupy.asarray(np.ascontiguousarray(turns)), *sizes, *made, sums.argument)
+    kernel(SOURCES, "split", defines())((Desk.BLOCKS,), (Desk.THREADS,), arguments)
+    kept_known, out_known = (int(each) for each in sums.read(2))
+    return (kept, both[0]), (out, both[1]), (kept_known, out_known)
+
+
+def defines(real: str = "REAL=float") -> tuple[str, ...]:
+    """What these kernels are compiled for."""
+    return real, f"PARTS={PARTS}"
