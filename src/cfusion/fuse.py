@@ -256,9 +256,14 @@ def _checked(views: Iterable[View]) -> Sequence[View]:
     for view in views:
         if not isinstance(view, View):
             raise InputError(f"views are cfusion.View, not {_named(view)}; for arrays use fuse_stack(Stack(depths))")
-    if all(np.isnan(view.depth).all() for view in views):
+    if all(_knows_nothing(view.depth) for view in views):
         raise InputError("every depth in every view is NaN; nothing was observed, so nothing can be fused")
     return views
+
+
+def _knows_nothing(depth: DepthMap) -> bool:
+    """Whether it is all NaN; one row in sixteen tells most often."""
+    return bool(np.isnan(depth[::16]).all() and np.isnan(depth).all())
 
 
 def _named(given: object) -> str:

@@ -10,9 +10,9 @@ STEEP = 4.0  # times the usual change over such a distance is an edge
 NOISE = 6.0  # and what the start is off by does not count
 
 
-def bridges(x: Floats, observed: Mask, radius: int, noise: float, backend: Backend) -> Mask:
-    """Unobserved pixels, x NaN, around which within the radius what was observed lies at different depths."""
+def of_one_surface(x: Floats, observed: Mask, radius: int, noise: float, backend: Backend) -> Mask:
+    """Pixels around which what was observed lies, within the radius, at about the same depth; x is NaN elsewhere."""
     change = backend.relief(x, radius)
     (usual,), _ = backend.medians(np.where(observed, change, np.nan)[None])
-    across: Mask = ~observed & (change > STEEP * usual + NOISE * noise)
-    return across
+    near: Mask = change <= STEEP * usual + NOISE * noise
+    return near

@@ -10,7 +10,7 @@ from cfusion.energy import TGV, Energy
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Held, State
 from cfusion.kernels.growth import fitted_power
-from cfusion.solvers.bridges import bridges
+from cfusion.solvers.bridges import of_one_surface
 from cfusion.solvers.footing import Footing
 from cfusion.solvers.held_out import leave_out
 from cfusion.solvers.local_noise import local_weights, mean_weight
@@ -26,7 +26,7 @@ CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; of the error, for a much smo
 LOCAL_CHANCE = 3.0  # standard errors, for weights that follow the local noise: two are tipped by rounding
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
 ROUGH = PDHG(tolerance=1e-4, iterations=480, certify=False)  # good enough to compare: 2e-4 was not, on real views
-GROWTH_SAMPLE = 20_000  # pixels that tell how the noise grows with depth
+GROWTH_SAMPLE = 10_000  # pixels that tell how the noise grows with depth
 NOTHING = np.empty((0, 0), np.float32)
 STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
 
@@ -212,7 +212,7 @@ def _filled(task: Task, state: State, radius: int) -> Floats:
     if gaps is None:
         return given_depth(task, state)
     known = task.whole(state.primal[0], float("nan"))
-    gaps &= ~bridges(known, observed, radius, task.noise, backend)
+    gaps &= of_one_surface(known, observed, radius, task.noise, backend)
     # a plane is taken out and put back: the interpolant of one is not quite a plane
     steps, amounts = backend.medians(backend.changes(known))
     down, right = (step if amount else 0.0 for step, amount in zip(steps, amounts, strict=True))

@@ -97,14 +97,12 @@ __device__ __forceinline__ void gradient(int order, unsigned bits, Read at, real
     }
 }
 
-// Planes of a tile and its surroundings in shared memory.
+// Planes of a tile and its surroundings in shared memory. Beyond a border of the room something else is read, which only
+// the margin ever sees.
 struct Room {
     real* planes;
 
-    __device__ real read(int m, int row, int column) const {
-        const bool within = row >= 0 && row < ROOM_ROWS && column >= 0 && column < ROOM_COLUMNS;
-        return within ? planes[m * ROOM + row * ROOM_COLUMNS + column] : (real)0;
-    }
+    __device__ real read(int m, int at) const { return planes[m * ROOM + at]; }
 };
 
 // `arrived` only ever grows, over many launches: what counts is how far the goal is ahead of it.
@@ -134,6 +132,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
     // chain[j] has j planes: g, then the duals of order 1, 2, .. up to the top; the gradients of the same shapes replace them
     Room chain[ORDER + 2];
     real* next = (real*)memory;
+    for (int k = threadIdx.x; k <= ROOM_COLUMNS; k += THREADS) next[k] = 0;  // above and before the first plane
+    next += ROOM_COLUMNS + 1;
     for (int j = 1; j <= TOP; j++, next += (j - 1) * ROOM) chain[j].planes = next;
     real *was = next, *holds = was + TOP * ROOM;  // below zero: not in the image
     unsigned short* bits = (unsigned short*)(holds + ROOM);
@@ -170,12 +170,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
                         adjoint<real>(order, [=](int m, int down, int right) {
 #if ORDER == 1 && TENSOR
                             const int there = k + down * ROOM_COLUMNS + right;
-                            real q[2] = {from.read(0, row + down, column + right), from.read(1, row + down, column + right)};
+                            real q[2] = {from.read(0, there), from.read(1, there)};
                             const bool within = row + down >= 0 && row + down < ROOM_ROWS && column + right >= 0 && column + right < ROOM_COLUMNS;
                             if (within && holds[there] >= 0) balls.flux(q, (size_t)(row0 + row + down) * width + column0 + column + right, bits[there]);
                             return q[m];
 #else
-                            return from.read(m, row + down, column + right);
+                            return from.read(m, k + down * ROOM_COLUMNS + right);
 #endif
                         }, out);
                         if (order == 1) {
@@ -194,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
                         const Room from = chain[order];
                         real out[3] = {0, 0, 0}, dual[3], within[3];
                         if (holds[k] >= 0) {
-                            gradient(order, bits[k], [=](int m, int down, int right) { return from.read(m, row + down, column + right); }, out);
+                            gradient(order, bits[k], [=](int m, int down, int right) { return from.read(m, k + down * ROOM_COLUMNS + right); }, out);
                             for (int m = 0; m <= order; m++) dual[m] = within[m] = chain[order + 1].planes[m * ROOM + k];
                             if (order == 1) balls.relax(within, p);
                             const real shrink = shrink_into(within, order + 1, balls.limit(order - 1, p));
@@ -213,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
                     const size_t p = (size_t)(row0 + row) * width + column0 + column;
                     const Room from = chain[ORDER];
                     real rise[4], now[TOP];
-                    gradient(ORDER, bits[k], [=](int m, int down, int right) { return from.read(m, row + down, column + right); }, rise);
+                    gradient(ORDER, bits[k], [=](int m, int down, int right) { return from.read(m, k + down * ROOM_COLUMNS + right); }, rise);
                     if (ORDER == 1) balls.stretch(rise, p);
                     for (int m = 0; m < TOP; m++) now[m] = top[m * ROOM + k] - step * rise[m];
                     const real shrink = shrink_into(now, TOP, balls.limit(ORDER - 1, p));
