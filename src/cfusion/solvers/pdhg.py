@@ -31,6 +31,7 @@ class PDHG:
     iterations: int = 3000
     relaxation: float = RELAXATION
     certify: bool = True  # False: stop when the energy settles, for a rough answer
+    steady: bool = False  # whether steps stay as they are: from a start near the end the ways come tell nothing
 
     def __post_init__(self) -> None:
         check_limits(self.tolerance, self.iterations, "iterations")
@@ -57,7 +58,7 @@ class PDHG:
 
         If known, its energy at the `start`, and what the certified `gap` will be there, about.
         """
-        pace = Pace(task.backend, task.noise, self.relaxation)
+        pace = Pace(task.backend, task.noise, self.relaxation, steady=self.steady)
         backend = task.backend
 
         def measure(kept: Floats | None, every: int) -> tuple[Energies, Ways]:

@@ -55,11 +55,11 @@ def choose_steps(alpha: tuple[float, ...], noise: float, relaxation: float = REL
 class Pace:
     """Runs iterations with steps that correct themselves."""
 
-    def __init__(self, backend: Backend, noise: float, relaxation: float = RELAXATION) -> None:
+    def __init__(self, backend: Backend, noise: float, relaxation: float = RELAXATION, *, steady: bool = False) -> None:
         self.backend = backend
         self.noise = noise
         self.relaxation = relaxation
-        self.looks = 0
+        self.looks = LOOKS if steady else 0
         self._start: Any = None
 
     def run(self, problem: Problem, state: State, count: int) -> None:
