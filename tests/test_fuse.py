@@ -229,3 +229,13 @@ def test_out_of_memory_says_how_much_is_needed(monkeypatch):
     monkeypatch.setattr(kernels.load("reference"), "arrange", full)
     with pytest.raises(OutOfMemory, match=r"4 maps of 64 x 48 pixels need about 0\.\d+ GB .* 'reference'"):
         fuse_stack(holey_stack(), "median", backend="reference")
+
+
+def test_depths_of_any_sign_are_not_inverted():
+    rng = np.random.default_rng(0)
+    camera = Pinhole(50.0, 50.0, 31.5, 23.5, 64, 48)
+    depth = np.linspace(2, 20, 64) * np.ones((48, 1))
+    depths = (depth + rng.laplace(0, 0.01 * depth**2, (4, 48, 64))).astype(np.float32)  # as stereo's noise grows
+    assert fuse_stack(Stack(np.abs(depths) + np.float32(0.01), camera=camera)).parameters["inverse"]
+    depths[1, 20, 30] = -1.0
+    assert not fuse_stack(Stack(depths, camera=camera)).parameters["inverse"]

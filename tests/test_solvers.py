@@ -157,6 +157,24 @@ def test_a_footing_is_the_state_where_both_tasks_have_pixels_and_the_start_elsew
     assert np.array_equal(continued.primal[:, only_here], fresh.primal[:, only_here])
 
 
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_a_branch_goes_its_own_way(backend):
+    backend = kernels.load(backend)
+    task = prepare(Energy(L1(), TGV(2, (1.0, 2.0))), small_stack(), backend)
+    problem, steps = task.problem(fixed_confidence(task)), choose_steps((1.0, 2.0), task.noise)
+    state = task.initial_state()
+    backend.iterate(problem, state, steps, 5)
+    before = state.primal.copy(), state.dual.copy()
+    branch = state.branch()
+    backend.iterate(problem, branch, steps, 7)
+    assert np.array_equal(state.primal, before[0])
+    assert np.array_equal(state.dual, before[1])
+    assert not np.array_equal(branch.primal, state.primal)
+    backend.iterate(problem, state, steps, 7)
+    assert np.array_equal(branch.primal, state.primal)
+    assert np.array_equal(branch.dual, state.dual)
+
+
 def test_acs_does_not_chase_a_rise_that_is_smaller_than_its_tolerance():
     """The step is given up, and the depth that is kept has the certificate: its own energy above the step's bound."""
     task = prepare(METHODS["adapt-hprior"].energy, splatted("object"), kernels.load("cpu"))

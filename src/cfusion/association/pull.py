@@ -25,6 +25,7 @@ LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace
 VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
 SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
+MOST_DIFFERENCES = 20_000_000  # between pairs of views, at once: with a hundred views, fewer pixels have to tell
 PAIR_ROUNDS, SETTLED = 10, 1e-3
 GROWTH_SAMPLE = 10_000  # observations that tell how noise grows with depth
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
@@ -154,11 +155,11 @@ def _view_scales(
     views = len(depths)
     if views < 3:
         return None
-    every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
+    j, k = np.tril_indices(views, -1)
+    every = max(1, int(np.sqrt(depths[0].size / min(SAMPLE, MOST_DIFFERENCES // len(j)))))
     apart, known = backend.medians(backend.differences(depths, weights, surface, growth, every))
     if min(known) < FEWEST:
         return None
-    j, k = np.tril_indices(views, -1)
     pairs = np.zeros((views, views))
     pairs[j, k] = pairs[k, j] = np.square(apart)
     squares = np.median(pairs + np.diag(np.full(views, np.inf)), axis=1) / 2
@@ -239,7 +240,8 @@ def _growth(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> Growth
     """How noise grows with depth, from the residuals of a sample."""
     every = max(1, int(np.sqrt(depths.size / GROWTH_SAMPLE)))
     sample = np.concatenate([array[..., ::every, ::every] for array in (surface[None], depths)])
-    depth, *measured = sample if on_host(surface) else backend.to_host(sample)
-    power = fitted_power(np.tile(depth, (len(measured), 1)), np.abs(np.concatenate(measured - depth)))
+    sample = sample if on_host(surface) else backend.to_host(sample)
+    depth, measured = sample[0], sample[1:]
+    power = fitted_power(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))
     whole_power = int(np.clip(np.rint(power), 0, 2))
     return Growth(float(np.median(depth[depth > 0])), whole_power) if whole_power else EVEN

@@ -43,6 +43,7 @@ class Task:
     tensor: Floats | None
     box: Box
     stack: Stack
+    least: float  # depth that the stack knows
     fill_radius: int  # of gaps that the domain includes
     gap_radius: int = 0  # of gaps that it does not, and that the solver is to fill
 
@@ -137,6 +138,7 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         tensor=tensor,
         box=_box(arranged.low, arranged.high),
         stack=stack,
+        least=held.least,
         fill_radius=fill_radius,
     )
 

@@ -229,7 +229,7 @@ def _advance(rough: PDHG, task: Task, confidence: Floats, state: State) -> float
 def _stereo_like(task: Task) -> bool:
     """Whether the noise grows with depth as stereo's does, so that it is uniform in inverse depth."""
     stack, backend = task.stack, task.backend
-    if not isinstance(stack.camera, Pinhole) or stack.views < 2:
+    if not isinstance(stack.camera, Pinhole) or stack.views < 2 or task.least <= 0:
         return False
     start, total = task.start, task.observations.total
     every = max(1, int(np.sqrt(start.size / GROWTH_SAMPLE)))
