@@ -75,6 +75,22 @@ def test_the_certificate_is_the_definition_s(cuda, make_case, fidelity, order, k
         assert ours <= energy * (1 + 1e-6)
 
 
+@EVERY_ORDER
+@pytest.mark.parametrize("places", [132, 2], ids=["a tile for each block", "tiles in turn"])
+def test_certificates_of_several_tiles(cuda, make_case, monkeypatch, order, places):
+    monkeypatch.setattr("cfusion.kernels.cuda.certificate.multiprocessors", lambda: places)
+    case = make_case((117, 131), order=order)
+    problem, state = case.on_device()
+    cuda.iterate(problem, state, case.steps, 30)
+    case.state.primal[...], case.state.dual[...] = cuda.to_host(state.primal), cuda.to_host(state.dual)
+    for rounds in (1, 3, 4, 12):  # less than, exactly and more than one exchange
+        ours, defined = (
+            backend.bound(*given, case.box, rounds)
+            for backend, given in ((cuda, (problem, state)), (reference, (case.problem, case.state)))
+        )
+        assert ours == pytest.approx(defined, rel=1e-6)
+
+
 def test_sums_have_the_same_bits_twice_and_the_full_size_is_right(cuda, make_case):
     case = make_case((480, 640), views=3)
     problem, state = case.on_device()

@@ -97,12 +97,27 @@ __device__ __forceinline__ void gradient(int order, unsigned bits, Read at, real
     }
 }
 
-// Planes of a tile and its surroundings in shared memory. Beyond a border of the room something else is read, which only
-// the margin ever sees.
-struct Room {
-    real* planes;
+// The duals of all orders at one pixel, g first: those of order j are j + 1 planes.
+#define CHAIN ((ORDER + 1) * (ORDER + 2) / 2)
+#define PLANE(order) ((order) * ((order) + 1) / 2)  // the first of that order; of g for order 0
+#define CELLS ((ROOM + THREADS - 1) / THREADS)  // of a thread
 
-    __device__ real read(int m, int at) const { return planes[m * ROOM + at]; }
+// What a thread keeps of its pixels; others read their chains in shared memory.
+struct Cell {
+    real chain[CHAIN], was[TOP], hold;  // a hold below zero: not in the image
+    unsigned bits;
+};
+
+// Where a cell lies in the room, whose tile it is, and what of it others will ask for.
+struct Spot {
+    int row, column;
+
+    __device__ Spot(int k) : row(k / ROOM_COLUMNS), column(k % ROOM_COLUMNS) {}
+    __device__ bool within(int margin) const {
+        return row >= margin && row < ROOM_ROWS - margin && column >= margin && column < ROOM_COLUMNS - margin;
+    }
+    __device__ bool mine() const { return within(MARGIN); }
+    __device__ bool border() const { return mine() && !within(2 * MARGIN); }
 };
 
 // `arrived` only ever grows, over many launches: what counts is how far the goal is ahead of it.
@@ -118,8 +133,9 @@ __device__ void wait_for_all(unsigned* arrived, unsigned goal) {
 }
 
 // All repair steps, the whole grid at once: before <- proj(ahead - step rise), ahead <- before + momentum (its change).
-// A tile takes AT_ONCE steps on its own, in a room that is wider by what they look at; then tiles read one another's.
-// Two copies of `ahead` and `before` (2, TOP, H, W) take turns for that.
+// A tile takes AT_ONCE steps on its own, in a room that is wider by what they look at; then tiles read one another's
+// borders, or whole tiles where there are more of them than blocks. Two copies of `ahead` and `before` (2, TOP, H, W)
+// take turns for that. Beyond a border of the room something else is read, which only the margin ever sees.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
     real* ahead, real* before, const real* __restrict__ momenta, const unsigned short* __restrict__ links,
     const real* __restrict__ confidence, const real* __restrict__ total, const real* __restrict__ edge,
@@ -129,113 +145,136 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
     extern __shared__ __align__(16) char memory[];
     const size_t n = (size_t)height * width;
     const Balls balls = {confidence, total, edge, tensor, n, {alpha_1, alpha_2, alpha_3}};
-    // chain[j] has j planes: g, then the duals of order 1, 2, .. up to the top; the gradients of the same shapes replace them
-    Room chain[ORDER + 2];
-    real* next = (real*)memory;
-    for (int k = threadIdx.x; k <= ROOM_COLUMNS; k += THREADS) next[k] = 0;  // above and before the first plane
-    next += ROOM_COLUMNS + 1;
-    for (int j = 1; j <= TOP; j++, next += (j - 1) * ROOM) chain[j].planes = next;
-    real *was = next, *holds = was + TOP * ROOM;  // below zero: not in the image
-    unsigned short* bits = (unsigned short*)(holds + ROOM);
-    real* top = chain[TOP].planes;
+    real* room = (real*)memory;  // (CHAIN, ROOM)
+    for (int k = threadIdx.x; k <= ROOM_COLUMNS; k += THREADS) room[k] = 0;  // above and before the first plane
+    room += ROOM_COLUMNS + 1;
     const int across = (width + TILE_COLUMNS - 1) / TILE_COLUMNS, tiles = across * ((height + TILE_ROWS - 1) / TILE_ROWS);
+    const bool stays = tiles <= gridDim.x;
     const real step = (real)1 / (8 * ORDER);
+    Cell cells[CELLS];
     for (int done = 0, turn = 0; done < rounds; done += AT_ONCE, turn++) {
         const int steps = min(AT_ONCE, rounds - done);
+        const bool first_turn = done == 0, last_turn = done + AT_ONCE >= rounds;
         const size_t source = (turn & 1) * TOP * n, target = ((turn + 1) & 1) * TOP * n;
         for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
             const int row0 = tile / across * TILE_ROWS - MARGIN, column0 = tile % across * TILE_COLUMNS - MARGIN;
-            for (int k = threadIdx.x; k < ROOM; k += THREADS) {
-                const int i = row0 + k / ROOM_COLUMNS, j = column0 + k % ROOM_COLUMNS;
+#pragma unroll
+            for (int c = 0; c < CELLS; c++) {
+                const int k = threadIdx.x + c * THREADS;
+                const Spot spot(k);
+                if (k >= ROOM || (stays && !first_turn && spot.mine())) continue;
+                const int i = row0 + spot.row, j = column0 + spot.column;
                 const bool inside = i >= 0 && i < height && j >= 0 && j < width;
                 const size_t p = (size_t)i * width + j;
                 for (int m = 0; m < TOP; m++) {
-                    top[m * ROOM + k] = inside ? __ldcg(ahead + source + m * n + p) : (real)0;
-                    was[m * ROOM + k] = inside ? __ldcg(before + source + m * n + p) : (real)0;
+                    cells[c].chain[PLANE(ORDER) + m] = inside ? __ldcg(ahead + source + m * n + p) : (real)0;
+                    cells[c].was[m] = inside ? __ldcg(before + source + m * n + p) : (real)0;
+                    room[(PLANE(ORDER) + m) * ROOM + k] = cells[c].chain[PLANE(ORDER) + m];
                 }
-                if (done == 0 || tiles > gridDim.x) {
-                    holds[k] = inside ? balls.hold(p) : (real)-1;
-                    bits[k] = inside ? links[p] : 0;
+                if (first_turn || !stays) {
+                    cells[c].hold = inside ? balls.hold(p) : (real)-1;
+                    cells[c].bits = inside ? links[p] : 0;
                 }
             }
             __syncthreads();
             for (int each = 0; each < steps; each++) {
                 const int first = MARGIN - (steps - each) * ORDER, last = ROOM_ROWS - first;  // rows that still matter
+#pragma unroll
                 for (int order = ORDER; order >= 1; order--) {
-                    for (int k = threadIdx.x; k < ROOM; k += THREADS) {
-                        const int row = k / ROOM_COLUMNS, column = k % ROOM_COLUMNS;
-                        if (row < first || row >= last) continue;
-                        const Room from = chain[order + 1];
+#pragma unroll
+                    for (int c = 0; c < CELLS; c++) {
+                        const int k = threadIdx.x + c * THREADS;
+                        const Spot spot(k);
+                        if (spot.row < first || spot.row >= last) continue;
+                        Cell& cell = cells[c];
                         real out[3];
-                        adjoint<real>(order, [=](int m, int down, int right) {
+                        adjoint<real>(order, [&](int m, int down, int right) {
 #if ORDER == 1 && TENSOR
                             const int there = k + down * ROOM_COLUMNS + right;
-                            real q[2] = {from.read(0, there), from.read(1, there)};
-                            const bool within = row + down >= 0 && row + down < ROOM_ROWS && column + right >= 0 && column + right < ROOM_COLUMNS;
-                            if (within && holds[there] >= 0) balls.flux(q, (size_t)(row0 + row + down) * width + column0 + column + right, bits[there]);
+                            const int i = row0 + spot.row + down, j = column0 + spot.column + right;
+                            real q[2] = {room[PLANE(1) * ROOM + there], room[(PLANE(1) + 1) * ROOM + there]};
+                            if (i >= 0 && i < height && j >= 0 && j < width) balls.flux(q, (size_t)i * width + j, links[(size_t)i * width + j]);
                             return q[m];
 #else
-                            return from.read(m, k + down * ROOM_COLUMNS + right);
+                            if (down == 0 && right == 0) return cell.chain[PLANE(order) + m];
+                            return room[(PLANE(order) + m) * ROOM + k + down * ROOM_COLUMNS + right];
 #endif
                         }, out);
-                        if (order == 1) {
-                            const real hold = holds[k];
-                            out[0] = hold >= 0 ? out[0] - min(max(out[0], -hold), hold) : (real)0;
+                        if (order == 1) out[0] = cell.hold >= 0 ? out[0] - min(max(out[0], -cell.hold), cell.hold) : (real)0;
+                        for (int m = 0; m < order; m++) {
+                            cell.chain[PLANE(order - 1) + m] = out[m];
+                            room[(PLANE(order - 1) + m) * ROOM + k] = out[m];
                         }
-                        for (int m = 0; m < order; m++) chain[order].planes[m * ROOM + k] = out[m];
                     }
                     __syncthreads();
                 }
+#pragma unroll
                 for (int order = 1; order < ORDER; order++) {
-                    for (int k = threadIdx.x; k < ROOM; k += THREADS) {
-                        const int row = k / ROOM_COLUMNS, column = k % ROOM_COLUMNS;
-                        if (row < first || row >= last) continue;
-                        const size_t p = (size_t)(row0 + row) * width + column0 + column;
-                        const Room from = chain[order];
-                        real out[3] = {0, 0, 0}, dual[3], within[3];
-                        if (holds[k] >= 0) {
-                            gradient(order, bits[k], [=](int m, int down, int right) { return from.read(m, k + down * ROOM_COLUMNS + right); }, out);
-                            for (int m = 0; m <= order; m++) dual[m] = within[m] = chain[order + 1].planes[m * ROOM + k];
+#pragma unroll
+                    for (int c = 0; c < CELLS; c++) {
+                        const int k = threadIdx.x + c * THREADS;
+                        const Spot spot(k);
+                        if (spot.row < first || spot.row >= last) continue;
+                        Cell& cell = cells[c];
+                        const size_t p = (size_t)(row0 + spot.row) * width + column0 + spot.column;
+                        real out[3] = {0, 0, 0}, within[3];
+                        if (cell.hold >= 0) {
+                            gradient(order, cell.bits, [&](int m, int down, int right) {
+                                if (down == 0 && right == 0) return cell.chain[PLANE(order - 1) + m];
+                                return room[(PLANE(order - 1) + m) * ROOM + k + down * ROOM_COLUMNS + right];
+                            }, out);
+                            const real* dual = cell.chain + PLANE(order);
+                            for (int m = 0; m <= order; m++) within[m] = dual[m];
                             if (order == 1) balls.relax(within, p);
                             const real shrink = shrink_into(within, order + 1, balls.limit(order - 1, p));
                             for (int m = 0; m <= order; m++) within[m] *= shrink;
                             if (order == 1) balls.stretch(within, p);
                             for (int m = 0; m <= order; m++) out[m] = TERM_WEIGHT * out[m] + (dual[m] - within[m]);
                         }
-                        for (int m = 0; m <= order; m++) chain[order + 1].planes[m * ROOM + k] = out[m];
+                        for (int m = 0; m <= order; m++) {
+                            cell.chain[PLANE(order) + m] = out[m];
+                            room[(PLANE(order) + m) * ROOM + k] = out[m];
+                        }
                     }
                     __syncthreads();
                 }
                 const real momentum = momenta[done + each];
-                for (int k = threadIdx.x; k < ROOM; k += THREADS) {
-                    const int row = k / ROOM_COLUMNS, column = k % ROOM_COLUMNS;
-                    if (row < first || row >= last || holds[k] < 0) continue;
-                    const size_t p = (size_t)(row0 + row) * width + column0 + column;
-                    const Room from = chain[ORDER];
+#pragma unroll
+                for (int c = 0; c < CELLS; c++) {
+                    const int k = threadIdx.x + c * THREADS;
+                    const Spot spot(k);
+                    Cell& cell = cells[c];
+                    if (spot.row < first || spot.row >= last || cell.hold < 0) continue;
+                    const size_t p = (size_t)(row0 + spot.row) * width + column0 + spot.column;
                     real rise[4], now[TOP];
-                    gradient(ORDER, bits[k], [=](int m, int down, int right) { return from.read(m, k + down * ROOM_COLUMNS + right); }, rise);
+                    gradient(ORDER, cell.bits, [&](int m, int down, int right) {
+                        if (down == 0 && right == 0) return cell.chain[PLANE(ORDER - 1) + m];
+                        return room[(PLANE(ORDER - 1) + m) * ROOM + k + down * ROOM_COLUMNS + right];
+                    }, rise);
                     if (ORDER == 1) balls.stretch(rise, p);
-                    for (int m = 0; m < TOP; m++) now[m] = top[m * ROOM + k] - step * rise[m];
+                    for (int m = 0; m < TOP; m++) now[m] = cell.chain[PLANE(ORDER) + m] - step * rise[m];
                     const real shrink = shrink_into(now, TOP, balls.limit(ORDER - 1, p));
                     for (int m = 0; m < TOP; m++) {
                         now[m] *= shrink;
-                        top[m * ROOM + k] = now[m] + momentum * (now[m] - was[m * ROOM + k]);
-                        was[m * ROOM + k] = now[m];
+                        cell.chain[PLANE(ORDER) + m] = now[m] + momentum * (now[m] - cell.was[m]);
+                        room[(PLANE(ORDER) + m) * ROOM + k] = cell.chain[PLANE(ORDER) + m];
+                        cell.was[m] = now[m];
                     }
                 }
                 __syncthreads();
             }
-            for (int k = threadIdx.x; k < TILE_ROWS * TILE_COLUMNS; k += THREADS) {
-                const int row = k / TILE_COLUMNS + MARGIN, column = k % TILE_COLUMNS + MARGIN;
-                const int i = row0 + row, j = column0 + column;
-                if (i >= height || j >= width) continue;
-                const size_t p = (size_t)i * width + j;
+#pragma unroll
+            for (int c = 0; c < CELLS; c++) {
+                const int k = threadIdx.x + c * THREADS;
+                const Spot spot(k);
+                const bool wanted = stays && !last_turn ? spot.border() : spot.mine();
+                if (!wanted || cells[c].hold < 0) continue;
+                const size_t p = (size_t)(row0 + spot.row) * width + column0 + spot.column;
                 for (int m = 0; m < TOP; m++) {
-                    __stcg(ahead + target + m * n + p, top[m * ROOM + row * ROOM_COLUMNS + column]);
-                    __stcg(before + target + m * n + p, was[m * ROOM + row * ROOM_COLUMNS + column]);
+                    __stcg(ahead + target + m * n + p, cells[c].chain[PLANE(ORDER) + m]);
+                    __stcg(before + target + m * n + p, cells[c].was[m]);
                 }
             }
-            __syncthreads();
         }
         wait_for_all(arrived, arrived_before + (turn + 1) * gridDim.x);
     }
