@@ -100,6 +100,7 @@ __device__ __forceinline__ void gradient(int order, unsigned bits, Read at, real
 // The duals of all orders at one pixel, g first: those of order j are j + 1 planes.
 #define CHAIN ((ORDER + 1) * (ORDER + 2) / 2)
 #define PLANE(order) ((order) * ((order) + 1) / 2)  // the first of that order; of g for order 0
+#define BEYOND (ROOM_COLUMNS + 1)  // values before the first plane and after the last one that are looked at
 #define CELLS ((ROOM + THREADS - 1) / THREADS)  // of a thread
 
 // What a thread keeps of its pixels; others read their chains in shared memory.
@@ -146,8 +147,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
     const size_t n = (size_t)height * width;
     const Balls balls = {confidence, total, edge, tensor, n, {alpha_1, alpha_2, alpha_3}};
     real* room = (real*)memory;  // (CHAIN, ROOM)
-    for (int k = threadIdx.x; k <= ROOM_COLUMNS; k += THREADS) room[k] = 0;  // above and before the first plane
-    room += ROOM_COLUMNS + 1;
+    for (int k = threadIdx.x; k < BEYOND; k += THREADS) room[k] = room[BEYOND + CHAIN * ROOM + k] = 0;
+    room += BEYOND;
     const int across = (width + TILE_COLUMNS - 1) / TILE_COLUMNS, tiles = across * ((height + TILE_ROWS - 1) / TILE_ROWS);
     const bool stays = tiles <= gridDim.x;
     const real step = (real)1 / (8 * ORDER);
