@@ -239,3 +239,15 @@ def test_depths_of_any_sign_are_not_inverted():
     assert fuse_stack(Stack(np.abs(depths) + np.float32(0.01), camera=camera)).parameters["inverse"]
     depths[1, 20, 30] = -1.0
     assert not fuse_stack(Stack(depths, camera=camera)).parameters["inverse"]
+
+
+@pytest.mark.parametrize("views", [2, 3, 5])
+def test_a_map_given_twice_does_not_look_quiet(views):
+    """Its twin agrees with it, which says nothing about its noise."""
+    rng = np.random.default_rng(views)
+    camera = Pinhole(60.0, 60.0, 31.5, 23.5, 64, 48)
+    y, x = np.mgrid[:48, :64]
+    truth = 3 + 0.3 * np.sin(x / 9) + 0.01 * y
+    given = [View(truth + rng.laplace(0, 0.1, truth.shape), camera, Pose.identity()) for _ in range(views)]
+    once, twice = (np.sqrt(np.mean((fuse(each).depth - truth) ** 2)) for each in (given, [*given, given[0]]))
+    assert twice < 1.5 * once

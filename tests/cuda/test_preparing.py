@@ -193,10 +193,10 @@ def test_gates_and_softened_edges(cuda, holes, power, shape):
         np.testing.assert_allclose(cuda.to_host(steps), defined, rtol=1e-6)
     off = cuda.residuals(ours[0], ours[2], growth)
     np.testing.assert_allclose(cuda.to_host(off), reference.residuals(depths, surface, growth), rtol=1e-6)
-    apart = cuda.differences(*ours, growth, 2)
-    np.testing.assert_allclose(
-        cuda.to_host(apart), reference.differences(depths, weights, surface, growth, 2), rtol=1e-5, atol=1e-6
-    )
+    for pairs in (range(6), range(2, 5), range(0)):
+        apart = cuda.differences(*ours, growth, 2, pairs)
+        defined = reference.differences(depths, weights, surface, growth, 2, pairs)
+        np.testing.assert_allclose(cuda.to_host(apart), defined, rtol=1e-5, atol=1e-6)
     slope, steep = cuda.local_slope(uneven, growth), reference.local_slope(depths[1], growth)
     np.testing.assert_allclose(cuda.to_host(slope), steep, rtol=1e-6)
     reference.gate(depths, weights, surface, growth, limits, seen, 1, holes)

@@ -25,8 +25,9 @@ LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace
 VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
 SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
-MOST_DIFFERENCES = 20_000_000  # between pairs of views, at once: with a hundred views, fewer pixels have to tell
-PAIR_ROUNDS, SETTLED = 10, 1e-3
+PAIR_ROUNDS, PAIRS_AT_ONCE, SETTLED = 10, 1000, 1e-3
+QUIETEST = 1e-3  # of the usual noise: what a view may have at least
+SHARED = 0.05  # of the usual difference between two views: closer ones have their errors in common
 GROWTH_SAMPLE = 10_000  # observations that tell how noise grows with depth
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
@@ -87,10 +88,11 @@ class Pull:
         # nothing stands between the reference and what it measured
         gates = [np.inf if k == index else self.gate * max(s, slope, 1e-12) for k, s in enumerate(scales)]
         # where the reference measured most of what it looks at, the rest are holes; else the rest is nothing
-        holes = 2 * known[index] > surface.size
+        trusted = any(view.confidence is not None for view in views)
+        measured = int((weights[index] > 0).sum()) if trusted else known[index]
+        holes = 2 * measured > surface.size
         backend.gate(depths, weights, surface, growth, gates, pulled.seen, index, holes)
-        weighed = any(view.confidence is not None for view in views)
-        weighed |= _weigh_views(weights, depths, surface, growth, backend)
+        weighed = trusted | _weigh_views(weights, depths, surface, growth, backend)
         weighed |= _weigh_edges(weights, surface, growth, scales, index, backend)
         return Stack.sound(depths, weights if weighed else None, reference.camera, reference.image)
 
@@ -155,21 +157,28 @@ def _view_scales(
     views = len(depths)
     if views < 3:
         return None
+    every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
     j, k = np.tril_indices(views, -1)
-    every = max(1, int(np.sqrt(depths[0].size / min(SAMPLE, MOST_DIFFERENCES // len(j)))))
-    apart, known = backend.medians(backend.differences(depths, weights, surface, growth, every))
-    if min(known) < FEWEST:
-        return None
+    apart: list[float] = []
+    for first in range(0, len(j), PAIRS_AT_ONCE):
+        some = range(first, min(first + PAIRS_AT_ONCE, len(j)))
+        medians, known = backend.medians(backend.differences(depths, weights, surface, growth, every, some))
+        if min(known) < FEWEST:
+            return None
+        apart += medians
+    usual = float(np.median(apart))
     pairs = np.zeros((views, views))
     pairs[j, k] = pairs[k, j] = np.square(apart)
-    squares = np.median(pairs + np.diag(np.full(views, np.inf)), axis=1) / 2
-    if not squares.min() > 0:
+    tell = pairs > (SHARED * usual) ** 2  # others share their errors, as the same map given twice does
+    distinct = sum(bool(tell[view, :view].all()) for view in range(views))
+    if not usual > 0 or distinct < 3:
         return None
+    squares = np.nanmedian(np.where(tell, pairs, np.nan), axis=1) / 2
+    least = QUIETEST**2 * float(np.median(squares))
     for _ in range(PAIR_ROUNDS):  # least squares, near pairs counting most: a pair is known to a part of itself
-        trust = 1 / np.square(squares[:, None] + squares[None, :])
-        trust.flat[:: views + 1] = 0
+        trust = np.where(tell, 1 / np.square(squares[:, None] + squares[None, :]), 0)
         found = np.linalg.solve(trust + np.diag(trust.sum(axis=1)), (trust * pairs).sum(axis=1))
-        before, squares = squares, np.minimum(np.maximum(found, 0.1 * squares), 10 * squares)
+        before, squares = squares, np.maximum(np.clip(found, 0.1 * squares, 10 * squares), least)
         if np.abs(squares - before).max() < SETTLED * squares.min():
             break
     scales: NDArray[np.float64] = np.sqrt(squares)

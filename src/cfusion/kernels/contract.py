@@ -146,7 +146,7 @@ class Tally:
     window: Window | None  # what they reach over; None if there are none
     pixels: float  # that have one
     mass: float  # the sum of their weights
-    least: float  # depth that is known, of any weight; inf if none is
+    least: float  # depth observed; inf if there is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,10 +391,12 @@ class Backend(Protocol):
         With a growth their sizes, in the unit of the noise there.
         """
 
-    def differences(self, depths: Floats, weights: Floats, surface: Floats, growth: Growth, every: int, /) -> Floats:
-        """(K (K - 1) / 2, n) |d_j - d_k| for k < j in the unit of the noise, over every so many rows and columns.
+    def differences(
+        self, depths: Floats, weights: Floats, surface: Floats, growth: Growth, every: int, pairs: range, /
+    ) -> Floats:
+        """(len(pairs), n) |d_j - d_k| in the unit of the noise, over every so many rows and columns.
 
-        NaN where one of them has no weight.
+        Pairs are numbered as by `np.tril_indices(K, -1)`. NaN where one of a pair has no weight.
         """
 
     def gate(

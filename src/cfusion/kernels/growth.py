@@ -21,7 +21,7 @@ class Growth:
 
     def unit(self, depth: NDArray[Any]) -> NDArray[Any]:
         """What depths have to be divided by for noise to be alike at all of them; one where depth is unknown."""
-        grown = (depth / np.float32(self.middle)) ** self.power
+        grown = np.abs(depth / np.float32(self.middle)) ** self.power
         return np.where(np.isfinite(grown), grown, np.float32(1)).astype(np.float32)
 
 

@@ -120,7 +120,8 @@ def arranging(
         crop = (slice(None), *window)
         values = np.array(depths[crop], real)  # copies, which may be sorted in place
         if inverse:
-            np.divide(1, values, out=values)
+            with np.errstate(divide="ignore"):  # what has no weight may be zero
+                np.divide(1, values, out=values)
         values -= real(centre)
         given = None if weights is None else np.array(weights[crop], real)
         low, high, together = np.inf, -np.inf, 0

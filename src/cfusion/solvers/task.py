@@ -147,7 +147,8 @@ def at_work(stack: Stack, backend: Backend) -> Stack:
     """The stack in the backend's memory."""
     if not stack.on_host or backend.arrays is np:
         return stack
-    return stack.moved(lambda array: backend.to_device(array, array.dtype))
+    weights = None if stack.weights is None else backend.to_device(stack.weights, np.float32)
+    return Stack.sound(backend.to_device(stack.depths, np.float32), weights, stack.camera, stack.image)
 
 
 def _centre(stack: Stack, backend: Backend, inverse: bool) -> float:

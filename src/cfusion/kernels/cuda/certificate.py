@@ -69,7 +69,7 @@ def _repaired(problem: Problem, state: State, rounds: int) -> Floats:
     margin, exchanges = problem.order * at_once, blocks_of(rounds, at_once)
     tiles = blocks_of(height, rows - 2 * margin) * blocks_of(width, ROOM_COLUMNS - 2 * margin)
     blocks = min(tiles, multiprocessors())  # all of them are needed at once
-    kernel(SOURCES, "repair", defines, shared=shared, cooperative=True)(
+    kernel(SOURCES, "repair", defines, cooperative=True)(
         (blocks,),
         (REPAIR_THREADS,),
         (

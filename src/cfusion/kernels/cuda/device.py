@@ -57,7 +57,6 @@ def kernel(
     name: str,
     defines: tuple[str, ...] = (),
     *,
-    shared: int = 0,
     cooperative: bool = False,
 ) -> Kernel:
     """A compiled kernel: source files of this folder, read one after the other, with macros such as ORDER=2."""
@@ -65,10 +64,7 @@ def kernel(
     with _units_lock:
         foreseen = _units.get(unit)
     module = _compiled(unit, cupy.cuda.runtime.getDevice()) if foreseen is None else foreseen.result()
-    function = module.get_function(name)
-    if shared > 48 << 10:
-        function.max_dynamic_shared_size_bytes = shared
-    return Kernel(function, cooperative)
+    return Kernel(module.get_function(name), cooperative)
 
 
 Unit = tuple[tuple[str, ...], tuple[str, ...], bool]  # sources, macros, whether its kernels are cooperative
@@ -98,15 +94,18 @@ def _compiled(unit: Unit, device: int) -> Any:
     return module
 
 
-@cache
 def multiprocessors() -> int:
-    return int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+    return _attribute(cupy.cuda.runtime.getDevice(), "MultiProcessorCount")
 
 
-@cache
 def shared_memory() -> int:
     """Bytes that one block may use."""
-    return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
+    return _attribute(cupy.cuda.runtime.getDevice(), "MaxSharedMemoryPerBlockOptin")
+
+
+@cache
+def _attribute(device: int, name: str) -> int:
+    return int(cupy.cuda.Device(device).attributes[name])
 
 
 class Desk:
@@ -172,11 +171,11 @@ class Dock:
 
     def load(self, maps: Sequence[Any], target: Any) -> None:
         """Copy maps into a device array, some being sent while others are put down."""
+        if self.left is not None:
+            self.left.synchronize()
         if self.memory is None or self.memory.nbytes < target.nbytes:
             pinned = cupy.cuda.alloc_pinned_memory(target.nbytes)
             self.memory = np.frombuffer(pinned, np.uint8, target.nbytes)
-        elif self.left is not None:
-            self.left.synchronize()
         there = self.memory[: target.nbytes].view(target.dtype).reshape(target.shape)
         stream = cupy.cuda.get_current_stream()
         each = blocks_of(len(maps), HANDS)

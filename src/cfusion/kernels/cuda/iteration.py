@@ -237,7 +237,7 @@ def _sweep_kernel(order: int, weighted: bool, edged: bool, held: bool, tiling: _
     """The kernel for one kind of problem, and how much shared memory it takes."""
     sources, defines, cooperative = _sweep_unit(order, weighted, edged, held, tiling)
     shared = _shared_bytes(order, weighted, edged, held, tiling)
-    return kernel(sources, "sweep", defines, shared=shared, cooperative=cooperative), shared
+    return kernel(sources, "sweep", defines, cooperative=cooperative), shared
 
 
 def _sweep_unit(order: int, weighted: bool, edged: bool, held: bool, tiling: _Tiling) -> Unit:

@@ -12,6 +12,7 @@ import cupy
 import numpy as np
 
 _device, _stream = cupy.cuda.runtime.getDevice, cupy.cuda.get_current_stream  # looked up once
+ALWAYS_SHARED = 48 << 10  # bytes of shared memory that need not be asked for
 SLOT = 8  # bytes that each argument starts at a multiple of
 FORMATS = {
     np.bool_: "?",
@@ -30,6 +31,7 @@ class Kernel:
         self.compiled = compiled
         self.cooperative = cooperative
         self.functions: dict[int, int] = {}  # its address on each device
+        self.shared: dict[int, int] = {}  # bytes of shared memory that it may use there
         self.form: struct.Struct | None = None
         self.lock = Lock()
 
@@ -41,6 +43,7 @@ class Kernel:
         function = self.functions.get(device)
         if function is None:
             function = self.functions[device] = self.compiled.kernel.ptr
+            self.shared[device] = ALWAYS_SHARED
         values = [each.data.ptr if isinstance(each, cupy.ndarray) else each for each in arguments]
         size = (*grid, 1, 1)[:3] + (*block, 1, 1)[:3]
         stream = _stream().ptr
@@ -48,6 +51,8 @@ class Kernel:
             if self.form is None:
                 self._lay_out(arguments)
             assert self.form is not None
+            if shared_mem > self.shared[device]:
+                self.compiled.max_dynamic_shared_size_bytes = self.shared[device] = shared_mem
             self.form.pack_into(self.tray, 0, *values)
             if self.cooperative:
                 cupy.cuda.driver.launchCooperativeKernel(function, *size, shared_mem, stream, self.places)

@@ -9,10 +9,19 @@ import numpy as np
 
 from cfusion.errors import InputError
 from cfusion.kernels.contract import Arranged, Fidelity, Floats, Observations, Window
-from cfusion.kernels.cuda.device import blocks_of, by_value, desk, frame_of, kernel, or_nothing, real_define
+from cfusion.kernels.cuda.device import (
+    blocks_of,
+    by_value,
+    desk,
+    frame_of,
+    kernel,
+    or_nothing,
+    real_define,
+    shared_memory,
+)
 
 SOURCES = ("reduce.cuh", "window.cuh", "ordering.cu")
-SHARED = 200 << 10  # bytes of shared memory that a block may use on every device since Ampere, with some to spare
+RESERVED = 4 << 10  # bytes of shared memory for sums
 THREADS = 256
 MOST_BLOCKS = 1024  # that leave seven sums each on the desk
 
@@ -37,7 +46,7 @@ def arrange(
     views, shape = len(depths), tuple(part.stop - part.start for part in window)
     mean_only, weighted = fidelity is Fidelity.L2, weights is not None
     per_thread = views * np.dtype(real).itemsize * (2 if weighted else 1)
-    threads = min(128, SHARED // per_thread // 32 * 32)
+    threads = min(128, (shared_memory() - RESERVED) // per_thread // 32 * 32)
     if threads == 0:
         raise InputError(f"{views} observations per pixel are more than the CUDA backend sorts; pass backend='cpu'")
     total, median = cupy.empty(shape, real), cupy.empty(shape, real)
@@ -47,7 +56,7 @@ def arrange(
     scatter = cupy.empty_like(total) if mean_only else None
     kind = defines(real_define(total), weighted, fidelity, depths.dtype)
     sums = desk()
-    kernel(SOURCES, "order_observations", kind, shared=per_thread * threads)(
+    kernel(SOURCES, "order_observations", kind)(
         (min(blocks_of(total.size, threads), MOST_BLOCKS),),
         (threads,),
         (

@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(256) tally(
             const float weight = weights ? weights[at] : !isnan(depth);
             count += weight > 0;
             found[1] += weight;
-            least = fminf(least, depth);
+            if (weight > 0) least = fminf(least, depth);
         }
         counts[p] = count;
         observed[p] = count > 0;

@@ -44,7 +44,7 @@ def tally(depths: Floats, weights: Floats | None) -> Tally:
     sizes = (np.int32(len(depths)), np.uint32(pixels), np.uint32(shape[1]))
     _kernel("tally")((Desk.BLOCKS,), (Desk.THREADS,), (*arrays, *sizes, count, observed, sums.argument))
     seen, mass, *ends, least = sums.read(7)
-    return Tally(count, observed, _window(ends) if seen else None, seen, mass, least)
+    return Tally(count, observed, _window(ends) if seen else None, seen, mass, least if seen else float("inf"))
 
 
 def window_of(domain: Any) -> Window | None:

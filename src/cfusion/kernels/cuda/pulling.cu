@@ -9,7 +9,7 @@ struct Growth {
 
     __device__ float unit(float depth) const {
         const float grown = depth / middle;
-        const float unit = power == 0 ? 1.f : power == 1 ? grown : grown * grown;
+        const float unit = power == 0 ? 1.f : power == 1 ? fabsf(grown) : grown * grown;
         return isfinite(unit) ? unit : 1.f;
     }
 };
@@ -87,21 +87,21 @@ extern "C" __global__ void __launch_bounds__(256) changes(
     out[(size_t)height * width + p] = sizes ? fabsf(right) / unit : right;
 }
 
-// How far two views are apart over a sample of the pixels; blockIdx.y says which pair.
+// How far two views are apart over a sample of the pixels; blockIdx.x says which pair, counted from the first.
 extern "C" __global__ void __launch_bounds__(256) differences(
     const float* __restrict__ depths, const float* __restrict__ weights, const float* __restrict__ surface,
-    Growth growth, int every, int height, int width, float* __restrict__ out
+    Growth growth, int every, int height, int width, int first_pair, float* __restrict__ out
 ) {
     const int rows = (height + every - 1) / every, columns = (width + every - 1) / every;
-    const int k = blockIdx.x * blockDim.x + threadIdx.x;
+    const int k = blockIdx.y * blockDim.x + threadIdx.x;
     if (k >= rows * columns) return;
-    int second = blockIdx.y, first = 1;
+    int second = first_pair + blockIdx.x, first = 1;
     for (; second >= first; first++) second -= first;
     const size_t pixels = (size_t)height * width, p = (size_t)(k / columns) * every * width + k % columns * every;
     const size_t one = first * pixels + p, other = second * pixels + p;
     const float unit = growth.unit(surface[p]);
     const bool both = weights[one] > 0 && weights[other] > 0;
-    out[(size_t)blockIdx.y * rows * columns + k] = both ? fabsf(depths[one] / unit - depths[other] / unit) : UNKNOWN;
+    out[(size_t)blockIdx.x * rows * columns + k] = both ? fabsf(depths[one] / unit - depths[other] / unit) : UNKNOWN;
 }
 
 // A view's observations further from the surface than its limit are none; nor is any of a pixel that the reference did

@@ -75,16 +75,16 @@ def changes(surface: Floats, growth: Growth | None = None) -> Floats:
     return out
 
 
-def differences(depths: Floats, weights: Floats, surface: Floats, growth: Growth, every: int) -> Floats:
+def differences(depths: Floats, weights: Floats, surface: Floats, growth: Growth, every: int, pairs: range) -> Floats:
     """As `Backend.differences`."""
-    views, (height, width) = len(depths), surface.shape
-    pairs, length = views * (views - 1) // 2, blocks_of(height, every) * blocks_of(width, every)
-    out: Floats = cupy.empty((pairs, length), np.float32)
-    if pairs:
+    length = blocks_of(surface.shape[0], every) * blocks_of(surface.shape[1], every)
+    out: Floats = cupy.empty((len(pairs), length), np.float32)
+    if len(pairs):
+        maps, sizes = _contiguous(depths, weights, surface), _sizes(surface)
         kernel(SOURCES, "differences")(
-            (blocks_of(length, THREADS), pairs),
+            (len(pairs), blocks_of(length, THREADS)),
             (THREADS,),
-            (*_contiguous(depths, weights, surface), _argument(growth), np.int32(every), *_sizes(surface), out),
+            (*maps, _argument(growth), np.int32(every), *sizes, np.int32(pairs.start), out),
         )
     return out
 

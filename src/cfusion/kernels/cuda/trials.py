@@ -23,8 +23,8 @@ def gain(x: Floats, other: Floats, held: Held) -> tuple[float, float, float]:
         (
             cupy.ascontiguousarray(x),
             cupy.ascontiguousarray(other),
-            held.depths,
-            or_nothing(held.weights),
+            cupy.ascontiguousarray(held.depths),
+            or_nothing(None if held.weights is None else cupy.ascontiguousarray(held.weights)),
             inside,
             stride,
             by_value(frame_of(held.depths.shape[1:], held.window)),

@@ -20,11 +20,10 @@ def tally(depths: Floats, weights: Floats | None) -> Tally:
     """As `Backend.tally`."""
     count, mass, least = np.zeros(depths.shape[1:], np.int32), 0.0, np.inf
     for k, depth in enumerate(depths):
-        known = ~np.isnan(depth)
-        seen = known if weights is None else weights[k] > 0
+        seen = ~np.isnan(depth) if weights is None else weights[k] > 0
         count += seen
         mass += float(seen.sum() if weights is None else weights[k].sum(dtype=np.float64))
-        least = min(least, float(np.min(np.where(known, depth, np.inf))))
+        least = min(least, float(np.min(np.where(seen, depth, np.inf))))
     observed = count > 0
     return Tally(count, observed, window_of(observed), float(observed.sum()), mass, least)
 

@@ -92,13 +92,13 @@ def changes(surface: Floats, growth: Growth | None = None) -> Floats:
     return out if growth is None else np.abs(out) / growth.unit(surface)
 
 
-def differences(depths: Floats, weights: Floats, surface: Floats, growth: Growth, every: int) -> Floats:
+def differences(depths: Floats, weights: Floats, surface: Floats, growth: Growth, every: int, pairs: range) -> Floats:
     """As `Backend.differences`."""
     views = len(depths)
     unit = growth.unit(surface[::every, ::every]).ravel()
     trusted, sample = (array[:, ::every, ::every].reshape(views, -1) for array in (weights, depths))
     sample = np.where(trusted > 0, sample / unit, np.float32(np.nan))
-    first, second = np.tril_indices(views, -1)
+    first, second = (each[pairs.start : pairs.stop] for each in np.tril_indices(views, -1))
     out: Floats = np.abs(sample[first] - sample[second])
     return out
 
