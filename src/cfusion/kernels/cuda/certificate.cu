@@ -100,7 +100,8 @@ __device__ __forceinline__ void gradient(int order, unsigned bits, Read at, real
 // The duals of all orders at one pixel, g first: those of order j are j + 1 planes.
 #define CHAIN ((ORDER + 1) * (ORDER + 2) / 2)
 #define PLANE(order) ((order) * ((order) + 1) / 2)  // the first of that order; of g for order 0
-#define BEYOND (ROOM_COLUMNS + 1)  // values before the first plane and after the last one that are looked at
+#define BEYOND (ROOM_COLUMNS + 1)  // zeros before the first plane and after each: what is looked at beyond a border
+#define STRIDE (ROOM + BEYOND)  // from plane to plane
 #define CELLS ((ROOM + THREADS - 1) / THREADS)  // of a thread
 
 // What a thread keeps of its pixels; others read their chains in shared memory.
@@ -136,7 +137,7 @@ __device__ void wait_for_all(unsigned* arrived, unsigned goal) {
 // All repair steps, the whole grid at once: before <- proj(ahead - step rise), ahead <- before + momentum (its change).
 // A tile takes AT_ONCE steps on its own, in a room that is wider by what they look at; then tiles read one another's
 // borders, or whole tiles where there are more of them than blocks. Two copies of `ahead` and `before` (2, TOP, H, W)
-// take turns for that. Beyond a border of the room something else is read, which only the margin ever sees.
+// take turns for that. Beyond the side of a room the next row is read, which only the margin ever sees.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
     real* ahead, real* before, const real* __restrict__ momenta, const unsigned short* __restrict__ links,
     const real* __restrict__ confidence, const real* __restrict__ total, const real* __restrict__ edge,
@@ -146,9 +147,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
     extern __shared__ __align__(16) char memory[];
     const size_t n = (size_t)height * width;
     const Balls balls = {confidence, total, edge, tensor, n, {alpha_1, alpha_2, alpha_3}};
-    real* room = (real*)memory;  // (CHAIN, ROOM)
-    for (int k = threadIdx.x; k < BEYOND; k += THREADS) room[k] = room[BEYOND + CHAIN * ROOM + k] = 0;
-    room += BEYOND;
+    real* room = (real*)memory + BEYOND;  // (CHAIN, STRIDE)
+    for (int k = threadIdx.x; k < (CHAIN + 1) * BEYOND; k += THREADS) room[k / BEYOND * STRIDE - BEYOND + k % BEYOND] = 0;
     const int across = (width + TILE_COLUMNS - 1) / TILE_COLUMNS, tiles = across * ((height + TILE_ROWS - 1) / TILE_ROWS);
     const bool stays = tiles <= gridDim.x;
     const real step = (real)1 / (8 * ORDER);
@@ -170,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
                 for (int m = 0; m < TOP; m++) {
                     cells[c].chain[PLANE(ORDER) + m] = inside ? __ldcg(ahead + source + m * n + p) : (real)0;
                     cells[c].was[m] = inside ? __ldcg(before + source + m * n + p) : (real)0;
-                    room[(PLANE(ORDER) + m) * ROOM + k] = cells[c].chain[PLANE(ORDER) + m];
+                    room[(PLANE(ORDER) + m) * STRIDE + k] = cells[c].chain[PLANE(ORDER) + m];
                 }
                 if (first_turn || !stays) {
                     cells[c].hold = inside ? balls.hold(p) : (real)-1;
@@ -193,18 +193,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
 #if ORDER == 1 && TENSOR
                             const int there = k + down * ROOM_COLUMNS + right;
                             const int i = row0 + spot.row + down, j = column0 + spot.column + right;
-                            real q[2] = {room[PLANE(1) * ROOM + there], room[(PLANE(1) + 1) * ROOM + there]};
+                            real q[2] = {room[PLANE(1) * STRIDE + there], room[(PLANE(1) + 1) * STRIDE + there]};
                             if (i >= 0 && i < height && j >= 0 && j < width) balls.flux(q, (size_t)i * width + j, links[(size_t)i * width + j]);
                             return q[m];
 #else
                             if (down == 0 && right == 0) return cell.chain[PLANE(order) + m];
-                            return room[(PLANE(order) + m) * ROOM + k + down * ROOM_COLUMNS + right];
+                            return room[(PLANE(order) + m) * STRIDE + k + down * ROOM_COLUMNS + right];
 #endif
                         }, out);
                         if (order == 1) out[0] = cell.hold >= 0 ? out[0] - min(max(out[0], -cell.hold), cell.hold) : (real)0;
                         for (int m = 0; m < order; m++) {
                             cell.chain[PLANE(order - 1) + m] = out[m];
-                            room[(PLANE(order - 1) + m) * ROOM + k] = out[m];
+                            room[(PLANE(order - 1) + m) * STRIDE + k] = out[m];
                         }
                     }
                     __syncthreads();
@@ -222,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
                         if (cell.hold >= 0) {
                             gradient(order, cell.bits, [&](int m, int down, int right) {
                                 if (down == 0 && right == 0) return cell.chain[PLANE(order - 1) + m];
-                                return room[(PLANE(order - 1) + m) * ROOM + k + down * ROOM_COLUMNS + right];
+                                return room[(PLANE(order - 1) + m) * STRIDE + k + down * ROOM_COLUMNS + right];
                             }, out);
                             const real* dual = cell.chain + PLANE(order);
                             for (int m = 0; m <= order; m++) within[m] = dual[m];
@@ -234,7 +234,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
                         }
                         for (int m = 0; m <= order; m++) {
                             cell.chain[PLANE(order) + m] = out[m];
-                            room[(PLANE(order) + m) * ROOM + k] = out[m];
+                            room[(PLANE(order) + m) * STRIDE + k] = out[m];
                         }
                     }
                     __syncthreads();
@@ -250,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
                     real rise[4], now[TOP];
                     gradient(ORDER, cell.bits, [&](int m, int down, int right) {
                         if (down == 0 && right == 0) return cell.chain[PLANE(ORDER - 1) + m];
-                        return room[(PLANE(ORDER - 1) + m) * ROOM + k + down * ROOM_COLUMNS + right];
+                        return room[(PLANE(ORDER - 1) + m) * STRIDE + k + down * ROOM_COLUMNS + right];
                     }, rise);
                     if (ORDER == 1) balls.stretch(rise, p);
                     for (int m = 0; m < TOP; m++) now[m] = cell.chain[PLANE(ORDER) + m] - step * rise[m];
@@ -258,7 +258,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
                     for (int m = 0; m < TOP; m++) {
                         now[m] *= shrink;
                         cell.chain[PLANE(ORDER) + m] = now[m] + momentum * (now[m] - cell.was[m]);
-                        room[(PLANE(ORDER) + m) * ROOM + k] = cell.chain[PLANE(ORDER) + m];
+                        room[(PLANE(ORDER) + m) * STRIDE + k] = cell.chain[PLANE(ORDER) + m];
                         cell.was[m] = now[m];
                     }
                 }

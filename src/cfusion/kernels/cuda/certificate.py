@@ -97,7 +97,7 @@ def _repaired(problem: Problem, state: State, rounds: int) -> Floats:
 def _room(order: int, itemsize: int) -> tuple[int, int, int]:
     """Rows of a room, steps at once in it, and its bytes of shared memory."""
     planes = (order + 1) * (order + 2) // 2
-    a_row, beyond = ROOM_COLUMNS * planes * itemsize, 2 * (ROOM_COLUMNS + 1) * itemsize
+    a_row, beyond = ROOM_COLUMNS * planes * itemsize, (planes + 1) * (ROOM_COLUMNS + 1) * itemsize
     rows = min(ROOM_ROWS, (shared_memory() - beyond) // a_row)
     at_once = STEPS_AT_ONCE if rows >= 10 * order * STEPS_AT_ONCE else 1
     return rows, at_once, rows * a_row + beyond
