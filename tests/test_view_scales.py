@@ -1,0 +1,60 @@
+"""How noisy each view is, told from how much views differ from one another."""
+
+import numpy as np
+import pytest
+
+from cfusion import kernels
+from cfusion.association import pull
+from cfusion.kernels.growth import EVEN, Growth
+
+REFERENCE = kernels.load("reference")
+SURFACE = np.full((80, 100), 3.0, np.float32)
+
+
+def views(scales, seed=0):
+    """Maps of a plane with Gaussian noise of these scales, and their weights."""
+    noise = np.random.default_rng(seed).normal(0, 1, (len(scales), *SURFACE.shape))
+    depths = (SURFACE + np.array(scales)[:, None, None] * noise).astype(np.float32)
+    return depths, np.ones_like(depths)
+
+
+def found(depths, weights, growth=EVEN):
+    return pull._view_scales(weights, depths, SURFACE, growth, REFERENCE)
+
+
+@pytest.mark.parametrize("scales", [(0.1, 0.1, 0.1), (0.05, 0.1, 0.2, 0.4), (0.1,) * 6 + (1.0,)], ids=str)
+def test_scales_are_found(scales):
+    ours = found(*views(scales))
+    usual = ours / np.median(ours) * np.median(scales)
+    np.testing.assert_allclose(usual, scales, rtol=0.2)
+
+
+def test_pairs_may_be_looked_at_a_few_at_a_time(monkeypatch):
+    given = views((0.1, 0.2, 0.1, 0.3, 0.1))
+    whole = found(*given)
+    monkeypatch.setattr(pull, "PAIRS_AT_ONCE", 3)
+    assert np.array_equal(found(*given), whole)
+
+
+def test_views_that_are_the_same_tell_nothing_about_one_another():
+    depths, _ = views((0.1, 0.1, 0.1, 0.1))
+    again = np.concatenate([depths, depths[:2]])
+    ours = found(again, np.ones_like(again))
+    np.testing.assert_allclose(ours[4:], ours[:2], rtol=1e-6)
+    np.testing.assert_allclose(ours, np.median(ours), rtol=0.2)
+    pair = np.concatenate([depths[:2], depths[:1]])  # two maps, one of them twice
+    assert found(pair, np.ones_like(pair)) is None
+
+
+def test_too_little_in_common_says_nothing():
+    depths, weights = views((0.1, 0.1, 0.1))
+    weights[0, :, 1:] = weights[0, 40:] = 0
+    assert found(depths, weights) is None
+    assert found(np.stack([SURFACE] * 3), np.ones((3, *SURFACE.shape), np.float32)) is None
+    assert found(*views((0.1, 0.1))) is None
+
+
+def test_units_of_noise_cancel():
+    depths, weights = views((0.1, 0.2, 0.3))
+    grown = found(depths, weights, Growth(1.5, 2))  # the surface at twice the middle depth: four times the noise
+    np.testing.assert_allclose(4 * grown, found(depths, weights), rtol=1e-5)
