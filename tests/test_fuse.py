@@ -20,6 +20,7 @@ from cfusion import (
     synthetic,
 )
 from cfusion.errors import OutOfMemory
+from cfusion.solvers import PDHG, tuned
 
 SHAPE = (48, 64)
 OBJECT = synthetic.blob(80)
@@ -251,3 +252,13 @@ def test_a_map_given_twice_does_not_look_quiet(views):
     given = [View(truth + rng.laplace(0, 0.1, truth.shape), camera, Pose.identity()) for _ in range(views)]
     once, twice = (np.sqrt(np.mean((fuse(each).depth - truth) ** 2)) for each in (given, [*given, given[0]]))
     assert twice < 1.5 * once
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_auto_compares_precisely_enough_to_choose_as_if_it_were_exact(monkeypatch, seed):
+    views, _ = bundle(0.3, seed=seed)
+    usual = fuse(views).parameters
+    monkeypatch.setattr(tuned, "ROUGH", PDHG(tolerance=1e-5, iterations=3000, certify=False))
+    exact = fuse(views).parameters
+    assert usual["alpha"] == pytest.approx(exact["alpha"], rel=0.01)
+    assert (usual["inverse"], usual["local"]) == (exact["inverse"], exact["local"])

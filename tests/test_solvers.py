@@ -301,3 +301,12 @@ def test_inverse_depth_solves_the_same_problem_of_inverses():
     direct = solve(dataclasses.replace(energy, inverse=True), stack, PDHG(tolerance=1e-5), backend=REFERENCE)
     inverses = solve(energy, Stack(1 / stack.depths, stack.weights), PDHG(tolerance=1e-5), backend=REFERENCE)
     np.testing.assert_allclose(direct.depth, 1 / inverses.depth, rtol=1e-5)
+
+
+def test_steady_steps_stay_as_they_are():
+    task = prepare(Energy(L1(), TGV(2)), small_stack(), REFERENCE)
+    far = dataclasses.replace(task, noise=1e3 * task.noise)  # where others are corrected
+    for steady in (False, True):
+        solver = PDHG(iterations=96, certify=False, steady=steady)
+        outcome = solver.minimise(far, far.problem(fixed_confidence(far)), far.initial_state())
+        assert (outcome.noise == far.noise) is steady

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from cfusion.errors import InputError, OutOfMemory
 from cfusion.geometry import Camera, Pose, Stack, View
 from cfusion.kernels.contract import Backend
 from cfusion.methods import Method
-from cfusion.solvers import OneMap, Outer, Progress, Solution, Solver, Status, Tuned, solve
+from cfusion.solvers import OneMap, Outer, Progress, Solution, Solver, Status, Tuned, at_work, solve
 
 LANES = 2  # bundles at a time on a GPU
 BYTES_A_PIXEL, BYTES_AN_OBSERVATION = 250, 25  # at the peak of a solve, roughly
@@ -126,11 +125,10 @@ def fuse_stack(
     loaded = kernels.load(backend)
     with _room_for(stack.views, stack.shape, loaded):
         _foresee(chosen, stack.shape, loaded)
-        at_work = _at_work(stack, loaded)
-        weighed, solution = _solve(chosen, at_work, loaded, progress)
+        weighed, solution = _solve(chosen, at_work(stack, loaded), loaded, progress)
         result = _result(chosen, weighed, solution, loaded)
-        if at_work.on_host != stack.on_host:
-            result = result.moved(loaded.to_host if stack.on_host else partial(_upload, loaded))
+        if stack.on_host:
+            result = result.moved(loaded.to_host)
     return replace(result, seconds=time.perf_counter() - began)
 
 
@@ -138,15 +136,6 @@ def _foresee(chosen: Method, shape: tuple[int, int], backend: Backend) -> None:
     """Let the backend get ready for the solves that will come."""
     if chosen.energy.regulariser is not None:
         backend.foresee(shape, chosen.energy.regulariser.order, chosen.energy.fidelity.kind)
-
-
-def _at_work(stack: Stack, backend: Backend) -> Stack:
-    """The stack where its solver works: in the backend's memory."""
-    if backend.arrays is np:
-        if not stack.on_host:
-            raise InputError(f"the stack lies on a GPU, and backend {backend.NAME!r} does not; pass backend='cuda'")
-        return stack
-    return stack.moved(partial(_upload, backend)) if stack.on_host else stack
 
 
 @contextmanager
@@ -162,10 +151,6 @@ def _room_for(views: int, shape: tuple[int, int], backend: Backend) -> Iterator[
             f"{views} maps of {shape[1]} x {shape[0]} pixels need about {needed:.2g} GB in the memory of backend "
             f"{backend.NAME!r}, and less is free; crop or shrink them, give fewer, or pass another backend"
         ) from error
-
-
-def _upload(backend: Backend, array: Any) -> Any:
-    return backend.to_device(array, array.dtype)
 
 
 def _re_associate(

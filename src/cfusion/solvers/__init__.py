@@ -7,7 +7,7 @@ from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.pdhg import PDHG
 from cfusion.solvers.pointwise import OneMap, Pointwise
 from cfusion.solvers.solve import Solver, solve
-from cfusion.solvers.task import Task, prepare
+from cfusion.solvers.task import Task, at_work, prepare
 from cfusion.solvers.tuned import Tuned
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Status",
     "Task",
     "Tuned",
+    "at_work",
     "prepare",
     "solve",
 ]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.reference.trials import parted
 
 SHARE = 0.2  # of the views; of the pixels where there are fewer than three views
 LARGEST_BLOCK, SMALLEST_BLOCK = 32, 4  # pixels
@@ -35,21 +36,14 @@ def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
         for k in group:
             for each in range(at_once):
                 turns[k, (place + each * many // at_once) % many] = True
-    kept, out, known = backend.split(stack.depths, stack.weights, turns, block)
-    return _parts(stack, kept, out, known)
+    return _parts(stack, *backend.split(stack.depths, stack.weights, turns, block))
 
 
 def _by_pixels(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
     """With so few views, pixels drawn at random."""
     drawn = np.random.default_rng(0).random(stack.shape) < SHARE
     held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
-    nothing, unknown = np.float32(0), np.float32(np.nan)
-    kept, out = np.where(held, unknown, stack.depths), np.where(held, stack.depths, unknown)
-    known = int((~np.isnan(kept)).sum()), int((~np.isnan(out)).sum())
-    if stack.weights is None:
-        return _parts(stack, (kept, None), (out, None), known)
-    weights = np.where(held, nothing, stack.weights), np.where(held, stack.weights, nothing)
-    return _parts(stack, (kept, weights[0]), (out, weights[1]), known)
+    return _parts(stack, *parted(stack.depths, stack.weights, held))
 
 
 def _parts(stack: Stack, kept: Maps, out: Maps, known: tuple[int, int]) -> tuple[Stack, Stack]:

@@ -144,11 +144,12 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
 
 
 def at_work(stack: Stack, backend: Backend) -> Stack:
-    """The stack in the backend's memory."""
-    if not stack.on_host or backend.arrays is np:
+    """The stack where its solver works: in the backend's memory."""
+    if backend.arrays is np:
+        if not stack.on_host:
+            raise InputError(f"the stack lies on a GPU, and backend {backend.NAME!r} does not; pass backend='cuda'")
         return stack
-    weights = None if stack.weights is None else backend.to_device(stack.weights, np.float32)
-    return Stack.sound(backend.to_device(stack.depths, np.float32), weights, stack.camera, stack.image)
+    return stack.moved(lambda array: backend.to_device(array, array.dtype)) if stack.on_host else stack
 
 
 def _centre(stack: Stack, backend: Backend, inverse: bool) -> float:

@@ -25,7 +25,7 @@ LONGEST_WALK = 6  # steps of the ladder
 CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; of the error, for a much smoother answer
 LOCAL_CHANCE = 3.0  # standard errors, for weights that follow the local noise: two are tipped by rounding
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
-ROUGH = PDHG(tolerance=2e-4, iterations=480, certify=False)  # good enough to compare: 3e-5 to 5e-4 choose alike
+ROUGH = PDHG(tolerance=2e-4, iterations=480, certify=False)  # chooses as 1e-5 does; 5e-4 not always
 NEARBY = 0.2  # of the first fit's steps, for fits that start where it ended; 0.1 to 1 choose alike
 GROWTH_SAMPLE = 10_000  # pixels that tell how the noise grows with depth
 NOTHING = np.empty((0, 0), np.float32)
@@ -82,11 +82,12 @@ class Tuned:
     def settle(self, task: Task, report: Report | None = None) -> Tuned:
         """The same solver with its choices made on this task."""
         inverse = _stereo_like(task) if self.inverse is None else self.inverse
-        kept, held = leave_out(at_work(task.stack, task.backend), task.backend)
+        stack = at_work(task.stack, task.backend)
+        kept, held = leave_out(stack, task.backend)
         energy = _energy(task.energy, (1.0, 2.0), inverse)
         train = prepare(energy, kept, task.backend)
         trial = _Trial(train, held)
-        start = _usual_alpha(task.stack, task.backend)
+        start = _usual_alpha(stack, task.backend)
         if report:
             report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
         alpha = trial.search(start)

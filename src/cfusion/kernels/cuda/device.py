@@ -222,6 +222,11 @@ def or_nothing(array: Any) -> Any:
     return NOTHING if array is None else array
 
 
+def contiguous(array: Any) -> Any:
+    """The array as a kernel argument, its values one after the other, or a null pointer."""
+    return NOTHING if array is None else cupy.ascontiguousarray(array)
+
+
 def by_value(array: Any) -> bytes:
     """A small host array as one kernel argument: a structure of its numbers."""
     out: bytes = array.tobytes()

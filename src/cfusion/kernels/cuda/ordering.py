@@ -12,6 +12,7 @@ from cfusion.kernels.contract import Arranged, Fidelity, Floats, Observations, W
 from cfusion.kernels.cuda.device import (
     blocks_of,
     by_value,
+    contiguous,
     desk,
     frame_of,
     kernel,
@@ -60,8 +61,8 @@ def arrange(
         (min(blocks_of(total.size, threads), MOST_BLOCKS),),
         (threads,),
         (
-            cupy.ascontiguousarray(depths),
-            or_nothing(None if weights is None else cupy.ascontiguousarray(weights)),
+            contiguous(depths),
+            contiguous(weights),
             by_value(frame_of(depths.shape[1:], window)),
             real(centre),
             np.bool_(inverse),

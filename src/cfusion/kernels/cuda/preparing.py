@@ -12,6 +12,7 @@ from cfusion.kernels.cuda.device import (
     Desk,
     as_given,
     blocks_of,
+    contiguous,
     desk,
     kernel,
     on_device,
@@ -40,7 +41,7 @@ def tally(depths: Floats, weights: Floats | None) -> Tally:
     """As `Backend.tally`."""
     shape, pixels, sums = depths.shape[1:], depths[0].size, desk()
     count, observed = cupy.empty(shape, np.int32), cupy.empty(shape, np.bool_)
-    arrays = (cupy.ascontiguousarray(depths), or_nothing(None if weights is None else cupy.ascontiguousarray(weights)))
+    arrays = (contiguous(depths), contiguous(weights))
     sizes = (np.int32(len(depths)), np.uint32(pixels), np.uint32(shape[1]))
     _kernel("tally")((Desk.BLOCKS,), (Desk.THREADS,), (*arrays, *sizes, count, observed, sums.argument))
     seen, mass, *ends, least = sums.read(7)

@@ -10,7 +10,7 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device, or_nothing
+from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, contiguous, kernel, on_device, or_nothing
 from cfusion.kernels.cuda.viewing import placed
 from cfusion.kernels.growth import EVEN, Growth
 
@@ -59,7 +59,7 @@ def residuals(depths: Floats, surface: Floats, growth: Growth) -> Floats:
     out: Floats = cupy.empty(depths.shape, np.float32)
     grid = (blocks_of(surface.size, THREADS), prod(depths.shape[:-2]))
     kernel(SOURCES, "residuals")(
-        grid, (THREADS,), (*_contiguous(depths, surface), _argument(growth), np.uint32(surface.size), out)
+        grid, (THREADS,), (contiguous(depths), contiguous(surface), _argument(growth), np.uint32(surface.size), out)
     )
     return out
 
@@ -70,7 +70,7 @@ def changes(surface: Floats, growth: Growth | None = None) -> Floats:
     kernel(SOURCES, "changes")(
         _grid(surface),
         BLOCK,
-        (*_contiguous(surface), np.bool_(growth is not None), _argument(growth or EVEN), *_sizes(surface), out),
+        (contiguous(surface), np.bool_(growth is not None), _argument(growth or EVEN), *_sizes(surface), out),
     )
     return out
 
@@ -80,7 +80,7 @@ def differences(depths: Floats, weights: Floats, surface: Floats, growth: Growth
     length = blocks_of(surface.shape[0], every) * blocks_of(surface.shape[1], every)
     out: Floats = cupy.empty((len(pairs), length), np.float32)
     if len(pairs):
-        maps, sizes = _contiguous(depths, weights, surface), _sizes(surface)
+        maps, sizes = [contiguous(each) for each in (depths, weights, surface)], _sizes(surface)
         kernel(SOURCES, "differences")(
             (len(pairs), blocks_of(length, THREADS)),
             (THREADS,),
@@ -107,7 +107,7 @@ def gate(
         (
             depths,
             weights,
-            *_contiguous(surface),
+            contiguous(surface),
             _argument(growth),
             cupy.asarray(np.array(limits, np.float32)),
             seen,
@@ -122,7 +122,7 @@ def gate(
 def local_slope(surface: Floats, growth: Growth) -> Floats:
     """As `Backend.local_slope`."""
     out: Floats = cupy.empty(surface.shape, np.float32)
-    arguments = (*_contiguous(surface), _argument(growth), *_sizes(surface), out)
+    arguments = (contiguous(surface), _argument(growth), *_sizes(surface), out)
     kernel(SOURCES, "local_slope")(_grid(surface), BLOCK, arguments)
     return out
 
@@ -137,7 +137,7 @@ def soften(
         (THREADS,),
         (
             weights,
-            *_contiguous(slope),
+            contiguous(slope),
             np.float64(share),
             np.float64(less),
             cupy.asarray(np.array(noise, np.float64)),
@@ -151,10 +151,6 @@ def soften(
 def _argument(growth: Growth) -> bytes:
     """`Growth` of pulling.cu."""
     return struct.pack("fi", growth.middle, growth.power)
-
-
-def _contiguous(*maps: Floats) -> list[Floats]:
-    return [cupy.ascontiguousarray(each) for each in maps]
 
 
 def _sizes(surface: Floats) -> tuple[np.int32, np.int32]:

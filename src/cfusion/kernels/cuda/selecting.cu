@@ -1,6 +1,6 @@
 // Order statistics of many rows at once, exactly: three passes over the bits of the floats, the high ones first.
-// Rows hold NaN or infinities where nothing is known; what is not above `least` does not count either. Each (row, probability) has two targets: the values of the ranks
-// below and above where the probability falls.
+// Rows hold NaN or infinities where nothing is known; what is not above `least` does not count either. Each (row,
+// probability) has two targets: the values of the ranks below and above where the probability falls.
 
 #define BINS 2048
 #define NARROW 1024  // bins of the last pass: 11 + 11 + 10 bits
@@ -22,7 +22,8 @@ __device__ __forceinline__ double value_of(unsigned key) {
 
 // One pass over a row's bits: count them into the histogram, this block's share of the row.
 __device__ void count_bits(
-    const float* __restrict__ row, unsigned length, float least, int pass, unsigned low, unsigned high, unsigned* mine, unsigned* histogram
+    const float* __restrict__ row, unsigned length, float least, int pass, unsigned low, unsigned high, unsigned* mine,
+    unsigned* histogram
 ) {
     const int thread = threadIdx.x;
     const bool apart = low != high;

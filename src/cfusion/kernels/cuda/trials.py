@@ -6,7 +6,17 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Floats, Held
-from cfusion.kernels.cuda.device import Desk, by_value, desk, frame_of, kernel, or_nothing, real_define, rows_of
+from cfusion.kernels.cuda.device import (
+    Desk,
+    by_value,
+    contiguous,
+    desk,
+    frame_of,
+    kernel,
+    or_nothing,
+    real_define,
+    rows_of,
+)
 from cfusion.kernels.reference.trials import gain_of
 
 SOURCES = ("reduce.cuh", "window.cuh", "trials.cu")
@@ -21,10 +31,7 @@ def gain(x: Floats, other: Floats, held: Held) -> tuple[float, float, float]:
         (Desk.BLOCKS,),
         (Desk.THREADS,),
         (
-            cupy.ascontiguousarray(x),
-            cupy.ascontiguousarray(other),
-            cupy.ascontiguousarray(held.depths),
-            or_nothing(None if held.weights is None else cupy.ascontiguousarray(held.weights)),
+            *(contiguous(each) for each in (x, other, held.depths, held.weights)),
             inside,
             stride,
             by_value(frame_of(held.depths.shape[1:], held.window)),
@@ -43,9 +50,7 @@ def compare(depths: Floats, every: int) -> tuple[list[tuple[float, float]], Floa
     pairs, work = views * (views - 1) // 2, desk()
     blocks = PARTS * views + pairs
     sizes = (np.int32(views), np.int32(every), np.int32(height), np.int32(width))
-    kernel(SOURCES, "compare", defines())(
-        (blocks,), (256,), (cupy.ascontiguousarray(depths), *sizes, work.page(2 * blocks))
-    )
+    kernel(SOURCES, "compare", defines())((blocks,), (256,), (contiguous(depths), *sizes, work.page(2 * blocks)))
     found = work.turn(2 * blocks).reshape(blocks, 2)
     contents = [(count, total) for count, total in found[: PARTS * views].reshape(views, PARTS, 2).sum(axis=1).tolist()]
     count, total = found[PARTS * views :].T
@@ -62,7 +67,7 @@ def split(
     sums = desk()
     kept, out = cupy.empty(depths.shape, np.float32), cupy.empty(depths.shape, np.float32)
     both = [None if weights is None else cupy.empty(depths.shape, np.float32) for _ in range(2)]
-    given = (cupy.ascontiguousarray(depths), or_nothing(None if weights is None else cupy.ascontiguousarray(weights)))
+    given = (contiguous(depths), contiguous(weights))
     sizes = tuple(np.int32(size) for size in (turns.shape[1], block, *depths.shape))
     made = (kept, out, *(or_nothing(each) for each in both))
     arguments = (*given, cupy.asarray(np.ascontiguousarray(turns)), *sizes, *made, sums.argument)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfusion.kernels.contract import Floats, State, Tally, dual_planes, primal_planes
+from cfusion.kernels.contract import Floats, State, Tally, Window, dual_planes, primal_planes
 
 SLOPE_SAMPLE = 20_000  # pixels that tell the usual slope
 RADIUS = 4  # pixels around the centre that share a noise scale
@@ -28,7 +28,7 @@ def tally(depths: Floats, weights: Floats | None) -> Tally:
     return Tally(count, observed, window_of(observed), float(observed.sum()), mass, least)
 
 
-def window_of(domain: Floats) -> tuple[slice, slice] | None:
+def window_of(domain: Floats) -> Window | None:
     """As `Backend.window_of`."""
     rows, columns = np.flatnonzero(domain.any(axis=1)), np.flatnonzero(domain.any(axis=0))
     if rows.size == 0:

@@ -56,7 +56,13 @@ def split(
 ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
     """As `Backend.split`."""
     row, column = (np.abs(2 * np.arange(size) - (size - 1)) // 2 // block for size in depths.shape[1:])
-    held = turns[:, (row[:, None] + column[None, :]) % turns.shape[1]]
+    return parted(depths, weights, turns[:, (row[:, None] + column[None, :]) % turns.shape[1]])
+
+
+def parted(
+    depths: Floats, weights: Floats | None, held: Mask
+) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
+    """What `Backend.split` gives if this is held out, of all maps or of each; wherever the arrays lie."""
     kept, out = np.where(held, np.float32(np.nan), depths), np.where(held, depths, np.float32(np.nan))
     known = int((~np.isnan(kept)).sum()), int((~np.isnan(out)).sum())
     if weights is None:
