@@ -124,9 +124,8 @@ def _write_map(
         beyond = values > encoding.largest
         words = {"Unit": "1" if name == "confidence" else unit, "Title": name}
         png.write_png(draft / f"{name}.png", np.where(beyond, np.float32(np.nan), values), encoding, words)
-        written["png"] = {"file": f"{name}.png", "scale": encoding.scale, "offset": encoding.offset}
-        if beyond.any():
-            written["png"] |= {"beyond": int(beyond.sum())}
+        stated: dict[str, object] = {"file": f"{name}.png", "scale": encoding.scale, "offset": encoding.offset}
+        written["png"] = stated | ({"beyond": int(beyond.sum())} if beyond.any() else {})
     return written
 
 

@@ -1,16 +1,17 @@
 """Drafts: hidden folders of what is being written, locked while their writer lives, swept when it is dead."""
 
+import importlib
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-try:
-    import fcntl
-except ImportError:  # Windows: no locks, so nothing is swept either
-    fcntl = None  # type: ignore[assignment]
+fcntl: Any = None  # Windows: no locks, so nothing is swept either
+with suppress(ImportError):
+    fcntl = importlib.import_module("fcntl")
 
 PREFIX = ".cfusion-"
 ASIDE = f"{PREFIX}aside-"  # + the name of the folder that made room
