@@ -19,7 +19,7 @@ from cfusion.datasets.versions import versions
 from cfusion.errors import InputError
 
 if TYPE_CHECKING:
-    from cfusion.fuse import Result
+    from cfusion.result import Result
 
 USUAL = ("npy", "png", "pfm", "ply")
 FORMATS = (*USUAL, "exr")
