@@ -11,7 +11,7 @@ EVERYWHERE = {"errors", "arrays"}
 ON_GEOMETRY = {"geometry", "kernels"}
 ON_SOLVERS = {"geometry", "kernels", "energy", "source", "confidence", "solvers", "parameters"}
 BELOW_METHODS = ON_SOLVERS | {"auto"}
-BELOW_REPORT = BELOW_METHODS | {"methods", "result", "fuse", "metrics", "datasets", "synthetic", "frontends"}
+BELOW_REPORT = BELOW_METHODS | {"methods", "result", "fuse", "metrics", "io", "datasets", "synthetic", "frontends"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -24,9 +24,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "auto": ON_SOLVERS,
     "confidence": ON_GEOMETRY,
     "metrics": ON_GEOMETRY,
-    "datasets": ON_GEOMETRY,
+    "io": {"geometry"},
+    "datasets": ON_GEOMETRY | {"io"},
     "synthetic": ON_GEOMETRY,
-    "frontends": ON_GEOMETRY | {"datasets"},  # a stereo bundle is read before it is matched
+    "frontends": ON_GEOMETRY | {"io", "datasets"},  # a stereo bundle is read before it is matched
     "solvers": {"energy", "kernels", "geometry"},
     "methods": BELOW_METHODS,
     "result": {"geometry", "kernels", "solvers", "source"},
@@ -44,13 +45,13 @@ HOME_OF = {
     "cupy": {"kernels", "arrays"},  # arrays: only to take over what another library lends
     "dask": {"distributed"},
     "matplotlib": {"report"},
-    "PIL": {"datasets"},
-    "rasterio": {"datasets"},
-    "OpenEXR": {"datasets"},
-    "scipy": {"datasets", "frontends"},
+    "PIL": {"io"},
+    "rasterio": {"io"},
+    "OpenEXR": {"io"},
+    "scipy": {"io", "frontends"},
     "trimesh": {"synthetic"},
     "embreex": {"synthetic"},
-    "cv2": {"frontends", "datasets"},
+    "cv2": {"frontends"},
     "rich": {"cli"},
 }
 NUMPY_AND_US = {"numpy", "cfusion"}
