@@ -18,7 +18,7 @@ from cfusion.kernels.contract import Box, Fidelity, Problem, State, links_of
 from cfusion.kernels.growth import EVEN, Growth
 from cfusion.solvers.steps import choose_steps
 
-REFERENCE, CPU = kernels.load("reference"), kernels.load("cpu")
+REFERENCE, CPU = kernels.load("numpy"), kernels.load("cpu")
 SHAPE = (17, 23)
 WINDOW = (slice(2, 15), slice(1, 20))
 INPUTS: dict[str, Callable[[np.random.Generator], list[tuple[Any, ...]]]] = {}
