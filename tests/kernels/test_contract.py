@@ -6,7 +6,7 @@ What is returned and what is written into is compared, to the rounding of float3
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import fields, is_dataclass, replace
-from inspect import signature
+from inspect import get_annotations, signature
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ PINHOLE, PARALLEL = Pinhole(20.0, 22.0, 10.3, 8.2, 23, 17), Orthographic(0.2, 11
 def members() -> list[str]:
     """Everything that the Protocols of the contract ask for."""
     protocols = [each for each in vars(contract).values() if getattr(each, "_is_protocol", False)]
-    names = {name for each in protocols for name in (*vars(each), *each.__dict__.get("__annotations__", {}))}
+    names = {name for each in protocols for name in (*vars(each), *get_annotations(each))}
     return sorted(name for name in names if not name.startswith("_"))
 
 
@@ -123,9 +123,6 @@ def for_tally(rng):
     return [(depths, None), (depths, weights), (np.full_like(depths, np.nan), None)]
 
 
-@inputs
-def for_window_of(rng):
-    return [(mask(rng, 0.02),), (np.zeros(SHAPE, np.bool_),)]
 
 
 @inputs
@@ -177,9 +174,6 @@ def for_gain(rng):
     return [(x, other, held), (x, other, replace(held, weights=weights, inverse=True))]
 
 
-@inputs
-def for_compare(rng):
-    return [(maps(rng)[0], every) for every in (1, 3)]
 
 
 @inputs
@@ -195,9 +189,6 @@ def for_medians(rng):
     return [(rows,), (rows.reshape(4, -1), 4.0)]
 
 
-@inputs
-def for_quantiles(rng):
-    return [(surface(rng), [0.0, 0.3, 0.98]), (np.full(3, np.nan), [0.5])]
 
 
 @inputs
@@ -226,9 +217,6 @@ def for_sample(rng):
     return [(state, 4) for _, state in problems(rng)]
 
 
-@inputs
-def for_travelled(rng):
-    return [(np.float32(1.1) * REFERENCE.sample(state, 4), state, 4) for _, state in problems(rng)]
 
 
 @inputs
@@ -289,9 +277,6 @@ def for_relief(rng):
     return [(surface(rng), radius) for radius in (1, 3)]
 
 
-@inputs
-def for_gaps(rng):
-    return [(mask(rng, 0.3), 3), (np.ones(SHAPE, np.bool_), 3)]
 
 
 @inputs
@@ -299,9 +284,6 @@ def for_fill_natural(rng):
     return [(surface(rng), mask(rng, 0.7))]
 
 
-@inputs
-def for_tilted(rng):
-    return [(surface(rng), 0.3, -0.2)]
 
 
 @inputs
@@ -310,16 +292,8 @@ def for_whole(rng):
     return [(part, mask(rng), WINDOW, outside, 0.03, inverse) for outside in (np.nan, 0.0) for inverse in (False, True)]
 
 
-@inputs
-def for_blend(rng):
-    return [(surface(rng), surface(rng), 0.3)]
 
 
-@inputs
-def for_account(rng):
-    depths, weights = maps(rng)
-    filled = rng.random(depths.shape) < 0.3
-    return [(depths, given, these, surface(rng)) for given in (None, weights) for these in (None, filled)]
 
 
 @inputs
@@ -336,20 +310,8 @@ def for_pull(rng):
     return out
 
 
-@inputs
-def for_residuals(rng):
-    return [(maps(rng)[0], surface(rng), growth) for growth in (EVEN, Growth(4.0, 2))]
 
 
-@inputs
-def for_changes(rng):
-    return [(surface(rng),), (surface(rng), Growth(4.0, 1))]
-
-
-@inputs
-def for_differences(rng):
-    depths, weights = maps(rng)
-    return [(depths, weights, surface(rng), Growth(4.0, 2), every, range(1, 5)) for every in (1, 3)]
 
 
 @inputs
@@ -362,15 +324,6 @@ def for_gate(rng):
     return out
 
 
-@inputs
-def for_local_slope(rng):
-    return [(surface(rng), EVEN), (surface(rng), Growth(4.0, 2))]
-
-
-@inputs
-def for_soften(rng):
-    slope = np.abs(surface(rng) - 4)
-    return [(maps(rng)[1], slope, 0.3, 0.05, [0.1, 0.2, 0.3, 0.1], 2, 0.05)]
 
 
 def assert_same(one: Any, other: Any, where: str) -> None:

@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, on_host, pieces
+from cfusion.auto.surface import local_slope, residuals, steps
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.growth import EVEN, Growth, fitted_power
+from cfusion.kernels.host import medians
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task
 
@@ -31,6 +33,7 @@ QUIETEST = 1e-3  # of the usual noise: what a view may have at least
 SHARED = 0.05  # of the usual difference between two views: closer ones have their errors in common
 GROWTH_SAMPLE = 10_000  # observations that tell how noise grows with depth
 STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
+QUANTILE_SAMPLE = 100_000  # pixels that tell how steep the steepest are
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
 
@@ -61,7 +64,7 @@ def stereo_like(task: Task) -> bool:
 
 def usual_slope(surface: DepthMap, growth: Growth, backend: Backend) -> float:
     """How much the surface changes from pixel to pixel, typically, where noise is what it is at the middle depth."""
-    (median,), (known,) = backend.medians(backend.changes(surface, growth)[None])
+    (median,), (known,) = backend.medians((np.abs(steps(surface)) / growth.unit(surface))[None])
     return median if known else 0.0
 
 
@@ -72,9 +75,9 @@ def residual_scales(
 
     And how many each view has.
     """
-    found = [backend.medians(backend.residuals(depth, surface, growth)) for depth in pieces(depths)]
-    medians, known = ([each for part in parts for each in part] for parts in zip(*found, strict=True))
-    return [median / LAPLACE_MEDIAN for median in medians], known
+    found = [backend.medians(residuals(depth, surface, growth)) for depth in pieces(depths)]
+    middles, known = ([each for part in parts for each in part] for parts in zip(*found, strict=True))
+    return [middle / LAPLACE_MEDIAN for middle in middles], known
 
 
 def weigh_views(
@@ -101,14 +104,17 @@ def view_scales(
     if views < 3:
         return None
     every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
+    sample = np.where(weights[:, ::every, ::every] > 0, depths[:, ::every, ::every], np.float32(np.nan))
+    unit = growth.unit(surface[::every, ::every])
+    sample = backend.to_host(sample / unit).reshape(views, -1)
     j, k = np.tril_indices(views, -1)
     apart: list[float] = []
     for first in range(0, len(j), PAIRS_AT_ONCE):
-        some = range(first, min(first + PAIRS_AT_ONCE, len(j)))
-        medians, known = backend.medians(backend.differences(depths, weights, surface, growth, every, some))
+        some = slice(first, first + PAIRS_AT_ONCE)
+        middles, known = medians(np.abs(sample[j[some]] - sample[k[some]]))
         if min(known) < FEWEST:
             return None
-        apart += medians
+        apart += middles
     distances = np.full((views, views), np.inf)
     distances[j, k] = distances[k, j] = apart
     tell = ~share_errors(distances)
@@ -153,13 +159,24 @@ def weigh_edges(
     others = [max(scale, 1e-12) for k, scale in enumerate(scales) if k != index and np.isfinite(scale)]
     if not others:
         return False
-    slope, quietest = backend.local_slope(surface, growth), min(others)
-    (steepest,) = backend.quantiles(slope, [0.98])
+    slope, quietest = local_slope(surface, growth), min(others)
+    steepest = _quantile(slope, 0.98, backend)
     if not PIXEL_ERROR * steepest - quietest > np.median(others):
         return False
     noise = [max(scale, 1e-12) if np.isfinite(scale) else 1.0 for scale in scales]  # one without has no observation
-    backend.soften(weights, slope, PIXEL_ERROR, quietest, noise, index, SMALLEST_WEIGHT)
+    steep = np.maximum(np.nan_to_num(PIXEL_ERROR * slope.astype(np.float64) - quietest), 0)
+    for k, scale in enumerate(noise):
+        if k != index:
+            weights[k] *= np.maximum(scale / np.hypot(scale, steep), SMALLEST_WEIGHT).astype(np.float32)
     return True
+
+
+def _quantile(values: Floats, probability: float, backend: Backend) -> float:
+    """Of what is known, from a sample; NaN where nothing is."""
+    every = max(1, int(np.sqrt(values.size / QUANTILE_SAMPLE)))
+    sample = backend.to_host(values[::every, ::every])
+    known = sample[np.isfinite(sample)]
+    return float(np.quantile(known, probability)) if known.size else float("nan")
 
 
 def local_weights(stack: Stack, depth: Floats, backend: Backend) -> Stack:

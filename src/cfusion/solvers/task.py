@@ -118,7 +118,7 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     domain, window = held.observed, held.window
     if fill_radius:
         domain = backend.close_mask(held.observed, fill_radius)
-        window = backend.window_of(domain) or window
+        window = _window_of(backend.to_host(domain))
     centre = _centre(here, backend, energy.inverse)
     kind = energy.fidelity.kind
     arranged = backend.arrange(here.depths, here.weights, window, centre, energy.inverse, kind, dtype)
@@ -140,6 +140,12 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         least=held.least,
         fill_radius=fill_radius,
     )
+
+
+def _window_of(domain: Mask) -> Window:
+    """The rows and columns that a domain, on the host, reaches over."""
+    rows, columns = np.flatnonzero(domain.any(axis=1)), np.flatnonzero(domain.any(axis=0))
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
 def _centre(stack: Stack, backend: Backend, inverse: bool) -> float:

@@ -48,14 +48,6 @@ def tally(depths: Floats, weights: Floats | None) -> Tally:
     return Tally(count, observed, _window(ends) if seen else None, seen, mass, least if seen else float("inf"))
 
 
-def window_of(domain: Any) -> Window | None:
-    """As `Backend.window_of`."""
-    sums, sizes = desk(), (np.uint32(domain.size), np.uint32(domain.shape[1]))
-    _kernel("extent")((Desk.BLOCKS,), (Desk.THREADS,), (on_device(domain, np.bool_), *sizes, sums.argument))
-    ends = sums.read(4)
-    return None if ends[0] > domain.shape[0] else _window(ends)
-
-
 def _window(ends: list[float]) -> Window:
     """From the first row, minus the last one, and the same of columns."""
     top, bottom, left, right = (int(end) for end in ends)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cfusion.kernels.contract import Floats, Held, Mask
 
@@ -35,20 +34,6 @@ def gain_of(
     mean = first / total
     variance = max(second - 2 * mean * mixed + mean * mean * of_weights, 0.0)
     return mean, sqrt(variance) / total, off / total
-
-
-def compare(depths: Floats, every: int) -> tuple[list[tuple[float, float]], NDArray[np.float64]]:
-    """As `Backend.compare`."""
-    contents = [(float(np.isfinite(depth).sum()), float(np.nansum(depth, dtype=np.float64))) for depth in depths]
-    sample = depths[:, ::every, ::every].reshape(len(depths), -1).astype(np.float64)
-    apart = np.empty((len(depths), len(depths)))
-    for k, one in enumerate(sample):
-        away = np.abs(sample - one)
-        known = np.isfinite(away)
-        count = known.sum(axis=-1)
-        means = np.where(known, away, 0).sum(axis=-1) / np.maximum(count, 1)
-        apart[k] = np.where(count > 0, means, np.inf)
-    return contents, apart
 
 
 def split(
