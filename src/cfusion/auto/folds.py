@@ -36,7 +36,7 @@ def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
         for k in group:
             for each in range(at_once):
                 turns[k, (place + each * many // at_once) % many] = True
-    return _parts(stack, *backend.split(stack.depths, stack.weights, turns, block))
+    return _parts(stack, *backend.split_folds(stack.depths, stack.weights, turns, block))
 
 
 def _by_pixels(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:

@@ -35,7 +35,7 @@ def fill_within_surfaces(task: Task, state: State, radius: int) -> Floats:
 
 def same_surface(x: Floats, observed: Mask, radius: int, noise: float, backend: Backend) -> Mask:
     """Pixels around which what was observed lies, within the radius, at about the same depth; x is NaN elsewhere."""
-    change = backend.relief(x, radius)
+    change = backend.local_depth_range(x, radius)
     (usual,), _ = backend.medians(np.where(observed, change, np.nan)[None])
     near: Mask = change <= STEEP * usual + NOISE * noise
     return near

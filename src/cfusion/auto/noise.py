@@ -181,7 +181,7 @@ def _quantile(values: Floats, probability: float, backend: Backend) -> float:
 
 def local_weights(stack: Stack, depth: Floats, backend: Backend) -> Stack:
     """The stack with every observation weighed by how quiet its own map is around it, times the weight it came with."""
-    return stack.weighed(backend.trust_locally(stack.depths, stack.weights, depth))
+    return stack.weighed(backend.local_noise_weights(stack.depths, stack.weights, depth))
 
 
 def mean_weight(stack: Stack) -> Floats:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cfusion.kernels.contract import Backend, Fidelity, Problem, State, Steps, Ways
+from cfusion.kernels.contract import Backend, Displacement, Fidelity, Problem, State, Steps
 
 Found = TypeVar("Found")
 
@@ -67,7 +67,7 @@ class Pace:
         self.run_and(problem, state, count, lambda kept, every: self.backend.measure(problem, state, kept, every))
 
     def run_and(
-        self, problem: Problem, state: State, count: int, measure: Callable[[Any, int], tuple[Found, Ways]]
+        self, problem: Problem, state: State, count: int, measure: Callable[[Any, int], tuple[Found, Displacement]]
     ) -> Found:
         """The same, and what `measure` finds after the last block along with the ways come since what was kept."""
         done = 0
@@ -75,7 +75,7 @@ class Pace:
             block = min(BLOCK, count - done)
             watching = self.looks < LOOKS and block == BLOCK
             if watching and self._start is None:
-                self._start = self.backend.sample(state, _every(state))
+                self._start = self.backend.snapshot_rows(state, _every(state))
             noise = _share(problem) * self.noise
             self.backend.iterate(problem, state, choose_steps(problem.alpha, noise, self.relaxation), block)
             done += block

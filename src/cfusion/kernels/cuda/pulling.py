@@ -17,7 +17,7 @@ from cfusion.kernels.growth import Growth
 SOURCES, THREADS, BLOCK = ("camera.cuh", "pulling.cu"), 256, (32, 8)
 
 
-def pull(
+def read_view(
     x: Floats,
     reference_camera: Floats,
     view_camera: Floats,
@@ -54,7 +54,7 @@ def pull(
     return as_given(observed, x), as_given(weight, x), as_given(seen, x)
 
 
-def gate(
+def reject_occluded(
     depths: Floats,
     weights: Floats,
     surface: Floats,
@@ -64,7 +64,7 @@ def gate(
     reference: int,
     holes: bool,
 ) -> None:
-    """As `Backend.gate`."""
+    """As `Backend.reject_occluded`."""
     pixels = surface.size
     kernel(SOURCES, "gate")(
         (blocks_of(pixels, THREADS),),

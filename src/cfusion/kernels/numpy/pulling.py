@@ -13,7 +13,7 @@ from cfusion.kernels.contract import Floats
 from cfusion.kernels.growth import Growth
 
 
-def pull(
+def read_view(
     x: Floats,
     reference_camera: Floats,
     view_camera: Floats,
@@ -84,7 +84,7 @@ def residuals(depths: Floats, surface: Floats, growth: Growth) -> Floats:
     return away / growth.unit(surface) if growth.power else away
 
 
-def gate(
+def reject_occluded(
     depths: Floats,
     weights: Floats,
     surface: Floats,
@@ -94,7 +94,7 @@ def gate(
     reference: int,
     holes: bool,
 ) -> None:
-    """As `Backend.gate`."""
+    """As `Backend.reject_occluded`."""
     for depth, weight, limit in zip(depths, weights, limits, strict=True):
         with np.errstate(invalid="ignore"):
             weight[~(residuals(depth, surface, growth) <= np.float32(limit))] = 0
