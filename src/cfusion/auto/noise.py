@@ -105,7 +105,7 @@ def view_scales(
     every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
     sample = np.where(weights[:, ::every, ::every] > 0, depths[:, ::every, ::every], np.float32(np.nan))
     distances = view_distances(sample / growth.unit(surface[::every, ::every]), backend)
-    if not np.isfinite(distances).sum() == views * (views - 1):
+    if np.isfinite(distances).sum() != views * (views - 1):
         return None
     tell = ~share_errors(distances)
     np.fill_diagonal(tell, False)
@@ -126,7 +126,7 @@ def view_scales(
 
 
 def view_distances(sample: Floats, backend: Backend) -> NDArray[np.float64]:
-    """(K, K) the median |d_j - d_k| of what two maps (K, h, w) both know; inf where that is too little, and for j = k."""
+    """(K, K) median |d_j - d_k| of what two maps (K, h, w) both know; inf where that is too little, and for j = k."""
     views = len(sample)
     flat = sample.reshape(views, -1)
     j, k = np.tril_indices(views, -1)
