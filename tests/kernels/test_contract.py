@@ -6,7 +6,7 @@ What is returned and what is written into is compared, to the rounding of float3
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import fields, is_dataclass, replace
-from inspect import signature
+from inspect import get_annotations, signature
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ PINHOLE, PARALLEL = Pinhole(20.0, 22.0, 10.3, 8.2, 23, 17), Orthographic(0.2, 11
 def members() -> list[str]:
     """Everything that the Protocols of the contract ask for."""
     protocols = [each for each in vars(contract).values() if getattr(each, "_is_protocol", False)]
-    names = {name for each in protocols for name in (*vars(each), *each.__dict__.get("__annotations__", {}))}
+    names = {name for each in protocols for name in (*vars(each), *get_annotations(each))}
     return sorted(name for name in names if not name.startswith("_"))
 
 
