@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from cfusion.cli import kitti, sequence
+from cfusion.cli import kitti, report, sequence
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
 
@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a parameter of the method; repeatable",
     )
+    report.add_no_report(parser)
     add("--quiet", action="store_true", help="no progress, no summary")
     kitti.add_arguments(parser)
     sequence.add_arguments(parser)
@@ -47,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Check the way out first, then read, fuse, write."""
     from cfusion import kernels, methods
     from cfusion.cli import settings
+    from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import showing
     from cfusion.datasets import read, write_result
     from cfusion.datasets.atomic import require_writable
@@ -76,16 +78,23 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.every is not None:
         return sequence.run(arguments, views, formats, parameters)
     reference = views.reference if arguments.reference is None else arguments.reference
+    loaded = tuple(views)  # read once: fusing goes through them several times
     with showing(arguments.method, quiet=arguments.quiet) as progress:
+        compile_kernels([arguments.method], arguments.backend, progress)
+    with showing(arguments.method, quiet=arguments.quiet) as progress:
+        heard = report.Recorder(progress)
         result = fuse(
-            tuple(views),  # read once: fusing goes through them several times
+            loaded,
             arguments.method,
             reference=reference,
             backend=arguments.backend,
-            progress=progress,
+            progress=heard,
             **parameters,
         )
     write_result(result, arguments.output, formats, source=str(arguments.bundle), unit=views.unit)
+    if not arguments.no_report:
+        source = str(arguments.bundle)
+        report.write_report(arguments.output, result, loaded, events=heard.events, unit=views.unit, source=source)
     submission = kitti.write_submission(arguments, result) if raw_stereo else None
     if not arguments.quiet:
         print(f"{len(views)} views fused with {result.method} in {result.seconds:.2f} s on {result.backend}")
@@ -94,4 +103,6 @@ def run(arguments: argparse.Namespace) -> int:
         if scored:
             print(scored)
         print(f"written to {arguments.output}" + (f", submission {submission}" if submission else ""))
+        if not arguments.no_report:
+            print(f"open {arguments.output / report.PAGE}")
     return 0

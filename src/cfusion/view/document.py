@@ -18,7 +18,9 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 def document(title: str, body: str, model: Mapping[str, object], layers: Sequence[Coded]) -> str:
     """The whole page; it asks nothing of a network, and its policy forbids it to."""
     arrays = "\n".join(
-        f'<script type="text/plain" id="layer-{at}">{layer.text}</script>' for at, layer in enumerate(layers)
+        f'<script type="text/plain" id="layer-{at}">{layer.text}</script>'
+        for at, layer in enumerate(layers)
+        if layer.twin == at
     )
     scripts = "\n".join(asset(name) for name in SCRIPTS)
     return f"""<!doctype html>

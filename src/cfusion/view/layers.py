@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ class Layer:
     coarsest: float = 0.0  # 0: never coarser than the finest
     logarithmic: bool = False
     stride: int = 1
+    spare: bool = False  # left out where the page would be too large with it
 
     def quantised(self, factor: float = 1.0) -> Quantised:
         """Rounded to `factor` times its finest step, as far as it may be."""
@@ -42,20 +44,48 @@ class Coded:
     key: str
     text: str
     description: Mapping[str, object]
+    twin: int = 0  # the place of the layer whose text it shares, its own if none
 
 
 def coded(layers: Sequence[Layer], pixels: int) -> list[Coded]:
-    """All layers, rounded together until the page is small enough; the widest rounding is that of `coarsest`."""
+    """All layers, rounded together until the page is small enough; then without those that can be spared.
+
+    A layer that is another one's twin shares its text.
+    """
     budget = max(SMALLEST_BUDGET, BYTES_A_PIXEL * pixels)
     sizes: dict[tuple[int, float], int] = {}
     for factor in (2.0**power for power in range(11)):
         rounded = [layer.quantised(factor) for layer in layers]
+        twins = _twins(rounded)
         for place, each in enumerate(rounded):
-            if (place, each.scale) not in sizes:
+            if twins[place] != place:
+                sizes[place, each.scale] = 0
+            elif (place, each.scale) not in sizes:
                 sizes[place, each.scale] = estimated_size(each.counts)
-        if sum(sizes[place, each.scale] for place, each in enumerate(rounded)) <= budget:
+        total = sum(sizes[place, each.scale] for place, each in enumerate(rounded))
+        if total <= budget:
             break
-    return [_coded(layer, each) for layer, each in zip(layers, rounded, strict=True)]
+    spared: set[int] = set()
+    for place in reversed([at for at, layer in enumerate(layers) if layer.spare]):
+        if total > budget:
+            spared.add(place)
+            total -= sizes[place, rounded[place].scale]
+    left = [at for at in range(len(layers)) if at not in spared]
+    rounded = [rounded[at] for at in left]
+    return [
+        replace(_coded(layers[at], each), twin=twin)
+        for at, each, twin in zip(left, rounded, _twins(rounded), strict=True)
+    ]
+
+
+def _twins(rounded: Sequence[Quantised]) -> list[int]:
+    """For each map the place of the first that is the same."""
+    first: dict[tuple[float, float, bytes], int] = {}
+    found = []
+    for place, each in enumerate(rounded):
+        digest = hashlib.sha256(each.counts.tobytes()).digest()
+        found.append(first.setdefault((each.scale, each.offset, digest), place))
+    return found
 
 
 def _coded(layer: Layer, rounded: Quantised) -> Coded:

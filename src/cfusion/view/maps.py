@@ -55,7 +55,7 @@ def _of_result(result: Any, at: int, stride: int) -> list[Layer]:
         values = getattr(result, name, None)
         if values is not None:
             shown, worst = np.asarray(values)[::stride, ::stride], 0.02 if first else 0.15
-            found.append(Layer(f"{name}-{at}", shown, RELATIVE_STEP, coarsest=worst, logarithmic=True))
+            found.append(Layer(f"{name}-{at}", shown, RELATIVE_STEP, coarsest=worst, logarithmic=True, spare=not first))
     provenance = getattr(result, "provenance", None)
     if provenance is not None:
         counts = np.asarray(provenance)[::stride, ::stride].astype(np.float32)

@@ -145,7 +145,7 @@ def _model(content: Content, layers: Sequence[Coded], usual_noise: float) -> dic
             {"name": str(result.method), "words": explain.METHODS.get(str(result.method), "")}
             for result in content.results
         ],
-        "layers": {layer.key: {"id": f"layer-{at}", **layer.description} for at, layer in enumerate(layers)},
+        "layers": {layer.key: {"id": f"layer-{layer.twin}", **layer.description} for layer in layers},
         "image": image_uri(getattr(content.first, "image", None), content.stride),
         "views": content.names(),
         "reference": content.reference,

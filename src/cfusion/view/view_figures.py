@@ -88,7 +88,7 @@ def _spread(residuals: Residuals) -> tuple[float, float]:
 def _effect(residuals: Residuals, total: NDArray[np.float64], count: NDArray[np.int32], limit: float) -> float:
     """Rms over its pixels of (r - mean) / (n - 1): how far the mean of n observations moves without this one."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        moved = np.asarray((residuals - total / count) / (count - 1))
+        moved: NDArray[np.float64] = np.asarray((residuals - total / count) / (count - 1), np.float64)
     use = (np.abs(residuals) <= limit) & (count > 1)
     return float(np.sqrt(np.mean(np.square(moved[use], dtype=np.float64)))) if use.any() else nan
 
