@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--size", type=settings.size, default=(640, 480), metavar="WxH", help="default: 640x480")
     add("--seed", type=int, default=0, help="of the noise (default: 0)")
     add("--methods", type=settings.names, metavar="NAMES", help="separated by commas (default: all)")
-    add("--backend", default="auto", help="auto, cpu or reference (default: auto)")
+    add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     report.add_no_report(parser)
     add("--quiet", action="store_true", help="no progress")
 
@@ -38,8 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Render, compile, fuse, score, print, write."""
     from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import Step, showing
-    from cfusion.datasets.atomic import require_writable
     from cfusion.fuse import fuse
+    from cfusion.io.atomic import require_writable
     from cfusion.metrics import evaluate
     from cfusion.report.scores import result_row
     from cfusion.report.tables import Table
@@ -113,12 +113,12 @@ def _write(arguments: argparse.Namespace, table: "Table") -> None:
     """scores.md and scores.json, both or none."""
     import json
 
-    from cfusion.datasets.atomic import filling
-    from cfusion.datasets.plain import plain
+    from cfusion.io.atomic import filling
+    from cfusion.io.to_json import to_json
 
     with filling(arguments.output) as draft:
         (draft / "scores.md").write_text(table.markdown() + "\n", encoding="utf-8")
-        (draft / "scores.json").write_text(json.dumps(plain(table.rows), indent=1), encoding="utf-8")
+        (draft / "scores.json").write_text(json.dumps(to_json(table.rows), indent=1), encoding="utf-8")
 
 
 def _write_page(

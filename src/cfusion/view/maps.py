@@ -85,7 +85,7 @@ def image_uri(image: Image | None, stride: int) -> str | None:
         return None
     levels = np.rint(255 * np.clip(np.asarray(image, np.float32)[::stride, ::stride], 0, 1)).astype(np.uint8)
     try:
-        from cfusion.datasets.png import pillow_image
+        from cfusion.io.codecs.png import pillow_image
 
         stream = io.BytesIO()
         pillow_image().fromarray(levels).save(stream, format="JPEG", quality=JPEG_QUALITY)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.datasets.atomic import filling
-from cfusion.datasets.versions import versions
 from cfusion.geometry import Camera, Pinhole, Stack, View
+from cfusion.io.atomic import filling
+from cfusion.io.versions import versions
 from cfusion.view import explain, sections
 from cfusion.view.content import Content, Event
 from cfusion.view.document import document
