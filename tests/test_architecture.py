@@ -36,7 +36,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "distributed": BELOW_REPORT,
     "experiments": BELOW_REPORT | {"report", "distributed"},
     "report": BELOW_REPORT,
-    "cli": BELOW_REPORT | {"report", "experiments", "distributed", "sequence"},
+    "view": BELOW_REPORT | {"report"},
+    "cli": BELOW_REPORT | {"report", "experiments", "distributed", "sequence", "view"},
     "__init__": BELOW_REPORT,
 }
 HOME_OF = {
