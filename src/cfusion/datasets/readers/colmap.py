@@ -81,7 +81,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"{'whole pixels back-projected with K, as COLMAP does' if chosen.pixel_centre == 'whole' else 'K less 0.5'}; "
         f"{frames(len(found))}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), unit="model unit", sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(found)), unit="model unit", sentence=sentence, files=tuple(each[0] for each in found))
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:

@@ -81,7 +81,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"MVSNet: PFM depth, 0 and inf = unknown, world-to-camera inverted"
         f"{', probability as confidence' if weighed else ''}; {frames(len(found))}{lost(len(files) - len(found))}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), unit="model unit", sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(found)), unit="model unit", sentence=sentence, files=tuple(each.depth for each, _, _ in found))
 
 
 def read_camera(file: Path) -> tuple[Matrix, Pose | None]:

@@ -92,7 +92,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"nerfstudio: OpenGL axes turned, camera-to-world, depth x {factor:g} ({why}), 0 = unknown, cx, cy less 0.5; "
         f"{frames(len(found))}{lost(len(with_depth) - len(found))}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[1] for each in found))
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:

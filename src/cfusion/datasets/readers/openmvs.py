@@ -103,7 +103,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         "OpenMVS: 0 = unknown, R world-to-camera and centre C turned into camera-to-world, K scaled to the depth map, "
         f"confidence as it stands; {frames(len(kept))}{lost(len(files) - len(kept))}"
     )
-    return Dataset(LazyViews.reading(load, len(kept)), unit="model unit", sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(kept)), unit="model unit", sentence=sentence, files=tuple(kept))
 
 
 def read_header(file: Path) -> DepthData:
