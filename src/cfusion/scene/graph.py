@@ -22,7 +22,7 @@ class Graph:
         for view, others in enumerate(self.neighbours):
             if len(set(others)) != len(others) or view in others or not all(0 <= other < count for other in others):
                 raise InputError(
-                    f"the neighbours of view {view} are {list(others)}; expected other views, each once, 0 to {count - 1}"
+                    f"the neighbours of view {view} are {list(others)}; expected others, each once, 0 to {count - 1}"
                 )
 
     def __len__(self) -> int:

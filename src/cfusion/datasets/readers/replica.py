@@ -60,6 +60,11 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
 
 
+def counts_a_metre(path: Path) -> float:
+    """The scale of the scene's depth maps."""
+    return _parameters(path)[1]
+
+
 def _parameters(path: Path) -> tuple[tuple[float, ...], float]:
     """fx, fy, cx, cy and counts a metre, from the scene's or its parent's cam_params.json if there is one."""
     for folder in (path, path.resolve().parent):

@@ -64,7 +64,9 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"7-Scenes: millimetres / 1000, 0 and 65535 = missing, camera-to-world, "
         f"K = {fx:g}, {fy:g}, {cx:g}, {cy:g}; {frames(len(found))}{lost(skipped)}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(_depth_file(file) for file, _ in found))
+    return Dataset(
+        LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(_depth_file(file) for file, _ in found)
+    )
 
 
 def _depth_file(pose_file: Path) -> Path:
