@@ -157,11 +157,10 @@ def _of_chunk(volume: Volume, chunk: Block, least_views: int) -> tuple[Points, F
         colour[part] = volume.colour[slot].reshape(SIDE, SIDE, SIDE, 3)[inner]
     if not known.any() or not (distance[known].min() < 0 < distance[known].max()):
         return None
-    whole = known.copy()  # a cube needs all its corners; it is named by its last one
+    whole = known.copy()  # a cube needs all its corners; scikit-image's mask names it by its last one
     for axis in range(3):
         whole &= np.roll(whole, 1, axis)
         whole[(slice(None),) * axis + (0,)] = False
-    whole = _first_corners(whole)
     if not whole.any():
         return None
     try:
@@ -175,13 +174,6 @@ def _of_chunk(volume: Volume, chunk: Block, least_views: int) -> tuple[Points, F
     levels = np.rint(255 * np.clip(colour[nearest], 0, 1)).astype(np.uint8)
     # distances grow towards the camera: with that sign faces turn their front to it
     return (local.astype(np.float64) + origin) * volume.voxel, faces.astype(np.int64)[:, ::-1], levels
-
-
-def _first_corners(last: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Cubes named by their first corner instead of their last."""
-    first = np.zeros_like(last)
-    first[:-1, :-1, :-1] = last[1:, 1:, 1:]
-    return first
 
 
 def _blocks_of(volume: Volume, chunk: Block) -> Iterator[tuple[tuple[int, ...], int]]:
