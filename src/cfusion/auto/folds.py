@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.auto.noise import share_errors
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats
-from cfusion.kernels.reference.trials import parted
+from cfusion.kernels.numpy.trials import parted
 
 SHARE = 0.2  # of the views; of the pixels where there are fewer than three views
 LARGEST_BLOCK, SMALLEST_BLOCK = 32, 4  # pixels
-SHARED = 0.05  # of the usual difference between two maps: closer ones have their errors in common
 SAMPLE = 5_000  # pixels that tell
 
 Maps = tuple[Floats, Floats | None]  # depths and weights
@@ -36,7 +36,7 @@ def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
         for k in group:
             for each in range(at_once):
                 turns[k, (place + each * many // at_once) % many] = True
-    return _parts(stack, *backend.split(stack.depths, stack.weights, turns, block))
+    return _parts(stack, *backend.split_folds(stack.depths, stack.weights, turns, block))
 
 
 def _by_pixels(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
@@ -56,8 +56,8 @@ def _parts(stack: Stack, kept: Maps, out: Maps, known: tuple[int, int]) -> tuple
 def _groups(stack: Stack, backend: Backend) -> list[list[int]]:
     """Views that share their errors, in an order that does not depend on how the views are listed."""
     every = max(1, int(np.sqrt(stack.depths[0].size / SAMPLE)))
-    contents, apart = backend.compare(stack.depths, every)
-    alike = _alike(apart)
+    contents, distances = pairwise_distances(backend.to_host(stack.depths[:, ::every, ::every]))
+    alike = share_errors(distances)
     groups: list[list[int]] = []
     for k in sorted(range(stack.views), key=contents.__getitem__):
         friends = next((group for group in groups if alike[k, group[0]]), None)
@@ -68,8 +68,15 @@ def _groups(stack: Stack, backend: Backend) -> list[list[int]]:
     return groups
 
 
-def _alike(apart: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(K, K) which maps differ far less from one another than maps do."""
-    others = apart[~np.eye(len(apart), dtype=np.bool_)]
-    others = others[np.isfinite(others)]
-    return apart < SHARED * np.median(others) if others.size else np.zeros(apart.shape, np.bool_)
+def pairwise_distances(maps: Floats) -> tuple[list[tuple[float, float]], NDArray[np.float64]]:
+    """Per map (number of known pixels, sum of depths); (K, K) mean |d_j - d_k| over shared pixels, inf without any."""
+    contents = [(float(np.isfinite(each).sum()), float(np.nansum(each, dtype=np.float64))) for each in maps]
+    sample = maps.reshape(len(maps), -1).astype(np.float64)
+    distances = np.empty((len(maps), len(maps)))
+    for k, one in enumerate(sample):
+        away = np.abs(sample - one)
+        known = np.isfinite(away)
+        count = known.sum(axis=-1)
+        means = np.where(known, away, 0).sum(axis=-1) / np.maximum(count, 1)
+        distances[k] = np.where(count > 0, means, np.inf)
+    return contents, distances

@@ -9,7 +9,7 @@ from cfusion.solvers.task import Task
 
 
 @dataclass(frozen=True, eq=False)
-class Footing:
+class WarmStart:
     """The state of a task at the end."""
 
     state: State
@@ -19,15 +19,15 @@ class Footing:
     inverse: bool
 
     @staticmethod
-    def of(task: Task, state: State) -> Footing:
-        return Footing(state, task.window, task.inside(), task.centre, task.energy.inverse)
+    def of(task: Task, state: State) -> WarmStart:
+        return WarmStart(state, task.window, task.inside(), task.centre, task.energy.inverse)
 
-    def onto(self, task: Task) -> State:
-        """The initial state of another task, continued from here where both have pixels."""
+    def transfer(self, task: Task) -> State:
+        """The initial state of another task, set to this one where both have pixels."""
         state = task.initial_state()
         if self.inverse != task.energy.inverse or len(self.state.primal) != len(state.primal):
             return state
         rows, columns = (here.start - there.start for here, there in zip(task.window, self.window, strict=True))
         shift = self.centre - task.centre
-        task.backend.resume(state, task.links, self.state, self.inside, (rows, columns), shift)
+        task.backend.transfer_state(state, task.links, self.state, self.inside, (rows, columns), shift)
         return state
