@@ -73,6 +73,7 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     from cfusion.cli import settings
     from cfusion.datasets.write_back import LAYOUTS
     from cfusion.errors import InputError
+    from cfusion.parameters import refine
     from cfusion.scene import mesh, places
     from cfusion.scene.cluster import Cluster, require_dask
     from cfusion.scene.job import Job
@@ -87,7 +88,7 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     if arguments.voxel is not None and not arguments.mesh:
         raise InputError("--voxel is for the mesh; say --mesh as well")
     parameters = settings.parameters(arguments.set)
-    methods.get(arguments.method).refined(parameters)
+    refine(methods.get(arguments.method), parameters)
     kernels.load(arguments.backend)
     format = places.format_of(arguments.data, arguments.format)
     places.require_apart(arguments.data, arguments.output)

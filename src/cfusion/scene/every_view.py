@@ -7,9 +7,11 @@ from typing import Any
 
 from cfusion import kernels, methods
 from cfusion.errors import CFusionError, InputError
-from cfusion.fuse import Result, fuse_many
+from cfusion.fuse import fuse_many
 from cfusion.geometry import Stack, View
 from cfusion.methods import Method
+from cfusion.parameters import refine
+from cfusion.result import Result
 from cfusion.scene.graph import NEIGHBOURS, Graph
 from cfusion.scene.kept import Kept
 from cfusion.scene.neighbours import by_surface
@@ -31,7 +33,7 @@ def fuse_every(
     """
     if isinstance(views, View | Stack) or not isinstance(views, Sequence):
         raise InputError(f"fuse_every takes a list of views, not {type(views).__name__}")
-    refined = methods.get(method).refined(parameters)  # a mistake in these is not one of the views
+    refined = refine(methods.get(method), parameters)  # a mistake in these is not one of the views
     loaded = kernels.load(backend).NAME
     kept = Kept.of(views)
     graph = neighbours if isinstance(neighbours, Graph) else by_surface(kept, failed=failed).cut(neighbours)

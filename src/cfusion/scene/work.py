@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.errors import CFusionError, OutOfMemory
-from cfusion.fuse import Result, fuse
+from cfusion.fuse import fuse
 from cfusion.geometry import View
 from cfusion.io.atomic import filling
 from cfusion.io.cameras import camera_to_json
 from cfusion.io.codecs.npy import write_npy
+from cfusion.result import Result
 from cfusion.scene.job import FOLDER, Job, Opened, Task, open_job
 from cfusion.scene.record import Record, folder_of, read_record, write_record
 from cfusion.solvers import Progress
