@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from cfusion.cli import kitti, sequence
+from cfusion.cli import kitti, output, sequence
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
 
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a parameter of the method; repeatable",
     )
     add("--quiet", action="store_true", help="no progress, no summary")
+    output.add_arguments(parser)
     kitti.add_arguments(parser)
     sequence.add_arguments(parser)
 
@@ -50,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli.progress import showing
     from cfusion.datasets import read, write_result
     from cfusion.datasets.check import warning
+    from cfusion.datasets.fingerprint import contents
     from cfusion.datasets.write_result import require_formats
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
@@ -58,10 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
     sequence.require_alone(arguments)
     formats = settings.names(arguments.write)
     parameters = settings.parameters(arguments.set)
-    require_writable(arguments.output)
+    command = output.command_of(arguments, formats, parameters)
+    place = require_writable(arguments.output)
+    output.require_free(arguments.output, arguments.bundle, command, force=arguments.force)
     require_formats(formats)
     refine(methods.get(arguments.method), parameters)
-    kernels.load(arguments.backend)
+    made_by = {"command": command, **output.made_by(kernels.load(arguments.backend).NAME)}
     raw_stereo = arguments.stereo_bundle is not None
     if raw_stereo:
         with showing("stereo", quiet=arguments.quiet) as progress:
@@ -75,18 +79,23 @@ def run(arguments: argparse.Namespace) -> int:
     if views.sentence and not arguments.quiet:
         print(views.sentence)
     if arguments.every is not None:
-        return sequence.run(arguments, views, formats, parameters)
+        return sequence.run(arguments, views, formats, parameters, made_by, place)
     reference = views.reference if arguments.reference is None else arguments.reference
+    read_once = tuple(views)  # fusing goes through them several times
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         result = fuse(
-            tuple(views),  # read once: fusing goes through them several times
+            read_once,
             arguments.method,
             reference=reference,
             backend=arguments.backend,
             progress=progress,
             **parameters,
         )
-    write_result(result, arguments.output, formats, source=str(arguments.bundle), unit=views.unit)
+    settings_of_run = made_by | {"contents": contents(read_once).of(range(len(read_once)))}
+    place.require_unmoved()
+    write_result(
+        result, arguments.output, formats, source=str(arguments.bundle), unit=views.unit, settings=settings_of_run
+    )
     submission = kitti.write_submission(arguments, result) if raw_stereo else None
     if not arguments.quiet:
         print(f"{len(views)} views fused with {result.method} in {result.seconds:.2f} s on {result.backend}")

@@ -148,7 +148,7 @@ def read_dmap(file: Path) -> DepthData:
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
     """depth%04d.dmap (DR) and images/, as OpenMVS reads them back."""
-    with filling(Path(folder)) as draft:
+    with filling(Path(folder), ("depth*.dmap",)) as draft:
         (draft / "images").mkdir()
         for number, view in enumerate(views):
             name = f"images/{number:04d}.png" if view.image is not None else ""
