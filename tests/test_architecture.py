@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "cfusion"
 EVERYWHERE = {"errors", "arrays"}
 ON_GEOMETRY = {"geometry", "kernels"}
 BELOW_METHODS = {"geometry", "kernels", "energy", "association", "confidence", "solvers"}
-BELOW_REPORT = BELOW_METHODS | {"methods", "fuse", "metrics", "datasets", "synthetic", "frontends"}
+BELOW_REPORT = BELOW_METHODS | {"methods", "fuse", "metrics", "io", "datasets", "synthetic", "frontends"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -21,9 +21,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "association": ON_GEOMETRY,
     "confidence": ON_GEOMETRY,
     "metrics": ON_GEOMETRY,
-    "datasets": ON_GEOMETRY,
+    "io": {"geometry"},
+    "datasets": ON_GEOMETRY | {"io"},
     "synthetic": ON_GEOMETRY,
-    "frontends": ON_GEOMETRY | {"datasets"},  # a stereo bundle is read before it is matched
+    "frontends": ON_GEOMETRY | {"io", "datasets"},  # a stereo bundle is read before it is matched
     "solvers": {"energy", "kernels", "geometry"},
     "methods": BELOW_METHODS,
     "fuse": BELOW_METHODS | {"methods"},
@@ -40,13 +41,13 @@ HOME_OF = {
     "cupy": {"kernels", "arrays"},  # arrays: only to take over what another library lends
     "dask": {"distributed"},
     "matplotlib": {"report"},
-    "PIL": {"datasets"},
-    "rasterio": {"datasets"},
-    "OpenEXR": {"datasets"},
-    "scipy": {"datasets", "frontends"},
+    "PIL": {"io"},
+    "rasterio": {"io"},
+    "OpenEXR": {"io"},
+    "scipy": {"io", "frontends"},
     "trimesh": {"synthetic"},
     "embreex": {"synthetic"},
-    "cv2": {"frontends", "datasets"},
+    "cv2": {"frontends"},
     "rich": {"cli"},
 }
 NUMPY_AND_US = {"numpy", "cfusion"}

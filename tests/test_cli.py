@@ -197,7 +197,7 @@ def fuse(*arguments, **options):
     time.sleep(60)
 module.fuse = fuse
 sys.modules["cfusion.fuse"] = module
-import cfusion.datasets.atomic as atomic
+import cfusion.io.atomic as atomic
 if sys.argv[3] == "writing":
     import cfusion.datasets
     module.fuse = lambda *arguments, **options: None

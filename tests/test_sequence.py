@@ -12,8 +12,8 @@ import pytest
 from cfusion import Pinhole, Pose, View, fuse
 from cfusion.cli.main import main
 from cfusion.datasets import read, write_bundle
-from cfusion.datasets.results import settings_of_result
-from cfusion.datasets.views import Frames
+from cfusion.datasets.dataset import LazyViews
+from cfusion.datasets.read_result import settings_of_result
 from cfusion.errors import FileError, InputError
 from cfusion.sequence import fuse_windows, windows
 
@@ -73,7 +73,7 @@ def test_frames_are_read_when_their_turn_comes() -> None:
         read.append(number)
         return frame(number % 20)
 
-    views = Frames.reading(load, 10_000)
+    views = LazyViews.reading(load, 10_000)
     fused = fuse_windows(views, windows(len(views), 5, 11), "median", backend="reference")
     next(fused)
     assert read == list(range(11))

@@ -49,10 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli import settings
     from cfusion.cli.progress import showing
     from cfusion.datasets import read, write_result
-    from cfusion.datasets.atomic import require_writable
     from cfusion.datasets.check import warning
-    from cfusion.datasets.write import require_formats
+    from cfusion.datasets.write_result import require_formats
     from cfusion.fuse import fuse
+    from cfusion.io.atomic import require_writable
 
     sequence.require_alone(arguments)
     formats = settings.names(arguments.write)

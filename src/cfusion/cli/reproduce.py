@@ -37,10 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run or read, sum up, print, write."""
-    from cfusion.datasets.atomic import require_writable
     from cfusion.errors import InputError
     from cfusion.experiments import Level, Store, load
     from cfusion.experiments.publish import publish
+    from cfusion.io.atomic import require_writable
     from cfusion.report.figures import require_pictures
 
     if arguments.jobs is not None and arguments.jobs < 1:

@@ -20,7 +20,7 @@ SOLVING = (
 )
 MATCHING = (
     *("arrays.py", "geometry", "frontends", "kernels/cpu", "experiments/matches.py"),
-    *("datasets/kitti.py", "datasets/kitti_bundle.py", "datasets/kitti_poses.py", "datasets/disparity.py"),
+    *("datasets/readers/kitti.py", "datasets/kitti_bundle.py", "io/codecs/kitti_poses.py"),
 )
 
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from cfusion import kernels, methods
 from cfusion.association import Pull, Splat, upload
 from cfusion.confidence import Given
-from cfusion.datasets.cameras import camera_to_json
 from cfusion.errors import InputError
 from cfusion.experiments.boxes import Regions
 from cfusion.experiments.conditions import BoxImage, Condition, Observed
@@ -23,6 +22,7 @@ from cfusion.experiments.store import Store
 from cfusion.experiments.watched import Watched
 from cfusion.fuse import Result, fuse, fuse_stack
 from cfusion.geometry import Stack
+from cfusion.io.cameras import camera_to_json
 from cfusion.kernels.contract import Problem, State
 from cfusion.kernels.reference.literal import NORM_SQUARED, Literal
 from cfusion.methods import METHODS, Method
