@@ -28,7 +28,7 @@ BUNDLES = (27, 74)
 MATCHERS = ("sgm", "elas")
 GIVEN, MEASURED = ("viso", "gm"), ("own", "direct")
 METHODS = (
-    "reference",
+    "input",
     "mean",
     "median",
     "rof",
@@ -199,7 +199,7 @@ def _regions() -> None:
         print(f"\n{number}, {matcher}: share of the true pixels in %, and of these out-3 in %")
         regions = _region_masks(number, views, index)
         print(f"{'':12} " + " ".join(f"{name:>16}" for name in regions))
-        for method in ("reference", "median", "auto"):
+        for method in ("input", "median", "auto"):
             depth = _fused(number, matcher, "viso", method).depth
             print(f"{method:12} {_region_row(number, depth, regions)}", flush=True)
         _by_observations(number, matcher)

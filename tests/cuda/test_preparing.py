@@ -10,7 +10,7 @@ from cfusion.kernels.contract import Fidelity, Held, State, links_of
 from cfusion.kernels.growth import Growth
 
 pytestmark = pytest.mark.cuda
-reference = kernels.load("reference")
+reference = kernels.load("numpy")
 SHAPES = [(1, 1), (7, 9), (31, 42), (95, 131)]
 EVERY_SHAPE = pytest.mark.parametrize("shape", SHAPES, ids=str)
 

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--size", type=settings.size, default=(640, 480), metavar="WxH", help="default: 640x480")
     add("--seed", type=int, default=0, help="of the noise (default: 0)")
     add("--methods", type=settings.names, metavar="NAMES", help="separated by commas (default: all)")
-    add("--backend", default="auto", help="auto, cpu or reference (default: auto)")
+    add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     add("--quiet", action="store_true", help="no progress")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cfusion.cli.progress import Listener
     from cfusion.datasets.dataset import Dataset
-    from cfusion.fuse import Result
+    from cfusion.result import Result
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

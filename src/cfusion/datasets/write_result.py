@@ -19,7 +19,7 @@ from cfusion.io.to_json import to_json
 from cfusion.io.versions import versions
 
 if TYPE_CHECKING:
-    from cfusion.fuse import Result
+    from cfusion.result import Result
 
 USUAL = ("npy", "png", "pfm", "ply")
 FORMATS = (*USUAL, "exr")

@@ -44,8 +44,7 @@ class Task:
     box: Box
     stack: Stack
     least: float  # depth that the stack knows
-    fill_radius: int  # of gaps that the domain includes
-    gap_radius: int = 0  # of gaps that it does not, and that the solver is to fill
+    fill_radius: int  # of holes that the domain includes
 
     def problem(self, confidence: Floats, anchor: Floats | None = None, pull: float = 0.0) -> Problem:
         """The convex problem at this confidence."""
@@ -110,7 +109,7 @@ class Task:
 
 def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0, dtype: Any = np.float32) -> Task:
     """Sort, crop and centre a stack; pixels within `fill_radius` of closing a gap join the domain."""
-    here = at_work(stack, backend)
+    here = stack.in_memory_of(backend)
     held = backend.tally(here.depths, here.weights)
     if held.window is None:
         raise InputError("no observation has a positive weight; nothing can be fused")
@@ -141,15 +140,6 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         least=held.least,
         fill_radius=fill_radius,
     )
-
-
-def at_work(stack: Stack, backend: Backend) -> Stack:
-    """The stack where its solver works: in the backend's memory."""
-    if backend.arrays is np:
-        if not stack.on_host:
-            raise InputError(f"the stack lies on a GPU, and backend {backend.NAME!r} does not; pass backend='cuda'")
-        return stack
-    return stack.moved(lambda array: backend.to_device(array, array.dtype)) if stack.on_host else stack
 
 
 def _centre(stack: Stack, backend: Backend, inverse: bool) -> float:

@@ -27,13 +27,13 @@ from cfusion.kernels.host import (
     to_host,
     travelled,
 )
-from cfusion.kernels.reference.association import relief
-from cfusion.kernels.reference.maps import account, blend, closing, tilted, whole
-from cfusion.kernels.reference.ordering import middle
-from cfusion.kernels.reference.preparing import begin, carry, tally, trust_locally, window_of
-from cfusion.kernels.reference.pulling import changes, differences, gate, local_slope, residuals, soften
-from cfusion.kernels.reference.trials import compare, gain, split
-from cfusion.kernels.reference.viewing import reproject
+from cfusion.kernels.numpy.association import relief
+from cfusion.kernels.numpy.maps import account, blend, closing, tilted, whole
+from cfusion.kernels.numpy.ordering import middle
+from cfusion.kernels.numpy.preparing import begin, carry, tally, trust_locally, window_of
+from cfusion.kernels.numpy.pulling import changes, differences, gate, local_slope, residuals, soften
+from cfusion.kernels.numpy.trials import compare, gain, split
+from cfusion.kernels.numpy.viewing import reproject
 
 NAME = "cpu"
 measure, follow = measuring(energy, adapt)

@@ -1,4 +1,4 @@
-"""Whole maps on the device, one launch each; definitions in `cfusion.kernels.reference.maps`."""
+"""Whole maps on the device, one launch each; definitions in `cfusion.kernels.numpy.maps`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a solve starts from, on the device; definitions in `cfusion.kernels.reference.preparing`."""
+"""What a solve starts from, on the device; definitions in `cfusion.kernels.numpy.preparing`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cfusion.kernels.cuda.device import (
     rows_of,
 )
 from cfusion.kernels.cuda.selecting import medians
-from cfusion.kernels.reference.preparing import RADIUS, RANGE, slope_stride
+from cfusion.kernels.numpy.preparing import RADIUS, RANGE, slope_stride
 
 SOURCES = ("reduce.cuh", "preparing.cu")
 BLOCK, THREADS, TILE, SUMS = (32, 8), 256, 32, 5

@@ -1,4 +1,4 @@
-"""Leaving observations out, on the device; definitions in `cfusion.kernels.reference.trials`."""
+"""Leaving observations out, on the device; definitions in `cfusion.kernels.numpy.trials`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cfusion.kernels.cuda.device import (
     real_define,
     rows_of,
 )
-from cfusion.kernels.reference.trials import gain_of
+from cfusion.kernels.numpy.trials import gain_of
 
 SOURCES = ("reduce.cuh", "window.cuh", "trials.cu")
 PARTS = 16  # blocks that add up a map

@@ -17,8 +17,8 @@ from cfusion.kernels.contract import (
     Steps,
 )
 from cfusion.kernels.host import adapted
-from cfusion.kernels.reference.operators import adjoint, masks, symmetrised_gradient
-from cfusion.kernels.reference.prox import data_prox, known_weights, penalty
+from cfusion.kernels.numpy.operators import adjoint, masks, symmetrised_gradient
+from cfusion.kernels.numpy.prox import data_prox, known_weights, penalty
 
 
 def iterate(problem: Problem, state: State, steps: Steps, count: int) -> None:

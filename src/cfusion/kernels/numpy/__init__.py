@@ -1,4 +1,4 @@
-"""The reference backend: NumPy alone, one plain line at a time; the definition the others are held to."""
+"""The NumPy backend: one library, one plain line at a time; the definition the others are held to."""
 
 from cfusion.kernels.contract import links_of
 from cfusion.kernels.host import (
@@ -16,17 +16,17 @@ from cfusion.kernels.host import (
     to_host,
     travelled,
 )
-from cfusion.kernels.reference.association import close_mask, fill_natural, relief, splat_nearest
-from cfusion.kernels.reference.certificate import bound
-from cfusion.kernels.reference.iteration import adapt, energy, iterate, misfit
-from cfusion.kernels.reference.maps import account, blend, closing, tilted, whole
-from cfusion.kernels.reference.ordering import middle, order_observations
-from cfusion.kernels.reference.preparing import begin, carry, tally, trust_locally, window_of
-from cfusion.kernels.reference.pulling import changes, differences, gate, local_slope, pull, residuals, soften
-from cfusion.kernels.reference.trials import compare, gain, split
-from cfusion.kernels.reference.viewing import cosines, reproject
+from cfusion.kernels.numpy.association import close_mask, fill_natural, relief, splat_nearest
+from cfusion.kernels.numpy.certificate import bound
+from cfusion.kernels.numpy.iteration import adapt, energy, iterate, misfit
+from cfusion.kernels.numpy.maps import account, blend, closing, tilted, whole
+from cfusion.kernels.numpy.ordering import middle, order_observations
+from cfusion.kernels.numpy.preparing import begin, carry, tally, trust_locally, window_of
+from cfusion.kernels.numpy.pulling import changes, differences, gate, local_slope, pull, residuals, soften
+from cfusion.kernels.numpy.trials import compare, gain, split
+from cfusion.kernels.numpy.viewing import cosines, reproject
 
-NAME = "reference"
+NAME = "numpy"
 measure, follow = measuring(energy, adapt)
 arrange = arranging(order_observations, misfit)
 gaps = closing(close_mask)

@@ -9,15 +9,14 @@ are left out together, or one would give the other away.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cfusion.auto.noise import share_errors
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats
-from cfusion.kernels.reference.trials import parted
+from cfusion.kernels.numpy.trials import parted
 
 SHARE = 0.2  # of the views; of the pixels where there are fewer than three views
 LARGEST_BLOCK, SMALLEST_BLOCK = 32, 4  # pixels
-SHARED = 0.05  # of the usual difference between two maps: closer ones have their errors in common
 SAMPLE = 5_000  # pixels that tell
 
 Maps = tuple[Floats, Floats | None]  # depths and weights
@@ -57,7 +56,7 @@ def _groups(stack: Stack, backend: Backend) -> list[list[int]]:
     """Views that share their errors, in an order that does not depend on how the views are listed."""
     every = max(1, int(np.sqrt(stack.depths[0].size / SAMPLE)))
     contents, apart = backend.compare(stack.depths, every)
-    alike = _alike(apart)
+    alike = share_errors(apart)
     groups: list[list[int]] = []
     for k in sorted(range(stack.views), key=contents.__getitem__):
         friends = next((group for group in groups if alike[k, group[0]]), None)
@@ -66,10 +65,3 @@ def _groups(stack: Stack, backend: Backend) -> list[list[int]]:
         else:
             friends.append(k)
     return groups
-
-
-def _alike(apart: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(K, K) which maps differ far less from one another than maps do."""
-    others = apart[~np.eye(len(apart), dtype=np.bool_)]
-    others = others[np.isfinite(others)]
-    return apart < SHARED * np.median(others) if others.size else np.zeros(apart.shape, np.bool_)

@@ -17,9 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Problem, State
-from cfusion.kernels.reference.iteration import level_dual, misfit, project, radius
-from cfusion.kernels.reference.operators import adjoint, symmetrised_gradient
-from cfusion.kernels.reference.prox import data_prox, known_weights
+from cfusion.kernels.numpy.iteration import level_dual, misfit, project, radius
+from cfusion.kernels.numpy.operators import adjoint, symmetrised_gradient
+from cfusion.kernels.numpy.prox import data_prox, known_weights
 
 TERM_WEIGHT = 1 / 8  # per order below the top: 1 / |E|^2, so that every term has the same Lipschitz bound
 

@@ -11,9 +11,9 @@ from typing import Protocol
 import numpy as np
 
 from cfusion.arrays import Coordinates, DepthMap, Mask, Matrix, WeightMap
-from cfusion.association.batches import Batch, in_order
 from cfusion.errors import InputError
 from cfusion.geometry import Stack, View
+from cfusion.source.upload import UploadedViews, in_view_order
 
 PIXELS_IN_FLIGHT = 1 << 22  # views are splatted side by side as long as their points take a few hundred MB
 
@@ -66,15 +66,15 @@ class Splat:
         onto: int | None = None,
         *,
         backend: Rasteriser,
-        batches: Sequence[Batch] | None = None,
+        uploads: Sequence[UploadedViews] | None = None,
     ) -> Stack:
         """The stack (K, H, W) of all views, in order, seen by view `onto` (the middle one unless given).
 
-        It lies in the backend's memory if the views' `batches` do.
+        It lies in the backend's memory if the views' `uploads` do.
         """
         reference = views[reference_index(views, onto)]
-        if batches is not None:
-            return self._of_batches(batches, reference, backend)
+        if uploads is not None:
+            return self._of_uploads(uploads, reference, backend)
         reference_from_world = reference.pose.inverse()
         weighed = any(view.confidence is not None for view in views)
 
@@ -98,17 +98,19 @@ class Splat:
             filled=np.stack(filled) if self.fill else None,
         )
 
-    def _of_batches(self, batches: Sequence[Batch], reference: View, backend: Rasteriser) -> Stack:
-        """The stack in the memory the batches are in."""
+    def _of_uploads(self, uploads: Sequence[UploadedViews], reference: View, backend: Rasteriser) -> Stack:
+        """The stack in the memory the uploads are in."""
         splatted = []
-        for batch in batches:
-            depths, confidences = batch.depths, batch.confidences
+        for each in uploads:
+            depths, confidences = each.depths, each.confidences
             if confidences is not None:
                 depths = np.where(confidences > 0, depths, np.float32(np.nan))
-            u, v, z = backend.reproject(depths, batch.cameras, reference.camera.numbers, batch.reference_from_view)
+            u, v, z = backend.reproject(
+                depths, each.cameras, reference.camera.numbers, each.reference_from_view(reference.pose)
+            )
             splatted.append(self._onto(reference.shape, u, v, z, confidences, backend))
         depth, weight, filled = (
-            None if parts[0] is None else in_order(batches, parts) for parts in zip(*splatted, strict=True)
+            None if parts[0] is None else in_view_order(uploads, parts) for parts in zip(*splatted, strict=True)
         )
         assert depth is not None
         return Stack.sound(depth, weight, reference.camera, reference.image, filled)

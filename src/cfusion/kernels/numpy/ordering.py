@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cfusion.kernels.contract import Fidelity, Floats, Observations
-from cfusion.kernels.reference.prox import known_weights
+from cfusion.kernels.numpy.prox import known_weights
 
 
 def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelity) -> tuple[Observations, Floats]:

@@ -9,7 +9,7 @@ from cfusion.solvers.task import Task
 
 
 @dataclass(frozen=True, eq=False)
-class Footing:
+class WarmStart:
     """The state of a task at the end."""
 
     state: State
@@ -19,11 +19,11 @@ class Footing:
     inverse: bool
 
     @staticmethod
-    def of(task: Task, state: State) -> Footing:
-        return Footing(state, task.window, task.inside(), task.centre, task.energy.inverse)
+    def of(task: Task, state: State) -> WarmStart:
+        return WarmStart(state, task.window, task.inside(), task.centre, task.energy.inverse)
 
-    def onto(self, task: Task) -> State:
-        """The initial state of another task, continued from here where both have pixels."""
+    def transfer(self, task: Task) -> State:
+        """The initial state of another task, set to this one where both have pixels."""
         state = task.initial_state()
         if self.inverse != task.energy.inverse or len(self.state.primal) != len(state.primal):
             return state
