@@ -19,7 +19,7 @@ from cfusion import kernels
 from cfusion.energy import TGV, Energy, Huber
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import INSIDE, Fidelity, Problem, State, dual_planes, primal_planes
-from cfusion.kernels.reference.operators import adjoint
+from cfusion.kernels.numpy.operators import adjoint
 from cfusion.rasters.huber import huber_minimum
 from cfusion.solvers.pdhg import PDHG, fixed_confidence
 from cfusion.solvers.steps import choose_steps
@@ -121,7 +121,7 @@ def begin(problem: Problem, settings: Settings) -> State:
     backend = kernels.load(settings.backend)
     shape = problem.links.shape
     state = State(np.zeros((PRIMAL, *shape), np.float32), np.zeros((DUAL, *shape), np.float32))
-    state.primal[0] = backend.middle(problem.observations)
+    state.primal[0] = backend.weighted_median(problem.observations)
     for plane, slope in enumerate(settings.slope):
         state.primal[1 + plane] = np.where((problem.links & (1 << plane)) > 0, np.float32(slope), np.float32(0))
     return state
@@ -163,7 +163,9 @@ def core_bound(problem: Problem, top: Floats, factor: float, core: Core, setting
     seen = problem.observations
     values = seen.values[(slice(None), *core)][:, inside].astype(np.float64)
     weights = np.isfinite(values) if seen.weights is None else seen.weights[(slice(None), *core)][:, inside]
-    lowest = huber_minimum(slope[inside], values, weights.astype(np.float64), problem.delta, settings.low, settings.high)
+    lowest = huber_minimum(
+        slope[inside], values, weights.astype(np.float64), problem.delta, settings.low, settings.high
+    )
     return float(lowest.sum())
 
 
@@ -177,5 +179,3 @@ def _only(links: Any, core: Core) -> Any:
     out = np.zeros_like(links)
     out[core] = links[core]
     return out
-
-

@@ -54,7 +54,9 @@ def cost_volume(left: Floats, right: Floats, disparities: int) -> Floats:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"}, inline="always")
-def _step(cost: Any, before: Any, now: Any, total: Any, same: Any, p1: Any, p2: Any, p1_edge: Any, p2_edge: Any) -> None:
+def _step(
+    cost: Any, before: Any, now: Any, total: Any, same: Any, p1: Any, p2: Any, p1_edge: Any, p2_edge: Any
+) -> None:
     """One step of one path: cost, before, now and total over d; before and now have a sentinel on both sides.
 
     `same` is 1 where the right image has no edge between the two pixels, 0 where it has one. The last entry of
@@ -94,7 +96,9 @@ def along_rows(cost: Floats, total: Floats, same_left: Floats, same_right: Float
                 edge = 0 if same_left[v, gate] > 0 else 1
                 start = width - 1 - gate
                 same = same_right[v, start : start + count]
-                _step(cost[v, u], before, now, total[v, u], same, p[edge, 0], p[edge, 1], p[edge + 1, 0], p[edge + 1, 1])
+                _step(
+                    cost[v, u], before, now, total[v, u], same, p[edge, 0], p[edge, 1], p[edge + 1, 0], p[edge + 1, 1]
+                )
                 before, now = now, before
 
 
