@@ -24,7 +24,7 @@ from cfusion.errors import BackendUnavailable
 
 STORE = Path(__file__).with_name("same_bits.json")
 MAPS = ("depth", "confidence", "sigma", "provenance")
-BACKENDS = ("reference", "cpu")
+BACKENDS = ("numpy", "cpu")
 CAMERA = Pinhole(40.0, 40.0, 19.5, 14.5, 40, 30)
 
 

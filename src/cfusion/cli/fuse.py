@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from cfusion.cli import kitti, output, sequence
+from cfusion.cli import kitti, output, report, sequence
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
 
@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a parameter of the method; repeatable",
     )
+    report.add_no_report(parser)
     add("--quiet", action="store_true", help="no progress, no summary")
     output.add_arguments(parser)
     kitti.add_arguments(parser)
@@ -48,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Check the way out first, then read, fuse, write."""
     from cfusion import kernels, methods
     from cfusion.cli import settings
+    from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import showing
     from cfusion.datasets import read, write_result
     from cfusion.datasets.check import warning
@@ -83,19 +85,23 @@ def run(arguments: argparse.Namespace) -> int:
     reference = views.reference if arguments.reference is None else arguments.reference
     read_once = tuple(views)  # fusing goes through them several times
     with showing(arguments.method, quiet=arguments.quiet) as progress:
+        compile_kernels([arguments.method], arguments.backend, progress)
+    with showing(arguments.method, quiet=arguments.quiet) as progress:
+        heard = report.Recorder(progress)
         result = fuse(
             read_once,
             arguments.method,
             reference=reference,
             backend=arguments.backend,
-            progress=progress,
+            progress=heard,
             **parameters,
         )
     settings_of_run = made_by | {"contents": contents(read_once).of(range(len(read_once)))}
     place.require_unmoved()
-    write_result(
-        result, arguments.output, formats, source=str(arguments.bundle), unit=views.unit, settings=settings_of_run
-    )
+    source = str(arguments.bundle)
+    write_result(result, arguments.output, formats, source=source, unit=views.unit, settings=settings_of_run)
+    if not arguments.no_report:
+        report.write_report(arguments.output, result, read_once, events=heard.events, unit=views.unit, source=source)
     submission = kitti.write_submission(arguments, result) if raw_stereo else None
     if not arguments.quiet:
         print(f"{len(views)} views fused with {result.method} in {result.seconds:.2f} s on {result.backend}")
@@ -104,4 +110,6 @@ def run(arguments: argparse.Namespace) -> int:
         if scored:
             print(scored)
         print(f"written to {arguments.output}" + (f", submission {submission}" if submission else ""))
+        if not arguments.no_report:
+            print(f"open {arguments.output / report.PAGE}")
     return 0

@@ -84,7 +84,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"K of {why}, distortion ignored; {frames(len(found))}{lost(skipped)}{left}"
         f"{without_images(photo for _, _, photo, _ in found)}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
