@@ -104,8 +104,8 @@ def test_prox_with_an_anchor_is_the_minimiser(fidelity, pairs, f, step, anchor, 
         np.array([[0.8]]),
         contract.links_of(np.ones((1, 1), bool)),
         (1.0,),
-        anchor=np.array([[anchor]]),
-        pull=pull,
+        prox_centre=np.array([[anchor]]),
+        prox_weight=pull,
     )
     x = float(x_prox(problem, np.array([[f]]), step)[0, 0])
     ends = [f, anchor] + [d for d, _ in known]

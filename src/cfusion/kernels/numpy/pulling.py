@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.growth import Growth
+from cfusion.kernels.depth_noise import DepthNoise
 
 
 def read_view(
@@ -78,7 +78,7 @@ def _between(depth: Floats, u: Floats, v: Floats, seen: Floats, agreement: float
     return top_row + b * (low_row - top_row), fits & agree
 
 
-def residuals(depths: Floats, surface: Floats, growth: Growth) -> Floats:
+def residuals(depths: Floats, surface: Floats, growth: DepthNoise) -> Floats:
     """As `Backend.residuals`."""
     away: Floats = np.abs(depths - surface)
     return away / growth.unit(surface) if growth.power else away
@@ -88,7 +88,7 @@ def reject_occluded(
     depths: Floats,
     weights: Floats,
     surface: Floats,
-    growth: Growth,
+    growth: DepthNoise,
     limits: Sequence[float],
     seen: Floats,
     reference: int,
