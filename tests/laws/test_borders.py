@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Stack, View
-from cfusion.datasets.atomic import filling
 from cfusion.errors import InputError
 from cfusion.frontends.consistency import agreeing, disagreement
 from cfusion.frontends.features import Circle
 from cfusion.frontends.odometry import Ransac, motion_of_matches
 from cfusion.frontends.rig import Rig
+from cfusion.io.atomic import filling
 from cfusion.report.page import Exhibit, Picture, page
 from cfusion.report.paper_page import Chapter, paper_page
 from cfusion.report.tables import Column, Table
