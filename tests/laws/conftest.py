@@ -112,7 +112,7 @@ def random_tensor(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarra
     return np.stack([1 - (1 - small) * nx * nx, -(1 - small) * nx * ny, 1 - (1 - small) * ny * ny])
 
 
-@pytest.fixture(params=["reference", "cpu"])
+@pytest.fixture(params=["numpy", "cpu"])
 def on_host(request: pytest.FixtureRequest) -> Any:
     """The backends that compute on the host, one after the other."""
     try:
