@@ -12,7 +12,14 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.datasets.dataset import Dataset, LazyViews
-from cfusion.datasets.reader_tools import frames, named_view, require_some, unknown_unless_positive
+from cfusion.datasets.reader_tools import (
+    frames,
+    left_out,
+    named_view,
+    require_some,
+    unknown_unless_positive,
+    without_images,
+)
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, View, normals
 from cfusion.geometry.quaternion import quaternion_of
@@ -79,7 +86,8 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     sentence = (
         f"COLMAP: {chosen.maps} depth, 0 = unknown, world-to-camera inverted, qw first, arbitrary scale, "
         f"{'whole pixels back-projected with K, as COLMAP does' if chosen.pixel_centre == 'whole' else 'K less 0.5'}; "
-        f"{frames(len(found))}"
+        f"{frames(len(found))}{left_out(len(model.images) - len(found), 'without a depth map')}"
+        f"{without_images(path_inside(path / 'images', each.name, str(folder)) for _, each in found if chosen.images)}"
     )
     return Dataset(
         LazyViews.reading(load, len(found)),
