@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import DepthMap, Points
 from cfusion.geometry import Camera, Pinhole, Pose, View, normals
 
-CELLS = 24  # across the shorter side
+CELLS = 16  # across the shorter side
 PER_SIDE = 4  # pixels of a cell that are looked at, along each side
 KNOWN = 0.5  # of a cell's pixels, at least
 MEDIAN_ERROR = 1.25  # standard error of a median over that of a mean
