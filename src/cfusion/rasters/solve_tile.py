@@ -19,7 +19,7 @@ from cfusion import kernels
 from cfusion.energy import TGV, Energy, Huber
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import INSIDE, Fidelity, Problem, State, dual_planes, primal_planes
-from cfusion.kernels.reference.operators import adjoint
+from cfusion.kernels.numpy.operators import adjoint
 from cfusion.rasters.huber import huber_minimum
 from cfusion.solvers.pdhg import PDHG, fixed_confidence
 from cfusion.solvers.steps import choose_steps
@@ -66,7 +66,7 @@ class Trial:
 
 def host_backend(name: str) -> str:
     """The backend that works on this machine's memory: compiled if it can be, NumPy's otherwise."""
-    loaded = kernels.load("cpu" if name == "auto" and _has_numba() else "reference" if name == "auto" else name)
+    loaded = kernels.load("cpu" if name == "auto" and _has_numba() else "numpy" if name == "auto" else name)
     if loaded.arrays is not np:
         from cfusion.errors import InputError
 
@@ -121,7 +121,7 @@ def begin(problem: Problem, settings: Settings) -> State:
     backend = kernels.load(settings.backend)
     shape = problem.links.shape
     state = State(np.zeros((PRIMAL, *shape), np.float32), np.zeros((DUAL, *shape), np.float32))
-    state.primal[0] = backend.middle(problem.observations)
+    state.primal[0] = backend.weighted_median(problem.observations)
     for plane, slope in enumerate(settings.slope):
         state.primal[1 + plane] = np.where((problem.links & (1 << plane)) > 0, np.float32(slope), np.float32(0))
     return state
