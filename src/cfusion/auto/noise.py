@@ -20,7 +20,6 @@ from cfusion.auto.surface import local_slope, residuals, steps
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.growth import EVEN, Growth, fitted_power
-from cfusion.kernels.host import medians
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task
 
@@ -33,7 +32,7 @@ QUIETEST = 1e-3  # of the usual noise: what a view may have at least
 SHARED = 0.05  # of the usual difference between two views: closer ones have their errors in common
 GROWTH_SAMPLE = 10_000  # observations that tell how noise grows with depth
 STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
-QUANTILE_SAMPLE = 100_000  # pixels that tell how steep the steepest are
+QUANTILE_SAMPLE = 20_000  # pixels that tell how steep the steepest are
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
 
@@ -105,23 +104,14 @@ def view_scales(
         return None
     every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
     sample = np.where(weights[:, ::every, ::every] > 0, depths[:, ::every, ::every], np.float32(np.nan))
-    unit = growth.unit(surface[::every, ::every])
-    sample = backend.to_host(sample / unit).reshape(views, -1)
-    j, k = np.tril_indices(views, -1)
-    apart: list[float] = []
-    for first in range(0, len(j), PAIRS_AT_ONCE):
-        some = slice(first, first + PAIRS_AT_ONCE)
-        middles, known = medians(np.abs(sample[j[some]] - sample[k[some]]))
-        if min(known) < FEWEST:
-            return None
-        apart += middles
-    distances = np.full((views, views), np.inf)
-    distances[j, k] = distances[k, j] = apart
+    distances = view_distances(sample / growth.unit(surface[::every, ::every]), backend)
+    if np.isfinite(distances).sum() != views * (views - 1):
+        return None
     tell = ~share_errors(distances)
     np.fill_diagonal(tell, False)
     pairs = np.where(tell, distances, 0) ** 2
     distinct = sum(bool(tell[view, :view].all()) for view in range(views))
-    if not np.median(apart) > 0 or distinct < 3:
+    if not np.median(distances[np.tril_indices(views, -1)]) > 0 or distinct < 3:
         return None
     squares = np.nanmedian(np.where(tell, pairs, np.nan), axis=1) / 2
     least = QUIETEST**2 * float(np.median(squares))
@@ -133,6 +123,20 @@ def view_scales(
             break
     scales: NDArray[np.float64] = np.sqrt(squares)
     return scales
+
+
+def view_distances(sample: Floats, backend: Backend) -> NDArray[np.float64]:
+    """(K, K) median |d_j - d_k| of what two maps (K, h, w) both know; inf where that is too little, and for j = k."""
+    views = len(sample)
+    flat = sample.reshape(views, -1)
+    j, k = np.tril_indices(views, -1)
+    distances = np.full((views, views), np.inf)
+    for first in range(0, len(j), PAIRS_AT_ONCE):
+        some, others = (each[first : first + PAIRS_AT_ONCE].tolist() for each in (j, k))
+        middles, known = backend.medians(np.abs(flat[some] - flat[others]))
+        enough = np.where(np.array(known) < FEWEST, np.inf, middles)
+        distances[some, others] = distances[others, some] = enough
+    return distances
 
 
 def share_errors(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -165,9 +169,12 @@ def weigh_edges(
         return False
     noise = [max(scale, 1e-12) if np.isfinite(scale) else 1.0 for scale in scales]  # one without has no observation
     steep = np.maximum(np.nan_to_num(PIXEL_ERROR * slope.astype(np.float64) - quietest), 0)
+    factors: dict[float, Floats] = {}
     for k, scale in enumerate(noise):
         if k != index:
-            weights[k] *= np.maximum(scale / np.hypot(scale, steep), SMALLEST_WEIGHT).astype(np.float32)
+            if scale not in factors:
+                factors[scale] = np.maximum(scale / np.hypot(scale, steep), SMALLEST_WEIGHT).astype(np.float32)
+            weights[k] *= factors[scale]
     return True
 
 

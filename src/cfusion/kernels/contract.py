@@ -72,7 +72,7 @@ class State:
     primal: Floats  # (order (order + 1) / 2, H, W)
     dual: Floats  # (order (order + 3) / 2, H, W)
     _spare: State | None = None
-    ahead: Any = None  # what a backend has put into the spare arrays already
+    workspace: Any = None  # what a backend keeps beside the state, and nobody else reads
     ending: bool = False  # the solver expects to stop: do not compute the next block speculatively
     _lent: bool = False  # whether another state has the same arrays
 
@@ -83,14 +83,14 @@ class State:
         return self._spare
 
     def branch(self) -> State:
-        """Another state at the same place, which takes over what a backend has computed ahead.
+        """Another state at the same place, which takes over the backend's workspace.
 
         Both have the same arrays until one of them moves on.
         """
-        ahead, self.ahead = self.ahead, None
+        workspace, self.workspace = self.workspace, None
         spare, self._spare = self._spare, None
         self._lent = True
-        return State(self.primal, self.dual, spare, ahead, _lent=True)
+        return State(self.primal, self.dual, spare, workspace, _lent=True)
 
     def own(self) -> None:
         """Make sure that nobody else has the arrays: a backend is about to write into them."""
@@ -99,7 +99,7 @@ class State:
 
     def release(self) -> None:
         """Give the spare arrays back."""
-        self._spare = self.ahead = None
+        self._spare = self.workspace = None
         self.ending = False
 
     def swap(self) -> None:

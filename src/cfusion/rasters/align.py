@@ -47,7 +47,9 @@ class Aligned:
             if place == (0, 0) and grid.shape == self.target.shape:
                 return ""
             moved = f"moved by {self.shift[0]:+.4g} right, {self.shift[1]:+.4g} up, " if any(self.shift) else ""
-            return f"{self.raster.name}: {moved}starts at column {place[0]}, row {place[1]} of the mosaic, taken as it is"
+            return (
+                f"{self.raster.name}: {moved}starts at column {place[0]}, row {place[1]} of the mosaic, taken as it is"
+            )
         parts = []
         if not grid.coordinates.same_place(self.target.coordinates):
             parts.append(f"from {grid.coordinates.name} to {self.target.coordinates.name}")
@@ -145,8 +147,9 @@ class Aligned:
         middle = np.array([grid.width / 2, grid.width / 2 + 1, grid.width / 2])
         x, y = grid.at(middle, np.array([grid.height / 2, grid.height / 2, grid.height / 2 + 1]))
         columns, rows = self.target.to_pixels(*transformed(grid.coordinates, self.target.coordinates, x, y))
-        lengths = np.hypot(np.diff(columns[[0, 1]]), np.diff(rows[[0, 1]])), np.hypot(
-            np.diff(columns[[0, 2]]), np.diff(rows[[0, 2]])
+        lengths = (
+            np.hypot(np.diff(columns[[0, 1]]), np.diff(rows[[0, 1]])),
+            np.hypot(np.diff(columns[[0, 2]]), np.diff(rows[[0, 2]])),
         )
         return float(1 / max(np.sqrt(lengths[0][0] * lengths[1][0]), 1e-12))
 

@@ -44,7 +44,9 @@ class Placement:
     pixels: int = 0
 
 
-def coregister(rasters: Sequence[Aligned], windows: Sequence[Window], upto: str) -> tuple[list[Aligned], list[Placement]]:
+def coregister(
+    rasters: Sequence[Aligned], windows: Sequence[Window], upto: str
+) -> tuple[list[Aligned], list[Placement]]:
     """The rasters with offset (and shift, and tilt) taken out, and what that was."""
     done: dict[int, Aligned] = {0: rasters[0]}
     placements = [Placement() for _ in rasters]

@@ -117,7 +117,9 @@ def _heights(file: Path, band: int, nodata: tuple[float, ...]) -> Input:
 def _cars(folder: Path, band: int, nodata: tuple[float, ...]) -> Roles:
     weights = folder / "weights.tif"
     left = sorted(
-        file.name for file in folder.iterdir() if file.suffix.lower() in SUFFIXES and file.name not in ("dsm.tif", "weights.tif")
+        file.name
+        for file in folder.iterdir()
+        if file.suffix.lower() in SUFFIXES and file.name not in ("dsm.tif", "weights.tif")
     )
     given = Input(
         open_raster(folder / "dsm.tif", band, nodata), weights=open_raster(weights) if weights.is_file() else None

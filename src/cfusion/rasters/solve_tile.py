@@ -163,7 +163,9 @@ def core_bound(problem: Problem, top: Floats, factor: float, core: Core, setting
     seen = problem.observations
     values = seen.values[(slice(None), *core)][:, inside].astype(np.float64)
     weights = np.isfinite(values) if seen.weights is None else seen.weights[(slice(None), *core)][:, inside]
-    lowest = huber_minimum(slope[inside], values, weights.astype(np.float64), problem.delta, settings.low, settings.high)
+    lowest = huber_minimum(
+        slope[inside], values, weights.astype(np.float64), problem.delta, settings.low, settings.high
+    )
     return float(lowest.sum())
 
 
@@ -177,5 +179,3 @@ def _only(links: Any, core: Core) -> Any:
     out = np.zeros_like(links)
     out[core] = links[core]
     return out
-
-
