@@ -66,7 +66,7 @@ class Trial:
 
 def host_backend(name: str) -> str:
     """The backend that works on this machine's memory: compiled if it can be, NumPy's otherwise."""
-    loaded = kernels.load("cpu" if name == "auto" and _has_numba() else "reference" if name == "auto" else name)
+    loaded = kernels.load("cpu" if name == "auto" and _has_numba() else "numpy" if name == "auto" else name)
     if loaded.arrays is not np:
         from cfusion.errors import InputError
 
