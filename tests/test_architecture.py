@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__init__": BELOW_REPORT,
 }
 HOME_OF = {
-    "numba": {"kernels"},
+    "numba": {"kernels", "frontends"},
     "llvmlite": {"kernels"},
     "cupy": {"kernels", "arrays"},  # arrays: only to take over what another library lends
     "dask": {"distributed"},
@@ -53,6 +53,7 @@ HOME_OF = {
     "embreex": {"synthetic"},
     "cv2": {"frontends"},
     "rich": {"cli"},
+    "onnxruntime": {"frontends"},
 }
 NUMPY_AND_US = {"numpy", "cfusion"}
 FILES = sorted(SOURCE.rglob("*.py"))
