@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, Image, WeightMap
-from cfusion.geometry import Camera, Pose
+from cfusion.arrays import DepthMap, Image, WeightMap, pieces
+from cfusion.geometry import Camera, Pose, Stack
 from cfusion.kernels.contract import Backend
 from cfusion.solvers import Fused, Outer, Status
 from cfusion.source import Frame
@@ -41,7 +41,7 @@ class Result:
     def of(fused: Fused, frame: Frame, name: str, given: dict[str, Any], backend: Backend) -> Result:
         """The result of a method; `given` are its parameters, to which it adds what it chose."""
         stack, solution = fused.stack, fused.solution
-        provenance, sigma = backend.account(stack.depths, stack.weights, stack.filled, solution.depth)
+        provenance, sigma = _measured(stack, solution.depth), _standard_error(stack, solution.depth)
         parameters = {**given, **fused.chosen}
         if "alpha" in parameters:
             parameters["order"] = len(parameters["alpha"])
@@ -68,3 +68,25 @@ class Result:
         """The same result with its maps where `move` puts an array."""
         maps = ("depth", "confidence", "sigma", "provenance")
         return replace(self, **{name: move(getattr(self, name)) for name in maps})
+
+
+def _measured(stack: Stack, depth: DepthMap) -> NDArray[np.int16]:
+    """(H, W) how often each pixel was measured (what was filled is not), -1 where depth is unknown."""
+    count = np.zeros_like(depth, np.int32)
+    filled = [None] * stack.views if stack.filled is None else pieces(stack.filled)
+    for seen, interpolated in zip(stack.seen(), filled, strict=False):
+        count += (seen if interpolated is None else seen & ~interpolated).sum(axis=0)
+    most = np.iinfo(np.int16).max
+    return np.where(np.isnan(depth), -1, np.minimum(count, most)).astype(np.int16)
+
+
+def _standard_error(stack: Stack, depth: DepthMap) -> DepthMap:
+    """(H, W) sqrt(2) mean |d - depth| / sqrt(n) over the n known depths of a pixel; NaN without any."""
+    total, known = np.zeros_like(depth, np.float64), np.zeros_like(depth, np.int32)
+    for depths in pieces(stack.depths):
+        away = np.abs(depths - depth)
+        there = ~np.isnan(away)
+        total += np.where(there, away, 0).sum(axis=0)
+        known += there.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(known > 0, np.sqrt(2) * total / known**1.5, np.nan).astype(np.float32)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cfusion import kernels
+from cfusion.errors import BackendUnavailable
 from cfusion.kernels.contract import (
     Box,
     Fidelity,
@@ -109,6 +110,15 @@ def random_tensor(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarra
     angle, small = rng.uniform(0, np.pi, shape), rng.uniform(0.3, 1, shape)
     nx, ny = np.cos(angle), np.sin(angle)
     return np.stack([1 - (1 - small) * nx * nx, -(1 - small) * nx * ny, 1 - (1 - small) * ny * ny])
+
+
+@pytest.fixture(params=["reference", "cpu"])
+def on_host(request: pytest.FixtureRequest) -> Any:
+    """The backends that compute on the host, one after the other."""
+    try:
+        return kernels.load(request.param)
+    except BackendUnavailable as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from cfusion.auto.cross_validation import choose, usual_choices
 from cfusion.auto.fit import energy_of, fit
 from cfusion.auto.occlusion import observe
 from cfusion.auto.settings import Choices, Settings
+from cfusion.auto.surface import blend
 from cfusion.energy import L1
 from cfusion.kernels.contract import Backend
 from cfusion.parameters import parameters_of
@@ -39,7 +40,7 @@ class Auto:
     def __call__(self, source: Source, backend: Backend, report: Report | None = None) -> Fused:
         """Fuse the observations of a source."""
         settings, choices = self.settings, self.settings.choices
-        backend.foresee(source.frame.shape, 2, L1().kind)
+        backend.precompile(source.frame.shape, 2, L1().kind)
         stack = source.first(settings.splat, backend)
         surface = start = None
         for number, turn in enumerate(self._turns(source)):
@@ -53,7 +54,7 @@ class Auto:
             found = fit(task, guess, solver, settings.fill_radius, start, report)
             start = found.end if turn is Turn.choose else None
             share = settings.damping if number > 1 else 1.0
-            surface = found.depth if surface is None else backend.blend(surface, found.depth, share)
+            surface = found.depth if surface is None else blend(surface, found.depth, share)
         return Fused(stack, found.solution(), {"alpha": guess.alpha, "inverse": guess.inverse, "local": guess.local})
 
     def parameters(self) -> dict[str, object]:

@@ -11,7 +11,7 @@ from cfusion.auto.folds import leave_out
 from cfusion.auto.noise import local_weights, stereo_like
 from cfusion.auto.settings import Choices, Settings
 from cfusion.geometry import Stack
-from cfusion.kernels.contract import Backend, Floats, Held, State
+from cfusion.kernels.contract import Backend, Floats, HeldOut, State
 from cfusion.solvers import Progress, Report, WarmStart
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task, prepare
@@ -66,7 +66,7 @@ class _Trial:
         self.task = task
         self.confidence = fixed_confidence(task)
         inside, centre, inverse = task.inside(), task.centre, task.energy.inverse
-        self.held = Held(held.depths, held.weights, task.window, inside, centre, inverse)
+        self.held = HeldOut(held.depths, held.weights, task.window, inside, centre, inverse)
 
     def search(self, start: float) -> tuple[float, float]:
         """From the usual alpha to one that predicts the held-out observations better, if they can tell."""
@@ -104,7 +104,7 @@ class _Trial:
 
     def _predicts_better(self, x: Floats, other: Floats, least: float = 0.0, chance: float = CHANCE) -> bool:
         """Whether the mean error of x is smaller, by more than chance would have it and the least part given."""
-        gain, by_chance, error = self.task.backend.gain(x, other, self.held)
+        gain, by_chance, error = self.task.backend.score_difference(x, other, self.held)
         return gain > chance * by_chance and gain >= least * error
 
     def _fitted(self, alpha: tuple[float, float]) -> Floats:
@@ -149,7 +149,7 @@ class _Trial:
 def _usual_alpha(stack: Stack, backend: Backend) -> float:
     """1.2 sqrt(K) for K observations a pixel of weight one; in proportion to the weights otherwise."""
     here = stack.in_memory_of(backend)
-    held = backend.tally(here.depths, here.weights)
+    held = backend.count_observations(here.depths, here.weights)
     usual = 1.0
     if here.weights is not None:
         (usual,), _ = backend.medians(here.weights[None], 0.0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfusion.auto.noise import share_errors
+from cfusion.auto.noise import share_errors, view_distances
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.numpy.trials import parted
@@ -35,7 +35,7 @@ def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
         for k in group:
             for each in range(at_once):
                 turns[k, (place + each * many // at_once) % many] = True
-    return _parts(stack, *backend.split(stack.depths, stack.weights, turns, block))
+    return _parts(stack, *backend.split_folds(stack.depths, stack.weights, turns, block))
 
 
 def _by_pixels(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
@@ -55,8 +55,10 @@ def _parts(stack: Stack, kept: Maps, out: Maps, known: tuple[int, int]) -> tuple
 def _groups(stack: Stack, backend: Backend) -> list[list[int]]:
     """Views that share their errors, in an order that does not depend on how the views are listed."""
     every = max(1, int(np.sqrt(stack.depths[0].size / SAMPLE)))
-    contents, apart = backend.compare(stack.depths, every)
-    alike = share_errors(apart)
+    sample = stack.depths[:, ::every, ::every]
+    alike = share_errors(view_distances(sample, backend))
+    maps = backend.to_host(sample)
+    contents = [(float(np.isfinite(each).sum()), float(np.nansum(each, dtype=np.float64))) for each in maps]
     groups: list[list[int]] = []
     for k in sorted(range(stack.views), key=contents.__getitem__):
         friends = next((group for group in groups if alike[k, group[0]]), None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cfusion.auto.surface import add_plane, steps
 from cfusion.kernels.contract import Backend, Floats, Mask, State
 from cfusion.solvers.task import Task
 
@@ -20,21 +21,21 @@ NOISE = 6.0  # times what the start is off by does not count
 def fill_within_surfaces(task: Task, state: State, radius: int) -> Floats:
     """The state's depth on the whole image, holes up to `radius` pixels within one surface interpolated."""
     backend, observed = task.backend, task.domain
-    holes = backend.gaps(observed, radius) if radius else None
-    if holes is None:
+    holes = backend.close_mask(observed, radius) & ~observed if radius else None
+    if holes is None or not holes.any():
         return task.given_back(task.whole_depth(state.primal[0]))
     known = task.whole(state.primal[0], float("nan"))
     holes &= same_surface(known, observed, radius, task.noise, backend)
     # a plane is taken out and put back: the interpolant of one is not quite a plane
-    steps, amounts = backend.medians(backend.changes(known))
-    down, right = (step if amount else 0.0 for step, amount in zip(steps, amounts, strict=True))
-    filled = backend.tilted(backend.fill_natural(backend.tilted(known, -down, -right), holes), down, right)
+    slopes, amounts = backend.medians(steps(known))
+    down, right = (step if amount else 0.0 for step, amount in zip(slopes, amounts, strict=True))
+    filled = add_plane(backend.fill_natural(add_plane(known, -down, -right), holes), down, right)
     return task.given_back(task.depth(np.where(observed, known, filled)))
 
 
 def same_surface(x: Floats, observed: Mask, radius: int, noise: float, backend: Backend) -> Mask:
     """Pixels around which what was observed lies, within the radius, at about the same depth; x is NaN elsewhere."""
-    change = backend.relief(x, radius)
+    change = backend.local_depth_range(x, radius)
     (usual,), _ = backend.medians(np.where(observed, change, np.nan)[None])
     near: Mask = change <= STEEP * usual + NOISE * noise
     return near

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, on_host, pieces
+from cfusion.auto.surface import local_slope, residuals, steps
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.growth import EVEN, Growth, fitted_power
@@ -31,6 +32,7 @@ QUIETEST = 1e-3  # of the usual noise: what a view may have at least
 SHARED = 0.05  # of the usual difference between two views: closer ones have their errors in common
 GROWTH_SAMPLE = 10_000  # observations that tell how noise grows with depth
 STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
+QUANTILE_SAMPLE = 20_000  # pixels that tell how steep the steepest are
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
 
@@ -61,7 +63,7 @@ def stereo_like(task: Task) -> bool:
 
 def usual_slope(surface: DepthMap, growth: Growth, backend: Backend) -> float:
     """How much the surface changes from pixel to pixel, typically, where noise is what it is at the middle depth."""
-    (median,), (known,) = backend.medians(backend.changes(surface, growth)[None])
+    (median,), (known,) = backend.medians((np.abs(steps(surface)) / growth.unit(surface))[None])
     return median if known else 0.0
 
 
@@ -72,9 +74,9 @@ def residual_scales(
 
     And how many each view has.
     """
-    found = [backend.medians(backend.residuals(depth, surface, growth)) for depth in pieces(depths)]
-    medians, known = ([each for part in parts for each in part] for parts in zip(*found, strict=True))
-    return [median / LAPLACE_MEDIAN for median in medians], known
+    found = [backend.medians(residuals(depth, surface, growth)) for depth in pieces(depths)]
+    middles, known = ([each for part in parts for each in part] for parts in zip(*found, strict=True))
+    return [middle / LAPLACE_MEDIAN for middle in middles], known
 
 
 def weigh_views(
@@ -101,21 +103,15 @@ def view_scales(
     if views < 3:
         return None
     every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
-    j, k = np.tril_indices(views, -1)
-    apart: list[float] = []
-    for first in range(0, len(j), PAIRS_AT_ONCE):
-        some = range(first, min(first + PAIRS_AT_ONCE, len(j)))
-        medians, known = backend.medians(backend.differences(depths, weights, surface, growth, every, some))
-        if min(known) < FEWEST:
-            return None
-        apart += medians
-    distances = np.full((views, views), np.inf)
-    distances[j, k] = distances[k, j] = apart
+    sample = np.where(weights[:, ::every, ::every] > 0, depths[:, ::every, ::every], np.float32(np.nan))
+    distances = view_distances(sample / growth.unit(surface[::every, ::every]), backend)
+    if np.isfinite(distances).sum() != views * (views - 1):
+        return None
     tell = ~share_errors(distances)
     np.fill_diagonal(tell, False)
     pairs = np.where(tell, distances, 0) ** 2
     distinct = sum(bool(tell[view, :view].all()) for view in range(views))
-    if not np.median(apart) > 0 or distinct < 3:
+    if not np.median(distances[np.tril_indices(views, -1)]) > 0 or distinct < 3:
         return None
     squares = np.nanmedian(np.where(tell, pairs, np.nan), axis=1) / 2
     least = QUIETEST**2 * float(np.median(squares))
@@ -127,6 +123,20 @@ def view_scales(
             break
     scales: NDArray[np.float64] = np.sqrt(squares)
     return scales
+
+
+def view_distances(sample: Floats, backend: Backend) -> NDArray[np.float64]:
+    """(K, K) median |d_j - d_k| of what two maps (K, h, w) both know; inf where that is too little, and for j = k."""
+    views = len(sample)
+    flat = sample.reshape(views, -1)
+    j, k = np.tril_indices(views, -1)
+    distances = np.full((views, views), np.inf)
+    for first in range(0, len(j), PAIRS_AT_ONCE):
+        some, others = (each[first : first + PAIRS_AT_ONCE].tolist() for each in (j, k))
+        middles, known = backend.medians(np.abs(flat[some] - flat[others]))
+        enough = np.where(np.array(known) < FEWEST, np.inf, middles)
+        distances[some, others] = distances[others, some] = enough
+    return distances
 
 
 def share_errors(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -153,18 +163,32 @@ def weigh_edges(
     others = [max(scale, 1e-12) for k, scale in enumerate(scales) if k != index and np.isfinite(scale)]
     if not others:
         return False
-    slope, quietest = backend.local_slope(surface, growth), min(others)
-    (steepest,) = backend.quantiles(slope, [0.98])
+    slope, quietest = local_slope(surface, growth), min(others)
+    steepest = _quantile(slope, 0.98, backend)
     if not PIXEL_ERROR * steepest - quietest > np.median(others):
         return False
     noise = [max(scale, 1e-12) if np.isfinite(scale) else 1.0 for scale in scales]  # one without has no observation
-    backend.soften(weights, slope, PIXEL_ERROR, quietest, noise, index, SMALLEST_WEIGHT)
+    steep = np.maximum(np.nan_to_num(PIXEL_ERROR * slope.astype(np.float64) - quietest), 0)
+    factors: dict[float, Floats] = {}
+    for k, scale in enumerate(noise):
+        if k != index:
+            if scale not in factors:
+                factors[scale] = np.maximum(scale / np.hypot(scale, steep), SMALLEST_WEIGHT).astype(np.float32)
+            weights[k] *= factors[scale]
     return True
+
+
+def _quantile(values: Floats, probability: float, backend: Backend) -> float:
+    """Of what is known, from a sample; NaN where nothing is."""
+    every = max(1, int(np.sqrt(values.size / QUANTILE_SAMPLE)))
+    sample = backend.to_host(values[::every, ::every])
+    known = sample[np.isfinite(sample)]
+    return float(np.quantile(known, probability)) if known.size else float("nan")
 
 
 def local_weights(stack: Stack, depth: Floats, backend: Backend) -> Stack:
     """The stack with every observation weighed by how quiet its own map is around it, times the weight it came with."""
-    return stack.weighed(backend.trust_locally(stack.depths, stack.weights, depth))
+    return stack.weighed(backend.local_noise_weights(stack.depths, stack.weights, depth))
 
 
 def mean_weight(stack: Stack) -> Floats:

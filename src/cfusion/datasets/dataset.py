@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import overload
 
 from cfusion.errors import InputError
@@ -44,6 +45,7 @@ class Dataset(Sequence[View]):
     reference: int | None = None
     unit: str = "metre"
     sentence: str = ""  # what was recognised and how it was converted, for people
+    files: tuple[Path, ...] = ()  # the depth map of each view, where each is a file of its own
 
     def __post_init__(self) -> None:
         if self.reference is not None and not 0 <= self.reference < len(self.views):
@@ -63,4 +65,4 @@ class Dataset(Sequence[View]):
             return self.views[index]
         places = range(len(self))[index]
         kept = None if self.reference is None or self.reference not in places else places.index(self.reference)
-        return Dataset(self.views[index], kept, self.unit, self.sentence)
+        return Dataset(self.views[index], kept, self.unit, self.sentence, self.files[index])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfusion.errors import InputError
-from cfusion.kernels.contract import Energies, Fidelity, Floats, Problem, State, Ways
+from cfusion.kernels.contract import Displacement, Energies, Fidelity, Floats, Problem, State
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.steps import BLOCK, RELAXATION, Pace
 from cfusion.solvers.task import BOX_MARGIN, Task
@@ -61,7 +61,7 @@ class PDHG:
         pace = Pace(task.backend, task.noise, self.relaxation, steady=self.steady)
         backend = task.backend
 
-        def measure(kept: Floats | None, every: int) -> tuple[Energies, Ways]:
+        def measure(kept: Floats | None, every: int) -> tuple[Energies, Displacement]:
             return backend.measure(problem, state, kept, every)
 
         if start is None and self.certify:

@@ -46,13 +46,13 @@ class Options:
 
 def recognises(path: Path) -> bool:
     """A folder with stereo/depth_maps and a sparse model."""
-    return (path / "stereo" / "depth_maps").is_dir() and _model_folder(path) is not None
+    return (path / "stereo" / "depth_maps").is_dir() and model_folder(path) is not None
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
     """The views that have a depth map of the kind asked for."""
     chosen = options or Options()
-    folder = _model_folder(path)
+    folder = model_folder(path)
     if folder is None:
         raise FileError(f"{path} has no model in sparse/ (cameras and images, .bin or .txt)")
     model = read_model(folder)
@@ -81,7 +81,12 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"{'whole pixels back-projected with K, as COLMAP does' if chosen.pixel_centre == 'whole' else 'K less 0.5'}; "
         f"{frames(len(found))}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), unit="model unit", sentence=sentence)
+    return Dataset(
+        LazyViews.reading(load, len(found)),
+        unit="model unit",
+        sentence=sentence,
+        files=tuple(each[0] for each in found),
+    )
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
@@ -112,7 +117,8 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
         (draft / "stereo/patch-match.cfg").write_text("".join(f"{name}\n__auto__, 20\n" for name in names))
 
 
-def _model_folder(path: Path) -> Path | None:
+def model_folder(path: Path) -> Path | None:
+    """The folder of the sparse model, sparse or sparse/0."""
     return next((folder for folder in (path / "sparse", path / "sparse" / "0") if has_model(folder)), None)
 
 

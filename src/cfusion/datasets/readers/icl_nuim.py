@@ -76,7 +76,7 @@ def _read_png(path: Path, options: Options) -> Dataset:
         f"ICL-NUIM: {UNITS_PER_METRE:g} counts a metre, 0 = missing, camera-to-world, fy = -480 made positive by "
         f"mirroring y; {frames(len(found))}{without}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
 
 
 def _read_native(path: Path, options: Options) -> Dataset:
@@ -95,7 +95,7 @@ def _read_native(path: Path, options: Options) -> Dataset:
         "ICL-NUIM, POV-Ray's own files: ray length turned into z, fy = -480 made positive by mirroring y; "
         f"{frames(len(files))}"
     )
-    return Dataset(LazyViews.reading(load, len(files)), sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(files)), sentence=sentence, files=tuple(files))
 
 
 def _native(path: Path) -> list[Path]:

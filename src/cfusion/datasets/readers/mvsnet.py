@@ -81,7 +81,12 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"MVSNet: PFM depth, 0 and inf = unknown, world-to-camera inverted"
         f"{', probability as confidence' if weighed else ''}; {frames(len(found))}{lost(len(files) - len(found))}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), unit="model unit", sentence=sentence)
+    return Dataset(
+        LazyViews.reading(load, len(found)),
+        unit="model unit",
+        sentence=sentence,
+        files=tuple(each.depth for each, _, _ in found),
+    )
 
 
 def read_camera(file: Path) -> tuple[Matrix, Pose | None]:
@@ -121,6 +126,11 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
             if view.image is not None:
                 write_image(draft / "images" / f"{stem}.png", view.image)
         (draft / "pair.txt").write_text(_pair_text([view.pose for view in views]))
+
+
+def confidence_of(path: Path, depth: Path) -> Path | None:
+    """The confidence that belongs to a depth map, where there is one."""
+    return next((each.confidence for each in _files(path) if each.depth == depth), None)
 
 
 def _files(path: Path) -> list[_Files]:

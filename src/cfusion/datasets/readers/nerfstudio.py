@@ -65,7 +65,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     chosen = options or Options()
     file = path if path.name == FILE_NAME else path / FILE_NAME
     whole = JsonObject.of_file(file)
-    factor, why = _factor(whole, chosen)
+    factor, why = depth_factor(whole, chosen)
     entries = whole.objects("frames")
     with_depth = [(entry, key) for entry in entries for key in DEPTH_KEYS if key in entry]
     if not with_depth:
@@ -92,7 +92,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"nerfstudio: OpenGL axes turned, camera-to-world, depth x {factor:g} ({why}), 0 = unknown, cx, cy less 0.5; "
         f"{frames(len(found))}{lost(len(with_depth) - len(found))}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[1] for each in found))
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
@@ -125,7 +125,8 @@ def opencv_from_opengl(camera_to_world: Matrix) -> Matrix:
     return camera_to_world @ OPENGL
 
 
-def _factor(whole: JsonObject, options: Options) -> tuple[float, str]:
+def depth_factor(whole: JsonObject, options: Options) -> tuple[float, str]:
+    """Metres a count, and who says so."""
     if options.depth_unit_scale_factor is not None:
         return options.depth_unit_scale_factor, "the option"
     for key in ("depth_unit_scale_factor", "integer_depth_scale"):

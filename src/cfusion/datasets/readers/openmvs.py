@@ -58,6 +58,7 @@ class DepthData:
     centre: Matrix  # (3,), of the camera, in the world
     depth: NDArray[np.float32]  # (H, W), 0 = unknown
     confidence: NDArray[np.float32] | None  # (H, W), may exceed 1
+    view_ids: tuple[int, ...] = ()  # its own, then those of its neighbours, best first
 
     @property
     def pose(self) -> Pose | None:
@@ -103,7 +104,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         "OpenMVS: 0 = unknown, R world-to-camera and centre C turned into camera-to-world, K scaled to the depth map, "
         f"confidence as it stands; {frames(len(kept))}{lost(len(files) - len(kept))}"
     )
-    return Dataset(LazyViews.reading(load, len(kept)), unit="model unit", sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(kept)), unit="model unit", sentence=sentence, files=tuple(kept))
 
 
 def read_header(file: Path) -> DepthData:
@@ -147,13 +148,40 @@ def read_dmap(file: Path) -> DepthData:
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
     """depth%04d.dmap (DR) and images/, as OpenMVS reads them back."""
-    with filling(Path(folder)) as draft:
+    with filling(Path(folder), ("depth*.dmap",)) as draft:
         (draft / "images").mkdir()
         for number, view in enumerate(views):
             name = f"images/{number:04d}.png" if view.image is not None else ""
             if view.image is not None:
                 write_image(draft / name, view.image)
             (draft / f"depth{number:04d}.dmap").write_bytes(_bytes(view, number, len(views), name))
+
+
+def with_maps(
+    file: Path,
+    data: bytes,
+    depth: NDArray[np.float32],
+    normal: NDArray[np.float32],
+    confidence: NDArray[np.float32],
+) -> bytes:
+    """The bytes of a .dmap with new maps (DR): name, views, camera and pose as they were, normals where it had some."""
+    head, shape, (_, flags, _, _), place = _parsed(file, data)
+    if depth.shape != shape:
+        raise InputError(f"{file} is {shape[1]} x {shape[0]}, its new depth map is {depth.shape[1]} x {depth.shape[0]}")
+    known = depth[np.isfinite(depth)]
+    near, far = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+    size = (*head.image_shape[::-1], *shape[::-1])
+    described = len(head.image_name.encode("utf-8", "surrogateescape")) + 2 + 4 * (1 + len(head.view_ids)) + 21 * 8
+    kept = HAS_DEPTH | HAS_CONFIDENCE | (flags & HAS_NORMAL)
+    maps = [np.nan_to_num(depth, nan=0.0), np.nan_to_num(normal, nan=0.0), confidence]
+    planes = maps if flags & HAS_NORMAL else maps[::2]
+    return b"".join(
+        [
+            struct.pack(HEADERS[b"DR"], b"DR", kept, *size, near, far),
+            data[place - described : place],
+            *(plane.astype("<f4").tobytes() for plane in planes),
+        ]
+    )
 
 
 def _parsed(file: Path, data: bytes) -> tuple[DepthData, tuple[int, int], tuple[bytes, int, int, float], int]:
@@ -184,13 +212,13 @@ def _parsed(file: Path, data: bytes) -> tuple[DepthData, tuple[int, int], tuple[
     count = take("<I")[0]
     if 4 * count > len(data):
         raise FileError(f"{file} claims {count} views; copy it again")
-    take(f"<{count}I")
+    view_ids = take(f"<{count}I")
     numbers = np.array(take("<21d"))
     if kind == b"D2" and not np.isfinite(scale):
         raise FileError(f"{file} scales its confidence by {scale}; copy it again")
     empty = np.empty((0, 0), np.float32)
     k, r, c = numbers[:9].reshape(3, 3), numbers[9:18].reshape(3, 3), numbers[18:]
-    header = DepthData(name, (image_height, image_width), k, r, c, empty, None)
+    header = DepthData(name, (image_height, image_width), k, r, c, empty, None, view_ids)
     return header, (height, width), (kind, flags, exponent, scale), place
 
 

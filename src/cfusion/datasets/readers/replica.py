@@ -57,7 +57,12 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"Replica: {units_per_metre:g} counts a metre, 0 = missing, camera-to-world; "
         f"{frames(len(found))}{lost(len(files) - len(found))}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
+
+
+def counts_a_metre(path: Path) -> float:
+    """The scale of the scene's depth maps."""
+    return _parameters(path)[1]
 
 
 def _parameters(path: Path) -> tuple[tuple[float, ...], float]:

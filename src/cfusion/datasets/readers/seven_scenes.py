@@ -52,7 +52,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     def load(number: int) -> View:
         file, pose = found[number]
         stem = file.name.removesuffix(".pose.txt")
-        source = file.with_name(f"{stem}.depth.png")
+        source = _depth_file(file)
         depth = read_png(source, MILLIMETRES)
         depth[depth >= np.float32(MISSING)] = np.nan
         photo = beside(file.parent, f"{stem}.color") if chosen.images else None
@@ -64,7 +64,13 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"7-Scenes: millimetres / 1000, 0 and 65535 = missing, camera-to-world, "
         f"K = {fx:g}, {fy:g}, {cx:g}, {cy:g}; {frames(len(found))}{lost(skipped)}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+    return Dataset(
+        LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(_depth_file(file) for file, _ in found)
+    )
+
+
+def _depth_file(pose_file: Path) -> Path:
+    return pose_file.with_name(pose_file.name.removesuffix(".pose.txt") + ".depth.png")
 
 
 def _sequences(path: Path) -> list[Path]:

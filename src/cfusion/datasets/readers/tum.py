@@ -83,7 +83,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"TUM RGB-D: {chosen.units_per_metre:g} counts a metre, 0 = missing, camera-to-world, qw last, "
         f"K of {why}, distortion ignored; {frames(len(found))}{lost(skipped)}{left}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:

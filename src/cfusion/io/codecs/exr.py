@@ -49,7 +49,10 @@ def write_exr(path: Path, depth: NDArray[np.floating], confidence: NDArray[np.fl
     if confidence is not None:
         channels["confidence"] = confidence.astype(np.float32)
     header = {"compression": library.ZIP_COMPRESSION, "type": library.scanlineimage}
-    library.File(header, channels).write(str(path))
+    try:
+        library.File(header, channels).write(str(path))
+    except RuntimeError as error:  # a full disk, as the library puts it
+        raise OSError(str(error).split("\n")[0]) from None
 
 
 def _channel(

@@ -88,12 +88,23 @@ def write_raster(path: str | PathLike[str], heights: NDArray[np.floating], grid:
         **{"driver": "GTiff", "width": grid.width, "height": grid.height, "count": 1, "dtype": "float32"},
         **{"nodata": float("nan"), "transform": library.Affine(*grid.transform), "compress": "deflate"},
     }
-    with (
-        filling(target.resolve().parent) as draft,
-        library.open(draft / target.name, "w", crs=grid.crs or None, **profile) as file,
-    ):
-        file.update_tags(AREA_OR_POINT=grid.area_or_point)
-        file.write(heights.astype(np.float32), 1)
+    narrow = heights.astype(np.float32)
+    with filling(target.resolve().parent) as draft:
+        with library.open(draft / target.name, "w", crs=grid.crs or None, **profile) as file:
+            file.update_tags(AREA_OR_POINT=grid.area_or_point)
+            file.write(narrow, 1)
+        _require_written(draft / target.name, narrow)
+
+
+def _require_written(file: Path, heights: NDArray[np.float32]) -> None:
+    """Read it back: the library does not say that the disk was full when it closed the file."""
+    try:
+        with _opened(file) as raster:
+            written = raster.read(1)
+    except FileError:
+        written = None
+    if written is None or not np.array_equal(written, heights, equal_nan=True):
+        raise OSError("the raster could not be written whole")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import importlib
 import io
 import warnings
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +27,11 @@ class Encoding:
     scale: float
     offset: float = 0.0
 
+    @property
+    def largest(self) -> float:
+        """The largest value it holds."""
+        return self.offset + self.scale * (LARGEST_COUNT + 0.5)
+
 
 def read_png(path: Path, encoding: Encoding, *, zero_is_unknown: bool = True) -> NDArray[np.float32]:
     """A map (H, W) from a 16-bit grey PNG; NaN where the count is 0, unless told that 0 is a value."""
@@ -36,12 +42,20 @@ def read_png(path: Path, encoding: Encoding, *, zero_is_unknown: bool = True) ->
     return values
 
 
-def write_png(path: Path, values: NDArray[np.generic], encoding: Encoding) -> None:
-    """A map (H, W) as 16-bit grey; NaN becomes 0, and known values at least 1."""
+def write_png(
+    path: Path, values: NDArray[np.generic], encoding: Encoding, words: Mapping[str, str] | None = None
+) -> None:
+    """A map (H, W) as 16-bit grey; NaN becomes 0, and known values at least 1.
+
+    The file says its scale and offset itself (tEXt chunks `Scale` and `Offset`), and `words` besides.
+    """
     known = np.isfinite(values.astype(np.float64))
     counts = np.rint((np.where(known, values, 0.0) - encoding.offset) / encoding.scale)
     clipped = np.where(known, np.clip(counts, 1, LARGEST_COUNT), 0).astype(np.uint16)
-    pillow_image().fromarray(clipped).save(path, format="PNG")
+    told = importlib.import_module("PIL.PngImagePlugin").PngInfo()
+    for key, text in ({"Scale": repr(encoding.scale), "Offset": repr(encoding.offset)} | dict(words or {})).items():
+        told.add_text(key, text)
+    pillow_image().fromarray(clipped).save(path, format="PNG", pnginfo=told)
 
 
 def finest_encoding(values: NDArray[np.floating]) -> Encoding:
@@ -49,7 +63,11 @@ def finest_encoding(values: NDArray[np.floating]) -> Encoding:
     known = values[np.isfinite(values)].astype(np.float64)
     if known.size == 0:
         return Encoding(scale=1.0)
-    low, high = min(0.0, float(known.min())), float(known.max())
+    return encoding_of(min(0.0, float(known.min())), float(known.max()))
+
+
+def encoding_of(low: float, high: float) -> Encoding:
+    """Likewise for values between two, `low` at most 0."""
     finest = (high - low) / (LARGEST_COUNT - 1)
     if finest == 0.0:
         return Encoding(scale=1.0, offset=low - 1.0 if low < 0 else 0.0)

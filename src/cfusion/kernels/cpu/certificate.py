@@ -347,3 +347,8 @@ def _shrink_row(p: Floats, i: int, weight: float, edge: Floats, shrink: Floats) 
         for j in range(width):
             length = np.sqrt(shrink[j])
             shrink[j] = limit / max(length, limit)
+
+
+def repaired(problem: Problem, state: State, rounds: int) -> Floats:
+    """As the reference's."""
+    return _repaired(problem, state.dual[level_dual(problem.order - 1)], rounds)

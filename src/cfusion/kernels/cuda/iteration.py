@@ -10,7 +10,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from cfusion.kernels.contract import Energies, Fidelity, Floats, Problem, State, Steps, Ways
+from cfusion.kernels.contract import Displacement, Energies, Fidelity, Floats, Problem, State, Steps
 from cfusion.kernels.cuda import sums
 from cfusion.kernels.cuda.device import (
     Unit,
@@ -37,8 +37,8 @@ def iterate(problem: Problem, state: State, steps: Steps, count: int) -> None:
     """As `Backend.iterate`."""
     if count < 1:
         return
-    asked, state.ahead = state.ahead, _Asked(problem, steps, count, done=False)
-    if asked is not None and asked.done and asked.same(state.ahead):
+    asked, state.workspace = state.workspace, Workspace(problem, steps, count, done=False)
+    if asked is not None and asked.done and asked.same(state.workspace):
         state.swap()
         return
     if not _sweepable(problem, state):
@@ -59,15 +59,15 @@ def _tiling(problem: Problem) -> _Tiling | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """The last iterations that were asked for, and whether the spare arrays hold as many more already."""
+class Workspace:
+    """What CUDA keeps beside a state: the last iterations asked for, and whether the spare arrays hold as many more."""
 
     problem: Problem
     steps: Steps
     count: int
     done: bool
 
-    def same(self, other: _Asked) -> bool:
+    def same(self, other: Workspace) -> bool:
         parts = ("observations", "confidence", "links", "edge", "tensor", "anchor")
         mine, its = self.problem, other.problem
         alike = mine is its or (
@@ -77,20 +77,20 @@ class _Asked:
         return alike and self.steps == other.steps and self.count == other.count
 
 
-def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Ways]:
+def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Displacement]:
     """As `Backend.measure`; while that is waited for, the device goes on as if nothing were to change."""
-    asked = state.ahead
+    asked = state.workspace
     on = asked is not None and asked.problem is problem
     return sums.measure(problem, state, kept, every, lambda: _go_ahead(problem, state) if on else None)
 
 
 def follow(
     problem: Problem, state: State, rate: Floats, strength: Floats, kept: Floats | None, every: int
-) -> tuple[tuple[Floats, float, Energies], Ways]:
+) -> tuple[tuple[Floats, float, Energies], Displacement]:
     """As `Backend.follow`; while that is waited for, the device goes on at the confidence that is being made."""
 
     def go_ahead(confidence: Floats) -> None:
-        if state.ahead is not None:
+        if state.workspace is not None:
             _go_ahead(replace(problem, confidence=confidence), state)
 
     return sums.follow(problem, state, rate, strength, kept, every, go_ahead)
@@ -104,7 +104,7 @@ def _go_ahead(problem: Problem, state: State) -> None:
     tiling = _tiling(problem) if _sweepable(problem, state) else None
     if tiling is None or problem.links.size > MOST_AHEAD or state.ending:
         return
-    asked = _Asked(problem, state.ahead.steps, state.ahead.count, done=True)
+    asked = Workspace(problem, state.workspace.steps, state.workspace.count, done=True)
     spare, each = state.spare(), tiling.per_launch(asked.count)
     passes = blocks_of(asked.count, each)
     beside = State(cupy.empty_like(spare.primal), cupy.empty_like(spare.dual)) if passes > 1 else spare
@@ -113,7 +113,7 @@ def _go_ahead(problem: Problem, state: State) -> None:
         target = spare if (passes - k) % 2 else beside
         _sweep(problem, source, target, asked.steps, min(each, asked.count - k * each), tiling)
         source = target
-    state.ahead = asked
+    state.workspace = asked
 
 
 def _kind(problem: Problem) -> tuple[bool, bool, bool]:

@@ -170,3 +170,9 @@ def _huber_minimiser(problem: Problem, slope: Floats, confidence: Floats, box: B
     derivative_low = slope + confidence * _huber_slope(problem, np.full_like(slope, box.low))
     derivative_high = slope + confidence * _huber_slope(problem, np.full_like(slope, box.high))
     return np.where(derivative_low >= 0, box.low, np.where(derivative_high <= 0, box.high, middle))
+
+
+def repaired(problem: Problem, state: State, rounds: int) -> Floats:
+    """The top dual after `rounds` repair steps: what `bound` rests on, for a mosaic that is certified in parts."""
+    top = project(state.dual[level_dual(problem.order - 1)], radius(problem, problem.order - 1))
+    return _repair(problem, top, rounds)

@@ -13,7 +13,7 @@ from cfusion.kernels.contract import Floats
 from cfusion.kernels.growth import Growth
 
 
-def pull(
+def read_view(
     x: Floats,
     reference_camera: Floats,
     view_camera: Floats,
@@ -84,26 +84,7 @@ def residuals(depths: Floats, surface: Floats, growth: Growth) -> Floats:
     return away / growth.unit(surface) if growth.power else away
 
 
-def changes(surface: Floats, growth: Growth | None = None) -> Floats:
-    """As `Backend.changes`."""
-    out = np.full((2, *surface.shape), np.nan, np.float32)
-    out[0, :-1] = surface[1:] - surface[:-1]
-    out[1, :, :-1] = surface[:, 1:] - surface[:, :-1]
-    return out if growth is None else np.abs(out) / growth.unit(surface)
-
-
-def differences(depths: Floats, weights: Floats, surface: Floats, growth: Growth, every: int, pairs: range) -> Floats:
-    """As `Backend.differences`."""
-    views = len(depths)
-    unit = growth.unit(surface[::every, ::every]).ravel()
-    trusted, sample = (array[:, ::every, ::every].reshape(views, -1) for array in (weights, depths))
-    sample = np.where(trusted > 0, sample / unit, np.float32(np.nan))
-    first, second = (each[pairs.start : pairs.stop] for each in np.tril_indices(views, -1))
-    out: Floats = np.abs(sample[first] - sample[second])
-    return out
-
-
-def gate(
+def reject_occluded(
     depths: Floats,
     weights: Floats,
     surface: Floats,
@@ -113,7 +94,7 @@ def gate(
     reference: int,
     holes: bool,
 ) -> None:
-    """As `Backend.gate`."""
+    """As `Backend.reject_occluded`."""
     for depth, weight, limit in zip(depths, weights, limits, strict=True):
         with np.errstate(invalid="ignore"):
             weight[~(residuals(depth, surface, growth) <= np.float32(limit))] = 0
@@ -124,25 +105,3 @@ def gate(
         enough = 2 * confirmed >= seen.sum(axis=0, dtype=np.int32)
     weights[:, (weights[reference] == 0) & ~enough] = 0
     depths[weights == 0] = np.nan
-
-
-def local_slope(surface: Floats, growth: Growth) -> Floats:
-    """As `Backend.local_slope`."""
-    out = np.where(np.isnan(surface), np.float32(np.nan), np.float32(0))
-    for axis in (0, 1):
-        step = np.nan_to_num(np.abs(np.diff(surface, axis=axis)))
-        ahead = (slice(None, -1), slice(None)) if axis == 0 else (slice(None), slice(None, -1))
-        behind = (slice(1, None), slice(None)) if axis == 0 else (slice(None), slice(1, None))
-        out[ahead] = np.maximum(out[ahead], step)
-        out[behind] = np.maximum(out[behind], step)
-    return out / growth.unit(surface) if growth.power else out
-
-
-def soften(
-    weights: Floats, slope: Floats, share: float, less: float, noise: Sequence[float], reference: int, least: float
-) -> None:
-    """As `Backend.soften`."""
-    steep = np.maximum(np.nan_to_num(share * slope.astype(np.float64) - less), 0)
-    for k, scale in enumerate(noise):
-        if k != reference:
-            weights[k] *= np.maximum(scale / np.hypot(scale, steep), least).astype(np.float32)
