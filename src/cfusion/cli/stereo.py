@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cfusion.cli import report
+
 if TYPE_CHECKING:
     from cfusion.frontends.calibration import Calibration, RawRig
     from cfusion.frontends.rig import Rig, StereoFrame
@@ -33,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--farthest", type=float, metavar="DEPTH", help="drop depths beyond (default: none)")
     add("--unchecked", action="store_true", help="match pairs that look swapped, unrectified or unrelated, too")
     add("--write", default="npy,png,ply", metavar="FORMATS", help="npy, png, pfm, ply (default: npy,png,ply)")
-    add("--no-report", action="store_true", help="no page")
+    report.add_no_report(parser)
     add("--quiet", action="store_true", help="no summary")
 
 
@@ -115,5 +117,8 @@ def _write(
         raise InputError("no pixel was matched, so there is no depth; try another --matcher, or more --disparities")
     view = View(depth, rig.camera, Pose.identity(), image=frame.left, confidence=confidence, name=arguments.left.stem)
     result = replace(fuse((view,), "input"), method=arguments.matcher, sigma=sigma, confidence=confidence)
-    write_result(result, arguments.output, formats, source=f"{arguments.left} {arguments.right}", unit="baseline's")
+    source, unit = f"{arguments.left} {arguments.right}", "metre" if arguments.baseline is None else "unit of baseline"
+    write_result(result, arguments.output, formats, source=source, unit=unit)
     write_disparities(arguments.output, found, formats, alone=False)
+    if not arguments.no_report:
+        report.write_report(arguments.output, result, (view,), unit=unit, source=source, title=arguments.left.stem)

@@ -48,7 +48,7 @@ class RawRig:
         cv2 = opencv()
         height, width = frame.left.shape[:2]
         size = (width, height)
-        how = (self.left, self.left_lens, self.right, self.right_lens, size, self.rotation, self.translation)
+        how = (self.left, self.left_lens, self.right, self.right_lens, size, self.rotation, self.translation[:, None])
         turn_left, turn_right, first, second, *_ = cv2.stereoRectify(*how, flags=cv2.CALIB_ZERO_DISPARITY, alpha=0)
         if abs(second[1, 3]) > abs(second[0, 3]):
             raise InputError("the rig's cameras lie above each other; turn the images by 90 degrees, and its matrices")

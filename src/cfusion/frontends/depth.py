@@ -1,4 +1,4 @@
-"""From a matched pair to a depth map with confidence and sigma: z = f B / (d + doffs), sigma_z = z^2 / (f B) sigma_d."""
+"""From a matched pair to depth, confidence and sigma: z = f B / (d + doffs), sigma_z = z^2 / (f B) sigma_d."""
 
 from typing import NamedTuple
 
