@@ -41,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__init__": BELOW_REPORT | {"scene", "rasters"},
 }
 HOME_OF = {
-    "numba": {"kernels"},
+    "numba": {"kernels", "frontends"},
     "llvmlite": {"kernels"},
     "cupy": {"kernels", "arrays"},  # arrays: only to take over what another library lends
     "dask": {"scene"},
@@ -56,6 +56,7 @@ HOME_OF = {
     "embreex": {"synthetic"},
     "cv2": {"frontends"},
     "rich": {"cli"},
+    "onnxruntime": {"frontends"},
 }
 NUMPY_AND_US = {"numpy", "cfusion"}
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -1,7 +1,8 @@
 """Compiled loops after the network: cost volume, cross-based aggregation, semi-global matching, winners.
 
 A cost volume is (H, W, D) float32 for the left image: entry (v, u, d) compares left pixel u with right pixel u - d, and
-is OUTSIDE where u < d. The right image's volume is the left one's of both images mirrored. Every result is the same for any number of threads.
+is OUTSIDE where u < d. The right image's volume is the left one's of both images mirrored.
+Every result is the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -54,15 +55,14 @@ def cost_volume(left: Floats, right: Floats, disparities: int) -> Floats:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"}, inline="always")
-def _step(
-    cost: Any, before: Any, now: Any, total: Any, same: Any, p1: Any, p2: Any, p1_edge: Any, p2_edge: Any
-) -> None:
+def _step(cost: Any, before: Any, now: Any, total: Any, same: Any, p: Any, edge: int) -> None:
     """One step of one path: cost, before, now and total over d; before and now have a sentinel on both sides.
 
     `same` is 1 where the right image has no edge between the two pixels, 0 where it has one. The last entry of
     `now` is its minimum.
     """
     count = len(cost)
+    p1, p2, p1_edge, p2_edge = p[edge, 0], p[edge, 1], p[edge + 1, 0], p[edge + 1, 1]
     floor = before[count + 2]
     least = np.float32(np.inf)
     for d in range(count):
@@ -96,9 +96,7 @@ def along_rows(cost: Floats, total: Floats, same_left: Floats, same_right: Float
                 edge = 0 if same_left[v, gate] > 0 else 1
                 start = width - 1 - gate
                 same = same_right[v, start : start + count]
-                _step(
-                    cost[v, u], before, now, total[v, u], same, p[edge, 0], p[edge, 1], p[edge + 1, 0], p[edge + 1, 1]
-                )
+                _step(cost[v, u], before, now, total[v, u], same, p, edge)
                 before, now = now, before
 
 
@@ -132,10 +130,8 @@ def along_columns(cost: Floats, total: Floats, same_left: Floats, same_right: Fl
                     now[path, u],
                     total[v, u],
                     same,
-                    p[edge, 0],
-                    p[edge, 1],
-                    p[edge + 1, 0],
-                    p[edge + 1, 1],
+                    p,
+                    edge,
                 )
         before, now = now, before
 

@@ -17,17 +17,22 @@ from cfusion.frontends.mc_cnn.network import Features, features
 from cfusion.frontends.mc_cnn.semi_global import Penalties, semi_global
 
 Floats = NDArray[np.float32]
+PENALTIES = Penalties(small_step=0.2, large_step=2.0, at_edge=2.0, edge=0.08)
+MARGIN = 0.05  # difference of costs after the paths that counts one half
 
 
 @dataclass(frozen=True)
 class McCnn:
-    """Settings, chosen on nine Middlebury pairs; costs are in [0, 1]: 0 for features alike, 1 for opposite ones."""
+    """Settings, chosen on Middlebury pairs, upright and slanted like a road.
+
+    Costs are in [0, 1]: 0 for features alike, 1 for opposite ones.
+    """
 
     disparities: int = 128
-    penalties: Penalties = Penalties(small_step=2.0, large_step=4.0, at_edge=2.0, edge=0.08)
-    aggregations: int = 0  # rounds of cross-based aggregation before the paths
+    penalties: Penalties = PENALTIES
+    aggregations: int = 2  # rounds of cross-based aggregation before the paths
     arm: int = 5  # pixels: the longest arm of a cross
-    arm_tolerance: float = 0.06  # difference of grey values in [0, 1] at which an arm ends
+    arm_tolerance: float = 0.03  # difference of grey values in [0, 1] at which an arm ends
 
     def __post_init__(self) -> None:
         small, large, at_edge, edge = self.penalties
@@ -57,6 +62,12 @@ def mc_cnn_curves(left: Image, right: Image, settings: McCnn) -> tuple[Curves, F
     return found, np.ascontiguousarray(other)
 
 
+def curve_cues(curves: Curves) -> Floats:
+    """(2, H, W) in [0, 1], 0 = good: how small the margin to the second best is, how unlike the two pixels are."""
+    margin = np.maximum(curves.second - curves.best, 0)
+    return np.stack([MARGIN / (MARGIN + margin), np.clip(curves.plain, 0, 1)]).astype(np.float32)
+
+
 def _one_way(kernels: Any, pair: tuple[Features, ...], images: tuple[Image, ...], settings: McCnn) -> Curves:
     cost = kernels.cost_volume(*pair, settings.disparities)
     crosses = [kernels.arms(each, settings.arm, settings.arm_tolerance) for each in images]
@@ -70,6 +81,7 @@ def _one_way(kernels: Any, pair: tuple[Features, ...], images: tuple[Image, ...]
 
 def _kernels() -> Any:
     try:
+        importlib.import_module("cfusion.kernels.cpu")  # it says how Numba's threads wait
         return importlib.import_module("cfusion.frontends.mc_cnn.kernels")
     except ImportError:
         raise MissingDependency("mc-cnn needs Numba: pip install 'cfusion[cpu]', or match with sgm") from None
