@@ -83,8 +83,8 @@ def test_prox_of_the_data_term_is_the_minimiser(fidelity, weighted, pairs, f, st
     pairs=OBSERVED,
     f=VALUES,
     step=st.floats(0.01, 5),
-    anchor=VALUES,
-    pull=st.floats(0.01, 20),
+    prox_centre=VALUES,
+    prox_weight=st.floats(0.01, 20),
 )
 def test_prox_with_an_anchor_is_the_minimiser(fidelity, pairs, f, step, anchor, pull):
     """The alternate minimisation's proximal term pull / 2 (x - anchor)^2 folded in."""

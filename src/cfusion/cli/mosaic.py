@@ -19,7 +19,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--bounds", type=float, nargs=4, metavar=("LEFT", "BOTTOM", "RIGHT", "TOP"), help="default: the union")
     add("--resampling", default="bilinear", help="bilinear, cubic or nearest (default: bilinear)")
     add("--band", type=int, default=1, help="of the rasters that holds heights (default: 1)")
-    add("--nodata", type=float, nargs="+", default=[], metavar="VALUE", help="values that mean unknown, besides the file's")
+    add(
+        "--nodata",
+        type=float,
+        nargs="+",
+        default=[],
+        metavar="VALUE",
+        help="values that mean unknown, besides the file's",
+    )
     add(
         "--coregister",
         nargs="?",
@@ -39,10 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--quiet", action="store_true", help="no progress, no summary")
 
 
-OPTIONS = (
-    "weights sigma like resolution bounds resampling band nodata coregister keep_offsets alpha tolerance iterations "
-    "tile workers backend scratch overwrite"
-).split()
+OPTIONS = ["weights", "sigma", "like", "resolution", "bounds", "resampling", "band", "nodata", "coregister", "keep_offsets", "alpha", "tolerance", "iterations", "tile", "workers", "backend", "scratch", "overwrite"]
 
 
 def run(arguments: argparse.Namespace) -> int:
