@@ -46,7 +46,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--quiet", action="store_true", help="no progress, no summary")
 
 
-OPTIONS = ["weights", "sigma", "like", "resolution", "bounds", "resampling", "band", "nodata", "coregister", "keep_offsets", "alpha", "tolerance", "iterations", "tile", "workers", "backend", "scratch", "overwrite"]
+OPTIONS = [
+    "weights",
+    "sigma",
+    "like",
+    "resolution",
+    "bounds",
+    "resampling",
+    "band",
+    "nodata",
+    "coregister",
+    "keep_offsets",
+    "alpha",
+    "tolerance",
+    "iterations",
+    "tile",
+    "workers",
+    "backend",
+    "scratch",
+    "overwrite",
+]
 
 
 def run(arguments: argparse.Namespace) -> int:
