@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cfusion import read
+from cfusion import BrownConrady, read
 from cfusion.arrays import Matrix
 from cfusion.datasets import write_views
 from cfusion.errors import FileError, InputError
