@@ -56,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
     from cfusion.parameters import refine
+    from cfusion.source import reference_index
 
     sequence.require_alone(arguments)
     formats = settings.names(arguments.write)
@@ -79,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.every is not None:
         return sequence.run(arguments, views, formats, parameters)
     reference = views.reference if arguments.reference is None else arguments.reference
+    reference_index(views, reference)  # a mistake is said before anything is compiled
     loaded = tuple(views)  # read once: fusing goes through them several times
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         compile_kernels([arguments.method], arguments.backend, progress)
