@@ -58,6 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
     from cfusion.parameters import refine
+    from cfusion.source import reference_index
 
     sequence.require_alone(arguments)
     formats = settings.names(arguments.write)
@@ -83,6 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.every is not None:
         return sequence.run(arguments, views, formats, parameters, made_by, place)
     reference = views.reference if arguments.reference is None else arguments.reference
+    reference_index(views, reference)  # a mistake is said before anything is compiled
     read_once = tuple(views)  # fusing goes through them several times
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         compile_kernels([arguments.method], arguments.backend, progress)
