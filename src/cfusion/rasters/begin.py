@@ -57,7 +57,9 @@ class Plan:
             return None
         parts = []
         for window, part in zip(self.sample.windows, self.sample.parts, strict=True):
-            parts.append(np.stack([each.weights(*window, heights) for each, heights in zip(self.beliefs, part, strict=True)]))
+            parts.append(
+                np.stack([each.weights(*window, heights) for each, heights in zip(self.beliefs, part, strict=True)])
+            )
         return np.nan_to_num(self.sample.stacked(parts))
 
 
@@ -158,6 +160,8 @@ def _beliefs(inputs: tuple[Input, ...], rasters: Sequence[Aligned], sample: Samp
     values = [aligned.read(*window) for aligned, _ in found for window in sample.windows]
     positive = np.concatenate([part[np.isfinite(part) & (part > 0)] for part in values])
     if positive.size == 0:
-        raise InputError("no weight (or sigma) that was stated is positive where the rasters overlap; check their roles")
+        raise InputError(
+            "no weight (or sigma) that was stated is positive where the rasters overlap; check their roles"
+        )
     scale = float(np.median(positive))
     return tuple(Believed(aligned, is_sigma, scale) for aligned, is_sigma in found)

@@ -45,7 +45,11 @@ def blocks_of(work: Work) -> tuple[Tile, ...]:
 
 
 def certify(
-    work: Work, settings: Settings, number: int, workers: int = 1, progress: Callable[[float], None] = lambda share: None
+    work: Work,
+    settings: Settings,
+    number: int,
+    workers: int = 1,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> Certificate:
     """Certify a state; the other one is used as scratch."""
     blocks = blocks_of(work)

@@ -42,7 +42,9 @@ class Journal:
             return
         if self.folder.exists():
             if not (self.folder / FACTS).exists() and any(self.folder.iterdir()):
-                raise FileError(f"{self.folder} is not a mosaic in work; remove it, or pass --scratch with another folder")
+                raise FileError(
+                    f"{self.folder} is not a mosaic in work; remove it, or pass --scratch with another folder"
+                )
             shutil.rmtree(self.folder)
         self.folder.mkdir(parents=True)
         self._save()

@@ -116,7 +116,9 @@ def _options(given: dict[str, Any]) -> Options:
     known = {name for name in Options.__dataclass_fields__}
     for name in given:
         if name not in known:
-            raise InputError(f"{name!r} is nothing that can be said about a mosaic; there are: {', '.join(sorted(known))}")
+            raise InputError(
+                f"{name!r} is nothing that can be said about a mosaic; there are: {', '.join(sorted(known))}"
+            )
     shaped = dict(given)
     for name in ("weights", "sigma"):
         if name in shaped:
@@ -220,7 +222,9 @@ class _Making:
             raise InputError("no pixel of the mosaic is known; give other rasters, bounds or nodata")
         return float(low), float(high)
 
-    def _iterated(self, journal: Journal, work: Work, settings: Settings, expected: int) -> tuple[int, int, Certificate]:
+    def _iterated(
+        self, journal: Journal, work: Work, settings: Settings, expected: int
+    ) -> tuple[int, int, Certificate]:
         """Passes until the certificate is as asked; the number of the state, iterations, certificate."""
         options = self.options
         cut = tiles(work.height, work.width, options.tile)
@@ -234,7 +238,9 @@ class _Making:
                 jobs = [(work, settings, len(passes), count, tile) for tile in cut]
                 low, high = sum(passes) / goal, (sum(passes) + count) / goal
                 share = self._share("iterating", 0.1 + 0.7 * low, 0.1 + 0.7 * high)
-                journal.stage(f"pass {len(passes)} of {count}, {len(cut)} tiles", advance_tile, jobs, options.workers, share)
+                journal.stage(
+                    f"pass {len(passes)} of {count}, {len(cut)} tiles", advance_tile, jobs, options.workers, share
+                )
                 passes = journal.put("passes", [*passes, count])
             certificate = certify(work, settings, len(passes), options.workers, self._share("certifying", 0.8, 0.9))
             self.gap = certificate.gap
@@ -350,7 +356,11 @@ def _key(plan: Plan, options: Options) -> str:
     """What has to be the same for a mosaic in work to go on: the rasters, the grid, everything that moves a number."""
     from cfusion import __version__
 
-    said = {name: str(value) for name, value in asdict(options).items() if name not in ("workers", "tile", "overwrite", "scratch")}
+    said = {
+        name: str(value)
+        for name, value in asdict(options).items()
+        if name not in ("workers", "tile", "overwrite", "scratch")
+    }
     files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in plan.files]
     text = json.dumps([__version__, said, files, plan.grid.transform, plan.grid.shape], default=str)
     return hashlib.sha256(text.encode()).hexdigest()

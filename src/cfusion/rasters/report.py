@@ -32,6 +32,9 @@ def table(rows: Sequence[RasterReport]) -> str:
         lines.append((row.name, *numbers, str(row.pixels), f"{row.kept:.1%}"))
     widths = [max(len(line[place]) for line in lines) for place in range(len(HEADINGS))]
     return "\n".join(
-        "  ".join(cell.ljust(width) if place == 0 else cell.rjust(width) for place, (cell, width) in enumerate(zip(line, widths, strict=True)))
+        "  ".join(
+            cell.ljust(width) if place == 0 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
         for line in lines
     )

@@ -236,7 +236,9 @@ def _write(image: Image, state: State, tile: Tile, window: tuple[slice, slice]) 
 
 def _top(work: Work, number: int, turn: int, window: tuple[slice, slice]) -> Floats:
     """The dual of order 2: of the state at the first turn, of the repair before it later."""
-    image, first = (work.state(number), PRIMAL + TOP.start) if turn == 0 else (work.state(number + 1), 3 * ((turn - 1) % 2))
+    image, first = (
+        (work.state(number), PRIMAL + TOP.start) if turn == 0 else (work.state(number + 1), 3 * ((turn - 1) % 2))
+    )
     return np.concatenate([_plane(image, first + plane).read(*window) for plane in range(3)])
 
 

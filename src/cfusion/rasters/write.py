@@ -64,7 +64,9 @@ class Writer:
                 self.open[kind].units = (self.unit,)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for file in self.open.values():
             try:
                 file.close()
@@ -89,7 +91,9 @@ class Writer:
                 file.update_tags(AREA_OR_POINT=self.grid.area_or_point, **tags, CFUSION_MAP=kind)
                 file.close()
                 options = {"COMPRESS": "DEFLATE", "BIGTIFF": "IF_SAFER", "OVERVIEW_RESAMPLING": _overview(kind)}
-                library.shutil.copy(self.draft / f"{kind}.plain.tif", self.draft / f"{kind}.tif", driver="COG", **options)
+                library.shutil.copy(
+                    self.draft / f"{kind}.plain.tif", self.draft / f"{kind}.tif", driver="COG", **options
+                )
                 _require_whole(self.draft / f"{kind}.tif", self.grid)
             self._picture()
         except (library.errors.RasterioError, OSError) as error:
