@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from cfusion.cli import kitti, output, report, sequence
+from cfusion.cli import kitti, mosaic, output, report, sequence
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
 
@@ -61,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.source import reference_index
 
     sequence.require_alone(arguments)
+    if mosaic.is_meant(arguments):
+        return mosaic.fuse_folder(arguments)
     formats = settings.names(arguments.write)
     parameters = settings.parameters(arguments.set)
     command = output.command_of(arguments, formats, parameters)
