@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion import Pose, evaluate
+from cfusion import Pose, evaluate, read
 from cfusion.cli.main import main
 from cfusion.datasets.readers.kitti import write_disparity
 from cfusion.errors import FileError, InputError
@@ -140,7 +140,28 @@ def test_the_stereo_command_writes_what_it_found(
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         *(f"confidence.{each}" for each in ("npy", "pfm", "png")),
         *(f"disparity.{each}" for each in ("npy", "pfm", "png")),
+        *(f"sigma.{each}" for each in ("npy", "pfm")),
     ]
     assert main(["stereo", *pair, "-o", str(tmp_path / "x"), "--matcher", "bm"]) == 2
     assert main(["stereo", "nowhere.png", pair[1], "-o", str(tmp_path / "x")]) == 2
     assert not (tmp_path / "x").exists()
+
+
+def test_options_belong_to_the_data_set_and_the_truth_is_never_fused_unasked(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--option bundle=3` on a training folder matches the pairs, as `--bundle 3` does; both write the submission."""
+    common = ["--method", "input", "--write", "npy", "--no-report"]
+    long = ["--option", "bundle=3", "--option", "matcher=elas"]
+    assert main(["fuse", str(folder), *long, "-o", str(tmp_path / "long"), *common]) == 0
+    assert "3 pairs matched with elas" in capsys.readouterr().out
+    assert (
+        main(["fuse", str(folder), "--bundle", "3", "--matcher", "elas", "-o", str(tmp_path / "short"), *common]) == 0
+    )
+    for name in ("depth.npy", "000003_10.png"):
+        assert (tmp_path / "long" / name).read_bytes() == (tmp_path / "short" / name).read_bytes()
+    truth = read(folder, options={"disparity": "truth"})
+    assert len(truth) == 1
+    assert not np.array_equal(truth[0].depth, np.load(tmp_path / "long" / "depth.npy"), equal_nan=True)
+    assert main(["fuse", str(folder), "--bundle", "3", "--option", "bundle=3", "-o", str(tmp_path / "x")]) == 2
+    assert "given twice" in capsys.readouterr().err
