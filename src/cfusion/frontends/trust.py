@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import WeightMap
 from cfusion.errors import InputError
+from cfusion.frontends.cues import NAMES
 
 Floats = NDArray[np.float32]
+BLANK = 0.05  # 1 - flat: below, less than a quarter of a grey value of 255 from pixel to pixel
 LEAST = 1e-3  # confidence of a known pixel
 
 
@@ -36,6 +38,8 @@ class Trust:
         """(H, W) probability that the disparity is right within one pixel, zero where unknown."""
         logit = np.float32(self.offset) - np.tensordot(np.array(self.weights, np.float32), cues, axes=1)
         right = 1 / (1 + np.exp(-np.clip(logit, -30, 30)))
+        # calibrated pairs have texture everywhere: where there is none at all, nothing speaks for a disparity
+        right = right * np.clip((1 - cues[NAMES.index("flat")]) / BLANK, 0, 1)
         return np.where(known, np.maximum(right, LEAST), 0).astype(np.float32)
 
     def sigma(self, confidence: WeightMap) -> Floats:
