@@ -16,7 +16,7 @@ BELOW_REPORT = BELOW_METHODS | {"methods", "result", "fuse", "metrics", "io", "d
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "arrays": set(),
-    "geometry": set(),
+    "geometry": {"kernels"},  # the formulas of cameras, which kernels share
     "kernels": set(),
     "energy": {"kernels"},
     "source": ON_GEOMETRY,
@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fuse": BELOW_METHODS | {"methods", "result"},
     "sequence": BELOW_METHODS | {"methods", "fuse", "result"},
     "scene": BELOW_REPORT,
+    "rasters": BELOW_REPORT | {"scene"},
     "experiments": BELOW_REPORT | {"report"},
     "report": BELOW_REPORT,
     "view": BELOW_REPORT | {"report"},
@@ -47,7 +48,7 @@ HOME_OF = {
     "dask": {"scene"},
     "matplotlib": {"report"},
     "PIL": {"io"},
-    "rasterio": {"io"},
+    "rasterio": {"io", "rasters"},
     "OpenEXR": {"io"},
     "scipy": {"io", "frontends"},
     "trimesh": {"synthetic", "scene"},

@@ -49,7 +49,7 @@ def _parts(stack: Stack, kept: Maps, out: Maps, known: tuple[int, int]) -> tuple
     """Both as stacks; the whole one for a part that would know nothing."""
     if known[0] == 0:
         return stack, stack
-    return stack.part(*kept), stack.part(*out) if known[1] else stack
+    return stack.with_depths(*kept), stack.with_depths(*out) if known[1] else stack
 
 
 def _groups(stack: Stack, backend: Backend) -> list[list[int]]:
