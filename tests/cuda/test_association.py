@@ -8,7 +8,7 @@ from cfusion import kernels
 pytestmark = pytest.mark.cuda
 SHAPES = [(1, 1), (1, 9), (9, 1), (7, 5), (23, 31), (60, 80)]
 EVERY_SHAPE = pytest.mark.parametrize("shape", SHAPES, ids=str)
-reference = kernels.load("reference")
+reference = kernels.load("numpy")
 
 
 def holes(rng, shape, unknown):

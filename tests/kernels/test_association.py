@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from cfusion.kernels.cpu import association as cpu
-from cfusion.kernels.reference import association as reference
+from cfusion.kernels.numpy import association as reference
 
-BACKENDS = pytest.mark.parametrize("kernels", [reference, cpu], ids=["reference", "cpu"])
+BACKENDS = pytest.mark.parametrize("kernels", [reference, cpu], ids=["numpy", "cpu"])
 SHAPES = [(1, 1), (1, 9), (9, 1), (7, 5), (23, 31)]
 
 

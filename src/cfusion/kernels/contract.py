@@ -215,9 +215,6 @@ class Backend(Protocol):
     def tally(self, depths: Floats, weights: Floats | None, /) -> Tally:
         """Count a stack's observations."""
 
-    def window_of(self, domain: Mask, /) -> Window | None:
-        """The rows and columns that the domain reaches over; None if it is empty."""
-
     def arrange(
         self,
         depths: Floats,
@@ -257,12 +254,6 @@ class Backend(Protocol):
         The weighed mean and its standard error; and the other's mean distance.
         """
 
-    def compare(self, depths: Floats, every: int, /) -> tuple[list[tuple[float, float]], NDArray[np.float64]]:
-        """Of each map how much it knows and the sum; (K, K) how far two maps are apart, inf where they do not meet.
-
-        The latter is a mean over every so many rows and columns.
-        """
-
     def split(
         self, depths: Floats, weights: Floats | None, turns: Mask, block: int, /
     ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
@@ -277,9 +268,6 @@ class Backend(Protocol):
 
         NaN where nothing is.
         """
-
-    def quantiles(self, values: Floats, probabilities: Sequence[float], /) -> list[float]:
-        """Of what is finite, for every probability."""
 
     def order_observations(
         self, depths: Floats, weights: Floats | None, fidelity: Fidelity
@@ -300,9 +288,6 @@ class Backend(Protocol):
 
     def sample(self, state: State, every: int) -> Floats:
         """Every so many rows of the state, kept to see later how far it moved."""
-
-    def travelled(self, kept: Floats, state: State, every: int) -> Ways:
-        """How far the kept rows have moved since: a sum of squares per plane, of the primal and of the dual."""
 
     def measure(self, problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Ways]:
         """`energy` and, unless nothing was kept, `travelled`, for which a device is waited for once."""
@@ -345,30 +330,13 @@ class Backend(Protocol):
     def relief(self, depth: Floats, radius: int, /) -> Floats:
         """(H, W) how far apart what is known lies in the square of side 2 radius + 1; -inf where nothing is."""
 
-    def gaps(self, mask: Mask, radius: int, /) -> Mask | None:
-        """What closing the mask adds to it; None if that is nothing."""
-
     def fill_natural(self, depth: Floats, region: NDArray[np.bool_], /) -> Floats:
         """Natural-neighbour interpolation at the unknown pixels of the region."""
-
-    def tilted(self, depth: Floats, down: float, right: float, /) -> Floats:
-        """(H, W) depth plus so much for every row, and for every column."""
 
     def whole(
         self, part: Floats, domain: Mask, window: Window, outside: float, centre: float, inverse: bool, /
     ) -> Floats:
         """(H, W) float32: a map of the window in the whole image, its coordinates undone; `outside` off the domain."""
-
-    def blend(self, surface: Floats, found: Floats, share: float, /) -> Floats:
-        """A share of the way from one depth map to another; what only one knows is as the latter has it."""
-
-    def account(
-        self, depths: Floats, weights: Floats | None, filled: Mask | None, depth: Floats, /
-    ) -> tuple[NDArray[np.int16], Floats]:
-        """(H, W) how often each pixel was measured, -1 where depth is unknown; and sqrt(2) mean |d - depth| / sqrt(n).
-
-        What was filled is not measured; the latter is over all known depths, NaN without any.
-        """
 
     def pull(
         self,
@@ -381,23 +349,6 @@ class Backend(Protocol):
         agreement: Any,
     ) -> tuple[Floats, Floats, Floats]:
         """Observations of x along the reference rays, their weights, and which pixels the view could see."""
-
-    def residuals(self, depths: Floats, surface: Floats, growth: Growth, /) -> Floats:
-        """(K, H, W) |depth - surface| in the unit of the noise."""
-
-    def changes(self, surface: Floats, growth: Growth | None = None, /) -> Floats:
-        """(2, H, W) the steps to the lower and to the right neighbour, NaN where there is none.
-
-        With a growth their sizes, in the unit of the noise there.
-        """
-
-    def differences(
-        self, depths: Floats, weights: Floats, surface: Floats, growth: Growth, every: int, pairs: range, /
-    ) -> Floats:
-        """(len(pairs), n) |d_j - d_k| in the unit of the noise, over every so many rows and columns.
-
-        Pairs are numbered as by `np.tril_indices(K, -1)`. NaN where one of a pair has no weight.
-        """
 
     def gate(
         self,
@@ -416,25 +367,6 @@ class Backend(Protocol):
         That is further from it than its view's limit, in the unit of the noise. And all at a pixel that the reference
         did not measure and too few confirm: if these are holes, more have to than measure something else; if they
         are nothing, half of those who look there.
-        """
-
-    def local_slope(self, surface: Floats, growth: Growth, /) -> Floats:
-        """(H, W) the largest change to a known neighbour in the unit of the noise, NaN where the surface is unknown."""
-
-    def soften(
-        self,
-        weights: Floats,
-        slope: Floats,
-        share: float,
-        less: float,
-        noise: Sequence[float],
-        reference: int,
-        least: float,
-        /,
-    ) -> None:
-        """In place, weights of all views but the reference times noise / sqrt(noise^2 + steep^2), at least `least`.
-
-        steep is that share of the slope, less so much, and not below zero.
         """
 
 

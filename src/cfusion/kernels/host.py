@@ -76,13 +76,6 @@ def medians(rows: Floats, above: float = -np.inf) -> tuple[list[float], list[int
     return [float(np.median(each)) if each.size else float("nan") for each in known], [each.size for each in known]
 
 
-def quantiles(values: Floats, probabilities: Sequence[float]) -> list[float]:
-    """As `Backend.quantiles`."""
-    known = values[np.isfinite(values)]
-    out: list[float] = np.quantile(known, probabilities).tolist() if known.size else [float("nan")] * len(probabilities)
-    return out
-
-
 def adapted(misfit: Floats, problem: Problem, rate: Floats, strength: Floats) -> tuple[Floats, float]:
     """What `Backend.adapt` gives at this misfit."""
     inside = (problem.links & INSIDE) > 0

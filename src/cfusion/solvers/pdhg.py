@@ -184,8 +184,9 @@ def finish(
     gap: float,
     energies: Energies,
     prior_value: float | None,
+    depth: Floats | None = None,
 ) -> Solution:
-    """Put depth, confidence and misfit back into the whole image."""
+    """Put depth (unless it is there already), confidence and misfit back into the whole image."""
     x = state.primal[0]
     misfit = task.backend.misfit(task.problem(confidence), x)
     named = {f"order_{j + 1}": value for j, value in enumerate(energies.regulariser)}
@@ -196,7 +197,7 @@ def finish(
         total += prior_value
     named["total"] = total
     return Solution(
-        depth=task.given_back(task.whole_depth(x)),
+        depth=task.given_back(task.whole_depth(x)) if depth is None else depth,
         confidence=task.given_back(task.whole(confidence, 0.0)),
         misfit=task.given_back(task.whole(misfit, 0.0)),
         status=status,

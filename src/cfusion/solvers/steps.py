@@ -64,7 +64,7 @@ class Pace:
 
     def run(self, problem: Problem, state: State, count: int) -> None:
         """`count` iterations in place, in blocks that end with a look at the balance."""
-        self.run_and(problem, state, count, lambda kept, every: (None, self._ways(state, kept, every)))
+        self.run_and(problem, state, count, lambda kept, every: self.backend.measure(problem, state, kept, every))
 
     def run_and(
         self, problem: Problem, state: State, count: int, measure: Callable[[Any, int], tuple[Found, Ways]]
@@ -81,16 +81,13 @@ class Pace:
             done += block
             kept, every = self._start if watching else None, _every(state)
             if done < count:
-                ways = self._ways(state, kept, every)
+                _, ways = self.backend.measure(problem, state, kept, every)
             else:
                 found, ways = measure(kept, every)
             if watching:
                 self._balance(problem, *ways)
             if done >= count:
                 return found
-
-    def _ways(self, state: State, kept: Any, every: int) -> Ways:
-        return ([], []) if kept is None else self.backend.travelled(kept, state, every)
 
     def _balance(self, problem: Problem, primal: list[float], dual: list[float]) -> None:
         of_primal, of_dual = _plane_scales(problem.order)

@@ -44,8 +44,7 @@ class Task:
     box: Box
     stack: Stack
     least: float  # depth that the stack knows
-    fill_radius: int  # of gaps that the domain includes
-    gap_radius: int = 0  # of gaps that it does not, and that the solver is to fill
+    fill_radius: int  # of holes that the domain includes
 
     def problem(self, confidence: Floats, anchor: Floats | None = None, pull: float = 0.0) -> Problem:
         """The convex problem at this confidence."""
@@ -110,7 +109,7 @@ class Task:
 
 def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0, dtype: Any = np.float32) -> Task:
     """Sort, crop and centre a stack; pixels within `fill_radius` of closing a gap join the domain."""
-    here = at_work(stack, backend)
+    here = stack.in_memory_of(backend)
     held = backend.tally(here.depths, here.weights)
     if held.window is None:
         raise InputError("no observation has a positive weight; nothing can be fused")
@@ -119,7 +118,7 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     domain, window = held.observed, held.window
     if fill_radius:
         domain = backend.close_mask(held.observed, fill_radius)
-        window = backend.window_of(domain) or window
+        window = _window_of(backend.to_host(domain))
     centre = _centre(here, backend, energy.inverse)
     kind = energy.fidelity.kind
     arranged = backend.arrange(here.depths, here.weights, window, centre, energy.inverse, kind, dtype)
@@ -143,13 +142,10 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     )
 
 
-def at_work(stack: Stack, backend: Backend) -> Stack:
-    """The stack where its solver works: in the backend's memory."""
-    if backend.arrays is np:
-        if not stack.on_host:
-            raise InputError(f"the stack lies on a GPU, and backend {backend.NAME!r} does not; pass backend='cuda'")
-        return stack
-    return stack.moved(lambda array: backend.to_device(array, array.dtype)) if stack.on_host else stack
+def _window_of(domain: Mask) -> Window:
+    """The rows and columns that a domain, on the host, reaches over."""
+    rows, columns = np.flatnonzero(domain.any(axis=1)), np.flatnonzero(domain.any(axis=0))
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
 def _centre(stack: Stack, backend: Backend, inverse: bool) -> float:

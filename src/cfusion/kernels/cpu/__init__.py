@@ -19,75 +19,59 @@ from cfusion.kernels.host import (
     lane,
     measuring,
     medians,
-    quantiles,
     resume,
     sample,
     stacked,
     to_device,
     to_host,
-    travelled,
 )
-from cfusion.kernels.reference.association import relief
-from cfusion.kernels.reference.maps import account, blend, closing, tilted, whole
-from cfusion.kernels.reference.ordering import middle
-from cfusion.kernels.reference.preparing import begin, carry, tally, trust_locally, window_of
-from cfusion.kernels.reference.pulling import changes, differences, gate, local_slope, residuals, soften
-from cfusion.kernels.reference.trials import compare, gain, split
-from cfusion.kernels.reference.viewing import reproject
+from cfusion.kernels.numpy.association import relief
+from cfusion.kernels.numpy.maps import whole
+from cfusion.kernels.numpy.ordering import middle
+from cfusion.kernels.numpy.preparing import begin, carry, tally, trust_locally
+from cfusion.kernels.numpy.pulling import gate
+from cfusion.kernels.numpy.trials import gain, split
+from cfusion.kernels.numpy.viewing import reproject
 
 NAME = "cpu"
 measure, follow = measuring(energy, adapt)
 arrange = arranging(order_observations, misfit)
-gaps = closing(close_mask)
 
 __all__ = [
     "NAME",
-    "account",
     "adapt",
     "arrange",
     "arrays",
     "begin",
-    "blend",
     "bound",
     "carry",
-    "changes",
     "close_mask",
-    "compare",
     "cosines",
-    "differences",
     "energy",
     "fill_natural",
     "follow",
     "foresee",
     "gain",
-    "gaps",
     "gate",
     "iterate",
     "lane",
     "links_of",
-    "local_slope",
     "measure",
     "medians",
     "middle",
     "misfit",
     "order_observations",
     "pull",
-    "quantiles",
     "relief",
     "reproject",
-    "residuals",
     "resume",
     "sample",
-    "soften",
     "splat_nearest",
     "split",
     "stacked",
     "tally",
-    "tilted",
     "to_device",
     "to_host",
-    "travelled",
     "trust_locally",
     "whole",
-    "window_of",
 ]

@@ -1,4 +1,4 @@
-"""Re-association pixel by pixel; formulas and conventions in `cfusion.kernels.reference.pulling`."""
+"""Re-association pixel by pixel; formulas and conventions in `cfusion.kernels.numpy.pulling`."""
 
 from __future__ import annotations
 

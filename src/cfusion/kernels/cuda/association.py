@@ -13,7 +13,7 @@ import numpy as np
 
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device, or_nothing
-from cfusion.kernels.reference.association import MARGIN
+from cfusion.kernels.numpy.association import MARGIN
 
 SOURCES = ("association.cu",)
 THREADS = 256

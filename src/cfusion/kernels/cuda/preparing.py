@@ -1,4 +1,4 @@
-"""What a solve starts from, on the device; definitions in `cfusion.kernels.reference.preparing`."""
+"""What a solve starts from, on the device; definitions in `cfusion.kernels.numpy.preparing`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cfusion.kernels.cuda.device import (
     rows_of,
 )
 from cfusion.kernels.cuda.selecting import medians
-from cfusion.kernels.reference.preparing import RADIUS, RANGE, slope_stride
+from cfusion.kernels.numpy.preparing import RADIUS, RANGE, slope_stride
 
 SOURCES = ("reduce.cuh", "preparing.cu")
 BLOCK, THREADS, TILE, SUMS = (32, 8), 256, 32, 5
@@ -46,14 +46,6 @@ def tally(depths: Floats, weights: Floats | None) -> Tally:
     _kernel("tally")((Desk.BLOCKS,), (Desk.THREADS,), (*arrays, *sizes, count, observed, sums.argument))
     seen, mass, *ends, least = sums.read(7)
     return Tally(count, observed, _window(ends) if seen else None, seen, mass, least if seen else float("inf"))
-
-
-def window_of(domain: Any) -> Window | None:
-    """As `Backend.window_of`."""
-    sums, sizes = desk(), (np.uint32(domain.size), np.uint32(domain.shape[1]))
-    _kernel("extent")((Desk.BLOCKS,), (Desk.THREADS,), (on_device(domain, np.bool_), *sizes, sums.argument))
-    ends = sums.read(4)
-    return None if ends[0] > domain.shape[0] else _window(ends)
 
 
 def _window(ends: list[float]) -> Window:

@@ -1,4 +1,4 @@
-"""Leaving observations out, on the device; definitions in `cfusion.kernels.reference.trials`."""
+"""Leaving observations out, on the device; definitions in `cfusion.kernels.numpy.trials`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from cfusion.kernels.cuda.device import (
     real_define,
     rows_of,
 )
-from cfusion.kernels.reference.trials import gain_of
+from cfusion.kernels.numpy.trials import gain_of
 
 SOURCES = ("reduce.cuh", "window.cuh", "trials.cu")
-PARTS = 16  # blocks that add up a map
 
 
 def gain(x: Floats, other: Floats, held: Held) -> tuple[float, float, float]:
@@ -44,22 +43,6 @@ def gain(x: Floats, other: Floats, held: Held) -> tuple[float, float, float]:
     return gain_of(*sums.read(6))
 
 
-def compare(depths: Floats, every: int) -> tuple[list[tuple[float, float]], Floats]:
-    """As `Backend.compare`, in one pass."""
-    views, height, width = depths.shape
-    pairs, work = views * (views - 1) // 2, desk()
-    blocks = PARTS * views + pairs
-    sizes = (np.int32(views), np.int32(every), np.int32(height), np.int32(width))
-    kernel(SOURCES, "compare", defines())((blocks,), (256,), (contiguous(depths), *sizes, work.page(2 * blocks)))
-    found = work.turn(2 * blocks).reshape(blocks, 2)
-    contents = [(count, total) for count, total in found[: PARTS * views].reshape(views, PARTS, 2).sum(axis=1).tolist()]
-    count, total = found[PARTS * views :].T
-    apart = np.diag([0.0 if known else np.inf for known, _ in contents])
-    j, k = np.tril_indices(views, -1)
-    apart[j, k] = apart[k, j] = np.where(count > 0, total / np.maximum(count, 1), np.inf)
-    return contents, apart
-
-
 def split(
     depths: Floats, weights: Floats | None, turns: Floats, block: int
 ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
@@ -78,4 +61,4 @@ def split(
 
 def defines(real: str = "REAL=float") -> tuple[str, ...]:
     """What these kernels are compiled for."""
-    return real, f"PARTS={PARTS}"
+    return (real,)
