@@ -17,11 +17,11 @@ from benchmarks.registration import registered
 from benchmarks.scenes import data_folder
 from cfusion import Pinhole, View, read
 from cfusion.arrays import DepthMap
-from cfusion.datasets.disparity import depth_from_disparity
-from cfusion.datasets.kitti import open_bundle
-from cfusion.datasets.seven_scenes import Options
-from cfusion.datasets.seven_scenes import read as read_seven_scenes
+from cfusion.datasets.readers.kitti import open_bundle
+from cfusion.datasets.readers.seven_scenes import Options
+from cfusion.datasets.readers.seven_scenes import read as read_seven_scenes
 from cfusion.frontends.kitti import kitti_bundle_views
+from cfusion.geometry.disparity import depth_from_disparity
 
 WINDOW = 11  # frames
 FIRST_OF_WALK = 100  # frame number of the first file of seven_scenes_walk
