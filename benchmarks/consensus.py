@@ -10,12 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from cfusion import View
 from cfusion.arrays import DepthMap
 
-FEWEST = 20  # frames that must support a depth
+FEWEST = 12  # frames that must support a depth
 RIVALS = 4.0  # times as many must support it as see through it
 RELATIVE = 0.01  # of the depth, or
 AXIAL = (0.0012, 0.0019, 0.4)  # three of these (Kinect; Nguyen 2012): a + b (z - c)^2 metres, tells two depths apart
@@ -37,11 +36,16 @@ def consensus(reference: View, others: Sequence[View], fewest: int = FEWEST) -> 
     return truth
 
 
-def halves_differ(reference: View, others: Sequence[View]) -> NDArray[np.float64]:
-    """Relative differences between the truths of every other frame and of the rest, where both halves know."""
-    one, two = (consensus(reference, others[start::2], FEWEST // 2) for start in (0, 1))
-    known = np.isfinite(one) & np.isfinite(two)
-    return np.abs(one[known].astype(np.float64) / two[known] - 1)
+def validated(reference: View, earlier: Sequence[View], later: Sequence[View]) -> DepthMap:
+    """The consensus of all, where that of the earlier frames and that of the later ones agree; NaN elsewhere.
+
+    A frame registered a pixel wrong moves edges the other way on the other side of the window.
+    """
+    one, two = (consensus(reference, half, FEWEST // 2) for half in (earlier, later))
+    truth = consensus(reference, [*earlier, *later])
+    with np.errstate(invalid="ignore"):
+        agreed = np.abs(one / two - 1) < RELATIVE
+    return np.where(agreed, truth, np.float32(np.nan))
 
 
 @njit(cache=True)
