@@ -33,26 +33,30 @@ MAY_IMPORT: dict[str, set[str]] = {
     "result": {"geometry", "kernels", "solvers", "source"},
     "fuse": BELOW_METHODS | {"methods", "result"},
     "sequence": BELOW_METHODS | {"methods", "fuse", "result"},
-    "distributed": BELOW_REPORT,
-    "experiments": BELOW_REPORT | {"report", "distributed"},
+    "scene": BELOW_REPORT,
+    "experiments": BELOW_REPORT | {"report"},
     "report": BELOW_REPORT,
-    "cli": BELOW_REPORT | {"report", "experiments", "distributed", "sequence"},
-    "__init__": BELOW_REPORT,
+    "view": BELOW_REPORT | {"report"},
+    "cli": BELOW_REPORT | {"report", "experiments", "sequence", "scene", "view", "rasters"},
+    "__init__": BELOW_REPORT | {"scene", "rasters"},
 }
 HOME_OF = {
-    "numba": {"kernels"},
+    "numba": {"kernels", "frontends"},
     "llvmlite": {"kernels"},
     "cupy": {"kernels", "arrays"},  # arrays: only to take over what another library lends
-    "dask": {"distributed"},
+    "dask": {"scene"},
     "matplotlib": {"report"},
     "PIL": {"io"},
     "rasterio": {"io"},
     "OpenEXR": {"io"},
     "scipy": {"io", "frontends"},
-    "trimesh": {"synthetic"},
+    "trimesh": {"synthetic", "scene"},
+    "skimage": {"scene"},
+    "distributed": {"scene"},
     "embreex": {"synthetic"},
     "cv2": {"frontends"},
     "rich": {"cli"},
+    "onnxruntime": {"frontends"},
 }
 NUMPY_AND_US = {"numpy", "cfusion"}
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -229,7 +229,7 @@ def test_out_of_memory_says_how_much_is_needed(monkeypatch):
     def full(*_):
         raise MemoryError
 
-    monkeypatch.setattr(kernels.load("numpy"), "arrange", full)
+    monkeypatch.setattr(kernels.load("numpy"), "sort_observations", full)
     with pytest.raises(OutOfMemory, match=r"4 maps of 64 x 48 pixels need about 0\.\d+ GB .* 'numpy'"):
         fuse_stack(holey_stack(), "median", backend="numpy")
 

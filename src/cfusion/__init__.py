@@ -12,6 +12,7 @@ from cfusion.solvers import Outer, Progress, Status
 
 if TYPE_CHECKING:
     from cfusion.datasets import read
+    from cfusion.scene import fuse_every
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ __all__ = [
     "__version__",
     "evaluate",
     "fuse",
+    "fuse_every",
     "fuse_many",
     "fuse_stack",
     "normals",
@@ -41,9 +43,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`read` comes with its codecs when it is first asked for."""
+    """`read` comes with its codecs, `fuse_every` with scenes, when first asked for."""
     if name == "read":
         from cfusion.datasets import read
 
         return read
+    if name == "fuse_every":
+        from cfusion.scene import fuse_every
+
+        return fuse_every
     raise AttributeError(f"module 'cfusion' has no attribute {name!r}")

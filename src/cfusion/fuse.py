@@ -59,7 +59,7 @@ def fuse_many(
     loaded = kernels.load(backend)
 
     def one(views: Sequence[View]) -> Result:
-        with loaded.lane():
+        with loaded.stream():
             return fuse(views, method, reference=reference, backend=backend, **parameters)
 
     with ThreadPoolExecutor(1 if loaded.arrays is np else CONCURRENT_BUNDLES) as pool:

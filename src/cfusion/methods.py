@@ -56,7 +56,7 @@ class SinglePass:
 
     def __call__(self, source: Source, backend: Backend, report: Report | None = None) -> Fused:
         if self.energy.regulariser is not None:
-            backend.foresee(source.frame.shape, self.energy.regulariser.order, self.energy.fidelity.kind)
+            backend.precompile(source.frame.shape, self.energy.regulariser.order, self.energy.fidelity.kind)
         task = self.task(source, backend)
         return Fused(task.stack, self.solver(task, report))
 

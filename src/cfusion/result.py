@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, Image, WeightMap, pieces
+from cfusion.arrays import DepthMap, Image, WeightMap, chunks
 from cfusion.geometry import Camera, Pose, Stack
 from cfusion.kernels.contract import Backend
 from cfusion.solvers import Fused, Outer, Status
@@ -73,7 +73,7 @@ class Result:
 def _measured(stack: Stack, depth: DepthMap) -> NDArray[np.int16]:
     """(H, W) how often each pixel was measured (what was filled is not), -1 where depth is unknown."""
     count = np.zeros_like(depth, np.int32)
-    filled = [None] * stack.views if stack.filled is None else pieces(stack.filled)
+    filled = [None] * stack.views if stack.filled is None else chunks(stack.filled)
     for seen, interpolated in zip(stack.seen(), filled, strict=False):
         count += (seen if interpolated is None else seen & ~interpolated).sum(axis=0)
     most = np.iinfo(np.int16).max
@@ -83,7 +83,7 @@ def _measured(stack: Stack, depth: DepthMap) -> NDArray[np.int16]:
 def _standard_error(stack: Stack, depth: DepthMap) -> DepthMap:
     """(H, W) sqrt(2) mean |d - depth| / sqrt(n) over the n known depths of a pixel; NaN without any."""
     total, known = np.zeros_like(depth, np.float64), np.zeros_like(depth, np.int32)
-    for depths in pieces(stack.depths):
+    for depths in chunks(stack.depths):
         away = np.abs(depths - depth)
         there = ~np.isnan(away)
         total += np.where(there, away, 0).sum(axis=0)

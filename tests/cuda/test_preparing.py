@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from cfusion import kernels
-from cfusion.kernels.contract import Fidelity, Held, State, links_of
-from cfusion.kernels.growth import Growth
+from cfusion.auto import surface
+from cfusion.kernels.contract import Fidelity, HeldOut, State, links_of
+from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.kernels.host import travelled
 
 pytestmark = pytest.mark.cuda
 reference = kernels.load("numpy")
@@ -41,24 +43,24 @@ def test_tallies_comparisons_and_local_trust(cuda, shape, weighted):
     depths, weights = maps(shape)
     weights = weights if weighted else None
     there = [None if each is None else cuda.to_device(each, np.float32) for each in (depths, weights)]
-    ours, defined = cuda.tally(*there), reference.tally(depths, weights)
+    ours, defined = cuda.count_observations(*there), reference.count_observations(depths, weights)
     assert np.array_equal(cuda.to_host(ours.count), defined.count)
     assert np.array_equal(cuda.to_host(ours.observed), defined.observed)
     assert (ours.window, ours.pixels, ours.least) == (defined.window, defined.pixels, defined.least)
     assert ours.mass == pytest.approx(defined.mass, rel=1e-12)
     nothing = cuda.to_device(np.full((2, *shape), np.nan), np.float32)
-    assert cuda.tally(nothing, None).window is None
+    assert cuda.count_observations(nothing, None).window is None
     turns = np.random.default_rng(3).random((len(depths), 5)) < 0.4
-    *ours, known = cuda.split(*there, turns, 4)
-    *defined, expected = reference.split(depths, weights, turns, 4)
+    *ours, known = cuda.split_folds(*there, turns, 4)
+    *defined, expected = reference.split_folds(depths, weights, turns, 4)
     assert known == expected
     for part, of_definition in zip(ours, defined, strict=True):
         for one, other in zip(part, of_definition, strict=True):
             assert (one is None) == (other is None)
             assert one is None or np.array_equal(cuda.to_host(one), other, equal_nan=True)
     surface = np.where(np.arange(shape[1]) % 5 == 3, np.nan, 2.0).astype(np.float32) + np.zeros(shape, np.float32)
-    ours = cuda.trust_locally(*there, cuda.to_device(surface, np.float32))
-    np.testing.assert_allclose(cuda.to_host(ours), reference.trust_locally(depths, weights, surface), rtol=2e-5)
+    ours = cuda.local_noise_weights(*there, cuda.to_device(surface, np.float32))
+    np.testing.assert_allclose(cuda.to_host(ours), reference.local_noise_weights(depths, weights, surface), rtol=2e-5)
 
 
 @EVERY_SHAPE
@@ -70,11 +72,11 @@ def test_gains_over_another_surface(cuda, shape):
     domain = rng.random(shape) < 0.8
     x, other = rng.normal(0, 1, (2, *domain[window].shape)).astype(np.float32)
     for given, inverse in ((None, False), (weights, True)):
-        defined = Held(depths, given, window, domain[window], 0.3, inverse)
+        defined = HeldOut(depths, given, window, domain[window], 0.3, inverse)
         there = [None if each is None else cuda.to_device(each, each.dtype) for each in (depths, given, domain)]
-        held = Held(there[0], there[1], window, there[2][window], 0.3, inverse)
-        ours = cuda.gain(cuda.to_device(x, np.float32), cuda.to_device(other, np.float32), held)
-        assert ours == pytest.approx(reference.gain(x, other, defined), rel=1e-6, abs=1e-12)
+        held = HeldOut(there[0], there[1], window, there[2][window], 0.3, inverse)
+        ours = cuda.score_difference(cuda.to_device(x, np.float32), cuda.to_device(other, np.float32), held)
+        assert ours == pytest.approx(reference.score_difference(x, other, defined), rel=1e-6, abs=1e-12)
 
 
 @EVERY_SHAPE
@@ -88,8 +90,8 @@ def test_stacks_in_the_coordinates_of_a_task(cuda, shape, fidelity, weighted, in
     there = [None if each is None else cuda.to_device(each, np.float32) for each in (depths, weights)]
     window = (slice(0, shape[0] - shape[0] // 4), slice(shape[1] // 4, shape[1]))
     for real in (np.float32, np.float64):
-        ours = cuda.arrange(*there, window, 0.3, inverse, fidelity, real)
-        defined = reference.arrange(depths, weights, window, 0.3, inverse, fidelity, real)
+        ours = cuda.sort_observations(*there, window, 0.3, inverse, fidelity, real)
+        defined = reference.sort_observations(depths, weights, window, 0.3, inverse, fidelity, real)
         close = 1e-12 if real is np.float64 else 2e-6
         for name in ("values", "weights", "total", "scatter"):
             one, other = getattr(ours.observations, name), getattr(defined.observations, name)
@@ -97,14 +99,13 @@ def test_stacks_in_the_coordinates_of_a_task(cuda, shape, fidelity, weighted, in
             if one is not None:
                 np.testing.assert_allclose(cuda.to_host(one), other, rtol=close, atol=close)
         np.testing.assert_allclose(cuda.to_host(ours.median), defined.median, rtol=close, atol=close)
-        for name in ("low", "high", "pixels", "together", "square", "first", "second"):
+        for name in ("low", "high", "pixels", "n_observations", "sum_sq_error", "sum_median", "sum_sq_median"):
             assert getattr(ours, name) == pytest.approx(getattr(defined, name), rel=1e-5, abs=1e-5), name
 
 
 @EVERY_SHAPE
 def test_whole_maps(cuda, shape):
     rng = np.random.default_rng(shape)
-    depths, weights = maps(shape)
     window = (slice(shape[0] // 4, shape[0]), slice(0, shape[1] - shape[1] // 4))
     domain = np.zeros(shape, np.bool_)
     domain[window] = rng.random(domain[window].shape) < 0.8
@@ -120,7 +121,7 @@ def test_whole_maps(cuda, shape):
             assert one.dtype == other.dtype
 
     for inverse in (False, True):
-        same("whole", part, domain, window, float("nan"), 0.4, inverse)
+        same("to_image", part, domain, window, float("nan"), 0.4, inverse)
 
 
 @EVERY_SHAPE
@@ -133,11 +134,11 @@ def test_domains_and_what_is_carried_into_them(cuda, shape):
     median = rng.normal(0, 1, shape).astype(np.float32)
     domain, seen, values = (cuda.to_device(each, each.dtype) for each in (inside, observed, median))
     assert np.array_equal(cuda.to_host(cuda.links_of(domain)), links_of(inside))
-    carried = cuda.to_host(cuda.carry(values, seen, domain))
-    np.testing.assert_allclose(carried, reference.carry(median, observed, inside), rtol=1e-6, atol=1e-6)
+    carried = cuda.to_host(cuda.extrapolate(values, seen, domain))
+    np.testing.assert_allclose(carried, reference.extrapolate(median, observed, inside), rtol=1e-6, atol=1e-6)
     for order in (1, 2, 3):
-        ours = cuda.begin(values, cuda.links_of(domain), order)
-        defined = reference.begin(median, links_of(inside), order)
+        ours = cuda.initial_state(values, cuda.links_of(domain), order)
+        defined = reference.initial_state(median, links_of(inside), order)
         assert np.array_equal(cuda.to_host(ours.primal), defined.primal)
         assert np.array_equal(cuda.to_host(ours.dual), defined.dual)
 
@@ -154,8 +155,8 @@ def test_a_state_goes_on_where_another_was(cuda, shape, offset):
     )
     there = [State(*(cuda.to_device(each, np.float32) for each in (one.primal, one.dual))) for one in (state, other)]
     mask = cuda.to_device(np.pad(inside, 1), np.bool_)[1:-1, 1:-1]
-    reference.resume(state, links, other, inside, offset, 0.5)
-    cuda.resume(there[0], cuda.to_device(links, np.uint16), there[1], mask, offset, 0.5)
+    reference.transfer_state(state, links, other, inside, offset, 0.5)
+    cuda.transfer_state(there[0], cuda.to_device(links, np.uint16), there[1], mask, offset, 0.5)
     assert np.array_equal(cuda.to_host(there[0].primal), state.primal)
     assert np.array_equal(cuda.to_host(there[0].dual), state.dual)
 
@@ -168,9 +169,9 @@ def test_gates(cuda, holes, power, shape):
     surface = np.where(np.arange(shape[1]) % 5 == 3, np.nan, 2.0).astype(np.float32) + np.zeros(shape, np.float32)
     seen = np.random.default_rng(1).random(depths.shape) < 0.7
     ours = [cuda.to_device(each, each.dtype) for each in (depths, weights, surface)]
-    limits, growth = [1.0, np.inf, 0.5, float("nan")], Growth(1.5, power)
-    reference.gate(depths, weights, surface, growth, limits, seen, 1, holes)
-    cuda.gate(*ours, growth, limits, cuda.to_device(seen, np.bool_), 1, holes)
+    limits, growth = [1.0, np.inf, 0.5, float("nan")], DepthNoise(1.5, power)
+    reference.reject_occluded(depths, weights, surface, growth, limits, seen, 1, holes)
+    cuda.reject_occluded(*ours, growth, limits, cuda.to_device(seen, np.bool_), 1, holes)
     assert np.array_equal(cuda.to_host(ours[1]), weights)
     assert np.array_equal(cuda.to_host(ours[0]), depths, equal_nan=True)
 
@@ -179,7 +180,7 @@ def test_gates(cuda, holes, power, shape):
 def test_array_functions_are_the_same_on_the_device(cuda, power):
     """What has no kernel of its own: NumPy's functions, passed on to CuPy."""
     depths, _ = maps((37, 41))
-    growth = Growth(1.5, power)
+    growth = DepthNoise(1.5, power)
     calls = [
         lambda one, other: surface.residuals(one, other, growth),
         lambda one, other: surface.local_slope(one, growth),
@@ -201,7 +202,7 @@ def test_measures_are_the_parts_and_going_ahead_changes_nothing(cuda, make_case,
         monkeypatch.setattr("cfusion.kernels.cuda.iteration.multiprocessors", lambda: 0)
     case = make_case((31, 42), order=order, weighted=True)
     (problem, state), (on_host, defined) = case.on_device(), case.on_host()
-    kept, kept_on_host = cuda.sample(state, 4), reference.sample(defined, 4)
+    kept, kept_on_host = cuda.snapshot_rows(state, 4), reference.snapshot_rows(defined, 4)
     for _ in range(3):
         cuda.iterate(problem, state, case.steps, 15)
         reference.iterate(on_host, defined, case.steps, 15)

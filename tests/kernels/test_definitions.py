@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from cfusion import Pose, kernels
-from cfusion.kernels.contract import Fidelity, Held
-from cfusion.auto.folds import pairwise_distances
+from cfusion.auto.noise import view_distances
 from cfusion.auto.surface import add_plane, blend, steps
 from cfusion.geometry import Stack
+from cfusion.kernels.contract import Fidelity, HeldOut
 from cfusion.result import _measured, _standard_error
 from cfusion.source import UploadedViews
 
@@ -31,7 +31,7 @@ def test_a_split_loses_and_doubles_nothing(weighted):
     depths, weights = maps()
     weights = weights if weighted else None
     turns = np.eye(5, dtype=np.bool_)
-    (kept, kept_weights), (out, out_weights), known = REFERENCE.split(depths, weights, turns, 4)
+    (kept, kept_weights), (out, out_weights), known = REFERENCE.split_folds(depths, weights, turns, 4)
     assert np.array_equal(np.where(np.isnan(kept), out, kept), depths, equal_nan=True)
     assert not (~np.isnan(kept) & ~np.isnan(out)).any()
     assert known == ((~np.isnan(kept)).sum(), (~np.isnan(out)).sum())
@@ -39,7 +39,7 @@ def test_a_split_loses_and_doubles_nothing(weighted):
         assert np.array_equal(kept_weights + out_weights, weights)
         assert not (kept_weights * out_weights).any()
     for turned in (np.s_[:, ::-1], np.s_[:, :, ::-1]):  # a mirrored image is split alike
-        mirrored = REFERENCE.split(np.ascontiguousarray(depths[turned]), None, turns, 4)
+        mirrored = REFERENCE.split_folds(np.ascontiguousarray(depths[turned]), None, turns, 4)
         assert np.array_equal(mirrored[0][0], kept[turned], equal_nan=True)
 
 
@@ -48,14 +48,14 @@ def test_gains_change_their_sign_with_the_sides():
     rng = np.random.default_rng(1)
     x, other = rng.uniform(0, 1, (2, *SHAPE)).astype(np.float32)
     for held in (
-        Held(depths, None, WHOLE, np.ones(SHAPE, np.bool_), 1.5, False),
-        Held(depths, weights, WHOLE, rng.random(SHAPE) < 0.7, 0.5, True),
+        HeldOut(depths, None, WHOLE, np.ones(SHAPE, np.bool_), 1.5, False),
+        HeldOut(depths, weights, WHOLE, rng.random(SHAPE) < 0.7, 0.5, True),
     ):
-        gain, chance, error = REFERENCE.gain(x, other, held)
-        back, same_chance, other_error = REFERENCE.gain(other, x, held)
+        gain, chance, error = REFERENCE.score_difference(x, other, held)
+        back, same_chance, other_error = REFERENCE.score_difference(other, x, held)
         assert (back, same_chance) == pytest.approx((-gain, chance))
         assert gain == pytest.approx(error - other_error)
-        assert REFERENCE.gain(x, x, held)[:2] == (0.0, 0.0)
+        assert REFERENCE.score_difference(x, x, held)[:2] == (0.0, 0.0)
         values = (1 / depths if held.inverse else depths) - held.centre
         weight = np.where(held.inside, np.isfinite(depths) if held.weights is None else weights, 0)
         by_hand = np.nansum(weight * np.abs(other - values)) / weight.sum()
@@ -65,13 +65,11 @@ def test_gains_change_their_sign_with_the_sides():
 def test_maps_compared_by_hand():
     depths, _ = maps()
     depths[4] = np.nan
-    contents, apart = pairwise_distances(depths)
-    assert [amount for amount, _ in contents] == [np.isfinite(depth).sum() for depth in depths]
-    assert [total for _, total in contents] == pytest.approx([np.nansum(depth) for depth in depths], rel=1e-6)
+    apart = view_distances(depths, REFERENCE)
     assert np.array_equal(apart, apart.T)
-    assert apart[0, 0] == 0
     assert np.isinf(apart[4]).all()
-    assert apart[1, 2] == pytest.approx(np.nanmean(np.abs(depths[1] - depths[2])), rel=1e-6)
+    assert np.isinf(np.diag(apart)).all()
+    assert apart[1, 2] == pytest.approx(np.nanmedian(np.abs(depths[1] - depths[2])), rel=1e-6)
 
 
 @pytest.mark.parametrize("inverse", [False, True], ids=["depth", "inverse"])
@@ -79,10 +77,10 @@ def test_maps_compared_by_hand():
 def test_coordinates_of_a_task_are_undone(backend, inverse):
     depths, weights = maps(views=3)
     window = (slice(2, 20), slice(5, 31))
-    found = backend.arrange(depths, weights, window, 0.6, inverse, Fidelity.L1, np.float32)
+    found = backend.sort_observations(depths, weights, window, 0.6, inverse, Fidelity.L1, np.float32)
     domain = np.zeros(SHAPE, np.bool_)
     domain[window] = found.observations.total > 0
-    depth = backend.whole(found.median, domain, window, float("nan"), 0.6, inverse)
+    depth = backend.to_image(found.median, domain, window, float("nan"), 0.6, inverse)
     assert np.array_equal(np.isnan(depth), ~domain)
     tied = np.where(weights > 0, depths, np.nan)[:, domain]
     assert (depth[domain] >= np.nanmin(tied, axis=0) - 1e-5).all()
@@ -90,7 +88,7 @@ def test_coordinates_of_a_task_are_undone(backend, inverse):
     alone = (weights[:, domain] > 0).sum(axis=0) == 1
     np.testing.assert_allclose(depth[domain][alone], np.nansum(tied[:, alone], axis=0), rtol=1e-5)
     seen = (weights[(slice(None), *window)] > 0).sum()
-    assert (found.together, found.pixels) == (seen, domain.sum())
+    assert (found.n_observations, found.pixels) == (seen, domain.sum())
 
 
 def test_surfaces_blend_and_tilt():

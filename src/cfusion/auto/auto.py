@@ -40,7 +40,7 @@ class Auto:
     def __call__(self, source: Source, backend: Backend, report: Report | None = None) -> Fused:
         """Fuse the observations of a source."""
         settings, choices = self.settings, self.settings.choices
-        backend.foresee(source.frame.shape, 2, L1().kind)
+        backend.precompile(source.frame.shape, 2, L1().kind)
         stack = source.first(settings.splat, backend)
         surface = start = None
         for number, turn in enumerate(self._turns(source)):

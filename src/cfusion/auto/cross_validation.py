@@ -11,7 +11,7 @@ from cfusion.auto.folds import leave_out
 from cfusion.auto.noise import local_weights, stereo_like
 from cfusion.auto.settings import Choices, Settings
 from cfusion.geometry import Stack
-from cfusion.kernels.contract import Backend, Floats, Held, State
+from cfusion.kernels.contract import Backend, Floats, HeldOut, State
 from cfusion.solvers import Progress, Report, WarmStart
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task, prepare
@@ -57,7 +57,7 @@ class _Trial:
         self._fit_on(task, held)
         self.start: State | None = None
         self.state: State | None = None
-        self.noise = task.noise
+        self.step_scale = task.step_scale
         self.ratio = RATIOS[0]
         self.fits: dict[tuple[float, float], Floats] = {}
 
@@ -66,7 +66,7 @@ class _Trial:
         self.task = task
         self.confidence = fixed_confidence(task)
         inside, centre, inverse = task.inside(), task.centre, task.energy.inverse
-        self.held = Held(held.depths, held.weights, task.window, inside, centre, inverse)
+        self.held = HeldOut(held.depths, held.weights, task.window, inside, centre, inverse)
 
     def search(self, start: float) -> tuple[float, float]:
         """From the usual alpha to one that predicts the held-out observations better, if they can tell."""
@@ -104,7 +104,7 @@ class _Trial:
 
     def _predicts_better(self, x: Floats, other: Floats, least: float = 0.0, chance: float = CHANCE) -> bool:
         """Whether the mean error of x is smaller, by more than chance would have it and the least part given."""
-        gain, by_chance, error = self.task.backend.gain(x, other, self.held)
+        gain, by_chance, error = self.task.backend.score_difference(x, other, self.held)
         return gain > chance * by_chance and gain >= least * error
 
     def _fitted(self, alpha: tuple[float, float]) -> Floats:
@@ -138,9 +138,9 @@ class _Trial:
         task = self.task.with_energy(energy_of(Choices(alpha, energy.inverse), energy.lam))
         if self.start is None:
             self.start = task.initial_state()
-            self.noise *= NEARBY * advance(ROUGH, task, self.confidence, self.start)
+            self.step_scale *= NEARBY * advance(ROUGH, task, self.confidence, self.start)
         state = self.start.branch()
-        advance(replace(ROUGH, steady=True), replace(task, noise=self.noise), self.confidence, state)
+        advance(replace(ROUGH, fixed_steps=True), replace(task, step_scale=self.step_scale), self.confidence, state)
         self.state = state
         x: Floats = state.primal[0].copy()
         return x
@@ -149,7 +149,7 @@ class _Trial:
 def _usual_alpha(stack: Stack, backend: Backend) -> float:
     """1.2 sqrt(K) for K observations a pixel of weight one; in proportion to the weights otherwise."""
     here = stack.in_memory_of(backend)
-    held = backend.tally(here.depths, here.weights)
+    held = backend.count_observations(here.depths, here.weights)
     usual = 1.0
     if here.weights is not None:
         (usual,), _ = backend.medians(here.weights[None], 0.0)

@@ -25,7 +25,7 @@ def fill_within_surfaces(task: Task, state: State, radius: int) -> Floats:
     if holes is None or not holes.any():
         return task.given_back(task.whole_depth(state.primal[0]))
     known = task.whole(state.primal[0], float("nan"))
-    holes &= same_surface(known, observed, radius, task.noise, backend)
+    holes &= same_surface(known, observed, radius, task.step_scale, backend)
     # a plane is taken out and put back: the interpolant of one is not quite a plane
     slopes, amounts = backend.medians(steps(known))
     down, right = (step if amount else 0.0 for step, amount in zip(slopes, amounts, strict=True))
@@ -35,7 +35,7 @@ def fill_within_surfaces(task: Task, state: State, radius: int) -> Floats:
 
 def same_surface(x: Floats, observed: Mask, radius: int, noise: float, backend: Backend) -> Mask:
     """Pixels around which what was observed lies, within the radius, at about the same depth; x is NaN elsewhere."""
-    change = backend.relief(x, radius)
+    change = backend.local_depth_range(x, radius)
     (usual,), _ = backend.medians(np.where(observed, change, np.nan)[None])
     near: Mask = change <= STEEP * usual + NOISE * noise
     return near

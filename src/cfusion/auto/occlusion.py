@@ -34,8 +34,8 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     trusted = source.weighed
     measured = int((weights[reference] > 0).sum()) if trusted else known[reference]
     holes = 2 * measured > surface.size
-    backend.gate(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
+    backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
     weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend)
     frame = source.frame
-    return Stack.sound(depths, weights if weighed else None, frame.camera, frame.image)
+    return Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)

@@ -1,5 +1,6 @@
 """What readers of posed depth maps share: poses that may be lost, and views named in their errors."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,17 @@ def pose_or_lost(matrix: Matrix, where: str) -> Pose | None:
 def lost(count: int) -> str:
     """The end of a reader's sentence on frames without a pose."""
     return f"; {count} lost frame{'s' if count != 1 else ''} skipped" if count else ""
+
+
+def left_out(count: int, why: str) -> str:
+    """The end of a reader's sentence on frames that are not read: `without a depth map`."""
+    return f"; {frames(count)} {why} left out" if count else ""
+
+
+def without_images(photos: Iterable[Path | None]) -> str:
+    """The end of a reader's sentence on images that the data set names and does not have."""
+    missing = sum(1 for photo in photos if photo is not None and not photo.is_file())
+    return f"; {missing} image{'s' if missing != 1 else ''} named but not there" if missing else ""
 
 
 def frames(count: int) -> str:

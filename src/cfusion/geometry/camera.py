@@ -29,6 +29,7 @@ class Pinhole:
     def __post_init__(self) -> None:
         _check_size(self.width, self.height)
         _check_centre(self.cx, self.cy)
+        _check_numbers(fx=self.fx, fy=self.fy)
         for name, focal in (("fx", self.fx), ("fy", self.fy)):
             if not (isfinite(focal) and focal > 0):
                 raise CameraError(f"{name} is {focal}; a focal length is a positive number of pixels")
@@ -93,6 +94,7 @@ class Orthographic:
     def __post_init__(self) -> None:
         _check_size(self.width, self.height)
         _check_centre(self.cx, self.cy)
+        _check_numbers(pixel_size=self.pixel_size)
         if not (isfinite(self.pixel_size) and self.pixel_size > 0):
             raise CameraError(f"pixel_size is {self.pixel_size}; it is a positive length per pixel")
 
@@ -134,11 +136,18 @@ Camera: TypeAlias = Pinhole | Orthographic
 
 def _check_size(width: int, height: int) -> None:
     for name, length in (("width", width), ("height", height)):
-        if int(length) != length or length < 1:
-            raise CameraError(f"{name} is {length}; an image has a whole number of pixels, at least one")
+        if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
+            raise CameraError(f"{name} is {length!r}; an image has a whole number of pixels, at least one (an int)")
+
+
+def _check_numbers(**numbers: float) -> None:
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
+            raise CameraError(f"{name} is {str(number)[:40]!r} ({type(number).__name__}); it is one number")
 
 
 def _check_centre(cx: float, cy: float) -> None:
+    _check_numbers(cx=cx, cy=cy)
     if not (isfinite(cx) and isfinite(cy)):
         raise CameraError(f"the principal point is ({cx}, {cy}); it has to be finite")
 

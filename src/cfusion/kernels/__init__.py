@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, cast
 from cfusion.errors import BackendUnavailable
 
 if TYPE_CHECKING:
+    from cfusion.kernels import cpu, cuda, numpy
     from cfusion.kernels.contract import Backend
+
+    _: tuple[Backend, ...] = (numpy, cpu, cuda)  # each module is a backend: checked by mypy
 
 # name -> (module, the library it needs, how to get it), fastest first
 BACKENDS = {

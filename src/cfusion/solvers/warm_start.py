@@ -29,5 +29,5 @@ class WarmStart:
             return state
         rows, columns = (here.start - there.start for here, there in zip(task.window, self.window, strict=True))
         shift = self.centre - task.centre
-        task.backend.resume(state, task.links, self.state, self.inside, (rows, columns), shift)
+        task.backend.transfer_state(state, task.links, self.state, self.inside, (rows, columns), shift)
         return state

@@ -52,7 +52,9 @@ def read_at(
         confidences = np.empty((0, 0), np.float32) if each.confidences is None else each.confidences
         limits = np.array([agreements[k] for k in each.indices])
         view_from_reference = each.view_from_reference(reference.pose)
-        parts.append(backend.pull(surface, camera, each.cameras, view_from_reference, each.depths, confidences, limits))
+        parts.append(
+            backend.read_view(surface, camera, each.cameras, view_from_reference, each.depths, confidences, limits)
+        )
     depths, weights, seen = (in_view_order(uploads, part) for part in zip(*parts, strict=True))
     return Reading(depths, weights, seen)
 
@@ -61,7 +63,7 @@ def _read_one(
     surface: DepthMap, view: View, reference: View, agreement: float, backend: Backend
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     view_from_reference = (view.pose.inverse() @ reference.pose).matrix()[:3]
-    return backend.pull(
+    return backend.read_view(
         np.ascontiguousarray(surface, np.float32),
         reference.camera.numbers,
         view.camera.numbers,

@@ -62,8 +62,8 @@ def upload(views: Sequence[View], backend: Backend) -> list[UploadedViews]:
         confidences = None
         if weighed:
             one = np.ones(shape, np.float32)
-            confidences = backend.stacked([one if view.confidence is None else view.confidence for view in chosen])
-        depths = backend.stacked([view.depth for view in chosen])
+            confidences = backend.upload_stack([one if view.confidence is None else view.confidence for view in chosen])
+        depths = backend.upload_stack([view.depth for view in chosen])
         cameras = np.stack([view.camera.numbers for view in chosen])
         out.append(UploadedViews(indices, depths, confidences, cameras, [view.pose for view in chosen]))
     return out

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.datasets.dataset import Dataset, LazyViews
-from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, require_some
+from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, require_some, without_images
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pose, View
 from cfusion.io.atomic import filling
@@ -82,8 +82,9 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     sentence = (
         f"TUM RGB-D: {chosen.units_per_metre:g} counts a metre, 0 = missing, camera-to-world, qw last, "
         f"K of {why}, distortion ignored; {frames(len(found))}{lost(skipped)}{left}"
+        f"{without_images(photo for _, _, photo, _ in found)}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
@@ -113,7 +114,10 @@ def _listed(path: Path, name: str) -> list[tuple[float, Path]]:
     for line in read_lines(path / name):
         if len(line.words) < 2:
             raise FileError(f"{line.where} has {len(line.words)} word, expected a time and a file name")
-        found.append((line.numbers(0, 1)[0], path_inside(path, line.words[1], line.where)))
+        time = line.numbers(0, 1)[0]
+        if not np.isfinite(time):
+            raise FileError(f"{line.where} has the time {line.words[0]!r}; give seconds")
+        found.append((time, path_inside(path, line.words[1], line.where)))
     return sorted(found)
 
 

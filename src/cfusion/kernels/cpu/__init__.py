@@ -9,69 +9,69 @@ from cfusion.kernels.contract import links_of
 from cfusion.kernels.cpu.association import close_mask, fill_natural, splat_nearest
 from cfusion.kernels.cpu.certificate import bound
 from cfusion.kernels.cpu.iteration import iterate
-from cfusion.kernels.cpu.pulling import pull
+from cfusion.kernels.cpu.pulling import read_view
 from cfusion.kernels.cpu.sums import adapt, energy, misfit, order_observations
 from cfusion.kernels.cpu.viewing import cosines
 from cfusion.kernels.host import (
     arranging,
     arrays,
-    foresee,
-    lane,
     measuring,
     medians,
-    resume,
-    sample,
-    stacked,
+    precompile,
+    snapshot_rows,
+    stream,
     to_device,
     to_host,
+    transfer_state,
+    upload_stack,
 )
-from cfusion.kernels.numpy.association import relief
-from cfusion.kernels.numpy.maps import whole
-from cfusion.kernels.numpy.ordering import middle
-from cfusion.kernels.numpy.preparing import begin, carry, tally, trust_locally
-from cfusion.kernels.numpy.pulling import gate
-from cfusion.kernels.numpy.trials import gain, split
+from cfusion.kernels.numpy.association import local_depth_range
+from cfusion.kernels.numpy.maps import to_image
+from cfusion.kernels.numpy.ordering import weighted_median
+from cfusion.kernels.numpy.preparing import count_observations, extrapolate, initial_state, local_noise_weights
+from cfusion.kernels.numpy.pulling import reject_occluded
+from cfusion.kernels.numpy.trials import score_difference, split_folds
 from cfusion.kernels.numpy.viewing import reproject
 
 NAME = "cpu"
 measure, follow = measuring(energy, adapt)
-arrange = arranging(order_observations, misfit)
+sort_observations = arranging(order_observations, misfit)
 
 __all__ = [
     "NAME",
     "adapt",
-    "arrange",
     "arrays",
-    "begin",
     "bound",
-    "carry",
     "close_mask",
     "cosines",
+    "count_observations",
     "energy",
+    "extrapolate",
     "fill_natural",
     "follow",
-    "foresee",
-    "gain",
-    "gate",
+    "initial_state",
     "iterate",
-    "lane",
     "links_of",
+    "local_depth_range",
+    "local_noise_weights",
     "measure",
     "medians",
-    "middle",
     "misfit",
     "order_observations",
-    "pull",
-    "relief",
+    "precompile",
+    "read_view",
+    "reject_occluded",
     "reproject",
-    "resume",
-    "sample",
+    "score_difference",
+    "snapshot_rows",
+    "sort_observations",
     "splat_nearest",
-    "split",
-    "stacked",
-    "tally",
+    "split_folds",
+    "stream",
     "to_device",
     "to_host",
-    "trust_locally",
-    "whole",
+    "to_image",
+    "transfer_state",
+    "upload_stack",
+    "weighted_median",
 ]

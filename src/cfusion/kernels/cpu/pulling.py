@@ -10,7 +10,7 @@ from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.cpu.threads import in_bands
 
 
-def pull(
+def read_view(
     x: Floats,
     reference_camera: Floats,
     view_camera: Floats,

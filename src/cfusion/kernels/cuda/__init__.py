@@ -3,18 +3,25 @@
 import cupy as arrays
 
 from cfusion.kernels.cuda import device
-from cfusion.kernels.cuda.association import close_mask, fill_natural, relief, splat_nearest
+from cfusion.kernels.cuda.association import close_mask, fill_natural, local_depth_range, splat_nearest
 from cfusion.kernels.cuda.certificate import bound
-from cfusion.kernels.cuda.device import lane, stacked, to_device, to_host
-from cfusion.kernels.cuda.foresight import foresee
+from cfusion.kernels.cuda.device import stream, to_device, to_host, upload_stack
+from cfusion.kernels.cuda.foresight import precompile
 from cfusion.kernels.cuda.iteration import follow, iterate, measure
-from cfusion.kernels.cuda.maps import whole
-from cfusion.kernels.cuda.ordering import arrange, middle, order_observations
-from cfusion.kernels.cuda.preparing import begin, carry, links_of, resume, tally, trust_locally
-from cfusion.kernels.cuda.pulling import gate, pull
+from cfusion.kernels.cuda.maps import to_image
+from cfusion.kernels.cuda.ordering import order_observations, sort_observations, weighted_median
+from cfusion.kernels.cuda.preparing import (
+    count_observations,
+    extrapolate,
+    initial_state,
+    links_of,
+    local_noise_weights,
+    transfer_state,
+)
+from cfusion.kernels.cuda.pulling import read_view, reject_occluded
 from cfusion.kernels.cuda.selecting import medians
-from cfusion.kernels.cuda.sums import adapt, energy, misfit, sample
-from cfusion.kernels.cuda.trials import gain, split
+from cfusion.kernels.cuda.sums import adapt, energy, misfit, snapshot_rows
+from cfusion.kernels.cuda.trials import score_difference, split_folds
 from cfusion.kernels.cuda.viewing import cosines, reproject
 
 NAME = "cuda"
@@ -22,40 +29,40 @@ NAME = "cuda"
 __all__ = [
     "NAME",
     "adapt",
-    "arrange",
     "arrays",
-    "begin",
     "bound",
-    "carry",
     "close_mask",
     "cosines",
+    "count_observations",
     "energy",
+    "extrapolate",
     "fill_natural",
     "follow",
-    "foresee",
-    "gain",
-    "gate",
+    "initial_state",
     "iterate",
-    "lane",
     "links_of",
+    "local_depth_range",
+    "local_noise_weights",
     "measure",
     "medians",
-    "middle",
     "misfit",
     "order_observations",
-    "pull",
-    "relief",
+    "precompile",
+    "read_view",
+    "reject_occluded",
     "reproject",
-    "resume",
-    "sample",
+    "score_difference",
+    "snapshot_rows",
+    "sort_observations",
     "splat_nearest",
-    "split",
-    "stacked",
-    "tally",
+    "split_folds",
+    "stream",
     "to_device",
     "to_host",
-    "trust_locally",
-    "whole",
+    "to_image",
+    "transfer_state",
+    "upload_stack",
+    "weighted_median",
 ]
 
 device.check()

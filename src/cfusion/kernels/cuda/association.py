@@ -72,8 +72,8 @@ def _grow(mask: Any, wanted: bool, radius: int) -> Any:
     return grown
 
 
-def relief(depth: Floats, radius: int) -> Floats:
-    """As `Backend.relief`."""
+def local_depth_range(depth: Floats, radius: int) -> Floats:
+    """As `Backend.local_depth_range`."""
     known = on_device(depth, np.float32)
     height, width = known.shape
     out = cupy.empty(known.shape, np.float32)

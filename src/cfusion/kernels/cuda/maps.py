@@ -13,8 +13,8 @@ from cfusion.kernels.cuda.device import blocks_of, by_value, contiguous, frame_o
 SOURCES, THREADS = ("reduce.cuh", "window.cuh", "maps.cu"), 256
 
 
-def whole(part: Floats, domain: Mask, window: Window, outside: float, centre: float, inverse: bool) -> Floats:
-    """As `Backend.whole`."""
+def to_image(part: Floats, domain: Mask, window: Window, outside: float, centre: float, inverse: bool) -> Floats:
+    """As `Backend.to_image`."""
     out: Floats = cupy.empty(domain.shape, np.float32)
     where = (contiguous(domain), by_value(frame_of(domain.shape, window)))
     undone = (np.float32(outside), part.dtype.type(centre), np.bool_(inverse))

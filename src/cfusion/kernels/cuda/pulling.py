@@ -12,12 +12,12 @@ import numpy as np
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, contiguous, kernel, on_device, or_nothing
 from cfusion.kernels.cuda.viewing import placed
-from cfusion.kernels.growth import Growth
+from cfusion.kernels.depth_noise import DepthNoise
 
 SOURCES, THREADS, BLOCK = ("camera.cuh", "pulling.cu"), 256, (32, 8)
 
 
-def pull(
+def read_view(
     x: Floats,
     reference_camera: Floats,
     view_camera: Floats,
@@ -54,17 +54,17 @@ def pull(
     return as_given(observed, x), as_given(weight, x), as_given(seen, x)
 
 
-def gate(
+def reject_occluded(
     depths: Floats,
     weights: Floats,
     surface: Floats,
-    growth: Growth,
+    growth: DepthNoise,
     limits: Sequence[float],
     seen: Floats,
     reference: int,
     holes: bool,
 ) -> None:
-    """As `Backend.gate`."""
+    """As `Backend.reject_occluded`."""
     pixels = surface.size
     kernel(SOURCES, "gate")(
         (blocks_of(pixels, THREADS),),
@@ -84,8 +84,8 @@ def gate(
     )
 
 
-def _argument(growth: Growth) -> bytes:
-    """`Growth` of pulling.cu."""
+def _argument(growth: DepthNoise) -> bytes:
+    """`DepthNoise` of pulling.cu."""
     return struct.pack("fi", growth.middle, growth.power)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cupy
 import numpy as np
 
-from cfusion.kernels.contract import Floats, Held
+from cfusion.kernels.contract import Floats, HeldOut
 from cfusion.kernels.cuda.device import (
     Desk,
     by_value,
@@ -22,8 +22,8 @@ from cfusion.kernels.numpy.trials import gain_of
 SOURCES = ("reduce.cuh", "window.cuh", "trials.cu")
 
 
-def gain(x: Floats, other: Floats, held: Held) -> tuple[float, float, float]:
-    """As `Backend.gain`, in one pass."""
+def score_difference(x: Floats, other: Floats, held: HeldOut) -> tuple[float, float, float]:
+    """As `Backend.score_difference`, in one pass."""
     sums, views = desk(), len(held.depths)
     inside, stride = rows_of(held.inside)
     kernel(SOURCES, "gain", defines(real_define(x)))(
@@ -43,10 +43,10 @@ def gain(x: Floats, other: Floats, held: Held) -> tuple[float, float, float]:
     return gain_of(*sums.read(6))
 
 
-def split(
+def split_folds(
     depths: Floats, weights: Floats | None, turns: Floats, block: int
 ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
-    """As `Backend.split`, in one pass."""
+    """As `Backend.split_folds`, in one pass."""
     sums = desk()
     kept, out = cupy.empty(depths.shape, np.float32), cupy.empty(depths.shape, np.float32)
     both = [None if weights is None else cupy.empty(depths.shape, np.float32) for _ in range(2)]

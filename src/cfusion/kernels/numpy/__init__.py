@@ -4,65 +4,65 @@ from cfusion.kernels.contract import links_of
 from cfusion.kernels.host import (
     arranging,
     arrays,
-    foresee,
-    lane,
     measuring,
     medians,
-    resume,
-    sample,
-    stacked,
+    precompile,
+    snapshot_rows,
+    stream,
     to_device,
     to_host,
+    transfer_state,
+    upload_stack,
 )
-from cfusion.kernels.numpy.association import close_mask, fill_natural, relief, splat_nearest
+from cfusion.kernels.numpy.association import close_mask, fill_natural, local_depth_range, splat_nearest
 from cfusion.kernels.numpy.certificate import bound
 from cfusion.kernels.numpy.iteration import adapt, energy, iterate, misfit
-from cfusion.kernels.numpy.maps import whole
-from cfusion.kernels.numpy.ordering import middle, order_observations
-from cfusion.kernels.numpy.preparing import begin, carry, tally, trust_locally
-from cfusion.kernels.numpy.pulling import gate, pull
-from cfusion.kernels.numpy.trials import gain, split
+from cfusion.kernels.numpy.maps import to_image
+from cfusion.kernels.numpy.ordering import order_observations, weighted_median
+from cfusion.kernels.numpy.preparing import count_observations, extrapolate, initial_state, local_noise_weights
+from cfusion.kernels.numpy.pulling import read_view, reject_occluded
+from cfusion.kernels.numpy.trials import score_difference, split_folds
 from cfusion.kernels.numpy.viewing import cosines, reproject
 
 NAME = "numpy"
 measure, follow = measuring(energy, adapt)
-arrange = arranging(order_observations, misfit)
+sort_observations = arranging(order_observations, misfit)
 
 __all__ = [
     "NAME",
     "adapt",
-    "arrange",
     "arrays",
-    "begin",
     "bound",
-    "carry",
     "close_mask",
     "cosines",
+    "count_observations",
     "energy",
+    "extrapolate",
     "fill_natural",
     "follow",
-    "foresee",
-    "gain",
-    "gate",
+    "initial_state",
     "iterate",
-    "lane",
     "links_of",
+    "local_depth_range",
+    "local_noise_weights",
     "measure",
     "medians",
-    "middle",
     "misfit",
     "order_observations",
-    "pull",
-    "relief",
+    "precompile",
+    "read_view",
+    "reject_occluded",
     "reproject",
-    "resume",
-    "sample",
+    "score_difference",
+    "snapshot_rows",
+    "sort_observations",
     "splat_nearest",
-    "split",
-    "stacked",
-    "tally",
+    "split_folds",
+    "stream",
     "to_device",
     "to_host",
-    "trust_locally",
-    "whole",
+    "to_image",
+    "transfer_state",
+    "upload_stack",
+    "weighted_median",
 ]

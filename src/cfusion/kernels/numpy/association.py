@@ -168,8 +168,8 @@ def _sum_of_shares(
     return np.cumsum(steps.reshape(height, width + 1), axis=1)[:, :width]
 
 
-def relief(depth: NDArray[np.float32], radius: int) -> NDArray[np.float32]:
-    """As `Backend.relief`."""
+def local_depth_range(depth: NDArray[np.float32], radius: int) -> NDArray[np.float32]:
+    """As `Backend.local_depth_range`."""
     known = ~np.isnan(depth)
     highest = _largest_around(np.where(known, depth, -np.inf), radius)
     with np.errstate(invalid="ignore"):

@@ -7,8 +7,8 @@ import numpy as np
 from cfusion.kernels.contract import Floats, Mask, Window
 
 
-def whole(part: Floats, domain: Mask, window: Window, outside: float, centre: float, inverse: bool) -> Floats:
-    """As `Backend.whole`."""
+def to_image(part: Floats, domain: Mask, window: Window, outside: float, centre: float, inverse: bool) -> Floats:
+    """As `Backend.to_image`."""
     out = np.full(domain.shape, outside, np.float32)
     depth = part + part.dtype.type(centre)
     if inverse:

@@ -30,8 +30,8 @@ def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelit
     return Observations(mean[None].astype(depths.dtype), None, total, scatter.astype(depths.dtype)), median
 
 
-def middle(seen: Observations) -> Floats:
-    """As `Backend.middle`, one observation after the other: large stacks leave no room for more."""
+def weighted_median(seen: Observations) -> Floats:
+    """As `Backend.weighted_median`, one observation after the other: large stacks leave no room for more."""
     if seen.scatter is not None:
         return seen.values[0]
     first, last = np.zeros_like(seen.total), np.zeros_like(seen.total)

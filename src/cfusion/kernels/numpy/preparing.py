@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfusion.kernels.contract import Floats, State, Tally, Window, dual_planes, primal_planes
+from cfusion.kernels.contract import Coverage, Floats, State, dual_planes, primal_planes, window_of
 
 SLOPE_SAMPLE = 20_000  # pixels that tell the usual slope
 RADIUS = 4  # pixels around the centre that share a noise scale
 RANGE = (0.05, 20.0)
 
 
-def tally(depths: Floats, weights: Floats | None) -> Tally:
-    """As `Backend.tally`."""
+def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
+    """As `Backend.count_observations`."""
     count, mass, least = np.zeros(depths.shape[1:], np.int32), 0.0, np.inf
     for k, depth in enumerate(depths):
         seen = ~np.isnan(depth) if weights is None else weights[k] > 0
@@ -25,19 +25,11 @@ def tally(depths: Floats, weights: Floats | None) -> Tally:
         mass += float(seen.sum() if weights is None else weights[k].sum(dtype=np.float64))
         least = min(least, float(np.min(np.where(seen, depth, np.inf))))
     observed = count > 0
-    return Tally(count, observed, window_of(observed), float(observed.sum()), mass, least)
+    return Coverage(count, observed, window_of(observed), float(observed.sum()), mass, least)
 
 
-def window_of(domain: Floats) -> Window | None:
-    """As `Backend.window_of`."""
-    rows, columns = np.flatnonzero(domain.any(axis=1)), np.flatnonzero(domain.any(axis=0))
-    if rows.size == 0:
-        return None
-    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
-
-
-def begin(start: Floats, links: Floats, order: int) -> State:
-    """As `Backend.begin`: on a tilted plane v then starts where it has to end."""
+def initial_state(start: Floats, links: Floats, order: int) -> State:
+    """As `Backend.initial_state`: on a tilted plane v then starts where it has to end."""
     real, shape = start.dtype, start.shape
     state = State(np.zeros((primal_planes(order), *shape), real), np.zeros((dual_planes(order), *shape), real))
     state.primal[0] = start
@@ -65,8 +57,8 @@ def slope_stride(pixels: int) -> int:
     return max(1, int(np.sqrt(pixels / SLOPE_SAMPLE)))
 
 
-def carry(median: Floats, observed: Floats, inside: Floats) -> Floats:
-    """As `Backend.carry`: neighbour by neighbour."""
+def extrapolate(median: Floats, observed: Floats, inside: Floats) -> Floats:
+    """As `Backend.extrapolate`: neighbour by neighbour."""
     start, known = np.where(observed, median, 0).astype(median.dtype), observed.copy()
     while not known[inside].all():
         total, count = np.zeros_like(start), np.zeros_like(start, np.int32)
@@ -86,8 +78,8 @@ def carry(median: Floats, observed: Floats, inside: Floats) -> Floats:
     return start
 
 
-def trust_locally(depths: Floats, weights: Floats | None, depth: Floats) -> Floats:
-    """As `Backend.trust_locally`."""
+def local_noise_weights(depths: Floats, weights: Floats | None, depth: Floats) -> Floats:
+    """As `Backend.local_noise_weights`."""
     out = np.zeros(depths.shape, np.float32)
     sizes = [np.abs(observed - depth) for observed in depths]
     known = [np.isfinite(size) & (True if weights is None else weights[k] > 0) for k, size in enumerate(sizes)]

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.growth import Growth
+from cfusion.kernels.depth_noise import DepthNoise
 
 
-def pull(
+def read_view(
     x: Floats,
     reference_camera: Floats,
     view_camera: Floats,
@@ -78,23 +78,23 @@ def _between(depth: Floats, u: Floats, v: Floats, seen: Floats, agreement: float
     return top_row + b * (low_row - top_row), fits & agree
 
 
-def residuals(depths: Floats, surface: Floats, growth: Growth) -> Floats:
+def residuals(depths: Floats, surface: Floats, growth: DepthNoise) -> Floats:
     """As `Backend.residuals`."""
     away: Floats = np.abs(depths - surface)
     return away / growth.unit(surface) if growth.power else away
 
 
-def gate(
+def reject_occluded(
     depths: Floats,
     weights: Floats,
     surface: Floats,
-    growth: Growth,
+    growth: DepthNoise,
     limits: Sequence[float],
     seen: Floats,
     reference: int,
     holes: bool,
 ) -> None:
-    """As `Backend.gate`."""
+    """As `Backend.reject_occluded`."""
     for depth, weight, limit in zip(depths, weights, limits, strict=True):
         with np.errstate(invalid="ignore"):
             weight[~(residuals(depth, surface, growth) <= np.float32(limit))] = 0

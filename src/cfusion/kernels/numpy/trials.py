@@ -6,11 +6,11 @@ from math import sqrt
 
 import numpy as np
 
-from cfusion.kernels.contract import Floats, Held, Mask
+from cfusion.kernels.contract import Floats, HeldOut, Mask
 
 
-def gain(x: Floats, other: Floats, held: Held) -> tuple[float, float, float]:
-    """As `Backend.gain`, one map after the other."""
+def score_difference(x: Floats, other: Floats, held: HeldOut) -> tuple[float, float, float]:
+    """As `Backend.score_difference`, one map after the other."""
     sums = np.zeros(6)
     for k, depths in enumerate(held.depths):
         depth = depths[held.window].astype(np.float64)
@@ -36,10 +36,10 @@ def gain_of(
     return mean, sqrt(variance) / total, off / total
 
 
-def split(
+def split_folds(
     depths: Floats, weights: Floats | None, turns: Mask, block: int
 ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
-    """As `Backend.split`."""
+    """As `Backend.split_folds`."""
     row, column = (np.abs(2 * np.arange(size) - (size - 1)) // 2 // block for size in depths.shape[1:])
     return parted(depths, weights, turns[:, (row[:, None] + column[None, :]) % turns.shape[1]])
 
@@ -47,7 +47,7 @@ def split(
 def parted(
     depths: Floats, weights: Floats | None, held: Mask
 ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
-    """What `Backend.split` gives if this is held out, of all maps or of each; wherever the arrays lie."""
+    """What `Backend.split_folds` gives if this is held out, of all maps or of each; wherever the arrays lie."""
     kept, out = np.where(held, np.float32(np.nan), depths), np.where(held, depths, np.float32(np.nan))
     known = int((~np.isnan(kept)).sum()), int((~np.isnan(out)).sum())
     if weights is None:
