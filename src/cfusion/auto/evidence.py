@@ -14,7 +14,7 @@ import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.kernels.contract import Floats, Mask
-from cfusion.kernels.growth import Growth
+from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.source import Frame, Reading
 
 AGREE = 3.0  # noise scales: Laplace noise is further off once in twenty; six hide a step of the surface
@@ -42,7 +42,7 @@ def collect(
     reading: Reading,
     surface: DepthMap,
     scales: Sequence[float],
-    growth: Growth,
+    growth: DepthNoise,
     frame: Frame,
     places: Sequence[Placed] | None,
 ) -> Evidence:

@@ -22,7 +22,7 @@ from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task, prepare
 
 BLOCK = 32  # pixels: noise of a view is alike over fewer
-REFIT = PDHG(tolerance=2e-4, iterations=120, certify=False, steady=True)  # from the answer: what moves moves early
+REFIT = PDHG(tolerance=2e-4, iterations=120, certify=False, fixed_steps=True)  # from the answer: what moves moves early
 STEPS = 0.2  # of the whole fit's: halves start near their end
 REACH = 2  # pixels: what a half of the pixels of one view leaves out is bridged
 
@@ -40,7 +40,7 @@ class Halves:
 def refit_halves(found: Fit) -> list[Halves]:
     """The surfaces of both halves of every split."""
     return [
-        Halves(*(_refit(found, half) for half in halves), *(_count(half) for half in halves))
+        Halves(*(refit(found, half) for half in halves), *(_count(half) for half in halves))
         for halves in _splits(found.task.stack.in_memory_of(found.task.backend), found.task.backend)
     ]
 
@@ -51,18 +51,18 @@ def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
         drawn = np.random.default_rng(0).random(stack.shape) < 0.5
         held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
         one, other, _ = parted(stack.depths, stack.weights, held)
-        yield stack.part(*one), stack.part(*other)
+        yield stack.with_depths(*one), stack.with_depths(*other)
         return
     even = np.zeros(stack.views, np.bool_)
     for place, group in enumerate(groups):
         even[group] = place % 2 == 0
     for turns in (np.stack([even, ~even], axis=1), np.stack([even, even], axis=1)):
-        one, other, known = backend.split(stack.depths, stack.weights, turns, BLOCK)
+        one, other, known = backend.split_folds(stack.depths, stack.weights, turns, BLOCK)
         if min(known):
-            yield stack.part(*one), stack.part(*other)
+            yield stack.with_depths(*one), stack.with_depths(*other)
 
 
-def _refit(found: Fit, half: Stack) -> Floats:
+def refit(found: Fit, half: Stack) -> Floats:
     """x of one half, at weights of the regulariser in proportion to what it holds."""
     whole = found.task
     alone = half.views == 1
@@ -73,7 +73,7 @@ def _refit(found: Fit, half: Stack) -> Floats:
     alpha = tuple(share * each for each in regulariser.alpha)
     task = task.with_energy(replace(whole.energy, regulariser=replace(regulariser, alpha=alpha)))
     state = found.end.transfer(task)
-    start = replace(task, noise=STEPS * found.outcome.noise / max(share, 1e-3))
+    start = replace(task, step_scale=STEPS * found.outcome.step_scale / max(share, 1e-3))
     REFIT.minimise(start, task.problem(fixed_confidence(task)), state)
     return _coordinate(task, state.primal[0])
 
