@@ -103,9 +103,7 @@ def kitti(bundles: tuple[int, ...]) -> Iterator[Case]:
         for matcher in MATCHERS:
             views = kitti_bundle_views(folder, number, matcher, "viso")
             assert views.reference is not None
-            yield Case(
-                f"KITTI {number} {matcher}", tuple(views), views.reference, truth, bundle.calibration.baseline
-            )
+            yield Case(f"KITTI {number} {matcher}", tuple(views), views.reference, truth, bundle.calibration.baseline)
 
 
 def cases(split: dict[str, tuple[int, ...]]) -> Iterator[Case]:

@@ -91,9 +91,7 @@ def _places(source: Source) -> list[Placed] | None:
     if not isinstance(source, Posed):
         return None
     reference = source.views[source.reference].pose
-    return [
-        Placed(view.camera.numbers, (view.pose.inverse() @ reference).matrix()[:3]) for view in source.views
-    ]
+    return [Placed(view.camera.numbers, (view.pose.inverse() @ reference).matrix()[:3]) for view in source.views]
 
 
 def _residuals(found: Fit, unit: Floats) -> Floats:

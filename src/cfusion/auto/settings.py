@@ -45,7 +45,9 @@ class Settings:
         if not 0 < self.lam < float("inf"):
             raise InputError(f"lam is {self.lam}; the confidence is positive and finite")
         if not 0 <= self.min_confidence < 1:
-            raise InputError(f"min_confidence is {self.min_confidence}; it is a probability, from 0 (keep all) to below 1")
+            raise InputError(
+                f"min_confidence is {self.min_confidence}; it is a probability, from 0 (keep all) to below 1"
+            )
         if self.alpha is not None:
             object.__setattr__(self, "alpha", TGV(len(self.alpha), self.alpha).alpha)
 
