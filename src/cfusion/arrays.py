@@ -80,6 +80,6 @@ def on_host(array: Any) -> bool:
     return isinstance(array, np.ndarray)
 
 
-def pieces(stack: Any) -> Any:
+def chunks(stack: Any) -> Any:
     """A stack in stacks of one map on the host, where masks of all find no room; whole on a GPU, where calls count."""
     return stack[:, None] if on_host(stack) else stack[None]

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from types import FrameType
 
 from cfusion import __version__
-from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, reproduce, scene, stereo
+from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, mosaic, reproduce, scene, stereo
 from cfusion.cli.text import shown
 from cfusion.errors import CFusionError
 
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit codes
-COMMANDS = (demo, fuse, scene, stereo, evaluate, reproduce, check, methods, formats, info)
+COMMANDS = (demo, fuse, scene, mosaic, stereo, evaluate, reproduce, check, methods, formats, info)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,6 +1,6 @@
 """What readers of posed depth maps share: poses that may be lost, and views named in their errors."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import Image, Matrix, WeightMap
 from cfusion.errors import FileError, InputError
-from cfusion.geometry import Camera, Pinhole, Pose, View
+from cfusion.geometry import BrownConrady, Camera, Pinhole, Pose, View
 
 
 def pose_or_lost(matrix: Matrix, where: str) -> Pose | None:
@@ -67,6 +67,14 @@ def resized_pinhole(intrinsics: tuple[float, ...], image_shape: tuple[int, int],
     down, across = shape[0] / image_shape[0], shape[1] / image_shape[1]
     centre = (cx + 0.5) * across - 0.5, (cy + 0.5) * down - 0.5
     return Pinhole(fx * across, fy * down, *centre, width=shape[1], height=shape[0])
+
+
+def bent_by(camera: Pinhole, distortion: Sequence[float]) -> Pinhole:
+    """The same camera behind a lens (k1, k2, p1, p2, k3); itself if that bends nothing."""
+    if not any(distortion):
+        return camera
+    straight = (camera.fx, camera.fy, camera.cx, camera.cy, camera.width, camera.height)
+    return BrownConrady(*straight, *distortion)
 
 
 def unknown_unless_positive(depth: NDArray[np.floating]) -> NDArray[np.float32]:

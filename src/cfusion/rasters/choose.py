@@ -17,13 +17,17 @@ from cfusion.rasters import solve_tile
 from cfusion.rasters.ground import median_of
 from cfusion.rasters.noise import noise_scales
 
-CORNER = 1.5  # noise scales: errors below are squared, larger ones are not
-LADDER = (0.5, 0.25, 0.125, 0.06, 1.0, 2.0, 4.0)  # alpha_1 / sqrt(K), the usual one first
+CORNERS = (4.0, 1.5)  # noise scales: errors below are squared, larger ones are not
+LADDER = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)  # alpha_1 delta / (noise sqrt(K)): the same smoothing for any corner
+USUAL = 0.8  # on the ladder: best for errors that differ from pixel to pixel, where nothing can be left out
+FEWEST_JUDGES = 500
 FINE = (2**-0.5, 2**0.5)
-RATIOS = (1.0, 4.0)  # alpha_2 / alpha_1, instead of 2
-USUAL_RATIO = 2.0
+RATIOS = (2.0, 1.0, 4.0)  # alpha_2 / alpha_1
+CHANCE = 2.0  # standard errors, over blocks: a smoother answer has to be better by more
 BLOCK = 24  # pixels, of what is left out together
+CHANCE_BLOCK = 48  # pixels, over which errors of one raster are no longer alike
 BLUNDER = 5.0  # spreads from the rest
+GAIN_RANGE = (0.02, 2.0)
 LEAST_NOISE = 1e-6  # of the range of heights: data without noise still need a scale
 
 Floats = NDArray[np.float32]
@@ -31,91 +35,127 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Choice:
-    """The energy of a mosaic, and how it fared on what was left out."""
+    """The energy of a mosaic, and what it makes of the noise."""
 
     alpha: tuple[float, float]
     delta: float
     noise: tuple[float, ...]  # standard deviation of each raster's errors
-    error: float  # root mean square error of the fit without them, on observations left out, their own noise taken off
+    gain: float  # the fused error over that of a mean of as many observations
 
 
 def choose(heights: Floats, weights: Floats | None, backend: str, alpha: tuple[float, float] | None = None) -> Choice:
     """Choose on a sample (K, H, W), unless alpha is given."""
     noise = noise_scales(heights)
-    usual = float(np.median(noise))
     spread = float(np.nanmax(heights) - np.nanmin(heights))
-    delta = CORNER * max(usual, LEAST_NOISE * spread, 1e-9)
-    if alpha is not None:
-        return Choice(alpha, delta, noise, float("nan"))
-    trial = _Trial(heights, weights, delta, backend)
-    best = trial.search()
-    grown = np.sqrt(trial.views / trial.kept_views)  # the fit had fewer observations
-    chosen = (best[0] * grown, best[1] * grown)
-    return Choice(chosen, delta, noise, trial.error(best, noise))
+    usual = max(float(np.median(noise)), LEAST_NOISE * spread, 1e-9)
+    if alpha is None:
+        trial = _Trial(heights, weights, usual, backend)
+        found, corner = trial.search()
+        grown = float(np.sqrt(trial.views / trial.kept_views))  # the fit had fewer observations
+        alpha = (found[0] * grown, found[1] * grown)
+    else:
+        corner = CORNERS[-1]
+    gain = _gain(heights, weights, alpha, corner * usual, backend, usual)
+    return Choice(alpha, corner * usual, noise, gain)
+
+
+def _gain(
+    heights: Floats, weights: Floats | None, alpha: tuple[float, float], delta: float, backend: str, usual: float
+) -> float:
+    """How much smaller the error of a fit is than that of a mean: from how far two fits of half the rasters differ."""
+    if len(heights) < 2:
+        return 1.0
+    fits, amounts = [], []
+    shrink = float(np.sqrt(0.5))
+    for half in (slice(0, None, 2), slice(1, None, 2)):
+        part = np.ascontiguousarray(heights[half])
+        given = None if weights is None else np.ascontiguousarray(weights[half])
+        smaller = (shrink * alpha[0], shrink * alpha[1])
+        fits.append(solve_tile.solve_sample(part, given, smaller, delta, backend).heights)
+        amounts.append((~np.isnan(part)).sum(axis=0))
+    apart = (fits[0] - fits[1]).astype(np.float64)
+    both = np.isfinite(apart) & (amounts[0] > 0) & (amounts[1] > 0)
+    if both.sum() < BLOCK**2:
+        return 1.0
+    expected = usual * np.sqrt(1 / amounts[0][both] + 1 / amounts[1][both])
+    ratio = np.abs(apart[both]) / expected
+    ratio = np.minimum(ratio, np.quantile(ratio, 0.995))
+    return float(np.clip(np.sqrt(np.mean(ratio**2)), *GAIN_RANGE))
 
 
 class _Trial:
     """Fits without what is left out, each made once."""
 
-    def __init__(self, heights: Floats, weights: Floats | None, delta: float, backend: str) -> None:
-        self.delta, self.backend, self.weights = delta, backend, weights
+    def __init__(self, heights: Floats, weights: Floats | None, noise: float, backend: str) -> None:
+        self.noise, self.backend, self.weights = noise, backend, weights
         out = left_out(heights)
         self.kept = np.where(out, np.nan, heights)
         self.held = np.where(out, heights, np.nan)
         known = ~np.isnan(heights)
-        observed = max(float(known.any(axis=0).sum()), 1.0)
-        self.views = float(known.sum()) / observed
+        self.views = float(known.sum()) / max(float(known.any(axis=0).sum()), 1.0)
         kept = ~np.isnan(self.kept)
         self.kept_views = float(kept.sum()) / max(float(kept.any(axis=0).sum()), 1.0)
-        rest = median_of(self.kept)
-        apart = np.abs(self.held - rest)
+        apart = np.abs(self.held - median_of(self.kept))
         sizes = apart[np.isfinite(apart)]
         limit = BLUNDER * 1.4826 * float(np.median(sizes)) if sizes.size else np.inf
         self.judges = apart <= max(limit, 1e-12)
-        self.fits: dict[tuple[float, float], float] = {}
+        self.fits: dict[tuple[float, float, float], NDArray[np.float64]] = {}
 
-    def search(self) -> tuple[float, float]:
-        """Up or down the ladder as long as that helps; then the ratio, then a finer step."""
-        unit = float(np.sqrt(self.kept_views))
-        rungs = sorted(LADDER)
-        place = rungs.index(LADDER[0])
-        for move in (-1, 1):
-            while 0 <= place + move < len(rungs) and self._better(unit * rungs[place + move], unit * rungs[place]):
-                place += move
-        first = unit * rungs[place]
-        ratio = min((USUAL_RATIO, *RATIOS), key=lambda each: self.loss((first, each * first)))
-        first = min((first, *(factor * first for factor in FINE)), key=lambda each: self.loss((each, ratio * each)))
-        return first, ratio * first
+    def search(self) -> tuple[tuple[float, float], float]:
+        """Up the ladder as long as that clearly helps; then the corner, the ratio, and a finer step."""
+        unit, corner, ratio = float(np.sqrt(self.kept_views)), CORNERS[0], RATIOS[0]
+        if self.judges.sum() < FEWEST_JUDGES:
+            return (unit * USUAL / CORNERS[-1], ratio * unit * USUAL / CORNERS[-1]), CORNERS[-1]
+        first = unit * LADDER[0]
+        for rung in LADDER[1:]:
+            if not self._clearly_better((unit * rung, ratio, corner), (first, ratio, corner)):
+                break
+            first = unit * rung
+        for other in CORNERS[1:]:
+            if self._clearly_better((first, ratio, other), (first, ratio, corner)):
+                corner = other
+        for other in RATIOS[1:]:
+            if self._clearly_better((first, other, corner), (first, ratio, corner)):
+                ratio = other
+        for factor in FINE:
+            if self._clearly_better((factor * first, ratio, corner), (first, ratio, corner)):
+                first *= factor
+                break
+        return (first / corner, ratio * first / corner), corner
 
-    def _better(self, one: float, other: float) -> bool:
-        return self.loss((one, USUAL_RATIO * one)) < self.loss((other, USUAL_RATIO * other))
+    def _clearly_better(self, one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
+        """Whether the squared error is smaller by more than chance between blocks would have it."""
+        gain = self._losses(other) - self._losses(one)
+        error = float(np.sqrt(gain.size) * gain.std()) if gain.size > 1 else 0.0
+        return float(gain.sum()) > CHANCE * error
 
-    def loss(self, alpha: tuple[float, float]) -> float:
-        """Mean squared distance to what was left out, blunders apart; inf where nothing judges."""
-        if alpha not in self.fits:
-            found = solve_tile.solve_sample(self.kept, self.weights, alpha, self.delta, self.backend)
-            apart = (self.held - found.heights)[self.judges].astype(np.float64)
-            apart = apart[np.isfinite(apart)]
-            self.fits[alpha] = float(np.mean(apart**2)) if apart.size else float("inf")
-        return self.fits[alpha]
+    def _losses(self, candidate: tuple[float, float, float]) -> NDArray[np.float64]:
+        """Sums of squared distances to what was left out, blunders apart, block by block."""
+        if candidate not in self.fits:
+            first, ratio, corner = candidate
+            alpha = (first / corner, ratio * first / corner)
+            found = solve_tile.solve_sample(self.kept, self.weights, alpha, corner * self.noise, self.backend)
+            with np.errstate(invalid="ignore"):
+                squares = np.where(self.judges, np.square(self.held - found.heights, dtype=np.float64), 0.0)
+            self.fits[candidate] = _by_block(np.nan_to_num(squares).sum(axis=0))
+        return self.fits[candidate]
 
-    def error(self, alpha: tuple[float, float], noise: tuple[float, ...]) -> float:
-        """What is left of the loss when the noise of the judges is taken off, as a root."""
-        shares = self.judges.sum(axis=(1, 2)) / max(float(self.judges.sum()), 1.0)
-        own = float(np.sum(shares * np.square(noise)))
-        return float(np.sqrt(max(self.loss(alpha) - own, 0.0)))
+
+def _by_block(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums over blocks, those that are not zero."""
+    rows, columns = (np.arange(0, size, CHANCE_BLOCK) for size in values.shape)
+    sums = np.add.reduceat(np.add.reduceat(values, rows, axis=0), columns, axis=1).ravel()
+    out: NDArray[np.float64] = sums
+    return out
 
 
 def left_out(heights: Floats) -> NDArray[np.bool_]:
-    """(K, H, W) what is left out: of every block a fifth of the rasters, at least one; single pixels of a lone raster.
+    """(K, H, W) what is left out: of every block a fifth of the rasters, at least one.
 
     A pixel that only one raster knows keeps it.
     """
     views, rows, columns = heights.shape
     known = ~np.isnan(heights)
-    if views == 1:
-        drawn = np.random.default_rng(0).random((rows, columns)) < 0.2
-        return known & drawn
     block = int(np.clip(min(rows, columns) // 8, 4, BLOCK))
     turn = (np.arange(rows)[:, None] // block + np.arange(columns)[None, :] // block) % views
     at_once = max(1, round(views / 5))

@@ -61,8 +61,6 @@ def compare(heights: Floats, others: Floats) -> Comparison:
 
 def require_one_ground(names: Sequence[str], heights: Floats, *, keep_offsets: bool) -> None:
     """Refuse rasters (K, H, W) of which one is not heights, not of this ground, or not of this datum."""
-    for name, one in zip(names, heights, strict=True):
-        _require_no_filling(name, one)
     if len(names) < 2:
         return
     for k, name in enumerate(names):
@@ -87,7 +85,8 @@ def require_one_ground(names: Sequence[str], heights: Floats, *, keep_offsets: b
             )
 
 
-def _require_no_filling(name: str, heights: Floats) -> None:
+def require_no_filling(name: str, heights: Floats) -> None:
+    """Refuse heights of which many have exactly one value, far away from all others."""
     known = heights[np.isfinite(heights)]
     if known.size < FEWEST:
         return

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.grids import Grid
 
-WHOLE = 1 << 20  # pixels
+WHOLE = 600 * 600  # pixels
 SIDE = 256  # of a window, pixels
-MOST = 16  # windows
+MOST = 6  # windows
 CANDIDATES = 10  # along each side of the mosaic
 ENOUGH = 0.5  # of the pixels that the best window has in common
 

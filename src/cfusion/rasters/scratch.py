@@ -28,6 +28,7 @@ class Image:
     height: int
     width: int
     dtype: str = "float32"
+    first: int = 0  # plane of the file that this image starts with
 
     @property
     def bytes(self) -> int:
@@ -82,7 +83,7 @@ class Image:
             raise disk_error(self.file, error, self.bytes) from None
 
     def _place(self, plane: int, row: int, column: int) -> int:
-        return ((plane * self.height + row) * self.width + column) * np.dtype(self.dtype).itemsize
+        return (((self.first + plane) * self.height + row) * self.width + column) * np.dtype(self.dtype).itemsize
 
 
 def disk_error(file: Path, error: OSError, needed: int) -> FileError:

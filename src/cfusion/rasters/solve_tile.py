@@ -66,7 +66,7 @@ class Trial:
 
 def host_backend(name: str) -> str:
     """The backend that works on this machine's memory: compiled if it can be, NumPy's otherwise."""
-    loaded = kernels.load("cpu" if name == "auto" and _has_numba() else "reference" if name == "auto" else name)
+    loaded = kernels.load("cpu" if name == "auto" and _has_numba() else "numpy" if name == "auto" else name)
     if loaded.arrays is not np:
         from cfusion.errors import InputError
 
@@ -94,7 +94,7 @@ def solve_sample(
     solver = ROUGH if tolerance is None else PDHG(tolerance=tolerance)
     outcome = solver.minimise(task, task.problem(fixed_confidence(task)), state)
     surface = np.asarray(task.whole_depth(state.primal[0]), np.float32)
-    return Trial(task.centre, outcome.noise, outcome.iterations, surface, (slope[0], slope[1]))
+    return Trial(task.centre, outcome.step_scale, outcome.iterations, surface, (slope[0], slope[1]))
 
 
 def _start_slope(state: State, plane: int) -> float:

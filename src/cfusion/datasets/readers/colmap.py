@@ -13,6 +13,7 @@ import numpy as np
 
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import (
+    bent_by,
     frames,
     left_out,
     named_view,
@@ -132,13 +133,15 @@ def model_folder(path: Path) -> Path | None:
 
 def _camera(camera: ModelCamera, shape: tuple[int, int], options: Options, file: Path) -> Pinhole:
     """The camera of a depth map, which may be smaller than the image: COLMAP then scales K as it stands."""
-    if any(camera.distortion):
+    lens = camera.brown_conrady
+    if lens is None:
         raise FileError(f"{file}: its camera is {camera.model} with distortion; run colmap image_undistorter first")
     across, down = shape[1] / camera.width, shape[0] / camera.height
     fx, fy, cx, cy = camera.intrinsics
     less = 0.5 if options.pixel_centre == "half" else 0.0
     try:
-        return Pinhole(fx * across, fy * down, cx * across - less, cy * down - less, shape[1], shape[0])
+        straight = Pinhole(fx * across, fy * down, cx * across - less, cy * down - less, shape[1], shape[0])
+        return bent_by(straight, lens)
     except InputError as error:
         raise type(error)(f"{file}: {error}") from None
 

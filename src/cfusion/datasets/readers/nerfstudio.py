@@ -15,6 +15,7 @@ import numpy as np
 from cfusion.arrays import Matrix
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import (
+    bent_by,
     frames,
     left_out,
     lost,
@@ -40,7 +41,7 @@ DEFAULT_FACTOR = 0.001  # millimetres, nerfstudio's own default
 OPENGL = np.diag([1.0, -1.0, -1.0, 1.0])  # opengl_from_opencv, and back
 HALF = 0.5
 DEPTH_KEYS = ("depth_file_path", "depth_path")
-DISTORTIONS = ("k1", "k2", "k3", "k4", "p1", "p2")
+DISTORTIONS = ("k1", "k2", "p1", "p2", "k3")
 FISHEYE = ("OPENCV_FISHEYE", "EQUIRECTANGULAR", "FISHEYE624")
 
 
@@ -155,15 +156,16 @@ def _camera(entry: JsonObject, whole: JsonObject, shape: tuple[int, int], option
         return otherwise
 
     model = whole.content.get("camera_model")
-    bent = [key for key in DISTORTIONS if value(key, 0.0) != 0.0]
-    if (bent and not options.ignore_distortion) or model in FISHEYE:
-        raise FileError(f"{entry.where}: its camera is distorted ({bent[0] if bent else model}); undistort before")
+    if model in FISHEYE or value("k4", 0.0) != 0.0:
+        kind = model if model in FISHEYE else "k4"
+        raise FileError(f"{entry.where}: its camera is a fisheye ({kind}), not a perspective one; undistort before")
+    lens = [0.0 if options.ignore_distortion else value(key, 0.0) for key in DISTORTIONS]
     image_shape = round(value("h", shape[0])), round(value("w", shape[1]))
     if 0 in image_shape:
         raise FileError(f"{entry.where} has an image of no size (w, h)")
     fx = value("fl_x")
     centre = value("cx", image_shape[1] / 2) - HALF, value("cy", image_shape[0] / 2) - HALF
     try:
-        return resized_pinhole((fx, value("fl_y", fx), *centre), image_shape, shape)
+        return bent_by(resized_pinhole((fx, value("fl_y", fx), *centre), image_shape, shape), lens)
     except InputError as error:
         raise type(error)(f"{entry.where}: {error}") from None

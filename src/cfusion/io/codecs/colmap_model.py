@@ -50,6 +50,19 @@ class ModelCamera:
         """The other parameters."""
         return self.parameters[3 if self.model in ONE_FOCAL else 4 :]
 
+    @property
+    def brown_conrady(self) -> tuple[float, ...] | None:
+        """k1, k2, p1, p2, k3; None for a lens of another kind that bends rays."""
+        k = self.distortion
+        match self.model:
+            case "SIMPLE_RADIAL" | "RADIAL":
+                return (*(*k, 0.0)[:2], 0.0, 0.0, 0.0)
+            case "OPENCV":
+                return (*k, 0.0)
+            case "FULL_OPENCV" if not any(k[5:]):
+                return k[:5]
+        return None if any(k) else (0.0,) * 5
+
 
 @dataclass(frozen=True, eq=False)
 class ModelImage:
