@@ -26,7 +26,7 @@ USUAL = ("npy", "png", "pfm", "ply")
 FORMATS = (*USUAL, "exr")
 FORMAT = "cfusion-result"
 VERSION = 1
-OWN_FILES = ("depth.*", "confidence.*", "sigma.*", "provenance.*", "points.ply", "result.json")
+OWN_FILES = ("depth.*", "confidence.*", "sigma.*", "provenance.*", "points.ply", "result.json", "report.html")
 PROVENANCE = png.Encoding(scale=1.0, offset=-1.0)  # count 0 = unknown, 1 = filled, n + 1 = observed n times
 
 Files = dict[str, dict[str, object]]
