@@ -13,7 +13,7 @@ FIND_PYTHON := for name in python3.13 python3.12 python3.11 python3; do \
 .DEFAULT_GOAL := help
 
 help:
-	@echo 'make demo    fuse a built-in scene, print the scores, write $(OUT)/index.html'
+	@echo 'make demo    fuse a built-in scene, print the scores, write $(OUT)/report.html'
 	@echo 'make test    ruff, mypy and the test suite'
 	@echo 'make test-cuda  the CUDA tests and the laws on the CUDA backend; PYTHON=python3 uses that one as it is'
 	@echo 'make lint    ruff and mypy only'
