@@ -135,7 +135,7 @@ def test_reference_of_the_bundle_is_the_default(bundle: Path, tmp_path: Path, ca
     content = json.loads((bundle / "bundle.json").read_text())
     (bundle / "bundle.json").write_text(json.dumps(content | {"reference": 0}))
     run("fuse", bundle, "-o", tmp_path / "out", "--quiet")
-    run("fuse", bundle, "-o", tmp_path / "out", "--quiet", "--reference", 1)
+    run("fuse", bundle, "-o", tmp_path / "out", "--quiet", "--reference", 1, "--force")
     assert [call["reference"] for call in calls] == [0, 1]
 
 

@@ -130,10 +130,13 @@ def test_a_second_run_does_what_is_missing(sequence: Path, tmp_path: Path, capsy
     (out / "000004" / "result.json").write_text("{")  # damaged
     capsys.readouterr()
     assert run(*command, *QUICK) == 0
-    assert "2 of 4 windows are there already, made with the same settings" in capsys.readouterr().out
+    assert "2 of 4 windows are there already, made of the same data and settings" in capsys.readouterr().out
     second = times(out)
     assert {name for name in first if first[name] != second[name]} == {"000002", "000004"}
-    assert run(*command, *QUICK, "--set", "radius=3") == 0
+    assert run(*command, *QUICK, "--set", "radius=3") == 2
+    assert times(out) == second
+    assert "say --force" in capsys.readouterr().err
+    assert run(*command, *QUICK, "--set", "radius=3", "--force") == 0
     assert "already" not in capsys.readouterr().out
     assert not set(times(out).values()) & set(second.values())
     assert run(*command, *QUICK, "--set", "radius=3", "--quiet") == 0

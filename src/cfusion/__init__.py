@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from cfusion.errors import CFusionError
 from cfusion.fuse import fuse, fuse_many, fuse_stack
-from cfusion.geometry import Camera, Orthographic, Pinhole, Pose, Stack, View, normals
+from cfusion.geometry import BrownConrady, Camera, Orthographic, Pinhole, Pose, Stack, View, normals
 from cfusion.methods import METHODS, Method
 from cfusion.metrics import Scores, evaluate
 from cfusion.result import Result
@@ -12,11 +12,13 @@ from cfusion.solvers import Outer, Progress, Status
 
 if TYPE_CHECKING:
     from cfusion.datasets import read
+    from cfusion.scene import fuse_every
 
 __version__ = "0.1.0"
 
 __all__ = [
     "METHODS",
+    "BrownConrady",
     "CFusionError",
     "Camera",
     "Method",
@@ -33,6 +35,7 @@ __all__ = [
     "__version__",
     "evaluate",
     "fuse",
+    "fuse_every",
     "fuse_many",
     "fuse_stack",
     "normals",
@@ -41,9 +44,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`read` comes with its codecs when it is first asked for."""
+    """`read` comes with its codecs, `fuse_every` with scenes, when first asked for."""
     if name == "read":
         from cfusion.datasets import read
 
         return read
+    if name == "fuse_every":
+        from cfusion.scene import fuse_every
+
+        return fuse_every
     raise AttributeError(f"module 'cfusion' has no attribute {name!r}")

@@ -7,11 +7,14 @@ Arrays may also lie in the memory of a GPU: CuPy's, which NumPy's functions pass
 lends by DLPack.
 """
 
+import math
 from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cfusion.errors import InputError
 
 DepthMap: TypeAlias = NDArray[np.float32]  # (H, W), z along the optical axis, NaN = unknown
 DepthStack: TypeAlias = NDArray[np.float32]  # (K, H, W), registered depth maps
@@ -29,15 +32,41 @@ Matrix: TypeAlias = NDArray[np.float64]  # 3x3, 3x4 or 4x4
 _DLPACK_HOST = 1
 
 
-def adopt(given: Any, dtype: Any) -> Any:
-    """The array with that type where it lies, without a copy where it has that type already."""
-    if isinstance(given, np.ndarray) or not hasattr(given, "__dlpack_device__"):
-        return np.asarray(given, dtype)
-    if given.__dlpack_device__()[0] == _DLPACK_HOST:
-        return np.asarray(np.from_dlpack(given), dtype)
-    if not hasattr(given, "__array_function__"):
-        given = import_module("cupy").from_dlpack(given)
-    return given.astype(dtype, copy=False)
+def adopt(given: Any, dtype: Any, what: str = "the array", *, masked: float = math.nan) -> Any:
+    """The array with that type where it lies, without a copy where it has that type already.
+
+    Entries that a masked array hides become `masked`. What has no numbers (text, dates, objects) or loses its meaning
+    as real ones (complex) is refused by the name `what`.
+    """
+    if isinstance(given, np.ma.MaskedArray):
+        _require_real(given.dtype, what)
+        given = given.astype(np.float64).filled(masked)
+    array = _taken(given, what)
+    if np.dtype(dtype) != np.bool_:
+        _require_real(array.dtype, what)
+    elif array.dtype.kind != "b":
+        raise InputError(f"{what} is {array.dtype}; it holds True and False")
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as that
+        return array.astype(dtype, copy=False)
+
+
+def _taken(given: Any, what: str) -> Any:
+    """The array of whatever library, in its own type."""
+    try:
+        if isinstance(given, np.ndarray) or not hasattr(given, "__dlpack_device__"):
+            return np.asarray(given)
+        if given.__dlpack_device__()[0] == _DLPACK_HOST:
+            return np.from_dlpack(given)
+        return given if hasattr(given, "__array_function__") else import_module("cupy").from_dlpack(given)
+    except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:120]
+        hint = "make it rows of equal length" if isinstance(given, list | tuple) else "detach it, as float32"
+        raise InputError(f"{what} cannot be read from {type(given).__name__} ({reason}); {hint}") from None
+
+
+def _require_real(dtype: Any, what: str) -> None:
+    if dtype.kind not in "fiub":
+        raise InputError(f"{what} is {dtype}; it holds real numbers")
 
 
 def on_host(array: Any) -> bool:
@@ -45,6 +74,6 @@ def on_host(array: Any) -> bool:
     return isinstance(array, np.ndarray)
 
 
-def pieces(stack: Any) -> Any:
+def chunks(stack: Any) -> Any:
     """A stack in stacks of one map on the host, where masks of all find no room; whole on a GPU, where calls count."""
     return stack[:, None] if on_host(stack) else stack[None]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cfusion.errors import FileError
+from cfusion.io import atomic
 from cfusion.io.atomic import filling, require_writable
 
 
@@ -53,18 +54,19 @@ def test_nothing_is_left_when_interrupted(tmp_path: Path, interruption: type[Bas
 
 
 def test_interrupted_while_moving_is_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C between two renames waits until the last one, then says that the folder was written."""
+    """Ctrl-C in the middle of the step waits until it is done, then says that the folder was written."""
     tmp_path.joinpath("old").write_text("")
-    rename = os.replace
+    whole = atomic.exchange
 
-    def interrupted_rename(source: Path, target: Path) -> None:
-        rename(source, target)
+    def interrupted(*places: Path) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        whole(*places)
         os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt, match="was written"), filling(tmp_path) as draft:
         (draft / "a").write_text("1")
         (draft / "b").write_text("2")
-        monkeypatch.setattr(os, "replace", interrupted_rename)
+        monkeypatch.setattr(atomic, "exchange", interrupted)
     assert everything_below(tmp_path) == ["a", "b", "old"]
 
 

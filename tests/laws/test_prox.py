@@ -83,8 +83,8 @@ def test_prox_of_the_data_term_is_the_minimiser(fidelity, weighted, pairs, f, st
     pairs=OBSERVED,
     f=VALUES,
     step=st.floats(0.01, 5),
-    anchor=VALUES,
-    pull=st.floats(0.01, 20),
+    prox_centre=VALUES,
+    prox_weight=st.floats(0.01, 20),
 )
 def test_prox_with_an_anchor_is_the_minimiser(fidelity, pairs, f, step, anchor, pull):
     """The alternate minimisation's proximal term pull / 2 (x - anchor)^2 folded in."""
@@ -104,8 +104,8 @@ def test_prox_with_an_anchor_is_the_minimiser(fidelity, pairs, f, step, anchor, 
         np.array([[0.8]]),
         contract.links_of(np.ones((1, 1), bool)),
         (1.0,),
-        anchor=np.array([[anchor]]),
-        pull=pull,
+        prox_centre=np.array([[anchor]]),
+        prox_weight=pull,
     )
     x = float(x_prox(problem, np.array([[f]]), step)[0, 0])
     ends = [f, anchor] + [d for d, _ in known]

@@ -10,11 +10,11 @@ import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View
 from cfusion.errors import ShapeError
+from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
 from cfusion.view.content import Content, median_of_views
 from cfusion.view.document import as_json
 from cfusion.view.encode import PREDICTORS, encode, estimated_size
 from cfusion.view.page import page
-from cfusion.view.pictures import depth_colours, png_bytes, sigma_colours
 from cfusion.view.quantise import quantise
 from cfusion.view.readings import residuals_of_stack, residuals_of_view
 from cfusion.view.reliability import reliability

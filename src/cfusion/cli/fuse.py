@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from cfusion.cli import kitti, report, sequence
+from cfusion.cli import kitti, output, report, sequence
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
 
@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     report.add_no_report(parser)
     add("--quiet", action="store_true", help="no progress, no summary")
+    output.add_arguments(parser)
     kitti.add_arguments(parser)
     sequence.add_arguments(parser)
 
@@ -52,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli.progress import showing
     from cfusion.datasets import read, write_result
     from cfusion.datasets.check import warning
+    from cfusion.datasets.fingerprint import contents
     from cfusion.datasets.write_result import require_formats
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
@@ -61,10 +63,12 @@ def run(arguments: argparse.Namespace) -> int:
     sequence.require_alone(arguments)
     formats = settings.names(arguments.write)
     parameters = settings.parameters(arguments.set)
-    require_writable(arguments.output)
+    command = output.command_of(arguments, formats, parameters)
+    place = require_writable(arguments.output)
+    output.require_free(arguments.output, arguments.bundle, command, force=arguments.force)
     require_formats(formats)
     refine(methods.get(arguments.method), parameters)
-    kernels.load(arguments.backend)
+    made_by = {"command": command, **output.made_by(kernels.load(arguments.backend).NAME)}
     raw_stereo = arguments.stereo_bundle is not None
     if raw_stereo:
         with showing("stereo", quiet=arguments.quiet) as progress:
@@ -78,26 +82,28 @@ def run(arguments: argparse.Namespace) -> int:
     if views.sentence and not arguments.quiet:
         print(views.sentence)
     if arguments.every is not None:
-        return sequence.run(arguments, views, formats, parameters)
+        return sequence.run(arguments, views, formats, parameters, made_by, place)
     reference = views.reference if arguments.reference is None else arguments.reference
     reference_index(views, reference)  # a mistake is said before anything is compiled
-    loaded = tuple(views)  # read once: fusing goes through them several times
+    read_once = tuple(views)  # fusing goes through them several times
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         compile_kernels([arguments.method], arguments.backend, progress)
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         heard = report.Recorder(progress)
         result = fuse(
-            loaded,
+            read_once,
             arguments.method,
             reference=reference,
             backend=arguments.backend,
             progress=heard,
             **parameters,
         )
-    write_result(result, arguments.output, formats, source=str(arguments.bundle), unit=views.unit)
+    settings_of_run = made_by | {"contents": contents(read_once).of(range(len(read_once)))}
+    place.require_unmoved()
+    source = str(arguments.bundle)
+    write_result(result, arguments.output, formats, source=source, unit=views.unit, settings=settings_of_run)
     if not arguments.no_report:
-        source = str(arguments.bundle)
-        report.write_report(arguments.output, result, loaded, events=heard.events, unit=views.unit, source=source)
+        report.write_report(arguments.output, result, read_once, events=heard.events, unit=views.unit, source=source)
     submission = kitti.write_submission(arguments, result) if raw_stereo else None
     if not arguments.quiet:
         print(f"{len(views)} views fused with {result.method} in {result.seconds:.2f} s on {result.backend}")

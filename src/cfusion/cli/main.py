@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from types import FrameType
 
 from cfusion import __version__
-from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, reproduce, stereo
+from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, mosaic, reproduce, scene, stereo
 from cfusion.errors import CFusionError
 
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit codes
-COMMANDS = (demo, fuse, stereo, evaluate, reproduce, check, methods, formats, info)
+COMMANDS = (demo, fuse, scene, mosaic, stereo, evaluate, reproduce, check, methods, formats, info)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,10 @@ from cfusion.errors import InputError
 if TYPE_CHECKING:
     from cfusion.cli.progress import Heard, Listener
     from cfusion.datasets.dataset import Dataset
+    from cfusion.io.atomic import Place
     from cfusion.sequence import Window
+
+HEADROOM = 2.0  # of depth.png: a point is farther from one camera than from another
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,19 +36,37 @@ def require_alone(arguments: argparse.Namespace) -> None:
 
 
 def run(
-    arguments: argparse.Namespace, views: "Dataset", formats: tuple[str, ...], parameters: Mapping[str, object]
+    arguments: argparse.Namespace,
+    views: "Dataset",
+    formats: tuple[str, ...],
+    parameters: Mapping[str, object],
+    made_by: Mapping[str, object],
+    place: "Place",
 ) -> int:
-    """Fuse and write the windows that are not there yet."""
-    from cfusion.cli.progress import showing
+    """Fuse and write the windows that are not there yet, or were made of something else."""
+    from cfusion.cli.progress import Step, showing
+    from cfusion.datasets.fingerprint import contents
+    from cfusion.datasets.read_result import settings_of_result
     from cfusion.datasets.write_result import write_result
+    from cfusion.io.atomic import require_writable
+    from cfusion.io.codecs.png import encoding_of
     from cfusion.sequence import WIDTH, fuse_windows, windows
 
     began = time.monotonic()
     every = windows(len(views), arguments.every, WIDTH if arguments.window is None else arguments.window)
-    settings = _settings(arguments, formats, parameters)
-    todo = [window for window in every if not _is_there(arguments.output / window.name, window, settings)]
-    if len(todo) < len(every) and not arguments.quiet:
-        print(f"{len(every) - len(todo)} of {len(every)} windows are there already, made with the same settings")
+    with showing("reading", quiet=arguments.quiet) as progress:
+        held = contents(views, lambda done: progress(Step(f"{len(views)} frames", done)))
+    encoding = encoding_of(0.0, HEADROOM * held.farthest)
+
+    def settings(window: "Window") -> dict[str, object]:
+        return {**made_by, "contents": held.of(window.frames), "depth_scale": encoding.scale, **_of(window)}
+
+    def is_there(window: "Window") -> bool:
+        return settings_of_result(arguments.output / window.name) == settings(window)
+
+    todo = [window for window in every if not is_there(window)]
+    if not arguments.quiet:
+        _say_what_is_there(arguments.output, every, todo)
     if not todo:
         return 0
     empty = 0
@@ -65,9 +86,20 @@ def run(
                     continue
                 folder: Path = arguments.output / window.name
                 source = str(arguments.bundle)
-                write_result(result, folder, formats, source=source, unit=views.unit, settings=settings | _of(window))
+                place.require_unmoved()
+                write_result(
+                    result,
+                    folder,
+                    formats,
+                    source=source,
+                    unit=views.unit,
+                    settings=settings(window),
+                    encoding=encoding,
+                )
+                place = require_writable(arguments.output)  # it stands now
+        place.require_unmoved()
     except KeyboardInterrupt:
-        done = sum(_is_there(arguments.output / window.name, window, settings) for window in every)
+        done = sum(is_there(window) for window in every)
         if done == 0:
             raise
         told = f"{done} of {len(every)} windows are in {arguments.output}; the same command goes on from there"
@@ -75,6 +107,14 @@ def run(
     if not arguments.quiet:
         _summary(arguments, len(todo) - empty, empty, time.monotonic() - began)
     return 0
+
+
+def _say_what_is_there(output: Path, every: "Sequence[Window]", todo: "Sequence[Window]") -> None:
+    if len(todo) < len(every):
+        print(f"{len(every) - len(todo)} of {len(every)} windows are there already, made of the same data and settings")
+    stale = sum((output / window.name / "result.json").exists() for window in todo)
+    if stale:
+        print(f"{stale} of {len(every)} windows are there but damaged, or made of other data or code: done again")
 
 
 class _Teller:
@@ -96,34 +136,8 @@ class _Teller:
         self.listener(Step(stage, self.furthest, heard.gap))
 
 
-def _settings(
-    arguments: argparse.Namespace, formats: tuple[str, ...], parameters: Mapping[str, object]
-) -> dict[str, object]:
-    """What decides the result of a window, beyond the window itself."""
-    from cfusion import __version__, kernels
-    from cfusion.io.to_json import to_json
-
-    return {
-        "version": __version__,
-        "input": str(arguments.bundle.resolve()),
-        "format": arguments.format,
-        "options": sorted(arguments.option),
-        "method": arguments.method,
-        "parameters": to_json(parameters),
-        "backend": kernels.load(arguments.backend).NAME,
-        "written": list(formats),
-    }
-
-
 def _of(window: "Window") -> dict[str, object]:
     return {"reference": window.reference, "first": window.frames[0], "frames": len(window.frames)}
-
-
-def _is_there(folder: Path, window: "Window", settings: Mapping[str, object]) -> bool:
-    """Whether a whole result of this window, made with these settings, is in a folder."""
-    from cfusion.datasets.read_result import settings_of_result
-
-    return settings_of_result(folder) == {**settings, **_of(window)}
 
 
 def _summary(arguments: argparse.Namespace, fused: int, empty: int, seconds: float) -> None:

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import overload
 
 from cfusion.errors import InputError
 from cfusion.geometry import View
+from cfusion.io.paths import ROOTS, within
 
 KEPT = 12  # frames kept in memory: a window of eleven, and the next
 
@@ -21,7 +23,13 @@ class LazyViews(Sequence[View]):
     @classmethod
     def reading(cls, load: Callable[[int], View], count: int) -> "LazyViews":
         """The frames 0 to count - 1; the last few are kept, so that memory does not grow with their number."""
-        return cls(lru_cache(KEPT)(load), range(count))
+        roots = ROOTS.get()
+
+        def load_inside(number: int) -> View:
+            with within(*roots):
+                return load(number)
+
+        return cls(lru_cache(KEPT)(load_inside), range(count))
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -44,6 +52,7 @@ class Dataset(Sequence[View]):
     reference: int | None = None
     unit: str = "metre"
     sentence: str = ""  # what was recognised and how it was converted, for people
+    files: tuple[Path, ...] = ()  # the depth map of each view, where each is a file of its own
 
     def __post_init__(self) -> None:
         if self.reference is not None and not 0 <= self.reference < len(self.views):
@@ -63,4 +72,4 @@ class Dataset(Sequence[View]):
             return self.views[index]
         places = range(len(self))[index]
         kept = None if self.reference is None or self.reference not in places else places.index(self.reference)
-        return Dataset(self.views[index], kept, self.unit, self.sentence)
+        return Dataset(self.views[index], kept, self.unit, self.sentence, self.files[index])

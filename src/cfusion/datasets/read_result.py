@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.arrays import DepthMap
+from cfusion.datasets.fingerprint import file_fingerprint
 from cfusion.datasets.write_result import FORMAT, VERSION
 from cfusion.errors import FileError
 from cfusion.geometry import Camera
@@ -31,16 +32,24 @@ def read_depth(path: Path, scale: float | None = None) -> tuple[DepthMap, Camera
 
 
 def settings_of_result(folder: Path) -> dict[str, object] | None:
-    """The settings a whole result was written with; None where there is none, or a file of it is missing."""
+    """The settings a whole result was written with; None where there is none, or a file of it is not as written."""
     try:
         entry = JsonObject.of_file(folder / FILE_NAME)
         maps = entry.object("files")
         named = [maps.object(name).object(kind) for name in maps.content for kind in maps.object(name).content]
-        if not all(each.path_inside("file", folder).is_file() for each in named):
+        if not all(_is_as_written(each, each.path_inside("file", folder)) for each in named):
             return None
         return dict(entry.object("settings").content)
     except FileError:
         return None
+
+
+def _is_as_written(entry: JsonObject, file: Path) -> bool:
+    """Whether a file still has the size and the contents that result.json states."""
+    stated = {key: entry.content.get(key) for key in ("bytes", "sha256")}
+    if not file.is_file() or file.stat().st_size != stated["bytes"]:
+        return False
+    return file_fingerprint(file) == stated
 
 
 def _read_written(written: JsonObject, folder: Path) -> DepthMap:

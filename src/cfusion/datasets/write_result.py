@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.datasets.fingerprint import file_fingerprint
 from cfusion.errors import InputError
 from cfusion.io.atomic import filling
 from cfusion.io.cameras import camera_to_json
 from cfusion.io.codecs import exr, npy, pfm, png
 from cfusion.io.codecs.ply import write_ply
+from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
 from cfusion.io.point_colours import point_colours
 from cfusion.io.to_json import to_json
 from cfusion.io.versions import versions
@@ -25,6 +27,10 @@ USUAL = ("npy", "png", "pfm", "ply")
 FORMATS = (*USUAL, "exr")
 FORMAT = "cfusion-result"
 VERSION = 1
+OWN_FILES = (
+    *("depth.*", "confidence.*", "sigma.*", "provenance.*", "points.ply", "result.json"),
+    *("depth_colour.png", "sigma_colour.png", "report.html"),
+)
 PROVENANCE = png.Encoding(scale=1.0, offset=-1.0)  # count 0 = unknown, 1 = filled, n + 1 = observed n times
 
 Files = dict[str, dict[str, object]]
@@ -49,24 +55,30 @@ def write_result(
     source: str | None = None,
     unit: str = "metre",
     settings: Mapping[str, object] | None = None,
+    encoding: png.Encoding | None = None,
 ) -> None:
     """Write a result to a folder, whole or not at all; `source` says where the views came from.
 
-    `settings` are kept as they are, for `settings_of_result` to compare with.
+    `settings` are kept as they are, for `settings_of_result` to compare with. `encoding` is that of depth.png and
+    sigma.png, the finest unless given: the frames of a sequence share one. Depths beyond it are unknown in the PNG.
     """
     require_formats(formats)
-    with filling(Path(folder)) as draft:
+    with filling(Path(folder), OWN_FILES) as draft:
         files: Files = {}
         maps = {"depth": result.depth, "confidence": _nan_for_zero(result.confidence), "sigma": result.sigma}
         for name, values in maps.items():
             if values is not None:
-                files[name] = _write_map(draft, name, values, formats)
+                chosen = encoding if encoding is not None and name != "confidence" else png.finest_encoding(values)
+                files[name] = _write_map(draft, name, values, formats, chosen, unit)
         if "exr" in formats:
             exr.write_exr(draft / "depth.exr", result.depth, result.confidence)
             files["depth"]["exr"] = {"file": "depth.exr", "channels": ["Z", "confidence"]}
         files["provenance"] = _write_provenance(draft, result.provenance, formats)
+        if "png" in formats:
+            files["pictures"] = _write_pictures(draft, result)
         if "ply" in formats and result.camera is not None:
             files["points"] = _write_points(draft, result)
+        _add_fingerprints(draft, files)
         summary = _summary(result, files, source, unit) | ({} if settings is None else {"settings": settings})
         text = json.dumps(to_json(summary), indent=1, allow_nan=False)
         (draft / "result.json").write_text(text, encoding="utf-8")
@@ -94,7 +106,17 @@ def _summary(result: "Result", files: Files, source: str | None, unit: str) -> d
     }
 
 
-def _write_map(draft: Path, name: str, values: NDArray[np.float32], formats: Sequence[str]) -> dict[str, object]:
+def _add_fingerprints(draft: Path, files: Files) -> None:
+    """Size and hash of every file, so that a later run can tell whether they are still those."""
+    for kinds in files.values():
+        for written in kinds.values():
+            assert isinstance(written, dict)
+            written |= file_fingerprint(draft / written["file"])
+
+
+def _write_map(
+    draft: Path, name: str, values: NDArray[np.float32], formats: Sequence[str], encoding: png.Encoding, unit: str
+) -> dict[str, object]:
     """One map in every format that holds maps; confidence is 0, not NaN, in the float formats."""
     written: dict[str, object] = {}
     floats = np.nan_to_num(values) if name == "confidence" else values
@@ -105,9 +127,11 @@ def _write_map(draft: Path, name: str, values: NDArray[np.float32], formats: Seq
         pfm.write_pfm(draft / f"{name}.pfm", floats)
         written["pfm"] = {"file": f"{name}.pfm"}
     if "png" in formats:
-        encoding = png.finest_encoding(values)
-        png.write_png(draft / f"{name}.png", values, encoding)
-        written["png"] = {"file": f"{name}.png", "scale": encoding.scale, "offset": encoding.offset}
+        beyond = values > encoding.largest
+        words = {"Unit": "1" if name == "confidence" else unit, "Title": name}
+        png.write_png(draft / f"{name}.png", np.where(beyond, np.float32(np.nan), values), encoding, words)
+        stated: dict[str, object] = {"file": f"{name}.png", "scale": encoding.scale, "offset": encoding.offset}
+        written["png"] = stated | ({"beyond": int(beyond.sum())} if beyond.any() else {})
     return written
 
 
@@ -120,6 +144,16 @@ def _write_provenance(draft: Path, provenance: NDArray[np.int16], formats: Seque
         png.write_png(draft / "provenance.png", np.where(provenance < 0, np.nan, provenance), PROVENANCE)
         written["png"] = {"file": "provenance.png", "scale": PROVENANCE.scale, "offset": PROVENANCE.offset}
     return written
+
+
+def _write_pictures(draft: Path, result: "Result") -> dict[str, object]:
+    """Depth and sigma in colour, for people; unknown pixels are transparent."""
+    pictures = {"depth": depth_colours(result.depth)}
+    if result.sigma is not None:
+        pictures["sigma"] = sigma_colours(result.sigma)
+    for name, colours in pictures.items():
+        (draft / f"{name}_colour.png").write_bytes(png_bytes(colours))
+    return {name: {"file": f"{name}_colour.png"} for name in pictures}
 
 
 def _write_points(draft: Path, result: "Result") -> dict[str, object]:

@@ -20,6 +20,8 @@ def write_whole(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("wb") as stream:
             fill(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
         os.replace(draft, path)
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from error

@@ -176,9 +176,9 @@ def _trace(job: Job, store: Store) -> dict[str, Any]:
 
 def _warm_up(task: Task) -> None:
     problem, state = task.problem(fixed_confidence(task)), task.initial_state()
-    anchored = task.problem(problem.confidence, anchor=state.primal[0].copy(), pull=1.0)
+    anchored = task.problem(problem.confidence, prox_centre=state.primal[0].copy(), prox_weight=1.0)
     for each in (problem, anchored):
-        task.backend.iterate(each, state, choose_steps(each.alpha, task.noise), 1)
+        task.backend.iterate(each, state, choose_steps(each.alpha, task.step_scale), 1)
     task.backend.energy(problem, state)
     task.backend.misfit(problem, state.primal[0])
     task.backend.bound(task.problem(problem.confidence), state, task.box, 1)

@@ -6,8 +6,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cfusion.arrays import Matrix, Points
-from cfusion.errors import PoseError, ShapeError
+from cfusion.arrays import Matrix, Points, adopt
+from cfusion.errors import InputError, PoseError, ShapeError
 
 Vector: TypeAlias = NDArray[np.float64]  # (3,)
 
@@ -27,8 +27,7 @@ class Pose:
     translation: Vector  # (3,), unit of depth
 
     def __post_init__(self) -> None:
-        rotation = np.array(self.rotation, dtype=np.float64)
-        translation = np.array(self.translation, dtype=np.float64)
+        rotation, translation = _numbers(self.rotation), _numbers(self.translation)
         if rotation.shape != (3, 3) or translation.shape != (3,):
             raise PoseError(
                 f"a pose is a (3, 3) rotation and a (3,) translation, not {rotation.shape} and {translation.shape}"
@@ -49,7 +48,7 @@ class Pose:
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> "Pose":
         """From a 4x4 (or 3x4) matrix [R t; 0 1]."""
-        given = np.asarray(matrix, dtype=np.float64)
+        given = _numbers(matrix)
         if given.shape not in ((4, 4), (3, 4)):
             raise PoseError(f"a pose matrix is 4x4 or 3x4, not {given.shape}")
         if given.shape == (4, 4) and not np.allclose(given[3], (0.0, 0.0, 0.0, 1.0), atol=1e-6):
@@ -84,6 +83,14 @@ class Pose:
             raise ShapeError(f"points are {xyz.shape}, expected (..., 3)")
         # Not `@`: a threaded product of this shape gains nothing and stalls on a busy machine.
         return np.asarray(np.einsum("ij,...j->...i", self.rotation, xyz))
+
+
+def _numbers(given: ArrayLike) -> Matrix:
+    """A new array of real numbers; masked entries have none, and are NaN."""
+    try:
+        return np.array(adopt(given, np.float64, "a pose"))
+    except InputError as error:
+        raise PoseError(str(error)) from None
 
 
 def _nearest_rotation(matrix: Matrix) -> Matrix:

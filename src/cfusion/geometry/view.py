@@ -17,12 +17,15 @@ from cfusion.arrays import (
     WeightMap,
     WeightStack,
     adopt,
+    chunks,
     on_host,
-    pieces,
 )
 from cfusion.errors import InputError, ShapeError
 from cfusion.geometry.camera import Camera
 from cfusion.geometry.pose import Pose
+
+COUNTS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32")  # what sensors and codecs give
+LARGEST = 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +40,16 @@ class View:
     name: str = ""
 
     def __post_init__(self) -> None:
-        depth = np.array(self.depth, dtype=np.float32)
+        if not isinstance(self.camera, Camera):
+            raise InputError(
+                f"camera is {type(self.camera).__name__}; make one with Pinhole(fx, fy, cx, cy, width, height)"
+            )
+        if not isinstance(self.pose, Pose):
+            raise InputError(f"pose is {type(self.pose).__name__}; make one with Pose.from_matrix(world_from_camera)")
+        depth = np.array(_lengths(self.depth, "depth"))
         if depth.shape != self.camera.shape:
             raise ShapeError(f"depth is {depth.shape}, its camera sees {self.camera.shape}")
-        _refuse_infinite(depth)
+        _refuse_extremes(depth)
         unusable = int(np.count_nonzero(depth <= 0))
         if unusable:
             raise InputError(f"depth is zero or negative at {unusable} of {depth.size} pixels; use NaN for unknown")
@@ -48,8 +57,8 @@ class View:
         if self.image is not None:
             _store(self, "image", _checked_image(self.image, depth.shape))
         if self.confidence is not None:
-            confidence = np.array(self.confidence, dtype=np.float32)
-            _store(self, "confidence", _checked_weights(confidence, depth, "confidence"))
+            weights = _checked_weights(self.confidence, depth, "confidence")
+            _store(self, "confidence", np.array(weights))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -72,15 +81,15 @@ class Stack:
     filled: MaskStack | None = None  # (K, H, W), interpolated and not measured
 
     def __post_init__(self) -> None:
-        depths = adopt(self.depths, np.float32)
+        depths = _lengths(self.depths, "the stack")
         if depths.ndim != 3:
             raise ShapeError(f"a stack is (K, H, W), not {depths.shape}; a single map is depth[None]")
         if depths.shape[0] == 0:
             raise InputError("the stack holds no depth maps; give at least one")
         if depths.size == 0:
             raise ShapeError(f"the stack is {depths.shape}; its maps have no pixels")
-        _refuse_infinite(depths)
-        if all(bool(np.isnan(depth).all()) for depth in pieces(depths)):
+        _refuse_extremes(depths)
+        if all(bool(np.isnan(depth).all()) for depth in chunks(depths)):
             raise InputError("every depth in the stack is NaN; nothing was observed, so nothing can be fused")
         _store(self, "depths", depths)
         if self.weights is not None:
@@ -90,7 +99,7 @@ class Stack:
         if self.image is not None:
             _store(self, "image", _checked_image(self.image, self.shape))
         if self.filled is not None:
-            filled = adopt(self.filled, np.bool_)
+            filled = adopt(self.filled, np.bool_, "filled")
             if filled.shape != depths.shape:
                 raise ShapeError(f"filled is {filled.shape}, the depths are {depths.shape}")
             _store(self, "filled", filled)
@@ -114,10 +123,10 @@ class Stack:
         return count
 
     def seen(self) -> Iterator[MaskStack]:
-        """In `pieces`, which observations there are: known, and of positive weight."""
+        """In `chunks`, which observations there are: known, and of positive weight."""
         if self.weights is None:
-            return (~np.isnan(depths) for depths in pieces(self.depths))
-        return (weights > 0 for weights in pieces(self.weights))
+            return (~np.isnan(depths) for depths in chunks(self.depths))
+        return (weights > 0 for weights in chunks(self.weights))
 
     @property
     def on_host(self) -> bool:
@@ -125,7 +134,7 @@ class Stack:
         return on_host(self.depths)
 
     @classmethod
-    def sound(
+    def unchecked(
         cls,
         depths: DepthStack,
         weights: WeightStack | None,
@@ -150,9 +159,9 @@ class Stack:
         _store(weighed, "weights", weights)
         return weighed
 
-    def part(self, depths: DepthStack, weights: WeightStack | None) -> "Stack":
+    def with_depths(self, depths: DepthStack, weights: WeightStack | None) -> "Stack":
         """The same stack with depths of which some are no longer known; which were filled is not kept."""
-        return Stack.sound(depths, weights, self.camera, self.image)
+        return Stack.unchecked(depths, weights, self.camera, self.image)
 
     def in_memory_of(self, backend: "Memory") -> "Stack":
         """The stack where a backend works; itself if it lies there."""
@@ -194,18 +203,33 @@ def _store(owner: View | Stack, name: str, array: NDArray[np.generic]) -> None:
 
 def _maps(array: NDArray[np.float32]) -> Any:
     """The maps of a map or stack one by one."""
-    return pieces(array.reshape(-1, *array.shape[-2:]))
+    return chunks(array.reshape(-1, *array.shape[-2:]))
 
 
-def _refuse_infinite(depth: NDArray[np.float32]) -> None:
-    infinite = sum(int(np.isinf(each).sum()) for each in _maps(depth))
-    if infinite:
+def _lengths(given: ArrayLike, what: str) -> NDArray[np.float32]:
+    """Depths as float32; the integers of sensors are counts of a unit that only the caller knows."""
+    kind = getattr(given, "dtype", None)
+    if kind is not None and str(kind) in COUNTS:
+        raise InputError(f"{what} is {kind}, so it counts something; give lengths, e.g. depth / 1000.0 for millimetres")
+    lengths: NDArray[np.float32] = adopt(given, np.float32, what)
+    return lengths
+
+
+def _refuse_extremes(depth: NDArray[np.float32]) -> None:
+    """Infinite depths, and units in which sums of squares leave float32."""
+    if depth.size == 0:
+        return
+    largest = max(float(np.nan_to_num(abs(each), nan=0.0, posinf=np.inf).max()) for each in _maps(depth))
+    if np.isinf(largest):
+        infinite = sum(int(np.isinf(each).sum()) for each in _maps(depth))
         raise InputError(f"depth is infinite at {infinite} of {depth.size} pixels; use NaN for unknown")
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise InputError(f"depth reaches {largest:.2g}; choose a unit in which it lies between 1e-15 and 1e15")
 
 
 def _checked_weights(given: ArrayLike, depth: NDArray[np.float32], what: str) -> NDArray[np.float32]:
     """Weights as float32, finite, >= 0, zero where depth is unknown; copied only where that changes them."""
-    weights = adopt(given, np.float32)
+    weights = adopt(given, np.float32, what, masked=0.0)
     if weights.shape != depth.shape:
         raise ShapeError(f"{what} is {weights.shape}, depth is {depth.shape}")
     bad, stray = 0, False
@@ -219,7 +243,11 @@ def _checked_weights(given: ArrayLike, depth: NDArray[np.float32], what: str) ->
 
 def _checked_image(given: ArrayLike, shape: tuple[int, ...]) -> Image:
     """An image as float32 of the shape of its depth map, in [0, 1]."""
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        raise InputError("image has masked pixels; fill them, or leave the image out")
     image = np.asarray(given)
+    if image.dtype.kind not in "fiu":
+        raise InputError(f"image is {image.dtype}; it holds real numbers in [0, 1]")
     if image.shape not in (shape, (*shape, 3)):
         raise ShapeError(f"image is {image.shape}, its depth map is {shape}; resize one, or convert to grey or RGB")
     if image.dtype.kind in "iu":

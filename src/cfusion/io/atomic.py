@@ -1,82 +1,231 @@
-"""Files and folders that appear whole or not at all, whatever interrupts the run."""
+"""Files and folders that appear whole or not at all, whatever interrupts the run.
 
+What is written is a draft beside its place, brought to the disk (fsync), and put there by one rename. A folder that
+stands there already changes places with the draft, into which its other files were linked before.
+"""
+
+import errno
 import os
 import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 
 from cfusion.errors import FileError
+from cfusion.io.drafts import PREFIX, aside_of, draft_in, locked, sweep
+from cfusion.io.exchange import exchange
 
-PREFIX = ".cfusion-"  # of what is being written, next to where it will stand
+MOST_LINKS = 20_000  # files that a folder may hold besides, to be exchanged whole
+NEARLY_FULL = 1 << 20  # bytes free: some libraries do not say why a write failed
 
 
-def require_writable(folder: Path) -> None:
+@dataclass(frozen=True)
+class Place:
+    """Where an output folder will stand: the deepest folder that is there already, and which one that is."""
+
+    folder: Path
+    standing: Path
+    identity: tuple[int, int]  # device and inode
+
+    def require_unmoved(self) -> None:
+        """Refuse to write once that folder was moved or removed: what was written before lies elsewhere."""
+        try:
+            found = os.stat(self.standing)
+        except OSError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != self.identity:
+            raise FileError(
+                f"{self.standing} was moved or removed while cfusion was running; what came after was not written"
+            )
+
+
+def require_writable(folder: Path) -> Place:
     """Find out before computing whether results can be written to a folder (it need not exist yet).
 
     Tried, not asked: permission bits say nothing about read-only disks, and nothing at all to root.
     """
     standing = folder
-    while not (standing.exists() or standing.is_symlink()) and standing != standing.parent:
-        standing = standing.parent
-    if not standing.is_dir():
-        raise FileError(f"cannot write to {folder}: {standing} is not a folder; choose another output")
     try:
-        os.rmdir(tempfile.mkdtemp(prefix=PREFIX, dir=standing))
-    except OSError as error:
-        raise FileError(f"cannot write to {folder}: {error.strerror}; choose another output") from error
-
-
-@contextmanager
-def filling(folder: Path) -> Iterator[Path]:
-    """A temporary folder whose files move into `folder` in one go when the block ends well.
-
-    Files of the same name are replaced, others in the folder are left alone.
-    """
-    require_writable(folder)
-    created = [place for place in (folder.parent, *folder.parent.parents) if not place.exists()]
-    draft: Path | None = None
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = folder if folder.exists() else folder.parent  # on the same disk, so that moving is renaming
-        draft = Path(tempfile.mkdtemp(prefix=PREFIX, dir=beside))
-        yield draft
-        draft.chmod(0o777 & ~_umask())
-        with _uninterrupted(f"{folder} was written"):
-            _move_in(draft, folder)
-            created = []
+        while not (standing.exists() or standing.is_symlink()) and standing != standing.parent:
+            standing = standing.parent
+        if not standing.is_dir():
+            raise FileError(f"cannot write to {folder}: {standing} is not a folder; choose another output")
+        with locked(standing):
+            os.rmdir(tempfile.mkdtemp(prefix=PREFIX, dir=standing))
+        found = os.stat(standing)
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"cannot write to {folder}: {error.strerror or error}; nothing was changed") from error
+        raise FileError(f"cannot write to {folder}: {reason(error, standing)}; choose another output") from error
+    return Place(folder, standing, (found.st_dev, found.st_ino))
+
+
+@contextmanager
+def filling(folder: Path, obsolete: Sequence[str] = ()) -> Iterator[Path]:
+    """A draft folder whose contents stand in `folder` in one step when the block ends well.
+
+    Files and subfolders of the same name are replaced, as are those that match `obsolete`; others are kept.
+    """
+    require_writable(folder)
+    target = folder.resolve()
+    created = [place for place in (target.parent, *target.parent.parents) if not place.exists()]
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = target.parent if _can_be_exchanged(target) else target  # on the same disk either way
+        with draft_in(beside) as draft:
+            yield draft
+            draft.chmod(0o777 & ~_umask())
+            _to_disk(draft)
+            with _uninterrupted(f"{folder} was written"), locked(beside):
+                _commit(draft, target, obsolete)
+                created = []
+        for place in {target.parent, target}:
+            sweep(place)
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        said = reason(error, target)
+        raise FileError(f"cannot write to {folder}: {said}; what was there before is unchanged") from error
     finally:
-        if draft is not None:
-            shutil.rmtree(draft, ignore_errors=True)
         for place in created:
-            if place.is_dir() and not any(place.iterdir()):
+            with suppress(OSError):  # not empty: others write there too
                 place.rmdir()
 
 
-def _move_in(draft: Path, folder: Path) -> None:
-    if not folder.exists():
-        os.replace(draft, folder)
+def reason(error: OSError, place: Path) -> str:
+    """Why a write failed, in words; some libraries lose the error number when the disk is full."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if not full and error.errno is None:
+        with suppress(OSError):
+            full = shutil.disk_usage(next(each for each in (place, *place.parents) if each.exists())).free < NEARLY_FULL
+    if full:
+        return "the disk is full (No space left on device)"
+    return error.strerror or str(error).split("\n")[0][:200]
+
+
+def _can_be_exchanged(target: Path) -> bool:
+    """Whether a folder may be replaced by another: it is not where somebody is, hangs or lives."""
+    if not target.exists():
+        return True
+    lived_in = []
+    for where in (Path.cwd, Path.home):
+        with suppress(OSError, RuntimeError):  # a folder that was removed, a user without a home
+            lived_in.append(where())
+    if os.path.ismount(target) or any(place.is_relative_to(target) for place in lived_in):
+        return False
+    return os.access(target.parent, os.W_OK) and len(list(islice(_files_below(target), MOST_LINKS + 1))) <= MOST_LINKS
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(folder):
+        yield from (Path(place, name) for name in (*folders, *files))
+
+
+def _commit(draft: Path, target: Path, obsolete: Sequence[str]) -> None:
+    """The step itself; whoever looks at `target` sees what was there before, or all that was written."""
+    if not target.exists():
+        os.rename(draft, target)
+        _sync(target.parent)
         return
-    inside = sorted(
-        draft.rglob("*"), key=lambda path: (path.suffix == ".json", path)
-    )  # the one that names the rest: last
-    for path in inside:
-        if path.suffix == ".json":  # a kill on the way leaves no list of files that are not those it was written with
-            (folder / path.relative_to(draft)).unlink(missing_ok=True)
-    for path in inside:
-        target = folder / path.relative_to(draft)
-        if path.is_dir():
-            target.mkdir(exist_ok=True)
-        else:
-            os.replace(path, target)
+    entries = sorted(draft.iterdir(), key=lambda path: (path.suffix == ".json", path))
+    old = sorted({*obsolete_in(target, obsolete), *(target / entry.name for entry in entries)})
+    standing = [path for path in old if path.exists() or path.is_symlink()]
+    if len(entries) == 1 and (not standing or (standing == [target / entries[0].name] and standing[0].is_file())):
+        os.replace(entries[0], target / entries[0].name)
+        _sync(target)
+    elif draft.parent == target:
+        _move_in(draft, entries, standing, target)
+    else:
+        _link_others(target, draft, {path.name for path in old})
+        _take_over(target, draft)
+        _sync(draft)
+        exchange(draft, target, aside_of(target))
+        _sync(target.parent)
+        shutil.rmtree(aside_of(target), ignore_errors=True)
+
+
+def obsolete_in(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    """What a folder holds that matches one of the patterns."""
+    return [path for pattern in patterns for path in folder.glob(pattern)]
+
+
+def _link_others(folder: Path, draft: Path, replaced: set[str]) -> None:
+    """Links in the draft to the files of a folder that stay."""
+    for path in folder.iterdir():
+        if path.name not in replaced and not path.name.startswith(PREFIX):
+            _link(path, draft / path.name)
+
+
+def _take_over(folder: Path, draft: Path) -> None:
+    """Mode, times and owner of a folder for the one that takes its place."""
+    shutil.copystat(folder, draft)
+    with suppress(OSError):  # only root gives folders away
+        found = folder.stat()
+        os.chown(draft, found.st_uid, found.st_gid)
+
+
+def _link(path: Path, target: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        target.mkdir()
+        for inner in path.iterdir():
+            _link(inner, target / inner.name)
+        _take_over(path, target)
+        return
+    try:
+        os.link(path, target, follow_symlinks=False)
+    except OSError:  # a disk without hard links
+        shutil.copy2(path, target, follow_symlinks=False)
+
+
+def _move_in(draft: Path, entries: Sequence[Path], standing: Sequence[Path], target: Path) -> None:
+    """Where the folder itself cannot be exchanged: all old files out, then the new ones in, JSON out first, in last.
+
+    A crash on the way leaves files of one run only, and no JSON that names them.
+    """
+    aside = draft / f"{PREFIX}old"
+    aside.mkdir()
+    moved: list[tuple[Path, Path]] = []
+    try:
+        for path in sorted(standing, key=lambda path: (path.suffix != ".json", path)):
+            os.rename(path, aside / path.name)
+            moved.append((path, aside / path.name))
+        for entry in entries:
+            os.rename(entry, target / entry.name)
+            moved.append((entry, target / entry.name))
+        _sync(target)
+    except OSError:
+        for before, after in reversed(moved):
+            with suppress(OSError):
+                os.rename(after, before)
+        raise
+
+
+def _to_disk(folder: Path) -> None:
+    """Bring every file of a draft to the disk: a rename must not be older than what it names."""
+    for path in _files_below(folder):
+        if not path.is_symlink():
+            _sync(path)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except PermissionError:  # Windows opens no folders
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # a disk that cannot is not one that failed
+            raise
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:
@@ -101,5 +250,5 @@ def _uninterrupted(done: str) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if held:
-            raise KeyboardInterrupt(done)
+    if held:
+        raise KeyboardInterrupt(done)

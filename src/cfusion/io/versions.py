@@ -1,8 +1,12 @@
 """What ran: versions of the interpreter and the libraries that decide the numbers."""
 
 import platform
+from functools import lru_cache
+from hashlib import sha256
 from importlib import metadata
+from pathlib import Path
 
+PACKAGE = Path(__file__).resolve().parents[1]
 PACKAGES = ("cfusion", "numpy", "numba")
 
 
@@ -15,3 +19,13 @@ def versions() -> dict[str, str | None]:
         except metadata.PackageNotFoundError:
             found[name] = None
     return found
+
+
+@lru_cache(1)
+def code_fingerprint(package: Path = PACKAGE) -> str:
+    """Hash of every source file of this package: two runs with the same one were made by the same code."""
+    digest = sha256()
+    for file in sorted(path for ending in ("py", "cu", "cuh") for path in package.rglob(f"*.{ending}")):
+        digest.update(f"{file.relative_to(package).as_posix()}\0".encode())
+        digest.update(sha256(file.read_bytes()).digest())
+    return digest.hexdigest()

@@ -113,7 +113,7 @@ class Splat:
             None if parts[0] is None else in_view_order(uploads, parts) for parts in zip(*splatted, strict=True)
         )
         assert depth is not None
-        return Stack.sound(depth, weight, reference.camera, reference.image, filled)
+        return Stack.unchecked(depth, weight, reference.camera, reference.image, filled)
 
     def _onto(
         self,

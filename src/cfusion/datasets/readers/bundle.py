@@ -44,7 +44,7 @@ def read(path: Path) -> Dataset:
     reference = entry.get("reference", int) if "reference" in entry else None
     unit = entry.get("unit", str) if "unit" in entry else "metre"
     try:
-        return Dataset(views, reference, unit)
+        return Dataset(views, reference, unit, files=tuple(each.path_inside("depth", file.parent) for each in items))
     except InputError as error:
         raise type(error)(f"{file}: {error}") from None
 

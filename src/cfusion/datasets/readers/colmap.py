@@ -12,7 +12,15 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.datasets.dataset import Dataset, LazyViews
-from cfusion.datasets.reader_tools import frames, named_view, require_some, unknown_unless_positive
+from cfusion.datasets.reader_tools import (
+    bent_by,
+    frames,
+    left_out,
+    named_view,
+    require_some,
+    unknown_unless_positive,
+    without_images,
+)
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, View, normals
 from cfusion.geometry.quaternion import quaternion_of
@@ -46,13 +54,13 @@ class Options:
 
 def recognises(path: Path) -> bool:
     """A folder with stereo/depth_maps and a sparse model."""
-    return (path / "stereo" / "depth_maps").is_dir() and _model_folder(path) is not None
+    return (path / "stereo" / "depth_maps").is_dir() and model_folder(path) is not None
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
     """The views that have a depth map of the kind asked for."""
     chosen = options or Options()
-    folder = _model_folder(path)
+    folder = model_folder(path)
     if folder is None:
         raise FileError(f"{path} has no model in sparse/ (cameras and images, .bin or .txt)")
     model = read_model(folder)
@@ -79,9 +87,15 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     sentence = (
         f"COLMAP: {chosen.maps} depth, 0 = unknown, world-to-camera inverted, qw first, arbitrary scale, "
         f"{'whole pixels back-projected with K, as COLMAP does' if chosen.pixel_centre == 'whole' else 'K less 0.5'}; "
-        f"{frames(len(found))}"
+        f"{frames(len(found))}{left_out(len(model.images) - len(found), 'without a depth map')}"
+        f"{without_images(path_inside(path / 'images', each.name, str(folder)) for _, each in found if chosen.images)}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), unit="model unit", sentence=sentence)
+    return Dataset(
+        LazyViews.reading(load, len(found)),
+        unit="model unit",
+        sentence=sentence,
+        files=tuple(each[0] for each in found),
+    )
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
@@ -112,19 +126,22 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
         (draft / "stereo/patch-match.cfg").write_text("".join(f"{name}\n__auto__, 20\n" for name in names))
 
 
-def _model_folder(path: Path) -> Path | None:
+def model_folder(path: Path) -> Path | None:
+    """The folder of the sparse model, sparse or sparse/0."""
     return next((folder for folder in (path / "sparse", path / "sparse" / "0") if has_model(folder)), None)
 
 
 def _camera(camera: ModelCamera, shape: tuple[int, int], options: Options, file: Path) -> Pinhole:
     """The camera of a depth map, which may be smaller than the image: COLMAP then scales K as it stands."""
-    if any(camera.distortion):
+    lens = camera.brown_conrady
+    if lens is None:
         raise FileError(f"{file}: its camera is {camera.model} with distortion; run colmap image_undistorter first")
     across, down = shape[1] / camera.width, shape[0] / camera.height
     fx, fy, cx, cy = camera.intrinsics
     less = 0.5 if options.pixel_centre == "half" else 0.0
     try:
-        return Pinhole(fx * across, fy * down, cx * across - less, cy * down - less, shape[1], shape[0])
+        straight = Pinhole(fx * across, fy * down, cx * across - less, cy * down - less, shape[1], shape[0])
+        return bent_by(straight, lens)
     except InputError as error:
         raise type(error)(f"{file}: {error}") from None
 

@@ -25,6 +25,7 @@ from cfusion.geometry.disparity import depth_from_disparity
 from cfusion.io.codecs.kitti_poses import read_localization, read_odometry_poses
 from cfusion.io.codecs.photo import resized
 from cfusion.io.maps import SUFFIXES, read_map
+from cfusion.io.paths import also
 
 __all__ = [
     "Bundle",
@@ -76,7 +77,12 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
 
 def _of_maps(bundle: Bundle, folder: Path, options: Options, disparity: str) -> Dataset:
-    maps = Path(disparity) if Path(disparity).is_absolute() else folder / disparity
+    maps = folder / disparity  # or wherever an absolute one leads
+    with also(maps, folder.resolve().parent, (folder / (options.localization or ".")).parent):
+        return _of_maps_in(maps, bundle, folder, options)
+
+
+def _of_maps_in(maps: Path, bundle: Bundle, folder: Path, options: Options) -> Dataset:
     files = {frame: file for frame in bundle.frames if (file := _map_file(maps, bundle.name(frame))) is not None}
     if not files:
         raise FileError(f"{maps} holds no disparity map of bundle {bundle.number}, e.g. {bundle.name(10)}.png")

@@ -15,6 +15,7 @@ from cfusion.arrays import Matrix
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import (
     frames,
+    left_out,
     lost,
     named_view,
     pinhole,
@@ -80,8 +81,18 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     sentence = (
         f"MVSNet: PFM depth, 0 and inf = unknown, world-to-camera inverted"
         f"{', probability as confidence' if weighed else ''}; {frames(len(found))}{lost(len(files) - len(found))}"
+        f"{left_out(_cameras_alone(files), 'with a camera and no depth map')}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), unit="model unit", sentence=sentence)
+    return Dataset(
+        LazyViews.reading(load, len(found)),
+        unit="model unit",
+        sentence=sentence,
+        files=tuple(each.depth for each, _, _ in found),
+    )
+
+
+def _cameras_alone(files: Sequence[_Files]) -> int:
+    return len(set(files[0].camera.parent.glob("*_cam.txt")) - {each.camera for each in files})
 
 
 def read_camera(file: Path) -> tuple[Matrix, Pose | None]:
@@ -121,6 +132,11 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
             if view.image is not None:
                 write_image(draft / "images" / f"{stem}.png", view.image)
         (draft / "pair.txt").write_text(_pair_text([view.pose for view in views]))
+
+
+def confidence_of(path: Path, depth: Path) -> Path | None:
+    """The confidence that belongs to a depth map, where there is one."""
+    return next((each.confidence for each in _files(path) if each.depth == depth), None)
 
 
 def _files(path: Path) -> list[_Files]:

@@ -70,7 +70,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"Open3D {trajectory.name}: {how}, counts / {chosen.units_per_metre:g}, 0 = missing; "
         f"{frames(len(found))}{lost(len(files) - len(found))}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
@@ -107,7 +107,7 @@ def _trajectory(path: Path) -> Path | None:
 
 
 def _is_trajectory(file: Path) -> bool:
-    return file.stat().st_size < 1 << 28 and TRAJECTORY in read_text(file)
+    return file.is_file() and file.stat().st_size < 1 << 27 and TRAJECTORY in read_text(file)
 
 
 def _read_log(file: Path, intrinsics: tuple[float, ...]) -> list[tuple[Pose | None, Matrix | tuple[float, ...]]]:

@@ -22,14 +22,15 @@ from cfusion.datasets.reader_tools import (
     require_some,
     resized_pinhole,
     unknown_unless_positive,
+    without_images,
 )
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.io.atomic import filling
 from cfusion.io.codecs.photo import read_photo
 from cfusion.io.codecs.png import write_image
-from cfusion.io.codecs.png_chunks import MOST_PIXELS
-from cfusion.io.files import read_bytes
+from cfusion.io.files import read_bytes, require_file
+from cfusion.io.limits import MOST_PIXELS
 from cfusion.io.paths import path_inside
 from cfusion.io.text_tables import numbered
 
@@ -58,6 +59,7 @@ class DepthData:
     centre: Matrix  # (3,), of the camera, in the world
     depth: NDArray[np.float32]  # (H, W), 0 = unknown
     confidence: NDArray[np.float32] | None  # (H, W), may exceed 1
+    view_ids: tuple[int, ...] = ()  # its own, then those of its neighbours, best first
 
     @property
     def pose(self) -> Pose | None:
@@ -75,7 +77,8 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     """The depth maps of a folder, in the order of their numbers."""
     chosen = options or Options()
     files = numbered(list(path.glob("*.dmap")))
-    kept = [file for file in files if _pose(file, read_header(file)) is not None]
+    heads = {file: read_header(file) for file in files}
+    kept = [file for file in files if _pose(file, heads[file]) is not None]
     require_some(len(kept), path, ".dmap with a pose")
 
     def load(number: int) -> View:
@@ -102,12 +105,14 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     sentence = (
         "OpenMVS: 0 = unknown, R world-to-camera and centre C turned into camera-to-world, K scaled to the depth map, "
         f"confidence as it stands; {frames(len(kept))}{lost(len(files) - len(kept))}"
+        f"{without_images(path / name for file in kept if chosen.images and (name := heads[file].image_name))}"
     )
-    return Dataset(LazyViews.reading(load, len(kept)), unit="model unit", sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(kept)), unit="model unit", sentence=sentence, files=tuple(kept))
 
 
 def read_header(file: Path) -> DepthData:
     """Everything but the maps, for which there are empty ones; only the beginning of the file is read."""
+    require_file(file)
     try:
         with file.open("rb") as stream:
             return _parsed(file, stream.read(LONGEST_HEADER))[0]
@@ -147,13 +152,40 @@ def read_dmap(file: Path) -> DepthData:
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
     """depth%04d.dmap (DR) and images/, as OpenMVS reads them back."""
-    with filling(Path(folder)) as draft:
+    with filling(Path(folder), ("depth*.dmap",)) as draft:
         (draft / "images").mkdir()
         for number, view in enumerate(views):
             name = f"images/{number:04d}.png" if view.image is not None else ""
             if view.image is not None:
                 write_image(draft / name, view.image)
             (draft / f"depth{number:04d}.dmap").write_bytes(_bytes(view, number, len(views), name))
+
+
+def with_maps(
+    file: Path,
+    data: bytes,
+    depth: NDArray[np.float32],
+    normal: NDArray[np.float32],
+    confidence: NDArray[np.float32],
+) -> bytes:
+    """The bytes of a .dmap with new maps (DR): name, views, camera and pose as they were, normals where it had some."""
+    head, shape, (_, flags, _, _), place = _parsed(file, data)
+    if depth.shape != shape:
+        raise InputError(f"{file} is {shape[1]} x {shape[0]}, its new depth map is {depth.shape[1]} x {depth.shape[0]}")
+    known = depth[np.isfinite(depth)]
+    near, far = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+    size = (*head.image_shape[::-1], *shape[::-1])
+    described = len(head.image_name.encode("utf-8", "surrogateescape")) + 2 + 4 * (1 + len(head.view_ids)) + 21 * 8
+    kept = HAS_DEPTH | HAS_CONFIDENCE | (flags & HAS_NORMAL)
+    maps = [np.nan_to_num(depth, nan=0.0), np.nan_to_num(normal, nan=0.0), confidence]
+    planes = maps if flags & HAS_NORMAL else maps[::2]
+    return b"".join(
+        [
+            struct.pack(HEADERS[b"DR"], b"DR", kept, *size, near, far),
+            data[place - described : place],
+            *(plane.astype("<f4").tobytes() for plane in planes),
+        ]
+    )
 
 
 def _parsed(file: Path, data: bytes) -> tuple[DepthData, tuple[int, int], tuple[bytes, int, int, float], int]:
@@ -184,13 +216,13 @@ def _parsed(file: Path, data: bytes) -> tuple[DepthData, tuple[int, int], tuple[
     count = take("<I")[0]
     if 4 * count > len(data):
         raise FileError(f"{file} claims {count} views; copy it again")
-    take(f"<{count}I")
+    view_ids = take(f"<{count}I")
     numbers = np.array(take("<21d"))
     if kind == b"D2" and not np.isfinite(scale):
         raise FileError(f"{file} scales its confidence by {scale}; copy it again")
     empty = np.empty((0, 0), np.float32)
     k, r, c = numbers[:9].reshape(3, 3), numbers[9:18].reshape(3, 3), numbers[18:]
-    header = DepthData(name, (image_height, image_width), k, r, c, empty, None)
+    header = DepthData(name, (image_height, image_width), k, r, c, empty, None, view_ids)
     return header, (height, width), (kind, flags, exponent, scale), place
 
 

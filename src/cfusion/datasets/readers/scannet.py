@@ -58,7 +58,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"ScanNet: counts / {chosen.units_per_metre:g}, 0 = missing, camera-to-world, K of the depth camera, colour "
         f"resampled onto depth; {frames(len(found))}{lost(skipped)}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
 
 
 def _colour(path: Path, stem: str, camera: Pinhole) -> Image | None:

@@ -14,6 +14,7 @@ from cfusion.errors import FileError
 from cfusion.geometry import Pose, View
 from cfusion.io.codecs.photo import beside, read_photo
 from cfusion.io.codecs.png import Encoding, read_png
+from cfusion.io.paths import also
 from cfusion.io.text_tables import numbered, read_matrix
 
 MILLIMETRES = Encoding(scale=0.001)
@@ -47,12 +48,13 @@ def read(path: Path, options: Options | None = None) -> Dataset:
             else:
                 found.append((file, pose))
     require_some(len(found), path, "frame-*.pose.txt with a pose")
-    intrinsics = _intrinsics(path)
+    with also(path.resolve().parent):
+        intrinsics = _intrinsics(path)
 
     def load(number: int) -> View:
         file, pose = found[number]
         stem = file.name.removesuffix(".pose.txt")
-        source = file.with_name(f"{stem}.depth.png")
+        source = _depth_file(file)
         depth = read_png(source, MILLIMETRES)
         depth[depth >= np.float32(MISSING)] = np.nan
         photo = beside(file.parent, f"{stem}.color") if chosen.images else None
@@ -64,7 +66,13 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"7-Scenes: millimetres / 1000, 0 and 65535 = missing, camera-to-world, "
         f"K = {fx:g}, {fy:g}, {cx:g}, {cy:g}; {frames(len(found))}{lost(skipped)}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+    return Dataset(
+        LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(_depth_file(file) for file, _ in found)
+    )
+
+
+def _depth_file(pose_file: Path) -> Path:
+    return pose_file.with_name(pose_file.name.removesuffix(".pose.txt") + ".depth.png")
 
 
 def _sequences(path: Path) -> list[Path]:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError, InputError, MissingDependency
 from cfusion.io.atomic import filling
-from cfusion.io.codecs.png_chunks import MOST_PIXELS
+from cfusion.io.files import require_file
+from cfusion.io.limits import require_pixels
 
 SAME = 1e-6  # of a pixel: grids that differ by less are one grid
 
@@ -53,8 +54,7 @@ class Grid:
 def grid_of(file: Path, band: int = 1) -> Grid:
     """The grid of one file, which has to have that band."""
     with _opened(file) as raster:
-        if not 0 < raster.width * raster.height <= MOST_PIXELS:
-            raise FileError(f"{file} claims {raster.width} x {raster.height} pixels, expected 1 to {MOST_PIXELS}")
+        require_pixels(file, raster.width, raster.height, require_file(file))
         if raster.count < band:
             raise FileError(f"{file} has {raster.count} bands, not {band}")
         a, b, c, d, e, f = tuple(raster.transform)[:6]
@@ -88,17 +88,29 @@ def write_raster(path: str | PathLike[str], heights: NDArray[np.floating], grid:
         **{"driver": "GTiff", "width": grid.width, "height": grid.height, "count": 1, "dtype": "float32"},
         **{"nodata": float("nan"), "transform": library.Affine(*grid.transform), "compress": "deflate"},
     }
-    with (
-        filling(target.resolve().parent) as draft,
-        library.open(draft / target.name, "w", crs=grid.crs or None, **profile) as file,
-    ):
-        file.update_tags(AREA_OR_POINT=grid.area_or_point)
-        file.write(heights.astype(np.float32), 1)
+    narrow = heights.astype(np.float32)
+    with filling(target.resolve().parent) as draft:
+        with library.open(draft / target.name, "w", crs=grid.crs or None, **profile) as file:
+            file.update_tags(AREA_OR_POINT=grid.area_or_point)
+            file.write(narrow, 1)
+        _require_written(draft / target.name, narrow)
+
+
+def _require_written(file: Path, heights: NDArray[np.float32]) -> None:
+    """Read it back: the library does not say that the disk was full when it closed the file."""
+    try:
+        with _opened(file) as raster:
+            written = raster.read(1)
+    except FileError:
+        written = None
+    if written is None or not np.array_equal(written, heights, equal_nan=True):
+        raise OSError("the raster could not be written whole")
 
 
 @contextmanager
 def _opened(file: Path) -> Iterator[Any]:
     library = _rasterio()
+    require_file(file)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a raster without coordinates is a raster

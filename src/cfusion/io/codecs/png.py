@@ -4,6 +4,7 @@ import importlib
 import io
 import warnings
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,7 @@ from cfusion.io.codecs.png_chunks import GREY, GREY_ALPHA, PALETTE, RGB, check
 from cfusion.io.files import read_bytes
 
 LARGEST_COUNT = 65535
+ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -26,22 +28,39 @@ class Encoding:
     scale: float
     offset: float = 0.0
 
+    @property
+    def largest(self) -> float:
+        """The largest value it holds."""
+        return self.offset + self.scale * (LARGEST_COUNT + 0.5)
+
 
 def read_png(path: Path, encoding: Encoding, *, zero_is_unknown: bool = True) -> NDArray[np.float32]:
     """A map (H, W) from a 16-bit grey PNG; NaN where the count is 0, unless told that 0 is a value."""
     counts = _read_counts(path)
-    values = (encoding.offset + encoding.scale * counts.astype(np.float64)).astype(np.float32)
-    if zero_is_unknown:
-        values[counts == 0] = np.nan
+    values = np.empty(counts.shape, np.float32)
+    with np.errstate(over="ignore"):  # of a scale beyond reason: infinite, which a View refuses
+        for first in range(0, len(counts), ROWS):  # in double precision, but not the whole map at once
+            rows = slice(first, first + ROWS)
+            values[rows] = encoding.offset + encoding.scale * counts[rows].astype(np.float64)
+            if zero_is_unknown:
+                values[rows][counts[rows] == 0] = np.nan
     return values
 
 
-def write_png(path: Path, values: NDArray[np.generic], encoding: Encoding) -> None:
-    """A map (H, W) as 16-bit grey; NaN becomes 0, and known values at least 1."""
+def write_png(
+    path: Path, values: NDArray[np.generic], encoding: Encoding, words: Mapping[str, str] | None = None
+) -> None:
+    """A map (H, W) as 16-bit grey; NaN becomes 0, and known values at least 1.
+
+    The file says its scale and offset itself (tEXt chunks `Scale` and `Offset`), and `words` besides.
+    """
     known = np.isfinite(values.astype(np.float64))
     counts = np.rint((np.where(known, values, 0.0) - encoding.offset) / encoding.scale)
     clipped = np.where(known, np.clip(counts, 1, LARGEST_COUNT), 0).astype(np.uint16)
-    pillow_image().fromarray(clipped).save(path, format="PNG")
+    told = importlib.import_module("PIL.PngImagePlugin").PngInfo()
+    for key, text in ({"Scale": repr(encoding.scale), "Offset": repr(encoding.offset)} | dict(words or {})).items():
+        told.add_text(key, text)
+    pillow_image().fromarray(clipped).save(path, format="PNG", pnginfo=told)
 
 
 def finest_encoding(values: NDArray[np.floating]) -> Encoding:
@@ -49,7 +68,11 @@ def finest_encoding(values: NDArray[np.floating]) -> Encoding:
     known = values[np.isfinite(values)].astype(np.float64)
     if known.size == 0:
         return Encoding(scale=1.0)
-    low, high = min(0.0, float(known.min())), float(known.max())
+    return encoding_of(min(0.0, float(known.min())), float(known.max()))
+
+
+def encoding_of(low: float, high: float) -> Encoding:
+    """Likewise for values between two, `low` at most 0."""
     finest = (high - low) / (LARGEST_COUNT - 1)
     if finest == 0.0:
         return Encoding(scale=1.0, offset=low - 1.0 if low < 0 else 0.0)
@@ -63,9 +86,9 @@ def read_image(path: Path) -> Image:
     data = read_bytes(path)
     bits, colour = check(path, data)
     if colour == GREY and bits == 16:
-        return (_decode(path, data, mode=None) / LARGEST_COUNT).astype(np.float32)
+        return np.divide(_decode(path, data, mode=None), np.float32(LARGEST_COUNT), dtype=np.float32)
     mode = "L" if colour in (GREY, GREY_ALPHA) else "RGB"
-    return (_decode(path, data, mode=mode) / 255).astype(np.float32)
+    return np.divide(_decode(path, data, mode=mode), np.float32(255), dtype=np.float32)
 
 
 def write_image(path: Path, image: Image) -> None:
@@ -88,7 +111,7 @@ def _read_counts(path: Path) -> NDArray[np.uint16]:
     if bits != 16 or colour != GREY:
         kind = {GREY: "grey", RGB: "colour", PALETTE: "palette"}.get(colour, "transparent")
         raise FileError(f"{path} is a {bits}-bit {kind} PNG; depth needs 16-bit grey, without alpha")
-    return _decode(path, data, mode=None).astype(np.uint16)
+    return _decode(path, data, mode=None).astype(np.uint16, copy=False)
 
 
 def _decode(path: Path, data: bytes, mode: str | None) -> NDArray[np.uint16]:
@@ -99,5 +122,6 @@ def _decode(path: Path, data: bytes, mode: str | None) -> NDArray[np.uint16]:
             picture = module.open(io.BytesIO(data), formats=("PNG",))
             picture.load()
     except (OSError, SyntaxError, ValueError, zlib.error, module.DecompressionBombError) as error:
-        raise FileError(f"{path} is a damaged PNG ({error}); write it anew") from None
+        reason = (str(error).splitlines() or ["no reason given"])[0][:100]
+        raise FileError(f"{path} is a damaged PNG ({reason}); write it anew") from None
     return np.asarray(picture if mode is None else picture.convert(mode))

@@ -1,0 +1,97 @@
+"""Where results may go: not into the data, not over the result of another command; and what they were made of."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cfusion.errors import FileError, InputError
+
+RESULT = "result.json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The one way to overrule a refusal."""
+    parser.add_argument(
+        "--force", action="store_true", help="go on where the data look wrong; write over what is in OUT"
+    )
+
+
+def command_of(
+    arguments: argparse.Namespace, formats: Sequence[str], parameters: Mapping[str, object]
+) -> dict[str, object]:
+    """What was asked for: a second run that asks for the same may write over the first."""
+    from cfusion.io.to_json import to_json
+
+    return {
+        "input": str(arguments.bundle.resolve()),
+        "format": arguments.format,
+        "options": sorted(arguments.option),
+        "method": arguments.method,
+        "parameters": to_json(parameters),
+        "reference": arguments.reference,
+        "sequence": arguments.every is not None,
+        "window": arguments.window,
+        "bundle": arguments.stereo_bundle,
+        "written": list(formats),
+    }
+
+
+def made_by(backend: str) -> dict[str, object]:
+    """What else decides a result: the code and the libraries it ran on."""
+    from cfusion.io.versions import code_fingerprint, versions
+
+    return {"code": code_fingerprint(), "backend": backend, "versions": versions()}
+
+
+def require_free(output: Path, source: Path, command: Mapping[str, object], *, force: bool) -> None:
+    """Refuse to write into the data set, over another command's result, or a result into a sequence's folder."""
+    if force:
+        return
+    if _same(output, source if source.is_dir() else source.parent):
+        raise InputError(f"-o {output} is the folder of the data itself; choose another, or say --force")
+    if not output.is_dir():
+        return
+    single, windows = output / RESULT, sorted(output.glob(f"[0-9]*/{RESULT}"))
+    if not command["sequence"] and windows:
+        raise InputError(f"{output} holds the results of a sequence; choose another folder, or say --force")
+    if command["sequence"] and single.exists():
+        raise InputError(f"{output} holds a single result; choose another folder for a sequence, or say --force")
+    for file in windows or ([single] if single.exists() else []):
+        _require_same(file, command)
+    if not windows and not single.exists():
+        _require_no_others(output)
+
+
+def _same(output: Path, folder: Path) -> bool:
+    try:
+        return output.samefile(folder)
+    except OSError:  # one of them is not there
+        return False
+
+
+def _require_same(file: Path, command: Mapping[str, object]) -> None:
+    from cfusion.io.json_object import JsonObject
+
+    try:
+        content = JsonObject.of_file(file).content
+    except FileError:  # damaged: nothing to lose
+        return
+    settings = content.get("settings")
+    found = settings.get("command") if isinstance(settings, dict) else None
+    if found == command:
+        return
+    asked = found if isinstance(found, dict) else {"method": content.get("method"), "input": content.get("input")}
+    other = [key for key in command if asked.get(key) != command[key]]
+    told = f"{other[0]} {str(asked.get(other[0]))[:60]!r}" if other else "other settings"
+    raise InputError(f"{file} is of another command ({told}); choose another folder, or say --force to write over it")
+
+
+def _require_no_others(output: Path) -> None:
+    from cfusion.datasets.write_result import OWN_FILES
+    from cfusion.io.atomic import obsolete_in
+
+    others = obsolete_in(output, OWN_FILES)
+    if others:
+        raise InputError(
+            f"{output} holds {others[0].name}, which no result.json there names; choose another folder, or say --force"
+        )

@@ -1,0 +1,198 @@
+"""Fuse every view of a scene from its best neighbours, give the data set back with better maps, and one point cloud."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cfusion.cli.progress import Listener
+    from cfusion.scene.job import Job
+    from cfusion.scene.runner import Runner
+    from cfusion.scene.whole import Report, Scene
+
+NAME, SUMMARY = "scene", "fuse every view of a scene, written back as the data set it came from"
+FAILED = 1  # exit code: some views failed
+MOST_LINES = 40  # of the table on the screen
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """DATA -o OUT, neighbours, what to write, where to run."""
+    add = parser.add_argument
+    add("data", type=Path, metavar="DATA", help="folder of a data set in a known format; see `cfusion formats`")
+    add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the data set with fused maps")
+    add("--neighbours", type=int, default=10, metavar="N", help="views that each view is fused from (default: 10)")
+    add("--write", metavar="FORMAT", help="format of the output (default: that of the input; see `cfusion formats`)")
+    add("--cloud", action=argparse.BooleanOptionalAction, default=True, help="OUT/scene.ply, one cloud of all maps")
+    add("--mesh", action="store_true", help="OUT/mesh.ply and OUT/mesh.glb, a coloured mesh of all maps")
+    add("--voxel", type=float, metavar="SIZE", help="with --mesh: size of a voxel, in the unit of depth")
+    add("--method", default="auto", help="see `cfusion methods` (default: auto)")
+    add("--backend", default="auto", help="auto, cpu, cuda or reference (default: auto)")
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the method; repeatable")
+    add("--format", help="format of the input (default: recognised)")
+    add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the format; repeatable")
+    add("--force", action="store_true", help="write into a folder that holds something else")
+    add("--quiet", action="store_true", help="no progress, no summary; failed views are named all the same")
+    cluster = parser.add_argument_group("on several processes or machines (extra `cluster`)").add_argument
+    cluster("--workers", type=int, metavar="N", help="start N worker processes on this machine")
+    cluster("--scheduler", metavar="ADDRESS", help="use the workers of a dask scheduler, e.g. tcp://host:8786")
+    cluster("--worker-memory", default="auto", metavar="SIZE", help="of each of --workers, e.g. 4GB")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check everything first, then fuse, give back, merge."""
+    from cfusion.cli.progress import showing
+    from cfusion.scene import places
+    from cfusion.scene.whole import fuse_scene, prepare, write_summary
+
+    began = time.monotonic()
+    job, runner, other = _checked(arguments)
+    with places.alone(arguments.output):
+        places.mark(arguments.data, arguments.output, {"format": job.format, "written": other or job.format})
+        if runner.workers == 1 and not arguments.scheduler:
+            places.sweep(arguments.output)
+        try:
+            with showing("scene", quiet=arguments.quiet) as listener:
+                scene = prepare(job, arguments.neighbours, listener)
+                _say_before(arguments, scene)
+                report = fuse_scene(scene, runner, listener)
+                report = _more(arguments, job, scene, report, runner, other, listener)
+        except KeyboardInterrupt:
+            told = f"what was fused is in {arguments.output}; the same command goes on from there"
+            raise KeyboardInterrupt(told) from None
+        lines = write_summary(job, report)
+        places.sweep(arguments.output)
+    _say_after(arguments, report, lines, time.monotonic() - began)
+    return FAILED if report.failed else 0
+
+
+def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
+    """The job, where it runs, and the other format to write in, if any; every mistake is found here."""
+    from cfusion import kernels, methods
+    from cfusion.cli import settings
+    from cfusion.datasets.write_back import LAYOUTS
+    from cfusion.errors import InputError
+    from cfusion.parameters import refine
+    from cfusion.scene import mesh, places
+    from cfusion.scene.cluster import Cluster, require_dask
+    from cfusion.scene.job import Job, code_version
+    from cfusion.scene.runner import Here
+
+    if arguments.neighbours < 0:
+        raise InputError(f"--neighbours is {arguments.neighbours}; it is a whole number from 0")
+    if arguments.workers is not None and arguments.workers < 1:
+        raise InputError(f"--workers is {arguments.workers}; it is at least 1")
+    if arguments.workers is not None and arguments.scheduler is not None:
+        raise InputError("--workers starts a cluster, --scheduler joins one; leave one out")
+    if arguments.voxel is not None and not arguments.mesh:
+        raise InputError("--voxel is for the mesh; say --mesh as well")
+    parameters = settings.parameters(arguments.set)
+    refine(methods.get(arguments.method), parameters)
+    kernels.load(arguments.backend)
+    format = places.format_of(arguments.data, arguments.format)
+    places.require_apart(arguments.data, arguments.output)
+    places.require_ours(arguments.data, arguments.output, force=arguments.force)
+    other = _other_format(arguments.write, format)
+    if arguments.mesh:
+        mesh.require_libraries()
+    runner: Runner = Here()
+    if arguments.workers is not None or arguments.scheduler is not None:
+        require_dask()
+        runner = Cluster(arguments.workers or 0, arguments.scheduler or "", arguments.worker_memory)
+    job = Job(
+        data=str(arguments.data.resolve()),
+        format=format,
+        output=str(arguments.output.resolve()),
+        version=code_version(),
+        options=tuple(sorted(settings.parameters(arguments.option, "--option").items())),
+        method=arguments.method,
+        parameters=tuple(sorted(parameters.items())),
+        backend=arguments.backend,
+        write_back=other is None and format in LAYOUTS,
+    )
+    return job, runner, other
+
+
+def _other_format(given: str | None, format: str) -> str | None:
+    """The format that the output is converted to; None where the input's own layout is written back."""
+    from cfusion.datasets.read import known
+    from cfusion.datasets.write_back import LAYOUTS
+    from cfusion.datasets.write_views import WRITERS
+    from cfusion.errors import InputError
+
+    wanted = format if given is None else known(given)
+    if wanted == format and format in LAYOUTS:
+        return None
+    if given is None:
+        return "bundle"
+    if wanted not in WRITERS:
+        raise InputError(f"{format!r} cannot be written as {wanted!r}; known are: {', '.join(WRITERS)}")
+    return wanted
+
+
+def _say_before(arguments: argparse.Namespace, scene: "Scene") -> None:
+    from cfusion.scene.job import open_job
+    from cfusion.scene.summary import graph_sentence
+
+    for line in scene.unreadable:
+        print(f"cfusion: {line}", file=sys.stderr)
+    groups, lonely = scene.graph.groups, scene.graph.lonely
+    if len(scene.graph) == 1:
+        print("cfusion: a scene of one view; it is fused from itself alone", file=sys.stderr)
+    elif lonely and arguments.neighbours > 0:
+        numbers = ", ".join(str(view) for view in lonely[:5]) + (", ..." if len(lonely) > 5 else "")
+        print(f"cfusion: {len(lonely)} views share nothing with any other ({numbers})", file=sys.stderr)
+    together = [len(group) for group in groups if len(group) > 1]
+    if len(together) > 1:
+        sizes = " and ".join(str(size) for size in together)
+        print(f"cfusion: the views fall into {len(together)} groups that share nothing: {sizes}", file=sys.stderr)
+    if arguments.quiet:
+        return
+    sentence = open_job(scene.job).dataset.sentence
+    if sentence:
+        print(sentence)
+    print(graph_sentence(scene.graph.neighbours, scene.graph.source))
+    if scene.done:
+        print(f"{len(scene.done)} of {len(scene.tasks)} views are there already, made with the same settings")
+
+
+def _more(
+    arguments: argparse.Namespace,
+    job: "Job",
+    scene: "Scene",
+    report: "Report",
+    runner: "Runner",
+    other: str | None,
+    listener: "Listener",
+) -> "Report":
+    """Another format, the cloud and the mesh, as asked for."""
+    from dataclasses import replace
+
+    from cfusion.scene import cloud, convert, mesh
+
+    fused = [record.view for record in report.records if not record.failure]
+    if other is not None and fused:
+        convert.write_as(job, fused, other)
+    if arguments.cloud and fused:
+        report = replace(report, points=cloud.write_cloud(job, scene.graph, fused, runner, listener))
+    if arguments.mesh and fused:
+        report = replace(report, triangles=mesh.write_mesh(job, fused, arguments.voxel, listener))
+    return report
+
+
+def _say_after(arguments: argparse.Namespace, report: "Report", lines: list[str], seconds: float) -> None:
+    if not arguments.quiet:
+        shown = lines if len(lines) <= MOST_LINES + 1 else [*lines[:MOST_LINES], f"... {len(lines) - MOST_LINES} more"]
+        print("\n".join(shown))
+        done = len(report.records) - len(report.failed)
+        print(f"{done} of {len(report.records)} views fused with {arguments.method} in {seconds:.1f} s")
+        if report.points:
+            print(f"{report.points} points in {arguments.output / 'scene.ply'}")
+        if report.triangles:
+            print(f"{report.triangles} triangles in {arguments.output / 'mesh.ply'} and mesh.glb")
+        print(f"written to {arguments.output}; the table is in {arguments.output / 'cfusion' / 'summary.txt'}")
+    for record in report.failed:
+        print(f"cfusion: {record.name} failed: {record.failure}", file=sys.stderr)
+    if report.failed:
+        print(f"cfusion: {len(report.failed)} views failed; the same command tries them again", file=sys.stderr)

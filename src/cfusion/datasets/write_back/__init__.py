@@ -1,0 +1,7 @@
+"""A data set given back in its own layout: the user's own files, and new depth maps in the place of theirs."""
+
+from cfusion.datasets.write_back.fused import FusedMap
+from cfusion.datasets.write_back.layouts import LAYOUTS, Layout, root_of
+from cfusion.datasets.write_back.take_over import Taken, take_over
+
+__all__ = ["LAYOUTS", "FusedMap", "Layout", "Taken", "root_of", "take_over"]

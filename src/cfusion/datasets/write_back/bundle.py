@@ -1,0 +1,44 @@
+"""A bundle written back: bundle.json is the user's own, depth maps new at the paths and in the scale it names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cfusion.datasets.readers.bundle import FILE_NAME
+from cfusion.datasets.write_back.fused import FusedMap
+from cfusion.datasets.write_back.png_depth import write_counts
+from cfusion.errors import InputError
+from cfusion.io.codecs.npy import write_npy
+from cfusion.io.codecs.pfm import write_pfm
+from cfusion.io.json_object import JsonObject
+
+WRITTEN = (".npy", ".pfm", ".png")
+
+
+def replaced(data: Path, source: Path, options: object) -> tuple[Path, ...]:
+    """The depth map alone."""
+    if source.suffix.lower() not in WRITTEN:
+        raise InputError(f"{source} is not one of {', '.join(WRITTEN)} and cannot be written back; write it as .npy")
+    return (source.relative_to(data),)
+
+
+def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: object) -> None:
+    """In the encoding of the user's own map."""
+    (inside,) = replaced(data, source, options)
+    file = draft / inside
+    file.parent.mkdir(parents=True, exist_ok=True)
+    scale = _scale(data, source)
+    if source.suffix.lower() == ".png":
+        write_counts(file, fused.depth, scale)
+    elif source.suffix.lower() == ".pfm":
+        write_pfm(file, fused.depth / scale)
+    else:
+        write_npy(file, fused.depth / scale)
+
+
+def _scale(data: Path, source: Path) -> float:
+    """Of the view's entry; 1 where it names none."""
+    for entry in JsonObject.of_file(data / FILE_NAME).objects("views"):
+        if entry.path_inside("depth", data) == source:
+            return entry.scale("scale") or 1.0
+    raise InputError(f"{data / FILE_NAME} no longer names {source}; run `cfusion scene` again")

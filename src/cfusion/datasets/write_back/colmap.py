@@ -1,0 +1,26 @@
+"""A COLMAP workspace written back: depth and normal maps of the kind that was read; the model is the user's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cfusion.datasets.readers.colmap import Options
+from cfusion.datasets.write_back.fused import FusedMap
+from cfusion.geometry import normals
+from cfusion.io.codecs.colmap_map import write_colmap_map
+
+
+def replaced(data: Path, source: Path, options: Options) -> tuple[Path, ...]:
+    """The depth map, and the normal map beside it."""
+    inside = source.relative_to(data)
+    name = source.relative_to(data / "stereo" / "depth_maps")
+    return inside, Path("stereo") / "normal_maps" / name
+
+
+def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: Options) -> None:
+    """Depth, and the normals of the same surface: COLMAP's fusion compares both."""
+    depth, normal = (draft / each for each in replaced(data, source, options))
+    for file in (depth, normal):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    write_colmap_map(depth, fused.depth)
+    write_colmap_map(normal, normals(fused.depth, fused.camera))

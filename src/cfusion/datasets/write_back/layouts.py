@@ -1,0 +1,52 @@
+"""The formats that can be written back: which files are the user's own, and which module writes the new ones."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a format is written back.
+
+    The module offers `replaced(data, source, options)`, the files below `data` that a view's new ones take the place
+    of, and `write(data, source, draft, fused, options)`, which writes them below `draft` under the same names.
+    """
+
+    new: str  # for people: what is written
+    kept: tuple[str, ...]  # patterns of the files that are taken over byte for byte
+    module: str
+
+    def load(self) -> ModuleType:
+        """Import the module of this format."""
+        return importlib.import_module(f"cfusion.datasets.write_back.{self.module}")
+
+
+LAYOUTS: Mapping[str, Layout] = MappingProxyType(
+    {
+        "bundle": Layout("depth maps in their own encoding", ("**/*",), "bundle"),
+        "nerfstudio": Layout("depth maps, PNG by the file's factor or npy", ("**/*",), "nerfstudio"),
+        "colmap": Layout(
+            "stereo/depth_maps and stereo/normal_maps of the kind that was read",
+            ("images/**/*", "sparse/**/*", "stereo/*.cfg", "stereo/depth_maps/**/*", "stereo/normal_maps/**/*"),
+            "colmap",
+        ),
+        "openmvs": Layout("*.dmap with confidence", ("**/*",), "openmvs"),
+        "mvsnet": Layout("PFM depth, and confidence where there was one", ("**/*",), "mvsnet"),
+        "7-scenes": Layout("depth PNG in millimetres", ("**/*",), "png_depth"),
+        "icl-nuim": Layout("depth PNG, 5000 counts a metre", ("**/*",), "png_depth"),
+        "tum": Layout("depth PNG, 5000 counts a metre", ("**/*",), "png_depth"),
+        "replica": Layout("depth PNG by the scene's own scale", ("**/*",), "png_depth"),
+        "scannet": Layout("depth PNG in millimetres", ("**/*",), "png_depth"),
+        "open3d": Layout("depth PNG in millimetres", ("**/*",), "png_depth"),
+    }
+)
+
+
+def root_of(data: Path) -> Path:
+    """The folder of a data set that may be named by its main file."""
+    return data if data.is_dir() else data.parent

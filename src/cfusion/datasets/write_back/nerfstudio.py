@@ -1,0 +1,32 @@
+"""nerfstudio written back: transforms.json and images are the user's own, depth maps new at the paths it names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from cfusion.datasets.readers.nerfstudio import FILE_NAME, Options, depth_factor
+from cfusion.datasets.write_back.fused import FusedMap
+from cfusion.datasets.write_back.png_depth import write_counts
+from cfusion.errors import InputError
+from cfusion.io.codecs.npy import write_npy
+from cfusion.io.json_object import JsonObject
+
+
+def replaced(data: Path, source: Path, options: Options) -> tuple[Path, ...]:
+    """The depth map alone."""
+    if source.suffix.lower() not in (".png", ".npy"):
+        raise InputError(f"{source} is neither .png nor .npy and cannot be written back; say --write bundle")
+    return (source.relative_to(data),)
+
+
+def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: Options) -> None:
+    """In counts of the file's factor, as the user's own: PNG to whole ones, npy to float32."""
+    (inside,) = replaced(data, source, options)
+    (draft / inside).parent.mkdir(parents=True, exist_ok=True)
+    factor, _ = depth_factor(JsonObject.of_file(data / FILE_NAME), options)
+    if source.suffix.lower() == ".png":
+        write_counts(draft / inside, fused.depth, factor)
+    else:
+        write_npy(draft / inside, np.nan_to_num(fused.depth / np.float32(factor), nan=0.0).astype(np.float32))

@@ -1,0 +1,50 @@
+"""Depth PNGs written back at their own path, with the one scale of the whole sequence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cfusion.datasets.readers import icl_nuim, open3d_log, replica, scannet, seven_scenes, tum
+from cfusion.datasets.write_back.fused import FusedMap
+from cfusion.errors import InputError
+from cfusion.io.codecs.png import LARGEST_COUNT, Encoding, write_png
+
+
+def replaced(data: Path, source: Path, options: Any) -> tuple[Path, ...]:
+    """The depth map alone."""
+    if source.suffix.lower() != ".png":
+        raise InputError(f"{source} is no PNG and cannot be written back; say --write bundle")
+    return (source.relative_to(data),)
+
+
+def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: Any) -> None:
+    """16-bit grey, 0 = unknown; depth beyond the largest count becomes unknown."""
+    (inside,) = replaced(data, source, options)
+    (draft / inside).parent.mkdir(parents=True, exist_ok=True)
+    write_counts(draft / inside, fused.depth, _metres_a_count(data, options), _largest(options))
+
+
+def write_counts(file: Path, depth: np.ndarray[Any, Any], scale: float, largest: int = LARGEST_COUNT) -> None:
+    """A depth map as counts of `scale`, those beyond the largest count as unknown."""
+    with np.errstate(invalid="ignore"):
+        held = np.where(depth < scale * (largest + 0.5), depth, np.nan)
+    write_png(file, held, Encoding(scale))
+
+
+def _metres_a_count(data: Path, options: Any) -> float:
+    if isinstance(options, tum.Options | scannet.Options | open3d_log.Options):
+        return 1 / options.units_per_metre
+    if isinstance(options, seven_scenes.Options):
+        return seven_scenes.MILLIMETRES.scale
+    if isinstance(options, icl_nuim.Options):
+        return 1 / icl_nuim.UNITS_PER_METRE
+    assert isinstance(options, replica.Options)
+    return 1 / replica.counts_a_metre(data)
+
+
+def _largest(options: Any) -> int:
+    """7-Scenes has 65535 for missing."""
+    return LARGEST_COUNT - 1 if isinstance(options, seven_scenes.Options) else LARGEST_COUNT

@@ -1,0 +1,81 @@
+"""The user's own files, byte for byte: images as hard links where the disk allows, everything else as copies.
+
+Images are never edited in place; a model or a list may be, and then the user's own must not change with it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cfusion.datasets.write_back.layouts import Layout
+from cfusion.errors import FileError
+from cfusion.io.codecs.photo import SUFFIXES
+from cfusion.io.drafts import PREFIX
+
+MADE_FROM_MAPS = (".ply", ".obj", ".glb", ".stl", ".ply.vis")  # clouds and meshes of the old maps are not taken over
+
+
+@dataclass(frozen=True)
+class Taken:
+    """How many files were taken over."""
+
+    linked: int
+    copied: int
+
+
+def own_files(data: Path, layout: Layout, replaced: frozenset[Path]) -> Iterator[Path]:
+    """The files of a data set that stay as they are, relative to it, in order."""
+    found = {path for pattern in layout.kept for path in data.glob(pattern)}
+    for path in sorted(found):
+        inside = path.relative_to(data)
+        hidden = (
+            any(part.startswith(".") for part in inside.parts) or inside.parts[0] == "cfusion"
+        )  # of an earlier scene
+        if not hidden and inside not in replaced and path.is_file() and not path.name.endswith(MADE_FROM_MAPS):
+            yield inside
+
+
+def take_over(data: Path, output: Path, layout: Layout, replaced: frozenset[Path]) -> Taken:
+    """Put the files that stay into the output; those there already are left alone."""
+    linked = copied = 0
+    for inside in own_files(data, layout, replaced):
+        source, target = (data / inside).resolve(), output / inside
+        if _same(source, target):
+            continue
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft = target.with_name(f"{PREFIX}{os.getpid()}-{target.name}"[:255])
+            by_link = source.suffix in SUFFIXES and _linked(source, draft)
+            if not by_link:
+                shutil.copy2(source, draft)
+            os.replace(draft, target)
+            draft.unlink(missing_ok=True)  # renaming a link onto itself leaves it
+        except OSError as error:
+            raise FileError(
+                f"cannot take over {data / inside}: {error.strerror or error}; choose another output"
+            ) from error
+        linked, copied = linked + by_link, copied + (not by_link)
+    return Taken(linked, copied)
+
+
+def _linked(source: Path, draft: Path) -> bool:
+    """Whether a hard link could be made."""
+    try:
+        draft.unlink(missing_ok=True)
+        os.link(source, draft)
+    except OSError:
+        return False
+    return True
+
+
+def _same(source: Path, target: Path) -> bool:
+    """Whether the target is the source, or a whole copy of it."""
+    try:
+        here, there = source.stat(), target.stat()
+    except OSError:
+        return False
+    return here.st_ino == there.st_ino or (here.st_size, here.st_mtime_ns) == (there.st_size, there.st_mtime_ns)

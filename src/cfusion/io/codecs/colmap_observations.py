@@ -1,0 +1,60 @@
+"""Which sparse points each image of a COLMAP model sees, from images.bin or images.txt."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.errors import FileError
+from cfusion.io.files import read_bytes
+from cfusion.io.text_tables import read_text
+
+Observed = dict[str, NDArray[np.int64]]  # point ids by the name of an image
+POINT = np.dtype([("x", "<f8"), ("y", "<f8"), ("id", "<i8")])
+IMAGE = struct.Struct("<i7di")
+COUNT = struct.Struct("<Q")
+
+
+def read_observations(folder: Path) -> Observed:
+    """The ids of the points that each image sees; -1, a feature without a point, is left out."""
+    binary = folder / "images.bin"
+    return _binary(binary) if binary.is_file() else _text(folder / "images.txt")
+
+
+def _binary(file: Path) -> Observed:
+    data = read_bytes(file)
+    found: Observed = {}
+    try:
+        (count,), place = COUNT.unpack_from(data), COUNT.size
+        for _ in range(count):
+            place += IMAGE.size
+            end = data.index(b"\0", place)
+            name = data[place:end].decode("utf-8", "surrogateescape")
+            (points,) = COUNT.unpack_from(data, end + 1)
+            place = end + 1 + COUNT.size
+            if place + points * POINT.itemsize > len(data):
+                raise ValueError
+            ids = np.frombuffer(data, POINT, points, place)["id"]
+            found[name] = ids[ids >= 0]
+            place += points * POINT.itemsize
+    except (ValueError, struct.error):
+        raise FileError(f"{file} is truncated: {len(data)} bytes; copy it again") from None
+    return found
+
+
+def _text(file: Path) -> Observed:
+    lines = [line for line in read_text(file).splitlines() if not line.startswith("#")]
+    found: Observed = {}
+    for head, body in zip(lines[::2], [*lines[1::2], ""], strict=False):
+        words = head.split(maxsplit=9)
+        if len(words) < 10:
+            continue
+        try:
+            ids = np.array(body.split()[2::3], dtype=np.int64)
+        except ValueError:
+            raise FileError(f"{file}: the points of image {words[9][:40]!r} are not `X Y POINT3D_ID`") from None
+        found[words[9].rstrip()] = ids[ids >= 0]
+    return found

@@ -1,0 +1,38 @@
+"""PLY from tables: vertices with any named columns, in pieces, and triangles (written binary, little endian)."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+TYPE_NAMES = {"<f4": "float", "|u1": "uchar", "<u2": "ushort", "<i4": "int"}
+
+
+def write_table(
+    path: Path,
+    columns: np.dtype[np.void],
+    count: int,
+    pieces: Iterable[NDArray[np.void]],
+    faces: NDArray[np.int32] | None = None,
+) -> None:
+    """`count` vertices from pieces with these columns, then triangles (F, 3)."""
+    properties = [f"property {TYPE_NAMES[columns[name].str]} {name}" for name in columns.names or ()]
+    triangles = [] if faces is None else [f"element face {len(faces)}", "property list uchar int vertex_indices"]
+    header = [
+        "ply",
+        "format binary_little_endian 1.0",
+        f"element vertex {count}",
+        *properties,
+        *triangles,
+        "end_header",
+        "",
+    ]
+    with path.open("wb") as file:
+        file.write("\n".join(header).encode())
+        for piece in pieces:
+            file.write(np.ascontiguousarray(piece, columns).tobytes())
+        if faces is not None:
+            rows = np.empty(len(faces), np.dtype([("count", "u1"), ("corners", "<i4", 3)]))
+            rows["count"], rows["corners"] = 3, faces
+            file.write(rows.tobytes())

@@ -1,0 +1,94 @@
+"""Drafts: hidden folders of what is being written, locked while their writer lives, swept when it is dead."""
+
+import importlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+fcntl: Any = None  # Windows: no locks, so nothing is swept either
+with suppress(ImportError):
+    fcntl = importlib.import_module("fcntl")
+
+PREFIX = ".cfusion-"
+ASIDE = f"{PREFIX}aside-"  # + the name of the folder that made room
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the one lock of a folder: of making drafts in it, of moving them, of sweeping. It leaves no file."""
+    handle = _open(folder)
+    try:
+        if handle is not None and fcntl is not None:
+            with suppress(OSError):  # a disk without locks: renames are still whole
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+@contextmanager
+def draft_in(folder: Path) -> Iterator[Path]:
+    """A new draft, removed in the end; the lock on it tells others that its writer lives."""
+    with locked(folder):
+        draft = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder))
+        handle = _open(draft)
+        if handle is not None and fcntl is not None:
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        yield draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        if handle is not None:
+            os.close(handle)
+
+
+def aside_of(folder: Path) -> Path:
+    """Where a folder waits while another takes its place, on systems that cannot exchange the two."""
+    return folder.with_name(f"{ASIDE}{folder.name}")
+
+
+def sweep(folder: Path) -> None:
+    """Remove the drafts of dead writers in a folder, and bring back what made room for one of them."""
+    if fcntl is None:
+        return
+    with locked(folder), suppress(OSError):
+        for path in sorted(folder.glob(f"{PREFIX}*")):
+            if path.name.startswith(ASIDE):
+                _bring_back(path)
+            elif path.is_dir() and not path.is_symlink() and _is_dead(path):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _bring_back(aside: Path) -> None:
+    home = aside.with_name(aside.name.removeprefix(ASIDE))
+    if home.exists():
+        shutil.rmtree(aside, ignore_errors=True)
+    else:
+        os.rename(aside, home)
+
+
+def _is_dead(draft: Path) -> bool:
+    handle = _open(draft)
+    if handle is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(handle)
+
+
+def _open(folder: Path) -> int | None:
+    try:
+        return os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
+    except OSError:
+        return None

@@ -1,0 +1,225 @@
+"""One cloud of all fused maps: points merged where maps agree, dropped where others see through them.
+
+A point p of view i with normal n is compared with the map of each view j that shares surface with i, at the pixel it
+falls on, whose own point is q:
+
+    agrees         |n . (q - p)| <= 3 sqrt((c_i sigma_i)^2 + (c_j sigma_j)^2) + half a pixel,  c = |n . ray|
+    is seen through  j's depth there lies further behind p than that
+
+Where maps agree p moves along n to the mean weighted by 1 / (c sigma)^2. The view with the smallest pixel there owns
+the point, the others leave it out. Points that more views see through than agree with, or that nobody confirms although
+others look there, are dropped. Each view's piece needs only its neighbours: pieces are made wherever views are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import Points
+from cfusion.errors import FileError
+from cfusion.geometry import Pinhole
+from cfusion.io.codecs.ply_table import write_table
+from cfusion.scene.fused_view import FusedView, read_fused
+from cfusion.scene.graph import Graph
+from cfusion.scene.job import FOLDER, Job, Task, open_job
+from cfusion.scene.keys import digest
+from cfusion.scene.placing import placing
+from cfusion.scene.progress import Listener, Teller
+from cfusion.scene.record import Record, folder_of, read_record, require_record, write_record
+from cfusion.scene.runner import Runner
+
+POINT = np.dtype(
+    [
+        *(("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("nx", "<f4"), ("ny", "<f4"), ("nz", "<f4")),
+        *(("red", "u1"), ("green", "u1"), ("blue", "u1"), ("sigma", "<f4"), ("views", "<u2")),
+    ]
+)
+SIGMAS, PIXELS = 3.0, 0.5
+GRAZING = 0.1  # |n . ray| below which a surface is seen too obliquely to tell
+GREY = 160
+STEPS = 2  # to the octave, by which pixel sizes are told apart: nearly equal ones go by number
+FILE, RECORD = "cloud.npy", "cloud.json"
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """Points of one view's map, in the world."""
+
+    points: Points  # (n, 3)
+    normals: Points  # (n, 3)
+    sigma: Floats  # (n,) along the normal
+    views: NDArray[np.int64]  # (n,) maps that agree, its own included
+    pixels: NDArray[np.int64]  # (n,) where they lie in the map, flat
+
+
+def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]) -> Cloud:
+    """The points that a view owns, merged with those of the others."""
+    own = views(number)
+    normal = own.normals.astype(np.float64)
+    facing = np.abs(np.einsum("hwx,hwx->hw", normal, own.camera.rays()))
+    with np.errstate(invalid="ignore"):
+        usable = np.isfinite(own.depth) & np.isfinite(own.sigma) & (facing > GRAZING)
+    pixels = np.flatnonzero(usable)
+    points = own.pose.apply(own.camera.back_project(own.depth)[usable])
+    normals_ = own.pose.turn(normal[usable])
+    size = _pixel_size(own, own.depth[usable]) / facing[usable]
+    sigma = np.maximum(own.sigma[usable].astype(np.float64) * facing[usable], 1e-9 * np.abs(own.depth[usable]))
+    weight = 1 / sigma**2
+    moved, weights, sigmas = np.zeros(len(points)), weight.copy(), weight * sigma
+    agree, through, looked = (np.zeros(len(points), np.int64) for _ in range(3))
+    owned = np.ones(len(points), bool)
+    for other in others:
+        seen = _compared(views(other), points, normals_, sigma, size)
+        at = seen.at
+        looked[at] += 1
+        through[at[seen.through]] += 1
+        same = at[seen.agrees]
+        agree[same] += 1
+        their_weight = 1 / seen.sigma[seen.agrees] ** 2
+        moved[same] += their_weight * seen.apart[seen.agrees]
+        weights[same] += their_weight
+        sigmas[same] += their_weight * seen.sigma[seen.agrees]
+        finer = _level(seen.size[seen.agrees]), _level(size[same])
+        owned[same] &= (finer[0] > finer[1]) | ((finer[0] == finer[1]) & (other > number))
+    kept = owned & (through <= agree) & ((agree > 0) | (looked == 0))
+    points = points + normals_ * (moved / weights)[:, None]
+    return Cloud(points[kept], normals_[kept], (sigmas / weights)[kept], 1 + agree[kept], pixels[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What another view has at points: only those that fall on a measured pixel of it."""
+
+    at: NDArray[np.int64]  # which points
+    apart: Floats  # along the point's normal
+    sigma: Floats  # along the normal
+    size: Floats  # of its pixel on the surface
+    agrees: NDArray[np.bool_]
+    through: NDArray[np.bool_]
+
+
+def _compared(other: FusedView, points: Points, normals_: Points, sigma: Floats, size: Floats) -> _Seen:
+    u, v, z = other.camera.project(other.pose.inverse().apply(points))
+    height, width = other.depth.shape
+    with np.errstate(invalid="ignore"):
+        at = np.flatnonzero((u >= -0.5) & (v >= -0.5) & (u < width - 0.5) & (v < height - 0.5))
+    row, column = np.rint(v[at]).astype(np.int64), np.rint(u[at]).astype(np.int64)
+    depth, their_sigma = other.depth[row, column].astype(np.float64), other.sigma[row, column].astype(np.float64)
+    known = np.isfinite(depth) & np.isfinite(their_sigma)
+    at, row, column, depth, their_sigma = at[known], row[known], column[known], depth[known], their_sigma[known]
+    theirs = _points_at(other, row, column, depth)
+    away = _towards(other, points[at])
+    facing = np.einsum("nx,nx->n", normals_[at], away)
+    cosine = np.maximum(np.abs(facing), GRAZING)
+    along = np.maximum(their_sigma * cosine, 1e-9 * np.abs(depth))
+    apart = np.einsum("nx,nx->n", normals_[at], theirs - points[at])
+    their_size = _pixel_size(other, depth) / cosine
+    limit = SIGMAS * np.sqrt(sigma[at] ** 2 + along**2) + PIXELS * np.maximum(size[at], their_size)
+    agrees = (np.abs(apart) <= limit) & (facing > 0)
+    # further behind along j's own ray than the limit allows, which is longer where the surface is oblique
+    through = ~agrees & (depth - z[at] > 2 * limit / cosine)
+    return _Seen(at, apart, along, their_size, agrees, through)
+
+
+def _points_at(view: FusedView, row: NDArray[np.int64], column: NDArray[np.int64], depth: Floats) -> Points:
+    """The points in the world of some pixels."""
+    camera = view.camera
+    if isinstance(camera, Pinhole):
+        x, y = (column - camera.cx) / camera.fx * depth, (row - camera.cy) / camera.fy * depth
+    else:
+        x, y = (column - camera.cx) * camera.pixel_size, (row - camera.cy) * camera.pixel_size
+    return view.pose.apply(np.stack([x, y, depth], axis=-1))
+
+
+def _towards(view: FusedView, points: Points) -> Points:
+    """Unit directions (n, 3) from points to the camera."""
+    if not isinstance(view.camera, Pinhole):
+        return np.broadcast_to(-view.pose.rotation[:, 2], points.shape)
+    away = view.pose.translation - points
+    return np.asarray(away / np.maximum(np.linalg.norm(away, axis=-1, keepdims=True), np.finfo(np.float64).tiny))
+
+
+def _pixel_size(view: FusedView, depth: NDArray[np.floating]) -> Floats:
+    """Across the ray, in the unit of depth."""
+    camera = view.camera
+    if isinstance(camera, Pinhole):
+        return depth.astype(np.float64) / min(camera.fx, camera.fy)
+    return np.full(depth.shape, camera.pixel_size)
+
+
+def _level(size: Floats) -> NDArray[np.int64]:
+    return np.floor(STEPS * np.log2(np.maximum(size, 1e-30))).astype(np.int64)
+
+
+def piece(job: Job, task: Task) -> Record:
+    """A view's piece of the cloud, written beside its maps."""
+    folder = folder_of(job.folder, task.view)
+    there = read_record(folder, task.key, RECORD)
+    if there is not None and (folder / FILE).is_file():
+        return there
+    found = merged(lambda view: read_fused(job.folder, view), task.view, task.neighbours)
+    table = np.zeros(len(found.points), POINT)
+    for axis, name in enumerate("xyz"):
+        table[name], table[f"n{name}"] = found.points[:, axis], found.normals[:, axis]
+    for channel, name in enumerate(("red", "green", "blue")):
+        table[name] = _colours(job, task.view)[found.pixels, channel]
+    table["sigma"], table["views"] = found.sigma, found.views
+    record = Record(task.view, require_record(folder).name, task.key, task.neighbours, points=len(table))
+    with placing(Path(job.output)) as draft:
+        inside = folder_of(draft / FOLDER, task.view)
+        inside.mkdir(parents=True)
+        np.save(inside / FILE, table)
+        write_record(inside, record, RECORD)
+    return record
+
+
+def _colours(job: Job, view: int) -> NDArray[np.uint8]:
+    """(H W, 3) levels of the view's image; grey where it has none."""
+    image = open_job(job).views[view].image
+    shape = read_fused(job.folder, view).depth.size
+    if image is None:
+        return np.full((shape, 3), GREY, np.uint8)
+    levels = np.rint(255 * image).astype(np.uint8)
+    return np.ascontiguousarray(
+        np.broadcast_to(levels[..., None], (*levels.shape, 3)) if levels.ndim == 2 else levels
+    ).reshape(-1, 3)
+
+
+def cloud_tasks(job: Job, graph: Graph, fused: Sequence[int]) -> tuple[Task, ...]:
+    """One task a fused view: its key is made of the keys of the maps it looks at."""
+    keys = {view: require_record(folder_of(job.folder, view)).key for view in fused}
+    tasks = []
+    for view in fused:
+        others = tuple(sorted(other for other in graph.both_ways(view) if other in keys))
+        tasks.append(
+            Task("cloud", view, others, digest(["cloud", keys[view], others, [keys[each] for each in others]]))
+        )
+    return tuple(tasks)
+
+
+def write_cloud(job: Job, graph: Graph, fused: Sequence[int], runner: Runner, listener: Listener | None = None) -> int:
+    """OUT/scene.ply from the pieces of all views; how many points."""
+    records = []
+    tasks = cloud_tasks(job, graph, fused)
+    told = Teller(listener, len(tasks), runner.workers, "cloud of view")
+    for record in runner.run(job, tasks):
+        if record.failure:
+            raise FileError(f"the cloud of view {record.name} failed: {record.failure}")
+        records.append(record)
+        told.finished(record.seconds)
+    records.sort(key=lambda each: each.view)
+
+    def chunks() -> Iterator[NDArray[np.void]]:
+        for record in records:
+            yield np.load(folder_of(job.folder, record.view) / FILE)
+
+    count = sum(record.points for record in records)
+    with placing(Path(job.output)) as draft:
+        write_table(draft / "scene.ply", POINT, count, chunks())
+    return count

@@ -1,0 +1,33 @@
+"""The fused views of a scene as views, for writers of other formats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cfusion.datasets.dataset import LazyViews
+from cfusion.datasets.write_back.fused import FusedMap
+from cfusion.datasets.write_views import write_views
+from cfusion.geometry import View
+from cfusion.scene.fused_view import read_fused
+from cfusion.scene.job import Job, open_job
+
+
+def fused_views(job: Job, views: Sequence[int]) -> LazyViews:
+    """The views with fused depth, and the probability that it is right to 1 % as confidence; read when asked for."""
+    opened = open_job(job)
+
+    def load(place: int) -> View:
+        fused = read_fused(job.folder, views[place])
+        confidence = FusedMap(fused.depth, fused.sigma, fused.camera).confidence
+        given = opened.views[views[place]]
+        return replace(given, depth=fused.depth, confidence=np.where(np.isnan(fused.depth), 0, confidence))
+
+    return LazyViews.reading(load, len(views))
+
+
+def write_as(job: Job, views: Sequence[int], format: str) -> None:
+    """Write the fused views in another format."""
+    write_views(fused_views(job, views), job.output, format)

@@ -1,0 +1,53 @@
+"""The fused maps of a view, as a worker left them in the output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from cfusion.arrays import DepthMap, Normals
+from cfusion.geometry import Camera, Pose, normals
+from cfusion.io.cameras import camera_from_json
+from cfusion.io.codecs.npy import read_npy
+from cfusion.io.json_object import JsonObject
+from cfusion.scene.record import FILE, folder_of, require_record
+
+KEPT = 24  # views whose maps stay in memory
+
+
+@dataclass(frozen=True, eq=False)
+class FusedView:
+    """Depth and its standard deviation, and where they were seen from."""
+
+    depth: DepthMap  # (H, W), NaN where unknown
+    sigma: DepthMap  # (H, W), NaN where nothing was observed
+    camera: Camera
+    pose: Pose  # world_from_camera
+    name: str = ""
+
+    @cached_property
+    def normals(self) -> Normals:
+        """(H, W, 3) in the camera's frame, towards it; NaN where undefined."""
+        return normals(self.depth, self.camera)
+
+
+def read_fused(root: Path, view: int) -> FusedView:
+    """The maps of a view; the last few are kept in memory."""
+    folder = folder_of(root, view)
+    return _read(folder, (folder / FILE).stat().st_mtime_ns if (folder / FILE).is_file() else 0)
+
+
+@lru_cache(KEPT)
+def _read(folder: Path, changed: int) -> FusedView:
+    record = require_record(folder)
+    entry = JsonObject.of_file(folder / FILE)
+    return FusedView(
+        depth=np.asarray(read_npy(folder / "depth.npy"), np.float32),
+        sigma=np.asarray(read_npy(folder / "sigma.npy"), np.float32),
+        camera=camera_from_json(entry.object("camera")),
+        pose=Pose.from_matrix(entry.matrix("pose")),
+        name=record.name,
+    )

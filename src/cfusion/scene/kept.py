@@ -1,0 +1,58 @@
+"""Views that were read stay in memory as long as they fit, the longest unused go first."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import overload
+
+from cfusion.geometry import View
+
+BYTES = 512 << 20  # of views that are kept
+
+
+class Kept(Sequence[View]):
+    """A sequence of views that keeps those it gave away, up to a number of bytes."""
+
+    def __init__(self, views: Sequence[View], most_bytes: int = BYTES) -> None:
+        self.views, self.most_bytes, self.bytes, self.reads = views, most_bytes, 0, 0
+        self._kept: OrderedDict[int, View] = OrderedDict()
+        self._lock = Lock()
+
+    @classmethod
+    def of(cls, views: Sequence[View]) -> Sequence[View]:
+        """Views that are read when asked for, kept; those in memory already as they are."""
+        return views if isinstance(views, list | tuple | Kept) else cls(views)
+
+    def __len__(self) -> int:
+        return len(self.views)
+
+    @overload
+    def __getitem__(self, index: int) -> View: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[View]: ...
+    def __getitem__(self, index: int | slice) -> View | Sequence[View]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(len(self))[index]]
+        number = range(len(self))[index]
+        with self._lock:
+            if number in self._kept:
+                self._kept.move_to_end(number)
+                return self._kept[number]
+        view = self.views[number]
+        with self._lock:
+            self.reads += 1
+            if number not in self._kept:
+                self._kept[number] = view
+                self.bytes += size(view)
+            while self.bytes > self.most_bytes and len(self._kept) > 1:
+                _, dropped = self._kept.popitem(last=False)
+                self.bytes -= size(dropped)
+        return view
+
+
+def size(view: View) -> int:
+    """The bytes of a view's maps."""
+    maps = (view.depth, view.image, view.confidence)
+    return sum(each.nbytes for each in maps if each is not None)

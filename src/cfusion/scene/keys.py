@@ -1,0 +1,65 @@
+"""Keys of views: settings, neighbours and the files behind them; what has the same key need not be made again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cfusion.io.codecs.photo import SUFFIXES
+from cfusion.io.to_json import to_json
+from cfusion.scene.graph import Graph
+from cfusion.scene.job import FOLDER, Job, Task
+
+if TYPE_CHECKING:
+    from cfusion.datasets.dataset import Dataset
+
+Stamp = tuple[int, int]  # size and time of change, in ns
+
+
+def digest(content: object) -> str:
+    """A short key of anything JSON can hold."""
+    return hashlib.sha256(json.dumps(to_json(content), sort_keys=True).encode()).hexdigest()[:32]
+
+
+def stamp(file: Path) -> Stamp:
+    """Size and time of change; zeros where there is no file."""
+    try:
+        found = file.stat()
+    except OSError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
+
+
+def description_key(root: Path, dataset: Dataset) -> str:
+    """Of everything but depth maps and images: cameras, poses, lists, models."""
+    maps = {str(file) for file in dataset.files}
+    return digest([(str(file.relative_to(root)), stamp(file)) for file in _described(root, maps)])
+
+
+def _described(root: Path, maps: set[str]) -> Iterator[Path]:
+    for folder, below, names in os.walk(root, followlinks=True):
+        below[:] = sorted(name for name in below if not name.startswith(".") and name != FOLDER)
+        for name in sorted(names):
+            path = Path(folder) / name
+            if not name.startswith(".") and path.suffix not in SUFFIXES and str(path) not in maps:
+                yield path
+
+
+def fuse_tasks(job: Job, root: Path, dataset: Dataset, graph: Graph) -> tuple[Task, ...]:
+    """One task a view."""
+    described = description_key(root, dataset)
+    stamps: Sequence[Stamp] = [stamp(file) for file in dataset.files] or [(0, 0)] * len(dataset)
+    settings = (job.version, job.format, job.options, job.method, job.parameters, job.backend, job.write_back)
+    return tuple(
+        Task(
+            "fuse",
+            view,
+            graph.neighbours[view],
+            digest([settings, described, view, graph.neighbours[view], [stamps[each] for each in graph.bundle(view)]]),
+        )
+        for view in range(len(graph))
+    )

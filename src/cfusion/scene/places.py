@@ -1,0 +1,97 @@
+"""Where a scene is read from and written to, checked before anything is computed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cfusion.datasets.read import READERS, known, recognised
+from cfusion.datasets.write_back import root_of
+from cfusion.errors import FileError, InputError
+from cfusion.io.atomic import require_writable
+from cfusion.io.drafts import sweep as sweep_drafts
+from cfusion.scene.job import FOLDER
+from cfusion.scene.placing import placing
+
+MARK = "scene.json"  # inside FOLDER: this output is a scene of ours, and of which data
+
+
+def format_of(data: Path, given: str | None) -> str:
+    """The one format of the data; several at one place, or below it, are named and have to be chosen from."""
+    if given is not None:
+        return known(given)
+    if not data.exists():
+        raise FileError(f"{data} does not exist; give the folder of a data set")
+    here = _formats(data)
+    if len(here) > 1:
+        raise InputError(f"{data} holds several data sets in one folder ({', '.join(here)}); say which with --format")
+    if here:
+        return here[0]
+    below = (
+        [folder for folder in sorted(data.iterdir()) if folder.is_dir() and _formats(folder)] if data.is_dir() else []
+    )
+    if below:
+        names = ", ".join(folder.name for folder in below[:5]) + (", ..." if len(below) > 5 else "")
+        raise InputError(f"{data} is no data set itself, {len(below)} are below it ({names}); give one of them")
+    return recognised(data)  # raises, and names what is known
+
+
+def _formats(place: Path) -> list[str]:
+    try:
+        return [name for name, reader in READERS.items() if reader.load().recognises(place)]
+    except (FileError, OSError):
+        return []
+
+
+def require_apart(data: Path, output: Path) -> None:
+    """Refuse an output inside the data, or around them: neither may grow into the other."""
+    root, out = root_of(data).resolve(), output.resolve()
+    if out == root or out.is_relative_to(root):
+        raise InputError(f"the output {output} lies inside the data {data}; choose a folder elsewhere")
+    if root.is_relative_to(out):
+        raise InputError(f"the data {data} lie inside the output {output}; choose a folder elsewhere")
+
+
+def require_ours(data: Path, output: Path, *, force: bool) -> None:
+    """Refuse an output that holds something else than an earlier run on the same data, unless forced."""
+    require_writable(output)
+    if force or not output.exists() or not any(output.iterdir()):
+        return
+    try:
+        mark = json.loads((output / FOLDER / MARK).read_text(encoding="utf-8"))
+        of = mark["data"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise FileError(
+            f"{output} holds something that is no scene of cfusion's; choose an empty folder, or say --force"
+        ) from None
+    if of != str(data.resolve()):
+        raise FileError(f"{output} holds the scene of {of}; choose another folder, or say --force")
+
+
+def mark(data: Path, output: Path, content: dict[str, object]) -> None:
+    """Say in the output of which data it is the scene."""
+    with placing(output) as draft:
+        (draft / FOLDER).mkdir()
+        text = json.dumps({"data": str(data.resolve()), **content}, indent=1)
+        (draft / FOLDER / MARK).write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def alone(output: Path) -> Iterator[None]:
+    """Let one command at a time work on an output; the lock goes with the process, however it ends."""
+    import fcntl
+
+    (output / FOLDER).mkdir(parents=True, exist_ok=True)
+    with (output / FOLDER / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise FileError(f"another command is working on {output}; wait for it, or choose another folder") from None
+        yield
+
+
+def sweep(output: Path) -> None:
+    """Remove the drafts that killed workers left behind; those of living ones stay."""
+    sweep_drafts(output / FOLDER)

@@ -1,0 +1,42 @@
+"""Where tasks are done: in this process, or on the workers of a cluster; the records are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cfusion.scene.job import Job, Task
+from cfusion.scene.record import Record
+from cfusion.scene.work import do
+from cfusion.solvers import Progress
+
+Heard = Callable[[int, Progress], None]  # the number of the task, and what its solver says
+
+
+class Runner(Protocol):
+    """Does tasks and returns their records as they are done, in any order; a failure is a record too."""
+
+    @property
+    def workers(self) -> int:
+        """How many tasks are done at a time."""
+
+    def run(self, job: Job, tasks: Sequence[Task], heard: Heard | None = None) -> Iterator[Record]:
+        """Every task once."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """In this process, one after the other."""
+
+    workers: int = 1
+
+    def run(self, job: Job, tasks: Sequence[Task], heard: Heard | None = None) -> Iterator[Record]:
+        """In order."""
+        for number, task in enumerate(tasks):
+
+            def told(progress: Progress, number: int = number) -> None:
+                if heard is not None:
+                    heard(number, progress)
+
+            yield do(job, task, told)

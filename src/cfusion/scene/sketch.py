@@ -1,0 +1,82 @@
+"""A view in a few hundred cells: enough to tell what it shares with another, and small enough to keep of every view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import DepthMap, Points
+from cfusion.geometry import Camera, Pinhole, Pose, View, normals
+
+CELLS = 16  # across the shorter side
+PER_SIDE = 4  # pixels of a cell that are looked at, along each side
+KNOWN = 0.5  # of a cell's pixels, at least
+MEDIAN_ERROR = 1.25  # standard error of a median over that of a mean
+MAD = 1.4826  # standard deviation of normal noise over its median absolute deviation
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """The median depth of each cell, as a small view of its own, and its known cells as points in the world."""
+
+    depth: DepthMap  # (h, w), NaN where less than half of a cell is known
+    camera: Camera  # that sees cells for pixels
+    pose: Pose  # world_from_camera
+    noise: float  # standard error of a cell's depth
+    points: Points  # (n, 3) in the world
+    depths: NDArray[np.float64]  # (n,) of the points
+    normals: Points  # (n, 3) in the world, towards the camera; NaN where unknown
+    pixel_at_1: float  # size of a pixel of the view at depth 1 (a perspective camera), or at any (a parallel one)
+
+    def pixel_at(self, depth: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The size of a pixel of the view at some depths, in the unit of depth."""
+        return self.pixel_at_1 * (depth if isinstance(self.camera, Pinhole) else np.ones_like(depth))
+
+    def towards(self, points: Points) -> Points:
+        """Unit directions (n, 3) from points in the world to the camera."""
+        if not isinstance(self.camera, Pinhole):
+            return np.broadcast_to(-self.pose.rotation[:, 2], points.shape)
+        away = self.pose.translation - points
+        return np.asarray(away / np.maximum(np.linalg.norm(away, axis=-1, keepdims=True), np.finfo(np.float64).tiny))
+
+
+def sketch(view: View) -> Sketch:
+    """The sketch of a view."""
+    block = max(1, min(view.shape) // CELLS)
+    height, width = (length // block for length in view.shape)
+    inside = np.unique(np.linspace(0, block - 1, min(block, PER_SIDE)).round().astype(np.int64))
+    rows = (np.arange(height)[:, None] * block + inside).ravel()
+    columns = (np.arange(width)[:, None] * block + inside).ravel()
+    looked = view.depth[rows[:, None], columns[None, :]].astype(np.float64)
+    cells = looked.reshape(height, len(inside), width, len(inside)).transpose(0, 2, 1, 3).reshape(height, width, -1)
+    known = np.isfinite(cells).sum(axis=-1)
+    depth = _median(cells)
+    depth[known < KNOWN * cells.shape[-1]] = np.nan
+    spread = _median(np.abs(cells - depth[..., None]))
+    usual = spread[np.isfinite(spread)]
+    noise = MAD * MEDIAN_ERROR / len(inside) * float(np.median(usual)) if usual.size else 0.0
+    camera = replace(view.camera.scaled(1 / block), width=width, height=height)
+    small = depth.astype(np.float32)
+    seen = np.isfinite(depth)
+    pixel = 1 / view.camera.fx if isinstance(view.camera, Pinhole) else view.camera.pixel_size
+    return Sketch(
+        depth=small,
+        camera=camera,
+        pose=view.pose,
+        noise=noise,
+        points=view.pose.apply(camera.back_project(small)[seen]),
+        depths=depth[seen],
+        normals=view.pose.turn(normals(small, camera)[seen]),
+        pixel_at_1=pixel,
+    )
+
+
+def _median(cells: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The median of what is known along the last axis; NaN where nothing is."""
+    ordered = np.sort(cells, axis=-1)  # NaN last
+    count = np.isfinite(cells).sum(axis=-1)
+    middle = np.maximum(count - 1, 0) // 2
+    found: NDArray[np.float64] = np.take_along_axis(ordered, middle[..., None], axis=-1)[..., 0]
+    return found

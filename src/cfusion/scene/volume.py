@@ -1,0 +1,163 @@
+"""A truncated signed distance volume in sparse blocks, with a weight for every pixel.
+
+A voxel x that view k sees at depth z where its map has depth d and standard deviation sigma observes
+
+    s_k = c (d - z),   w_k = 1 / (c sigma)^2,   c = |n . ray|
+
+(c turns a distance along the ray into one along the normal); the volume holds sum w s / sum w, |s| cut at the
+truncation. Only blocks within the truncation of some surface exist.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import Image, Points
+from cfusion.errors import InputError
+from cfusion.scene.fused_view import FusedView
+
+SIDE = 8  # voxels along a block
+VOXELS = SIDE**3
+AT_ONCE = 1024  # blocks whose voxels are projected together
+SHALLOWEST = 0.2  # c is at least that
+Block = tuple[int, int, int]
+OFFSETS = np.stack(np.meshgrid(*[np.arange(SIDE)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+
+
+@dataclass(eq=False)
+class Volume:
+    """Distances, weights and colours of voxels, block by block."""
+
+    voxel: float  # side of a voxel, in the unit of depth
+    truncation: float
+    unit_sigma: float  # weights are 1 where sigma is this
+    slots: dict[Block, int] = field(default_factory=dict)
+    distance: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, VOXELS), np.float32))
+    weight: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, VOXELS), np.float32))
+    colour: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, VOXELS, 3), np.float32))
+    count: NDArray[np.uint16] = field(default_factory=lambda: np.zeros((0, VOXELS), np.uint16))  # maps that saw it
+
+    def __post_init__(self) -> None:
+        if not (self.voxel > 0 and self.truncation >= self.voxel and self.unit_sigma > 0):
+            raise InputError(
+                f"voxel = {self.voxel}, truncation = {self.truncation}, sigma = {self.unit_sigma}: positive, and the "
+                "truncation at least a voxel"
+            )
+
+    def integrate(self, view: FusedView, image: Image | None = None) -> None:
+        """Add a view's map; its image (H, W) or (H, W, 3) gives the colours."""
+        usable = np.isfinite(view.depth) & np.isfinite(view.sigma) & (view.sigma > 0)
+        normal = view.normals.astype(np.float64)
+        facing = np.abs(np.einsum("hwx,hwx->hw", normal, view.camera.rays()))
+        usable &= np.isfinite(facing)
+        if not usable.any():
+            return
+        touched = self._touched(view, usable)
+        slots = self._slots_of(touched)
+        colours = _rgb(image, view.depth.shape)
+        cosine = np.maximum(np.nan_to_num(facing, nan=1.0), SHALLOWEST)
+        for first in range(0, len(touched), AT_ONCE):
+            part = slice(first, first + AT_ONCE)
+            self._update(view, usable, cosine, colours, touched[part], slots[part])
+
+    def _touched(self, view: FusedView, usable: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """(n, 3) the blocks within the truncation of the map's surface."""
+        points = view.camera.back_project(np.where(usable, view.depth, np.nan))
+        across = self.voxel * SIDE
+        step = _stride(points, 0.5 * across)
+        sampled = points[::step, ::step]
+        sampled = sampled[np.isfinite(sampled[..., 2])]
+        rays = sampled / np.linalg.norm(sampled, axis=-1, keepdims=True)
+        reach = np.linspace(-self.truncation, self.truncation, 2 + int(4 * self.truncation / across))
+        along = (sampled[:, None] + reach[None, :, None] * rays[:, None]).reshape(-1, 3)
+        found = np.floor(view.pose.apply(along) / across).astype(np.int64)
+        low = found.min(axis=0)
+        span = found.max(axis=0) - low + 1
+        keys = np.unique(((found[:, 0] - low[0]) * span[1] + found[:, 1] - low[1]) * span[2] + found[:, 2] - low[2])
+        return np.stack([keys // (span[1] * span[2]), keys // span[2] % span[1], keys % span[2]], axis=-1) + low
+
+    def _slots_of(self, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where blocks are kept; new ones are made."""
+        out = np.empty(len(blocks), np.int64)
+        for place, block in enumerate(map(tuple, blocks.tolist())):
+            out[place] = self.slots.setdefault(block, len(self.slots))
+        if len(self.slots) > len(self.distance):
+            more = max(len(self.slots), 3 * len(self.distance) // 2) - len(self.distance)
+            for name in ("distance", "weight", "colour", "count"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.zeros((more, *array.shape[1:]), array.dtype)]))
+        return out
+
+    def _update(
+        self,
+        view: FusedView,
+        usable: NDArray[np.bool_],
+        cosine: NDArray[np.float64],
+        colours: NDArray[np.float32],
+        blocks: NDArray[np.int64],
+        slots: NDArray[np.int64],
+    ) -> None:
+        centres = (blocks[:, None] * SIDE + OFFSETS[None]).reshape(-1, 3) * self.voxel
+        u, v, z = view.camera.project(view.pose.inverse().apply(centres))
+        height, width = view.depth.shape
+        with np.errstate(invalid="ignore"):
+            at = np.flatnonzero((u >= -0.5) & (v >= -0.5) & (u < width - 0.5) & (v < height - 0.5))
+        row, column = np.rint(v[at]).astype(np.int64), np.rint(u[at]).astype(np.int64)
+        seen = usable[row, column]
+        at, row, column = at[seen], row[seen], column[seen]
+        depth = _between(view.depth, usable, u[at], v[at], row, column, self.truncation)
+        c = cosine[row, column]
+        distance = c * (depth - z[at])
+        kept = distance >= -self.truncation
+        at, row, column, c = at[kept], row[kept], column[kept], c[kept]
+        signed = np.minimum(distance[kept], self.truncation)
+        weight = (self.unit_sigma / (c * view.sigma[row, column])) ** 2
+        where = slots[at // VOXELS], at % VOXELS
+        before = self.weight[where]
+        total = before + weight
+        share = (weight / total)[:, None]
+        self.distance[where] += share[:, 0] * (signed - self.distance[where])
+        self.colour[where] += share * (colours[row, column] - self.colour[where])
+        self.weight[where] = total
+        self.count[where] += 1
+
+
+def _between(
+    depth: NDArray[np.float32],
+    usable: NDArray[np.bool_],
+    u: NDArray[np.float64],
+    v: NDArray[np.float64],
+    row: NDArray[np.int64],
+    column: NDArray[np.int64],
+    step: float,
+) -> NDArray[np.float64]:
+    """Depth interpolated between four pixels of one surface; the nearest pixel's elsewhere."""
+    height, width = depth.shape
+    left, top = (
+        np.clip(np.floor(u).astype(np.int64), 0, width - 2),
+        np.clip(np.floor(v).astype(np.int64), 0, height - 2),
+    )
+    corners = [(top + down, left + across) for down in (0, 1) for across in (0, 1)]
+    values = np.stack([depth[corner].astype(np.float64) for corner in corners])
+    right, below = np.clip(u - left, 0, 1), np.clip(v - top, 0, 1)
+    shares = np.stack([(1 - below) * (1 - right), (1 - below) * right, below * (1 - right), below * right])
+    with np.errstate(invalid="ignore"):
+        one = np.stack([usable[corner] for corner in corners]).all(axis=0) & (np.ptp(values, axis=0) < step)
+    return np.where(one, (shares * values).sum(axis=0), depth[row, column])
+
+
+def _stride(points: Points, spacing: float) -> int:
+    """Pixels between samples that lie closer than `spacing` nearly everywhere."""
+    apart = np.linalg.norm(np.diff(points[::4], axis=1), axis=-1)
+    known = apart[np.isfinite(apart)]
+    usual = float(np.quantile(known, 0.9)) if known.size else spacing
+    return max(1, int(spacing / max(usual, 1e-30)))
+
+
+def _rgb(image: Image | None, shape: tuple[int, int]) -> NDArray[np.float32]:
+    if image is None:
+        return np.full((*shape, 3), 0.63, np.float32)
+    return np.ascontiguousarray(np.broadcast_to(image[..., None], (*shape, 3)) if image.ndim == 2 else image)

@@ -1,0 +1,200 @@
+"""A whole scene: the graph, every view fused where the runner says, the data set given back, one cloud, one mesh."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cfusion.errors import CFusionError, FileError, InputError
+from cfusion.scene.graph import NEIGHBOURS, Graph
+from cfusion.scene.job import FOLDER, Job, Task, open_job
+from cfusion.scene.keys import description_key, digest, fuse_tasks, stamp
+from cfusion.scene.neighbours import by_surface
+from cfusion.scene.placing import placing
+from cfusion.scene.progress import Listener, Step, Teller
+from cfusion.scene.record import Record, folder_of, read_record
+from cfusion.scene.runner import Here, Runner
+from cfusion.scene.summary import table
+
+if TYPE_CHECKING:
+    from cfusion.datasets.dataset import Dataset
+
+GRAPH = "neighbours.json"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A scene that is about to be fused."""
+
+    job: Job
+    graph: Graph
+    tasks: tuple[Task, ...]
+    done: tuple[Record, ...]  # of views that are there already
+    unreadable: tuple[str, ...] = ()  # views that the graph could not look at
+
+    @property
+    def todo(self) -> tuple[Task, ...]:
+        """The tasks that are left."""
+        there = {record.view for record in self.done}
+        return tuple(task for task in self.tasks if task.view not in there)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of a scene."""
+
+    records: tuple[Record, ...]
+    points: int = 0
+    triangles: int = 0
+    seconds: float = 0.0
+
+    @property
+    def failed(self) -> tuple[Record, ...]:
+        """The views that were not fused."""
+        return tuple(record for record in self.records if record.failure)
+
+
+def prepare(job: Job, neighbours: int = NEIGHBOURS, listener: Listener | None = None) -> Scene:
+    """The neighbours of every view, and which views are there already; the output is marked and kept consistent."""
+    opened = open_job(job)
+    dataset, data, output = opened.dataset, Path(job.data), Path(job.output)
+    root = _root(data)
+    key = digest([job.version, job.format, job.options, neighbours, description_key(root, dataset), _stamps(dataset)])
+    unreadable: list[str] = []
+    graph = _kept_graph(job.folder / GRAPH, key)
+    if graph is None:
+        graph = _graph(job, opened.views, dataset, neighbours, unreadable, listener)
+        if len(graph) > 1 and neighbours > 0 and not any(graph.neighbours) and len(unreadable) < len(graph) - 1:
+            raise InputError(
+                f"no two of the {len(graph)} views share any surface; check them with `cfusion check {data}`, "
+                "or say --neighbours 0 to fuse each from itself alone"
+            )
+        with placing(output) as draft:
+            _write_graph(draft / FOLDER / GRAPH, graph, key, opened.names)
+    tasks = fuse_tasks(job, root, dataset, graph)
+    done = [read_record(folder_of(job.folder, task.view), task.key) for task in tasks]
+    return Scene(job, graph, tasks, tuple(record for record in done if record is not None), tuple(unreadable))
+
+
+def fuse_scene(scene: Scene, runner: Runner | None = None, listener: Listener | None = None) -> Report:
+    """Fuse the views that are left and give the data set back; a view that fails is in the report, not an error."""
+    began = time.monotonic()
+    where = Here() if runner is None else runner
+    job = scene.job
+    if job.write_back:
+        _take_over(job, scene)
+    todo = scene.todo
+    told = Teller(listener, len(todo), where.workers, "view")
+    fresh = []
+    for record in where.run(job, todo, told.solver):
+        fresh.append(record)
+        told.finished(record.seconds)
+    records = sorted((*scene.done, *fresh), key=lambda each: each.view)
+    if job.write_back:
+        _own_maps_of_failed(job, [record.view for record in records if record.failure])
+    return Report(tuple(records), seconds=time.monotonic() - began)
+
+
+def write_summary(job: Job, report: Report) -> list[str]:
+    """summary.txt and summary.json in the output; the lines of the table."""
+    lines = table(report.records)
+    kept = ("camera", "pose", "key", "elsewhere")
+    content = [{name: value for name, value in vars(each).items() if name not in kept} for each in report.records]
+    with placing(Path(job.output)) as draft:
+        (draft / FOLDER).mkdir()
+        failed = [f"{record.name}: {record.failure}" for record in report.failed]
+        (draft / FOLDER / "summary.txt").write_text("\n".join([*lines, *failed, ""]), encoding="utf-8")
+        (draft / FOLDER / "summary.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
+    return lines
+
+
+def _graph(
+    job: Job,
+    views: Sequence[Any],
+    dataset: Dataset,
+    neighbours: int,
+    unreadable: list[str],
+    listener: Listener | None,
+) -> Graph:
+    """The neighbours that the data name, else those the depth maps tell."""
+    from cfusion.datasets.named_neighbours import named_neighbours
+
+    if neighbours == 0:
+        return Graph(((),) * len(dataset), "nobody")
+    named = named_neighbours(_root(Path(job.data)), job.format, dataset)
+    if named is not None:
+        return Graph(named.neighbours, named.source).cut(neighbours)
+
+    def failed(number: int, error: CFusionError) -> None:
+        unreadable.append(f"view {number}: {error}")
+
+    def looked(count: int) -> None:
+        if listener is not None:
+            listener(Step(f"looking for neighbours, view {count} of {len(dataset)}", count / len(dataset)))
+
+    return by_surface(views, failed=failed, progress=looked).cut(neighbours)
+
+
+def _kept_graph(file: Path, key: str) -> Graph | None:
+    """The graph of an earlier run on the same data."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if content["key"] != key:
+            return None
+        return Graph(tuple(tuple(entry["neighbours"]) for entry in content["views"]), content["source"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write_graph(file: Path, graph: Graph, key: str, names: Sequence[str]) -> None:
+    views = [{"name": name, "neighbours": list(each)} for name, each in zip(names, graph.neighbours, strict=True)]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    groups = [len(group) for group in graph.groups]
+    content = {"source": graph.source, "groups": groups, "key": key, "views": views}
+    file.write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+
+def _stamps(dataset: Dataset) -> list[tuple[int, int]]:
+    return [stamp(file) for file in dataset.files]
+
+
+def _root(data: Path) -> Path:
+    from cfusion.datasets.write_back import root_of
+
+    return root_of(data)
+
+
+def _take_over(job: Job, scene: Scene) -> None:
+    """The user's own files, all but the maps that will be new."""
+    from cfusion.datasets.write_back import LAYOUTS, take_over
+
+    layout, root = LAYOUTS[job.format], _root(Path(job.data))
+    take_over(root, Path(job.output), layout, _replaced(job, range(len(scene.tasks))))
+
+
+def _replaced(job: Job, views: Sequence[int]) -> frozenset[Path]:
+    from cfusion.datasets.options import chosen
+    from cfusion.datasets.read import READERS
+    from cfusion.datasets.write_back import LAYOUTS
+
+    module, root = LAYOUTS[job.format].load(), _root(Path(job.data))
+    options = chosen(READERS[job.format].options, dict(job.options), job.format)
+    files = open_job(job).dataset.files
+    return frozenset(each for view in views for each in module.replaced(root, files[view], options))
+
+
+def _own_maps_of_failed(job: Job, failed: Sequence[int]) -> None:
+    """Where a view could not be fused its own map stays, so that the data set is whole."""
+    root, output = _root(Path(job.data)), Path(job.output)
+    for inside in _replaced(job, failed):
+        if (root / inside).is_file() and not (output / inside).is_file():
+            try:
+                (output / inside).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(root / inside, output / inside)
+            except OSError as error:
+                raise FileError(f"cannot write {output / inside}: {error.strerror or error}") from error
