@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fuse": BELOW_METHODS | {"methods", "result"},
     "sequence": BELOW_METHODS | {"methods", "fuse", "result"},
     "scene": BELOW_REPORT,
-    "rasters": BELOW_REPORT | {"scene"},
+    "rasters": ON_SOLVERS | {"io"},
     "experiments": BELOW_REPORT | {"report"},
     "report": BELOW_REPORT,
     "view": BELOW_REPORT | {"report"},

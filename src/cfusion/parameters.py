@@ -62,6 +62,8 @@ PARAMETERS = MappingProxyType(
         "growth": Parameter(("solver",)),
         "rounds": Parameter(("settings",)),
         "gate": Parameter(("settings",)),
+        "min_confidence": Parameter(("settings",)),
+        "keep_views": Parameter(("settings",)),
         "fill": Parameter(("splat",)),
         "radius": Parameter(("splat",)),
         "fill_radius": Parameter(("", "settings")),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import DepthMap, Image, WeightMap, chunks
 from cfusion.geometry import Camera, Pose, Stack
 from cfusion.kernels.contract import Backend
-from cfusion.solvers import Fused, Outer, Status
+from cfusion.solvers import Fused, Outer, Status, ViewEvidence
 from cfusion.source import Frame
 
 
@@ -23,8 +23,8 @@ class Result:
     """One depth map, how far to trust it, and how it came about."""
 
     depth: DepthMap  # (H, W), NaN where nothing is known
-    confidence: WeightMap  # (H, W) the estimated lam, zero where unknown
-    sigma: DepthMap  # (H, W) standard error of the pixel's own observations; NaN where nothing was observed
+    confidence: WeightMap  # (H, W) `auto`: probability of being right; the paper's: lam. Zero where unknown
+    sigma: DepthMap  # (H, W) standard deviation of the depth's error; NaN where nothing was observed
     provenance: NDArray[np.int16]  # (H, W): n > 0 observed n times, 0 filled, -1 unknown
     history: tuple[Outer, ...]  # per outer step of the last solve
     gap: float  # certified relative duality gap of the last convex solve; nan where there was none
@@ -38,12 +38,14 @@ class Result:
     camera: Camera | None = None
     pose: Pose | None = None  # world_from_camera of the reference
     image: Image | None = None
+    views: tuple[ViewEvidence, ...] = ()  # per view, in their order, where `keep_views` asks for it
 
     @staticmethod
     def of(fused: Fused, frame: Frame, name: str, given: dict[str, Any], backend: Backend) -> Result:
         """The result of a method; `given` are its parameters, to which it adds what it chose."""
         stack, solution = fused.stack, fused.solution
-        provenance, sigma = _measured(stack, solution.depth), _standard_error(stack, solution.depth)
+        provenance = _measured(stack, solution.depth)
+        sigma = _standard_error(stack, solution.depth) if fused.sigma is None else fused.sigma
         parameters = {**given, **fused.chosen}
         if "alpha" in parameters:
             parameters["order"] = len(parameters["alpha"])
@@ -64,6 +66,7 @@ class Result:
             camera=frame.camera,
             pose=frame.world_from_camera,
             image=frame.image,
+            views=fused.views,
         )
 
     def __repr__(self) -> str:
@@ -126,8 +129,8 @@ class Result:
 
     def moved(self, move: Callable[[Any], Any]) -> Result:
         """The same result with its maps where `move` puts an array."""
-        maps = ("depth", "confidence", "sigma", "provenance")
-        return replace(self, **{name: move(getattr(self, name)) for name in maps})
+        maps = {name: move(getattr(self, name)) for name in ("depth", "confidence", "sigma", "provenance")}
+        return replace(self, **maps, views=tuple(view.moved(move) for view in self.views))
 
 
 def _measured(stack: Stack, depth: DepthMap) -> NDArray[np.int16]:

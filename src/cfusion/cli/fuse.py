@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from cfusion.cli import kitti, output, report, sequence
+from cfusion.cli import kitti, mosaic, output, report, sequence
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
 
@@ -61,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.source import reference_index
 
     sequence.require_alone(arguments)
+    if mosaic.is_meant(arguments):
+        return mosaic.fuse_folder(arguments)
     formats = settings.names(arguments.write)
     parameters = settings.parameters(arguments.set)
     command = output.command_of(arguments, formats, parameters)
@@ -69,12 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
     require_formats(formats)
     refine(methods.get(arguments.method), parameters)
     made_by = {"command": command, **output.made_by(kernels.load(arguments.backend).NAME)}
-    raw_stereo = arguments.stereo_bundle is not None
-    if raw_stereo:
+    options = kitti.options_of(arguments, settings.parameters(arguments.option, "--option"))
+    raw_stereo = kitti.raw_bundle(arguments, options)
+    if raw_stereo is not None:
         with showing("stereo", quiet=arguments.quiet) as progress:
-            views = kitti.bundle_views(arguments, progress)
+            views = kitti.bundle_views(arguments, raw_stereo, progress)
     else:
-        options = settings.parameters(arguments.option, "--option")
         views = read(arguments.bundle, format=arguments.format, options=options)
         caution = warning(views)
         if caution:
@@ -104,11 +106,12 @@ def run(arguments: argparse.Namespace) -> int:
     write_result(result, arguments.output, formats, source=source, unit=views.unit, settings=settings_of_run)
     if not arguments.no_report:
         report.write_report(arguments.output, result, read_once, events=heard.events, unit=views.unit, source=source)
-    submission = kitti.write_submission(arguments, result) if raw_stereo else None
+    bundle = None if raw_stereo is None else kitti.opened(arguments, raw_stereo)
+    submission = None if bundle is None else kitti.write_submission(bundle, arguments.output, result)
     if not arguments.quiet:
         print(f"{len(views)} views fused with {result.method} in {result.seconds:.2f} s on {result.backend}")
         print(result.status.value)
-        scored = kitti.scores_sentence(arguments, result) if raw_stereo else None
+        scored = None if bundle is None else kitti.scores_sentence(bundle, result)
         if scored:
             print(scored)
         print(f"written to {arguments.output}" + (f", submission {submission}" if submission else ""))

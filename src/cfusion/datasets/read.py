@@ -55,7 +55,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "replica": _reader("traj.txt and results/depth*.png", "replica"),
         "scannet": _reader("depth/, pose/ and intrinsic/", "scannet"),
         "stereo": Reader("left/ and right/ with calib.*: pairs, matched by us", "cfusion.frontends.pairs"),
-        "kitti": _reader("stereo 2012 and 2015 with disparity maps", "kitti", "disparity PNG"),
+        "kitti": Reader("stereo 2012 and 2015, matched by us", "cfusion.frontends.kitti_reader", "disparity PNG"),
         "kitti-odometry": _reader("a sequence with disparity maps and poses", "kitti_odometry"),
         "middlebury": _reader("stereo 2014, 2021 (calib.txt) and 2003", "middlebury", "disparity PFM"),
         "open3d": _reader("depth/ and a trajectory, .log or .json", "open3d_log", "all of it"),

@@ -66,14 +66,16 @@ def _record(job: Job, observed: Observed, depth: NDArray[Any]) -> dict[str, Any]
         "scores": asdict(evaluate(depth, observed.truth, observed.camera, observed.baseline)),
         "camera": None if observed.camera is None else camera_to_json(observed.camera),
     }
+    if observed.every is not None:
+        record["scores_all"] = asdict(evaluate(depth, observed.every, observed.camera, observed.baseline))
     if isinstance(job.condition, BoxImage):
         record["boxes"] = _boxes(job, job.condition, depth)
     return record
 
 
-def scores_of(record: Mapping[str, Any]) -> Scores:
-    """The scores of a record; what JSON could not hold is NaN."""
-    stored: dict[str, Any] = {name: np.nan if value is None else value for name, value in record["scores"].items()}
+def scores_of(record: Mapping[str, Any], kind: str = "scores") -> Scores:
+    """The scores of a record (`scores_all`: of occluded pixels as well); what JSON could not hold is NaN."""
+    stored: dict[str, Any] = {name: np.nan if value is None else value for name, value in record[kind].items()}
     outliers = tuple(np.nan if value is None else float(value) for value in stored.pop("outliers"))
     return Scores(outliers=outliers, **stored)
 

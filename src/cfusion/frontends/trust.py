@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import WeightMap
 from cfusion.errors import InputError
+from cfusion.frontends.cues import NAMES
 
 Floats = NDArray[np.float32]
+BLANK = 0.05  # 1 - flat: below, less than a quarter of a grey value of 255 from pixel to pixel
 LEAST = 1e-3  # confidence of a known pixel
 
 
@@ -36,6 +38,8 @@ class Trust:
         """(H, W) probability that the disparity is right within one pixel, zero where unknown."""
         logit = np.float32(self.offset) - np.tensordot(np.array(self.weights, np.float32), cues, axes=1)
         right = 1 / (1 + np.exp(-np.clip(logit, -30, 30)))
+        # calibrated pairs have texture everywhere: where there is none at all, nothing speaks for a disparity
+        right = right * np.clip((1 - cues[NAMES.index("flat")]) / BLANK, 0, 1)
         return np.where(known, np.maximum(right, LEAST), 0).astype(np.float32)
 
     def sigma(self, confidence: WeightMap) -> Floats:
@@ -44,7 +48,7 @@ class Trust:
         return np.where(confidence > 0, np.sqrt(variance), np.nan).astype(np.float32)
 
 
-SGM_TRUST = Trust(6.21, (1.27, 3.39, 4.10, 4.64, 0.99), good=0.29, wrong=4.5, systematic=0.5)
-ELAS_TRUST = Trust(6.47, (1.11, 1.59, 3.76, 4.18, 1.24), good=0.31, wrong=4.1, systematic=0.5)
-MC_CNN_TRUST = Trust(5.75, (1.56, 1.08, 1.15, 2.81, 0.0, 3.29, 5.23), good=0.25, wrong=4.9, systematic=0.5)
-MAP_TRUST = Trust(6.21, (0.0, 3.39, 4.10, 4.64, 0.99), good=0.29, wrong=4.5, systematic=0.5)  # of any matcher's maps
+SGM_TRUST = Trust(6.21, (1.27, 3.39, 4.10, 4.64, 0.99), good=0.29, wrong=4.5, systematic=0.32)
+ELAS_TRUST = Trust(6.47, (1.11, 1.59, 3.76, 4.18, 1.24), good=0.31, wrong=4.1, systematic=0.36)
+MC_CNN_TRUST = Trust(5.75, (1.56, 1.08, 1.15, 2.81, 0.0, 3.29, 5.23), good=0.25, wrong=4.9, systematic=0.63)
+MAP_TRUST = Trust(6.21, (0.0, 3.39, 4.10, 4.64, 0.99), good=0.29, wrong=4.5, systematic=0.32)  # of any matcher's maps

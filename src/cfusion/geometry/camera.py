@@ -4,7 +4,7 @@ Axes as in OpenCV: x right, y down, z forward. An integer pixel coordinate is th
 depth is z and not the distance along the ray.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import isfinite
 from typing import TypeAlias
 
@@ -137,8 +137,10 @@ class BrownConrady(Pinhole):
         return *cameras.pixels(self.numbers, x / in_front, y / in_front), z
 
     def scaled(self, factor: float) -> "BrownConrady":
+        k1, k2, p1, p2, k3 = self.distortion
         straight = super().scaled(factor)
-        return BrownConrady(*(getattr(straight, each.name) for each in fields(straight)), *self.distortion)
+        size = straight.width, straight.height
+        return BrownConrady(straight.fx, straight.fy, straight.cx, straight.cy, *size, k1, k2, p1, p2, k3)
 
     def _slopes(self) -> tuple[Coordinates, Coordinates]:
         columns, rows = np.arange(self.width, dtype=np.float64), np.arange(self.height, dtype=np.float64)

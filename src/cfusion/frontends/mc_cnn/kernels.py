@@ -193,10 +193,9 @@ def arms(image: Floats, longest: int, tolerance: float) -> Ints:
 
 
 @njit(**OPTIONS)
-def aggregate(cost: Floats, ours: Ints, theirs: Ints) -> Floats:
-    """(H, W, D) means of the cost over the crosses that both pixels have in common, first along rows, then columns."""
+def aggregate(cost: Floats, half: Floats, ours: Ints, theirs: Ints) -> None:
+    """Means of the cost over the crosses that both pixels have in common, in place: along rows (half), then columns."""
     height, width, count = cost.shape
-    half = np.empty_like(cost)
     for v in prange(height):
         sums = np.zeros((width + 1, count), np.float32)
         for u in range(width):
@@ -209,7 +208,6 @@ def aggregate(cost: Floats, ours: Ints, theirs: Ints) -> Floats:
                 half[v, u, d] = (sums[u + right + 1, d] - sums[u - left, d]) / np.float32(left + right + 1)
             for d in range(u + 1, count):
                 half[v, u, d] = cost[v, u, d]
-    out = np.empty_like(cost)
     for u in prange(width):
         sums = np.zeros((height + 1, count), np.float32)
         for v in range(height):
@@ -219,7 +217,17 @@ def aggregate(cost: Floats, ours: Ints, theirs: Ints) -> Floats:
             for d in range(min(count, u + 1)):
                 up = min(ours[2, v, u], theirs[2, v, u - d])
                 down = min(ours[3, v, u], theirs[3, v, u - d])
-                out[v, u, d] = (sums[v + down + 1, d] - sums[v - up, d]) / np.float32(up + down + 1)
-            for d in range(u + 1, count):
-                out[v, u, d] = cost[v, u, d]
-    return out
+                cost[v, u, d] = (sums[v + down + 1, d] - sums[v - up, d]) / np.float32(up + down + 1)
+
+
+@njit(**OPTIONS)
+def mirror(cost: Floats, out: Floats) -> None:
+    """The volume of the mirrored pair, right image first: its pixel W - 1 - x at d is left pixel x + d at d."""
+    height, width, count = cost.shape
+    for v in prange(height):
+        for x in range(width):
+            end = min(count, width - x)
+            for d in range(end):
+                out[v, width - 1 - x, d] = cost[v, x + d, d]
+            for d in range(end, count):
+                out[v, width - 1 - x, d] = OUTSIDE
