@@ -14,6 +14,7 @@ from benchmarks.scenes import KINDS, bundle, data_folder
 from cfusion import METHODS, Method, View, evaluate, fuse
 from cfusion.arrays import DepthMap
 from cfusion.metrics import ause, roc_auc
+from cfusion.parameters import refine
 from cfusion.synthetic import (
     ORBIT_BASELINE,
     PAPER_CAMERA,
@@ -111,7 +112,7 @@ def _tuned() -> None:
             for name, grid in (("l1", fixed), ("l1-adapt", adaptive)):
                 scores = []
                 for parameters in grid:
-                    depth = fuse(views, METHODS[name].refined(parameters)).depth
+                    depth = fuse(views, refine(METHODS[name], parameters)).depth
                     scores.append(evaluate(depth, truth, views[0].camera, ORBIT_BASELINE).rmse)
                 best = int(np.argmin(scores))
                 print(f"{kind}, {where}: {name} {scores[best]:.4f} with {grid[best]}", flush=True)

@@ -175,7 +175,7 @@ def surroundings(backend: Any, figures: dict[str, float]) -> None:
 def fixed_confidence_solve(backend: Any, figures: dict[str, float]) -> None:
     """From the median to an excess of 1e-3, and to a certificate of it: method l1, everything on the device."""
     method = METHODS["l1"]
-    stack = method.association(sphere(np.random.default_rng(0)), backend=backend)
+    stack = method.splat(sphere(np.random.default_rng(0)), backend=backend)
     task = prepare(method.energy, stack, backend)
     problem, start = task.problem(fixed_confidence(task)), task.initial_state()
 
@@ -291,7 +291,7 @@ def wall(make: Callable[[], Any], run: Callable[[Any], Any], repeats: int = REPE
 
 def check(backend: Any, figures: dict[str, float]) -> None:
     """The largest differences from the definition, in float32 after 200 iterations."""
-    reference = kernels.load("reference")
+    reference = kernels.load("numpy")
     for weighted in (False, True):
         problem, state, steps, box = example(95, 131, 5, weighted)
         on_host = _on_host(problem)

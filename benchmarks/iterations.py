@@ -17,7 +17,7 @@ from benchmarks.literal_compiled import CompiledLiteral
 from benchmarks.scenes import KINDS, bundle, splatted
 from cfusion import kernels
 from cfusion.energy import L1, TGV, Energy
-from cfusion.kernels.reference.literal import Literal
+from cfusion.kernels.numpy.literal import Literal
 from cfusion.solvers import PDHG, prepare
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.steps import Pace

@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 from benchmarks.scenes import data_folder
 from cfusion import Pose, Result, Scores, View, evaluate, fuse
 from cfusion.arrays import DepthMap
-from cfusion.datasets.disparity import depth_from_disparity, disparity_from_depth
-from cfusion.datasets.kitti import Bundle, open_bundle
+from cfusion.datasets.readers.kitti import Bundle, open_bundle
 from cfusion.frontends.kitti import kitti_bundle_views
 from cfusion.frontends.motion import halfway
+from cfusion.geometry.disparity import depth_from_disparity, disparity_from_depth
 from cfusion.metrics import fill_background
 
 BUNDLES = (27, 74)
 MATCHERS = ("sgm", "elas")
 GIVEN, MEASURED = ("viso", "gm"), ("own", "direct")
 METHODS = (
-    "reference",
+    "input",
     "mean",
     "median",
     "rof",
@@ -199,7 +199,7 @@ def _regions() -> None:
         print(f"\n{number}, {matcher}: share of the true pixels in %, and of these out-3 in %")
         regions = _region_masks(number, views, index)
         print(f"{'':12} " + " ".join(f"{name:>16}" for name in regions))
-        for method in ("reference", "median", "auto"):
+        for method in ("input", "median", "auto"):
             depth = _fused(number, matcher, "viso", method).depth
             print(f"{method:12} {_region_row(number, depth, regions)}", flush=True)
         _by_observations(number, matcher)

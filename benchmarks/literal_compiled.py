@@ -1,7 +1,7 @@
 """The paper's literal iteration (K dual variables, TGV of order 2, L1, one confidence) compiled with the same tools
 as ours.
 
-`cfusion.kernels.reference.literal` is the definition; a NumPy baseline alone would flatter us.
+`cfusion.kernels.numpy.literal` is the definition; a NumPy baseline alone would flatter us.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def _costs(place: Path) -> None:
     for window in chosen:
         seen = [views[frame] for frame in window.frames]
         began = time.perf_counter()
-        METHODS[METHOD].association(seen, window.frames.index(window.reference), backend=backend)
+        METHODS[METHOD].splat(seen, window.frames.index(window.reference), backend=backend)
         seconds["associating"] += time.perf_counter() - began
     before = seconds["reading"] + seconds["the check that fuse makes"] + seconds["associating"]
     for method in (METHOD, "auto"):

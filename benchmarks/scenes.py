@@ -35,7 +35,7 @@ def bundle(kind: str, seed: int = 0, scale: float = 1.0) -> tuple[list[View], De
 
 def splatted(views: Sequence[View], unit: float = 1.0) -> Stack:
     """The stack of the paper's association, in another unit of depth if asked for."""
-    stack = METHODS["l1"].association(views, backend=kernels.load("cpu"))
+    stack = METHODS["l1"].splat(views, backend=kernels.load("cpu"))
     return Stack(stack.depths * np.float32(unit))
 
 

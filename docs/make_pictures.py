@@ -20,7 +20,7 @@ def main() -> None:
     rmse = {row["name"]: row["rmse"] for row in json.loads((demo / "scores.json").read_text())}
     columns = {
         "truth": ("truth-true-depth", "truth-true-surface"),
-        f"one of 11 views: RMSE {rmse['reference']:.3f}": ("reference-depth", "reference-surface"),
+        f"one of 11 views: RMSE {rmse['input']:.3f}": ("input-depth", "input-surface"),
         f"median: RMSE {rmse['median']:.3f}": ("median-depth", "median-surface"),
         f"auto: RMSE {rmse['auto']:.3f}": ("auto-depth", "auto-surface"),
     }

@@ -26,7 +26,7 @@ width = int(sys.argv[1]) if len(sys.argv) > 1 else 320
 camera = PAPER_CAMERA.scaled(width / PAPER_CAMERA.width)
 views, truth = object_bundle(blob(), Laplace(0.6), np.random.default_rng(0), camera=camera)
 
-for method in ("reference", "median", "auto"):
+for method in ("input", "median", "auto"):
     result = cfusion.fuse(views, method)
     scores = cfusion.evaluate(result.depth, truth, camera)
     print(f"{method:10} RMSE {scores.rmse:.4f}   normals off by {scores.nmae:.3f} rad   {result.seconds:.1f} s")

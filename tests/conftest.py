@@ -32,12 +32,12 @@ def compiled(request: pytest.FixtureRequest) -> Any:
     return load_or_skip(request.param)
 
 
-@pytest.fixture(params=["reference", "cpu", "cuda"])
+@pytest.fixture(params=["numpy", "cpu", "cuda"])
 def every_backend(request: pytest.FixtureRequest) -> Any:
     return load_or_skip(request.param)
 
 
-@pytest.fixture(params=["reference", "cuda"])
+@pytest.fixture(params=["numpy", "cuda"])
 def backend(request: pytest.FixtureRequest) -> Any:
     """The definition, and the backend whose arrays are not NumPy's."""
     return load_or_skip(request.param)
@@ -62,7 +62,7 @@ def make_result(**changes: Any) -> Result:
         iterations=10,
         method="l1",
         parameters={"lam": np.float32(0.5), "alpha": (1.0, 2.0), "order": 2},
-        backend="reference",
+        backend="numpy",
         camera=Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4),
         pose=Pose(np.eye(3), np.array([0.0, 0.0, 7.0])),
     )

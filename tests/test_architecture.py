@@ -9,8 +9,9 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "cfusion"
 EVERYWHERE = {"errors", "arrays"}
 ON_GEOMETRY = {"geometry", "kernels"}
-BELOW_METHODS = {"geometry", "kernels", "energy", "association", "confidence", "solvers"}
-BELOW_REPORT = BELOW_METHODS | {"methods", "fuse", "metrics", "datasets", "synthetic", "frontends"}
+ON_SOLVERS = {"geometry", "kernels", "energy", "source", "confidence", "solvers", "parameters"}
+BELOW_METHODS = ON_SOLVERS | {"auto"}
+BELOW_REPORT = BELOW_METHODS | {"methods", "result", "fuse", "metrics", "io", "datasets", "synthetic", "frontends"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -18,16 +19,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "geometry": set(),
     "kernels": set(),
     "energy": {"kernels"},
-    "association": ON_GEOMETRY,
+    "source": ON_GEOMETRY,
+    "parameters": set(),
+    "auto": ON_SOLVERS,
     "confidence": ON_GEOMETRY,
     "metrics": ON_GEOMETRY,
-    "datasets": ON_GEOMETRY,
+    "io": {"geometry"},
+    "datasets": ON_GEOMETRY | {"io"},
     "synthetic": ON_GEOMETRY,
-    "frontends": ON_GEOMETRY | {"datasets"},  # a stereo bundle is read before it is matched
+    "frontends": ON_GEOMETRY | {"io", "datasets"},  # a stereo bundle is read before it is matched
     "solvers": {"energy", "kernels", "geometry"},
     "methods": BELOW_METHODS,
-    "fuse": BELOW_METHODS | {"methods"},
-    "sequence": BELOW_METHODS | {"methods", "fuse"},
+    "result": {"geometry", "kernels", "solvers", "source"},
+    "fuse": BELOW_METHODS | {"methods", "result"},
+    "sequence": BELOW_METHODS | {"methods", "fuse", "result"},
     "distributed": BELOW_REPORT,
     "experiments": BELOW_REPORT | {"report", "distributed"},
     "report": BELOW_REPORT,
@@ -40,13 +45,13 @@ HOME_OF = {
     "cupy": {"kernels", "arrays"},  # arrays: only to take over what another library lends
     "dask": {"distributed"},
     "matplotlib": {"report"},
-    "PIL": {"datasets"},
-    "rasterio": {"datasets"},
-    "OpenEXR": {"datasets"},
-    "scipy": {"datasets", "frontends"},
+    "PIL": {"io"},
+    "rasterio": {"io"},
+    "OpenEXR": {"io"},
+    "scipy": {"io", "frontends"},
     "trimesh": {"synthetic"},
     "embreex": {"synthetic"},
-    "cv2": {"frontends", "datasets"},
+    "cv2": {"frontends"},
     "rich": {"cli"},
 }
 NUMPY_AND_US = {"numpy", "cfusion"}

@@ -80,11 +80,11 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_fuse_passes_on_what_was_asked(bundle: Path, tmp_path: Path, calls: list[dict[str, Any]]) -> None:
-    options = ("--method", "l1", "--reference", 2, "--backend", "reference", "--write", "npy,ply")
+    options = ("--method", "l1", "--reference", 2, "--backend", "numpy", "--write", "npy,ply")
     code = run("fuse", bundle, "-o", tmp_path / "out", *options, "--set", "lam=0.5", "--set", "alpha=(1.0, 2.0)")
     assert code == 0
     call = calls[0]
-    assert (call["method"], call["reference"], call["backend"]) == ("l1", 2, "reference")
+    assert (call["method"], call["reference"], call["backend"]) == ("l1", 2, "numpy")
     assert (call["lam"], call["alpha"]) == (0.5, (1.0, 2.0))
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         *("depth.npy", "confidence.npy", "sigma.npy", "provenance.npy", "points.ply", "result.json")
@@ -97,11 +97,11 @@ def test_fuse_passes_on_what_was_asked(bundle: Path, tmp_path: Path, calls: list
 def test_fuse_end_to_end(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str) -> None:
     """Three flat maps of the same scene at 2.0, 2.1 and 2.2: every method finds the middle one."""
     out = tmp_path / "out"
-    assert run("fuse", bundle, "-o", out, "--method", method, "--backend", "reference") == 0
+    assert run("fuse", bundle, "-o", out, "--method", method, "--backend", "numpy") == 0
     assert f"3 views fused with {method}" in capsys.readouterr().out
     written = json.loads((out / "result.json").read_text())
     assert written["method"] == method
-    assert written["backend"] == "reference"
+    assert written["backend"] == "numpy"
     np.testing.assert_allclose(np.load(out / "depth.npy")[1:3, 1:4], 2.1, atol=0.02)
     assert run("evaluate", out, out / "depth.npy", "--json") == 0
     assert json.loads(capsys.readouterr().out)["rmse"] == 0.0
@@ -197,7 +197,7 @@ def fuse(*arguments, **options):
     time.sleep(60)
 module.fuse = fuse
 sys.modules["cfusion.fuse"] = module
-import cfusion.datasets.atomic as atomic
+import cfusion.io.atomic as atomic
 if sys.argv[3] == "writing":
     import cfusion.datasets
     module.fuse = lambda *arguments, **options: None
@@ -278,7 +278,7 @@ def test_info_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert f"numpy      {np.__version__}" in out
     assert "threads" in out
-    assert "reference" in next(line for line in out.splitlines() if line.startswith("backends"))
+    assert "numpy" in next(line for line in out.splitlines() if line.startswith("backends"))
     assert "cfusion[cuda]" in out or "cuda" in out
 
 

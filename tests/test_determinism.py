@@ -66,7 +66,7 @@ def test_association_gives_the_same_bits_for_any_number_of_threads(method):
     assert one == two
 
 
-@pytest.mark.parametrize("backend", ["reference", "cpu"])
+@pytest.mark.parametrize("backend", ["numpy", "cpu"])
 @pytest.mark.parametrize("method", ["l1", "auto"])
 def test_two_runs_give_the_same_bits(method, backend):
     given = Stack(stack().depths[:, :40])

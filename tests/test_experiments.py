@@ -100,7 +100,7 @@ def small(paper: Path, *edits: tuple[str, str]) -> Spec:
 
 
 def results(spec: Spec, store: Store, **how: Any) -> list[dict[str, Any]]:
-    return run(plan(spec, Level.tables, "reference"), store, workers=1, **how)
+    return run(plan(spec, Level.tables, "numpy"), store, workers=1, **how)
 
 
 def numbers(lines: list[dict[str, Any]]) -> list[Any]:
@@ -171,7 +171,7 @@ def test_a_specification_that_is_not_there_lists_those_that_are(paper: Path) -> 
 def a_job(**changes: Any) -> Job:
     city = Model("city", "city")
     condition = OnTrack(city, "nadir", 3, 1, ("laplace", 6.0), 4.0, 0.1)
-    return replace(Job(condition, "l1", (("lam", 1.0),), backend="reference"), **changes)
+    return replace(Job(condition, "l1", (("lam", 1.0),), backend="numpy"), **changes)
 
 
 def test_the_key_follows_everything_that_decides_the_result() -> None:
@@ -251,7 +251,7 @@ def test_results_are_the_same_in_every_run_and_for_any_number_of_workers(paper: 
     spec = load("small", paper)
     first = results(spec, Store(tmp_path / "a"))
     again = results(spec, Store(tmp_path / "b"))
-    chosen = plan(spec, Level.tables, "reference")
+    chosen = plan(spec, Level.tables, "numpy")
     many = run(chosen, Store(tmp_path / "c"), workers=2)
     assert numbers(first) == numbers(again) == numbers(many)
     assert [line["row"] for line in first] == ["Median", "Mean", "L1", "oracle", "oracle"]
@@ -326,7 +326,7 @@ def test_a_killed_run_leaves_whole_results(paper: Path, tmp_path: Path) -> None:
             ran.append(job)
             return work(job, store)
         runner.work = killed
-        chosen = plan(load("small", Path({str(paper)!r})), Level.tables, "reference")
+        chosen = plan(load("small", Path({str(paper)!r})), Level.tables, "numpy")
         run(chosen, Store(Path({str(tmp_path)!r}) / "s"), workers=1)
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, check=False)
@@ -343,7 +343,7 @@ def test_so_far_leaves_out_averages_with_a_scene_missing(paper: Path, tmp_path: 
     store = Store(tmp_path / "store")
     (paper / "scenes.toml").write_text(SCENES + '[blob]\nstand_in = "blob"\n')
     spec = small(paper, ('scenes = ["city"]', 'scenes = ["city", "blob"]'), ('track = "nadir"', 'track = "orbit"'))
-    chosen = plan(spec, Level.tables, "reference")
+    chosen = plan(spec, Level.tables, "numpy")
     first = replace(chosen, cells=tuple(cell for cell in chosen.cells if cell.row == "Mean")[:1])
     rest = replace(chosen, cells=tuple(cell for cell in chosen.cells if cell.row == "Median"))
     for part in (first, rest):
@@ -362,7 +362,7 @@ def test_a_sweep_is_run_value_by_value(paper: Path) -> None:
         ('scenes = ["city"]', 'scenes = ["city", "blob"]'),
         (SMALL[SMALL.index("[parts.published]") :], ""),
     )
-    cells = plan(spec, Level.tables, "reference").cells
+    cells = plan(spec, Level.tables, "numpy").cells
     assert [(cell.value, cell.job.condition.scene) for cell in cells] == [
         *((1.0, "city"), (1.0, "blob"), (2.0, "city"), (2.0, "blob"))
     ]
@@ -448,16 +448,16 @@ def test_a_quick_run_without_data_says_what_stands_in(
 ) -> None:
     monkeypatch.setenv("CFUSION_DATA", str(tmp_path / "nowhere"))
     spec = small(paper, ('scenes = ["city"]', 'scenes = ["mesh"]'), ('track = "nadir"', 'track = "orbit"'))
-    quick = plan(spec, Level.quick, "reference")
+    quick = plan(spec, Level.quick, "numpy")
     assert any("blob stands in for mesh" in note for note in quick.notes)
     assert {cell.job.condition.scene for cell in quick.cells} == {"blob"}
     with pytest.raises(FileError, match="CFUSION_DATA"):
-        plan(spec, Level.tables, "reference")
+        plan(spec, Level.tables, "numpy")
 
 
 def test_kitti_is_skipped_with_a_word_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CFUSION_DATA", str(tmp_path))
-    chosen = plan(load("kitti"), Level.tables, "reference")
+    chosen = plan(load("kitti"), Level.tables, "numpy")
     assert not chosen.cells
     assert all("skipped" in note and "CFUSION_DATA" in note for note in chosen.notes)
     assert chosen.notes
@@ -467,7 +467,7 @@ def test_kitti_is_skipped_with_a_word_where_there_is_none(tmp_path: Path, monkey
 def test_boxes_disappear_by_size_and_not_by_contrast(contrast: float, tmp_path: Path) -> None:
     boxes = (Box(5, 6, 6, contrast), Box(16, 18, 18, contrast))
     image = BoxImage((40, 40), 4.0, boxes)
-    job = Job(image, "l1", (("order", 1), ("lam", 0.6), ("tolerance", 1e-3)), backend="reference")
+    job = Job(image, "l1", (("order", 1), ("lam", 0.6), ("tolerance", 1e-3)), backend="numpy")
     record, maps = work(job, Store(tmp_path))
     small_box, large_box = record["boxes"]
     assert small_box["retained"] == pytest.approx(0, abs=0.05)
@@ -478,7 +478,7 @@ def test_boxes_disappear_by_size_and_not_by_contrast(contrast: float, tmp_path: 
 
 def test_confidence_by_regions_saves_one_box(tmp_path: Path) -> None:
     boxes = (Box(5, 6, 6, 1.0), Box(5, 24, 24, 1.0))
-    job = Job(BoxImage((40, 40), 4.0, boxes), "l1", (("order", 1),), Regions(1, 1.0, 0.3), backend="reference")
+    job = Job(BoxImage((40, 40), 4.0, boxes), "l1", (("order", 1),), Regions(1, 1.0, 0.3), backend="numpy")
     record, _ = work(job, Store(tmp_path))
     assert [round(box["retained"]) for box in record["boxes"]] == [1, 0]
     assert [box["predicted"] for box in record["boxes"]] == [True, False]
@@ -598,7 +598,7 @@ def test_everything_is_built_again_from_what_was_written(
 
 def test_results_carry_their_provenance(paper: Path, tmp_path: Path) -> None:
     line = results(load("small", paper), Store(tmp_path / "store"))[0]
-    assert line["provenance"]["code"] == code_version(solving("reference"))
+    assert line["provenance"]["code"] == code_version(solving("numpy"))
     assert line["provenance"]["data"] == "built-in city"
     assert line["job"]["method"] == "median"
     assert line["provenance"]["versions"]["numpy"] == np.__version__
@@ -630,7 +630,7 @@ def reduced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_quick_run_end_to_end(reduced: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    command = ["reproduce", "objects", "--quick", "-o", str(out), "--jobs", "1", "--backend", "reference"]
+    command = ["reproduce", "objects", "--quick", "-o", str(out), "--jobs", "1", "--backend", "numpy"]
     assert main(command) == 0
     told = capsys.readouterr().out
     assert "blob stands in for bunny" in told
@@ -656,7 +656,7 @@ def test_a_quick_run_end_to_end(reduced: Path, tmp_path: Path, capsys: pytest.Ca
 
 def test_surfaces_are_drawn_from_kept_maps(reduced: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = ["reproduce", "surfaces", "--quick", "-o", str(out), "--jobs", "1", "--backend", "reference", "--quiet"]
+    command = ["reproduce", "surfaces", "--quick", "-o", str(out), "--jobs", "1", "--backend", "numpy", "--quiet"]
     assert main(command) == 0
     assert (out / "surfaces" / "stanford.png").read_bytes().startswith(b"\x89PNG")
     maps = sorted((out / "cache" / "maps").rglob("*.npz"))

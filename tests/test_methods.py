@@ -6,14 +6,17 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cfusion import METHODS, Method, Pinhole, Stack, fuse_stack, kernels
-from cfusion.association import Pull, Splat
+from cfusion import METHODS, Pinhole, Stack, fuse_stack, kernels
+from cfusion.auto import Auto, Settings
 from cfusion.confidence import Geometric, Given, edge_weight, nagel_enkelmann
 from cfusion.energy import L1, L2, TGV, Energy, Huber
-from cfusion.solvers import ACS, AMA, PDHG, Biconvex, Tuned
+from cfusion.methods import SinglePass
+from cfusion.parameters import refine
+from cfusion.solvers import ACS, AMA, PDHG, Biconvex
+from cfusion.source import Splat
 
 SHAPE = (12, 15)
-FIXED = ["reference", "mean", "median", "rof", "l1", "tgv-fusion", "l1-heuristic"]
+FIXED = ["input", "mean", "median", "rof", "l1", "tgv-fusion", "l1-heuristic"]
 ADAPTIVE = ["rof-adapt", "l1-adapt", "adapt-hprior", "adapt-hprior-g"]
 
 
@@ -46,9 +49,8 @@ def test_rows_are_what_the_paper_says():
     assert METHODS["adapt-hprior-g"].energy.regulariser.edge is edge_weight
     kinds = (("", ACS), (":ama", AMA), (":pdhg", Biconvex))
     assert all(isinstance(METHODS[name + suffix].solver, kind) for name in ADAPTIVE for suffix, kind in kinds)
-    assert all(METHODS[name].association.radius == 5 for name in METHODS if name not in ("reference", "auto"))
-    assert isinstance(METHODS["auto"].association, Pull)
-    assert isinstance(METHODS["auto"].solver, Tuned)
+    assert all(METHODS[name].splat.radius == 5 for name in METHODS if name not in ("input", "auto"))
+    assert isinstance(METHODS["auto"], Auto)
 
 
 def test_table_and_rows_cannot_be_changed():
@@ -62,12 +64,12 @@ def test_table_and_rows_cannot_be_changed():
 
 def test_refining_leaves_the_table_alone():
     before = repr(METHODS["l1"])
-    refined = METHODS["l1"].refined({"order": 3, "lam": 0.5, "tolerance": 1e-2, "iterations": 7, "radius": 2})
+    refined = refine(METHODS["l1"], {"order": 3, "lam": 0.5, "tolerance": 1e-2, "iterations": 7, "radius": 2})
     assert repr(METHODS["l1"]) == before
     assert refined.energy.regulariser.alpha == (1.0, 2.0, 4.0)
     assert refined.energy.lam == 0.5
     assert (refined.solver.tolerance, refined.solver.iterations) == (1e-2, 7)
-    assert refined.association == Splat(radius=2)
+    assert refined.splat == Splat(radius=2)
     assert refined.energy.fidelity == L1()
 
 
@@ -87,7 +89,7 @@ def test_refining_leaves_the_table_alone():
     ],
 )
 def test_parameters_by_name_arrive_and_are_reported(method, given):
-    result = fuse_stack(stack(), method, backend="reference", **given)
+    result = fuse_stack(stack(), method, backend="numpy", **given)
     for name, value in given.items():
         expected = (value,) if name == "alpha" and not isinstance(value, tuple) else value
         assert result.parameters[name] == expected
@@ -96,12 +98,10 @@ def test_parameters_by_name_arrive_and_are_reported(method, given):
 
 def test_what_is_reported_reproduces_the_result():
     """`auto` says what it chose; told so, it chooses nothing and finds the same."""
-    chosen = fuse_stack(stack(), "auto", backend="reference")
+    chosen = fuse_stack(stack(), "auto", backend="numpy")
     assert set(chosen.parameters) >= {"alpha", "inverse", "local"}
-    solver = dataclasses.replace(
-        METHODS["auto"].solver, **{name: chosen.parameters[name] for name in ("alpha", "inverse", "local")}
-    )
-    again = fuse_stack(stack(), METHODS["auto"].replace(solver=solver), backend="reference")
+    given = {name: chosen.parameters[name] for name in ("alpha", "inverse", "local")}
+    again = fuse_stack(stack(), Auto(settings=Settings(**given)), backend="numpy")
     assert np.array_equal(again.depth, chosen.depth)
 
 
@@ -109,7 +109,7 @@ def test_larger_alpha_is_smoother_and_larger_lam_is_closer_to_the_data():
     """A parameter is named by its place in the energy."""
 
     def terms(**given):
-        energies = fuse_stack(stack(), "l1", backend="reference", **given).energies
+        energies = fuse_stack(stack(), "l1", backend="numpy", **given).energies
         return energies["order_1"], energies["fidelity"]
 
     plain, smooth = terms(alpha=(1.0, 2.0)), terms(alpha=(4.0, 8.0))
@@ -117,8 +117,8 @@ def test_larger_alpha_is_smoother_and_larger_lam_is_closer_to_the_data():
     assert smooth[1] > plain[1]
     assert terms(lam=4.0)[1] / 4 < plain[1]
     # and only their ratio matters to the depth
-    one = fuse_stack(stack(), "l1", backend="reference", alpha=(2.0, 4.0), lam=2.0)
-    other = fuse_stack(stack(), "l1", backend="reference")
+    one = fuse_stack(stack(), "l1", backend="numpy", alpha=(2.0, 4.0), lam=2.0)
+    other = fuse_stack(stack(), "l1", backend="numpy")
     np.testing.assert_allclose(one.depth, other.depth, atol=1e-4)
 
 
@@ -130,7 +130,7 @@ def test_edges_of_the_image_keep_edges_of_the_depth(rule):
     guided = METHODS["l1"].replace(energy=Energy(L1(), TGV(1, (3.0,), partial(rule, factor=20.0))))
     jumps = [
         float(np.mean(depth[7] - depth[6]))
-        for depth in (fuse_stack(given, each, backend="reference").depth for each in (plain, guided))
+        for depth in (fuse_stack(given, each, backend="numpy").depth for each in (plain, guided))
     ]
     assert jumps[1] > jumps[0] + 0.3
     assert jumps[1] > 0.7
@@ -138,12 +138,12 @@ def test_edges_of_the_image_keep_edges_of_the_depth(rule):
 
 def test_a_method_of_ones_own():
     """Parts compose: weights that came with the stack, order 3, squared errors."""
-    own = Method("own", "an example", Splat(), Given(), Energy(L2(), TGV(3), lam=0.5), PDHG(tolerance=1e-2))
+    own = SinglePass("own", "an example", Splat(), Given(), Energy(L2(), TGV(3), lam=0.5), PDHG(tolerance=1e-2))
     weights = np.ones((3, *SHAPE), np.float32)
     weights[0] = 0
     given = stack()
-    weighed = fuse_stack(Stack(given.depths, weights), own, backend="reference")
-    without = fuse_stack(Stack(given.depths[1:]), own, backend="reference")
+    weighed = fuse_stack(Stack(given.depths, weights), own, backend="numpy")
+    without = fuse_stack(Stack(given.depths[1:]), own, backend="numpy")
     np.testing.assert_allclose(weighed.depth, without.depth, atol=1e-2)
     assert (weighed.provenance == 2).all()
-    assert weighed.backend == kernels.load("reference").NAME
+    assert weighed.backend == kernels.load("numpy").NAME

@@ -12,13 +12,13 @@ import pytest
 from cfusion import Pinhole, Pose, View, fuse
 from cfusion.cli.main import main
 from cfusion.datasets import read, write_bundle
-from cfusion.datasets.results import settings_of_result
-from cfusion.datasets.views import Frames
+from cfusion.datasets.dataset import LazyViews
+from cfusion.datasets.read_result import settings_of_result
 from cfusion.errors import FileError, InputError
 from cfusion.sequence import fuse_windows, windows
 
 CAMERA = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
-QUICK = ("--method", "median", "--backend", "reference", "--write", "npy")
+QUICK = ("--method", "median", "--backend", "numpy", "--write", "npy")
 
 
 def frame(number: int) -> View:
@@ -58,9 +58,9 @@ def test_windows_lie_inside_and_hold_their_reference() -> None:
 
 def test_windows_are_fused_as_if_alone() -> None:
     views = [frame(number) for number in range(7)]
-    found = list(fuse_windows(views, windows(7, 3, 3), "median", backend="reference"))
+    found = list(fuse_windows(views, windows(7, 3, 3), "median", backend="numpy"))
     assert [window.reference for window, _ in found] == [0, 3, 6]
-    alone = fuse(views[2:5], "median", reference=1, backend="reference")
+    alone = fuse(views[2:5], "median", reference=1, backend="numpy")
     assert found[1][1] is not None
     np.testing.assert_array_equal(found[1][1].depth, alone.depth)
 
@@ -73,8 +73,8 @@ def test_frames_are_read_when_their_turn_comes() -> None:
         read.append(number)
         return frame(number % 20)
 
-    views = Frames.reading(load, 10_000)
-    fused = fuse_windows(views, windows(len(views), 5, 11), "median", backend="reference")
+    views = LazyViews.reading(load, 10_000)
+    fused = fuse_windows(views, windows(len(views), 5, 11), "median", backend="numpy")
     next(fused)
     assert read == list(range(11))
     for _ in range(3):
@@ -93,7 +93,7 @@ def test_long_bundles_are_read_frame_by_frame(tmp_path: Path) -> None:
 
 def test_windows_without_depth_are_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dark = [View(np.full((4, 5), np.nan), CAMERA, Pose.identity()) for _ in range(3)]
-    found = list(fuse_windows([*dark, frame(0)], windows(4, 3, 2), "median", backend="reference"))
+    found = list(fuse_windows([*dark, frame(0)], windows(4, 3, 2), "median", backend="numpy"))
     assert found[0][1] is None
     assert found[1][1] is not None
     write_bundle([*dark, frame(0)], tmp_path / "dark")
@@ -108,7 +108,7 @@ def test_mistakes_are_told_from_frames_that_cannot_be_fused() -> None:
     dark = View(np.full((4, 5), np.nan), CAMERA, Pose.identity())
     ahead = View(np.ones((4, 5)), CAMERA, Pose(np.eye(3), np.array([0.0, 0.0, 99.0])))
     with pytest.raises(InputError, match=r"^frames 0 to 1: "):
-        list(fuse_windows([dark, ahead], windows(2, 5, 2), "reference", backend="reference"))
+        list(fuse_windows([dark, ahead], windows(2, 5, 2), "input", backend="numpy"))
 
 
 def test_each_window_has_a_folder(sequence: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,7 +219,7 @@ def test_the_bar_counts_windows(
 
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(progress, "BETWEEN_LINES", 0.0)
-    options = ("--method", "l1", "--backend", "reference", "--write", "npy")
+    options = ("--method", "l1", "--backend", "numpy", "--write", "npy")
     assert run("fuse", sequence, "-o", tmp_path / "out", "--every", 3, "--window", 3, *options) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("l1: ")]
     assert any("window 3 of 3" in line and "left" in line for line in lines)

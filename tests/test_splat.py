@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from cfusion.association import Splat, splat
 from cfusion.errors import InputError
 from cfusion.geometry import Orthographic, Pinhole, Pose, View
-from cfusion.kernels import cpu, reference
+from cfusion.kernels import cpu
+from cfusion.kernels import numpy as reference
+from cfusion.source import Splat, splat
 
-BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
+BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["numpy", "cpu"])
 CAMERA = Pinhole(fx=60.0, fy=58.0, cx=31.5, cy=23.0, width=64, height=48)
 FLAT = Orthographic(pixel_size=0.05, cx=31.5, cy=23.0, width=64, height=48)
 NORMAL, OFFSET = np.array([0.15, -0.1, 1.0]), 3.0  # the plane NORMAL . point = OFFSET of the world

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from cfusion import kernels
-from cfusion.association import pull
+from cfusion.auto import noise
 from cfusion.kernels.growth import EVEN, Growth
 
-REFERENCE = kernels.load("reference")
+REFERENCE = kernels.load("numpy")
 SURFACE = np.full((80, 100), 3.0, np.float32)
 
 
@@ -19,7 +19,7 @@ def views(scales, seed=0):
 
 
 def found(depths, weights, growth=EVEN):
-    return pull._view_scales(weights, depths, SURFACE, growth, REFERENCE)
+    return noise.view_scales(weights, depths, SURFACE, growth, REFERENCE)
 
 
 @pytest.mark.parametrize("scales", [(0.1, 0.1, 0.1), (0.05, 0.1, 0.2, 0.4), (0.1,) * 6 + (1.0,)], ids=str)
@@ -32,7 +32,7 @@ def test_scales_are_found(scales):
 def test_pairs_may_be_looked_at_a_few_at_a_time(monkeypatch):
     given = views((0.1, 0.2, 0.1, 0.3, 0.1))
     whole = found(*given)
-    monkeypatch.setattr(pull, "PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr(noise, "PAIRS_AT_ONCE", 3)
     assert np.array_equal(found(*given), whole)
 
 

@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 from cfusion.errors import CFusionError
-from cfusion.fuse import Result, fuse, fuse_many, fuse_stack
+from cfusion.fuse import fuse, fuse_many, fuse_stack
 from cfusion.geometry import Camera, Orthographic, Pinhole, Pose, Stack, View, normals
 from cfusion.methods import METHODS, Method
 from cfusion.metrics import Scores, evaluate
+from cfusion.result import Result
 from cfusion.solvers import Outer, Progress, Status
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The pipeline: associate, weigh, solve; and again through the surface found, for methods that re-associate."""
+"""The public functions: fuse views, registered maps, or one bundle after the other."""
 
 from __future__ import annotations
 
@@ -7,50 +7,24 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cfusion import kernels, methods
-from cfusion.arrays import DepthMap, Image, WeightMap
-from cfusion.association import Batch, Pull, reference_index, upload
+from cfusion.arrays import DepthMap
 from cfusion.errors import InputError, OutOfMemory
-from cfusion.geometry import Camera, Pose, Stack, View
+from cfusion.geometry import Stack, View
 from cfusion.kernels.contract import Backend
 from cfusion.methods import Method
-from cfusion.solvers import OneMap, Outer, Progress, Solution, Solver, Status, Tuned, at_work, solve
+from cfusion.parameters import refine
+from cfusion.result import Result
+from cfusion.solvers import Progress
+from cfusion.source import Posed, Registered, Source, reference_index
 
-LANES = 2  # bundles at a time on a GPU
+CONCURRENT_BUNDLES = 2  # on a GPU
 BYTES_A_PIXEL, BYTES_AN_OBSERVATION = 250, 25  # at the peak of a solve, roughly
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """One depth map, how far to trust it, and how it came about."""
-
-    depth: DepthMap  # (H, W), NaN where nothing is known
-    confidence: WeightMap  # (H, W) the estimated lam, zero where unknown
-    sigma: DepthMap  # (H, W) standard error of the pixel's own observations; NaN where nothing was observed
-    provenance: NDArray[np.int16]  # (H, W): n > 0 observed n times, 0 filled, -1 unknown
-    history: tuple[Outer, ...]  # per outer step of the last solve
-    gap: float  # certified relative duality gap of the last convex solve; nan where there was none
-    energies: dict[str, float]
-    status: Status
-    seconds: float
-    iterations: int
-    method: str
-    parameters: dict[str, Any]
-    backend: str
-    camera: Camera | None = None
-    pose: Pose | None = None  # world_from_camera of the reference
-    image: Image | None = None
-
-    def moved(self, move: Callable[[Any], Any]) -> Result:
-        """The same result with its maps where `move` puts an array."""
-        maps = ("depth", "confidence", "sigma", "provenance")
-        return replace(self, **{name: move(getattr(self, name)) for name in maps})
 
 
 def fuse(
@@ -65,23 +39,12 @@ def fuse(
     """Fuse depth maps into one view (the middle one unless given)."""
     began = time.perf_counter()
     views = _checked(views)
-    chosen = methods.get(method).refined(parameters)
+    chosen = refine(methods.get(method), parameters)
     loaded = kernels.load(backend)
-    index = reference_index(views, reference)
-    if isinstance(chosen.solver, OneMap):
-        chosen = chosen.replace(solver=OneMap(index))
-    seen = views[index]
+    seen = views[reference_index(views, reference)]
     with _room_for(len(views), seen.shape, loaded):
-        _foresee(chosen, seen.shape, loaded)
-        batches = None if loaded.arrays is np else upload(views, index, loaded)
-        stack = chosen.association(views, index, backend=loaded, batches=batches)
-        if isinstance(chosen.association, Pull):
-            chosen, weighed, solution = _re_associate(chosen, views, index, batches, stack, loaded, progress)
-        else:
-            weighed, solution = _solve(chosen, stack, loaded, progress)
-        result = _result(chosen, weighed, solution, loaded).moved(loaded.to_host)
-    seconds = time.perf_counter() - began
-    return replace(result, seconds=seconds, pose=seen.pose, camera=seen.camera, image=seen.image)
+        result = fuse_source(Posed.of(views, reference, loaded), chosen, loaded, progress).moved(loaded.to_host)
+    return replace(result, seconds=time.perf_counter() - began)
 
 
 def fuse_many(
@@ -96,14 +59,14 @@ def fuse_many(
     loaded = kernels.load(backend)
 
     def one(views: Sequence[View]) -> Result:
-        with loaded.lane():
+        with loaded.stream():
             return fuse(views, method, reference=reference, backend=backend, **parameters)
 
-    with ThreadPoolExecutor(1 if loaded.arrays is np else LANES) as pool:
+    with ThreadPoolExecutor(1 if loaded.arrays is np else CONCURRENT_BUNDLES) as pool:
         waiting: deque[Future[Result]] = deque()
         for views in bundles:
             waiting.append(pool.submit(one, views))
-            if len(waiting) > LANES:
+            if len(waiting) > CONCURRENT_BUNDLES:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -121,21 +84,20 @@ def fuse_stack(
     began = time.perf_counter()
     if not isinstance(stack, Stack):
         raise InputError(f"fuse_stack takes a cfusion.Stack, not {_named(stack)}; make one with Stack(depths)")
-    chosen = methods.get(method).refined(parameters)
+    chosen = refine(methods.get(method), parameters)
     loaded = kernels.load(backend)
     with _room_for(stack.views, stack.shape, loaded):
-        _foresee(chosen, stack.shape, loaded)
-        weighed, solution = _solve(chosen, at_work(stack, loaded), loaded, progress)
-        result = _result(chosen, weighed, solution, loaded)
+        result = fuse_source(Registered(stack), chosen, loaded, progress)
         if stack.on_host:
             result = result.moved(loaded.to_host)
     return replace(result, seconds=time.perf_counter() - began)
 
 
-def _foresee(chosen: Method, shape: tuple[int, int], backend: Backend) -> None:
-    """Let the backend get ready for the solves that will come."""
-    if chosen.energy.regulariser is not None:
-        backend.foresee(shape, chosen.energy.regulariser.order, chosen.energy.fidelity.kind)
+def fuse_source(
+    source: Source, method: Method, backend: Backend, progress: Callable[[Progress], None] | None = None
+) -> Result:
+    """Fuse the observations of a source; the result's maps lie in the backend's memory, its seconds are not counted."""
+    return Result.of(method(source, backend, progress), source.frame, method.name, method.parameters(), backend)
 
 
 @contextmanager
@@ -153,82 +115,6 @@ def _room_for(views: int, shape: tuple[int, int], backend: Backend) -> Iterator[
         ) from error
 
 
-def _re_associate(
-    chosen: Method,
-    views: Sequence[View],
-    index: int,
-    batches: Sequence[Batch] | None,
-    stack: Stack,
-    backend: Backend,
-    progress: Callable[[Progress], None] | None,
-) -> tuple[Method, Stack, Solution]:
-    """Pull every view through the surface and solve again, a few times.
-
-    The first surfaces are guesses; a tuned solver makes its choices on the last pull but one, when the surface is
-    nearly right; only the last answer is certified.
-    """
-    association, solver = chosen.association, chosen.solver
-    assert isinstance(association, Pull)
-    to_choose = isinstance(solver, Tuned) and solver.alpha is None
-    weighed, solution = _solve(chosen.replace(solver=_first_guess(solver, stack, backend)), stack, backend, progress)
-    surface = solution.depth
-    for left in reversed(range(association.rounds)):
-        stack = association.again(views, index, surface, backend=backend, batches=batches)
-        now = solver
-        if to_choose and left > 1:
-            now = _first_guess(solver, stack, backend)
-        elif isinstance(solver, Tuned) and left > 0:
-            now = solver.rough()
-        weighed, solution = _solve(chosen.replace(solver=now), stack, backend, progress)
-        if isinstance(solver, Tuned) and left == 1:
-            solver = replace(solver, **solution.chosen, start=solution.footing)
-        damping = 1.0 if left + 1 == association.rounds else association.damping
-        surface = backend.blend(surface, solution.depth, damping)
-    return chosen.replace(solver=solver), weighed, solution
-
-
-def _first_guess(solver: Solver, stack: Stack, backend: Backend) -> Solver:
-    """What to solve with before a tuned solver has made its choices."""
-    return solver.guess(stack, backend) if isinstance(solver, Tuned) and solver.alpha is None else solver
-
-
-def _solve(
-    chosen: Method, stack: Stack, backend: Backend, progress: Callable[[Progress], None] | None
-) -> tuple[Stack, Solution]:
-    weighed = chosen.confidence(stack, backend=backend)
-    solution = solve(
-        chosen.energy, weighed, chosen.solver, backend=backend, fill_radius=chosen.fill_radius, report=progress
-    )
-    return weighed, solution
-
-
-def _result(chosen: Method, stack: Stack, solution: Solution, backend: Backend) -> Result:
-    provenance, sigma = backend.account(stack.depths, stack.weights, stack.filled, solution.depth)
-    return Result(
-        depth=solution.depth.astype(np.float32),
-        confidence=solution.confidence.astype(np.float32),
-        sigma=sigma,
-        provenance=provenance,
-        history=solution.history,
-        gap=solution.gap,
-        energies=solution.energies,
-        status=solution.status,
-        seconds=0.0,
-        iterations=solution.iterations,
-        method=chosen.name,
-        parameters=_parameters(chosen, solution),
-        backend=backend.NAME,
-        camera=stack.camera,
-        image=stack.image,
-    )
-
-
-def _parameters(chosen: Method, solution: Solution) -> dict[str, Any]:
-    """What the method was given, and what it chose by itself."""
-    parameters = {**chosen.parameters(), **solution.chosen}
-    return {**parameters, "order": len(parameters["alpha"])} if "alpha" in parameters else parameters
-
-
 def _checked(views: Iterable[View]) -> Sequence[View]:
     if isinstance(views, Stack):
         raise InputError("fuse takes views; for depth maps that are registered already use fuse_stack(stack)")
@@ -241,13 +127,13 @@ def _checked(views: Iterable[View]) -> Sequence[View]:
     for view in views:
         if not isinstance(view, View):
             raise InputError(f"views are cfusion.View, not {_named(view)}; for arrays use fuse_stack(Stack(depths))")
-    if all(_knows_nothing(view.depth) for view in views):
+    if all(_all_unknown(view.depth) for view in views):
         raise InputError("every depth in every view is NaN; nothing was observed, so nothing can be fused")
     return views
 
 
-def _knows_nothing(depth: DepthMap) -> bool:
-    """Whether it is all NaN; one row in sixteen tells most often."""
+def _all_unknown(depth: DepthMap) -> bool:
+    """True if every pixel is NaN. Every 16th row is tested first: it usually decides."""
     return bool(np.isnan(depth[::16]).all() and np.isnan(depth).all())
 
 

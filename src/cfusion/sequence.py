@@ -10,9 +10,11 @@ import numpy as np
 
 from cfusion import kernels, methods
 from cfusion.errors import InputError
-from cfusion.fuse import Result, fuse
+from cfusion.fuse import fuse
 from cfusion.geometry import View
 from cfusion.methods import Method
+from cfusion.parameters import refine
+from cfusion.result import Result
 from cfusion.solvers import Progress
 
 EVERY, WIDTH = 5, 11
@@ -56,7 +58,7 @@ def fuse_windows(
 
     `progress` hears the number of the window, and what `fuse` tells.
     """
-    refined = methods.get(method).refined(parameters)  # a mistake in these is not one of the frames
+    refined = refine(methods.get(method), parameters)  # a mistake in these is not one of the frames
     loaded = kernels.load(backend).NAME
     for number, window in enumerate(chosen):
         seen = tuple(views[frame] for frame in window.frames)

@@ -97,7 +97,7 @@ def random_case(
     if weighted:
         weights = np.where(rng.random(depths.shape) < 0.1, 0, rng.uniform(0.2, 3, depths.shape))
         weights = np.where(unknown, 0, weights).astype(dtype)
-    seen, start = kernels.load("reference").order_observations(depths, weights, fidelity)
+    seen, start = kernels.load("numpy").order_observations(depths, weights, fidelity)
     angle, small = rng.uniform(0, np.pi, shape), rng.uniform(0.3, 1, shape)
     nx, ny = np.cos(angle), np.sin(angle)
     root = np.stack([1 - (1 - small) * nx * nx, -(1 - small) * nx * ny, 1 - (1 - small) * ny * ny])

@@ -25,7 +25,7 @@ def agree(cuda, case, count=200):
     problem, state = case.on_device()
     cuda.iterate(problem, state, case.steps, count)
     defined_problem, defined = case.on_host()
-    kernels.load("reference").iterate(defined_problem, defined, case.steps, count)
+    kernels.load("numpy").iterate(defined_problem, defined, case.steps, count)
     close(state, defined)
 
 
@@ -126,5 +126,5 @@ def test_a_double_precision_problem_takes_the_plain_way(cuda, make_case):
     problem, state = case.on_device()
     cuda.iterate(problem, state, case.steps, 50)
     defined_problem, defined = case.on_host()
-    kernels.load("reference").iterate(defined_problem, defined, case.steps, 50)
+    kernels.load("numpy").iterate(defined_problem, defined, case.steps, 50)
     np.testing.assert_allclose(state.primal.get(), defined.primal, rtol=0, atol=1e-12)

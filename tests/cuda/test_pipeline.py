@@ -13,7 +13,7 @@ from cfusion.experiments.work import work
 
 pytestmark = pytest.mark.cuda
 CAMERA = Pinhole(60.0, 62.0, 20.3, 15.1, 42, 31)
-reference = kernels.load("reference")
+reference = kernels.load("numpy")
 
 
 def views(seed=0, count=5):
@@ -54,7 +54,7 @@ def test_fuse_is_the_definition_s(cuda, method, seed):
     given = views(seed)
     ours = fuse(given, method, backend="cuda")
     assert all(isinstance(each, np.ndarray) for each in (ours.depth, ours.confidence, ours.sigma, ours.provenance))
-    defined = fuse(given, method, backend="reference")
+    defined = fuse(given, method, backend="numpy")
     if method == "auto":
         for choice in ("inverse", "local"):
             assert ours.parameters[choice] == defined.parameters[choice]
@@ -66,8 +66,8 @@ def test_views_of_several_shapes_come_back_in_their_order(cuda):
     given = views(1)
     camera = Pinhole(50.0, 51.0, 16.0, 12.0, 33, 25)
     given[1] = View(given[1].depth[:25, :33], camera, given[1].pose)
-    same(fuse(given, "l1", backend="cuda"), fuse(given, "l1", backend="reference"))
-    ours, defined = fuse(given, "auto", backend="cuda"), fuse(given, "auto", backend="reference")
+    same(fuse(given, "l1", backend="cuda"), fuse(given, "l1", backend="numpy"))
+    ours, defined = fuse(given, "auto", backend="cuda"), fuse(given, "auto", backend="numpy")
     assert ours.parameters["alpha"] == pytest.approx(defined.parameters["alpha"], rel=1e-5)
 
 
@@ -100,7 +100,7 @@ def test_a_stack_on_the_device_gives_a_result_there(cuda, method):
         assert np.array_equal(getattr(ours, name).get(), getattr(on_host, name), equal_nan=True)
     assert np.array_equal(lent.get(), stack.depths, equal_nan=True)  # what was lent is as it was
     with pytest.raises(InputError, match="pass backend='cuda'"):
-        fuse_stack(there, method, backend="reference")
+        fuse_stack(there, method, backend="numpy")
 
 
 def test_a_tensor_comes_in_and_goes_out_without_a_copy(cuda):
@@ -142,6 +142,6 @@ def test_an_experiment_s_splat_is_made_on_the_device(cuda, method, tmp_path):
     pytest.importorskip("embreex")
     pytest.importorskip("trimesh")
     condition = OnTrack(Model("city", "city"), "nadir", 3, 1, ("laplace", 6.0), 4.0, 0.1)
-    ours, defined = (work(Job(condition, method, backend=name), Store(tmp_path))[1] for name in ("cuda", "reference"))
+    ours, defined = (work(Job(condition, method, backend=name), Store(tmp_path))[1] for name in ("cuda", "numpy"))
     assert isinstance(ours["depth"], np.ndarray)
     np.testing.assert_allclose(ours["depth"], defined["depth"], atol=0.05)

@@ -18,7 +18,7 @@ KINDS = [
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind) or "plain")
 EVERY_FIDELITY = pytest.mark.parametrize("fidelity", list(Fidelity), ids=lambda fidelity: fidelity.name)
 EVERY_ORDER = pytest.mark.parametrize("order", [1, 2, 3])
-reference = kernels.load("reference")
+reference = kernels.load("numpy")
 
 
 @EVERY_FIDELITY

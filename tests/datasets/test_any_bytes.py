@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cfusion.datasets import read
-from cfusion.datasets.rasters import read_map
 from cfusion.errors import CFusionError, FileError
+from cfusion.io.maps import read_map
 
 MANY = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

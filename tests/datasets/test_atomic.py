@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cfusion.datasets.atomic import filling, require_writable
 from cfusion.errors import FileError
+from cfusion.io.atomic import filling, require_writable
 
 
 def everything_below(folder: Path) -> list[str]:
@@ -76,7 +76,7 @@ def heed_ctrl_c() -> None:
 def test_a_process_stopped_by_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     program = (
         "import pathlib, sys, time\n"
-        "from cfusion.datasets.atomic import filling\n"
+        "from cfusion.io.atomic import filling\n"
         "with filling(pathlib.Path(sys.argv[1]) / 'out') as draft:\n"
         "    (draft / 'depth.npy').write_bytes(bytes(1000))\n"
         "    print('writing', flush=True)\n"

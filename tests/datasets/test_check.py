@@ -9,7 +9,7 @@ import pytest
 
 from cfusion import read
 from cfusion.datasets.check import check, warning
-from cfusion.datasets.reprojection import OFFSETS, STATED, Samples
+from cfusion.datasets.check.reprojection import OFFSETS, STATED, Samples
 from cfusion.errors import InputError
 from cfusion.geometry import Orthographic, Pinhole, Pose, View
 

@@ -8,10 +8,10 @@ import pytest
 from cfusion import read
 from cfusion.arrays import Matrix
 from cfusion.datasets import write_views
-from cfusion.datasets.colmap_maps import read_colmap_map, write_colmap_map
-from cfusion.datasets.colmap_model import read_model
 from cfusion.errors import FileError, InputError, PoseError
 from cfusion.geometry import Pinhole, View
+from cfusion.io.codecs.colmap_map import read_colmap_map, write_colmap_map
+from cfusion.io.codecs.colmap_model import read_model
 
 HALF = 0.7071067811865476
 # world-to-camera of the pose in conftest: R^T and -R^T t; its quaternion has w = HALF, y = -HALF

@@ -7,9 +7,9 @@ import pytest
 
 from cfusion import read
 from cfusion.arrays import Matrix
-from cfusion.datasets.fisheye import thin_prism_fisheye
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole
+from cfusion.geometry.fisheye import thin_prism_fisheye
 
 POSE = "0.7071067811865476 0 -0.7071067811865476 0 3 -2 -1"  # world-to-camera of the pose in conftest
 LENS = "6 4 5 5 3.0 2.0 0.1 0 0 0 0 0 0 0"  # 6 x 4 pixels, f = 5, k1 = 0.1

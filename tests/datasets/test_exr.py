@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from cfusion.datasets import write_result
-from cfusion.datasets.exr import read_exr, write_exr
-from cfusion.datasets.rasters import read_map
-from cfusion.datasets.results import read_depth
+from cfusion.datasets.read_result import read_depth
 from cfusion.errors import FileError, ShapeError
+from cfusion.io.codecs.exr import read_exr, write_exr
+from cfusion.io.maps import read_map
 
 pytest.importorskip("OpenEXR")
 INF = float("inf")

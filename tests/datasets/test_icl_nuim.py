@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cfusion import read
-from cfusion.datasets.icl_nuim import CAMERA
+from cfusion.datasets.readers.icl_nuim import CAMERA
 from cfusion.errors import FileError
 
 K = np.array([[481.2, 0, 319.5], [0, -480.0, 239.5], [0, 0, 1]])  # as published, fy negative

@@ -7,10 +7,10 @@ import pytest
 
 from cfusion import read
 from cfusion.arrays import Matrix
-from cfusion.datasets import kitti
-from cfusion.datasets.kitti_poses import read_localization
+from cfusion.datasets.readers import kitti
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, Pose, View
+from cfusion.io.codecs.kitti_poses import read_localization
 
 P0 = "700 0 1.5 0 0 700 0.5 0 0 0 1 0"
 P1 = "700 0 1.5 -350 0 700 0.5 0 0 0 1 0"  # 0.5 m to the right
@@ -161,7 +161,7 @@ def test_submission_is_read_back(tmp_path: Path) -> None:
     kitti.write_disparity(tmp_path / "000027_10.png", disparity)
     data = (tmp_path / "000027_10.png").read_bytes()
     assert struct.unpack(">IIBB", data[16:26]) == (3, 2, 16, 0)  # one channel of 16 bits
-    from cfusion.datasets.rasters import read_map
+    from cfusion.io.maps import read_map
 
     found = read_map(tmp_path / "000027_10.png", 1 / 256)
     np.testing.assert_allclose(found, [[1, np.nan, 100.25], [np.nan, 1 / 256, 255.99]], atol=1 / 512)

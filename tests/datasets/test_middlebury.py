@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from cfusion import read
-from cfusion.datasets.middlebury import read_calibration, write_disparity
-from cfusion.datasets.pfm import read_pfm
+from cfusion.datasets.readers.middlebury import read_calibration, write_disparity
 from cfusion.errors import FileError
 from cfusion.geometry import Pinhole, View
+from cfusion.io.codecs.pfm import read_pfm
 
 CALIBRATION = """cam0=[1000 0 1.25; 0 1000 0.5; 0 0 1]
 cam1=[1000 0 11.25; 0 1000 0.5; 0 0 1]

@@ -8,7 +8,7 @@ import pytest
 from cfusion import read
 from cfusion.arrays import Matrix
 from cfusion.datasets import write_views
-from cfusion.datasets.mvsnet import read_pairs
+from cfusion.datasets.readers.mvsnet import read_pairs
 from cfusion.errors import FileError
 from cfusion.geometry import Pinhole, View
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cfusion.datasets.npy import read_npy, write_npy
 from cfusion.errors import FileError
+from cfusion.io.codecs.npy import read_npy, write_npy
 
 
 def laid_by_hand(header: str, data: bytes, version: bytes = b"\x01\x00") -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from cfusion import read
 from cfusion.arrays import Matrix
 from cfusion.datasets import write_views
-from cfusion.datasets.openmvs import read_dmap
+from cfusion.datasets.readers.openmvs import read_dmap
 from cfusion.errors import FileError
 from cfusion.geometry import Pinhole, View
 

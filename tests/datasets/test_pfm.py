@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cfusion.datasets.pfm import read_pfm, write_pfm
 from cfusion.errors import FileError
+from cfusion.io.codecs.pfm import read_pfm, write_pfm
 
 ROWS = np.array([[1, 2, 3], [4, np.nan, 6]], np.float32)  # the first row is on top
 

@@ -4,9 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cfusion.datasets.colours import point_colours
-from cfusion.datasets.ply import write_ply
 from cfusion.errors import ShapeError
+from cfusion.io.codecs.ply import write_ply
+from cfusion.io.point_colours import point_colours
 
 
 def test_bytes_are_as_the_format_says(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cfusion.datasets.ply import read_ply, write_ply
 from cfusion.errors import CFusionError, FileError
+from cfusion.io.codecs.ply import read_ply, write_ply
 
 HEADER = (
     "ply\nformat {} 1.0\ncomment made by hand\nelement vertex 2\n"

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from cfusion.datasets.png import (
+from cfusion.errors import FileError
+from cfusion.io.codecs.png import (
     Encoding,
     finest_encoding,
     read_image,
@@ -16,7 +17,6 @@ from cfusion.datasets.png import (
     write_image,
     write_png,
 )
-from cfusion.errors import FileError
 
 pytest.importorskip("PIL")
 MILLIMETRES = Encoding(scale=0.001)

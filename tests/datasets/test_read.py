@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from cfusion import read
-from cfusion.datasets import READERS, WRITERS, Views, write_views
+from cfusion.datasets import READERS, WRITERS, Dataset, write_views
+from cfusion.datasets.dataset import KEPT, LazyViews
 from cfusion.datasets.options import described
 from cfusion.datasets.read import recognised
-from cfusion.datasets.views import KEPT, Frames
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, Pose, View
 
@@ -108,7 +108,7 @@ def test_frames_are_loaded_late_and_the_last_few_kept() -> None:
         loaded.append(number)
         return view(number)
 
-    views = Views(Frames.reading(load, 100), reference=50, unit="foot", sentence="as told")
+    views = Dataset(LazyViews.reading(load, 100), reference=50, unit="foot", sentence="as told")
     assert len(views) == 100
     assert loaded == []
     for _ in range(3):

@@ -8,11 +8,11 @@ import pytest
 
 from cfusion import Result
 from cfusion.datasets import write_result
-from cfusion.datasets.npy import read_npy
-from cfusion.datasets.pfm import read_pfm
-from cfusion.datasets.png import Encoding, read_png
-from cfusion.datasets.results import read_depth
+from cfusion.datasets.read_result import read_depth
 from cfusion.errors import FileError, InputError
+from cfusion.io.codecs.npy import read_npy
+from cfusion.io.codecs.pfm import read_pfm
+from cfusion.io.codecs.png import Encoding, read_png
 
 
 def read_json(path: Path) -> dict[str, object]:

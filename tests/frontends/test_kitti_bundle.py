@@ -8,10 +8,10 @@ import pytest
 
 from cfusion import Pose, evaluate
 from cfusion.cli.main import main
-from cfusion.datasets.kitti import write_disparity
-from cfusion.datasets.png import Encoding, read_png, write_image
+from cfusion.datasets.readers.kitti import write_disparity
 from cfusion.errors import FileError, InputError
 from cfusion.frontends.kitti import kitti_bundle_views, nearest_frames
+from cfusion.io.codecs.png import Encoding, read_png, write_image
 
 FRAMES = (9, 10, 11)
 

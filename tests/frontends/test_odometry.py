@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from cfusion import Pose
-from cfusion.datasets.disparity import depth_from_disparity
-from cfusion.datasets.kitti import open_bundle, read_localization
+from cfusion.datasets.readers.kitti import open_bundle, read_localization
 from cfusion.errors import InputError, ShapeError
 from cfusion.frontends.direct_odometry import Alignment, direct_motion
 from cfusion.frontends.features import Circle, Tracking, circle_matches, spread_features
@@ -17,6 +16,7 @@ from cfusion.frontends.motion import exponential, halfway
 from cfusion.frontends.odometry import Ransac, motion, motion_of_matches, trajectory
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.frontends.stereo import grey_bytes, sgm
+from cfusion.geometry.disparity import depth_from_disparity
 
 
 def off_by(found: Pose, true: Pose) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion.datasets.kitti import open_bundle
+from cfusion.datasets.readers.kitti import open_bundle
 from cfusion.errors import InputError, ShapeError
 from cfusion.frontends.elas import Elas
 from cfusion.frontends.stereo import Checks, Sgm, elas, match, sgm

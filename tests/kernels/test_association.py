@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from cfusion.kernels.cpu import association as cpu
-from cfusion.kernels.reference import association as reference
+from cfusion.kernels.numpy import association as reference
 
-BACKENDS = pytest.mark.parametrize("kernels", [reference, cpu], ids=["reference", "cpu"])
+BACKENDS = pytest.mark.parametrize("kernels", [reference, cpu], ids=["numpy", "cpu"])
 SHAPES = [(1, 1), (1, 9), (9, 1), (7, 5), (23, 31)]
 
 
@@ -85,7 +85,7 @@ def test_closing_is_the_pixels_that_every_disc_holds_with_a_known_one(kernels, r
 def test_relief_is_the_range_of_what_is_known_around(radius):
     rng = np.random.default_rng(radius)
     depth = np.where(rng.random((13, 17)) < 0.3, rng.normal(0, 1, (13, 17)), np.nan).astype(np.float32)
-    relief = reference.relief(depth, radius)
+    relief = reference.local_depth_range(depth, radius)
     for i, j in np.ndindex(depth.shape):
         around = depth[max(i - radius, 0) : i + radius + 1, max(j - radius, 0) : j + radius + 1]
         known = around[~np.isnan(around)]

@@ -19,7 +19,7 @@ from cfusion.kernels.contract import (
 from cfusion.kernels.cpu import iteration as tiles
 from cfusion.solvers.steps import choose_steps
 
-REFERENCE, CPU = kernels.load("reference"), kernels.load("cpu")
+REFERENCE, CPU = kernels.load("numpy"), kernels.load("cpu")
 ITERATIONS = 200
 EPSILON = float(np.finfo(np.float32).eps)
 NOISE = 0.2

@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 
 from cfusion import Pose, kernels
-from cfusion.association.batches import Batch
-from cfusion.kernels.contract import Fidelity, Held
+from cfusion.auto.folds import pairwise_distances
+from cfusion.auto.surface import add_plane, blend, steps
+from cfusion.geometry import Stack
+from cfusion.kernels.contract import Fidelity, HeldOut
+from cfusion.result import _measured, _standard_error
+from cfusion.source import UploadedViews
 
-BACKENDS = [kernels.load(name) for name in ("reference", "cpu")]
+BACKENDS = [kernels.load(name) for name in ("numpy", "cpu")]
 REFERENCE = BACKENDS[0]
 SHAPE = (23, 31)
 WHOLE = (slice(0, SHAPE[0]), slice(0, SHAPE[1]))
@@ -27,7 +31,7 @@ def test_a_split_loses_and_doubles_nothing(weighted):
     depths, weights = maps()
     weights = weights if weighted else None
     turns = np.eye(5, dtype=np.bool_)
-    (kept, kept_weights), (out, out_weights), known = REFERENCE.split(depths, weights, turns, 4)
+    (kept, kept_weights), (out, out_weights), known = REFERENCE.split_folds(depths, weights, turns, 4)
     assert np.array_equal(np.where(np.isnan(kept), out, kept), depths, equal_nan=True)
     assert not (~np.isnan(kept) & ~np.isnan(out)).any()
     assert known == ((~np.isnan(kept)).sum(), (~np.isnan(out)).sum())
@@ -35,7 +39,7 @@ def test_a_split_loses_and_doubles_nothing(weighted):
         assert np.array_equal(kept_weights + out_weights, weights)
         assert not (kept_weights * out_weights).any()
     for turned in (np.s_[:, ::-1], np.s_[:, :, ::-1]):  # a mirrored image is split alike
-        mirrored = REFERENCE.split(np.ascontiguousarray(depths[turned]), None, turns, 4)
+        mirrored = REFERENCE.split_folds(np.ascontiguousarray(depths[turned]), None, turns, 4)
         assert np.array_equal(mirrored[0][0], kept[turned], equal_nan=True)
 
 
@@ -44,14 +48,14 @@ def test_gains_change_their_sign_with_the_sides():
     rng = np.random.default_rng(1)
     x, other = rng.uniform(0, 1, (2, *SHAPE)).astype(np.float32)
     for held in (
-        Held(depths, None, WHOLE, np.ones(SHAPE, np.bool_), 1.5, False),
-        Held(depths, weights, WHOLE, rng.random(SHAPE) < 0.7, 0.5, True),
+        HeldOut(depths, None, WHOLE, np.ones(SHAPE, np.bool_), 1.5, False),
+        HeldOut(depths, weights, WHOLE, rng.random(SHAPE) < 0.7, 0.5, True),
     ):
-        gain, chance, error = REFERENCE.gain(x, other, held)
-        back, same_chance, other_error = REFERENCE.gain(other, x, held)
+        gain, chance, error = REFERENCE.score_difference(x, other, held)
+        back, same_chance, other_error = REFERENCE.score_difference(other, x, held)
         assert (back, same_chance) == pytest.approx((-gain, chance))
         assert gain == pytest.approx(error - other_error)
-        assert REFERENCE.gain(x, x, held)[:2] == (0.0, 0.0)
+        assert REFERENCE.score_difference(x, x, held)[:2] == (0.0, 0.0)
         values = (1 / depths if held.inverse else depths) - held.centre
         weight = np.where(held.inside, np.isfinite(depths) if held.weights is None else weights, 0)
         by_hand = np.nansum(weight * np.abs(other - values)) / weight.sum()
@@ -61,13 +65,13 @@ def test_gains_change_their_sign_with_the_sides():
 def test_maps_compared_by_hand():
     depths, _ = maps()
     depths[4] = np.nan
-    contents, apart = REFERENCE.compare(depths, 2)
+    contents, apart = pairwise_distances(depths)
     assert [amount for amount, _ in contents] == [np.isfinite(depth).sum() for depth in depths]
     assert [total for _, total in contents] == pytest.approx([np.nansum(depth) for depth in depths], rel=1e-6)
     assert np.array_equal(apart, apart.T)
     assert apart[0, 0] == 0
     assert np.isinf(apart[4]).all()
-    assert apart[1, 2] == pytest.approx(np.nanmean(np.abs(depths[1] - depths[2])[::2, ::2]), rel=1e-6)
+    assert apart[1, 2] == pytest.approx(np.nanmean(np.abs(depths[1] - depths[2])), rel=1e-6)
 
 
 @pytest.mark.parametrize("inverse", [False, True], ids=["depth", "inverse"])
@@ -75,10 +79,10 @@ def test_maps_compared_by_hand():
 def test_coordinates_of_a_task_are_undone(backend, inverse):
     depths, weights = maps(views=3)
     window = (slice(2, 20), slice(5, 31))
-    found = backend.arrange(depths, weights, window, 0.6, inverse, Fidelity.L1, np.float32)
+    found = backend.sort_observations(depths, weights, window, 0.6, inverse, Fidelity.L1, np.float32)
     domain = np.zeros(SHAPE, np.bool_)
     domain[window] = found.observations.total > 0
-    depth = backend.whole(found.median, domain, window, float("nan"), 0.6, inverse)
+    depth = backend.to_image(found.median, domain, window, float("nan"), 0.6, inverse)
     assert np.array_equal(np.isnan(depth), ~domain)
     tied = np.where(weights > 0, depths, np.nan)[:, domain]
     assert (depth[domain] >= np.nanmin(tied, axis=0) - 1e-5).all()
@@ -86,44 +90,46 @@ def test_coordinates_of_a_task_are_undone(backend, inverse):
     alone = (weights[:, domain] > 0).sum(axis=0) == 1
     np.testing.assert_allclose(depth[domain][alone], np.nansum(tied[:, alone], axis=0), rtol=1e-5)
     seen = (weights[(slice(None), *window)] > 0).sum()
-    assert (found.together, found.pixels) == (seen, domain.sum())
+    assert (found.n_observations, found.pixels) == (seen, domain.sum())
 
 
 def test_surfaces_blend_and_tilt():
     one, other = maps()[0][:2]
     both = ~np.isnan(one) & ~np.isnan(other)
-    assert np.array_equal(REFERENCE.blend(one, other, 0.0)[both], one[both])
-    np.testing.assert_allclose(REFERENCE.blend(one, other, 1.0), other, rtol=1e-6)
-    assert np.array_equal(np.isnan(REFERENCE.blend(one, other, 0.5)), np.isnan(other))
-    plane = REFERENCE.tilted(np.zeros(SHAPE, np.float32), 0.5, -0.25)
+    assert np.array_equal(blend(one, other, 0.0)[both], one[both])
+    np.testing.assert_allclose(blend(one, other, 1.0), other, rtol=1e-6)
+    assert np.array_equal(np.isnan(blend(one, other, 0.5)), np.isnan(other))
+    plane = add_plane(np.zeros(SHAPE, np.float32), 0.5, -0.25)
     assert plane[3, 4] == 3 * 0.5 - 4 * 0.25
-    np.testing.assert_allclose(REFERENCE.tilted(REFERENCE.tilted(one, 0.5, -0.25), -0.5, 0.25), one, atol=1e-5)
-    steps = REFERENCE.changes(plane)
-    assert (steps[0, :-1] == 0.5).all()
-    assert (steps[1, :, :-1] == -0.25).all()
-    assert np.isnan(steps[0, -1]).all()
+    np.testing.assert_allclose(add_plane(add_plane(one, 0.5, -0.25), -0.5, 0.25), one, atol=1e-5)
+    down, right = steps(plane)
+    assert (down[:-1] == 0.5).all()
+    assert (right[:, :-1] == -0.25).all()
+    assert np.isnan(down[-1]).all()
 
 
 def test_observations_are_accounted_for():
     depths = np.array([[[1.0, 2.0, np.nan, 1.0]], [[3.0, np.nan, np.nan, 1.0]]], np.float32)
     depth = np.array([[2.0, 2.5, 4.0, np.nan]], np.float32)
-    provenance, sigma = REFERENCE.account(depths, None, None, depth)
+    provenance, sigma = _measured(Stack(depths), depth), _standard_error(Stack(depths), depth)
     assert provenance.tolist() == [[2, 1, 0, -1]]
     np.testing.assert_allclose(sigma, [[1.0, 0.5 * np.sqrt(2), np.nan, np.nan]], rtol=1e-6)
     filled = np.zeros(depths.shape, np.bool_)
     filled[0, 0, 0] = True
-    assert REFERENCE.account(depths, None, filled, depth)[0].tolist() == [[1, 1, 0, -1]]
+    assert _measured(Stack(depths, filled=filled), depth).tolist() == [[1, 1, 0, -1]]
     weights = np.where(np.isnan(depths), 0, 1).astype(np.float32)
     weights[1, 0, 0] = 0
-    assert REFERENCE.account(depths, weights, None, depth)[0].tolist() == [[1, 1, 0, -1]]
+    assert _measured(Stack(depths, weights), depth).tolist() == [[1, 1, 0, -1]]
 
 
 def test_motions_of_a_batch_are_those_of_its_poses():
     rng = np.random.default_rng(0)
     turns = [np.linalg.qr(rng.normal(0, 1, (3, 3)))[0] for _ in range(4)]
     poses = [Pose(turn * np.linalg.det(turn), rng.normal(0, 1, 3)) for turn in turns]
-    batch = Batch(list(range(4)), np.empty(0), None, np.empty(0), poses, poses[2])
+    batch = UploadedViews(list(range(4)), np.empty(0), None, np.empty(0), poses)
     for k, pose in enumerate(poses):
         there = (poses[2].inverse() @ pose).matrix()[:3]
-        np.testing.assert_allclose(batch.reference_from_view[k], there, atol=1e-12)
-        np.testing.assert_allclose(batch.view_from_reference[k], (pose.inverse() @ poses[2]).matrix()[:3], atol=1e-12)
+        np.testing.assert_allclose(batch.reference_from_view(poses[2])[k], there, atol=1e-12)
+        np.testing.assert_allclose(
+            batch.view_from_reference(poses[2])[k], (pose.inverse() @ poses[2]).matrix()[:3], atol=1e-12
+        )

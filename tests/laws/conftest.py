@@ -83,7 +83,7 @@ def random_case(
     if weighted:
         weights = np.where(rng.random(depths.shape) < 0.1, 0, rng.uniform(0.2, 3, depths.shape))
         weights = np.where(unknown, 0, weights).astype(dtype)
-    reference = kernels.load("reference")
+    reference = kernels.load("numpy")
     seen, start = reference.order_observations(depths, weights, fidelity)
     problem = Problem(
         fidelity,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cfusion.kernels.contract import INSIDE, links_of
-from cfusion.kernels.reference.iteration import apply_adjoint, apply_operator
-from cfusion.kernels.reference.operators import adjoint, masks, symmetrised_gradient
+from cfusion.kernels.numpy.iteration import apply_adjoint, apply_operator
+from cfusion.kernels.numpy.operators import adjoint, masks, symmetrised_gradient
 
 hypothesis = pytest.importorskip("hypothesis")
 st = pytest.importorskip("hypothesis.strategies")

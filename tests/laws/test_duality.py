@@ -5,7 +5,7 @@ import pytest
 
 from cfusion import kernels
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Problem, State, links_of
-from cfusion.kernels.reference.certificate import pixel_bound
+from cfusion.kernels.numpy.certificate import pixel_bound
 from cfusion.solvers.steps import choose_steps
 
 ORDERS = pytest.mark.parametrize("order", [1, 2, 3])
@@ -40,7 +40,7 @@ def run_and_compare(backend, case, slack, stops=STOPS):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind))
 def test_bound_is_below_the_energy_at_every_iterate(make_case, order, fidelity, kind):
     case = make_case(order, (6, 8), order=order, fidelity=fidelity, **kind)
-    state, _, _ = run_and_compare(kernels.load("reference"), case, slack=1e-12)
+    state, _, _ = run_and_compare(kernels.load("numpy"), case, slack=1e-12)
     inside = (case.problem.links & INSIDE) > 0
     assert case.box.low < state.primal[0][inside].min()  # the stated range plays no part at the solution
     assert state.primal[0][inside].max() < case.box.high
@@ -50,7 +50,7 @@ def test_bound_is_below_the_energy_at_every_iterate(make_case, order, fidelity, 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind))
 def test_bound_holds_from_any_dual_state(make_case, order, kind):
     """However wild the dual: it is the minimum that is bounded, not the energy of an iterate."""
-    backend = kernels.load("reference")
+    backend = kernels.load("numpy")
     case = make_case(order, (6, 8), order=order, **kind)
     state = case.copy_state()
     backend.iterate(case.problem, state, choose_steps(case.problem.alpha, 0.2), 600)
@@ -66,7 +66,7 @@ def test_bound_holds_from_any_dual_state(make_case, order, kind):
 @FIDELITIES
 def test_bound_holds_from_the_dual_of_a_stronger_regulariser(make_case, order, fidelity):
     """That dual sticks out of the balls of the weaker one, and holds the data well: nothing else gives it away."""
-    backend = kernels.load("reference")
+    backend = kernels.load("numpy")
     strong = make_case(order, (6, 8), order=order, fidelity=fidelity)
     state = strong.copy_state()
     backend.iterate(strong.problem, state, choose_steps(strong.problem.alpha, 0.2), 150)
@@ -105,7 +105,7 @@ def test_bound_of_a_compiled_backend_is_below_its_energy_at_every_iterate(compil
 def test_a_compiled_backend_computes_the_same_bound(compiled, make_case, order, fidelity, kind):
     """From the same dual state, after the same repair, to the rounding of float32."""
     case = make_case(7, (12, 15), order=order, fidelity=fidelity, dtype=np.float32, **kind)
-    reference = kernels.load("reference")
+    reference = kernels.load("numpy")
     reference.iterate(case.problem, case.state, choose_steps(case.problem.alpha, 0.2), 60)
     problem, state = case.on(compiled)
     for rounds in (0, 1, 40):
@@ -117,7 +117,7 @@ def test_a_compiled_backend_computes_the_same_bound(compiled, make_case, order, 
 @FIDELITIES
 def test_gap_closes_with_iterations_and_repair(make_case, order, fidelity):
     case = make_case(5, (10, 12), order=order, fidelity=fidelity, holes=0.05, missing=0.1)
-    backend = kernels.load("reference")
+    backend = kernels.load("numpy")
     state = case.copy_state()
     steps = choose_steps(case.problem.alpha, 0.2)
     gaps = []
@@ -134,7 +134,7 @@ def test_bound_holds_where_the_dual_exhausts_the_datas_slopes():
 
     In float32 the sum of the weights differs from their rounded total; that must not cost the bound its truth.
     """
-    reference = kernels.load("reference")
+    reference = kernels.load("numpy")
     rng = np.random.default_rng(0)
     shape = (20, 20)
     depths = rng.normal(size=(3, *shape)).astype(np.float32)

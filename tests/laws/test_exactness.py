@@ -6,8 +6,8 @@ import pytest
 from cfusion import Orthographic, Stack, fuse_stack, kernels
 from cfusion.energy import L1, TGV, Energy
 from cfusion.kernels.contract import Fidelity, Problem, State, dual_planes, links_of, primal_planes
-from cfusion.kernels.reference.iteration import level_primal
-from cfusion.kernels.reference.operators import symmetrised_gradient
+from cfusion.kernels.numpy.iteration import level_primal
+from cfusion.kernels.numpy.operators import symmetrised_gradient
 from cfusion.solvers import prepare
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.steps import choose_steps
@@ -31,7 +31,7 @@ def variation(surface, order, domain):
     for level in range(1, order):
         below = state.primal[level_primal(level - 1)]
         state.primal[level_primal(level)] = symmetrised_gradient(below, links, level)
-    reference = kernels.load("reference")
+    reference = kernels.load("numpy")
     seen, _ = reference.order_observations(surface[None], None, Fidelity.L1)
     problem = Problem(Fidelity.L1, 1.0, seen, np.zeros(SHAPE), links, (1.0, 2.0, 4.0)[:order])
     return sum(reference.energy(problem, state).regulariser)
@@ -56,7 +56,7 @@ def test_polynomials_below_the_order_cost_nothing_and_others_do(make_domain, ord
 def test_tgv_of_a_polynomial_found_by_solving(order, powers):
     """min over x, v, w: neither the regulariser nor the data have a price to pay below the order."""
     surface = monomial(powers)
-    reference = kernels.load("reference")
+    reference = kernels.load("numpy")
     task = prepare(Energy(L1(), TGV(order), lam=100.0), Stack(surface[None]), reference, dtype=np.float64)
     problem, state = task.problem(fixed_confidence(task)), task.initial_state()
     state.primal[1:] = 0  # not at the usual slope, which would give the answer away

@@ -10,7 +10,7 @@ from cfusion.energy import L1, L2, TGV, Energy, Huber, Prior
 from cfusion.solvers import ACS, AMA, PDHG, Biconvex, prepare
 from cfusion.solvers.joint import ConfidenceSide
 
-REFERENCE = kernels.load("reference")
+REFERENCE = kernels.load("numpy")
 ENERGIES = {
     "l1": Energy(L1(), TGV(2), Prior()),
     "l1, the paper's b": Energy(L1(), TGV(2), Prior(rate=0.25, b=1.0)),

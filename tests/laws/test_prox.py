@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from cfusion.energy import L1, L2, Huber, Prior
-from cfusion.kernels import contract, reference
+from cfusion.kernels import contract
+from cfusion.kernels import numpy as reference
 from cfusion.kernels.contract import Fidelity
-from cfusion.kernels.reference.prox import data_prox, penalty
+from cfusion.kernels.numpy.prox import data_prox, penalty
 
 hypothesis = pytest.importorskip("hypothesis")
 st = pytest.importorskip("hypothesis.strategies")
@@ -87,7 +88,7 @@ def test_prox_of_the_data_term_is_the_minimiser(fidelity, weighted, pairs, f, st
 )
 def test_prox_with_an_anchor_is_the_minimiser(fidelity, pairs, f, step, anchor, pull):
     """The alternate minimisation's proximal term pull / 2 (x - anchor)^2 folded in."""
-    from cfusion.kernels.reference.iteration import x_prox
+    from cfusion.kernels.numpy.iteration import x_prox
 
     known = [(d, w) for d, w in pairs if np.isfinite(d)]
     term = phi(fidelity)

@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from cfusion.kernels.reference.iteration import apply_adjoint, apply_operator, level_dual, level_primal
+from cfusion.kernels.numpy.iteration import apply_adjoint, apply_operator, level_dual, level_primal
 from cfusion.solvers.steps import choose_steps, norm_bound
 
 hypothesis = pytest.importorskip("hypothesis")

@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli import settings
     from cfusion.datasets import read
     from cfusion.datasets.check import check
-    from cfusion.datasets.plain import plain
+    from cfusion.io.to_json import to_json
     from cfusion.report.tables import Column, Table
 
     options = settings.parameters(arguments.option, "--option")
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     if arguments.json:
         best = found.best.hypothesis.name
-        print(json.dumps(plain({"read": views.sentence, "rows": rows, "best": best, "sentence": found.sentence})))
+        print(json.dumps(to_json({"read": views.sentence, "rows": rows, "best": best, "sentence": found.sentence})))
     else:
         print(views.sentence)
         print(Table(rows, columns).text())

@@ -28,15 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--size", type=settings.size, default=(640, 480), metavar="WxH", help="default: 640x480")
     add("--seed", type=int, default=0, help="of the noise (default: 0)")
     add("--methods", type=settings.names, metavar="NAMES", help="separated by commas (default: all)")
-    add("--backend", default="auto", help="auto, cpu or reference (default: auto)")
+    add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     add("--quiet", action="store_true", help="no progress")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Render, fuse, score, print, write."""
     from cfusion.cli.progress import Step, showing
-    from cfusion.datasets.atomic import require_writable
     from cfusion.fuse import fuse
+    from cfusion.io.atomic import require_writable
     from cfusion.methods import METHODS
     from cfusion.metrics import evaluate
     from cfusion.report.exhibits import exhibits
@@ -104,9 +104,9 @@ def _write(arguments: argparse.Namespace, table: "Table", shown: "Sequence[Exhib
     """index.html, scores.md, scores.json and the pictures, all or nothing."""
     import json
 
-    from cfusion.datasets.atomic import filling
-    from cfusion.datasets.plain import plain
-    from cfusion.datasets.versions import versions
+    from cfusion.io.atomic import filling
+    from cfusion.io.to_json import to_json
+    from cfusion.io.versions import versions
     from cfusion.report.page import page
 
     width, height = arguments.size
@@ -120,7 +120,7 @@ def _write(arguments: argparse.Namespace, table: "Table", shown: "Sequence[Exhib
         html = page("cfusion demo", introduction, table, shown, footer)
         (draft / "index.html").write_text(html, encoding="utf-8")
         (draft / "scores.md").write_text(table.markdown() + "\n", encoding="utf-8")
-        (draft / "scores.json").write_text(json.dumps(plain(table.rows), indent=1), encoding="utf-8")
+        (draft / "scores.json").write_text(json.dumps(to_json(table.rows), indent=1), encoding="utf-8")
         (draft / "pictures").mkdir()
         for exhibit in shown:
             for picture in exhibit.pictures:

@@ -24,10 +24,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Read both, compare, print."""
     import json
 
-    from cfusion.datasets.plain import plain
-    from cfusion.datasets.results import read_depth
+    from cfusion.datasets.read_result import read_depth
     from cfusion.errors import InputError
     from cfusion.geometry import Pinhole
+    from cfusion.io.to_json import to_json
     from cfusion.metrics import evaluate
     from cfusion.report.scores import score_row
     from cfusion.report.tables import Table
@@ -40,5 +40,5 @@ def run(arguments: argparse.Namespace) -> int:
         fx, fy, cx, cy = arguments.camera
         camera = Pinhole(fx, fy, cx, cy, width=depth.shape[1], height=depth.shape[0])
     row = score_row(arguments.result.stem, evaluate(depth, truth, camera, arguments.baseline))
-    print(json.dumps(plain(row)) if arguments.json else Table([row]).text())
+    print(json.dumps(to_json(row)) if arguments.json else Table([row]).text())
     return 0

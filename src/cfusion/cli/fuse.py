@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="INDEX",
         help="view to fuse into (default: the bundle's, or the middle)",
     )
-    add("--backend", default="auto", help="auto, cpu or reference (default: auto)")
+    add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     add("--format", help="format of the input (default: recognised)")
     add(
         "--option",
@@ -49,17 +49,18 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli import settings
     from cfusion.cli.progress import showing
     from cfusion.datasets import read, write_result
-    from cfusion.datasets.atomic import require_writable
     from cfusion.datasets.check import warning
-    from cfusion.datasets.write import require_formats
+    from cfusion.datasets.write_result import require_formats
     from cfusion.fuse import fuse
+    from cfusion.io.atomic import require_writable
+    from cfusion.parameters import refine
 
     sequence.require_alone(arguments)
     formats = settings.names(arguments.write)
     parameters = settings.parameters(arguments.set)
     require_writable(arguments.output)
     require_formats(formats)
-    methods.get(arguments.method).refined(parameters)
+    refine(methods.get(arguments.method), parameters)
     kernels.load(arguments.backend)
     raw_stereo = arguments.stereo_bundle is not None
     if raw_stereo:

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
     from cfusion import kernels
-    from cfusion.datasets.versions import versions
+    from cfusion.io.versions import versions
 
     for name, version in versions().items():
         print(f"{name:<10} {version or 'not installed'}")

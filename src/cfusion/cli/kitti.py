@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cfusion.cli.progress import Listener
-    from cfusion.datasets.views import Views
-    from cfusion.fuse import Result
+    from cfusion.datasets.dataset import Dataset
+    from cfusion.result import Result
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def bundle_views(arguments: argparse.Namespace, progress: "Listener") -> "Views":
+def bundle_views(arguments: argparse.Namespace, progress: "Listener") -> "Dataset":
     """Match and localise the bundle asked for."""
     from cfusion.cli.progress import Step
     from cfusion.frontends.kitti import kitti_bundle_views
@@ -39,10 +39,10 @@ def bundle_views(arguments: argparse.Namespace, progress: "Listener") -> "Views"
 
 def write_submission(arguments: argparse.Namespace, result: "Result") -> Path:
     """Disparity of the fused depth without holes, as the benchmark takes it; the file's name."""
-    from cfusion.datasets.atomic import filling
-    from cfusion.datasets.disparity import disparity_from_depth
-    from cfusion.datasets.kitti import open_bundle, write_disparity
     from cfusion.datasets.kitti_bundle import REFERENCE_FRAME
+    from cfusion.datasets.readers.kitti import open_bundle, write_disparity
+    from cfusion.geometry.disparity import disparity_from_depth
+    from cfusion.io.atomic import filling
     from cfusion.metrics import LARGEST_DISPARITY, fill_background
 
     bundle = open_bundle(_split(arguments.bundle), arguments.stereo_bundle)
@@ -57,8 +57,8 @@ def write_submission(arguments: argparse.Namespace, result: "Result") -> Path:
 
 def scores_sentence(arguments: argparse.Namespace, result: "Result") -> str | None:
     """How the fused depth compares with the ground truth, where there is one."""
-    from cfusion.datasets.disparity import depth_from_disparity
-    from cfusion.datasets.kitti import open_bundle
+    from cfusion.datasets.readers.kitti import open_bundle
+    from cfusion.geometry.disparity import depth_from_disparity
     from cfusion.metrics import evaluate
 
     bundle = open_bundle(_split(arguments.bundle), arguments.stereo_bundle)

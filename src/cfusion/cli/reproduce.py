@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--jobs", type=int, metavar="N", help="processes (default: one per core)")
     add("--cache", type=Path, metavar="FOLDER", help="results so far, to go on from (default: OUT/cache)")
     add("--disparity", type=Path, metavar="FOLDER", help="disparity maps for kitti, 000027_10.png and so on")
-    add("--backend", default="auto", help="auto, cuda, cpu or reference (default: auto)")
+    add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--run-only", action="store_true", help="no tables, no figures: results, for --so-far later")
     part.add_argument("--report-only", action="store_true", help="run nothing: tables and figures from OUT's results")
@@ -37,10 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run or read, sum up, print, write."""
-    from cfusion.datasets.atomic import require_writable
     from cfusion.errors import InputError
     from cfusion.experiments import Level, Store, load
     from cfusion.experiments.publish import publish
+    from cfusion.io.atomic import require_writable
     from cfusion.report.figures import require_pictures
 
     if arguments.jobs is not None and arguments.jobs < 1:

@@ -10,7 +10,7 @@ from cfusion.errors import InputError
 
 if TYPE_CHECKING:
     from cfusion.cli.progress import Heard, Listener
-    from cfusion.datasets.views import Views
+    from cfusion.datasets.dataset import Dataset
     from cfusion.sequence import Window
 
 
@@ -33,11 +33,11 @@ def require_alone(arguments: argparse.Namespace) -> None:
 
 
 def run(
-    arguments: argparse.Namespace, views: "Views", formats: tuple[str, ...], parameters: Mapping[str, object]
+    arguments: argparse.Namespace, views: "Dataset", formats: tuple[str, ...], parameters: Mapping[str, object]
 ) -> int:
     """Fuse and write the windows that are not there yet."""
     from cfusion.cli.progress import showing
-    from cfusion.datasets.write import write_result
+    from cfusion.datasets.write_result import write_result
     from cfusion.sequence import WIDTH, fuse_windows, windows
 
     began = time.monotonic()
@@ -101,7 +101,7 @@ def _settings(
 ) -> dict[str, object]:
     """What decides the result of a window, beyond the window itself."""
     from cfusion import __version__, kernels
-    from cfusion.datasets.plain import plain
+    from cfusion.io.to_json import to_json
 
     return {
         "version": __version__,
@@ -109,7 +109,7 @@ def _settings(
         "format": arguments.format,
         "options": sorted(arguments.option),
         "method": arguments.method,
-        "parameters": plain(parameters),
+        "parameters": to_json(parameters),
         "backend": kernels.load(arguments.backend).NAME,
         "written": list(formats),
     }
@@ -121,7 +121,7 @@ def _of(window: "Window") -> dict[str, object]:
 
 def _is_there(folder: Path, window: "Window", settings: Mapping[str, object]) -> bool:
     """Whether a whole result of this window, made with these settings, is in a folder."""
-    from cfusion.datasets.results import settings_of_result
+    from cfusion.datasets.read_result import settings_of_result
 
     return settings_of_result(folder) == {**settings, **_of(window)}
 

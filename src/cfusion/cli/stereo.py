@@ -24,14 +24,14 @@ def run(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     from cfusion.cli import settings
-    from cfusion.datasets.atomic import filling, require_writable
-    from cfusion.datasets.images import photo_size, read_photo
-    from cfusion.datasets.kitti import write_disparity
-    from cfusion.datasets.npy import write_npy
-    from cfusion.datasets.pfm import write_pfm
-    from cfusion.datasets.png import Encoding, write_png
+    from cfusion.datasets.readers.kitti import write_disparity
     from cfusion.errors import FileError, InputError
     from cfusion.frontends.stereo import known_matcher, match
+    from cfusion.io.atomic import filling, require_writable
+    from cfusion.io.codecs.npy import write_npy
+    from cfusion.io.codecs.pfm import write_pfm
+    from cfusion.io.codecs.photo import photo_size, read_photo
+    from cfusion.io.codecs.png import Encoding, write_png
 
     formats = settings.names(arguments.write)
     for name in formats:

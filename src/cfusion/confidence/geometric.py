@@ -36,7 +36,7 @@ class Geometric(Confidence):
     def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
         if stack.camera is None:
             raise InputError("geometric confidence needs rays: give the stack its camera, Stack(..., camera=...)")
-        backend = backend or kernels.load("reference")
+        backend = backend or kernels.load("numpy")
         weights: WeightStack = backend.cosines(stack.depths, stack.camera.numbers)
         usual = [median if known else 1.0 for median, known in zip(*backend.medians(weights), strict=True)]
         stand_ins = backend.to_device(np.array(usual), np.float32) if not stack.on_host else np.array(usual, np.float32)

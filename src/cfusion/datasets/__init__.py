@@ -1,9 +1,9 @@
-"""Depth maps from files, and results into files: one format per module, heavy codecs imported late."""
+"""Depth maps from files, and results into files: `readers/` has one format a file, `check/` tells conventions apart."""
 
-from cfusion.datasets.bundle import write_bundle
-from cfusion.datasets.export import WRITERS, write_views
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.read import READERS, read
-from cfusion.datasets.views import Views
-from cfusion.datasets.write import write_result
+from cfusion.datasets.readers.bundle import write_bundle
+from cfusion.datasets.write_result import write_result
+from cfusion.datasets.write_views import WRITERS, write_views
 
-__all__ = ["READERS", "WRITERS", "Views", "read", "write_bundle", "write_result", "write_views"]
+__all__ = ["READERS", "WRITERS", "Dataset", "read", "write_bundle", "write_result", "write_views"]

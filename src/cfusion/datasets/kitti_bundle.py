@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Image, Matrix
-from cfusion.datasets.png import Encoding, read_image, read_png, write_png
-from cfusion.datasets.texts import read_lines
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole
+from cfusion.io.codecs.png import Encoding, read_image, read_png, write_png
+from cfusion.io.text_tables import read_lines
 
 DISPARITY = Encoding(scale=1 / 256)
 REFERENCE_FRAME = 10  # the one with ground truth

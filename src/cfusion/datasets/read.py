@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.options import chosen
-from cfusion.datasets.views import Views
 from cfusion.errors import FileError, InputError
 
 
@@ -36,7 +36,7 @@ class Reader:
 
 
 def _reader(summary: str, module: str, writes: str = "") -> Reader:
-    return Reader(summary, f"cfusion.datasets.{module}", writes)
+    return Reader(summary, f"cfusion.datasets.readers.{module}", writes)
 
 
 # The order is that of recognition: the most telling signs first.
@@ -58,12 +58,12 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "middlebury": _reader("stereo 2014, 2021 (calib.txt) and 2003", "middlebury", "disparity PFM"),
         "open3d": _reader("depth/ and a trajectory, .log or .json", "open3d_log", "all of it"),
         "npz": _reader("depth, conf, extrinsics, intrinsics in one .npz (VGGT, Depth Anything 3)", "npz_depth"),
-        "geotiff": _reader("aligned height rasters *.tif", "rasters_geo", "GeoTIFF on the same grid"),
+        "geotiff": _reader("aligned height rasters *.tif", "geotiff", "GeoTIFF on the same grid"),
     }
 )
 
 
-def read(path: str | PathLike[str], format: str | None = None, options: Mapping[str, object] | None = None) -> Views:
+def read(path: str | PathLike[str], format: str | None = None, options: Mapping[str, object] | None = None) -> Dataset:
     """Views found at a path; the format is recognised, or named (a key of `READERS`), its options given by name.
 
     `.sentence` of what is returned says what was recognised and converted. Frames are read when they are asked for.
@@ -72,7 +72,7 @@ def read(path: str | PathLike[str], format: str | None = None, options: Mapping[
     name = recognised(place) if format is None else known(format)
     reader = READERS[name]
     if reader.options is None and not options:
-        views: Views = reader.load().read(place)
+        views: Dataset = reader.load().read(place)
         return views
     views = reader.load().read(place, chosen(reader.options, options or {}, name))
     return views

@@ -14,13 +14,24 @@ PACKAGE = Path(__file__).resolve().parents[1]
 RENDERING = ("arrays.py", "geometry", "synthetic", "experiments/models.py", "experiments/renders.py")
 SOLVING = (
     *RENDERING,
-    *("association", "confidence", "energy", "solvers", "methods.py", "fuse.py", "metrics.py"),
-    *("kernels/__init__.py", "kernels/contract.py", "kernels/reference"),
+    *(
+        "auto",
+        "confidence",
+        "energy",
+        "solvers",
+        "source",
+        "methods.py",
+        "parameters.py",
+        "result.py",
+        "fuse.py",
+        "metrics.py",
+    ),
+    *("kernels/__init__.py", "kernels/contract.py", "kernels/numpy"),
     *("experiments/conditions.py", "experiments/boxes.py", "experiments/work.py", "experiments/watched.py"),
 )
 MATCHING = (
     *("arrays.py", "geometry", "frontends", "kernels/cpu", "experiments/matches.py"),
-    *("datasets/kitti.py", "datasets/kitti_bundle.py", "datasets/kitti_poses.py", "datasets/disparity.py"),
+    *("datasets/readers/kitti.py", "datasets/kitti_bundle.py", "io/codecs/kitti_poses.py"),
 )
 
 

@@ -12,14 +12,14 @@ from zlib import crc32
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.datasets.disparity import depth_from_disparity
-from cfusion.datasets.kitti import open_bundle
+from cfusion.datasets.readers.kitti import open_bundle
 from cfusion.errors import InputError, MissingDependency
 from cfusion.experiments.boxes import Box, draw
 from cfusion.experiments.models import Model, data_folder, file_checksum
 from cfusion.frontends.opencv import opencv
 from cfusion.frontends.stereo import MATCHERS
 from cfusion.geometry import Camera, Stack, View
+from cfusion.geometry.disparity import depth_from_disparity
 from cfusion.synthetic import Gauss, Laplace
 
 if TYPE_CHECKING:

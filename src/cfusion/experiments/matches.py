@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cfusion.datasets.plain import plain
 from cfusion.experiments.code_version import MATCHING, code_version
 from cfusion.experiments.whole_files import write_arrays
 from cfusion.geometry import Pinhole, Pose, View
+from cfusion.io.to_json import to_json
 
 if TYPE_CHECKING:
     from cfusion.experiments.conditions import KittiBundle
@@ -65,6 +65,6 @@ class Matches:
         write_arrays(self._file(bundle), arrays)
 
     def _file(self, bundle: KittiBundle) -> Path:
-        content = [plain(bundle), bundle.checksum(), code_version(MATCHING)]
+        content = [to_json(bundle), bundle.checksum(), code_version(MATCHING)]
         key = sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
         return self.folder / f"{bundle.scene}-{key}.npz"

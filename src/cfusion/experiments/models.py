@@ -10,8 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 
-from cfusion.datasets.files import read_bytes
 from cfusion.errors import FileError, InputError
+from cfusion.io.files import read_bytes
 from cfusion.synthetic import Scene, blob, city, load_mesh
 
 BUILT_IN: Mapping[str, Callable[[], Scene]] = MappingProxyType({"blob": blob, "city": city})

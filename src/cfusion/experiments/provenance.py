@@ -8,11 +8,11 @@ import subprocess
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from cfusion.datasets.versions import versions
 from cfusion.experiments.code_version import code_version, solving
 from cfusion.experiments.conditions import KittiBundle
 from cfusion.experiments.models import REPOSITORY
 from cfusion.experiments.plan import Job
+from cfusion.io.versions import versions
 
 
 def provenance(job: Job) -> dict[str, object]:

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.datasets.atomic import filling
-from cfusion.datasets.files import read_bytes
-from cfusion.datasets.plain import plain
 from cfusion.errors import FileError
 from cfusion.experiments.plan import Level
 from cfusion.experiments.provenance import commit
 from cfusion.experiments.spec import Spec
 from cfusion.experiments.store import Record, Store
 from cfusion.experiments.summary import summarise
+from cfusion.io.atomic import filling
+from cfusion.io.files import read_bytes
+from cfusion.io.to_json import to_json
 from cfusion.report.paper_page import Chapter, paper_page
 
 RESULTS = "results.jsonl"
@@ -53,7 +53,7 @@ class Findings:
     def write(self, folder: Path) -> None:
         """The lines as they can be read back."""
         head = {"experiment": self.spec.name, "level": self.level.name, "notes": list(self.notes)}
-        text = "\n".join(json.dumps(plain(line)) for line in [head, *self.lines])
+        text = "\n".join(json.dumps(to_json(line)) for line in [head, *self.lines])
         (folder / RESULTS).write_text(text + "\n", encoding="utf-8")
 
     @staticmethod

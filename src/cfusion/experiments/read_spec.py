@@ -6,13 +6,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from cfusion.datasets.entry import Entry
-from cfusion.datasets.files import read_bytes
 from cfusion.errors import FileError, InputError
 from cfusion.experiments.boxes import Box, Regions
 from cfusion.experiments.conditions import BoxImage, Condition, KittiBundle, OnTrack
 from cfusion.experiments.models import REPOSITORY, Model
 from cfusion.experiments.spec import Check, Part, Quick, Row, Spec, Value
+from cfusion.io.files import read_bytes
+from cfusion.io.json_object import JsonObject
 
 NAMES = ("objects", "urban", "scale-space", "noise", "surfaces", "convergence", "kitti")
 RULES = ("within", "at_most", "of_best")
@@ -50,20 +50,20 @@ def load(name: str, folder: Path | None = None) -> Spec:
         raise type(error)(f"{place / name}.toml: {error}") from None
 
 
-def _entry(file: Path) -> Entry:
+def _entry(file: Path) -> JsonObject:
     try:
-        return Entry(tomllib.loads(read_bytes(file).decode("utf-8")), str(file))
+        return JsonObject(tomllib.loads(read_bytes(file).decode("utf-8")), str(file))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FileError(f"{file} is not TOML: {error}; mend that line") from None
 
 
-def _named(entry: Entry, key: str) -> list[tuple[str, Entry]]:
+def _named(entry: JsonObject, key: str) -> list[tuple[str, JsonObject]]:
     """Tables inside a table, by name, in their order."""
     table = entry.object(key)
     return [(name, table.object(name)) for name in table.content]
 
 
-def _models(entry: Entry) -> dict[str, Model]:
+def _models(entry: JsonObject) -> dict[str, Model]:
     found = {}
     for name in entry.content:
         part = entry.object(name)
@@ -78,7 +78,7 @@ def _models(entry: Entry) -> dict[str, Model]:
     return found
 
 
-def _data(entry: Entry, models: dict[str, Model]) -> tuple[Condition, ...]:
+def _data(entry: JsonObject, models: dict[str, Model]) -> tuple[Condition, ...]:
     match entry.get("kind", str):
         case "meshes":
             return _meshes(entry, models)
@@ -93,7 +93,7 @@ def _data(entry: Entry, models: dict[str, Model]) -> tuple[Condition, ...]:
     raise FileError(f"{entry.where}.kind is {entry.content['kind']!r}; choose 'meshes', 'boxes' or 'kitti'")
 
 
-def _meshes(entry: Entry, models: dict[str, Model]) -> tuple[Condition, ...]:
+def _meshes(entry: JsonObject, models: dict[str, Model]) -> tuple[Condition, ...]:
     entry.refuse_unknown("kind", "scenes", "track", "views", "spacing", "noise", "baseline", "scale")
     noise = entry.object("noise")
     if len(noise.content) != 1:
@@ -117,12 +117,12 @@ def _meshes(entry: Entry, models: dict[str, Model]) -> tuple[Condition, ...]:
     return tuple(conditions)
 
 
-def _box(entry: Entry) -> Box:
+def _box(entry: JsonObject) -> Box:
     entry.refuse_unknown("side", "row", "column", "contrast")
     return Box(entry.get("side", int), entry.get("row", int), entry.get("column", int), entry.number("contrast"))
 
 
-def _row(name: str, entry: Entry) -> Row:
+def _row(name: str, entry: JsonObject) -> Row:
     entry.refuse_unknown("method", "parameters", "grid", "oracle", "confidence")
     regions = None
     if "confidence" in entry:
@@ -141,7 +141,7 @@ def _row(name: str, entry: Entry) -> Row:
     )
 
 
-def _part(entry: Entry, rows: tuple[str, ...]) -> Part:
+def _part(entry: JsonObject, rows: tuple[str, ...]) -> Part:
     known = ("name", "kind", "caption", "data", "rows", "columns", "over", "values", "champion", "published")
     entry.refuse_unknown(*known, "checks", "layout", "when")
     if entry.content.get("when", "full") != "full":
@@ -167,7 +167,7 @@ def _part(entry: Entry, rows: tuple[str, ...]) -> Part:
     )
 
 
-def _check(entry: Entry) -> Check:
+def _check(entry: JsonObject) -> Check:
     entry.refuse_unknown("says", "rows", "columns", *RULES)
     given = [rule for rule in RULES if rule in entry]
     if len(given) != 1:
@@ -176,7 +176,7 @@ def _check(entry: Entry) -> Check:
     return Check(entry.get("says", str), _words(entry, "rows"), _words(entry, "columns"), rule, entry.number(rule))
 
 
-def _quick(entry: Entry) -> Quick:
+def _quick(entry: JsonObject) -> Quick:
     entry.refuse_unknown("parts", "scenes", "scale", "values", "leave_out")
     return Quick(
         parts=_words(entry, "parts"),
@@ -187,29 +187,29 @@ def _quick(entry: Entry) -> Quick:
     )
 
 
-def _words(entry: Entry, key: str) -> tuple[str, ...]:
+def _words(entry: JsonObject, key: str) -> tuple[str, ...]:
     words = entry.get(key, list)
     if not words or not all(isinstance(word, str) for word in words):
         raise FileError(f"{entry.where}.{key} is {words!r}; expected a list of names")
     return tuple(words)
 
 
-def _text(entry: Entry, key: str) -> str | None:
+def _text(entry: JsonObject, key: str) -> str | None:
     return entry.get(key, str) if key in entry else None
 
 
-def _word(entry: Entry, key: str) -> Any:
+def _word(entry: JsonObject, key: str) -> Any:
     return entry.get(key, str)
 
 
-def _wholes(entry: Entry, key: str) -> tuple[int, ...]:
+def _wholes(entry: JsonObject, key: str) -> tuple[int, ...]:
     numbers = entry.get(key, list)
     if not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
         raise FileError(f"{entry.where}.{key} is {numbers!r}; expected whole numbers")
     return tuple(numbers)
 
 
-def _list(entry: Entry, key: str, value: object) -> list[Any]:
+def _list(entry: JsonObject, key: str, value: object) -> list[Any]:
     if not isinstance(value, list) or not value:
         raise FileError(f"{entry.where}.grid.{key} is {value!r}; expected a list of values to try")
     return value

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.arrays import DepthMap, Image
-from cfusion.datasets.plain import plain
 from cfusion.experiments.code_version import RENDERING, code_version
 from cfusion.experiments.conditions import OnTrack
 from cfusion.experiments.models import Model
 from cfusion.experiments.whole_files import write_arrays
 from cfusion.geometry import Camera, Pose
+from cfusion.io.to_json import to_json
 from cfusion.synthetic import PAPER_CAMERA, nadir, orbit
 from cfusion.synthetic.render import RayCaster
 from cfusion.synthetic.track import ORBIT_REFERENCE, ORBIT_VIEWS
@@ -59,7 +59,7 @@ class Roll:
 
     def key(self) -> str:
         """Hash of what decides the pixels."""
-        content = [plain(self), self.model.checksum(), code_version(RENDERING)]
+        content = [to_json(self), self.model.checksum(), code_version(RENDERING)]
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
 

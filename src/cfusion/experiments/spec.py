@@ -12,6 +12,7 @@ from cfusion.errors import InputError
 from cfusion.experiments.boxes import Regions
 from cfusion.experiments.conditions import NOISES, Condition
 from cfusion.metrics import Scores
+from cfusion.parameters import refine
 
 Value: TypeAlias = float | int | str | bool | tuple[float, ...]
 Parameters: TypeAlias = tuple[tuple[str, Value], ...]
@@ -37,7 +38,7 @@ class Row:
         if self.method not in (TRUTH, LITERAL):
             chosen = methods.get(self.method)
             for point in self.points():
-                chosen.refined(dict(point))
+                refine(chosen, dict(point))
         if self.method == LITERAL and {name for name, _ in self.parameters} != {"tau", "iterations"}:
             raise InputError(f"row {self.name!r}: the literal algorithm takes tau and iterations, and nothing else")
         if (self.oracle is None) != (not self.grid):

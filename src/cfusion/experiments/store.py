@@ -10,10 +10,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from cfusion.datasets.plain import plain
 from cfusion.experiments.matches import Matches
 from cfusion.experiments.renders import Renders
 from cfusion.experiments.whole_files import write_arrays, write_whole
+from cfusion.io.to_json import to_json
 
 Record = dict[str, Any]
 
@@ -50,7 +50,7 @@ class Store:
         """The maps first: a result that is there is complete."""
         if maps is not None:
             write_arrays(self.maps_file(key), maps)
-        text = json.dumps(plain({"key": key} | record), indent=1)
+        text = json.dumps(to_json({"key": key} | record), indent=1)
         write_whole(self._file("results", key, "json"), lambda stream: stream.write(text.encode()))
 
     def maps_file(self, key: str) -> Path:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.datasets.cameras import camera_from_json
-from cfusion.datasets.entry import Entry
 from cfusion.experiments.boxes import SURVIVES
 from cfusion.experiments.checks import champion_verdict, verdict
 from cfusion.experiments.spec import Part, Row, Spec
 from cfusion.experiments.store import Record
 from cfusion.experiments.work import scores_of
+from cfusion.io.cameras import camera_from_json
+from cfusion.io.json_object import JsonObject
 from cfusion.metrics import Scores, arithmetic_mean, geometric_mean
 from cfusion.report.paper_checks import Exhibit, Plain, Verdict
 from cfusion.report.paper_figures import Sweep, Traces
@@ -133,7 +133,7 @@ def _surfaces(spec: Spec, part: Part, lines: Sequence[Record], load_maps: LoadMa
 def _panel(line: Record | None, title: str, load_maps: LoadMaps) -> Panel | None:
     if line is None:
         return None
-    camera = camera_from_json(Entry(line["camera"], "camera")) if line.get("camera") else None
+    camera = camera_from_json(JsonObject(line["camera"], "camera")) if line.get("camera") else None
     return Panel(title, load_maps(line["key"])["depth"], camera)
 
 

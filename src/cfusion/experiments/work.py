@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion import kernels, methods
-from cfusion.association import Pull, Splat, upload
 from cfusion.confidence import Given
-from cfusion.datasets.cameras import camera_to_json
 from cfusion.errors import InputError
 from cfusion.experiments.boxes import Regions
 from cfusion.experiments.conditions import BoxImage, Condition, Observed
@@ -21,15 +20,19 @@ from cfusion.experiments.plan import Job
 from cfusion.experiments.spec import LITERAL, TRUTH
 from cfusion.experiments.store import Store
 from cfusion.experiments.watched import Watched
-from cfusion.fuse import Result, fuse, fuse_stack
+from cfusion.fuse import fuse_source
 from cfusion.geometry import Stack
-from cfusion.kernels.contract import Problem, State
-from cfusion.kernels.reference.literal import NORM_SQUARED, Literal
-from cfusion.methods import METHODS, Method
+from cfusion.io.cameras import camera_to_json
+from cfusion.kernels.contract import Backend, Problem, State
+from cfusion.kernels.numpy.literal import NORM_SQUARED, Literal
+from cfusion.methods import METHODS, Method, SinglePass
 from cfusion.metrics import Scores, evaluate
-from cfusion.solvers import AMA, OneMap, Task, prepare
+from cfusion.parameters import refine
+from cfusion.result import Result
+from cfusion.solvers import Task
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.steps import choose_steps
+from cfusion.source import Posed, Registered, Source, Splat
 
 Maps = dict[str, NDArray[Any]]
 LITERAL_BLOCK = 25
@@ -42,7 +45,7 @@ def work(job: Job, store: Store) -> tuple[dict[str, Any], Maps]:
         return _trace(job, store), {}
     if job.method == TRUTH:
         return _record(job, observed, observed.truth), {"depth": observed.truth}
-    result = _fuse(job, store, observed)
+    result = _fuse(job, store)
     record = _record(job, observed, result.depth)
     record |= {
         "seconds": result.seconds,  # the splat, which most rows share, is not part of it
@@ -75,23 +78,40 @@ def scores_of(record: Mapping[str, Any]) -> Scores:
     return Scores(outliers=outliers, **stored)
 
 
-def _fuse(job: Job, store: Store, observed: Observed) -> Result:
-    method = methods.get(job.method).refined(dict(job.parameters))
-    alone = isinstance(method.association, Pull) or isinstance(method.solver, OneMap)
-    if observed.stack is None and alone:  # it needs the views themselves, or to know which one is the reference
-        return fuse(observed.views, method, reference=observed.reference, backend=job.backend)
-    stack = _stack(job, store, observed, method)
+def _fuse(job: Job, store: Store) -> Result:
+    method = refine(methods.get(job.method), dict(job.parameters))
+    backend = kernels.load(job.backend)
+    source = _source(job.condition, store, job.backend)
     if job.confidence is not None:
-        stack, method = _weighed(stack, job.condition, job.confidence), method.replace(confidence=Given())
-    return fuse_stack(stack, method, backend=job.backend)
+        stack = source.first(Splat(), backend)
+        source, method = Registered(_weighed(stack, job.condition, job.confidence)), _believing(method)
+    began = time.perf_counter()
+    result = fuse_source(source, method, backend).moved(backend.to_host)
+    return replace(result, seconds=time.perf_counter() - began)
 
 
-def _stack(job: Job, store: Store, observed: Observed, method: Method) -> Stack:
-    if observed.stack is not None:
-        return observed.stack
-    if not isinstance(method.association, Splat):
-        raise InputError(f"{job.method} does not splat, so it cannot be taken apart here")
-    return _splatted(job.condition, store, method.association, job.backend)
+def _believing(method: Method) -> Method:
+    """The same method with the weights that the stack has."""
+    return replace(_of_parts(method), confidence=Given())
+
+
+def _of_parts(method: Method) -> SinglePass:
+    if not isinstance(method, SinglePass):
+        raise InputError(f"{method.name} is no composition of parts, so it cannot be taken apart here")
+    return method
+
+
+@dataclass(frozen=True, eq=False)
+class SplatOnce(Posed):
+    """Views whose splat is kept: it costs as much as solving, and most rows share it."""
+
+    kept: dict[Splat, Stack] = field(default_factory=dict)
+
+    def first(self, splat: Splat, backend: Backend) -> Stack:
+        if splat not in self.kept:
+            self.kept.clear()
+            self.kept[splat] = super().first(splat, backend)
+        return self.kept[splat]
 
 
 @lru_cache(1)
@@ -100,14 +120,14 @@ def _observed(condition: Condition, store: Store) -> Observed:
     return condition.observe(store)
 
 
-@lru_cache(2)
-def _splatted(condition: Condition, store: Store, association: Splat, backend: str) -> Stack:
-    """Splatting costs as much as solving, and most rows share it."""
-    observed, loaded = _observed(condition, store), kernels.load(backend)
-    if loaded.arrays is np:
-        return association(observed.views, observed.reference, backend=loaded)
-    batches = upload(observed.views, observed.reference, loaded)
-    return association(observed.views, observed.reference, backend=loaded, batches=batches).moved(loaded.to_host)
+@lru_cache(1)
+def _source(condition: Condition, store: Store, backend: str) -> Source:
+    """The observations of a condition, for all methods that are tried on it."""
+    observed = _observed(condition, store)
+    if observed.stack is not None:
+        return Registered(observed.stack)
+    posed = Posed.of(observed.views, observed.reference, kernels.load(backend))
+    return SplatOnce(posed.views, posed.reference, posed.uploads)
 
 
 def _weighed(stack: Stack, condition: Condition, regions: Regions) -> Stack:
@@ -141,25 +161,24 @@ def _trace(job: Job, store: Store) -> dict[str, Any]:
     """Solve under observation, with everything compiled before the clock starts."""
     literal = job.method == LITERAL
     settings = dict(job.parameters)
-    method = METHODS["l1"] if literal else methods.get(job.method).refined(settings)
-    stack = method.confidence(_stack(job, store, _observed(job.condition, store), method))
+    method = _of_parts(METHODS["l1"] if literal else refine(methods.get(job.method), settings))
     backend = kernels.load(job.backend)
-    task = prepare(method.energy, stack, backend, method.fill_radius)
-    _warm_up(task, anchored=isinstance(method.solver, AMA))
+    task = method.task(_source(job.condition, store, job.backend), backend)
+    _warm_up(task)
     watched = Watched(backend)
     if literal:
         watched.watch(task)
         _run_literal(watched, task.problem(fixed_confidence(task)), task.initial_state(), settings)
     else:
         method.solver(watched.watch(task))
-    return {"trace": [asdict(point) for point in watched.points], "backend": "reference" if literal else backend.NAME}
+    return {"trace": [asdict(point) for point in watched.points], "backend": "numpy" if literal else backend.NAME}
 
 
-def _warm_up(task: Task, *, anchored: bool) -> None:
+def _warm_up(task: Task) -> None:
     problem, state = task.problem(fixed_confidence(task)), task.initial_state()
-    if anchored:
-        problem = task.problem(problem.confidence, anchor=state.primal[0].copy(), pull=1.0)
-    task.backend.iterate(problem, state, choose_steps(problem.alpha, task.noise), 1)
+    anchored = task.problem(problem.confidence, anchor=state.primal[0].copy(), pull=1.0)
+    for each in (problem, anchored):
+        task.backend.iterate(each, state, choose_steps(each.alpha, task.noise), 1)
     task.backend.energy(problem, state)
     task.backend.misfit(problem, state.primal[0])
     task.backend.bound(task.problem(problem.confidence), state, task.box, 1)

@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.arrays import WeightMap
-from cfusion.datasets.disparity import depth_from_disparity
-from cfusion.datasets.kitti import Bundle, open_bundle, read_localization
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.kitti_bundle import REFERENCE_FRAME
-from cfusion.datasets.rasters import SUFFIXES, read_map
-from cfusion.datasets.views import Views
+from cfusion.datasets.readers.kitti import Bundle, open_bundle, read_localization
 from cfusion.errors import FileError, InputError
 from cfusion.frontends import direct_odometry, odometry
 from cfusion.frontends.consistency import Disparity, confidence
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.frontends.stereo import MATCHERS, known_matcher, match
 from cfusion.geometry import Pose, View
+from cfusion.geometry.disparity import depth_from_disparity
+from cfusion.io.maps import SUFFIXES, read_map
 
 FRAMES = 5  # the paper's number
 FARTHEST = 100.0  # metres; stereo knows little beyond
@@ -37,7 +37,7 @@ def kitti_bundle_views(
     frames: int = FRAMES,
     farthest: float = FARTHEST,
     told: Told = lambda stage, done: None,
-) -> Views:
+) -> Dataset:
     """Views of one bundle, ready to be fused into frame 10.
 
     `matching` is sgm, elas, or a folder of disparity maps 000027_10.png (value / 256), .pfm or .npy; `localisation` is
@@ -81,7 +81,7 @@ def kitti_bundle_views(
         f"KITTI {opened.layout.name} bundle {bundle}: {len(views)} pairs matched with {matching}, poses from {source}; "
         f"depth = {opened.calibration.focal_baseline:.5g} / disparity, nothing beyond {farthest:g} m"
     )
-    return Views(views, reference, sentence=sentence)
+    return Dataset(views, reference, sentence=sentence)
 
 
 def nearest_frames(available: tuple[int, ...], count: int) -> tuple[int, ...]:

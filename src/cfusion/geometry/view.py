@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -154,6 +154,14 @@ class Stack:
         """The same stack with depths of which some are no longer known; which were filled is not kept."""
         return Stack.sound(depths, weights, self.camera, self.image)
 
+    def in_memory_of(self, backend: "Memory") -> "Stack":
+        """The stack where a backend works; itself if it lies there."""
+        if backend.arrays is np:
+            if not self.on_host:
+                raise InputError(f"the stack lies on a GPU, and backend {backend.NAME!r} does not; pass backend='cuda'")
+            return self
+        return self.moved(lambda array: backend.to_device(array, array.dtype)) if self.on_host else self
+
     def moved(self, move: Any) -> "Stack":
         """The same stack with its maps where `move` puts an array; not checked again."""
         moved = copy(self)
@@ -161,6 +169,19 @@ class Stack:
             array = getattr(self, name)
             object.__setattr__(moved, name, None if array is None else move(array))
         return moved
+
+
+class Memory(Protocol):
+    """Where a backend keeps its arrays."""
+
+    NAME: str
+
+    @property
+    def arrays(self) -> Any:
+        """The module that makes its arrays."""
+
+    def to_device(self, array: Any, dtype: Any) -> Any:
+        """A copy there."""
 
 
 def _store(owner: View | Stack, name: str, array: NDArray[np.generic]) -> None:

@@ -9,27 +9,30 @@ from typing import TYPE_CHECKING, cast
 from cfusion.errors import BackendUnavailable
 
 if TYPE_CHECKING:
+    from cfusion.kernels import cpu, cuda, numpy
     from cfusion.kernels.contract import Backend
+
+    _: tuple[Backend, ...] = (numpy, cpu, cuda)  # each module is a backend: checked by mypy
 
 # name -> (module, the library it needs, how to get it), fastest first
 BACKENDS = {
     "cuda": ("cfusion.kernels.cuda", "cupy", "cfusion[cuda]"),
     "cpu": ("cfusion.kernels.cpu", "numba", "cfusion[cpu]"),
-    "reference": ("cfusion.kernels.reference", "numpy", "cfusion"),
+    "numpy": ("cfusion.kernels.numpy", "numpy", "cfusion"),
 }
+ALIASES = {"reference": "numpy"}  # the name of before, for one release
 
 
 def load(name: str = "auto") -> Backend:
     """The backend of that name; `auto` is the fastest one that can run here."""
     if name == "auto":
         name = available()[0]
+    name = ALIASES.get(name, name)
     if name not in BACKENDS:
         raise BackendUnavailable(f"there is no backend {name!r}; choose one of: auto, {', '.join(BACKENDS)}")
     module, library, extra = BACKENDS[name]
     if find_spec(library) is None:
-        raise BackendUnavailable(
-            f"backend {name!r} needs {library}: pip install '{extra}', or pass backend='reference'"
-        )
+        raise BackendUnavailable(f"backend {name!r} needs {library}: pip install '{extra}', or pass backend='numpy'")
     try:
         return cast("Backend", import_module(module))
     except ImportError as error:

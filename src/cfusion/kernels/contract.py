@@ -21,7 +21,7 @@ Floats = NDArray[Any]
 Links = NDArray[np.uint16]
 Mask = NDArray[np.bool_]
 Window = tuple[slice, slice]  # rows and columns of an image
-Ways = tuple[list[float], list[float]]  # a sum of squares per plane, of the primal and of the dual
+Displacement = tuple[list[float], list[float]]  # squared, per plane, of the primal and of the dual
 
 # A pixel's links: bit m says that plane m of the dual variable exists there; INSIDE marks the pixel itself.
 INSIDE = 1 << 9
@@ -73,7 +73,7 @@ class State:
     dual: Floats  # (order (order + 3) / 2, H, W)
     _spare: State | None = None
     ahead: Any = None  # what a backend has put into the spare arrays already
-    ending: bool = False  # whether no more iterations are expected, so that going ahead would be in vain
+    ending: bool = False  # the solver expects to stop: do not compute the next block speculatively
     _lent: bool = False  # whether another state has the same arrays
 
     def spare(self) -> State:
@@ -138,36 +138,36 @@ class Energies:
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
-    """What a stack holds: observations are known depths, of positive weight where there are weights."""
+class Coverage:
+    """The observations of a stack: known depths, of positive weight where there are weights."""
 
-    count: NDArray[np.int32]  # (H, W) observations
-    observed: Mask  # (H, W) whether there are any
-    window: Window | None  # what they reach over; None if there are none
-    pixels: float  # that have one
-    mass: float  # the sum of their weights
-    least: float  # depth observed; inf if there is none
+    count: NDArray[np.int32]  # (H, W) observations per pixel
+    observed: Mask  # (H, W) count > 0
+    window: Window | None  # bounding box of the observed pixels; None if there are none
+    pixels: float  # number of observed pixels
+    mass: float  # sum of the weights
+    least: float  # smallest depth observed; inf if there is none
 
 
 @dataclass(frozen=True, eq=False)
-class Arranged:
-    """A stack in the coordinates of a task, and what tells its range and its noise."""
+class SortedStack:
+    """A stack in the coordinates of a task, and the sums that tell its range and its noise."""
 
     observations: Observations
-    median: Floats  # (h, w) the weighted one; 0 where nothing was observed
-    low: float  # of what was observed
-    high: float
+    median: Floats  # (h, w) weighted median; 0 where nothing was observed
+    low: float  # smallest observation
+    high: float  # largest observation
     # sums over the observed pixels
     pixels: float
-    together: float  # of their observations
-    square: float  # of the mean error of the median, squared (for L2 the mean squared error of the mean)
-    first: float  # of the median
-    second: float  # of its square
+    n_observations: float
+    sum_sq_error: float  # of (mean_k |d_k - median|)^2; for L2 of mean_k (d_k - mean)^2
+    sum_median: float
+    sum_sq_median: float
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """Observations that a fit did not see, and the coordinates it has: depth, or its inverse, less a centre."""
+class HeldOut:
+    """Observations that a fit did not see, and the coordinates of the fit: depth, or its inverse, less a centre."""
 
     depths: Floats  # (K, H, W) float32, NaN where nothing was held out
     weights: Floats | None  # (K, H, W) float32
@@ -185,8 +185,8 @@ class Box:
     high: float
 
 
-class Backend(Protocol):
-    """The functions a backend module offers."""
+class Memory(Protocol):
+    """Where a backend keeps its arrays, and how work is queued there."""
 
     NAME: str
 
@@ -195,30 +195,36 @@ class Backend(Protocol):
         """The module that makes its arrays: numpy, or one with the same functions for another memory."""
 
     def to_device(self, array: Any, dtype: Any) -> Any:
-        """A copy in the backend's memory, for it to keep."""
+        """A copy in the backend's memory, for the backend to keep and overwrite."""
 
     def to_host(self, array: Any) -> Any:
-        """The array as NumPy has it."""
+        """The array as NumPy's."""
 
-    def foresee(self, shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
-        """Get ready for solves of that kind, if that takes time, while other things are done."""
-
-    def lane(self) -> AbstractContextManager[Any]:
-        """Within it the work of this thread does not wait for that of others."""
-
-    def stacked(self, maps: Sequence[Any]) -> Any:
+    def upload_stack(self, maps: Sequence[Any]) -> Any:
         """Maps of one shape, float32 on the host, as one array (K, H, W) in the backend's memory."""
 
-    def links_of(self, domain: NDArray[np.bool_], /) -> Links:
+    def precompile(self, shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
+        """Start compiling the kernels for this kind of problem in the background."""
+
+    def stream(self) -> AbstractContextManager[Any]:
+        """Context manager: this thread's kernels run on their own stream."""
+
+
+class Convex(Protocol):
+    """The convex problem at fixed confidence: iterations, energy, certificate."""
+
+    def links_of(self, domain: Mask, /) -> Links:
         """As `links_of` here."""
 
-    def tally(self, depths: Floats, weights: Floats | None, /) -> Tally:
-        """Count a stack's observations."""
+    def order_observations(
+        self, depths: Floats, weights: Floats | None, fidelity: Fidelity
+    ) -> tuple[Observations, Floats]:
+        """Sort along K (or average, for L2) once; also the weighted median, 0 where nothing was observed.
 
-    def window_of(self, domain: Mask, /) -> Window | None:
-        """The rows and columns that the domain reaches over; None if it is empty."""
+        The arrays given may be overwritten.
+        """
 
-    def arrange(
+    def sort_observations(
         self,
         depths: Floats,
         weights: Floats | None,
@@ -228,66 +234,25 @@ class Backend(Protocol):
         fidelity: Fidelity,
         real: Any,
         /,
-    ) -> Arranged:
-        """Bring a stack (float32) into the coordinates of a task, in floats of type `real`, and in order.
+    ) -> SortedStack:
+        """`order_observations` of depths[window] - centre (or 1 / depths[window] - centre) in floats of type `real`."""
 
-        The window of the depths, or of 1 / depth (all are positive then), less the centre.
-        """
+    def weighted_median(self, observations: Observations) -> Floats:
+        """(H, W) the weighted median of ordered observations; the mean, where only that was kept."""
 
-    def begin(self, start: Floats, links: Links, order: int, /) -> State:
-        """The state at a start: v at the usual slope across and down, everything else at zero."""
+    def initial_state(self, start: Floats, links: Links, order: int, /) -> State:
+        """x = start, v = the median difference across and down where linked, everything else zero."""
 
-    def resume(
+    def transfer_state(
         self, state: State, links: Links, other: State, inside: Mask, offset: tuple[int, int], shift: float, /
     ) -> None:
-        """Set a state in place to what another one is, on pixels and links that both have; x is shifted.
+        """Copy another state into a state, in place, on pixels and links that both have; x = other x + shift.
 
-        The offset is that of the state's first pixel from the other's, whose `inside` are its pixels.
+        `offset`: of the state's first pixel from the other's; `inside`: the pixels of the other.
         """
 
-    def carry(self, median: Floats, observed: NDArray[np.bool_], inside: NDArray[np.bool_], /) -> Floats:
-        """The median where it was observed, carried into the rest of the inside neighbour by neighbour."""
-
-    def trust_locally(self, depths: Floats, weights: Floats | None, depth: Floats, /) -> Floats:
-        """(K, H, W) the weights given times how quiet each map is around each pixel; zero where depth is unknown."""
-
-    def gain(self, x: Floats, other: Floats, held: Held, /) -> tuple[float, float, float]:
-        """By how much x is nearer to what was held out than another x is.
-
-        The weighed mean and its standard error; and the other's mean distance.
-        """
-
-    def compare(self, depths: Floats, every: int, /) -> tuple[list[tuple[float, float]], NDArray[np.float64]]:
-        """Of each map how much it knows and the sum; (K, K) how far two maps are apart, inf where they do not meet.
-
-        The latter is a mean over every so many rows and columns.
-        """
-
-    def split(
-        self, depths: Floats, weights: Floats | None, turns: Mask, block: int, /
-    ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
-        """A stack without what is held out, and what is held out alone; and how many depths each of them knows.
-
-        `turns` (K, n) says which maps are held out in the blocks of a turn; turns go round with the distance in blocks
-        from the image's middle, rows and columns added.
-        """
-
-    def medians(self, rows: Floats, above: float = -np.inf, /) -> tuple[list[float], list[int]]:
-        """Per row (map, stack, ..) the median of what is finite and larger than `above`, and how much that was.
-
-        NaN where nothing is.
-        """
-
-    def quantiles(self, values: Floats, probabilities: Sequence[float], /) -> list[float]:
-        """Of what is finite, for every probability."""
-
-    def order_observations(
-        self, depths: Floats, weights: Floats | None, fidelity: Fidelity
-    ) -> tuple[Observations, Floats]:
-        """Sort along K (or average, for L2) once; also the weighted median, 0 where nothing was observed.
-
-        The arrays given may be overwritten.
-        """
+    def extrapolate(self, median: Floats, observed: Mask, inside: Mask, /) -> Floats:
+        """The median where observed; elsewhere inside, round by round, the mean of the known four neighbours."""
 
     def iterate(self, problem: Problem, state: State, steps: Steps, count: int) -> None:
         """Run `count` over-relaxed primal-dual iterations in place."""
@@ -298,79 +263,44 @@ class Backend(Protocol):
     def bound(self, problem: Problem, state: State, box: Box, rounds: int) -> float:
         """A lower bound of the minimum over the box, from the state's dual variables repaired by `rounds` steps."""
 
-    def sample(self, state: State, every: int) -> Floats:
-        """Every so many rows of the state, kept to see later how far it moved."""
+    def snapshot_rows(self, state: State, every: int) -> Floats:
+        """A copy of every `every`-th row of all planes, to measure later how far they moved."""
 
-    def travelled(self, kept: Floats, state: State, every: int) -> Ways:
-        """How far the kept rows have moved since: a sum of squares per plane, of the primal and of the dual."""
-
-    def measure(self, problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Ways]:
-        """`energy` and, unless nothing was kept, `travelled`, for which a device is waited for once."""
+    def measure(self, problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Displacement]:
+        """Energy, and displacement since the snapshot `kept` if given, with a single device synchronisation."""
 
     def follow(
         self, problem: Problem, state: State, rate: Floats, strength: Floats, kept: Floats | None, every: int
-    ) -> tuple[tuple[Floats, float, Energies], Ways]:
-        """`adapt` at the state's x, the energy at that confidence, and `travelled`, likewise."""
+    ) -> tuple[tuple[Floats, float, Energies], Displacement]:
+        """`adapt` at the state's x, then `measure` at that confidence."""
 
     def misfit(self, problem: Problem, x: Floats) -> Floats:
         """(H, W) sum_k w_k phi(x - d_k): what the confidence is estimated from."""
 
-    def middle(self, observations: Observations) -> Floats:
-        """(H, W) the weighted median of ordered observations; the mean, where only that was kept."""
+    def adapt(self, problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[Floats, float]:
+        """lam = strength / (misfit + rate), zero outside; and sum of rate lam - strength log lam inside."""
+
+    def to_image(
+        self, part: Floats, domain: Mask, window: Window, outside: float, centre: float, inverse: bool, /
+    ) -> Floats:
+        """(H, W) float32: part + centre (or its inverse) on the domain, in the whole image; `outside` elsewhere."""
+
+
+class Raster(Protocol):
+    """Cameras and pixels. A backend with a memory of its own takes a leading axis of views, cameras and motions.
+
+    A camera is its packed numbers (`Camera.numbers`), a motion a (3, 4) matrix.
+    """
 
     def reproject(
         self, depth: Floats, camera: Floats, onto: Floats, onto_from_view: Floats
     ) -> tuple[Floats, Floats, Floats]:
         """Where the points of a depth map lie in another camera: u, v and z, (H W,) each, in double precision.
 
-        Cameras are five numbers (kind, fx, fy, cx, cy), the motion is (3, 4). u and v are NaN for points not in front.
-        A backend with a memory of its own takes maps with a leading axis of views here and in `splat_nearest`,
-        `close_mask`, `fill_natural` and `pull`, with as many cameras and motions.
+        u and v are NaN for points not in front.
         """
 
-    def cosines(self, depths: Floats, camera: Floats) -> Floats:
-        """(K, H, W) |n . r| of each map's normals and viewing rays; NaN where a pixel has no normal."""
-
-    def adapt(self, problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[Floats, float]:
-        """The confidence b / (misfit + rate) that is best at x, zero outside, and sum rate lam - b log lam there."""
-
-    def splat_nearest(
-        self, u: Floats, v: Floats, z: Floats, values: Floats | None, shape: tuple[int, int], /
-    ) -> tuple[Floats, Floats | None]:
-        """Forward z-buffer of points (N,) to the nearest pixel."""
-
-    def close_mask(self, mask: NDArray[np.bool_], radius: int, /) -> NDArray[np.bool_]:
-        """Morphological closing with a disc."""
-
-    def relief(self, depth: Floats, radius: int, /) -> Floats:
-        """(H, W) how far apart what is known lies in the square of side 2 radius + 1; -inf where nothing is."""
-
-    def gaps(self, mask: Mask, radius: int, /) -> Mask | None:
-        """What closing the mask adds to it; None if that is nothing."""
-
-    def fill_natural(self, depth: Floats, region: NDArray[np.bool_], /) -> Floats:
-        """Natural-neighbour interpolation at the unknown pixels of the region."""
-
-    def tilted(self, depth: Floats, down: float, right: float, /) -> Floats:
-        """(H, W) depth plus so much for every row, and for every column."""
-
-    def whole(
-        self, part: Floats, domain: Mask, window: Window, outside: float, centre: float, inverse: bool, /
-    ) -> Floats:
-        """(H, W) float32: a map of the window in the whole image, its coordinates undone; `outside` off the domain."""
-
-    def blend(self, surface: Floats, found: Floats, share: float, /) -> Floats:
-        """A share of the way from one depth map to another; what only one knows is as the latter has it."""
-
-    def account(
-        self, depths: Floats, weights: Floats | None, filled: Mask | None, depth: Floats, /
-    ) -> tuple[NDArray[np.int16], Floats]:
-        """(H, W) how often each pixel was measured, -1 where depth is unknown; and sqrt(2) mean |d - depth| / sqrt(n).
-
-        What was filled is not measured; the latter is over all known depths, NaN without any.
-        """
-
-    def pull(
+    def read_view(
         self,
         x: Floats,
         reference_camera: Floats,
@@ -380,62 +310,77 @@ class Backend(Protocol):
         confidence: Floats,
         agreement: Any,
     ) -> tuple[Floats, Floats, Floats]:
-        """Observations of x along the reference rays, their weights, and which pixels the view could see."""
+        """d = x + (z_measured - z_predicted) / (dz / dx) along the reference's rays, its weight, and where it is seen.
 
-    def residuals(self, depths: Floats, surface: Floats, growth: Growth, /) -> Floats:
-        """(K, H, W) |depth - surface| in the unit of the noise."""
-
-    def changes(self, surface: Floats, growth: Growth | None = None, /) -> Floats:
-        """(2, H, W) the steps to the lower and to the right neighbour, NaN where there is none.
-
-        With a growth their sizes, in the unit of the noise there.
+        z_measured is bilinear where the four pixels around differ by at most `agreement`, else that of the nearest.
         """
 
-    def differences(
-        self, depths: Floats, weights: Floats, surface: Floats, growth: Growth, every: int, pairs: range, /
-    ) -> Floats:
-        """(len(pairs), n) |d_j - d_k| in the unit of the noise, over every so many rows and columns.
+    def cosines(self, depths: Floats, camera: Floats) -> Floats:
+        """(K, H, W) |n . r| of each map's normals and viewing rays; NaN where a pixel has no normal."""
 
-        Pairs are numbered as by `np.tril_indices(K, -1)`. NaN where one of a pair has no weight.
+    def splat_nearest(
+        self, u: Floats, v: Floats, z: Floats, values: Floats | None, shape: tuple[int, int], /
+    ) -> tuple[Floats, Floats | None]:
+        """Forward z-buffer of points (N,) to the nearest pixel: depth and carried values (H, W), NaN where none."""
+
+    def close_mask(self, mask: Mask, radius: int, /) -> Mask:
+        """Morphological closing with a disc."""
+
+    def fill_natural(self, depth: Floats, region: Mask, /) -> Floats:
+        """Natural-neighbour interpolation at the unknown pixels of the region."""
+
+    def local_depth_range(self, depth: Floats, radius: int, /) -> Floats:
+        """(H, W) max - min of the known depths in the square of side 2 radius + 1; -inf where there is none."""
+
+
+class Statistics(Protocol):
+    """What tells noise and choices from a stack."""
+
+    def count_observations(self, depths: Floats, weights: Floats | None, /) -> Coverage:
+        """Count a stack's observations."""
+
+    def medians(self, rows: Floats, above: float = -np.inf, /) -> tuple[list[float], list[int]]:
+        """Per row (map, stack, ..): median of the finite values > `above` (NaN if none), and their number."""
+
+    def local_noise_weights(self, depths: Floats, weights: Floats | None, depth: Floats, /) -> Floats:
+        """(K, H, W) the weights given times b0 (n + a) / (m + a b0); zero where depth is unknown.
+
+        n observations of the map around the pixel are off by m in sum; b0 and a: see `kernels/numpy/preparing.py`.
         """
 
-    def gate(
+    def reject_occluded(
         self,
         depths: Floats,
         weights: Floats,
         surface: Floats,
         growth: Growth,
-        limits: Sequence[float],
-        seen: NDArray[np.bool_],
+        thresholds: Sequence[float],
+        seen: Mask,
         reference: int,
         holes: bool,
         /,
     ) -> None:
-        """Set weights (K, H, W) to zero and depths to NaN in place, of what is no observation of the surface.
+        """Reject, in place (weight 0, depth NaN), observations that are not of this surface.
 
-        That is further from it than its view's limit, in the unit of the noise. And all at a pixel that the reference
-        did not measure and too few confirm: if these are holes, more have to than measure something else; if they
-        are nothing, half of those who look there.
+        (1) |d_k - x| / unit(x) > thresholds[k]. (2) All at a pixel without a reference measurement, unless confirmed:
+        by more views than contradict it (`holes`), or by at least half of the views that see it.
         """
 
-    def local_slope(self, surface: Floats, growth: Growth, /) -> Floats:
-        """(H, W) the largest change to a known neighbour in the unit of the noise, NaN where the surface is unknown."""
+    def split_folds(
+        self, depths: Floats, weights: Floats | None, folds: Mask, block: int, /
+    ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
+        """A stack without what is held out, what is held out alone, and how many depths each of them knows.
 
-    def soften(
-        self,
-        weights: Floats,
-        slope: Floats,
-        share: float,
-        less: float,
-        noise: Sequence[float],
-        reference: int,
-        least: float,
-        /,
-    ) -> None:
-        """In place, weights of all views but the reference times noise / sqrt(noise^2 + steep^2), at least `least`.
-
-        steep is that share of the slope, less so much, and not below zero.
+        Block (i, j), counted from the image's middle, belongs to fold (i + j) mod n; `folds` (K, n) says which maps a
+        fold holds out.
         """
+
+    def score_difference(self, x: Floats, other: Floats, held: HeldOut, /) -> tuple[float, float, float]:
+        """Weighted mean of |other - d| - |x - d| over held-out d, its standard error; mean of |other - d|."""
+
+
+class Backend(Memory, Convex, Raster, Statistics, Protocol):
+    """The functions a backend module offers."""
 
 
 def primal_planes(order: int) -> int:
@@ -469,6 +414,14 @@ def links_of(domain: NDArray[np.bool_]) -> Links:
     for plane, exists in enumerate([*v, *w, *third]):
         links |= exists * np.uint16(1 << plane)
     return links
+
+
+def window_of(domain: Mask) -> Window | None:
+    """The rows and columns that a domain, on the host, reaches over; None if it is empty."""
+    rows, columns = np.flatnonzero(domain.any(axis=1)), np.flatnonzero(domain.any(axis=0))
+    if rows.size == 0:
+        return None
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
 def _shift(mask: NDArray[np.bool_], down: int, right: int) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cfusion.kernels.contract import (
     INSIDE,
-    Arranged,
+    Displacement,
     Energies,
     Fidelity,
     Floats,
@@ -19,8 +19,8 @@ from cfusion.kernels.contract import (
     Mask,
     Observations,
     Problem,
+    SortedStack,
     State,
-    Ways,
     Window,
 )
 
@@ -37,22 +37,24 @@ def to_host(array: Any) -> Any:
     return array
 
 
-def foresee(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
+def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
     """Nothing to get ready."""
 
 
-def lane() -> AbstractContextManager[Any]:
+def stream() -> AbstractContextManager[Any]:
     """Nothing to arrange."""
     return nullcontext()
 
 
-def stacked(maps: Sequence[Any]) -> Any:
+def upload_stack(maps: Sequence[Any]) -> Any:
     """A copy of all."""
     return np.stack(maps)
 
 
-def resume(state: State, links: Links, other: State, inside: Mask, offset: tuple[int, int], shift: float) -> None:
-    """As `Backend.resume`."""
+def transfer_state(
+    state: State, links: Links, other: State, inside: Mask, offset: tuple[int, int], shift: float
+) -> None:
+    """As `Backend.transfer_state`."""
     cuts = [_overlap(*each) for each in zip(links.shape, inside.shape, offset, strict=True)]
     here, there = zip(*cuts, strict=True)
     both = ((links[here] & INSIDE) > 0) & inside[there]
@@ -76,13 +78,6 @@ def medians(rows: Floats, above: float = -np.inf) -> tuple[list[float], list[int
     return [float(np.median(each)) if each.size else float("nan") for each in known], [each.size for each in known]
 
 
-def quantiles(values: Floats, probabilities: Sequence[float]) -> list[float]:
-    """As `Backend.quantiles`."""
-    known = values[np.isfinite(values)]
-    out: list[float] = np.quantile(known, probabilities).tolist() if known.size else [float("nan")] * len(probabilities)
-    return out
-
-
 def adapted(misfit: Floats, problem: Problem, rate: Floats, strength: Floats) -> tuple[Floats, float]:
     """What `Backend.adapt` gives at this misfit."""
     inside = (problem.links & INSIDE) > 0
@@ -91,24 +86,24 @@ def adapted(misfit: Floats, problem: Problem, rate: Floats, strength: Floats) ->
     return lam, float(np.sum(rate[inside] * known - strength[inside] * np.log(known)))
 
 
-def sample(state: State, every: int) -> Floats:
-    """As `Backend.sample`: the rows of all planes in one array."""
+def snapshot_rows(state: State, every: int) -> Floats:
+    """As `Backend.snapshot_rows`: the rows of all planes in one array."""
     return np.concatenate([state.primal[:, ::every], state.dual[:, ::every]])
 
 
-def travelled(kept: Floats, state: State, every: int) -> Ways:
-    """As `Backend.travelled`."""
-    change = sample(state, every) - kept
+def travelled(kept: Floats, state: State, every: int) -> Displacement:
+    """How far the rows of a snapshot have moved since: a sum of squares per plane, of the primal and of the dual."""
+    change = snapshot_rows(state, every) - kept
     squares = [float(np.sum(plane * plane, dtype=np.float64)) for plane in change]
     return squares[: len(state.primal)], squares[len(state.primal) :]
 
 
 def arranging(
     order_observations: Callable[..., tuple[Observations, Floats]], misfit: Callable[[Problem, Floats], Floats]
-) -> Callable[..., Arranged]:
-    """`Backend.arrange` by a backend's sort and misfit."""
+) -> Callable[..., SortedStack]:
+    """`Backend.sort_observations` by a backend's sort and misfit."""
 
-    def arrange(
+    def sort_observations(
         depths: Floats,
         weights: Floats | None,
         window: Window,
@@ -116,7 +111,7 @@ def arranging(
         inverse: bool,
         fidelity: Fidelity,
         real: Any,
-    ) -> Arranged:
+    ) -> SortedStack:
         crop = (slice(None), *window)
         values = np.array(depths[crop], real)  # copies, which may be sorted in place
         if inverse:
@@ -143,22 +138,24 @@ def arranging(
         pixels, square, first, second = (
             float(np.sum(each)) for each in (observed, squares * observed, middle, middle * middle)
         )
-        return Arranged(seen, median, low, high, pixels, float(together), square, first, second)
+        return SortedStack(seen, median, low, high, pixels, float(together), square, first, second)
 
-    return arrange
+    return sort_observations
 
 
 def measuring(
     energy: Callable[[Problem, State], Energies], adapt: Callable[..., tuple[Floats, float]]
-) -> tuple[Callable[..., tuple[Energies, Ways]], Callable[..., tuple[tuple[Floats, float, Energies], Ways]]]:
+) -> tuple[
+    Callable[..., tuple[Energies, Displacement]], Callable[..., tuple[tuple[Floats, float, Energies], Displacement]]
+]:
     """`Backend.measure` and `Backend.follow` from their parts: on the host nothing is waited for."""
 
-    def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Ways]:
+    def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Displacement]:
         return energy(problem, state), ([], []) if kept is None else travelled(kept, state, every)
 
     def follow(
         problem: Problem, state: State, rate: Floats, strength: Floats, kept: Floats | None, every: int
-    ) -> tuple[tuple[Floats, float, Energies], Ways]:
+    ) -> tuple[tuple[Floats, float, Energies], Displacement]:
         lam, prior = adapt(problem, state.primal[0], rate, strength)
         energies, ways = measure(replace(problem, confidence=lam), state, kept, every)
         return (lam, prior, energies), ways

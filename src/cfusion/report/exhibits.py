@@ -21,7 +21,7 @@ from cfusion.report.figures import (
 from cfusion.report.page import Exhibit, Picture
 
 if TYPE_CHECKING:
-    from cfusion.fuse import Result
+    from cfusion.result import Result
 
 MARGIN = 0.04  # of the image, around what is known
 

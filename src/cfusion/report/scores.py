@@ -6,7 +6,7 @@ from cfusion.metrics import Scores
 from cfusion.report.tables import Row
 
 if TYPE_CHECKING:
-    from cfusion.fuse import Result
+    from cfusion.result import Result
 
 
 def score_row(name: str, scores: Scores) -> dict[str, float | int | str | None]:

@@ -3,19 +3,19 @@
 from cfusion.solvers.acs import ACS
 from cfusion.solvers.ama import AMA
 from cfusion.solvers.biconvex import Biconvex
-from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
+from cfusion.solvers.outcome import Fused, Outer, Progress, Report, Solution, Status
 from cfusion.solvers.pdhg import PDHG
-from cfusion.solvers.pointwise import OneMap, Pointwise
+from cfusion.solvers.pointwise import Pointwise
 from cfusion.solvers.solve import Solver, solve
-from cfusion.solvers.task import Task, at_work, prepare
-from cfusion.solvers.tuned import Tuned
+from cfusion.solvers.task import Task, prepare
+from cfusion.solvers.warm_start import WarmStart
 
 __all__ = [
     "ACS",
     "AMA",
     "PDHG",
     "Biconvex",
-    "OneMap",
+    "Fused",
     "Outer",
     "Pointwise",
     "Progress",
@@ -24,8 +24,7 @@ __all__ = [
     "Solver",
     "Status",
     "Task",
-    "Tuned",
-    "at_work",
+    "WarmStart",
     "prepare",
     "solve",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from cfusion.kernels.contract import Energies, Floats, State, Ways
+from cfusion.kernels.contract import Displacement, Energies, Floats, State
 from cfusion.solvers.joint import ConfidenceSide
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.pdhg import PDHG, Convex, check_limits, finish
@@ -120,7 +120,7 @@ class _Place:
 
 def _follow(
     task: Task, side: ConfidenceSide, state: State, kept: Floats | None, every: int
-) -> tuple[tuple[Floats, float, Energies], Ways]:
+) -> tuple[tuple[Floats, float, Energies], Displacement]:
     """The confidence that is best at a state's depth, the prior's value there, the energies, and the ways come."""
     return task.backend.follow(task.problem(state.primal[0]), state, side.rate, side.strength, kept, every)
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.geometry import Stack
+
 Floats = NDArray[Any]
 
 
@@ -57,9 +59,16 @@ class Solution:
     gap: float = float("nan")
     energies: dict[str, float] = field(default_factory=dict)
     iterations: int = 0
-    chosen: dict[str, Any] = field(default_factory=dict)  # what a solver decided by itself
-    footing: Any = None  # where the next solve on nearly the same data can start, for solvers that make use of it
 
     @property
     def domain(self) -> NDArray[np.bool_]:
         return ~np.isnan(self.depth)
+
+
+@dataclass(frozen=True, eq=False)
+class Fused:
+    """What a method makes of a source: the weighed observations it ended with, their solution, what it decided."""
+
+    stack: Stack
+    solution: Solution
+    chosen: dict[str, Any] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfusion.errors import InputError
-from cfusion.kernels.contract import Energies, Fidelity, Floats, Problem, State, Ways
+from cfusion.kernels.contract import Displacement, Energies, Fidelity, Floats, Problem, State
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.steps import BLOCK, RELAXATION, Pace
 from cfusion.solvers.task import BOX_MARGIN, Task
@@ -61,7 +61,7 @@ class PDHG:
         pace = Pace(task.backend, task.noise, self.relaxation, steady=self.steady)
         backend = task.backend
 
-        def measure(kept: Floats | None, every: int) -> tuple[Energies, Ways]:
+        def measure(kept: Floats | None, every: int) -> tuple[Energies, Displacement]:
             return backend.measure(problem, state, kept, every)
 
         if start is None and self.certify:
@@ -184,8 +184,9 @@ def finish(
     gap: float,
     energies: Energies,
     prior_value: float | None,
+    depth: Floats | None = None,
 ) -> Solution:
-    """Put depth, confidence and misfit back into the whole image."""
+    """Put depth (unless it is there already), confidence and misfit back into the whole image."""
     x = state.primal[0]
     misfit = task.backend.misfit(task.problem(confidence), x)
     named = {f"order_{j + 1}": value for j, value in enumerate(energies.regulariser)}
@@ -196,7 +197,7 @@ def finish(
         total += prior_value
     named["total"] = total
     return Solution(
-        depth=task.given_back(task.whole_depth(x)),
+        depth=task.given_back(task.whole_depth(x)) if depth is None else depth,
         confidence=task.given_back(task.whole(confidence, 0.0)),
         misfit=task.given_back(task.whole(misfit, 0.0)),
         status=status,

@@ -30,18 +30,3 @@ class Pointwise:
         misfit = task.backend.misfit(task.problem(confidence), state.primal[0])
         fidelity = float(np.sum(confidence * misfit, dtype=np.float64))
         return finish(task, state, confidence, Status.closed_form, (), float("nan"), Energies((), fidelity, 0.0), None)
-
-
-@dataclass(frozen=True)
-class OneMap:
-    """The reference's own depth map, untouched: what fusing starts from."""
-
-    index: int | None = None
-
-    def __call__(self, task: Task, report: Report | None = None) -> Solution:
-        stack = task.stack
-        depth = stack.depths[stack.views // 2 if self.index is None else self.index].copy()
-        if not np.isfinite(depth).any():
-            raise InputError("the reference depth map holds no depth; choose another reference")
-        known = np.isfinite(depth)
-        return Solution(depth, known.astype(np.float32), np.zeros_like(depth), Status.closed_form)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 from cfusion.energy import Energy
@@ -10,7 +9,6 @@ from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend
 from cfusion.solvers.outcome import Report, Solution
 from cfusion.solvers.task import Task, prepare
-from cfusion.solvers.tuned import Tuned
 
 
 class Solver(Protocol):
@@ -28,7 +26,5 @@ def solve(
     fill_radius: int = 0,
     report: Report | None = None,
 ) -> Solution:
-    """Minimise the energy of a weighed stack."""
-    if isinstance(solver, Tuned):  # fills gaps itself, when it knows what lies around them
-        return solver(replace(prepare(energy, stack, backend), gap_radius=fill_radius), report)
+    """Minimise the energy of a weighed stack; the regulariser bridges holes up to `fill_radius` pixels."""
     return solver(prepare(energy, stack, backend, fill_radius), report)

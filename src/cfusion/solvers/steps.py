@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cfusion.kernels.contract import Backend, Fidelity, Problem, State, Steps, Ways
+from cfusion.kernels.contract import Backend, Displacement, Fidelity, Problem, State, Steps
 
 Found = TypeVar("Found")
 
@@ -64,10 +64,10 @@ class Pace:
 
     def run(self, problem: Problem, state: State, count: int) -> None:
         """`count` iterations in place, in blocks that end with a look at the balance."""
-        self.run_and(problem, state, count, lambda kept, every: (None, self._ways(state, kept, every)))
+        self.run_and(problem, state, count, lambda kept, every: self.backend.measure(problem, state, kept, every))
 
     def run_and(
-        self, problem: Problem, state: State, count: int, measure: Callable[[Any, int], tuple[Found, Ways]]
+        self, problem: Problem, state: State, count: int, measure: Callable[[Any, int], tuple[Found, Displacement]]
     ) -> Found:
         """The same, and what `measure` finds after the last block along with the ways come since what was kept."""
         done = 0
@@ -75,22 +75,19 @@ class Pace:
             block = min(BLOCK, count - done)
             watching = self.looks < LOOKS and block == BLOCK
             if watching and self._start is None:
-                self._start = self.backend.sample(state, _every(state))
+                self._start = self.backend.snapshot_rows(state, _every(state))
             noise = _share(problem) * self.noise
             self.backend.iterate(problem, state, choose_steps(problem.alpha, noise, self.relaxation), block)
             done += block
             kept, every = self._start if watching else None, _every(state)
             if done < count:
-                ways = self._ways(state, kept, every)
+                _, ways = self.backend.measure(problem, state, kept, every)
             else:
                 found, ways = measure(kept, every)
             if watching:
                 self._balance(problem, *ways)
             if done >= count:
                 return found
-
-    def _ways(self, state: State, kept: Any, every: int) -> Ways:
-        return ([], []) if kept is None else self.backend.travelled(kept, state, every)
 
     def _balance(self, problem: Problem, primal: list[float], dual: list[float]) -> None:
         of_primal, of_dual = _plane_scales(problem.order)

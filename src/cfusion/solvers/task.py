@@ -11,15 +11,16 @@ from cfusion.energy import Energy
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import (
-    Arranged,
     Backend,
     Box,
     Floats,
     Mask,
     Observations,
     Problem,
+    SortedStack,
     State,
     Window,
+    window_of,
 )
 
 FLAT_PIECES = 0.2  # of the map's spread; measured on boxes, 0.1 to 0.3 are alike and 1e-4 never ends
@@ -44,8 +45,7 @@ class Task:
     box: Box
     stack: Stack
     least: float  # depth that the stack knows
-    fill_radius: int  # of gaps that the domain includes
-    gap_radius: int = 0  # of gaps that it does not, and that the solver is to fill
+    fill_radius: int  # of holes that the domain includes
 
     def problem(self, confidence: Floats, anchor: Floats | None = None, pull: float = 0.0) -> Problem:
         """The convex problem at this confidence."""
@@ -71,12 +71,12 @@ class Task:
     @property
     def start(self) -> Floats:
         """The weighted median (for L2 the mean), carried into unobserved pixels; made anew, so as to hold no image."""
-        median = self.backend.middle(self.observations)
+        median = self.backend.weighted_median(self.observations)
         return _start(self.backend, median, self.observations, self.inside(), self.fill_radius)
 
     def initial_state(self) -> State:
         order = self.energy.regulariser.order if self.energy.regulariser else 1
-        return self.backend.begin(self.start, self.links, order)
+        return self.backend.initial_state(self.start, self.links, order)
 
     def depth(self, x: Floats) -> Floats:
         """x as depth: the centre added back, and inverted where x is inverse depth."""
@@ -88,7 +88,7 @@ class Task:
 
     def whole_depth(self, x: Floats) -> Floats:
         """x as depth on the whole image, NaN outside the domain."""
-        return self.backend.whole(x, self.domain, self.window, float("nan"), self.centre, self.energy.inverse)
+        return self.backend.to_image(x, self.domain, self.window, float("nan"), self.centre, self.energy.inverse)
 
     def inside(self) -> Mask:
         """The domain within the window."""
@@ -96,7 +96,7 @@ class Task:
 
     def whole(self, part: Floats, outside: float) -> Floats:
         """A map of the window put back into the whole image."""
-        return self.backend.whole(part, self.domain, self.window, outside, 0.0, False)
+        return self.backend.to_image(part, self.domain, self.window, outside, 0.0, False)
 
     def given_back(self, array: Floats) -> Floats:
         """An array of the backend's where the stack lies: on the host, or where the backend has it."""
@@ -110,8 +110,8 @@ class Task:
 
 def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0, dtype: Any = np.float32) -> Task:
     """Sort, crop and centre a stack; pixels within `fill_radius` of closing a gap join the domain."""
-    here = at_work(stack, backend)
-    held = backend.tally(here.depths, here.weights)
+    here = stack.in_memory_of(backend)
+    held = backend.count_observations(here.depths, here.weights)
     if held.window is None:
         raise InputError("no observation has a positive weight; nothing can be fused")
     if energy.inverse and held.least <= 0:
@@ -119,10 +119,10 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     domain, window = held.observed, held.window
     if fill_radius:
         domain = backend.close_mask(held.observed, fill_radius)
-        window = backend.window_of(domain) or window
+        window = window_of(backend.to_host(domain)) or window
     centre = _centre(here, backend, energy.inverse)
     kind = energy.fidelity.kind
-    arranged = backend.arrange(here.depths, here.weights, window, centre, energy.inverse, kind, dtype)
+    arranged = backend.sort_observations(here.depths, here.weights, window, centre, energy.inverse, kind, dtype)
     edge, tensor = _edges(energy, stack, window, backend, dtype)
     return Task(
         backend=backend,
@@ -141,15 +141,6 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         least=held.least,
         fill_radius=fill_radius,
     )
-
-
-def at_work(stack: Stack, backend: Backend) -> Stack:
-    """The stack where its solver works: in the backend's memory."""
-    if backend.arrays is np:
-        if not stack.on_host:
-            raise InputError(f"the stack lies on a GPU, and backend {backend.NAME!r} does not; pass backend='cuda'")
-        return stack
-    return stack.moved(lambda array: backend.to_device(array, array.dtype)) if stack.on_host else stack
 
 
 def _centre(stack: Stack, backend: Backend, inverse: bool) -> float:
@@ -174,14 +165,14 @@ def _trust(energy: Energy, seen: Observations, count: Floats) -> Floats | None:
 
 def _start(backend: Backend, median: Floats, seen: Observations, inside: Mask, fill_radius: int) -> Floats:
     """The median where there is one, carried into the rest of the domain; zero elsewhere."""
-    return backend.carry(median, seen.total > 0, inside) if fill_radius else median
+    return backend.extrapolate(median, seen.total > 0, inside) if fill_radius else median
 
 
-def _noise(found: Arranged) -> float:
+def _noise(found: SortedStack) -> float:
     """How far the start is off: the spread of the observations over sqrt(K), or of neighbours where K = 1."""
-    noise = float(np.sqrt(found.square / found.pixels) / np.sqrt(found.together / found.pixels))
-    mean = found.first / found.pixels
-    scale = float(np.sqrt(max(found.second / found.pixels - mean * mean, 0.0))) + abs(mean) * 1e-6
+    noise = float(np.sqrt(found.sum_sq_error / found.pixels) / np.sqrt(found.n_observations / found.pixels))
+    mean = found.sum_median / found.pixels
+    scale = float(np.sqrt(max(found.sum_sq_median / found.pixels - mean * mean, 0.0))) + abs(mean) * 1e-6
     if noise <= 1e-6 * scale:
         noise = _roughness(found.median, found.observations.total > 0)
     if noise <= 1e-6 * scale:  # flat pieces: what moves is whole pieces, by a part of their contrast

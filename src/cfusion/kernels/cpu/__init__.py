@@ -9,85 +9,69 @@ from cfusion.kernels.contract import links_of
 from cfusion.kernels.cpu.association import close_mask, fill_natural, splat_nearest
 from cfusion.kernels.cpu.certificate import bound
 from cfusion.kernels.cpu.iteration import iterate
-from cfusion.kernels.cpu.pulling import pull
+from cfusion.kernels.cpu.pulling import read_view
 from cfusion.kernels.cpu.sums import adapt, energy, misfit, order_observations
 from cfusion.kernels.cpu.viewing import cosines
 from cfusion.kernels.host import (
     arranging,
     arrays,
-    foresee,
-    lane,
     measuring,
     medians,
-    quantiles,
-    resume,
-    sample,
-    stacked,
+    precompile,
+    snapshot_rows,
+    stream,
     to_device,
     to_host,
-    travelled,
+    transfer_state,
+    upload_stack,
 )
-from cfusion.kernels.reference.association import relief
-from cfusion.kernels.reference.maps import account, blend, closing, tilted, whole
-from cfusion.kernels.reference.ordering import middle
-from cfusion.kernels.reference.preparing import begin, carry, tally, trust_locally, window_of
-from cfusion.kernels.reference.pulling import changes, differences, gate, local_slope, residuals, soften
-from cfusion.kernels.reference.trials import compare, gain, split
-from cfusion.kernels.reference.viewing import reproject
+from cfusion.kernels.numpy.association import local_depth_range
+from cfusion.kernels.numpy.maps import to_image
+from cfusion.kernels.numpy.ordering import weighted_median
+from cfusion.kernels.numpy.preparing import count_observations, extrapolate, initial_state, local_noise_weights
+from cfusion.kernels.numpy.pulling import reject_occluded
+from cfusion.kernels.numpy.trials import score_difference, split_folds
+from cfusion.kernels.numpy.viewing import reproject
 
 NAME = "cpu"
 measure, follow = measuring(energy, adapt)
-arrange = arranging(order_observations, misfit)
-gaps = closing(close_mask)
+sort_observations = arranging(order_observations, misfit)
 
 __all__ = [
     "NAME",
-    "account",
     "adapt",
-    "arrange",
     "arrays",
-    "begin",
-    "blend",
     "bound",
-    "carry",
-    "changes",
     "close_mask",
-    "compare",
     "cosines",
-    "differences",
+    "count_observations",
     "energy",
+    "extrapolate",
     "fill_natural",
     "follow",
-    "foresee",
-    "gain",
-    "gaps",
-    "gate",
+    "initial_state",
     "iterate",
-    "lane",
     "links_of",
-    "local_slope",
+    "local_depth_range",
+    "local_noise_weights",
     "measure",
     "medians",
-    "middle",
     "misfit",
     "order_observations",
-    "pull",
-    "quantiles",
-    "relief",
+    "precompile",
+    "read_view",
+    "reject_occluded",
     "reproject",
-    "residuals",
-    "resume",
-    "sample",
-    "soften",
+    "score_difference",
+    "snapshot_rows",
+    "sort_observations",
     "splat_nearest",
-    "split",
-    "stacked",
-    "tally",
-    "tilted",
+    "split_folds",
+    "stream",
     "to_device",
     "to_host",
-    "travelled",
-    "trust_locally",
-    "whole",
-    "window_of",
+    "to_image",
+    "transfer_state",
+    "upload_stack",
+    "weighted_median",
 ]

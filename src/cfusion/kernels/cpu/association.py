@@ -1,4 +1,4 @@
-"""Bringing points onto a raster, compiled: what kernels/reference/association.py defines, with the same bits.
+"""Bringing points onto a raster, compiled: what kernels/numpy/association.py defines, with the same bits.
 
 One map is one thread's work, without the interpreter's lock: several maps may run at the same time, and no
 result depends on how many do.
@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from cfusion.kernels.reference.association import MARGIN
+from cfusion.kernels.numpy.association import MARGIN
 
 Ints = NDArray[np.int32]
 # Contiguous and writable: another layout would be compiled once more.

@@ -1,4 +1,4 @@
-"""The lower bound of `cfusion.kernels.reference.certificate`, bands of rows in parallel."""
+"""The lower bound of `cfusion.kernels.numpy.certificate`, bands of rows in parallel."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numba import njit
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Links, Problem, State
 from cfusion.kernels.cpu.sums import HALF_ROOT, OPTIONS, THIRD_ROOT, TWO_THIRDS_ROOT
 from cfusion.kernels.cpu.threads import Call, in_bands
-from cfusion.kernels.reference import certificate as definition
-from cfusion.kernels.reference.iteration import level_dual
+from cfusion.kernels.numpy import certificate as definition
+from cfusion.kernels.numpy.iteration import level_dual
 
 FAST: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "nsz"}}
 

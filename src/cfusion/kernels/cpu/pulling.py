@@ -1,4 +1,4 @@
-"""Re-association pixel by pixel; formulas and conventions in `cfusion.kernels.reference.pulling`."""
+"""Re-association pixel by pixel; formulas and conventions in `cfusion.kernels.numpy.pulling`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.cpu.threads import in_bands
 
 
-def pull(
+def read_view(
     x: Floats,
     reference_camera: Floats,
     view_camera: Floats,

@@ -3,7 +3,7 @@
 Row k of the tile is loaded into a ring; level t then updates its primal row k-1-2t and its dual row k-2-2t in
 place; the row that leaves level T-1 is stored. A ghost zone of 2T pixels makes tiles independent of one another, so
 the result has the same bits for any tile size and any number of threads. Formulas:
-`cfusion.kernels.reference.iteration`.
+`cfusion.kernels.numpy.iteration`.
 
 Loops run over unsigned columns and every array is an argument of its own: both are what lets LLVM vectorise them. A
 product that is used twice has a name: else the columns that fill no vector would be rounded differently.

@@ -1,4 +1,4 @@
-"""Angles of view pixel by pixel; formulas and conventions in `cfusion.kernels.reference.viewing`."""
+"""Angles of view pixel by pixel; formulas and conventions in `cfusion.kernels.numpy.viewing`."""
 
 from __future__ import annotations
 

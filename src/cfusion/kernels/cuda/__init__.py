@@ -3,72 +3,66 @@
 import cupy as arrays
 
 from cfusion.kernels.cuda import device
-from cfusion.kernels.cuda.association import close_mask, fill_natural, relief, splat_nearest
+from cfusion.kernels.cuda.association import close_mask, fill_natural, local_depth_range, splat_nearest
 from cfusion.kernels.cuda.certificate import bound
-from cfusion.kernels.cuda.device import lane, stacked, to_device, to_host
-from cfusion.kernels.cuda.foresight import foresee
+from cfusion.kernels.cuda.device import stream, to_device, to_host, upload_stack
+from cfusion.kernels.cuda.foresight import precompile
 from cfusion.kernels.cuda.iteration import follow, iterate, measure
-from cfusion.kernels.cuda.maps import account, blend, gaps, tilted, whole
-from cfusion.kernels.cuda.ordering import arrange, middle, order_observations
-from cfusion.kernels.cuda.preparing import begin, carry, links_of, resume, tally, trust_locally, window_of
-from cfusion.kernels.cuda.pulling import changes, differences, gate, local_slope, pull, residuals, soften
-from cfusion.kernels.cuda.selecting import medians, quantiles
-from cfusion.kernels.cuda.sums import adapt, energy, misfit, sample, travelled
-from cfusion.kernels.cuda.trials import compare, gain, split
+from cfusion.kernels.cuda.maps import to_image
+from cfusion.kernels.cuda.ordering import order_observations, sort_observations, weighted_median
+from cfusion.kernels.cuda.preparing import (
+    count_observations,
+    extrapolate,
+    initial_state,
+    links_of,
+    local_noise_weights,
+    transfer_state,
+)
+from cfusion.kernels.cuda.pulling import read_view, reject_occluded
+from cfusion.kernels.cuda.selecting import medians
+from cfusion.kernels.cuda.sums import adapt, energy, misfit, snapshot_rows
+from cfusion.kernels.cuda.trials import score_difference, split_folds
 from cfusion.kernels.cuda.viewing import cosines, reproject
 
 NAME = "cuda"
 
 __all__ = [
     "NAME",
-    "account",
     "adapt",
-    "arrange",
     "arrays",
-    "begin",
-    "blend",
     "bound",
-    "carry",
-    "changes",
     "close_mask",
-    "compare",
     "cosines",
-    "differences",
+    "count_observations",
     "energy",
+    "extrapolate",
     "fill_natural",
     "follow",
-    "foresee",
-    "gain",
-    "gaps",
-    "gate",
+    "initial_state",
     "iterate",
-    "lane",
     "links_of",
-    "local_slope",
+    "local_depth_range",
+    "local_noise_weights",
     "measure",
     "medians",
-    "middle",
     "misfit",
     "order_observations",
-    "pull",
-    "quantiles",
-    "relief",
+    "precompile",
+    "read_view",
+    "reject_occluded",
     "reproject",
-    "residuals",
-    "resume",
-    "sample",
-    "soften",
+    "score_difference",
+    "snapshot_rows",
+    "sort_observations",
     "splat_nearest",
-    "split",
-    "stacked",
-    "tally",
-    "tilted",
+    "split_folds",
+    "stream",
     "to_device",
     "to_host",
-    "travelled",
-    "trust_locally",
-    "whole",
-    "window_of",
+    "to_image",
+    "transfer_state",
+    "upload_stack",
+    "weighted_median",
 ]
 
 device.check()

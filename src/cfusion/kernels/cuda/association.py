@@ -13,7 +13,7 @@ import numpy as np
 
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device, or_nothing
-from cfusion.kernels.reference.association import MARGIN
+from cfusion.kernels.numpy.association import MARGIN
 
 SOURCES = ("association.cu",)
 THREADS = 256
@@ -72,8 +72,8 @@ def _grow(mask: Any, wanted: bool, radius: int) -> Any:
     return grown
 
 
-def relief(depth: Floats, radius: int) -> Floats:
-    """As `Backend.relief`."""
+def local_depth_range(depth: Floats, radius: int) -> Floats:
+    """As `Backend.local_depth_range`."""
     known = on_device(depth, np.float32)
     height, width = known.shape
     out = cupy.empty(known.shape, np.float32)

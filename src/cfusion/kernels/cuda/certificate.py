@@ -1,4 +1,4 @@
-"""The lower bound of `cfusion.kernels.reference.certificate`, on the device."""
+"""The lower bound of `cfusion.kernels.numpy.certificate`, on the device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from cfusion.kernels.contract import Box, Floats, Problem, State
 from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, multiprocessors, or_nothing, shared_memory
 from cfusion.kernels.cuda.sums import THREADS, defines_of, kind_of
-from cfusion.kernels.reference.iteration import level_dual
+from cfusion.kernels.numpy.iteration import level_dual
 
 SOURCES = ("prox.cuh", "reduce.cuh", "certificate.cu")
 ROOM_ROWS, ROOM_COLUMNS, REPAIR_THREADS = 64, 64, 1024  # of a tile with its surroundings, at most

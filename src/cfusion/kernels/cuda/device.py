@@ -258,15 +258,15 @@ def to_host(array: Any) -> Any:
     return cupy.asnumpy(array)
 
 
-def lane() -> Any:
-    """As `Backend.lane`: a stream of this thread's own, the same one every time, as what was made for it is kept."""
+def stream() -> Any:
+    """As `Backend.stream`: a stream of this thread's own, the same one every time, as what was made for it is kept."""
     if not hasattr(_desks, "stream"):
         _desks.stream = cupy.cuda.Stream(non_blocking=True)
     return _desks.stream
 
 
-def stacked(maps: Sequence[Any]) -> Any:
-    """As `Backend.stacked`."""
+def upload_stack(maps: Sequence[Any]) -> Any:
+    """As `Backend.upload_stack`."""
     target = cupy.empty((len(maps), *maps[0].shape), np.float32)
     _desks.dock.load(maps, target)
     return target

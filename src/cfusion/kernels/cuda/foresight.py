@@ -19,8 +19,8 @@ from cfusion.kernels.cuda import (
 from cfusion.kernels.cuda.device import Unit, compile_ahead
 
 
-def foresee(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
-    """As `Backend.foresee`: float32, with weights and without; other kinds are compiled when they come."""
+def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
+    """As `Backend.precompile`: float32, with weights and without; other kinds are compiled when they come."""
     units: list[Unit] = [
         (association.SOURCES, (), False),
         (viewing.SOURCES, (), False),

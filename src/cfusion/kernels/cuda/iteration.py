@@ -10,7 +10,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from cfusion.kernels.contract import Energies, Fidelity, Floats, Problem, State, Steps, Ways
+from cfusion.kernels.contract import Displacement, Energies, Fidelity, Floats, Problem, State, Steps
 from cfusion.kernels.cuda import sums
 from cfusion.kernels.cuda.device import (
     Unit,
@@ -77,7 +77,7 @@ class _Asked:
         return alike and self.steps == other.steps and self.count == other.count
 
 
-def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Ways]:
+def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Displacement]:
     """As `Backend.measure`; while that is waited for, the device goes on as if nothing were to change."""
     asked = state.ahead
     on = asked is not None and asked.problem is problem
@@ -86,7 +86,7 @@ def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> 
 
 def follow(
     problem: Problem, state: State, rate: Floats, strength: Floats, kept: Floats | None, every: int
-) -> tuple[tuple[Floats, float, Energies], Ways]:
+) -> tuple[tuple[Floats, float, Energies], Displacement]:
     """As `Backend.follow`; while that is waited for, the device goes on at the confidence that is being made."""
 
     def go_ahead(confidence: Floats) -> None:

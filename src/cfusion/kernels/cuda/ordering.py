@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 
 from cfusion.errors import InputError
-from cfusion.kernels.contract import Arranged, Fidelity, Floats, Observations, Window
+from cfusion.kernels.contract import Fidelity, Floats, Observations, SortedStack, Window
 from cfusion.kernels.cuda.device import (
     blocks_of,
     by_value,
@@ -30,11 +30,11 @@ MOST_BLOCKS = 1024  # that leave seven sums each on the desk
 def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelity) -> tuple[Observations, Floats]:
     """As `Backend.order_observations`."""
     everything = (slice(0, depths.shape[1]), slice(0, depths.shape[2]))
-    found = arrange(depths, weights, everything, 0.0, False, fidelity, depths.dtype.type)
+    found = sort_observations(depths, weights, everything, 0.0, False, fidelity, depths.dtype.type)
     return found.observations, found.median
 
 
-def arrange(
+def sort_observations(
     depths: Floats,
     weights: Floats | None,
     window: Window,
@@ -42,8 +42,8 @@ def arrange(
     inverse: bool,
     fidelity: Fidelity,
     real: Any,
-) -> Arranged:
-    """As `Backend.arrange`: one thread sorts one pixel in shared memory."""
+) -> SortedStack:
+    """As `Backend.sort_observations`: one thread sorts one pixel in shared memory."""
     views, shape = len(depths), tuple(part.stop - part.start for part in window)
     mean_only, weighted = fidelity is Fidelity.L2, weights is not None
     per_thread = views * np.dtype(real).itemsize * (2 if weighted else 1)
@@ -79,7 +79,7 @@ def arrange(
     )
     *found, low, high = sums.read(7)
     kept: Any = mean if mean_only else values
-    return Arranged(Observations(kept, carried, total, scatter), median, low, -high, *found)
+    return SortedStack(Observations(kept, carried, total, scatter), median, low, -high, *found)
 
 
 def defines(real: str, weighted: bool, fidelity: Fidelity, given: Any = np.float32) -> tuple[str, ...]:
@@ -88,8 +88,8 @@ def defines(real: str, weighted: bool, fidelity: Fidelity, given: Any = np.float
     return real, f"WEIGHTED={weighted:d}", f"FIDELITY={1 if fidelity is Fidelity.L2 else 0}", f"SOURCE={source}"
 
 
-def middle(seen: Observations) -> Floats:
-    """As `Backend.middle`."""
+def weighted_median(seen: Observations) -> Floats:
+    """As `Backend.weighted_median`."""
     if seen.scatter is not None:
         return seen.values[0]
     weighted = seen.weights is not None

@@ -65,19 +65,6 @@ extern "C" __global__ void __launch_bounds__(256) tally(
     bring_together<SumsAndEnds<2>>(found, desk);
 }
 
-// First row, minus the last one, the same of columns.
-extern "C" __global__ void __launch_bounds__(256) extent(const bool* __restrict__ domain, unsigned pixels, unsigned width, Desk desk) {
-    double ends[4];
-    for (int k = 0; k < 4; k++) ends[k] = SumsAndEnds<0>::neutral(k);
-    for (unsigned p = blockIdx.x * blockDim.x + threadIdx.x; p < pixels; p += gridDim.x * blockDim.x) {
-        if (!domain[p]) continue;
-        const double row = p / width, column = p % width;
-        ends[0] = min(ends[0], row), ends[1] = min(ends[1], -row);
-        ends[2] = min(ends[2], column), ends[3] = min(ends[3], -column);
-    }
-    bring_together<SumsAndEnds<0>>(ends, desk);
-}
-
 // ---- where a state starts: a sample of the differences between neighbours, then x and v of the primal
 
 extern "C" __global__ void __launch_bounds__(256) sample_slopes(

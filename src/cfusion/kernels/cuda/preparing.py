@@ -1,4 +1,4 @@
-"""What a solve starts from, on the device; definitions in `cfusion.kernels.reference.preparing`."""
+"""What a solve starts from, on the device; definitions in `cfusion.kernels.numpy.preparing`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from cfusion.kernels.contract import Floats, State, Tally, Window, dual_planes, primal_planes
+from cfusion.kernels.contract import Coverage, Floats, State, Window, dual_planes, primal_planes
 from cfusion.kernels.cuda.device import (
     Desk,
     as_given,
@@ -21,7 +21,7 @@ from cfusion.kernels.cuda.device import (
     rows_of,
 )
 from cfusion.kernels.cuda.selecting import medians
-from cfusion.kernels.reference.preparing import RADIUS, RANGE, slope_stride
+from cfusion.kernels.numpy.preparing import RADIUS, RANGE, slope_stride
 
 SOURCES = ("reduce.cuh", "preparing.cu")
 BLOCK, THREADS, TILE, SUMS = (32, 8), 256, 32, 5
@@ -37,23 +37,15 @@ def links_of(domain: Any) -> Any:
     return links
 
 
-def tally(depths: Floats, weights: Floats | None) -> Tally:
-    """As `Backend.tally`."""
+def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
+    """As `Backend.count_observations`."""
     shape, pixels, sums = depths.shape[1:], depths[0].size, desk()
     count, observed = cupy.empty(shape, np.int32), cupy.empty(shape, np.bool_)
     arrays = (contiguous(depths), contiguous(weights))
     sizes = (np.int32(len(depths)), np.uint32(pixels), np.uint32(shape[1]))
     _kernel("tally")((Desk.BLOCKS,), (Desk.THREADS,), (*arrays, *sizes, count, observed, sums.argument))
     seen, mass, *ends, least = sums.read(7)
-    return Tally(count, observed, _window(ends) if seen else None, seen, mass, least if seen else float("inf"))
-
-
-def window_of(domain: Any) -> Window | None:
-    """As `Backend.window_of`."""
-    sums, sizes = desk(), (np.uint32(domain.size), np.uint32(domain.shape[1]))
-    _kernel("extent")((Desk.BLOCKS,), (Desk.THREADS,), (on_device(domain, np.bool_), *sizes, sums.argument))
-    ends = sums.read(4)
-    return None if ends[0] > domain.shape[0] else _window(ends)
+    return Coverage(count, observed, _window(ends) if seen else None, seen, mass, least if seen else float("inf"))
 
 
 def _window(ends: list[float]) -> Window:
@@ -62,8 +54,8 @@ def _window(ends: list[float]) -> Window:
     return slice(top, 1 - bottom), slice(left, 1 - right)
 
 
-def begin(start: Floats, links: Any, order: int) -> State:
-    """As `Backend.begin`."""
+def initial_state(start: Floats, links: Any, order: int) -> State:
+    """As `Backend.initial_state`."""
     (height, width), real = start.shape, start.dtype
     start = cupy.ascontiguousarray(start)
     state = State(
@@ -89,8 +81,10 @@ def begin(start: Floats, links: Any, order: int) -> State:
     return state
 
 
-def resume(state: State, links: Floats, other: State, inside: Any, offset: tuple[int, int], shift: float) -> None:
-    """As `Backend.resume`."""
+def transfer_state(
+    state: State, links: Floats, other: State, inside: Any, offset: tuple[int, int], shift: float
+) -> None:
+    """As `Backend.transfer_state`."""
     (height, width), real = links.shape, state.primal.dtype
     mask, stride = rows_of(inside)
     sizes = tuple(np.int32(size) for size in (height, width, *inside.shape, *offset))
@@ -100,8 +94,8 @@ def resume(state: State, links: Floats, other: State, inside: Any, offset: tuple
     _kernel("resume", real_define(state.primal))(_grid(height, width), BLOCK, arguments)
 
 
-def carry(median: Floats, observed: Any, inside: Any) -> Floats:
-    """As `Backend.carry`: some rounds at a time, each tile on its own."""
+def extrapolate(median: Floats, observed: Any, inside: Any) -> Floats:
+    """As `Backend.extrapolate`: some rounds at a time, each tile on its own."""
     height, width = median.shape
     values, known = cupy.ascontiguousarray(median), cupy.ascontiguousarray(observed)
     domain, sizes = cupy.ascontiguousarray(inside), (np.int32(height), np.int32(width))
@@ -118,8 +112,8 @@ def carry(median: Floats, observed: Any, inside: Any) -> Floats:
             return values
 
 
-def trust_locally(depths: Floats, weights: Floats | None, depth: Floats) -> Floats:
-    """As `Backend.trust_locally`."""
+def local_noise_weights(depths: Floats, weights: Floats | None, depth: Floats) -> Floats:
+    """As `Backend.local_noise_weights`."""
     lent, depths, depth = depths, on_device(depths, np.float32), on_device(depth, np.float32)
     given = None if weights is None else on_device(weights, np.float32)
     views, height, width = depths.shape

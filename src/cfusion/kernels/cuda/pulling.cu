@@ -63,47 +63,6 @@ extern "C" __global__ void __launch_bounds__(256) pull(
     weight[p] = confidence ? confidence[nearest] : 1.f;
 }
 
-extern "C" __global__ void __launch_bounds__(256) residuals(
-    const float* __restrict__ depths, const float* __restrict__ surface, Growth growth, unsigned pixels,
-    float* __restrict__ out
-) {
-    const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
-    if (p >= pixels) return;
-    const size_t at = (size_t)blockIdx.y * pixels + p;
-    out[at] = fabsf(depths[at] - surface[p]) / growth.unit(surface[p]);
-}
-
-// The steps down and to the right; their sizes in the unit of the noise, if asked for.
-extern "C" __global__ void __launch_bounds__(256) changes(
-    const float* __restrict__ surface, bool sizes, Growth growth, int height, int width, float* __restrict__ out
-) {
-    const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
-    if (i >= height || j >= width) return;
-    const size_t p = (size_t)i * width + j;
-    const float here = surface[p], unit = sizes ? growth.unit(here) : 1.f;
-    const float down = i + 1 < height ? surface[p + width] - here : UNKNOWN;
-    const float right = j + 1 < width ? surface[p + 1] - here : UNKNOWN;
-    out[p] = sizes ? fabsf(down) / unit : down;
-    out[(size_t)height * width + p] = sizes ? fabsf(right) / unit : right;
-}
-
-// How far two views are apart over a sample of the pixels; blockIdx.x says which pair, counted from the first.
-extern "C" __global__ void __launch_bounds__(256) differences(
-    const float* __restrict__ depths, const float* __restrict__ weights, const float* __restrict__ surface,
-    Growth growth, int every, int height, int width, int first_pair, float* __restrict__ out
-) {
-    const int rows = (height + every - 1) / every, columns = (width + every - 1) / every;
-    const int k = blockIdx.y * blockDim.x + threadIdx.x;
-    if (k >= rows * columns) return;
-    int second = first_pair + blockIdx.x, first = 1;
-    for (; second >= first; first++) second -= first;
-    const size_t pixels = (size_t)height * width, p = (size_t)(k / columns) * every * width + k % columns * every;
-    const size_t one = first * pixels + p, other = second * pixels + p;
-    const float unit = growth.unit(surface[p]);
-    const bool both = weights[one] > 0 && weights[other] > 0;
-    out[(size_t)blockIdx.x * rows * columns + k] = both ? fabsf(depths[one] / unit - depths[other] / unit) : UNKNOWN;
-}
-
 // A view's observations further from the surface than its limit are none; nor is any of a pixel that the reference did
 // not measure and too few of the others confirm.
 extern "C" __global__ void __launch_bounds__(256) gate(
@@ -132,31 +91,4 @@ extern "C" __global__ void __launch_bounds__(256) gate(
         weights[at] = 0;
         depths[at] = UNKNOWN;
     }
-}
-
-// The largest change to a known neighbour.
-extern "C" __global__ void __launch_bounds__(256) local_slope(
-    const float* __restrict__ surface, Growth growth, int height, int width, float* __restrict__ out
-) {
-    const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
-    if (i >= height || j >= width) return;
-    const size_t p = (size_t)i * width + j;
-    const float here = surface[p];
-    float most = 0;  // what is unknown is never more
-    if (i > 0) most = fmaxf(most, fabsf(here - surface[p - width]));
-    if (i + 1 < height) most = fmaxf(most, fabsf(surface[p + width] - here));
-    if (j > 0) most = fmaxf(most, fabsf(here - surface[p - 1]));
-    if (j + 1 < width) most = fmaxf(most, fabsf(surface[p + 1] - here));
-    out[p] = isnan(here) ? UNKNOWN : most / growth.unit(here);
-}
-
-// Weights of all views but the reference times noise / sqrt(noise^2 + steep^2), or the least there is.
-extern "C" __global__ void __launch_bounds__(256) soften(
-    float* __restrict__ weights, const float* __restrict__ slopes, double share, double less,
-    const double* __restrict__ noise, int reference, double least, unsigned pixels
-) {
-    const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
-    if (p >= pixels || blockIdx.y == reference || isnan(slopes[p])) return;
-    const double own = noise[blockIdx.y], steep = max(share * slopes[p] - less, 0.);
-    weights[(size_t)blockIdx.y * pixels + p] *= (float)max(own / sqrt(own * own + steep * steep), least);
 }

@@ -12,12 +12,12 @@ import numpy as np
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, contiguous, kernel, on_device, or_nothing
 from cfusion.kernels.cuda.viewing import placed
-from cfusion.kernels.growth import EVEN, Growth
+from cfusion.kernels.growth import Growth
 
 SOURCES, THREADS, BLOCK = ("camera.cuh", "pulling.cu"), 256, (32, 8)
 
 
-def pull(
+def read_view(
     x: Floats,
     reference_camera: Floats,
     view_camera: Floats,
@@ -54,42 +54,7 @@ def pull(
     return as_given(observed, x), as_given(weight, x), as_given(seen, x)
 
 
-def residuals(depths: Floats, surface: Floats, growth: Growth) -> Floats:
-    """As `Backend.residuals`."""
-    out: Floats = cupy.empty(depths.shape, np.float32)
-    grid = (blocks_of(surface.size, THREADS), prod(depths.shape[:-2]))
-    kernel(SOURCES, "residuals")(
-        grid, (THREADS,), (contiguous(depths), contiguous(surface), _argument(growth), np.uint32(surface.size), out)
-    )
-    return out
-
-
-def changes(surface: Floats, growth: Growth | None = None) -> Floats:
-    """As `Backend.changes`."""
-    out: Floats = cupy.empty((2, *surface.shape), np.float32)
-    kernel(SOURCES, "changes")(
-        _grid(surface),
-        BLOCK,
-        (contiguous(surface), np.bool_(growth is not None), _argument(growth or EVEN), *_sizes(surface), out),
-    )
-    return out
-
-
-def differences(depths: Floats, weights: Floats, surface: Floats, growth: Growth, every: int, pairs: range) -> Floats:
-    """As `Backend.differences`."""
-    length = blocks_of(surface.shape[0], every) * blocks_of(surface.shape[1], every)
-    out: Floats = cupy.empty((len(pairs), length), np.float32)
-    if len(pairs):
-        maps, sizes = [contiguous(each) for each in (depths, weights, surface)], _sizes(surface)
-        kernel(SOURCES, "differences")(
-            (len(pairs), blocks_of(length, THREADS)),
-            (THREADS,),
-            (*maps, _argument(growth), np.int32(every), *sizes, np.int32(pairs.start), out),
-        )
-    return out
-
-
-def gate(
+def reject_occluded(
     depths: Floats,
     weights: Floats,
     surface: Floats,
@@ -99,7 +64,7 @@ def gate(
     reference: int,
     holes: bool,
 ) -> None:
-    """As `Backend.gate`."""
+    """As `Backend.reject_occluded`."""
     pixels = surface.size
     kernel(SOURCES, "gate")(
         (blocks_of(pixels, THREADS),),
@@ -114,35 +79,6 @@ def gate(
             np.int32(len(depths)),
             np.int32(reference),
             np.bool_(holes),
-            np.uint32(pixels),
-        ),
-    )
-
-
-def local_slope(surface: Floats, growth: Growth) -> Floats:
-    """As `Backend.local_slope`."""
-    out: Floats = cupy.empty(surface.shape, np.float32)
-    arguments = (contiguous(surface), _argument(growth), *_sizes(surface), out)
-    kernel(SOURCES, "local_slope")(_grid(surface), BLOCK, arguments)
-    return out
-
-
-def soften(
-    weights: Floats, slope: Floats, share: float, less: float, noise: Sequence[float], reference: int, least: float
-) -> None:
-    """As `Backend.soften`."""
-    pixels = slope.size
-    kernel(SOURCES, "soften")(
-        (blocks_of(pixels, THREADS), len(weights)),
-        (THREADS,),
-        (
-            weights,
-            contiguous(slope),
-            np.float64(share),
-            np.float64(less),
-            cupy.asarray(np.array(noise, np.float64)),
-            np.int32(reference),
-            np.float64(least),
             np.uint32(pixels),
         ),
     )

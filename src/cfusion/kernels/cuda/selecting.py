@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -21,12 +20,6 @@ def medians(rows: Floats, above: float = -np.inf) -> tuple[list[float], list[int
     """As `Backend.medians`."""
     found = _select(rows.reshape(len(rows), -1), (0.5,), above)
     return found[:, 0, 0].tolist(), found[:, 0, 1].astype(int).tolist()
-
-
-def quantiles(values: Floats, probabilities: Sequence[float]) -> list[float]:
-    """As `Backend.quantiles`."""
-    out: list[float] = _select(values.reshape(1, -1), tuple(probabilities))[0, :, 0].tolist()
-    return out
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from cfusion.kernels.contract import Energies, Floats, Problem, State, Ways, primal_planes
+from cfusion.kernels.contract import Displacement, Energies, Floats, Problem, State, primal_planes
 from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, or_nothing, real_define
 
 SOURCES, TRAVEL = ("prox.cuh", "reduce.cuh", "sums.cu"), ("reduce.cuh", "travel.cu")
@@ -96,7 +96,7 @@ def energy(problem: Problem, state: State) -> Energies:
 
 def measure(
     problem: Problem, state: State, kept: Floats | None, every: int, meanwhile: Callable[[], None] | None = None
-) -> tuple[Energies, Ways]:
+) -> tuple[Energies, Displacement]:
     """As `Backend.measure`; `meanwhile` more work is given to the device."""
     _, *found = _measured(problem, state, None, None, None, kept, every, meanwhile)
     return _energies(problem, found[:TERMS]), _ways(state, found[TERMS:])
@@ -110,7 +110,7 @@ def follow(
     kept: Floats | None,
     every: int,
     meanwhile: Callable[[Floats], None],
-) -> tuple[tuple[Floats, float, Energies], Ways]:
+) -> tuple[tuple[Floats, float, Energies], Displacement]:
     """As `Backend.follow`; `meanwhile` more work, at the confidence that is made, is given to the device."""
     lam: Floats = cupy.empty_like(rate)
     prior, *found = _measured(problem, state, rate, strength, lam, kept, every, lambda: meanwhile(lam))
@@ -166,8 +166,8 @@ def _energies(problem: Problem, sums: list[float]) -> Energies:
     return Energies(regulariser, fidelity, problem.pull / 2 * proximal, mass, pixels)
 
 
-def sample(state: State, every: int) -> Floats:
-    """As `Backend.sample`: the rows of all planes in one array."""
+def snapshot_rows(state: State, every: int) -> Floats:
+    """As `Backend.snapshot_rows`: the rows of all planes in one array."""
     planes, (height, width) = len(state.primal) + len(state.dual), state.primal.shape[1:]
     rows = blocks_of(height, every)
     kept: Floats = cupy.empty((planes, rows, width), state.primal.dtype)
@@ -179,7 +179,7 @@ def sample(state: State, every: int) -> Floats:
     return kept
 
 
-def travelled(kept: Floats, state: State, every: int) -> Ways:
+def travelled(kept: Floats, state: State, every: int) -> Displacement:
     """As `Backend.travelled`."""
     planes, (height, width) = len(state.primal) + len(state.dual), state.primal.shape[1:]
     sums = desk()
@@ -191,7 +191,7 @@ def travelled(kept: Floats, state: State, every: int) -> Ways:
     return _ways(state, sums.read(planes))
 
 
-def _ways(state: State, squares: list[float]) -> Ways:
+def _ways(state: State, squares: list[float]) -> Displacement:
     return squares[: len(state.primal)], squares[len(state.primal) :]
 
 

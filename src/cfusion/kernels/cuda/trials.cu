@@ -53,29 +53,3 @@ extern "C" __global__ void __launch_bounds__(256) split(
     }
     add_up(known, desk);
 }
-
-// One block a part: PARTS of every map, how much they know and the sum; then pairs of maps, how many known pixels of the
-// sample they share and how far apart they are there.
-extern "C" __global__ void __launch_bounds__(256) compare(
-    const float* __restrict__ depths, int maps, int every, int height, int width, double* __restrict__ found
-) {
-    const size_t pixels = (size_t)height * width;
-    double count = 0, sum = 0;
-    if (blockIdx.x < maps * PARTS) {
-        const float* depth = depths + blockIdx.x / PARTS * pixels;
-        for (size_t p = blockIdx.x % PARTS * 256 + threadIdx.x; p < pixels; p += PARTS * 256)
-            if (isfinite(depth[p])) count += 1, sum += depth[p];
-    } else {
-        int second = blockIdx.x - maps * PARTS, first = 1;
-        for (; second >= first; first++) second -= first;
-        const int rows = (height + every - 1) / every, columns = (width + every - 1) / every;
-        for (int k = threadIdx.x; k < rows * columns; k += 256) {
-            const size_t p = (size_t)(k / columns) * every * width + k % columns * every;
-            const double away = fabs((double)depths[first * pixels + p] - depths[second * pixels + p]);
-            if (isfinite(away)) count += 1, sum += away;
-        }
-    }
-    count = over_block(count, 0., Add());
-    sum = over_block(sum, 0., Add());
-    if (threadIdx.x == 0) found[2 * blockIdx.x] = count, found[2 * blockIdx.x + 1] = sum;
-}

@@ -1,11 +1,11 @@
-"""Leaving observations out, on the device; definitions in `cfusion.kernels.reference.trials`."""
+"""Leaving observations out, on the device; definitions in `cfusion.kernels.numpy.trials`."""
 
 from __future__ import annotations
 
 import cupy
 import numpy as np
 
-from cfusion.kernels.contract import Floats, Held
+from cfusion.kernels.contract import Floats, HeldOut
 from cfusion.kernels.cuda.device import (
     Desk,
     by_value,
@@ -17,14 +17,13 @@ from cfusion.kernels.cuda.device import (
     real_define,
     rows_of,
 )
-from cfusion.kernels.reference.trials import gain_of
+from cfusion.kernels.numpy.trials import gain_of
 
 SOURCES = ("reduce.cuh", "window.cuh", "trials.cu")
-PARTS = 16  # blocks that add up a map
 
 
-def gain(x: Floats, other: Floats, held: Held) -> tuple[float, float, float]:
-    """As `Backend.gain`, in one pass."""
+def score_difference(x: Floats, other: Floats, held: HeldOut) -> tuple[float, float, float]:
+    """As `Backend.score_difference`, in one pass."""
     sums, views = desk(), len(held.depths)
     inside, stride = rows_of(held.inside)
     kernel(SOURCES, "gain", defines(real_define(x)))(
@@ -44,26 +43,10 @@ def gain(x: Floats, other: Floats, held: Held) -> tuple[float, float, float]:
     return gain_of(*sums.read(6))
 
 
-def compare(depths: Floats, every: int) -> tuple[list[tuple[float, float]], Floats]:
-    """As `Backend.compare`, in one pass."""
-    views, height, width = depths.shape
-    pairs, work = views * (views - 1) // 2, desk()
-    blocks = PARTS * views + pairs
-    sizes = (np.int32(views), np.int32(every), np.int32(height), np.int32(width))
-    kernel(SOURCES, "compare", defines())((blocks,), (256,), (contiguous(depths), *sizes, work.page(2 * blocks)))
-    found = work.turn(2 * blocks).reshape(blocks, 2)
-    contents = [(count, total) for count, total in found[: PARTS * views].reshape(views, PARTS, 2).sum(axis=1).tolist()]
-    count, total = found[PARTS * views :].T
-    apart = np.diag([0.0 if known else np.inf for known, _ in contents])
-    j, k = np.tril_indices(views, -1)
-    apart[j, k] = apart[k, j] = np.where(count > 0, total / np.maximum(count, 1), np.inf)
-    return contents, apart
-
-
-def split(
+def split_folds(
     depths: Floats, weights: Floats | None, turns: Floats, block: int
 ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
-    """As `Backend.split`, in one pass."""
+    """As `Backend.split_folds`, in one pass."""
     sums = desk()
     kept, out = cupy.empty(depths.shape, np.float32), cupy.empty(depths.shape, np.float32)
     both = [None if weights is None else cupy.empty(depths.shape, np.float32) for _ in range(2)]
@@ -78,4 +61,4 @@ def split(
 
 def defines(real: str = "REAL=float") -> tuple[str, ...]:
     """What these kernels are compiled for."""
-    return real, f"PARTS={PARTS}"
+    return (real,)

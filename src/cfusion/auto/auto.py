@@ -1,0 +1,69 @@
+"""`auto`: read the views at the surface, weigh them, fit a better surface; choose the weights by leaving views out.
+
+surface = fit(splat of all views)                    a guess at the usual weights
+repeat: observations = what each view measured at the surface, less what belongs to another surface
+        guess    fit at the usual weights            until the surface is nearly right
+        choose   alpha, inverse depth, local weights by how well views that are left out are predicted, then fit
+        final    fit from there, certified
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from cfusion.auto.cross_validation import choose, usual_choices
+from cfusion.auto.fit import energy_of, fit
+from cfusion.auto.occlusion import observe
+from cfusion.auto.settings import Choices, Settings
+from cfusion.auto.surface import blend
+from cfusion.energy import L1
+from cfusion.kernels.contract import Backend
+from cfusion.parameters import parameters_of
+from cfusion.solvers import PDHG, Fused, Report
+from cfusion.solvers.task import prepare
+from cfusion.source import Source
+
+PAPERS = Choices((1.0, 2.0))  # until the observations tell better
+Turn = Enum("Turn", ["guess", "choose", "final"])
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Nothing to tune: re-association, and weights chosen by leaving views out."""
+
+    name: str = "auto"
+    summary: str = "ours, nothing to tune: re-association, weights chosen by leaving views out"
+    settings: Settings = field(default_factory=Settings)
+    solver: PDHG = field(default_factory=PDHG)
+
+    def __call__(self, source: Source, backend: Backend, report: Report | None = None) -> Fused:
+        """Fuse the observations of a source."""
+        settings, choices = self.settings, self.settings.choices
+        backend.precompile(source.frame.shape, 2, L1().kind)
+        stack = source.first(settings.splat, backend)
+        surface = start = None
+        for number, turn in enumerate(self._turns(source)):
+            if surface is not None:
+                stack = observe(source, surface, settings, backend)
+            task = prepare(energy_of(choices or PAPERS, settings.lam), stack, backend)
+            if choices is None and turn is not Turn.guess:
+                choices = choose(task, settings, report)
+            guess = choices or usual_choices(stack, backend)
+            solver = self.solver if turn is Turn.final else replace(self.solver, certify=False)
+            found = fit(task, guess, solver, settings.fill_radius, start, report)
+            start = found.end if turn is Turn.choose else None
+            share = settings.damping if number > 1 else 1.0
+            surface = found.depth if surface is None else blend(surface, found.depth, share)
+        return Fused(stack, found.solution(), {"alpha": guess.alpha, "inverse": guess.inverse, "local": guess.local})
+
+    def parameters(self) -> dict[str, object]:
+        """Every parameter by name, with its value."""
+        return parameters_of(self)
+
+    def _turns(self, source: Source) -> list[Turn]:
+        """The first turn works on the splat, each later one on a new reading."""
+        if not source.rereads:
+            return [Turn.final]
+        rounds = self.settings.rounds
+        return [Turn.guess] * max(rounds - 1, 1) + [Turn.choose] * (rounds > 1) + [Turn.final]

@@ -1,0 +1,156 @@
+"""Choices made by leaving views out: a candidate is fitted without some observations and scored on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cfusion.auto.fit import ROUGH, advance, depth_of, energy_of
+from cfusion.auto.folds import leave_out
+from cfusion.auto.noise import local_weights, stereo_like
+from cfusion.auto.settings import Choices, Settings
+from cfusion.geometry import Stack
+from cfusion.kernels.contract import Backend, Floats, HeldOut, State
+from cfusion.solvers import Progress, Report, WarmStart
+from cfusion.solvers.pdhg import fixed_confidence
+from cfusion.solvers.task import Task, prepare
+
+ALPHA_PER_ROOT_VIEW = 1.2  # where the search starts: alpha_1 = 1.2 sqrt(K)
+LADDER = 2.0  # alpha changes by this factor while searching, by its root at the end
+RATIOS = (2.0, 1.0, 4.0)  # alpha_2 / alpha_1, the usual one first
+LONGEST_WALK = 6  # steps of the ladder
+CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; of the error, for a much smoother answer
+LOCAL_CHANCE = 3.0  # standard errors, for weights that follow the local noise: two are tipped by rounding
+LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
+NEARBY = 0.2  # of the first fit's steps, for fits that start where it ended; 0.1 to 1 choose alike
+
+
+def usual_choices(stack: Stack, backend: Backend) -> Choices:
+    """The weights that the search starts from."""
+    alpha_1 = _usual_alpha(stack, backend)
+    return Choices((alpha_1, RATIOS[0] * alpha_1))
+
+
+def choose(task: Task, settings: Settings, report: Report | None = None) -> Choices:
+    """What predicts best the observations of a task that are left out."""
+    backend, lam = task.backend, task.energy.lam
+    inverse = stereo_like(task) if settings.inverse is None else settings.inverse
+    stack = task.stack.in_memory_of(backend)
+    kept, held = leave_out(stack, backend)
+    trial = _Trial(prepare(energy_of(Choices((1.0, 2.0), inverse), lam), kept, backend), held)
+    start = _usual_alpha(stack, backend)
+    if report:
+        report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
+    alpha = trial.search(start)
+    grown = start / _usual_alpha(kept, backend)  # the fit had fewer observations
+    alpha = (alpha[0] * grown, alpha[1] * grown)
+    alpha, local = (alpha, settings.local) if settings.local is not None else trial.with_local(alpha)
+    return Choices(alpha, inverse, local)
+
+
+class _Trial:
+    """Fits without the held-out observations, all from the same start, each made once."""
+
+    def __init__(self, task: Task, held: Stack) -> None:
+        self.stack = held
+        self._fit_on(task, held)
+        self.start: State | None = None
+        self.state: State | None = None
+        self.noise = task.noise
+        self.ratio = RATIOS[0]
+        self.fits: dict[tuple[float, float], Floats] = {}
+
+    def _fit_on(self, task: Task, held: Stack) -> None:
+        """Make the fits on a task, and score them on what was held out of it."""
+        self.task = task
+        self.confidence = fixed_confidence(task)
+        inside, centre, inverse = task.inside(), task.centre, task.energy.inverse
+        self.held = HeldOut(held.depths, held.weights, task.window, inside, centre, inverse)
+
+    def search(self, start: float) -> tuple[float, float]:
+        """From the usual alpha to one that predicts the held-out observations better, if they can tell."""
+        alpha_1 = self._walk(start, LADDER)
+        ratio = RATIOS[0]
+        for other in RATIOS[1:]:
+            if self.better((alpha_1, other * alpha_1), (alpha_1, ratio * alpha_1)):
+                ratio = other
+        self.ratio = ratio
+        alpha_1 = self._walk(alpha_1, float(np.sqrt(LADDER)), 1)
+        return alpha_1, ratio * alpha_1
+
+    def _walk(self, start: float, factor: float, steps: int = LONGEST_WALK) -> float:
+        """Multiply or divide by the factor as long as that helps."""
+        for move in (factor, 1 / factor):
+            best = start
+            for _ in range(steps):
+                if not self.better((best * move, self.ratio * best * move), (best, self.ratio * best)):
+                    break
+                best *= move
+            if best != start:
+                return best
+        return start
+
+    def better(self, alpha: tuple[float, float], than: tuple[float, float]) -> bool:
+        """Whether this alpha predicts what was held out better than that.
+
+        What was held out was associated through a surface that is itself too smooth at edges, and so favours smoothness
+        a little: a much smoother answer has to be better by more than that.
+        """
+        much = 0.99 * LADDER
+        smoother = alpha[0] > much * than[0] or alpha[1] > much * than[1]
+        other = self._fitted(than)  # first: all fits then start from one at the usual alpha
+        return self._predicts_better(self._fitted(alpha), other, LEAST_GAIN if smoother else 0.0)
+
+    def _predicts_better(self, x: Floats, other: Floats, least: float = 0.0, chance: float = CHANCE) -> bool:
+        """Whether the mean error of x is smaller, by more than chance would have it and the least part given."""
+        gain, by_chance, error = self.task.backend.score_difference(x, other, self.held)
+        return gain > chance * by_chance and gain >= least * error
+
+    def _fitted(self, alpha: tuple[float, float]) -> Floats:
+        if alpha not in self.fits:
+            self.fits[alpha] = self._fit(alpha)
+        return self.fits[alpha]
+
+    def with_local(self, alpha: tuple[float, float]) -> tuple[tuple[float, float], bool]:
+        """Whether weights that follow the local noise predict better what was held out, and at which alpha."""
+        task = self.task
+        self._fit(alpha)
+        assert self.state is not None
+        reached = self.start = self.state  # from where what is compared goes equally far
+        best, chosen, local = self._fit(alpha), alpha, False
+        depth = depth_of(task, self.state)
+        held = local_weights(self.stack, depth, task.backend)
+        weighed = local_weights(task.stack, depth, task.backend)
+        self._fit_on(prepare(task.energy, weighed, task.backend), held)
+        self.start = WarmStart.of(task, reached).transfer(self.task)
+        for factor in LOCAL_FACTORS:
+            candidate = (factor * alpha[0], factor * alpha[1])
+            x = self._fit(candidate)
+            if not self._predicts_better(x, best, chance=LOCAL_CHANCE):
+                break
+            best, chosen, local = x, candidate, True
+        return chosen, local
+
+    def _fit(self, alpha: tuple[float, float]) -> Floats:
+        """x at this alpha, from where the first fit came to."""
+        energy = self.task.energy
+        task = self.task.with_energy(energy_of(Choices(alpha, energy.inverse), energy.lam))
+        if self.start is None:
+            self.start = task.initial_state()
+            self.noise *= NEARBY * advance(ROUGH, task, self.confidence, self.start)
+        state = self.start.branch()
+        advance(replace(ROUGH, steady=True), replace(task, noise=self.noise), self.confidence, state)
+        self.state = state
+        x: Floats = state.primal[0].copy()
+        return x
+
+
+def _usual_alpha(stack: Stack, backend: Backend) -> float:
+    """1.2 sqrt(K) for K observations a pixel of weight one; in proportion to the weights otherwise."""
+    here = stack.in_memory_of(backend)
+    held = backend.count_observations(here.depths, here.weights)
+    usual = 1.0
+    if here.weights is not None:
+        (usual,), _ = backend.medians(here.weights[None], 0.0)
+    return ALPHA_PER_ROOT_VIEW * float(np.sqrt(usual * held.mass / max(held.pixels, 1)))

@@ -1,0 +1,86 @@
+"""One fit of `auto`: the convex solve at choices that are made, from a warm start, with holes interpolated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cfusion.auto.holes import fill_within_surfaces
+from cfusion.auto.noise import local_weights, mean_weight
+from cfusion.auto.settings import Choices
+from cfusion.energy import L1, TGV, Energy
+from cfusion.kernels.contract import Floats, State
+from cfusion.solvers import PDHG, Report, Solution, WarmStart
+from cfusion.solvers.pdhg import Convex, finish, fixed_confidence
+from cfusion.solvers.task import Task, prepare
+
+ROUGH = PDHG(tolerance=2e-4, iterations=480, certify=False)  # chooses as 1e-5 does; 5e-4 not always
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A surface, and where its solve ended."""
+
+    depth: Floats  # (H, W), holes within one surface interpolated
+    task: Task
+    state: State
+    outcome: Convex
+    local: bool
+
+    @property
+    def end(self) -> WarmStart:
+        """Where the next fit of nearly the same observations can start."""
+        return WarmStart.of(self.task, self.state)
+
+    def solution(self) -> Solution:
+        """The certified answer; its confidence is what the observations of a pixel turned out to be worth."""
+        task, outcome = self.task, self.outcome
+        history = (outcome.outer(),)
+        solution = finish(
+            task,
+            self.state,
+            fixed_confidence(task),
+            outcome.status,
+            history,
+            outcome.gap,
+            outcome.energies,
+            None,
+            self.depth,
+        )
+        weighed = task.stack if self.local else local_weights(task.stack, self.depth, task.backend)
+        believed = np.where(np.isnan(self.depth), 0, mean_weight(weighed)).astype(np.float32)
+        return replace(solution, confidence=believed)
+
+
+def fit(
+    task: Task, choices: Choices, solver: PDHG, fill_radius: int, start: WarmStart | None, report: Report | None
+) -> Fit:
+    """Solve a task of the same observations under these choices."""
+    energy = energy_of(choices, task.energy.lam)
+    ready = (
+        task.with_energy(energy) if energy.inverse == task.energy.inverse else prepare(energy, task.stack, task.backend)
+    )
+    state = start.transfer(ready) if start else ready.initial_state()
+    confidence = fixed_confidence(ready)
+    if choices.local:
+        advance(ROUGH, ready, confidence, state)
+        weighed = local_weights(task.stack, depth_of(ready, state), task.backend)
+        ready = prepare(energy, weighed, task.backend)
+    outcome = solver.minimise(ready, ready.problem(confidence), state, report)
+    return Fit(fill_within_surfaces(ready, state, fill_radius), ready, state, outcome, choices.local)
+
+
+def advance(rough: PDHG, task: Task, confidence: Floats, state: State) -> float:
+    """Iterate until the energy settles; return by how much steps turned out to have to be longer."""
+    return rough.minimise(task, task.problem(confidence), state).noise / task.noise
+
+
+def depth_of(task: Task, state: State) -> Floats:
+    """The state's depth on the whole image, NaN outside the domain, where the task's stack lies."""
+    return task.given_back(task.whole_depth(state.primal[0]))
+
+
+def energy_of(choices: Choices, lam: float) -> Energy:
+    """TGV with absolute errors, at fixed confidence."""
+    return Energy(L1(), TGV(len(choices.alpha), choices.alpha), lam=lam, inverse=choices.inverse)

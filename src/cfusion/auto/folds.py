@@ -1,0 +1,82 @@
+"""Which observations a trial leaves out: in every block of the image a fifth of the views, each in its turn.
+
+Errors of one map are alike nearby, so whole blocks are left out and not single pixels. Views take their turns in an
+order of their own contents, not of the list they came in, and the blocks mirror one another: neither the order of the
+views nor a mirrored image changes what is held out. Views that share their errors (the same map given twice)
+are left out together, or one would give the other away.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.auto.noise import share_errors
+from cfusion.geometry import Stack
+from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.numpy.trials import parted
+
+SHARE = 0.2  # of the views; of the pixels where there are fewer than three views
+LARGEST_BLOCK, SMALLEST_BLOCK = 32, 4  # pixels
+SAMPLE = 5_000  # pixels that tell
+
+Maps = tuple[Floats, Floats | None]  # depths and weights
+
+
+def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
+    """The stack, in the backend's memory, without what is held out, and what is held out alone."""
+    groups = _groups(stack, backend)
+    many = len(groups)
+    if many < 3:
+        return _by_pixels(stack, backend)
+    block = int(np.clip(min(stack.shape) // 8, SMALLEST_BLOCK, LARGEST_BLOCK))
+    at_once = max(1, round(SHARE * many))
+    turns = np.zeros((stack.views, many), np.bool_)
+    for place, group in enumerate(groups):
+        for k in group:
+            for each in range(at_once):
+                turns[k, (place + each * many // at_once) % many] = True
+    return _parts(stack, *backend.split_folds(stack.depths, stack.weights, turns, block))
+
+
+def _by_pixels(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
+    """With so few views, pixels drawn at random."""
+    drawn = np.random.default_rng(0).random(stack.shape) < SHARE
+    held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
+    return _parts(stack, *parted(stack.depths, stack.weights, held))
+
+
+def _parts(stack: Stack, kept: Maps, out: Maps, known: tuple[int, int]) -> tuple[Stack, Stack]:
+    """Both as stacks; the whole one for a part that would know nothing."""
+    if known[0] == 0:
+        return stack, stack
+    return stack.part(*kept), stack.part(*out) if known[1] else stack
+
+
+def _groups(stack: Stack, backend: Backend) -> list[list[int]]:
+    """Views that share their errors, in an order that does not depend on how the views are listed."""
+    every = max(1, int(np.sqrt(stack.depths[0].size / SAMPLE)))
+    contents, distances = pairwise_distances(backend.to_host(stack.depths[:, ::every, ::every]))
+    alike = share_errors(distances)
+    groups: list[list[int]] = []
+    for k in sorted(range(stack.views), key=contents.__getitem__):
+        friends = next((group for group in groups if alike[k, group[0]]), None)
+        if friends is None:
+            groups.append([k])
+        else:
+            friends.append(k)
+    return groups
+
+
+def pairwise_distances(maps: Floats) -> tuple[list[tuple[float, float]], NDArray[np.float64]]:
+    """Per map (number of known pixels, sum of depths); (K, K) mean |d_j - d_k| over shared pixels, inf without any."""
+    contents = [(float(np.isfinite(each).sum()), float(np.nansum(each, dtype=np.float64))) for each in maps]
+    sample = maps.reshape(len(maps), -1).astype(np.float64)
+    distances = np.empty((len(maps), len(maps)))
+    for k, one in enumerate(sample):
+        away = np.abs(sample - one)
+        known = np.isfinite(away)
+        count = known.sum(axis=-1)
+        means = np.where(known, away, 0).sum(axis=-1) / np.maximum(count, 1)
+        distances[k] = np.where(count > 0, means, np.inf)
+    return contents, distances

@@ -1,0 +1,192 @@
+"""The noise model: everything that weighs an observation, or tells its error, asks here.
+
+The error of what view k measured at pixel i is taken as Laplace with a scale that is a product:
+how noise grows with depth (`depth_noise`), times how noisy the view is (`view_scales`), widened at edges by the
+fraction of a pixel that a reading is off (`weigh_edges`), and, where views left out are predicted better so, times
+how quiet the view's own map is around the pixel (`local_weights`). Views that share their errors count as one
+(`share_errors`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import DepthMap, on_host, pieces
+from cfusion.auto.surface import local_slope, residuals, steps
+from cfusion.geometry import Pinhole, Stack
+from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.growth import EVEN, Growth, fitted_power
+from cfusion.kernels.host import medians
+from cfusion.solvers.pdhg import fixed_confidence
+from cfusion.solvers.task import Task
+
+LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace distribution
+VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
+SMALLEST_WEIGHT = 0.05
+SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
+PAIR_ROUNDS, PAIRS_AT_ONCE, SETTLED = 10, 1000, 1e-3
+QUIETEST = 1e-3  # of the usual noise: what a view may have at least
+SHARED = 0.05  # of the usual difference between two views: closer ones have their errors in common
+GROWTH_SAMPLE = 10_000  # observations that tell how noise grows with depth
+STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
+QUANTILE_SAMPLE = 100_000  # pixels that tell how steep the steepest are
+PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
+
+
+def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> Growth:
+    """How noise grows with depth, from the residuals of a sample."""
+    every = max(1, int(np.sqrt(depths.size / GROWTH_SAMPLE)))
+    sample = np.concatenate([array[..., ::every, ::every] for array in (surface[None], depths)])
+    sample = sample if on_host(surface) else backend.to_host(sample)
+    depth, measured = sample[0], sample[1:]
+    power = fitted_power(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))
+    whole_power = int(np.clip(np.rint(power), 0, 2))
+    return Growth(float(np.median(depth[depth > 0])), whole_power) if whole_power else EVEN
+
+
+def stereo_like(task: Task) -> bool:
+    """Whether the noise grows with depth as stereo's does, so that it is uniform in inverse depth."""
+    stack, backend = task.stack, task.backend
+    if not isinstance(stack.camera, Pinhole) or stack.views < 2 or task.least <= 0:
+        return False
+    start, total = task.start, task.observations.total
+    every = max(1, int(np.sqrt(start.size / GROWTH_SAMPLE)))
+    misfit = backend.misfit(task.problem(fixed_confidence(task)), start)
+    maps = backend.arrays.stack([each[::every, ::every] for each in (start, total, misfit)])
+    start, total, misfit = backend.to_host(maps).astype(np.float64)
+    spread = misfit / np.maximum(total, 1e-12)
+    return fitted_power(start + task.centre, np.where(total > 1, spread, np.nan)) > STEREO_SLOPE
+
+
+def usual_slope(surface: DepthMap, growth: Growth, backend: Backend) -> float:
+    """How much the surface changes from pixel to pixel, typically, where noise is what it is at the middle depth."""
+    (median,), (known,) = backend.medians((np.abs(steps(surface)) / growth.unit(surface))[None])
+    return median if known else 0.0
+
+
+def residual_scales(
+    depths: NDArray[Any], surface: DepthMap, growth: Growth, backend: Backend
+) -> tuple[list[float], list[int]]:
+    """The Laplace scale of each view's residuals, by their median size: a tenth of wrong surfaces does not matter.
+
+    And how many each view has.
+    """
+    found = [backend.medians(residuals(depth, surface, growth)) for depth in pieces(depths)]
+    middles, known = ([each for part in parts for each in part] for parts in zip(*found, strict=True))
+    return [middle / LAPLACE_MEDIAN for middle in middles], known
+
+
+def weigh_views(
+    weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: Growth, backend: Backend
+) -> bool:
+    """Weigh views by 1 / their noise scale; nothing to do where they are alike."""
+    scales = view_scales(weights, depths, surface, growth, backend)
+    if scales is None or scales.max() <= VIEW_RATIO * scales.min():
+        return False
+    factors = np.clip(np.median(scales) / scales, SMALLEST_WEIGHT, 1 / SMALLEST_WEIGHT)
+    each = factors.astype(np.float32)[:, None, None]
+    weights *= each if on_host(weights) else backend.to_device(each, np.float32)
+    return True
+
+
+def view_scales(
+    weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: Growth, backend: Backend
+) -> NDArray[np.float64] | None:
+    """(K,) the noise of each view, from how much the views differ from one another: s_j^2 + s_k^2 for every pair.
+
+    The surface does not come into it: a view it follows closely would look quieter than it is.
+    """
+    views = len(depths)
+    if views < 3:
+        return None
+    every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
+    sample = np.where(weights[:, ::every, ::every] > 0, depths[:, ::every, ::every], np.float32(np.nan))
+    unit = growth.unit(surface[::every, ::every])
+    sample = backend.to_host(sample / unit).reshape(views, -1)
+    j, k = np.tril_indices(views, -1)
+    apart: list[float] = []
+    for first in range(0, len(j), PAIRS_AT_ONCE):
+        some = slice(first, first + PAIRS_AT_ONCE)
+        middles, known = medians(np.abs(sample[j[some]] - sample[k[some]]))
+        if min(known) < FEWEST:
+            return None
+        apart += middles
+    distances = np.full((views, views), np.inf)
+    distances[j, k] = distances[k, j] = apart
+    tell = ~share_errors(distances)
+    np.fill_diagonal(tell, False)
+    pairs = np.where(tell, distances, 0) ** 2
+    distinct = sum(bool(tell[view, :view].all()) for view in range(views))
+    if not np.median(apart) > 0 or distinct < 3:
+        return None
+    squares = np.nanmedian(np.where(tell, pairs, np.nan), axis=1) / 2
+    least = QUIETEST**2 * float(np.median(squares))
+    for _ in range(PAIR_ROUNDS):  # least squares, near pairs counting most: a pair is known to a part of itself
+        trust = np.where(tell, 1 / np.square(squares[:, None] + squares[None, :]), 0)
+        found = np.linalg.solve(trust + np.diag(trust.sum(axis=1)), (trust * pairs).sum(axis=1))
+        before, squares = squares, np.maximum(np.clip(found, 0.1 * squares, 10 * squares), least)
+        if np.abs(squares - before).max() < SETTLED * squares.min():
+            break
+    scales: NDArray[np.float64] = np.sqrt(squares)
+    return scales
+
+
+def share_errors(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(K, K) which maps differ far less from one another than maps do, as the same map given twice."""
+    others = distances[~np.eye(len(distances), dtype=np.bool_)]
+    others = others[np.isfinite(others)]
+    return distances < SHARED * np.median(others) if others.size else np.zeros(distances.shape, np.bool_)
+
+
+def weigh_edges(
+    weights: NDArray[Any],
+    surface: DepthMap,
+    growth: Growth,
+    scales: Sequence[float],
+    index: int,
+    backend: Backend,
+) -> bool:
+    """Trust other views less where the surface changes by more than the noise within a pixel.
+
+    Reading another view is off by a fraction of a pixel, so its error there is noise and slope together; the
+    reference's own reading is not off at all. w = noise / sqrt(noise^2 + (0.3 slope)^2), less what of the slope the
+    noise of the quietest view could make.
+    """
+    others = [max(scale, 1e-12) for k, scale in enumerate(scales) if k != index and np.isfinite(scale)]
+    if not others:
+        return False
+    slope, quietest = local_slope(surface, growth), min(others)
+    steepest = _quantile(slope, 0.98, backend)
+    if not PIXEL_ERROR * steepest - quietest > np.median(others):
+        return False
+    noise = [max(scale, 1e-12) if np.isfinite(scale) else 1.0 for scale in scales]  # one without has no observation
+    steep = np.maximum(np.nan_to_num(PIXEL_ERROR * slope.astype(np.float64) - quietest), 0)
+    for k, scale in enumerate(noise):
+        if k != index:
+            weights[k] *= np.maximum(scale / np.hypot(scale, steep), SMALLEST_WEIGHT).astype(np.float32)
+    return True
+
+
+def _quantile(values: Floats, probability: float, backend: Backend) -> float:
+    """Of what is known, from a sample; NaN where nothing is."""
+    every = max(1, int(np.sqrt(values.size / QUANTILE_SAMPLE)))
+    sample = backend.to_host(values[::every, ::every])
+    known = sample[np.isfinite(sample)]
+    return float(np.quantile(known, probability)) if known.size else float("nan")
+
+
+def local_weights(stack: Stack, depth: Floats, backend: Backend) -> Stack:
+    """The stack with every observation weighed by how quiet its own map is around it, times the weight it came with."""
+    return stack.weighed(backend.local_noise_weights(stack.depths, stack.weights, depth))
+
+
+def mean_weight(stack: Stack) -> Floats:
+    """(H, W) what an observation of the pixel is worth on average; zero where there is none."""
+    assert stack.weights is not None
+    count = np.maximum((stack.weights > 0).sum(axis=0), 1)
+    out: Floats = stack.weights.sum(axis=0) / count
+    return out

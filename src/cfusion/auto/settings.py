@@ -1,0 +1,51 @@
+"""What `auto` is given: nothing has to be set, and everything may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cfusion.energy import TGV
+from cfusion.errors import InputError
+from cfusion.source import Splat
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What `auto` decides for one set of observations."""
+
+    alpha: tuple[float, ...]  # weights of the regulariser, one per order
+    inverse: bool = False  # solve for inverse depth: the noise grows as stereo's does
+    local: bool = False  # weigh observations by the noise of their own map around them
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Each with its unit, and why it has this value."""
+
+    rounds: int = 3  # readings of the views; a fourth moves nothing by more than the tolerance
+    gate: float = 6.0  # noise scales: an observation further off is another surface; Laplace noise is once in 400
+    damping: float = 0.5  # of the surface's change between rounds: undamped, steep slopes swing
+    fill_radius: int = 5  # pixels: holes this wide within one surface are interpolated, as the paper's splat does
+    lam: float = 1.0  # confidence in the energy
+    splat: Splat = field(default_factory=Splat)  # makes the first surface
+    alpha: tuple[float, ...] | None = None  # None, as for the next two: chosen on views that are left out
+    inverse: bool | None = None
+    local: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.rounds != int(self.rounds) or self.rounds < 1 or not self.gate > 0 or not 0 < self.damping <= 1:
+            raise InputError(
+                f"rounds = {self.rounds}, gate = {self.gate}, damping = {self.damping}: "
+                "a whole number from 1, positive, in (0, 1]"
+            )
+        if self.fill_radius != int(self.fill_radius) or self.fill_radius < 0:
+            raise InputError(f"fill_radius is {self.fill_radius}; it is a whole number of pixels, 0 for none")
+        if not 0 < self.lam < float("inf"):
+            raise InputError(f"lam is {self.lam}; the confidence is positive and finite")
+        if self.alpha is not None:
+            object.__setattr__(self, "alpha", TGV(len(self.alpha), self.alpha).alpha)
+
+    @property
+    def choices(self) -> Choices | None:
+        """What was decided beforehand; None: alpha is to be chosen."""
+        return None if self.alpha is None else Choices(self.alpha, bool(self.inverse), bool(self.local))

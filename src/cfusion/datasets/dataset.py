@@ -1,0 +1,66 @@
+"""What a reader returns: the views of one scene, and what their file says about all of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import overload
+
+from cfusion.errors import InputError
+from cfusion.geometry import View
+
+KEPT = 12  # frames kept in memory: a window of eleven, and the next
+
+
+@dataclass(frozen=True, eq=False)
+class LazyViews(Sequence[View]):
+    """Views that are read from their files when asked for; a slice is lazy too."""
+
+    load: Callable[[int], View]  # by number
+    numbers: Sequence[int]
+
+    @classmethod
+    def reading(cls, load: Callable[[int], View], count: int) -> "LazyViews":
+        """The frames 0 to count - 1; the last few are kept, so that memory does not grow with their number."""
+        return cls(lru_cache(KEPT)(load), range(count))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> View: ...
+    @overload
+    def __getitem__(self, index: slice) -> "LazyViews": ...
+    def __getitem__(self, index: int | slice) -> "View | LazyViews":
+        if isinstance(index, slice):
+            return LazyViews(self.load, self.numbers[index])
+        return self.load(self.numbers[index])
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset(Sequence[View]):
+    """Views in one unit; `reference` is the index of the one to fuse into, if the file names one."""
+
+    views: Sequence[View]
+    reference: int | None = None
+    unit: str = "metre"
+    sentence: str = ""  # what was recognised and how it was converted, for people
+
+    def __post_init__(self) -> None:
+        if self.reference is not None and not 0 <= self.reference < len(self.views):
+            raise InputError(
+                f"reference is {self.reference}, the views are 0 to {len(self.views) - 1}; name one of them"
+            )
+
+    def __len__(self) -> int:
+        return len(self.views)
+
+    @overload
+    def __getitem__(self, index: int) -> View: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Dataset": ...
+    def __getitem__(self, index: int | slice) -> "View | Dataset":
+        if not isinstance(index, slice):
+            return self.views[index]
+        places = range(len(self))[index]
+        kept = None if self.reference is None or self.reference not in places else places.index(self.reference)
+        return Dataset(self.views[index], kept, self.unit, self.sentence)

@@ -1,0 +1,107 @@
+"""The bundle: a folder with `bundle.json` and the depth maps it names; docs/conventions.md has every key."""
+
+import json
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from cfusion.arrays import WeightMap
+from cfusion.datasets.dataset import KEPT, Dataset, LazyViews
+from cfusion.errors import FileError, InputError
+from cfusion.geometry import Pose, View
+from cfusion.io.atomic import filling
+from cfusion.io.cameras import camera_from_json, camera_to_json
+from cfusion.io.codecs import npy, png
+from cfusion.io.json_object import JsonObject
+from cfusion.io.maps import read_map
+
+FILE_NAME = "bundle.json"
+FORMAT = "cfusion-bundle"
+VERSION = 1
+FULL_SCALE = 1 / png.LARGEST_COUNT  # the brightest pixel of a confidence PNG is 1, unless a scale is stated
+
+
+def recognises(path: Path) -> bool:
+    """A folder with bundle.json, or that file itself."""
+    return path.name == FILE_NAME or (path / FILE_NAME).is_file()
+
+
+def read(path: Path) -> Dataset:
+    """The views of a bundle, given its folder or its bundle.json."""
+    file = path if path.name == FILE_NAME else path / FILE_NAME
+    entry = JsonObject.of_file(file)
+    found = entry.content.get("format"), entry.content.get("version")
+    if found != (FORMAT, VERSION):
+        raise FileError(
+            f"{file} says format {found[0]!r}, version {found[1]!r}; expected {FORMAT!r}, version {VERSION}"
+        )
+    entry.refuse_unknown("format", "version", "unit", "views", "reference")
+    items = entry.objects("views")
+    frames = LazyViews.reading(lambda number: _read_view(items[number], file.parent, number), len(items))
+    views = frames if len(items) > KEPT else tuple(frames)  # what memory holds anyway is checked at once
+    if not items:
+        raise FileError(f"{file} lists no views; add at least one")
+    reference = entry.get("reference", int) if "reference" in entry else None
+    unit = entry.get("unit", str) if "unit" in entry else "metre"
+    try:
+        return Dataset(views, reference, unit)
+    except InputError as error:
+        raise type(error)(f"{file}: {error}") from None
+
+
+def write_bundle(
+    views: Sequence[View],
+    folder: str | PathLike[str],
+    *,
+    reference: int | None = None,
+    unit: str = "metre",
+) -> None:
+    """Write views as a bundle that `read` returns bit by bit (images: to 8 bits)."""
+    header = {"format": FORMAT, "version": VERSION, "unit": unit}
+    if reference is not None:
+        header["reference"] = Dataset(tuple(views), reference).reference
+    with filling(Path(folder)) as draft:
+        entries = [_write_view(view, draft, f"{number:03d}") for number, view in enumerate(views)]
+        text = json.dumps(header | {"views": entries}, indent=1, allow_nan=False)
+        (draft / FILE_NAME).write_text(text, encoding="utf-8")
+
+
+def _read_view(entry: JsonObject, folder: Path, number: int) -> View:
+    entry.refuse_unknown("name", "depth", "scale", "camera", "pose", "image", "confidence", "confidence_scale")
+    try:
+        return View(
+            depth=read_map(entry.path_inside("depth", folder), entry.scale("scale")),
+            camera=camera_from_json(entry.object("camera")),
+            pose=Pose.from_matrix(entry.matrix("pose")),
+            image=png.read_image(entry.path_inside("image", folder)) if "image" in entry else None,
+            confidence=_read_confidence(entry, folder) if "confidence" in entry else None,
+            name=entry.get("name", str) if "name" in entry else f"{number:03d}",
+        )
+    except InputError as error:
+        raise type(error)(f"{entry.where}: {error}") from None
+
+
+def _read_confidence(entry: JsonObject, folder: Path) -> WeightMap:
+    path, scale = entry.path_inside("confidence", folder), entry.scale("confidence_scale")
+    if scale is None and path.suffix.lower() == ".png":
+        scale = FULL_SCALE
+    return read_map(path, scale, zero_is_unknown=False)
+
+
+def _write_view(view: View, draft: Path, stem: str) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "name": view.name or stem,
+        "depth": f"depth/{stem}.npy",
+        "camera": camera_to_json(view.camera),
+        "pose": view.pose.matrix().tolist(),
+    }
+    for folder in ("depth", "image", "confidence"):
+        (draft / folder).mkdir(exist_ok=True)
+    npy.write_npy(draft / "depth" / f"{stem}.npy", view.depth)
+    if view.image is not None:
+        entry["image"] = f"image/{stem}.png"
+        png.write_image(draft / "image" / f"{stem}.png", view.image)
+    if view.confidence is not None:
+        entry["confidence"] = f"confidence/{stem}.npy"
+        npy.write_npy(draft / "confidence" / f"{stem}.npy", view.confidence)
+    return entry

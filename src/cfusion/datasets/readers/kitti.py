@@ -1,0 +1,148 @@
+"""KITTI stereo 2012 and 2015 as views: disparity maps of a bundle, turned into depth, with a localisation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import Image
+from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.kitti_bundle import (
+    REFERENCE_FRAME,
+    Bundle,
+    Calibration,
+    bundles,
+    layout_of,
+    open_bundle,
+    write_disparity,
+)
+from cfusion.datasets.reader_tools import frames, lost, named_view
+from cfusion.errors import FileError, InputError
+from cfusion.geometry import Pose, View
+from cfusion.geometry.disparity import depth_from_disparity
+from cfusion.io.codecs.kitti_poses import read_localization, read_odometry_poses
+from cfusion.io.codecs.photo import resized
+from cfusion.io.maps import SUFFIXES, read_map
+
+__all__ = [
+    "Bundle",
+    "Calibration",
+    "Options",
+    "bundles",
+    "open_bundle",
+    "read",
+    "read_localization",
+    "read_odometry_poses",
+    "recognises",
+    "write_disparity",
+]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which bundle, and where its disparity maps and poses are."""
+
+    bundle: int | None = None  # needed where there are several
+    disparity: str | None = None  # folder of 000027_10.png (value / 256), .pfm or .npy; ground truth unless given
+    localization: str | None = None  # .mat of the paper; the viso one beside the data unless given
+    colour: bool = False
+    farthest: float = 100.0  # metres; stereo knows little beyond
+
+    def __post_init__(self) -> None:
+        if not self.farthest > 0:
+            raise InputError(f"farthest is {self.farthest}; it is a positive distance in metres")
+
+
+def recognises(path: Path) -> bool:
+    """A training or testing folder, or the one above."""
+    return layout_of(_split(path)) is not None and bool(bundles(_split(path)))
+
+
+def read(path: Path, options: Options | None = None) -> Dataset:
+    """The views of one bundle: of the disparity maps given, or of the ground truth."""
+    chosen = options or Options()
+    folder = _split(path)
+    bundle = open_bundle(folder, _number(folder, chosen), colour=chosen.colour)
+    if chosen.disparity is None:
+        if not bundle.has_truth():
+            raise FileError(
+                f"{folder} has images but no ground truth of bundle {bundle.number}; "
+                "match them first (cfusion stereo), then name the folder of disparity maps"
+            )
+        return Dataset((_truth(bundle, chosen),), sentence=_sentence(bundle, chosen, "ground truth disparity", 1, 0))
+    return _of_maps(bundle, folder, chosen, chosen.disparity)
+
+
+def _of_maps(bundle: Bundle, folder: Path, options: Options, disparity: str) -> Dataset:
+    maps = Path(disparity) if Path(disparity).is_absolute() else folder / disparity
+    files = {frame: file for frame in bundle.frames if (file := _map_file(maps, bundle.name(frame))) is not None}
+    if not files:
+        raise FileError(f"{maps} holds no disparity map of bundle {bundle.number}, e.g. {bundle.name(10)}.png")
+    poses = _poses(bundle, folder, options)
+    kept = [frame for frame in files if frame in poses]
+    if not kept:
+        raise FileError(f"no frame of bundle {bundle.number} has both a disparity map and a pose")
+
+    def load(number: int) -> View:
+        frame = kept[number]
+        scale = 1 / 256 if files[frame].suffix == ".png" else None
+        found = read_map(files[frame], scale)
+        depth = depth_from_disparity(found, bundle.calibration.focal_baseline)
+        return _view(bundle, frame, np.where(depth <= options.farthest, depth, np.nan), poses[frame])
+
+    reference = kept.index(REFERENCE_FRAME) if REFERENCE_FRAME in kept else None
+    sentence = _sentence(bundle, options, f"disparity of {maps}, camera-to-world", len(kept), len(files) - len(kept))
+    return Dataset(LazyViews.reading(load, len(kept)), reference, sentence=sentence)
+
+
+def _truth(bundle: Bundle, options: Options) -> View:
+    depth = depth_from_disparity(bundle.truth(), bundle.calibration.focal_baseline)
+    near = np.where(depth <= options.farthest, depth, np.nan)
+    return _view(bundle, REFERENCE_FRAME, near, Pose.identity())
+
+
+def _view(bundle: Bundle, frame: int, depth: NDArray[np.float32], pose: Pose) -> View:
+    shape = (depth.shape[0], depth.shape[1])
+    image: Image = resized(bundle.left(frame), shape)
+    return named_view(
+        bundle.name(frame), depth, bundle.calibration.camera(shape), pose, image=image, name=bundle.name(frame)
+    )
+
+
+def _poses(bundle: Bundle, folder: Path, options: Options) -> Mapping[int, Pose]:
+    if options.localization is not None:
+        given = Path(options.localization)
+        return read_localization(given if given.is_absolute() else folder / given, bundle.number)
+    beside = folder.resolve().parent / "localization"
+    files = sorted(beside.glob(f"bundle_loc_viso_{folder.resolve().name}.mat")) + sorted(beside.glob("*.mat"))
+    if not files:
+        raise FileError(f"{beside} holds no localisation *.mat; give one with the option localization")
+    return read_localization(files[0], bundle.number)
+
+
+def _split(path: Path) -> Path:
+    return path / "training" if (path / "training").is_dir() else path
+
+
+def _number(folder: Path, options: Options) -> int:
+    if options.bundle is not None:
+        return options.bundle
+    there = bundles(folder)
+    if len(there) != 1:
+        first = ", ".join(str(each) for each in there[:8])
+        raise FileError(f"{folder} holds {len(there)} bundles ({first}); choose one with the option bundle")
+    return there[0]
+
+
+def _map_file(folder: Path, stem: str) -> Path | None:
+    return next((folder / (stem + suffix) for suffix in SUFFIXES if (folder / (stem + suffix)).is_file()), None)
+
+
+def _sentence(bundle: Bundle, options: Options, what: str, count: int, skipped: int) -> str:
+    return (
+        f"KITTI {bundle.layout.name}, bundle {bundle.number}: {what} / 256, 0 = unknown, "
+        f"depth = {bundle.calibration.focal_baseline:.5g} / disparity, nothing beyond {options.farthest:g} m; "
+        f"{frames(count)}{lost(skipped)}"
+    )

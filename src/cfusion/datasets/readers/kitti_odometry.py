@@ -1,0 +1,71 @@
+"""KITTI odometry: a sequence folder (image_0, image_1, calib.txt), poses/NN.txt two levels up, and disparity maps."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.kitti_bundle import LAYOUTS, read_calibration
+from cfusion.datasets.reader_tools import frames, lost, named_view, require_some
+from cfusion.errors import FileError, InputError
+from cfusion.geometry import Pose, View
+from cfusion.geometry.disparity import depth_from_disparity
+from cfusion.io.codecs.kitti_poses import read_odometry_poses
+from cfusion.io.codecs.photo import beside, read_photo
+from cfusion.io.maps import SUFFIXES, read_map
+from cfusion.io.text_tables import numbered
+
+GREY = LAYOUTS[0]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Where the disparity maps and the poses are."""
+
+    disparity: str = "disparity"  # folder of 000000.png (value / 256), .pfm or .npy
+    poses: str | None = None  # ../../poses/NN.txt unless given
+    farthest: float = 100.0  # metres
+    images: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.farthest > 0:
+            raise InputError(f"farthest is {self.farthest}; it is a positive distance in metres")
+
+
+def recognises(path: Path) -> bool:
+    """A folder with calib.txt, image_0 and times.txt."""
+    return (path / "calib.txt").is_file() and (path / "image_0").is_dir() and (path / "times.txt").is_file()
+
+
+def read(path: Path, options: Options | None = None) -> Dataset:
+    """The frames that have a disparity map and a pose; camera 0."""
+    chosen = options or Options()
+    calibration = read_calibration(path / "calib.txt", GREY)
+    file = path.resolve().parent.parent / "poses" / f"{path.resolve().name}.txt"
+    poses = read_odometry_poses(file if chosen.poses is None else path / chosen.poses)
+    maps = path / chosen.disparity
+    if not maps.is_dir():
+        raise FileError(f"{maps} is not there; match the pairs first and put the disparity maps (000000.png) into it")
+    files = numbered([each for each in maps.iterdir() if each.suffix in SUFFIXES and each.stem.isdigit()])
+    found: list[tuple[Path, Pose]] = []
+    for each in files:
+        pose = poses[int(each.stem)] if int(each.stem) < len(poses) else None
+        if pose is not None:
+            found.append((each, pose))
+    require_some(len(found), maps, "disparity map with a pose")
+
+    def load(number: int) -> View:
+        source, pose = found[number]
+        disparity = read_map(source, 1 / 256 if source.suffix == ".png" else None)
+        depth = depth_from_disparity(disparity, calibration.focal_baseline)
+        camera = calibration.camera((depth.shape[0], depth.shape[1]))
+        photo = beside(path / "image_0", source.stem) if chosen.images else None
+        near = np.where(depth <= chosen.farthest, depth, np.float32(np.nan))
+        return named_view(source, near, camera, pose, image=read_photo(photo, camera.shape), name=source.stem)
+
+    sentence = (
+        f"KITTI odometry: disparity / 256, 0 = unknown, depth = {calibration.focal_baseline:.5g} / disparity, nothing "
+        f"beyond {chosen.farthest:g} m, camera-to-world; {frames(len(found))}{lost(len(files) - len(found))}"
+    )
+    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)

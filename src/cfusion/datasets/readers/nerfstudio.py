@@ -1,0 +1,161 @@
+"""nerfstudio transforms.json: OpenGL axes, camera-to-world, depth in units of depth_unit_scale_factor metres.
+
+Its pixel centres are at half-integers, so 0.5 is taken off cx and cy. instant-ngp's `integer_depth_scale` is
+understood too. Depth is z along the axis, .png (counts) or .npy, both times the factor.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from cfusion.arrays import Matrix
+from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.reader_tools import (
+    frames,
+    lost,
+    named_view,
+    pose_or_lost,
+    require_some,
+    resized_pinhole,
+    unknown_unless_positive,
+)
+from cfusion.errors import FileError, InputError
+from cfusion.geometry import Pinhole, Pose, View
+from cfusion.io.atomic import filling
+from cfusion.io.codecs.npy import write_npy
+from cfusion.io.codecs.photo import read_photo
+from cfusion.io.codecs.png import write_image
+from cfusion.io.json_object import JsonObject
+from cfusion.io.maps import read_map
+from cfusion.io.paths import path_inside
+
+FILE_NAME = "transforms.json"
+DEFAULT_FACTOR = 0.001  # millimetres, nerfstudio's own default
+OPENGL = np.diag([1.0, -1.0, -1.0, 1.0])  # opengl_from_opencv, and back
+HALF = 0.5
+DEPTH_KEYS = ("depth_file_path", "depth_path")
+DISTORTIONS = ("k1", "k2", "k3", "k4", "p1", "p2")
+FISHEYE = ("OPENCV_FISHEYE", "EQUIRECTANGULAR", "FISHEYE624")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read it."""
+
+    depth_unit_scale_factor: float | None = None  # metres per count; the file's, or 0.001, unless given
+    ignore_distortion: bool = False  # take a slightly bent lens for a straight one
+    images: bool = True
+
+    def __post_init__(self) -> None:
+        if self.depth_unit_scale_factor is not None and not self.depth_unit_scale_factor > 0:
+            raise InputError(f"depth_unit_scale_factor is {self.depth_unit_scale_factor}; it is positive")
+
+
+def recognises(path: Path) -> bool:
+    """A folder with transforms.json, or that file itself."""
+    return path.name == FILE_NAME or (path / FILE_NAME).is_file()
+
+
+def read(path: Path, options: Options | None = None) -> Dataset:
+    """The frames that name a depth map."""
+    chosen = options or Options()
+    file = path if path.name == FILE_NAME else path / FILE_NAME
+    whole = JsonObject.of_file(file)
+    factor, why = _factor(whole, chosen)
+    entries = whole.objects("frames")
+    with_depth = [(entry, key) for entry in entries for key in DEPTH_KEYS if key in entry]
+    if not with_depth:
+        raise FileError(f"{file} names no depth maps (depth_file_path in its frames); there is nothing to fuse")
+    found: list[tuple[JsonObject, Path, Pose]] = []
+    for entry, key in with_depth:
+        camera_to_world = entry.matrix("transform_matrix")
+        if camera_to_world.shape not in ((4, 4), (3, 4)):
+            raise FileError(f"{entry.where}.transform_matrix is {camera_to_world.shape}, expected 4 x 4")
+        pose = pose_or_lost(opencv_from_opengl(camera_to_world), entry.where)
+        if pose is not None:
+            found.append((entry, path_inside(file.parent, entry.get(key, str), entry.where), pose))
+    require_some(len(found), file, "frame with a pose")
+
+    def load(number: int) -> View:
+        entry, source, pose = found[number]
+        depth = unknown_unless_positive(read_map(source, factor))
+        camera = _camera(entry, whole, (depth.shape[0], depth.shape[1]), chosen)
+        named = "file_path" in entry and chosen.images
+        photo = path_inside(file.parent, entry.get("file_path", str), entry.where) if named else None
+        return named_view(source, depth, camera, pose, image=read_photo(photo, camera.shape), name=source.stem)
+
+    sentence = (
+        f"nerfstudio: OpenGL axes turned, camera-to-world, depth x {factor:g} ({why}), 0 = unknown, cx, cy less 0.5; "
+        f"{frames(len(found))}{lost(len(with_depth) - len(found))}"
+    )
+    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+
+
+def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
+    """transforms.json with intrinsics per frame, images/ and depth/ (.npy in metres, factor 1)."""
+    entries: list[dict[str, object]] = []
+    with filling(Path(folder)) as draft:
+        for name in ("images", "depth"):
+            (draft / name).mkdir()
+        for number, view in enumerate(views):
+            camera = view.camera
+            if not isinstance(camera, Pinhole):
+                raise InputError(f"view {number} is {type(camera).__name__}; nerfstudio holds pinhole cameras here")
+            depth, photo = f"depth/{number:06d}.npy", f"images/{number:06d}.png"
+            write_npy(draft / depth, np.nan_to_num(view.depth, nan=0.0))
+            write_image(draft / photo, np.zeros(view.shape, np.float32) if view.image is None else view.image)
+            pose = view.pose.matrix() @ OPENGL
+            entries.append(
+                {
+                    **{"fl_x": camera.fx, "fl_y": camera.fy, "cx": camera.cx + HALF, "cy": camera.cy + HALF},
+                    **{"w": camera.width, "h": camera.height},
+                    **{"file_path": photo, "depth_file_path": depth, "transform_matrix": pose.tolist()},
+                }
+            )
+        content = {"camera_model": "OPENCV", "depth_unit_scale_factor": 1.0, "frames": entries}
+        (draft / FILE_NAME).write_text(json.dumps(content, indent=1))
+
+
+def opencv_from_opengl(camera_to_world: Matrix) -> Matrix:
+    """The same camera with y down and z forward: the second and third column change sign."""
+    return camera_to_world @ OPENGL
+
+
+def _factor(whole: JsonObject, options: Options) -> tuple[float, str]:
+    if options.depth_unit_scale_factor is not None:
+        return options.depth_unit_scale_factor, "the option"
+    for key in ("depth_unit_scale_factor", "integer_depth_scale"):
+        factor = whole.scale(key)
+        if factor is not None:
+            return factor, f"{key} of the file"
+    return DEFAULT_FACTOR, "nerfstudio's default"
+
+
+def _camera(entry: JsonObject, whole: JsonObject, shape: tuple[int, int], options: Options) -> Pinhole:
+    """The frame's own intrinsics, or those of all frames, for a depth map that may be smaller than the image."""
+
+    def value(key: str, otherwise: float | None = None) -> float:
+        for place in (entry, whole):
+            if key in place:
+                return place.number(key)
+        if otherwise is None:
+            raise FileError(f"{entry.where} has no {key}, nor has the file as a whole")
+        return otherwise
+
+    model = whole.content.get("camera_model")
+    bent = [key for key in DISTORTIONS if value(key, 0.0) != 0.0]
+    if (bent and not options.ignore_distortion) or model in FISHEYE:
+        raise FileError(f"{entry.where}: its camera is distorted ({bent[0] if bent else model}); undistort before")
+    image_shape = round(value("h", shape[0])), round(value("w", shape[1]))
+    if 0 in image_shape:
+        raise FileError(f"{entry.where} has an image of no size (w, h)")
+    fx = value("fl_x")
+    centre = value("cx", image_shape[1] / 2) - HALF, value("cy", image_shape[0] / 2) - HALF
+    try:
+        return resized_pinhole((fx, value("fl_y", fx), *centre), image_shape, shape)
+    except InputError as error:
+        raise type(error)(f"{entry.where}: {error}") from None

@@ -1,0 +1,71 @@
+"""Replica as exported for SLAM: results/depth*.png with 6553.5 counts a metre, traj.txt camera-to-world."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, pose_or_lost, require_some
+from cfusion.errors import FileError
+from cfusion.geometry import Pose, View
+from cfusion.io.codecs.photo import beside, read_photo
+from cfusion.io.codecs.png import Encoding, read_png
+from cfusion.io.json_object import JsonObject
+from cfusion.io.text_tables import numbered, read_lines
+
+UNITS_PER_METRE = 6553.5
+CAMERA = (600.0, 600.0, 599.5, 339.5)  # 1200 x 680
+PARAMETERS = "cam_params.json"  # beside the scenes
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read it."""
+
+    images: bool = True
+
+
+def recognises(path: Path) -> bool:
+    """A folder with traj.txt and results/depth*.png."""
+    return (path / "traj.txt").is_file() and any((path / "results").glob("depth*.png"))
+
+
+def read(path: Path, options: Options | None = None) -> Dataset:
+    """The frames of a scene, in order: line k of the trajectory belongs to depth map k."""
+    chosen = options or Options()
+    files = numbered(list((path / "results").glob("depth*.png")))
+    lines = list(read_lines(path / "traj.txt"))
+    if len(lines) < len(files):
+        raise FileError(f"{path / 'traj.txt'} has {len(lines)} poses for {len(files)} depth maps")
+    found: list[tuple[Path, Pose]] = []
+    for file, line in zip(files, lines, strict=False):
+        pose = pose_or_lost(np.array(line.numbers(0, 16)).reshape(4, 4), line.where)
+        if pose is not None:
+            found.append((file, pose))
+    require_some(len(found), path, "results/depth*.png with a pose")
+    camera, units_per_metre = _parameters(path)
+
+    def load(number: int) -> View:
+        file, pose = found[number]
+        depth = read_png(file, Encoding(1 / units_per_metre))
+        seen = pinhole(camera, (depth.shape[0], depth.shape[1]))
+        photo = beside(file.parent, file.stem.replace("depth", "frame")) if chosen.images else None
+        return named_view(file, depth, seen, pose, image=read_photo(photo, seen.shape), name=file.stem)
+
+    sentence = (
+        f"Replica: {units_per_metre:g} counts a metre, 0 = missing, camera-to-world; "
+        f"{frames(len(found))}{lost(len(files) - len(found))}"
+    )
+    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+
+
+def _parameters(path: Path) -> tuple[tuple[float, ...], float]:
+    """fx, fy, cx, cy and counts a metre, from the scene's or its parent's cam_params.json if there is one."""
+    for folder in (path, path.resolve().parent):
+        if (folder / PARAMETERS).is_file():
+            entry = JsonObject.of_file(folder / PARAMETERS).object("camera")
+            scale = entry.scale("scale")
+            camera = tuple(entry.number(key) for key in ("fx", "fy", "cx", "cy"))
+            return camera, UNITS_PER_METRE if scale is None else scale
+    return CAMERA, UNITS_PER_METRE

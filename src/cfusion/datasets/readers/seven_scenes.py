@@ -1,0 +1,84 @@
+"""7-Scenes: frame-%06d.{color,depth,pose}; millimetres, 0 and 65535 missing, camera-to-world, K 585 unless given.
+
+Also the layout with `camera-intrinsics.txt` beside the frames (3DMatch and others).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, pose_or_lost, require_some
+from cfusion.errors import FileError
+from cfusion.geometry import Pose, View
+from cfusion.io.codecs.photo import beside, read_photo
+from cfusion.io.codecs.png import Encoding, read_png
+from cfusion.io.text_tables import numbered, read_matrix
+
+MILLIMETRES = Encoding(scale=0.001)
+MISSING = 65.535  # metres: count 65535, which the sensor writes as often as 0
+KINECT = (585.0, 585.0, 320.0, 240.0)
+INTRINSICS = "camera-intrinsics.txt"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read it."""
+
+    images: bool = True  # colour is not registered to depth here, but nearly so
+
+
+def recognises(path: Path) -> bool:
+    """Frames with poses in the folder, or in folders seq-*."""
+    return path.is_dir() and any(any(folder.glob("frame-*.pose.txt")) for folder in _sequences(path))
+
+
+def read(path: Path, options: Options | None = None) -> Dataset:
+    """The frames of a sequence, or of all sequences of a scene, which share one world."""
+    chosen = options or Options()
+    found: list[tuple[Path, Pose]] = []
+    skipped = 0
+    for folder in _sequences(path):
+        for file in numbered(list(folder.glob("frame-*.pose.txt"))):
+            pose = pose_or_lost(read_matrix(file, (4, 4)), str(file))
+            if pose is None:
+                skipped += 1
+            else:
+                found.append((file, pose))
+    require_some(len(found), path, "frame-*.pose.txt with a pose")
+    intrinsics = _intrinsics(path)
+
+    def load(number: int) -> View:
+        file, pose = found[number]
+        stem = file.name.removesuffix(".pose.txt")
+        source = file.with_name(f"{stem}.depth.png")
+        depth = read_png(source, MILLIMETRES)
+        depth[depth >= np.float32(MISSING)] = np.nan
+        photo = beside(file.parent, f"{stem}.color") if chosen.images else None
+        camera = pinhole(intrinsics, (depth.shape[0], depth.shape[1]))
+        return named_view(source, depth, camera, pose, image=read_photo(photo, camera.shape), name=stem)
+
+    fx, fy, cx, cy = intrinsics
+    sentence = (
+        f"7-Scenes: millimetres / 1000, 0 and 65535 = missing, camera-to-world, "
+        f"K = {fx:g}, {fy:g}, {cx:g}, {cy:g}; {frames(len(found))}{lost(skipped)}"
+    )
+    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+
+
+def _sequences(path: Path) -> list[Path]:
+    """The folder itself where it holds frames, else its seq-* folders."""
+    if not path.is_dir():
+        raise FileError(f"{path} is not a folder; give the one with frame-*.pose.txt")
+    if any(path.glob("frame-*.pose.txt")):
+        return [path]
+    return numbered([folder for folder in path.glob("seq-*") if folder.is_dir()])
+
+
+def _intrinsics(path: Path) -> tuple[float, ...]:
+    for folder in (path, path.parent):
+        if (folder / INTRINSICS).is_file():
+            k = read_matrix(folder / INTRINSICS, (3, 3))
+            return float(k[0, 0]), float(k[1, 1]), float(k[0, 2]), float(k[1, 2])
+    return KINECT

@@ -1,0 +1,138 @@
+"""Write a result: maps in the formats asked for, a point cloud, and result.json on how it came about."""
+
+import json
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.errors import InputError
+from cfusion.io.atomic import filling
+from cfusion.io.cameras import camera_to_json
+from cfusion.io.codecs import exr, npy, pfm, png
+from cfusion.io.codecs.ply import write_ply
+from cfusion.io.point_colours import point_colours
+from cfusion.io.to_json import to_json
+from cfusion.io.versions import versions
+
+if TYPE_CHECKING:
+    from cfusion.result import Result
+
+USUAL = ("npy", "png", "pfm", "ply")
+FORMATS = (*USUAL, "exr")
+FORMAT = "cfusion-result"
+VERSION = 1
+PROVENANCE = png.Encoding(scale=1.0, offset=-1.0)  # count 0 = unknown, 1 = filled, n + 1 = observed n times
+
+Files = dict[str, dict[str, object]]
+
+
+def require_formats(formats: Sequence[str]) -> None:
+    """Find out before computing whether results can be written in these formats."""
+    for name in formats:
+        if name not in FORMATS:
+            raise InputError(f"results cannot be written as {name!r}; known are: {', '.join(FORMATS)}")
+    if "png" in formats:
+        png.pillow_image()
+    if "exr" in formats:
+        exr.require_openexr()
+
+
+def write_result(
+    result: "Result",
+    folder: str | PathLike[str],
+    formats: Sequence[str] = USUAL,
+    *,
+    source: str | None = None,
+    unit: str = "metre",
+    settings: Mapping[str, object] | None = None,
+) -> None:
+    """Write a result to a folder, whole or not at all; `source` says where the views came from.
+
+    `settings` are kept as they are, for `settings_of_result` to compare with.
+    """
+    require_formats(formats)
+    with filling(Path(folder)) as draft:
+        files: Files = {}
+        maps = {"depth": result.depth, "confidence": _nan_for_zero(result.confidence), "sigma": result.sigma}
+        for name, values in maps.items():
+            if values is not None:
+                files[name] = _write_map(draft, name, values, formats)
+        if "exr" in formats:
+            exr.write_exr(draft / "depth.exr", result.depth, result.confidence)
+            files["depth"]["exr"] = {"file": "depth.exr", "channels": ["Z", "confidence"]}
+        files["provenance"] = _write_provenance(draft, result.provenance, formats)
+        if "ply" in formats and result.camera is not None:
+            files["points"] = _write_points(draft, result)
+        summary = _summary(result, files, source, unit) | ({} if settings is None else {"settings": settings})
+        text = json.dumps(to_json(summary), indent=1, allow_nan=False)
+        (draft / "result.json").write_text(text, encoding="utf-8")
+
+
+def _summary(result: "Result", files: Files, source: str | None, unit: str) -> dict[str, object]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "method": result.method,
+        "parameters": result.parameters,
+        "status": result.status,
+        "gap": result.gap,
+        "energies": result.energies,
+        "history": [{"energy": step.energy, "gap": step.gap, "iterations": step.iterations} for step in result.history],
+        "seconds": result.seconds,
+        "iterations": result.iterations,
+        "backend": result.backend,
+        "input": source,
+        "unit": unit,
+        "camera": None if result.camera is None else camera_to_json(result.camera),
+        "pose": None if result.pose is None else result.pose.matrix(),
+        "files": files,
+        "versions": versions(),
+    }
+
+
+def _write_map(draft: Path, name: str, values: NDArray[np.float32], formats: Sequence[str]) -> dict[str, object]:
+    """One map in every format that holds maps; confidence is 0, not NaN, in the float formats."""
+    written: dict[str, object] = {}
+    floats = np.nan_to_num(values) if name == "confidence" else values
+    if "npy" in formats:
+        npy.write_npy(draft / f"{name}.npy", floats)
+        written["npy"] = {"file": f"{name}.npy"}
+    if "pfm" in formats:
+        pfm.write_pfm(draft / f"{name}.pfm", floats)
+        written["pfm"] = {"file": f"{name}.pfm"}
+    if "png" in formats:
+        encoding = png.finest_encoding(values)
+        png.write_png(draft / f"{name}.png", values, encoding)
+        written["png"] = {"file": f"{name}.png", "scale": encoding.scale, "offset": encoding.offset}
+    return written
+
+
+def _write_provenance(draft: Path, provenance: NDArray[np.int16], formats: Sequence[str]) -> dict[str, object]:
+    written: dict[str, object] = {}
+    if "npy" in formats:
+        npy.write_npy(draft / "provenance.npy", provenance)
+        written["npy"] = {"file": "provenance.npy"}
+    if "png" in formats:
+        png.write_png(draft / "provenance.png", np.where(provenance < 0, np.nan, provenance), PROVENANCE)
+        written["png"] = {"file": "provenance.png", "scale": PROVENANCE.scale, "offset": PROVENANCE.offset}
+    return written
+
+
+def _write_points(draft: Path, result: "Result") -> dict[str, object]:
+    """The known pixels as points, in the world where the pose is known, else in the camera's frame."""
+    assert result.camera is not None
+    known = np.isfinite(result.depth)
+    points = result.camera.back_project(result.depth)[known]
+    if result.pose is not None:
+        points = result.pose.apply(points)
+    colours = point_colours(result.depth, result.image)
+    write_ply(draft / "points.ply", points, colours, result.confidence[known])
+    return {"ply": {"file": "points.ply", "frame": "camera" if result.pose is None else "world"}}
+
+
+def _nan_for_zero(confidence: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.where(confidence > 0, confidence, np.float32(np.nan))

@@ -1,0 +1,24 @@
+"""Write views in a format that other tools read."""
+
+from collections.abc import Sequence
+from os import PathLike
+
+from cfusion.datasets.read import READERS, known
+from cfusion.datasets.readers.bundle import write_bundle
+from cfusion.errors import InputError
+from cfusion.geometry import View
+
+WRITERS = ("bundle", "tum", "colmap", "mvsnet", "openmvs", "open3d", "nerfstudio")  # those that hold posed views
+
+
+def write_views(views: Sequence[View], folder: str | PathLike[str], format: str = "bundle") -> None:
+    """Write views to a folder, whole or not at all."""
+    name = known(format)
+    if name not in WRITERS:
+        raise InputError(f"views cannot be written as {name!r}; known are: {', '.join(WRITERS)}")
+    if len(views) == 0:
+        raise InputError("there are no views to write; give at least one")
+    if name == "bundle":
+        write_bundle(views, folder)
+    else:
+        READERS[name].load().write(views, folder)

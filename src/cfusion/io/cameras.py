@@ -1,0 +1,34 @@
+"""Cameras as they stand in bundle.json and result.json."""
+
+from dataclasses import asdict
+
+from cfusion.errors import FileError
+from cfusion.geometry import Camera, Orthographic, Pinhole
+from cfusion.io.json_object import JsonObject
+
+
+def camera_to_json(camera: Camera) -> dict[str, object]:
+    """Its type and its fields."""
+    return {"type": "pinhole" if isinstance(camera, Pinhole) else "orthographic"} | asdict(camera)
+
+
+def camera_from_json(entry: JsonObject) -> Camera:
+    """The camera that `camera_to_json` wrote."""
+    kind = entry.get("type", str)
+    match kind:
+        case "pinhole":
+            entry.refuse_unknown("type", "fx", "fy", "cx", "cy", "width", "height")
+            focal = entry.number("fx"), entry.number("fy")
+            return Pinhole(*focal, *_centre(entry), *_size(entry))
+        case "orthographic":
+            entry.refuse_unknown("type", "pixel_size", "cx", "cy", "width", "height")
+            return Orthographic(entry.number("pixel_size"), *_centre(entry), *_size(entry))
+    raise FileError(f"{entry.where}.type is {kind!r}; a camera is 'pinhole' or 'orthographic'")
+
+
+def _centre(entry: JsonObject) -> tuple[float, float]:
+    return entry.number("cx"), entry.number("cy")
+
+
+def _size(entry: JsonObject) -> tuple[int, int]:
+    return entry.get("width", int), entry.get("height", int)

@@ -1,0 +1,182 @@
+"""COLMAP's sparse model, text or binary: cameras, and images with their world-to-camera poses (qw first)."""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cfusion.errors import FileError, InputError
+from cfusion.geometry import Pose
+from cfusion.geometry.quaternion import rotation_of
+from cfusion.io.files import read_bytes
+from cfusion.io.text_tables import read_text
+
+MODELS = (  # name and number of parameters, by COLMAP's model number
+    *(("SIMPLE_PINHOLE", 3), ("PINHOLE", 4), ("SIMPLE_RADIAL", 4), ("RADIAL", 5), ("OPENCV", 8)),
+    *(("OPENCV_FISHEYE", 8), ("FULL_OPENCV", 12), ("FOV", 5), ("SIMPLE_RADIAL_FISHEYE", 4)),
+    *(("RADIAL_FISHEYE", 5), ("THIN_PRISM_FISHEYE", 12), ("RAD_TAN_THIN_PRISM_FISHEYE", 16)),
+)
+COUNTS = dict(MODELS)
+ONE_FOCAL = {
+    name for name, _ in MODELS if name.startswith(("SIMPLE", "RADIAL"))
+}  # f, cx, cy; the others fx, fy, cx, cy
+
+
+@dataclass(frozen=True)
+class ModelCamera:
+    """A camera of the model; its K has the centre of the first pixel at (0.5, 0.5)."""
+
+    model: str
+    width: int
+    height: int
+    parameters: tuple[float, ...]
+
+    @property
+    def intrinsics(self) -> tuple[float, float, float, float]:
+        """fx, fy, cx, cy as the file has them."""
+        if self.model in ONE_FOCAL:
+            f, cx, cy = self.parameters[:3]
+            return f, f, cx, cy
+        fx, fy, cx, cy = self.parameters[:4]
+        return fx, fy, cx, cy
+
+    @property
+    def distortion(self) -> tuple[float, ...]:
+        """The other parameters."""
+        return self.parameters[3 if self.model in ONE_FOCAL else 4 :]
+
+
+@dataclass(frozen=True, eq=False)
+class ModelImage:
+    """An image of the model."""
+
+    name: str
+    camera: int
+    camera_from_world: Pose
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A sparse model, without its points."""
+
+    cameras: Mapping[int, ModelCamera]
+    images: tuple[ModelImage, ...]
+
+
+def has_model(folder: Path) -> bool:
+    """Whether a folder holds cameras and images, in either form."""
+    return any(all((folder / f"{part}.{end}").is_file() for part in ("cameras", "images")) for end in ("bin", "txt"))
+
+
+def read_model(folder: Path) -> Model:
+    """A model from .bin files where they are there, else from .txt."""
+    binary = (folder / "cameras.bin").is_file()
+    end = "bin" if binary else "txt"
+    cameras_file, images_file = folder / f"cameras.{end}", folder / f"images.{end}"
+    cameras = _binary_cameras(cameras_file) if binary else _text_cameras(cameras_file)
+    images = _binary_images(images_file) if binary else _text_images(images_file)
+    for number, camera in cameras.items():
+        if not (camera.width > 0 and camera.height > 0 and np.isfinite(camera.parameters).all()):
+            raise FileError(f"{cameras_file}: camera {number} has no size, or parameters that are not finite")
+    for image in images:
+        if image.camera not in cameras:
+            raise FileError(f"{images_file}: image {image.name!r} has camera {image.camera}, which is not in the model")
+    return Model(cameras, tuple(images))
+
+
+class _Stream:
+    """Little-endian values, one after the other, with an error where the file ends too early."""
+
+    def __init__(self, file: Path) -> None:
+        self.file, self.data, self.place = file, read_bytes(file), 0
+
+    def take(self, layout: str) -> tuple[Any, ...]:
+        size = struct.calcsize("<" + layout)
+        self.skip(size)
+        return struct.unpack_from("<" + layout, self.data, self.place - size)
+
+    def skip(self, size: int) -> None:
+        if self.place + size > len(self.data):
+            raise FileError(f"{self.file} is truncated: {len(self.data)} bytes; copy it again")
+        self.place += size
+
+    def text(self) -> str:
+        end = self.data.find(b"\0", self.place)
+        if end < 0:
+            raise FileError(f"{self.file} is truncated inside a name; copy it again")
+        found = self.data[self.place : end]
+        self.place = end + 1
+        return found.decode("utf-8", "surrogateescape")
+
+
+def _binary_cameras(file: Path) -> dict[int, ModelCamera]:
+    stream = _Stream(file)
+    cameras = {}
+    for _ in range(stream.take("Q")[0]):
+        number, model, width, height = stream.take("iiQQ")
+        if not 0 <= model < len(MODELS):
+            raise FileError(f"{file}: camera {number} has model number {model}, known are 0 to {len(MODELS) - 1}")
+        name, count = MODELS[model]
+        cameras[number] = ModelCamera(name, width, height, stream.take(f"{count}d"))
+    return cameras
+
+
+def _binary_images(file: Path) -> list[ModelImage]:
+    stream = _Stream(file)
+    images = []
+    for _ in range(stream.take("Q")[0]):
+        _, qw, qx, qy, qz, tx, ty, tz, camera = stream.take("i7di")
+        name = stream.text()
+        stream.skip(24 * stream.take("Q")[0])  # its 2D points
+        images.append(_image(name, camera, (qw, qx, qy, qz), (tx, ty, tz), f"{file}: image {name!r}"))
+    return images
+
+
+def _text_cameras(file: Path) -> dict[int, ModelCamera]:
+    cameras = {}
+    for where, line in _data_lines(file):
+        words = line.split()
+        try:
+            number, model, width, height = int(words[0]), words[1], int(words[2]), int(words[3])
+            parameters = tuple(float(word) for word in words[4:])
+        except (ValueError, IndexError):
+            raise FileError(f"{where} is not `CAMERA_ID MODEL WIDTH HEIGHT PARAMS...`") from None
+        if COUNTS.get(model) != len(parameters):
+            raise FileError(f"{where}: {model[:40]!r} with {len(parameters)} parameters is no model known here")
+        cameras[number] = ModelCamera(model, width, height, parameters)
+    return cameras
+
+
+def _text_images(file: Path) -> list[ModelImage]:
+    """Every other line; the lines between hold 2D points, and may be empty."""
+    images = []
+    for where, line in _data_lines(file, keep_empty=True)[::2]:
+        words = line.split(maxsplit=9)
+        try:
+            *quaternion, tx, ty, tz = (float(word) for word in words[1:8])
+            camera, name = int(words[8]), words[9].rstrip()
+        except (ValueError, IndexError):
+            raise FileError(f"{where} is not `IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME`") from None
+        images.append(_image(name, camera, tuple(quaternion), (tx, ty, tz), where))
+    return images
+
+
+def _data_lines(file: Path, *, keep_empty: bool = False) -> list[tuple[str, str]]:
+    lines = [(f"{file}, line {index + 1}", line) for index, line in enumerate(read_text(file).split("\n"))]
+    found = [each for each in lines if not each[1].startswith("#") and (keep_empty or each[1].strip())]
+    while found and not found[-1][1].strip():  # the end of the file, not an image without points
+        found.pop()
+    return found
+
+
+def _image(
+    name: str, camera: int, quaternion: tuple[float, ...], place: tuple[float, float, float], where: str
+) -> ModelImage:
+    try:
+        qw, qx, qy, qz = quaternion
+        return ModelImage(name, camera, Pose(rotation_of(qw, qx, qy, qz), np.array(place)))
+    except InputError as error:
+        raise type(error)(f"{where}: {error}") from None

@@ -1,0 +1,66 @@
+"""Poses of KITTI frames: the paper's localisations (.mat, by bundle), and the odometry benchmark's text files."""
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cfusion.errors import FileError, InputError, MissingDependency
+from cfusion.geometry import Pose
+from cfusion.io.files import read_bytes
+from cfusion.io.text_tables import read_lines
+
+
+def read_localization(file: Path, bundle: int) -> Mapping[int, Pose]:
+    """world_from_camera by frame: cell k of a bundle is frame first_frame + k, camera-to-world; lost ones are left out.
+
+    The first cell is stored as uint8; cast before use, or its inverse is taken in whole numbers.
+    """
+    entry = _entry(file, bundle)
+    try:
+        first = int(np.asarray(entry["first_frame"]).ravel()[0])
+        cells = np.asarray(entry["localization"]).ravel()
+        matrices = [np.asarray(cell, dtype=np.float64) for cell in cells]
+        if any(matrix.shape not in ((4, 4), (0, 0)) for matrix in matrices):
+            raise ValueError
+    except (ValueError, IndexError, KeyError, TypeError):
+        raise FileError(f"{file}: bundle {bundle} is not a first_frame and a cell of 4 x 4 matrices") from None
+    poses = {}
+    for k, matrix in enumerate(matrices):
+        if matrix.size == 0 or not np.isfinite(matrix).all():
+            continue
+        try:
+            poses[first + k] = Pose.from_matrix(matrix)
+        except InputError as error:
+            raise type(error)(f"{file}: bundle {bundle}, frame {first + k}: {error}") from None
+    return poses
+
+
+def read_odometry_poses(file: Path) -> tuple[Pose | None, ...]:
+    """world_from_camera of `12 numbers` lines (3 x 4, row by row), camera 0; None where not finite."""
+    poses: list[Pose | None] = []
+    for line in read_lines(file):
+        matrix = np.array(line.numbers(0, 12)).reshape(3, 4)
+        try:
+            poses.append(Pose.from_matrix(matrix) if np.isfinite(matrix).all() else None)
+        except InputError as error:
+            raise type(error)(f"{line.where}: {error}") from None
+    return tuple(poses)
+
+
+def _entry(file: Path, bundle: int) -> Any:
+    """The struct of one bundle."""
+    try:
+        io = importlib.import_module("scipy.io")
+    except ImportError:
+        raise MissingDependency("MATLAB files need SciPy: pip install 'cfusion[data]'") from None
+    read_bytes(file)  # says what is wrong with the name; SciPy's own message would not
+    try:
+        entries = io.loadmat(str(file))["bundle_data"].ravel()
+    except Exception:  # damaged files fail in many ways inside SciPy
+        raise FileError(f"{file} is not a MATLAB file with bundle_data; copy it again") from None
+    if not 0 <= bundle < len(entries):
+        raise FileError(f"{file} holds bundles 0 to {len(entries) - 1}, not {bundle}")
+    return entries[bundle]

@@ -1,0 +1,99 @@
+"""Arrays inside a .npz: headers first, no pickles, and memory-mapped where the archive is not compressed."""
+
+import io
+import math
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from cfusion.errors import FileError
+from cfusion.io.codecs.npy import HEADER_READERS
+
+LONGEST_HEADER = 1 << 16
+MOST_BYTES = 1 << 36  # unpacked; a larger claim is a damaged header
+DAMAGE = (OSError, ValueError, EOFError, RuntimeError, MemoryError, struct.error, zlib.error, zipfile.BadZipFile)
+LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a member: signature, lengths of name and extra field
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One array of an archive; its values are read when first asked for."""
+
+    file: Path
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    stored_at: int | None  # offset of the values in the file, None where they are compressed
+    fortran: bool
+
+    @cached_property
+    def values(self) -> NDArray[np.generic]:
+        """The array: a window on the file where that is possible, else unpacked into memory."""
+        try:
+            if self.stored_at is not None:
+                order = "F" if self.fortran else "C"
+                return np.memmap(self.file, self.dtype, "r", self.stored_at, self.shape, order)  # type: ignore[call-overload,no-any-return]
+            with zipfile.ZipFile(self.file) as archive:
+                data = archive.read(f"{self.name}.npy")
+            return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
+        except DAMAGE as error:
+            raise FileError(f"{self.file}: {self.name} is damaged ({_first_line(error)}); write it anew") from None
+
+
+def members(file: Path) -> dict[str, Member]:
+    """The arrays of an archive by name, without their values; objects that need unpickling are refused when named."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return {
+                info.filename.removesuffix(".npy"): _member(file, archive, info)
+                for info in archive.infolist()
+                if info.filename.endswith(".npy")
+            }
+    except FileNotFoundError:
+        raise FileError(f"{file} does not exist; check the name") from None
+    except DAMAGE as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(
+            f"{file} is not a .npz archive, or a damaged one ({_first_line(error)}); write it anew"
+        ) from None
+
+
+def _member(file: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member:
+    name = info.filename.removesuffix(".npy")
+    with archive.open(info) as stream:
+        start = io.BytesIO(stream.read(LONGEST_HEADER))
+    try:
+        shape, fortran, dtype = HEADER_READERS[npy_format.read_magic(start)](start)
+    except Exception:  # the header is a Python expression, and damaged ones fail in many ways
+        raise FileError(f"{file}: {name} has a damaged header; write it anew") from None
+    if dtype.hasobject:
+        raise FileError(f"{file}: {name} holds pickled Python objects; save plain arrays instead")
+    claimed = math.prod(shape) * dtype.itemsize
+    if claimed != info.file_size - start.tell() or not 0 <= claimed <= MOST_BYTES:
+        raise FileError(
+            f"{file}: {name} claims {claimed} bytes and holds {info.file_size - start.tell()}; write it anew"
+        )
+    stored = _offset(file, info) + start.tell() if info.compress_type == zipfile.ZIP_STORED else None
+    return Member(file, name, shape, dtype, stored if claimed else None, fortran)
+
+
+def _offset(file: Path, info: zipfile.ZipInfo) -> int:
+    """Where the bytes of a stored member begin; the local header may be longer than the directory says."""
+    with file.open("rb") as stream:
+        stream.seek(info.header_offset)
+        signature, name, extra = LOCAL_HEADER.unpack(stream.read(LOCAL_HEADER.size))
+    if signature != b"PK\x03\x04":
+        raise FileError(f"{file} is a damaged archive; write it anew")
+    return info.header_offset + LOCAL_HEADER.size + int(name) + int(extra)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:100]

@@ -1,0 +1,88 @@
+"""Photographs beside depth maps: decoded whole or not at all, and brought onto the depth map's pixels."""
+
+import io
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from cfusion.arrays import Image
+from cfusion.errors import FileError
+from cfusion.geometry import Pinhole
+from cfusion.io.codecs.png import pillow_image, read_image
+from cfusion.io.codecs.png_chunks import MOST_PIXELS
+from cfusion.io.files import read_bytes
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".JPG", ".PNG", ".JPEG")
+
+
+def read_photo(path: Path | None, shape: tuple[int, int]) -> Image | None:
+    """An image in [0, 1], resized to (H, W) where it is of another size; None where there is no file."""
+    if path is None or not path.is_file():
+        return None
+    image = read_image(path) if path.suffix.lower() == ".png" else _read_jpeg(path)
+    return resized(image, shape)
+
+
+def resized(image: Image, shape: tuple[int, int]) -> Image:
+    """The image averaged (or interpolated) onto H x W pixels."""
+    if image.shape[:2] == shape:
+        return image
+    module = pillow_image()
+    kind = module.Resampling.BOX if shape[0] < image.shape[0] else module.Resampling.BILINEAR
+    planes = image[..., None] if image.ndim == 2 else image
+    levels = [
+        np.asarray(module.fromarray(np.ascontiguousarray(planes[..., channel])).resize(shape[::-1], kind))
+        for channel in range(planes.shape[-1])
+    ]
+    stacked: Image = np.clip(np.stack(levels, axis=-1), 0, 1).astype(np.float32)
+    return stacked[..., 0] if image.ndim == 2 else stacked
+
+
+def seen_by(image: Image, image_camera: Pinhole, camera: Pinhole) -> Image:
+    """The image of one camera as another at the same place sees it (nearest pixel, edges repeated)."""
+    columns = image_camera.fx * (np.arange(camera.width) - camera.cx) / camera.fx + image_camera.cx
+    rows = image_camera.fy * (np.arange(camera.height) - camera.cy) / camera.fy + image_camera.cy
+    at_columns = np.clip(np.rint(columns), 0, image.shape[1] - 1).astype(np.int64)
+    at_rows = np.clip(np.rint(rows), 0, image.shape[0] - 1).astype(np.int64)
+    seen: Image = image[at_rows[:, None], at_columns[None, :]]
+    return seen
+
+
+def beside(folder: Path, stem: str) -> Path | None:
+    """The photograph with this stem in a folder, whatever its ending; None if there is none."""
+    for suffix in SUFFIXES:
+        path = folder / (stem + suffix)
+        if path.is_file():
+            return path
+    return None
+
+
+def photo_size(path: Path) -> tuple[int, int]:
+    """(H, W) of an image, from its header alone."""
+    module = pillow_image()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", module.DecompressionBombWarning)  # nothing is decoded here
+            with module.open(path, formats=("PNG", "JPEG")) as picture:
+                return int(picture.height), int(picture.width)
+    except (OSError, SyntaxError, ValueError, module.DecompressionBombError):
+        raise FileError(f"{path} is not an image (.png or .jpg), or a damaged one; write it anew") from None
+
+
+def _read_jpeg(path: Path) -> Image:
+    module = pillow_image()
+    data = read_bytes(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", module.DecompressionBombWarning)  # the size is bounded below
+            picture = module.open(io.BytesIO(data), formats=("JPEG",))
+            if picture.width * picture.height > MOST_PIXELS:
+                raise FileError(f"{path} claims {picture.width} x {picture.height} pixels; write it anew")
+            levels = np.asarray(picture if picture.mode in ("L", "RGB") else picture.convert("RGB"))
+    except (OSError, SyntaxError, ValueError, module.DecompressionBombError) as error:
+        if isinstance(error, FileError):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else "no reason given"
+        raise FileError(f"{path} is a damaged JPEG ({reason}); write it anew") from None
+    return (levels / np.float32(255)).astype(np.float32)

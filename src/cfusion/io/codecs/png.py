@@ -1,0 +1,103 @@
+"""PNG: 16-bit grey for maps (value = offset + scale * count, count 0 = unknown), any usual kind of image."""
+
+import importlib
+import io
+import warnings
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import Image
+from cfusion.errors import FileError, MissingDependency
+from cfusion.io.codecs.png_chunks import GREY, GREY_ALPHA, PALETTE, RGB, check
+from cfusion.io.files import read_bytes
+
+LARGEST_COUNT = 65535
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How counts of a 16-bit PNG stand for values: value = offset + scale * count."""
+
+    scale: float
+    offset: float = 0.0
+
+
+def read_png(path: Path, encoding: Encoding, *, zero_is_unknown: bool = True) -> NDArray[np.float32]:
+    """A map (H, W) from a 16-bit grey PNG; NaN where the count is 0, unless told that 0 is a value."""
+    counts = _read_counts(path)
+    values = (encoding.offset + encoding.scale * counts.astype(np.float64)).astype(np.float32)
+    if zero_is_unknown:
+        values[counts == 0] = np.nan
+    return values
+
+
+def write_png(path: Path, values: NDArray[np.generic], encoding: Encoding) -> None:
+    """A map (H, W) as 16-bit grey; NaN becomes 0, and known values at least 1."""
+    known = np.isfinite(values.astype(np.float64))
+    counts = np.rint((np.where(known, values, 0.0) - encoding.offset) / encoding.scale)
+    clipped = np.where(known, np.clip(counts, 1, LARGEST_COUNT), 0).astype(np.uint16)
+    pillow_image().fromarray(clipped).save(path, format="PNG")
+
+
+def finest_encoding(values: NDArray[np.floating]) -> Encoding:
+    """The smallest step of 1, 2 or 5 times a power of ten that holds every known value in 16 bits."""
+    known = values[np.isfinite(values)].astype(np.float64)
+    if known.size == 0:
+        return Encoding(scale=1.0)
+    low, high = min(0.0, float(known.min())), float(known.max())
+    finest = (high - low) / (LARGEST_COUNT - 1)
+    if finest == 0.0:
+        return Encoding(scale=1.0, offset=low - 1.0 if low < 0 else 0.0)
+    power = 10.0 ** np.floor(np.log10(finest))
+    scale = next(float(f"{step * power:.1g}") for step in (1, 2, 5, 10) if step * power >= finest)
+    return Encoding(scale, offset=low - scale if low < 0 else 0.0)
+
+
+def read_image(path: Path) -> Image:
+    """An image (H, W) or (H, W, 3) in [0, 1]; transparency is dropped."""
+    data = read_bytes(path)
+    bits, colour = check(path, data)
+    if colour == GREY and bits == 16:
+        return (_decode(path, data, mode=None) / LARGEST_COUNT).astype(np.float32)
+    mode = "L" if colour in (GREY, GREY_ALPHA) else "RGB"
+    return (_decode(path, data, mode=mode) / 255).astype(np.float32)
+
+
+def write_image(path: Path, image: Image) -> None:
+    """An image (H, W) or (H, W, 3) in [0, 1], as 8 bits a channel."""
+    levels = np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
+    pillow_image().fromarray(levels).save(path, format="PNG")
+
+
+def pillow_image() -> ModuleType:
+    """Pillow's Image module, imported late."""
+    try:
+        return importlib.import_module("PIL.Image")
+    except ImportError:
+        raise MissingDependency("PNG files need Pillow: pip install 'cfusion[data]'") from None
+
+
+def _read_counts(path: Path) -> NDArray[np.uint16]:
+    data = read_bytes(path)
+    bits, colour = check(path, data)
+    if bits != 16 or colour != GREY:
+        kind = {GREY: "grey", RGB: "colour", PALETTE: "palette"}.get(colour, "transparent")
+        raise FileError(f"{path} is a {bits}-bit {kind} PNG; depth needs 16-bit grey, without alpha")
+    return _decode(path, data, mode=None).astype(np.uint16)
+
+
+def _decode(path: Path, data: bytes, mode: str | None) -> NDArray[np.uint16]:
+    module = pillow_image()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", module.DecompressionBombWarning)  # `check` bounds the size
+            picture = module.open(io.BytesIO(data), formats=("PNG",))
+            picture.load()
+    except (OSError, SyntaxError, ValueError, zlib.error, module.DecompressionBombError) as error:
+        raise FileError(f"{path} is a damaged PNG ({error}); write it anew") from None
+    return np.asarray(picture if mode is None else picture.convert(mode))

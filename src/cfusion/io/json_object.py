@@ -1,0 +1,109 @@
+"""Values out of a JSON file, each checked, with an error that says where it stands and what was expected."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from cfusion.arrays import Matrix
+from cfusion.errors import FileError
+from cfusion.io.files import read_bytes
+
+Kind = TypeVar("Kind", bound=object)
+KIND_NAMES = {str: "text", int: "a whole number", float: "a number", list: "a list", dict: "an object"}
+
+
+@dataclass(frozen=True)
+class JsonObject:
+    """An object of a JSON file, and where it stands (`bundle.json: views[3].camera`)."""
+
+    content: dict[str, object]
+    where: str
+
+    @classmethod
+    def of_file(cls, file: Path) -> "JsonObject":
+        """The object that the whole file is."""
+        try:
+            content = json.loads(read_bytes(file).decode("utf-8-sig"))
+        except UnicodeDecodeError:
+            raise FileError(f"{file} is not text in UTF-8; write it anew") from None
+        except json.JSONDecodeError as error:
+            raise FileError(f"{file} is not JSON: {error.msg}, line {error.lineno}; mend that line") from None
+        except RecursionError:
+            raise FileError(f"{file} is nested too deeply to be one of ours; write it anew") from None
+        if not isinstance(content, dict):
+            raise FileError(f"{file} holds {type(content).__name__}, expected an object in braces")
+        return cls(content, str(file))
+
+    def __contains__(self, key: str) -> bool:
+        return self.content.get(key) is not None
+
+    def refuse_unknown(self, *known: str) -> None:
+        """Refuse misspelt keys, which would otherwise be ignored in silence."""
+        strange = sorted(set(self.content) - set(known))
+        if strange:
+            raise FileError(f"{self.where} has an unknown key {strange[0]!r}; known are: {', '.join(known)}")
+
+    def get(self, key: str, kind: type[Kind]) -> Kind:
+        """A value that has to be there, of the given kind."""
+        value = self.content.get(key)
+        if value is None:
+            raise FileError(f"{self.where} has no {key!r}; add {KIND_NAMES[kind]}")
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise FileError(f"{self.where}.{key} is {_shortened(value)}, expected {KIND_NAMES[kind]}")
+        return value
+
+    def number(self, key: str) -> float:
+        """A finite number; whole numbers are numbers too."""
+        value = self.content.get(key)
+        number = float(value) if isinstance(value, int) and abs(value) < 1e300 else self.get(key, float)
+        if not math.isfinite(number) or isinstance(value, bool):
+            raise FileError(f"{self.where}.{key} is {_shortened(value)}, expected a finite number")
+        return number
+
+    def scale(self, key: str) -> float | None:
+        """A positive number, or None where the key is missing."""
+        if key not in self:
+            return None
+        scale = self.number(key)
+        if scale <= 0:
+            raise FileError(f"{self.where}.{key} is {scale:g}; a scale is positive, in units of depth per count")
+        return scale
+
+    def object(self, key: str) -> "JsonObject":
+        """An object inside this one."""
+        return JsonObject(self.get(key, dict), f"{self.where}.{key}")
+
+    def objects(self, key: str) -> list["JsonObject"]:
+        """A list of objects inside this one."""
+        items = self.get(key, list)
+        for index, item in enumerate(items):
+            if not isinstance(item, dict):
+                raise FileError(f"{self.where}.{key}[{index}] is {_shortened(item)}, expected an object")
+        return [JsonObject(item, f"{self.where}: {key}[{index}]") for index, item in enumerate(items)]
+
+    def matrix(self, key: str) -> Matrix:
+        """A matrix as a list of rows."""
+        try:
+            return np.array(self.get(key, list), dtype=np.float64)
+        except (ValueError, TypeError, OverflowError):
+            raise FileError(f"{self.where}.{key} is not a matrix; give 4 rows of 4 numbers") from None
+
+    def path_inside(self, key: str, folder: Path) -> Path:
+        """A file below the folder; a name that leads out of it is refused, links included."""
+        given = self.get(key, str)
+        try:
+            inside = (folder / given).resolve().is_relative_to(folder.resolve())
+        except (ValueError, OSError, RuntimeError):  # no name a disk can have, or links in a circle
+            inside = False
+        if not inside:
+            raise FileError(f"{self.where}.{key} is {_shortened(given)}, which leads out of {folder}; move it inside")
+        return folder / given
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,84 @@
+"""Tables of numbers in text files, each checked, with an error that says where it stands."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cfusion.arrays import Matrix
+from cfusion.errors import FileError
+from cfusion.io.files import read_bytes
+
+LONGEST_TEXT = 1 << 28  # bytes; a trajectory of a day is a tenth of it
+SEPARATORS = re.compile(r"[\s,]+")
+NOT_A_NUMBER = re.compile(r"[-+]?\d*\.?#(IND|QNAN|SNAN|INF)\w*", re.IGNORECASE)  # as old Windows wrote NaN
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a text file that is neither empty nor a comment, in words."""
+
+    words: tuple[str, ...]
+    where: str  # file and line number
+
+    def numbers(self, first: int = 0, count: int | None = None) -> tuple[float, ...]:
+        """The words from `first` on as numbers, `count` of them if given; NaN and infinities are numbers here."""
+        chosen = self.words[first:] if count is None else self.words[first : first + count]
+        if count is not None and len(chosen) < count:
+            raise FileError(f"{self.where} has {len(self.words)} words, expected {first + count}")
+        try:
+            return tuple(number(word) for word in chosen)
+        except ValueError as error:
+            raise FileError(f"{self.where}: {error}") from None
+
+
+def number(word: str) -> float:
+    """A word as a number."""
+    if NOT_A_NUMBER.fullmatch(word):
+        return float("nan")
+    try:
+        return float(word)
+    except ValueError:
+        raise ValueError(f"{word[:40]!r} is not a number") from None
+
+
+def read_text(path: Path) -> str:
+    """The whole file as text."""
+    data = read_bytes(path)
+    if len(data) > LONGEST_TEXT:
+        raise FileError(f"{path} is {len(data)} bytes long, too long for a text of numbers")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise FileError(f"{path} is not text in UTF-8; write it anew") from None
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """Lines in words, without empty ones and comments (#)."""
+    for index, line in enumerate(read_text(path).splitlines()):
+        words = tuple(word for word in SEPARATORS.split(line) if word)
+        if words and not words[0].startswith("#"):
+            yield Line(words, f"{path}, line {index + 1}")
+
+
+def read_matrix(path: Path, *shapes: tuple[int, int]) -> Matrix:
+    """A matrix of one of the shapes, row by row; its entries need not be finite."""
+    rows = [line.numbers() for line in read_lines(path)]
+    values = [value for row in rows for value in row]
+    for shape in shapes:
+        if len(values) == shape[0] * shape[1]:
+            return np.array(values, dtype=np.float64).reshape(shape)
+    expected = " or ".join(f"{rows} x {columns}" for rows, columns in shapes)
+    raise FileError(f"{path} holds {len(values)} numbers, expected {expected}")
+
+
+def numbered(paths: Sequence[Path]) -> list[Path]:
+    """Paths in the order of the last number in their names: 2.png before 10.png."""
+
+    def key(path: Path) -> tuple[int, str]:
+        digits = re.findall(r"\d+", path.stem)
+        return (int(digits[-1]) if digits else -1, path.name)
+
+    return sorted(paths, key=key)

@@ -1,0 +1,68 @@
+"""The NumPy backend: one library, one plain line at a time; the definition the others are held to."""
+
+from cfusion.kernels.contract import links_of
+from cfusion.kernels.host import (
+    arranging,
+    arrays,
+    measuring,
+    medians,
+    precompile,
+    snapshot_rows,
+    stream,
+    to_device,
+    to_host,
+    transfer_state,
+    upload_stack,
+)
+from cfusion.kernels.numpy.association import close_mask, fill_natural, local_depth_range, splat_nearest
+from cfusion.kernels.numpy.certificate import bound
+from cfusion.kernels.numpy.iteration import adapt, energy, iterate, misfit
+from cfusion.kernels.numpy.maps import to_image
+from cfusion.kernels.numpy.ordering import order_observations, weighted_median
+from cfusion.kernels.numpy.preparing import count_observations, extrapolate, initial_state, local_noise_weights
+from cfusion.kernels.numpy.pulling import read_view, reject_occluded
+from cfusion.kernels.numpy.trials import score_difference, split_folds
+from cfusion.kernels.numpy.viewing import cosines, reproject
+
+NAME = "numpy"
+measure, follow = measuring(energy, adapt)
+sort_observations = arranging(order_observations, misfit)
+
+__all__ = [
+    "NAME",
+    "adapt",
+    "arrays",
+    "bound",
+    "close_mask",
+    "cosines",
+    "count_observations",
+    "energy",
+    "extrapolate",
+    "fill_natural",
+    "follow",
+    "initial_state",
+    "iterate",
+    "links_of",
+    "local_depth_range",
+    "local_noise_weights",
+    "measure",
+    "medians",
+    "misfit",
+    "order_observations",
+    "precompile",
+    "read_view",
+    "reject_occluded",
+    "reproject",
+    "score_difference",
+    "snapshot_rows",
+    "sort_observations",
+    "splat_nearest",
+    "split_folds",
+    "stream",
+    "to_device",
+    "to_host",
+    "to_image",
+    "transfer_state",
+    "upload_stack",
+    "weighted_median",
+]

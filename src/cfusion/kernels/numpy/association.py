@@ -1,0 +1,197 @@
+"""Bringing points onto a raster, in plain NumPy: the definition, and the oracle of the other backends."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+MARGIN = 8  # cells of the plane beyond the image that take part in natural-neighbour interpolation
+
+
+def splat_nearest(
+    u: NDArray[np.float64],
+    v: NDArray[np.float64],
+    z: NDArray[np.float64],
+    values: NDArray[np.float32] | None,
+    shape: tuple[int, int],
+) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+    """Forward z-buffer: points (N,) go to pixel floor(u + 1/2), floor(v + 1/2); the smallest z wins.
+
+    Of equal z the lower index wins. Returns the depth (H, W) and the winners' values (H, W), or None without
+    values; NaN where nothing landed. Points that are not finite, or beyond the raster, take no part.
+    """
+    height, width = shape
+    column, row = np.floor(u + 0.5), np.floor(v + 0.5)
+    inside = (column >= 0) & (column < width) & (row >= 0) & (row < height) & np.isfinite(z)
+    point = np.flatnonzero(inside)
+    pixel = row[point].astype(np.int64) * width + column[point].astype(np.int64)
+    by_pixel_then_depth = np.lexsort((z[point], pixel))  # stable: equal depths stay in index order
+    hit, first = np.unique(pixel[by_pixel_then_depth], return_index=True)
+    winner = point[by_pixel_then_depth[first]]
+
+    def raster(of_points: NDArray[np.float64] | NDArray[np.float32]) -> NDArray[np.float32]:
+        out = np.full(height * width, np.nan, dtype=np.float32)
+        out[hit] = of_points[winner]
+        return out.reshape(shape)
+
+    return raster(z), None if values is None else raster(values)
+
+
+def close_mask(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
+    """Morphological closing of (H, W) with the disc dx^2 + dy^2 <= radius^2, its centre in the image.
+
+    It contains the mask; a pixel is added when every such disc that holds it touches the mask.
+    """
+    return ~_dilate(~_dilate(mask, radius), radius)
+
+
+def fill_natural(depth: NDArray[np.float32], region: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Natural-neighbour (discrete Sibson) interpolation at the unknown (NaN) pixels of the region.
+
+    Cell q of the raster, at distance r(q) from its nearest known pixel s(q), lends the value there to every
+    pixel p that is nearer, and half of it to every p that is as near; p takes the mean of what it is lent,
+        x(p) = sum_q a_pq d(s(q)) / sum_q a_pq,    a_pq = 1, 1/2, 0 for |p - q| <, =, > r(q),
+    and every other pixel keeps its value. Where several known pixels are nearest, d(s(q)) is their mean: a
+    flipped image is filled alike. The raster goes on for MARGIN cells beyond the image, whose border would
+    bend the result otherwise. (Park, Linsen, Kreylos, Owens, Hamann: Discrete Sibson interpolation, 2006.)
+    """
+    known = ~np.isnan(depth)
+    wanted = region & ~known
+    if not known.any() or not wanted.any():
+        return depth.copy()
+    height, width = depth.shape
+    filled = _fill(np.pad(depth, MARGIN, constant_values=np.nan), np.pad(wanted, MARGIN))
+    return filled[MARGIN : MARGIN + height, MARGIN : MARGIN + width].copy()
+
+
+def _fill(depth: NDArray[np.float32], wanted: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """The same on a raster with its margin."""
+    known = ~np.isnan(depth)
+    squared_reach = _squared_distance(known)
+    lends = ~known & (_squared_distance(wanted) <= squared_reach)
+    row, column = np.nonzero(lends)
+    reach = squared_reach[lends]
+    lent = _mean_of_nearest(depth, known, row, column, reach)
+    total = _sum_of_shares(depth.shape, row, column, reach, lent)
+    shares = _sum_of_shares(depth.shape, row, column, reach, np.ones_like(lent))
+    filled = depth.copy()
+    filled[wanted] = total[wanted] / shares[wanted]
+    return filled
+
+
+def _disc(radius: int) -> list[tuple[int, int]]:
+    """The offsets (dy, dx) with dy^2 + dx^2 <= radius^2, in raster order."""
+    span = range(-radius, radius + 1)
+    return [(dy, dx) for dy in span for dx in span if dy * dy + dx * dx <= radius * radius]
+
+
+def _dilate(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
+    """True within the disc of a True pixel."""
+    height, width = mask.shape
+    padded = np.pad(mask, radius)
+    grown = np.zeros_like(mask)
+    for dy, dx in _disc(radius):
+        grown |= padded[radius + dy : radius + dy + height, radius + dx : radius + dx + width]
+    return grown
+
+
+def _rise_and_fall(mask: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows up and down from each pixel to the nearest True one of its column; >= H + W if there is none."""
+    height, width = mask.shape
+    far = height + width
+    row = np.arange(height)[:, None]
+    last = np.maximum.accumulate(np.where(mask, row, -far), axis=0)
+    following = np.minimum.accumulate(np.where(mask, row, height + far)[::-1], axis=0)[::-1]
+    return row - last, following - row
+
+
+def _squared_distance(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Squared Euclidean distance from each pixel to the nearest True one; the mask holds at least one."""
+    in_column = np.minimum(*_rise_and_fall(mask)) ** 2
+    best = in_column.copy()
+    for dx in range(1, mask.shape[1]):
+        if dx * dx >= best.max():
+            break
+        np.minimum(best[:, dx:], in_column[:, :-dx] + dx * dx, out=best[:, dx:])
+        np.minimum(best[:, :-dx], in_column[:, dx:] + dx * dx, out=best[:, :-dx])
+    return best
+
+
+def _mean_of_nearest(
+    depth: NDArray[np.float32],
+    known: NDArray[np.bool_],
+    row: NDArray[np.int64],
+    column: NDArray[np.int64],
+    reach: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Mean value of the known pixels at squared distance exactly `reach` from each cell (row, column)."""
+    rise, fall = _rise_and_fall(known)
+    total, count = np.zeros(len(row)), np.zeros(len(row))
+    radius = math.isqrt(int(reach.max()))
+    for dx in range(-radius, radius + 1):
+        cell = np.flatnonzero((reach >= dx * dx) & (column + dx >= 0) & (column + dx < known.shape[1]))
+        at = row[cell], column[cell] + dx
+        up, down = -rise[at], fall[at]
+        for step, may_be_level in ((up, True), (down, False)):  # a site in the cell's own row counts once
+            nearest = (step * step + dx * dx == reach[cell]) & (may_be_level | (step != 0))
+            site = cell[nearest]
+            total[site] += depth[row[site] + step[nearest], column[site] + dx]
+            count[site] += 1
+    mean: NDArray[np.float64] = total / count
+    return mean
+
+
+def _sum_of_shares(
+    shape: tuple[int, ...],
+    row: NDArray[np.int64],
+    column: NDArray[np.int64],
+    reach: NDArray[np.int64],
+    value: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """(H, W): sum over the cells q = (row, column) of 2 a_pq value(q), as a share for <= and one for <.
+
+    Each row of each disc is a run: its value enters at one end and leaves after the other.
+    """
+    height, width = shape
+    steps = np.zeros(height * (width + 1))
+    radius = math.isqrt(int(reach.max()))
+    for dy in range(radius, -radius - 1, -1):  # so that every run's end adds up its cells in raster order
+        crossing = (reach >= dy * dy) & (row + dy >= 0) & (row + dy < height)
+        left = reach[crossing] - dy * dy
+        near, nearer = np.sqrt(left).astype(np.int64), np.sqrt(np.maximum(left - 1, 0)).astype(np.int64)
+        x, once, again = column[crossing], value[crossing], np.where(left > 0, value[crossing], 0.0)
+        ends = np.stack([x - near, x + near + 1, x - nearer, x + nearer + 1], axis=1).clip(0, width)
+        lines = (row[crossing] + dy)[:, None] * (width + 1)
+        np.add.at(steps, (lines + ends).ravel(), np.stack([once, -once, again, -again], axis=1).ravel())
+    return np.cumsum(steps.reshape(height, width + 1), axis=1)[:, :width]
+
+
+def local_depth_range(depth: NDArray[np.float32], radius: int) -> NDArray[np.float32]:
+    """As `Backend.local_depth_range`."""
+    known = ~np.isnan(depth)
+    highest = _largest_around(np.where(known, depth, -np.inf), radius)
+    with np.errstate(invalid="ignore"):
+        out: NDArray[np.float32] = (highest + _largest_around(np.where(known, -depth, -np.inf), radius)).astype(
+            depth.dtype
+        )
+    return out
+
+
+def _largest_around(values: NDArray[np.float32], radius: int) -> NDArray[np.float32]:
+    """The maximum over the square of side 2 radius + 1 around each pixel."""
+    out = values
+    for axis in (0, 1):
+        reach = 0
+        while reach < radius:  # the maximum over 2 reach + 1, shifted both ways, is that over up to 4 reach + 3
+            step = min(reach + 1, radius - reach)
+            wider = out.copy()
+            ahead = [slice(None), slice(None)]
+            behind = [slice(None), slice(None)]
+            ahead[axis], behind[axis] = slice(step, None), slice(None, -step)
+            one, other = tuple(ahead), tuple(behind)
+            wider[other] = np.maximum(wider[other], out[one])
+            wider[one] = np.maximum(wider[one], out[other])
+            out, reach = wider, reach + step
+    return out

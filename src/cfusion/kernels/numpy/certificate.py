@@ -1,0 +1,172 @@
+"""A true lower bound of the convex energy, from any dual state.
+
+By weak duality, for a top dual p_l the minimum is at least
+
+    sum_i min_x  g_i x + lam_i sum_k w_ki phi(x - d_ki) [+ pull/2 (x - anchor_i)^2]
+
+with p_(j-1) = E_j^T p_j and g = E_1^T p_1,
+
+as long as every p_j stays within its ball |p_j| <= alpha_j. Iterates only nearly do, so the top dual is *repaired*
+first: a few accelerated projected-gradient steps on the squared distances of p_(l-1) .. p_1 to their balls and of g
+to the data's slopes. What is left over is removed by one factor <= 1. No box on v is needed; x is confined to the
+box where the data do not hold it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Problem, State
+from cfusion.kernels.numpy.iteration import level_dual, misfit, project, radius
+from cfusion.kernels.numpy.operators import adjoint, symmetrised_gradient
+from cfusion.kernels.numpy.prox import data_prox, known_weights
+
+TERM_WEIGHT = 1 / 8  # per order below the top: 1 / |E|^2, so that every term has the same Lipschitz bound
+
+
+def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
+    """The bound after `rounds` repair steps, evaluated in double precision."""
+    top = project(state.dual[level_dual(problem.order - 1)], radius(problem, problem.order - 1))
+    top = _repair(problem, top, rounds).astype(np.float64)
+    chain = _chain(problem, top)
+    factor = 1.0
+    for level, p in enumerate(chain[1:]):
+        factor = min(factor, _largest_factor(_as_dual(problem, p, level), radius(problem, level)))
+    inside = (problem.links & INSIDE) > 0
+    return float(np.sum(pixel_bound(problem, factor * chain[0][0], box)[inside]))
+
+
+def _repair(problem: Problem, top: Floats, rounds: int) -> Floats:
+    order = problem.order
+    step = top.dtype.type(1 / (8 * order))
+    limit = slope_limit(problem)
+    ahead, before, momentum = top.copy(), top, 1.0
+    for _ in range(rounds):
+        chain = _chain(problem, ahead)
+        gradient = chain[0] - np.clip(chain[0], -limit, limit)
+        for level in range(order - 1):
+            gradient = symmetrised_gradient(gradient, problem.links, level + 1) * gradient.dtype.type(TERM_WEIGHT)
+            gradient += _excess(problem, chain[level + 1], level)
+        gradient = symmetrised_gradient(gradient, problem.links, order)
+        if order == 1:
+            gradient = _tensor(problem, gradient)
+        now = project(ahead - step * gradient, radius(problem, order - 1))
+        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = now + top.dtype.type((momentum - 1) / following) * (now - before)
+        before, momentum = now, following
+    return before
+
+
+def _chain(problem: Problem, top: Floats) -> list[Floats]:
+    """[g, flux p_1, p_2, ..]: every lower dual from the top one; p_1 is the flux after the tensor."""
+    p = _tensor(problem, top) if problem.order == 1 else top
+    chain = [p]
+    for order in range(problem.order, 0, -1):
+        p = adjoint(p, problem.links, order)
+        chain.insert(0, p)
+    return chain
+
+
+def _excess(problem: Problem, p: Floats, level: int) -> Floats:
+    """How far p_level sticks out of its ball, as a vector."""
+    within = project(_as_dual(problem, p, level), radius(problem, level)).astype(p.dtype)
+    return p - (_tensor(problem, within) if level == 0 else within)
+
+
+def _as_dual(problem: Problem, p: Floats, level: int) -> Floats:
+    """The first-order dual whose flux is p: D^(-1/2) p."""
+    if level or problem.tensor is None:
+        return p
+    xx, xy, yy = problem.tensor.astype(p.dtype)
+    determinant = np.maximum(xx * yy - xy * xy, np.finfo(problem.tensor.dtype).tiny)
+    return np.stack([yy * p[0] - xy * p[1], xx * p[1] - xy * p[0]]) / determinant
+
+
+def _tensor(problem: Problem, p: Floats) -> Floats:
+    if problem.tensor is None:
+        return p
+    xx, xy, yy = problem.tensor.astype(p.dtype)
+    return np.stack([xx * p[0] + xy * p[1], xy * p[0] + yy * p[1]])
+
+
+def _largest_factor(p: Floats, limit: Floats | float) -> float:
+    """The largest c <= 1 with |c p| <= limit everywhere."""
+    length = np.sqrt(np.sum(p * p, axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(length > limit, limit / length, 1.0)
+    return float(ratio.min())
+
+
+def slope_limit(problem: Problem) -> Floats:
+    """(H, W) the steepest slope g the data can hold: lam S; any for L2 or with an anchor, none without data."""
+    hold = problem.confidence * problem.observations.total
+    if problem.fidelity is Fidelity.L2 or problem.anchor is not None:
+        free = np.full_like(hold, np.finfo(hold.dtype).max)
+        return free if problem.anchor is not None else np.where(hold > 0, free, 0)
+    return hold
+
+
+def pixel_bound(problem: Problem, slope: Floats, box: Box) -> Floats:
+    """(H, W) min over x in the box of slope x + the pixel's data terms, in double precision."""
+    confidence = problem.confidence.astype(np.float64)
+    x = _minimiser(problem, slope, confidence, box)
+    value = slope * x + confidence * misfit(problem, x)
+    if problem.anchor is not None:
+        value += problem.pull / 2 * (x - problem.anchor) ** 2
+    if problem.fidelity is Fidelity.HUBER and problem.anchor is None:
+        # the root is found to rounding only: convexity bounds what that can cost
+        value -= (
+            np.abs(slope + confidence * _huber_slope(problem, x))
+            * (box.high - box.low)
+            * ((x > box.low) & (x < box.high))
+        )
+    return value
+
+
+def _minimiser(problem: Problem, slope: Floats, confidence: Floats, box: Box) -> Floats:
+    seen = problem.observations
+    if problem.anchor is not None:
+        centre = problem.anchor - slope / problem.pull
+        x = data_prox(centre, confidence / problem.pull, seen, problem.fidelity, problem.delta)
+        return np.clip(x, box.low, box.high)  # a weak pull holds x no better than no pull
+    hold = confidence * seen.total
+    ends = np.where(slope > 0, box.low, box.high)
+    if problem.fidelity is Fidelity.L2:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(hold > 0, np.clip(seen.values[0] - slope / hold, box.low, box.high), ends)
+    if problem.fidelity is Fidelity.HUBER:
+        return _huber_minimiser(problem, slope, confidence, box)
+    # L1: the first observation at which the slope is no longer negative. The weights are summed here and not taken from
+    # `total`, whose rounding would hide that point where the slope is all that the data can hold
+    weights = known_weights(seen).astype(np.float64)
+    total = weights.sum(axis=0)
+    heaped = np.zeros_like(slope)
+    x = np.where(slope + confidence * total < 0, box.high, box.low)
+    settled = (slope - confidence * total >= 0) | (slope + confidence * total < 0)
+    for k in range(len(seen.values)):
+        here = ~settled & np.isfinite(seen.values[k])
+        x = np.where(here, seen.values[k], x)  # and stays there if rounding hides it still: it is the largest one
+        heaped = heaped + weights[k]
+        settled = settled | (here & (slope + confidence * (2 * heaped - total) >= 0))
+    return np.where(hold > 0, x, ends)
+
+
+def _huber_slope(problem: Problem, x: Floats) -> Floats:
+    seen = problem.observations
+    known = np.isfinite(seen.values)
+    weights = known if seen.weights is None else seen.weights
+    out: Floats = np.sum(weights * np.clip((x - np.where(known, seen.values, 0)) / problem.delta, -1, 1), axis=0)
+    return out
+
+
+def _huber_minimiser(problem: Problem, slope: Floats, confidence: Floats, box: Box) -> Floats:
+    """Bisection on the increasing derivative; what it leaves is charged by `pixel_bound`."""
+    low, high = np.full_like(slope, box.low), np.full_like(slope, box.high)
+    for _ in range(60):
+        middle = (low + high) / 2
+        rising = slope + confidence * _huber_slope(problem, middle) > 0
+        low, high = np.where(rising, low, middle), np.where(rising, middle, high)
+    middle = (low + high) / 2
+    derivative_low = slope + confidence * _huber_slope(problem, np.full_like(slope, box.low))
+    derivative_high = slope + confidence * _huber_slope(problem, np.full_like(slope, box.high))
+    return np.where(derivative_low >= 0, box.low, np.where(derivative_high <= 0, box.high, middle))

@@ -1,0 +1,125 @@
+"""What a solve starts from: counts, values carried into gaps, and weights that follow the local noise.
+
+The latter by empirical Bayes: with noise scales of mean b0 spread as an inverse Gamma of shape a, the n_i observations
+of one map around pixel i with sum of errors m_i give the weight b0 (n_i + a) / (m_i + a b0). The spread beyond what
+sampling explains says how large a is: even noise gives a large a and a weight of one everywhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfusion.kernels.contract import Coverage, Floats, State, dual_planes, primal_planes, window_of
+
+SLOPE_SAMPLE = 20_000  # pixels that tell the usual slope
+RADIUS = 4  # pixels around the centre that share a noise scale
+RANGE = (0.05, 20.0)
+
+
+def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
+    """As `Backend.count_observations`."""
+    count, mass, least = np.zeros(depths.shape[1:], np.int32), 0.0, np.inf
+    for k, depth in enumerate(depths):
+        seen = ~np.isnan(depth) if weights is None else weights[k] > 0
+        count += seen
+        mass += float(seen.sum() if weights is None else weights[k].sum(dtype=np.float64))
+        least = min(least, float(np.min(np.where(seen, depth, np.inf))))
+    observed = count > 0
+    return Coverage(count, observed, window_of(observed), float(observed.sum()), mass, least)
+
+
+def initial_state(start: Floats, links: Floats, order: int) -> State:
+    """As `Backend.initial_state`: on a tilted plane v then starts where it has to end."""
+    real, shape = start.dtype, start.shape
+    state = State(np.zeros((primal_planes(order), *shape), real), np.zeros((dual_planes(order), *shape), real))
+    state.primal[0] = start
+    if order > 1:
+        for plane, axis in ((0, 1), (1, 0)):
+            linked = (links & (1 << plane)) > 0
+            state.primal[1 + plane] = np.where(linked, _usual_slope(start, linked, axis), 0)
+    return state
+
+
+def _usual_slope(start: Floats, linked: Floats, axis: int) -> Floats:
+    """The median difference between neighbours, from a sample."""
+    every = slope_stride(start.size)
+    step = np.zeros_like(start)
+    if axis:
+        step[:, :-1] = start[:, 1:] - start[:, :-1]
+    else:
+        step[:-1] = start[1:] - start[:-1]
+    sample = step[::every, ::every][linked[::every, ::every]]
+    return np.median(sample).astype(start.dtype) if sample.size else start.dtype.type(0)
+
+
+def slope_stride(pixels: int) -> int:
+    """Pixels from one of the sample to the next, in both directions."""
+    return max(1, int(np.sqrt(pixels / SLOPE_SAMPLE)))
+
+
+def extrapolate(median: Floats, observed: Floats, inside: Floats) -> Floats:
+    """As `Backend.extrapolate`: neighbour by neighbour."""
+    start, known = np.where(observed, median, 0).astype(median.dtype), observed.copy()
+    while not known[inside].all():
+        total, count = np.zeros_like(start), np.zeros_like(start, np.int32)
+        for axis in (0, 1):
+            for shift in (1, -1):
+                there = np.roll(known, shift, axis)
+                edge = [slice(None), slice(None)]
+                edge[axis] = slice(0, 1) if shift == 1 else slice(-1, None)
+                there[tuple(edge)] = False
+                total += np.where(there, np.roll(start, shift, axis), 0)
+                count += there
+        reached = inside & ~known & (count > 0)
+        if not reached.any():
+            break
+        start[reached] = total[reached] / count[reached]
+        known |= reached
+    return start
+
+
+def local_noise_weights(depths: Floats, weights: Floats | None, depth: Floats) -> Floats:
+    """As `Backend.local_noise_weights`."""
+    out = np.zeros(depths.shape, np.float32)
+    sizes = [np.abs(observed - depth) for observed in depths]
+    known = [np.isfinite(size) & (True if weights is None else weights[k] > 0) for k, size in enumerate(sizes)]
+    count = sum(int(each.sum()) for each in known)
+    overall = sum(float(np.sum(size[each], dtype=np.float64)) for size, each in zip(sizes, known, strict=True)) / max(
+        count, 1
+    )
+    for k, (size, each) in enumerate(zip(sizes, known, strict=True)):
+        given = 1.0 if weights is None else weights[k]
+        out[k] = np.where(each, _trust(np.where(each, size, 0), each, overall), 1.0) * given
+        out[k][np.isnan(depths[k])] = 0
+    return out
+
+
+def _trust(size: Floats, known: Floats, overall: float) -> Floats:
+    """lam_i = b0 (n_i + a) / (m_i + a b0) over the window around each pixel of one map."""
+    if overall <= 0 or not known.any():
+        return np.ones_like(size)
+    pooled, amount = window_sum(size), window_sum(known)
+    shape = _shape(pooled[known] / np.maximum(amount[known], 1e-12), amount[known])
+    return np.clip(overall * (amount + shape) / (pooled + shape * overall), *RANGE)
+
+
+def _shape(scales: Floats, amounts: Floats) -> float:
+    """a of the inverse Gamma, from the scales' variance beyond that of a mean of `amounts` exponentials."""
+    mean = float(np.mean(scales))
+    if mean <= 0:
+        return 1e4
+    sampled = float(np.mean(1 / np.maximum(amounts, 1.0)))
+    excess = (float(np.var(scales)) / mean**2 - sampled) / (1 + sampled)
+    return 2 + 1 / max(excess, 1e-4)
+
+
+def window_sum(values: Floats) -> Floats:
+    """Sum over the square of side 2 RADIUS + 1 around each pixel, cut at the border."""
+    out = values.astype(np.float64)
+    for axis in (0, 1):
+        size = out.shape[axis]
+        heaped = np.concatenate([np.zeros_like(np.take(out, [0], axis)), np.cumsum(out, axis)], axis)
+        low = np.clip(np.arange(size) - RADIUS, 0, size)
+        high = np.clip(np.arange(size) + RADIUS + 1, 0, size)
+        out = np.take(heaped, high, axis) - np.take(heaped, low, axis)
+    return np.maximum(out, 0)

@@ -1,0 +1,107 @@
+"""Re-association: read another view where the current surface says to look.
+
+A camera is five numbers: 0 for pinhole or 1 for orthographic, then fx, fy, cx, cy (orthographic: pixels per unit).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cfusion.kernels.contract import Floats
+from cfusion.kernels.growth import Growth
+
+
+def read_view(
+    x: Floats,
+    reference_camera: Floats,
+    view_camera: Floats,
+    view_from_reference: Floats,
+    depth: Floats,
+    confidence: Floats,
+    agreement: float,
+) -> tuple[Floats, Floats, Floats]:
+    """Observation along each reference ray, its weight, and whether the view could see the point at all.
+
+    d = x + (z_measured - z_predicted) / (dz / dx). z is read at the nearest pixel, or between four known ones that
+    differ by less than `agreement`. `confidence` may be empty: every weight is then one.
+    """
+    height, width = x.shape
+    v, u = np.mgrid[:height, :width].astype(np.float64)
+    offset, direction = _ray(reference_camera, u, v)
+    turn, shift = view_from_reference[:, :3], view_from_reference[:, 3]
+    start, along = offset @ turn.T + shift, direction @ turn.T
+    depth_here = x.astype(np.float64)
+    points = start + along * depth_here[..., None]
+    predicted, rate = points[..., 2], along[..., 2]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.where(predicted > 0, 1 / predicted, np.nan) if view_camera[0] == 0 else 1.0
+        at_u = view_camera[1] * points[..., 0] * scale + view_camera[3]
+        at_v = view_camera[2] * points[..., 1] * scale + view_camera[4]
+        column, row = np.floor(at_u + 0.5), np.floor(at_v + 0.5)
+        seen = (column >= 0) & (column < depth.shape[1]) & (row >= 0) & (row < depth.shape[0]) & (rate > 0)
+        near_row, near_column = _index(row, seen), _index(column, seen)
+        measured = np.where(seen, depth[near_row, near_column], np.nan).astype(np.float64)
+        blended, blendable = _between(depth, at_u, at_v, seen, agreement)
+        measured = np.where(blendable, blended, measured)
+        observed = (depth_here + (measured - predicted) / rate).astype(np.float32)
+    known = np.isfinite(observed)
+    weight = np.ones_like(observed) if confidence.size == 0 else confidence[near_row, near_column]
+    return np.where(known, observed, np.float32(np.nan)), np.where(known, weight, np.float32(0)), seen
+
+
+def _ray(camera: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+    """Points of a ray are offset + z direction."""
+    kind, fx, fy, cx, cy = camera
+    across, down, zero, one = (u - cx) / fx, (v - cy) / fy, np.zeros_like(u), np.ones_like(u)
+    if kind == 0:
+        return np.stack([zero, zero, zero], axis=-1), np.stack([across, down, one], axis=-1)
+    return np.stack([across, down, zero], axis=-1), np.stack([zero, zero, one], axis=-1)
+
+
+def _index(place: Floats, seen: Floats) -> Floats:
+    return np.where(seen, place, 0).astype(np.int64)
+
+
+def _between(depth: Floats, u: Floats, v: Floats, seen: Floats, agreement: float) -> tuple[Floats, Floats]:
+    """Bilinear depth, and where its four pixels are known and agree."""
+    left, top = np.floor(u), np.floor(v)
+    fits = seen & (left >= 0) & (top >= 0) & (left + 1 < depth.shape[1]) & (top + 1 < depth.shape[0])
+    i, j = _index(top, fits), _index(left, fits)
+    i_next, j_next = np.minimum(i + 1, depth.shape[0] - 1), np.minimum(j + 1, depth.shape[1] - 1)
+    corners = np.stack([depth[i, j], depth[i, j_next], depth[i_next, j], depth[i_next, j_next]]).astype(np.float64)
+    a, b = u - left, v - top
+    top_row = corners[0] + a * (corners[1] - corners[0])
+    low_row = corners[2] + a * (corners[3] - corners[2])
+    agree = corners.max(axis=0) - corners.min(axis=0) <= agreement
+    return top_row + b * (low_row - top_row), fits & agree
+
+
+def residuals(depths: Floats, surface: Floats, growth: Growth) -> Floats:
+    """As `Backend.residuals`."""
+    away: Floats = np.abs(depths - surface)
+    return away / growth.unit(surface) if growth.power else away
+
+
+def reject_occluded(
+    depths: Floats,
+    weights: Floats,
+    surface: Floats,
+    growth: Growth,
+    limits: Sequence[float],
+    seen: Floats,
+    reference: int,
+    holes: bool,
+) -> None:
+    """As `Backend.reject_occluded`."""
+    for depth, weight, limit in zip(depths, weights, limits, strict=True):
+        with np.errstate(invalid="ignore"):
+            weight[~(residuals(depth, surface, growth) <= np.float32(limit))] = 0
+    confirmed = (weights > 0).sum(axis=0, dtype=np.int32)
+    if holes:
+        enough = confirmed > (np.isfinite(depths) & (weights == 0)).sum(axis=0, dtype=np.int32)
+    else:
+        enough = 2 * confirmed >= seen.sum(axis=0, dtype=np.int32)
+    weights[:, (weights[reference] == 0) & ~enough] = 0
+    depths[weights == 0] = np.nan

@@ -1,0 +1,122 @@
+"""Parameters by name: which field of which part of a method each one is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
+
+from cfusion.errors import InputError
+
+
+class Named(Protocol):
+    """What has parameters: a frozen dataclass with a name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+AnyMethod = TypeVar("AnyMethod", bound=Named)
+
+
+def _set(part: Any, field: str, value: Any) -> Any:
+    return replace(part, **{field: value})
+
+
+def _set_alpha(part: Any, field: str, value: Any) -> Any:
+    """One weight per order; a regulariser's order follows."""
+    alpha = tuple(value) if isinstance(value, tuple | list) else (value,)
+    return replace(part, alpha=alpha, order=len(alpha)) if hasattr(part, "order") else replace(part, alpha=alpha)
+
+
+def _set_order(part: Any, field: str, value: Any) -> Any:
+    """The paper's weights for that order."""
+    return replace(part, order=value, alpha=())
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A field of the first of these parts that a method has; a part is a path of attributes, "" the method itself."""
+
+    parts: tuple[str, ...]
+    set: Callable[[Any, str, Any], Any] = _set
+
+
+_REGULARISER, _FIDELITY, _PRIOR = "energy.regulariser", "energy.fidelity", "energy.prior"
+PARAMETERS = MappingProxyType(
+    {
+        "order": Parameter((_REGULARISER,), _set_order),
+        "alpha": Parameter((_REGULARISER, "settings"), _set_alpha),
+        "lam": Parameter(("energy", "settings")),
+        "delta": Parameter((_FIDELITY,)),
+        "shape": Parameter((_PRIOR,)),
+        "rate": Parameter((_PRIOR,)),
+        "b": Parameter((_PRIOR,)),
+        "tolerance": Parameter(("solver.inner", "solver")),
+        "iterations": Parameter(("solver.inner", "solver")),
+        "outer": Parameter(("solver",)),
+        "mu": Parameter(("solver",)),
+        "nu": Parameter(("solver",)),
+        "growth": Parameter(("solver",)),
+        "rounds": Parameter(("settings",)),
+        "gate": Parameter(("settings",)),
+        "fill": Parameter(("splat",)),
+        "radius": Parameter(("splat",)),
+        "fill_radius": Parameter(("", "settings")),
+    }
+)
+
+
+def parameters_of(method: Named) -> dict[str, Any]:
+    """Every parameter of a method by name, with its value; None is none."""
+    found = {name: getattr(_part(method, name), name, None) for name in PARAMETERS}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def refine(method: AnyMethod, given: Mapping[str, Any]) -> AnyMethod:
+    """The same method with parameters of its parts changed by name, such as alpha=(1, 2) or tolerance=1e-4."""
+    for name, value in given.items():
+        method = _refined(method, name, value)
+    return method
+
+
+def _refined(method: AnyMethod, name: str, value: Any) -> AnyMethod:
+    if name not in PARAMETERS:
+        near = get_close_matches(name, PARAMETERS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(PARAMETERS)}"
+        raise InputError(f"{name!r} is not a parameter; {hint}")
+    part = _part(method, name)
+    if part is None:
+        has = ", ".join(parameter for parameter in PARAMETERS if _part(method, parameter) is not None)
+        raise InputError(f"method {method.name!r} has no parameter {name!r}; it has: {has or 'none'}")
+    path = next(path for path in PARAMETERS[name].parts if _at(method, path) is part)
+    try:
+        refined: AnyMethod = _put(method, path, PARAMETERS[name].set(part, name, value))
+    except InputError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} = {value!r} does not fit: {error}") from error
+    return refined
+
+
+def _part(method: Any, name: str) -> Any:
+    """The part of a method that has this parameter; None if no part has."""
+    parts = (_at(method, path) for path in PARAMETERS[name].parts)
+    return next((part for part in parts if hasattr(part, name)), None)
+
+
+def _at(owner: Any, path: str) -> Any:
+    """What lies at the end of a path of attributes; None if the path breaks off."""
+    for step in filter(None, path.split(".")):
+        owner = getattr(owner, step, None)
+    return owner
+
+
+def _put(owner: Any, path: str, part: Any) -> Any:
+    """The owner with another part at the end of the path."""
+    if not path:
+        return part
+    first, _, rest = path.partition(".")
+    return replace(owner, **{first: _put(getattr(owner, first), rest, part)})

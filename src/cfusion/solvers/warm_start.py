@@ -1,0 +1,33 @@
+"""Where a solve has come to, for the next one on nearly the same data to start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cfusion.kernels.contract import Mask, State
+from cfusion.solvers.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """The state of a task at the end."""
+
+    state: State
+    window: tuple[slice, slice]
+    inside: Mask
+    centre: float
+    inverse: bool
+
+    @staticmethod
+    def of(task: Task, state: State) -> WarmStart:
+        return WarmStart(state, task.window, task.inside(), task.centre, task.energy.inverse)
+
+    def transfer(self, task: Task) -> State:
+        """The initial state of another task, set to this one where both have pixels."""
+        state = task.initial_state()
+        if self.inverse != task.energy.inverse or len(self.state.primal) != len(state.primal):
+            return state
+        rows, columns = (here.start - there.start for here, there in zip(task.window, self.window, strict=True))
+        shift = self.centre - task.centre
+        task.backend.transfer_state(state, task.links, self.state, self.inside, (rows, columns), shift)
+        return state

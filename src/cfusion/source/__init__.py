@@ -1,0 +1,19 @@
+"""Sources: where the observations of a frame come from, and how views become a stack."""
+
+from cfusion.source.reading import Reading, read_at
+from cfusion.source.source import Frame, Posed, Registered, Source
+from cfusion.source.splat import Splat, reference_index
+from cfusion.source.upload import UploadedViews, upload
+
+__all__ = [
+    "Frame",
+    "Posed",
+    "Reading",
+    "Registered",
+    "Source",
+    "Splat",
+    "UploadedViews",
+    "read_at",
+    "reference_index",
+    "upload",
+]

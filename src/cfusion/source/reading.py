@@ -1,0 +1,74 @@
+"""Re-association: given a surface, read what every view measured there.
+
+The noise stays where it was measured, nothing is invented, and the splat's bias towards whatever is in front
+disappears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import DepthMap
+from cfusion.geometry import View
+from cfusion.kernels.contract import Backend
+from cfusion.source.upload import UploadedViews, in_view_order
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What the views measured at a surface, along the rays of the reference."""
+
+    depths: NDArray[Any]  # (K, H, W), NaN where nothing
+    weights: NDArray[Any]  # (K, H, W) the views' own confidence (one without), zero where nothing
+    seen: NDArray[Any]  # (K, H, W) which views look there
+
+
+def read_at(
+    surface: DepthMap,
+    views: Sequence[View],
+    reference: View,
+    agreements: Sequence[float],
+    backend: Backend,
+    uploads: Sequence[UploadedViews] | None = None,
+) -> Reading:
+    """Every view at the surface: one by one on the host, all of a shape at once elsewhere.
+
+    Neighbouring pixels of a view that differ by less than its agreement are interpolated; 0 reads the nearest.
+    """
+    camera = reference.camera.numbers
+    if uploads is None:
+        parts = [
+            _read_one(surface, view, reference, limit, backend) for view, limit in zip(views, agreements, strict=True)
+        ]
+        depths, weights, seen = (np.stack(part) for part in zip(*parts, strict=True))
+        return Reading(depths, weights, seen)
+    parts = []
+    for each in uploads:
+        confidences = np.empty((0, 0), np.float32) if each.confidences is None else each.confidences
+        limits = np.array([agreements[k] for k in each.indices])
+        view_from_reference = each.view_from_reference(reference.pose)
+        parts.append(
+            backend.read_view(surface, camera, each.cameras, view_from_reference, each.depths, confidences, limits)
+        )
+    depths, weights, seen = (in_view_order(uploads, part) for part in zip(*parts, strict=True))
+    return Reading(depths, weights, seen)
+
+
+def _read_one(
+    surface: DepthMap, view: View, reference: View, agreement: float, backend: Backend
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    view_from_reference = (view.pose.inverse() @ reference.pose).matrix()[:3]
+    return backend.read_view(
+        np.ascontiguousarray(surface, np.float32),
+        reference.camera.numbers,
+        view.camera.numbers,
+        np.ascontiguousarray(view_from_reference),
+        view.depth,
+        np.empty((0, 0), np.float32) if view.confidence is None else view.confidence,
+        agreement,
+    )

@@ -1,0 +1,122 @@
+"""Where the observations of one frame come from: maps registered already, or posed views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from cfusion.arrays import DepthMap, Image
+from cfusion.errors import InputError
+from cfusion.geometry import Camera, Pose, Stack, View
+from cfusion.kernels.contract import Backend
+from cfusion.source.reading import Reading, read_at
+from cfusion.source.splat import Splat, reference_index
+from cfusion.source.upload import UploadedViews, upload
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What is fused into: a raster, and the camera that sees it where there is one."""
+
+    shape: tuple[int, int]
+    camera: Camera | None = None
+    world_from_camera: Pose | None = None
+    image: Image | None = None
+
+
+class Source(Protocol):
+    """The observations of one frame."""
+
+    @property
+    def frame(self) -> Frame:
+        """What is fused into."""
+
+    @property
+    def n_views(self) -> int:
+        """K."""
+
+    @property
+    def reference(self) -> int:
+        """The view that the frame is of."""
+
+    @property
+    def rereads(self) -> bool:
+        """Whether views can be read at a surface."""
+
+    @property
+    def weighed(self) -> bool:
+        """Whether observations came with a confidence."""
+
+    def first(self, splat: Splat, backend: Backend) -> Stack:
+        """The splat of all views, or the registered maps themselves, in the backend's memory."""
+
+    def at(self, surface: DepthMap, agreements: Sequence[float], backend: Backend) -> Reading:
+        """What each view measured at this surface (see `read_at`)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Registered:
+    """Depth maps of one frame, as they are."""
+
+    stack: Stack
+    rereads: bool = field(default=False, init=False)
+
+    @property
+    def frame(self) -> Frame:
+        return Frame(self.stack.shape, self.stack.camera, None, self.stack.image)
+
+    @property
+    def n_views(self) -> int:
+        return self.stack.views
+
+    @property
+    def reference(self) -> int:
+        return self.stack.views // 2
+
+    @property
+    def weighed(self) -> bool:
+        return self.stack.weights is not None
+
+    def first(self, splat: Splat, backend: Backend) -> Stack:
+        return self.stack.in_memory_of(backend)
+
+    def at(self, surface: DepthMap, agreements: Sequence[float], backend: Backend) -> Reading:
+        raise InputError("registered depth maps cannot be read at another surface; give views with poses")
+
+
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """Views with poses, fused into one of them."""
+
+    views: Sequence[View]
+    reference: int
+    uploads: Sequence[UploadedViews] | None = None  # the same views in a device's memory; None: on the host
+    rereads: bool = field(default=True, init=False)
+
+    @staticmethod
+    def of(views: Sequence[View], reference: int | None, backend: Backend) -> Posed:
+        """Views where the backend works; the reference is the middle one unless given."""
+        index = reference_index(views, reference)
+        return Posed(views, index, None if backend.arrays is np else upload(views, backend))
+
+    @property
+    def frame(self) -> Frame:
+        view = self.views[self.reference]
+        return Frame(view.shape, view.camera, view.pose, view.image)
+
+    @property
+    def n_views(self) -> int:
+        return len(self.views)
+
+    @property
+    def weighed(self) -> bool:
+        return any(view.confidence is not None for view in self.views)
+
+    def first(self, splat: Splat, backend: Backend) -> Stack:
+        return splat(self.views, self.reference, backend=backend, uploads=self.uploads)
+
+    def at(self, surface: DepthMap, agreements: Sequence[float], backend: Backend) -> Reading:
+        return read_at(surface, self.views, self.views[self.reference], agreements, backend, self.uploads)

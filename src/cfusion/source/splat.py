@@ -1,0 +1,158 @@
+"""Splatting: every depth map is thrown forward onto the reference, and small gaps are closed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from cfusion.arrays import Coordinates, DepthMap, Mask, Matrix, WeightMap
+from cfusion.errors import InputError
+from cfusion.geometry import Stack, View
+from cfusion.source.upload import UploadedViews, in_view_order
+
+PIXELS_IN_FLIGHT = 1 << 22  # views are splatted side by side as long as their points take a few hundred MB
+
+
+class Rasteriser(Protocol):
+    """What splatting asks of a backend."""
+
+    def reproject(
+        self, depth: DepthMap, camera: Coordinates, onto: Coordinates, onto_from_view: Matrix, /
+    ) -> tuple[Coordinates, Coordinates, Coordinates]:
+        """Where the points of a depth map lie in another camera: u, v and z."""
+
+    def splat_nearest(
+        self,
+        u: Coordinates,
+        v: Coordinates,
+        z: Coordinates,
+        values: WeightMap | None,
+        shape: tuple[int, int],
+        /,
+    ) -> tuple[DepthMap, WeightMap | None]:
+        """Forward z-buffer of points (N,): depth and carried values (H, W), NaN where nothing landed."""
+
+    def close_mask(self, mask: Mask, radius: int, /) -> Mask:
+        """Morphological closing with a disc."""
+
+    def fill_natural(self, depth: DepthMap, region: Mask, /) -> DepthMap:
+        """Natural-neighbour interpolation at the unknown pixels of the region."""
+
+
+@dataclass(frozen=True)
+class Splat:
+    """Views to a stack by a forward z-buffer to the nearest pixel: the smallest depth wins (the paper's).
+
+    Gaps that a morphological closing with a disc of `radius` pixels closes are then filled by natural-
+    neighbour interpolation of what landed; nothing is invented beyond them. Confidence travels with its
+    points. A point of zero confidence is no observation, and hides nothing.
+    """
+
+    fill: bool = True
+    radius: int = 5  # pixels of the reference
+
+    def __post_init__(self) -> None:
+        if self.radius != int(self.radius) or self.radius < 0:
+            raise InputError(f"the fill radius is {self.radius}; it is a whole number of pixels, 0 for none")
+
+    def __call__(
+        self,
+        views: Sequence[View],
+        onto: int | None = None,
+        *,
+        backend: Rasteriser,
+        uploads: Sequence[UploadedViews] | None = None,
+    ) -> Stack:
+        """The stack (K, H, W) of all views, in order, seen by view `onto` (the middle one unless given).
+
+        It lies in the backend's memory if the views' `uploads` do.
+        """
+        reference = views[reference_index(views, onto)]
+        if uploads is not None:
+            return self._of_uploads(uploads, reference, backend)
+        reference_from_world = reference.pose.inverse()
+        weighed = any(view.confidence is not None for view in views)
+
+        def splat(view: View) -> tuple[DepthMap, WeightMap | None, Mask | None]:
+            confidence = _confidence(view) if weighed else None
+            depth = view.depth if confidence is None else np.where(confidence > 0, view.depth, np.float32(np.nan))
+            reference_from_view = (reference_from_world @ view.pose).matrix()[:3]
+            u, v, z = backend.reproject(depth, view.camera.numbers, reference.camera.numbers, reference_from_view)
+            return self._onto(reference.shape, u, v, z, confidence, backend)
+
+        pixels = max(view.depth.size for view in views)
+        workers = max(1, min(len(views), os.cpu_count() or 1, PIXELS_IN_FLIGHT // pixels))
+        with ThreadPoolExecutor(workers) as pool:  # each map is its own: no result depends on the number of threads
+            splatted = list(pool.map(splat, views))
+        depths, weights, filled = zip(*splatted, strict=True)
+        return Stack(
+            np.stack(depths),
+            weights=np.stack(weights) if weighed else None,
+            camera=reference.camera,
+            image=reference.image,
+            filled=np.stack(filled) if self.fill else None,
+        )
+
+    def _of_uploads(self, uploads: Sequence[UploadedViews], reference: View, backend: Rasteriser) -> Stack:
+        """The stack in the memory the uploads are in."""
+        splatted = []
+        for each in uploads:
+            depths, confidences = each.depths, each.confidences
+            if confidences is not None:
+                depths = np.where(confidences > 0, depths, np.float32(np.nan))
+            u, v, z = backend.reproject(
+                depths, each.cameras, reference.camera.numbers, each.reference_from_view(reference.pose)
+            )
+            splatted.append(self._onto(reference.shape, u, v, z, confidences, backend))
+        depth, weight, filled = (
+            None if parts[0] is None else in_view_order(uploads, parts) for parts in zip(*splatted, strict=True)
+        )
+        assert depth is not None
+        return Stack.sound(depth, weight, reference.camera, reference.image, filled)
+
+    def _onto(
+        self,
+        shape: tuple[int, int],
+        u: Coordinates,
+        v: Coordinates,
+        z: Coordinates,
+        confidence: WeightMap | None,
+        backend: Rasteriser,
+    ) -> tuple[DepthMap, WeightMap | None, Mask | None]:
+        """Depth, weight (if any view has one) and filled mask (if asked for) of views' points in the reference."""
+        values = None if confidence is None else confidence.reshape(z.shape)
+        landed, weight = backend.splat_nearest(u, v, z, values, shape)
+        if not self.fill:
+            return landed, _zero_where_unknown(weight), None
+        measured = ~np.isnan(landed)
+        region = backend.close_mask(measured, self.radius)
+        complete = backend.fill_natural(landed, region)
+        if weight is not None:
+            weight = backend.fill_natural(weight, region)
+        return complete, _zero_where_unknown(weight), ~measured & ~np.isnan(complete)
+
+
+def reference_index(views: Sequence[View], onto: int | None) -> int:
+    """The view to fuse in: `onto`, or the middle one."""
+    if len(views) == 0:
+        raise InputError("there are no views; give at least one")
+    if onto is None:
+        return len(views) // 2
+    if not isinstance(onto, int | np.integer) or not 0 <= onto < len(views):
+        raise InputError(f"reference {onto} is not one of the {len(views)} views; choose 0 to {len(views) - 1}")
+    return onto
+
+
+def _confidence(view: View) -> WeightMap:
+    """The view's own confidence; one everywhere for a view without, beside others that have it."""
+    return np.ones(view.shape, np.float32) if view.confidence is None else view.confidence
+
+
+def _zero_where_unknown(weight: WeightMap | None) -> WeightMap | None:
+    """Interpolating between zeros may also end a rounding error below zero."""
+    return None if weight is None else np.maximum(np.nan_to_num(weight, copy=False, nan=0.0), 0.0)

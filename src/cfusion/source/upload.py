@@ -1,0 +1,77 @@
+"""The maps of views in a backend's memory: one array per shape, so that all of them are worked on at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cfusion.geometry import Pose, View
+from cfusion.kernels.contract import Backend, Floats
+
+
+@dataclass(frozen=True, eq=False)
+class UploadedViews:
+    """Views of one shape. They know no reference, so that every view of a scene can be fused from the same upload."""
+
+    indices: list[int]  # of the views in their list
+    depths: Floats  # (n, H, W), NaN where unknown
+    confidences: Floats | None  # (n, H, W), one for views that have none beside others that do
+    cameras: Floats  # (n, 5)
+    poses: list[Pose]  # world_from_camera
+
+    def reference_from_view(self, world_from_reference: Pose) -> Floats:
+        """(n, 3, 4)."""
+        reference_from_world = world_from_reference.rotation.T
+        offsets = (self._translations - world_from_reference.translation) @ world_from_reference.rotation
+        return _motions(reference_from_world @ self._rotations, offsets)
+
+    def view_from_reference(self, world_from_reference: Pose) -> Floats:
+        """(n, 3, 4)."""
+        view_from_world = self._rotations.transpose(0, 2, 1)
+        offsets = world_from_reference.translation - self._translations
+        return _motions(
+            view_from_world @ world_from_reference.rotation, np.einsum("kij,kj->ki", view_from_world, offsets)
+        )
+
+    @property
+    def _rotations(self) -> Floats:
+        """(n, 3, 3)."""
+        return np.stack([pose.rotation for pose in self.poses])
+
+    @property
+    def _translations(self) -> Floats:
+        """(n, 3)."""
+        return np.stack([pose.translation for pose in self.poses])
+
+
+def _motions(rotations: Floats, translations: Floats) -> Floats:
+    """(n, 3, 4)."""
+    return np.concatenate([rotations, translations[:, :, None]], axis=2)
+
+
+def upload(views: Sequence[View], backend: Backend) -> list[UploadedViews]:
+    """All views, each map crossing the bus once."""
+    weighed = any(view.confidence is not None for view in views)
+    out = []
+    for shape in dict.fromkeys(view.shape for view in views):
+        indices = [k for k, view in enumerate(views) if view.shape == shape]
+        chosen = [views[k] for k in indices]
+        confidences = None
+        if weighed:
+            one = np.ones(shape, np.float32)
+            confidences = backend.upload_stack([one if view.confidence is None else view.confidence for view in chosen])
+        depths = backend.upload_stack([view.depth for view in chosen])
+        cameras = np.stack([view.camera.numbers for view in chosen])
+        out.append(UploadedViews(indices, depths, confidences, cameras, [view.pose for view in chosen]))
+    return out
+
+
+def in_view_order(uploads: Sequence[UploadedViews], parts: Sequence[Any]) -> Any:
+    """(K, ..) the arrays of all uploads, of as many views each, in the order of the views."""
+    if len(parts) == 1:
+        return parts[0]
+    indices = [index for each in uploads for index in each.indices]
+    return np.concatenate(parts)[np.argsort(indices).tolist()]

@@ -1,0 +1,150 @@
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cfusion import read
+from cfusion.datasets.readers.geotiff import depth_of_height, read_grid, read_stack
+from cfusion.errors import FileError, InputError
+from cfusion.geometry import Orthographic
+from cfusion.io.codecs.geotiff import write_raster
+
+pytest.importorskip("rasterio")
+HEIGHTS = [[10.0, 12.0, -9999.0], [11.0, -3.0, 14.5]]
+AREA, POINT = 1, 2
+UTM_33 = 32633
+
+
+def tiff_bytes(
+    heights: list[list[float]],
+    corner: tuple[float, float] = (500000.0, 4000000.0),
+    *,
+    pixel: tuple[float, float] = (0.5, 0.5),
+    kind: int = AREA,
+    code: int = UTM_33,
+    nodata: bytes = b"-9999\0",
+    claimed: tuple[int, int] | None = None,
+) -> bytes:
+    """A float32 GeoTIFF from its definition: header, values, tags (ascending), and what the tags point to."""
+    height, width = len(heights), len(heights[0])
+    pixels = b"".join(struct.pack(f"<{width}f", *row) for row in heights)
+    columns, rows = claimed or (width, height)
+    keys = struct.pack("<16H", 1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, kind, 3072, 0, 1, code)
+    tags: list[tuple[int, int, int, bytes]] = [
+        *((256, 4, 1, struct.pack("<I", columns)), (257, 4, 1, struct.pack("<I", rows))),
+        *((258, 3, 1, struct.pack("<HH", 32, 0)), (259, 3, 1, struct.pack("<HH", 1, 0))),
+        *((262, 3, 1, struct.pack("<HH", 1, 0)), (273, 4, 1, struct.pack("<I", 8))),
+        *((277, 3, 1, struct.pack("<HH", 1, 0)), (278, 4, 1, struct.pack("<I", rows))),
+        *((279, 4, 1, struct.pack("<I", len(pixels))), (339, 3, 1, struct.pack("<HH", 3, 0))),
+        (33550, 12, 3, struct.pack("<3d", *pixel, 0)),
+        (33922, 12, 6, struct.pack("<6d", 0, 0, 0, *corner, 0)),
+        (34735, 3, 16, keys),
+        (42113, 2, len(nodata), nodata),
+    ]
+    directory = 8 + len(pixels)
+    behind = directory + 2 + 12 * len(tags) + 4
+    entries, tail = b"", b""
+    for tag, type_, count, value in tags:
+        inline = value.ljust(4, b"\0") if len(value) <= 4 else struct.pack("<I", behind + len(tail))
+        tail += value if len(value) > 4 else b""
+        entries += struct.pack("<HHI", tag, type_, count) + inline
+    return b"II*\0" + struct.pack("<I", directory) + pixels + struct.pack("<H", len(tags)) + entries + bytes(4) + tail
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.tif").write_bytes(tiff_bytes(HEIGHTS))
+    (tmp_path / "b.TIF").write_bytes(tiff_bytes([[20.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    return tmp_path
+
+
+def test_a_height_is_a_depth_seen_from_above(folder: Path) -> None:
+    views = read(folder)
+    assert [view.name for view in views] == ["a", "b"]
+    assert views[0].camera == Orthographic(0.5, 1.0, 0.5, 3, 2)
+    heights = np.where(np.array(HEIGHTS) == -9999, np.nan, HEIGHTS)
+    np.testing.assert_allclose(views[0].depth, 20.5 - heights, rtol=1e-6)
+    points = views[0].pose.apply(views[0].camera.back_project(views[0].depth))
+    np.testing.assert_allclose(points[0, 1], [0, 0.25, 12])  # x east and y north of the middle, z up
+    np.testing.assert_allclose(depth_of_height(views[0].depth, views[0].pose), heights, rtol=1e-6)
+
+
+def test_stack_is_minus_the_height(folder: Path) -> None:
+    stack, grid = read_stack(folder)
+    assert stack.depths.shape == (2, 2, 3)
+    assert stack.depths[0, 0, 0] == -10
+    assert np.isnan(stack.depths[0, 0, 2])
+    assert stack.depths[0, 1, 1] == 3  # below zero is a height like any other
+    assert (grid.width, grid.height, grid.pixel) == (3, 2, (0.5, 0.5))
+
+
+def test_corners_and_centres_of_one_grid_are_one_grid(folder: Path) -> None:
+    """PixelIsPoint names the centre of the first pixel: a quarter unit inside the corner."""
+    (folder / "b.TIF").write_bytes(tiff_bytes(HEIGHTS, (500000.25, 3999999.75), kind=POINT))
+    assert len(read(folder)) == 2
+    (folder / "b.TIF").write_bytes(tiff_bytes(HEIGHTS, kind=POINT))
+    with pytest.raises(FileError, match=r"b\.TIF lies 0\.5 pixels off the first"):
+        read(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (tiff_bytes(HEIGHTS, (500000.5, 4000000.0)), "lies 1 pixels off"),
+        (tiff_bytes(HEIGHTS, pixel=(0.6, 0.6)), "pixels off"),
+        (tiff_bytes(HEIGHTS, code=32632), "another coordinate system"),
+        (tiff_bytes([row[:2] for row in HEIGHTS]), "is 2 x 2 pixels, the first 3 x 2"),
+    ],
+)
+def test_grids_that_do_not_match_are_refused(folder: Path, content: bytes, words: str) -> None:
+    (folder / "b.TIF").write_bytes(content)
+    for reading in (read, read_stack):
+        with pytest.raises(FileError, match=words) as caught:
+            reading(folder)
+        assert "resample them to one grid" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_pixels_that_are_not_square(tmp_path: Path) -> None:
+    (tmp_path / "a.tif").write_bytes(tiff_bytes(HEIGHTS, pixel=(0.5, 0.25)))
+    with pytest.raises(FileError, match="resample to square pixels"):
+        read(tmp_path)
+    assert read_stack(tmp_path)[0].camera is None
+
+
+@pytest.mark.parametrize("kind", [AREA, POINT])
+def test_written_on_the_same_grid(tmp_path: Path, kind: int) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.tif").write_bytes(tiff_bytes(HEIGHTS, kind=kind))
+    stack, grid = read_stack(tmp_path / "in")
+    assert grid.area_or_point == ("Area" if kind == AREA else "Point")
+    write_raster(tmp_path / "in" / "fused.tif", -stack.depths[0], grid)
+    assert read_grid(tmp_path / "in" / "fused.tif") == grid
+    both, _ = read_stack(tmp_path / "in")  # so the two are one grid
+    np.testing.assert_array_equal(both.depths[1], stack.depths[0])
+    with pytest.raises(InputError, match="the grid is"):
+        write_raster(tmp_path / "x.tif", np.zeros((3, 3)), grid)
+    assert not (tmp_path / "x.tif").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "not a GeoTIFF"),
+        (b"II*\0" + bytes(30), "GeoTIFF"),
+        (tiff_bytes(HEIGHTS)[:30], "GeoTIFF"),
+        (tiff_bytes(HEIGHTS, claimed=(31623, 31623)), "claims 31623 x 31623|GeoTIFF"),
+        (tiff_bytes([[-9999.0, -9999.0]]), "no height at all"),
+    ],
+)
+def test_files_that_are_none(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "a.tif").write_bytes(content)
+    with pytest.raises(FileError, match=words) as caught:
+        list(read(tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_any_bytes(folder: Path, harm: Callable[..., None]) -> None:
+    harm(folder, lambda: list(read(folder, format="geotiff")))
