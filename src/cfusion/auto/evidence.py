@@ -72,7 +72,7 @@ def _floats(surface: DepthMap, residual: Floats, among: Mask, limit: Floats, fra
     rows, columns = np.nonzero(among)
     if frame.camera is None or rows.size == 0:
         return among
-    kind, fx, fy, cx, cy = (float(number) for number in frame.camera.numbers)
+    kind, fx, fy, cx, cy = (float(number) for number in frame.camera.numbers[:5])
     turn, shift = place.view_from_reference[:, :3].tolist(), place.view_from_reference[:, 3].tolist()
     depth = surface[rows, columns].astype(np.float64)
     away = residual[rows, columns].astype(np.float64)
