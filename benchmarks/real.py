@@ -2,8 +2,8 @@
 
 python -m benchmarks.real [walk | room | cars | kitti ..] [--closed]; the data lie where CFUSION_DATA says.
 
-7-Scenes is judged by a consensus of the frames around a window (`benchmarks/consensus.py`), toy cars by the view that was
-left out, KITTI by its lidar. Without --closed: what choices were made on; with it: what was opened once, after them.
+7-Scenes is judged by a consensus of the frames around a window (`benchmarks/consensus.py`), toy cars by the view that
+was left out, KITTI by its lidar. Without --closed: what choices were made on; with it: what was opened once, after them.
 """
 
 from __future__ import annotations
@@ -116,9 +116,7 @@ def _depth(runs: Sequence[Run]) -> None:
         depth = np.where(run.auto.confidence >= run.least, run.auto.depth, np.nan)
         kept.append((*_shares(run, depth), 100 * _density(run, depth)))
     two, five, density = _mean(kept)
-    print(
-        f"auto as it is by default (min_confidence {runs[0].least:g}): > 2 % {two:.3f}, > 5 % {five:.3f}, {density:.1f} % known"
-    )
+    print(f"auto from min_confidence {runs[0].least:g}: > 2 % {two:.3f}, > 5 % {five:.3f}, {density:.1f} % known")
 
 
 def _equal_density(runs: Sequence[Run], name: str) -> str:
@@ -138,7 +136,7 @@ def _surest(run: Run, rank: NDArray[np.float64], density: float) -> Mask:
     """The surest pixels of `auto`, so many of the true ones; what it does not know comes last."""
     true = np.isfinite(run.case.truth)
     order = np.where(np.isfinite(run.auto.depth), rank, -np.inf)
-    wanted = int(round(density * true.sum()))
+    wanted = round(density * true.sum())
     places = np.flatnonzero(true)[np.argsort(-order[true], kind="stable")[:wanted]]
     keep = np.zeros(true.size, np.bool_)
     keep[places] = True

@@ -2,10 +2,10 @@
 
 python -m benchmarks.trust [--closed]: meshes under every noise, K = 3, 11, 31, at half the paper's size.
 
-Coverage is the share of pixels whose error is below 1, 1.645 and 1.96 sigma (68, 90, 95 % of a Gaussian). ENCE is the mean
-over ten bins of sigma of |root mean square error - root mean sigma^2| / the latter, errors beyond 5 sigma cut there; AUSE
-ranks by sigma; ROC-AUC is of the confidence against gross errors: 2 % of the depth (7-Scenes), 5 % (toy cars, meshes), 3
-pixels (KITTI). Completeness is the largest share kept with at most 1 % gross errors among it.
+Coverage is the share of pixels whose error is below 1, 1.645 and 1.96 sigma (68, 90, 95 % of a Gaussian). ENCE is the
+mean over ten bins of sigma of |root mean square error - root mean sigma^2| / the latter, errors beyond 5 sigma cut
+there; AUSE ranks by sigma; ROC-AUC is of the confidence against gross errors: 2 % of the depth (7-Scenes), 5 % (toy
+cars, meshes), 3 pixels (KITTI). Completeness is the largest share kept with at most 1 % gross errors among it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ CONTAMINATION = 0.01
 NOISES = ("laplace-0.05", "laplace-0.6", "gauss-0.05", "kinect", "mvs", "pose")
 MESHES = {False: ("bunny", "dragon", "chef", "parasaurolophus"), True: ("armadillo", "happy_buddha", "chicken", "trex")}
 WIDTH, COUNTS = 320, (3, 11, 31)
-HEAD = "                          cover 68 / 90 / 95     n = 1           edges          ENCE   AUSE  AUC conf  sigma  gross %  kept at 1 %"
+HEAD = (
+    f"{'':26}cover 68 / 90 / 95           n = 1           edges     ENCE   AUSE  AUC of confidence, of sigma  gross %"
+    "  kept at 1 %"
+)
 Floats = NDArray[np.float64]
 
 
@@ -61,7 +64,8 @@ def _line(name: str, result: Result, truth: Floats, size: Floats, gross: float) 
     parts = [_coverage(error, sigma), _coverage(error[once], sigma[once]), _coverage(error[edge], sigma[edge])]
     scores = (
         f"{ence(error, sigma):6.2f} {ause(error, -sigma):6.3f} {roc_auc(size, confidence, gross):8.3f} "
-        f"{roc_auc(size, -sigma, gross):7.3f} {100 * (size > gross).mean():8.3f} {completeness(size, confidence, gross):8.1f}"
+        f"{roc_auc(size, -sigma, gross):7.3f} {100 * (size > gross).mean():8.3f} "
+        f"{completeness(size, confidence, gross):8.1f}"
     )
     print(f"{name:26}{parts[0]:>18} {parts[1]:>16} {parts[2]:>15}   {scores}", flush=True)
 

@@ -49,14 +49,17 @@ def test_confidence_rises_with_every_view_that_agrees_and_falls_with_every_one_t
     for supporting in range(4):
         contradicting = [told(supporting, n) for n in range(12)]
         assert all(a > b for a, b in zip(contradicting, contradicting[1:], strict=False))
-    assert 0 < told(0, 11) < 0.1 and 0.9 < told(11, 0) < 1
+    assert 0 < told(0, 11) < 0.1
+    assert 0.9 < told(11, 0) < 1
 
 
 def test_confidence_is_a_probability_and_zero_where_nothing_is_known() -> None:
     result = fused()
     known = np.isfinite(result.depth)
-    assert (result.confidence[known] > 0).all() and (result.confidence <= 1).all()
-    assert (result.confidence[~known] == 0).all() and np.isnan(result.sigma[~known]).all()
+    assert (result.confidence[known] > 0).all()
+    assert (result.confidence <= 1).all()
+    assert (result.confidence[~known] == 0).all()
+    assert np.isnan(result.sigma[~known]).all()
     assert np.isnan(result.sigma[result.provenance == 0]).all()  # nobody measured what was filled
 
 
@@ -103,8 +106,10 @@ def test_a_pixel_seen_once_is_less_sure_than_its_neighbours() -> None:
 def test_a_single_map_has_error_bars_too() -> None:
     truth = 10 + 0.02 * np.mgrid[: SHAPE[0], : SHAPE[1]][0]
     result = fuse_stack(Stack(heights(np.random.default_rng(2), 1)), backend="cpu")
-    assert np.isfinite(result.sigma).all() and (result.sigma > 0).all()
-    assert np.median(result.sigma) < 0.1 * 3 and truth.shape == result.depth.shape
+    assert np.isfinite(result.sigma).all()
+    assert (result.sigma > 0).all()
+    assert np.median(result.sigma) < 0.1 * 3
+    assert truth.shape == result.depth.shape
 
 
 def beside() -> tuple[View, list[Placed]]:
@@ -130,9 +135,11 @@ def test_a_view_that_sees_through_contradicts_and_one_that_sees_something_floati
     assert evidence_of(plane, plane).support.all()
     for measured in (6.0, 2.5):  # behind it, and in front of it where the reference sees nothing
         found = evidence_of(plane, np.full((32, 32), measured))
-        assert found.contradiction[1, 8:24, 8:24].all() and not found.support[1].any()
+        assert found.contradiction[1, 8:24, 8:24].all()
+        assert not found.support[1].any()
     silent = evidence_of(plane, np.full((32, 32), np.nan))
-    assert not silent.contradiction.any() and not silent.support[1].any()
+    assert not silent.contradiction.any()
+    assert not silent.support[1].any()
 
 
 def test_an_occluder_that_the_surface_explains_is_silent() -> None:
@@ -155,7 +162,8 @@ def test_disputed_pixels_are_left_unknown_where_asked() -> None:
     all_of_it = fuse_stack(Stack(depths), backend="cpu", min_confidence=0.0)
     sure = fuse_stack(Stack(depths), backend="cpu", min_confidence=0.9)
     assert np.isfinite(all_of_it.depth).all()
-    assert np.isnan(sure.depth[14:16, 14:16]).all() and np.isfinite(sure.depth[25:]).all()
+    assert np.isnan(sure.depth[14:16, 14:16]).all()
+    assert np.isfinite(sure.depth[25:]).all()
     np.testing.assert_array_equal(np.isnan(sure.depth), all_of_it.confidence < np.float32(0.9))
     assert (sure.provenance[np.isnan(sure.depth)] == -1).all()
     with pytest.raises(InputError, match="probability"):
@@ -176,7 +184,8 @@ def test_the_view_that_is_off_is_named() -> None:
 def test_the_papers_methods_keep_lam() -> None:
     stack = Stack(heights(np.random.default_rng(5), 3))
     result = fuse_stack(stack, "l1", backend="cpu")
-    assert (result.confidence == 1).all() and result.views == ()
+    assert (result.confidence == 1).all()
+    assert result.views == ()
 
 
 def test_pooling_keeps_constants_and_relief_finds_steps() -> None:
@@ -184,7 +193,9 @@ def test_pooling_keeps_constants_and_relief_finds_steps() -> None:
     np.testing.assert_allclose(pooled_mean(7 * ones, ones, 3), 7, rtol=1e-6)
     step = np.where(np.arange(30) < 15, 1.0, 3.0) * ones
     found = relief(step.astype(np.float32), 2)
-    assert (found[:, 13:17] == 2).all() and (found[:, :12] == 0).all() and (found[:, 18:] == 0).all()
+    assert (found[:, 13:17] == 2).all()
+    assert (found[:, :12] == 0).all()
+    assert (found[:, 18:] == 0).all()
 
 
 def test_independent_noise_is_not_alike_and_smooth_noise_is() -> None:

@@ -4,8 +4,8 @@
 
 V       what fits on halves of the observations differ by, pooled around the pixel and scaled to all observations
 slope   of the surface from pixel to pixel: a reading is off by a fraction of a pixel, and by `delta` where poses are
-rho     how alike a view's errors are two pixels apart, beyond chance: what neighbours share, smoothing does not average,
-        and views of one sensor share it too
+rho     how alike a view's errors are two pixels apart, beyond chance: what neighbours share, smoothing does not
+        average, and views of one sensor share it too
 s       deviation of one observation around the pixel; n observations of K views: few are not an average
 relief  how far another surface lies from this one, near an edge; the pixel is of it with probability 1 - p
 """
@@ -33,7 +33,7 @@ LARGEST_DELTA = 3.0  # pixels
 
 def variance_of_halves(halves: Sequence[Halves], unit: Floats) -> Floats:
     """(H, W) V in the unit of the noise; `unit` is that of x as the halves have it."""
-    total = 0.0
+    total = np.zeros_like(unit, np.float64)
     for each in halves:
         n = each.n_one + each.n_other
         apart = np.abs(each.one - each.other) * np.sqrt(each.n_one * each.n_other) / np.maximum(n, 1) / unit
@@ -93,8 +93,8 @@ def deviation(
 ) -> Floats:
     """(H, W) sigma in the unit of depth.
 
-    residuals (K, H, W) and slope are in the unit of the noise, `unit` is that in the unit of depth and `x_unit` in that of
-    the halves; `wrong` is the probability of another surface. NaN where nothing was observed.
+    residuals (K, H, W) and slope are in the unit of the noise, `unit` is that in the unit of depth and `x_unit` in that
+    of the halves; `wrong` is the probability of another surface. NaN where nothing was observed.
     """
     s, n = spread(residuals)
     rho = max(0.0, autocorrelation(residuals) - BY_CHANCE) / (1 - BY_CHANCE)
