@@ -3,7 +3,7 @@
 python -m benchmarks.real [walk | room | cars | kitti ..] [--closed]; the data lie where CFUSION_DATA says.
 
 7-Scenes is judged by a consensus of the frames around a window (`benchmarks/consensus.py`), toy cars by the view that
-was left out, KITTI by its lidar. Without --closed: what choices were made on; with it: what was opened once, after them.
+was left out, KITTI by its lidar. Without --closed: what choices were made on; with it: opened once, after them.
 """
 
 from __future__ import annotations
