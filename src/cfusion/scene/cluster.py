@@ -11,7 +11,7 @@ import importlib
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,8 +37,17 @@ class Cluster:
     patience: float = PATIENCE
 
     def __post_init__(self) -> None:
-        if (self.count > 0) == bool(self.address):
-            raise InputError("name a number of workers (at least 1) or the address of a scheduler, not both")
+        if self.count <= 0 and not self.address:
+            raise InputError("name a number of workers (at least 1), or the address of a scheduler")
+
+    @contextmanager
+    def open(self) -> Iterator[Cluster]:
+        """The cluster with its workers started, for one run after the other."""
+        if self.address:
+            yield self
+        else:
+            with _local(self.count, self.memory) as address:
+                yield replace(self, address=address)
 
     @property
     def workers(self) -> int:
@@ -51,17 +60,16 @@ class Cluster:
             return
         left = dict.fromkeys(tasks, 0)  # and how often each was tried
         deadline = time.monotonic() + self.patience
-        with ExitStack() as stack:
-            address = self.address or stack.enter_context(_local(self.count, self.memory))
+        with self.open() as there:
             while left:
                 try:
-                    for record in _served(address, job, left, CONNECT):
+                    for record in _served(there.address, job, left, CONNECT):
                         deadline = time.monotonic() + self.patience
                         yield record
                 except _Gone as gone:
                     if time.monotonic() > deadline:
                         raise BackendUnavailable(
-                            f"the scheduler at {address} is gone ({gone}); {len(left)} tasks are left: start it and "
+                            f"the scheduler at {there.address} is gone ({gone}); {len(left)} tasks left: start it and "
                             "give the same command again"
                         ) from None
                     time.sleep(1.0)
@@ -147,12 +155,13 @@ def _local(count: int, memory: str) -> Iterator[str]:
 
     def environment(number: int) -> dict[str, str]:
         shared = {name: str(threads) for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-        return shared | ({"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]} if devices else {})
+        quiet = {"DASK_LOGGING__DISTRIBUTED": "critical"}  # what goes wrong in a task is in its record
+        return shared | quiet | ({"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]} if devices else {})
 
     nanny = {
         number: {
             "cls": distributed.Nanny,
-            "options": {"nthreads": 1, "memory_limit": memory, "env": environment(number), "dashboard_address": None},
+            "options": {"nthreads": 1, "memory_limit": memory, "env": environment(number), "dashboard": False},
         }
         for number in range(count)
     }
