@@ -100,7 +100,7 @@ def short_of_memory() -> None:
     import psutil
 
     now = psutil.Process().memory_info().vms
-    resource.setrlimit(resource.RLIMIT_AS, (now + (4 << 20), -1))  # enough to go on talking, too little for a task
+    resource.setrlimit(resource.RLIMIT_AS, (now + (24 << 20), -1))  # to talk, not to work
 
 
 def disk_is_full() -> None:

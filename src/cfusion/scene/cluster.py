@@ -7,10 +7,12 @@ not on disk by then is handed out again.
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +27,7 @@ AHEAD = 2  # tasks handed out per worker and waiting, so that none idles between
 TRIES = 3  # of a task that failed for want of disk or memory, each on another worker if there is one
 PATIENCE = 60.0  # seconds to wait for a scheduler that went away
 CONNECT = 10.0  # seconds to wait for one at the beginning
+LOOK = 30.0  # seconds without a record after which the state of the cluster is looked at
 
 
 @dataclass(frozen=True)
@@ -87,42 +90,67 @@ def _served(address: str, job: Job, left: dict[Task, int], timeout: float) -> It
     except (OSError, TimeoutError) as error:
         raise _Gone(str(error) or type(error).__name__) from None
     try:
-        waiting = list(left)
-        running: dict[Any, Task] = {}
-        done = distributed.as_completed(loop=client.loop)
-
-        def hand_out() -> None:
-            room = AHEAD * max(1, sum(client.nthreads().values()))
-            while waiting and len(running) < room:
-                give(waiting.pop(0), ())
-
-        def give(task: Task, apart_from: Sequence[str]) -> None:
-            others = [each for each in client.nthreads() if each not in apart_from]
-            place = {"workers": others, "allow_other_workers": True} if apart_from and others else {}
-            # An address of its own each time: a result must not be taken from an earlier try.
-            future = client.submit(_at_work, job, task, pure=False, retries=0, **place)
-            running[future] = task
-            done.add(future)
-
-        hand_out()
-        while running:
-            future = next(done)
-            task = running.pop(future)
-            if client.status != "running" or future.status in ("lost", "cancelled"):
-                raise _Gone("connection lost")
-            record = _record_of(future, task)
-            future.release()
-            left[task] += 1
-            if record.failure and record.elsewhere and left[task] < TRIES:
-                give(task, [record.worker])
-            else:
-                del left[task]
-                yield record
-            hand_out()
-    except (OSError, StopIteration) as error:
+        yield from _Exchange(client, job, left).records()
+    except (OSError, CancelledError, asyncio.CancelledError) as error:
         raise _Gone(str(error) or type(error).__name__) from None
     finally:
         client.close(timeout=2)
+
+
+class _Exchange:
+    """Tasks handed out through one client, and their records; never more than a few per worker."""
+
+    def __init__(self, client: Any, job: Job, left: dict[Task, int]) -> None:
+        self.client, self.job, self.left = client, job, left
+        self.waiting = list(left)
+        self.running: dict[Any, Task] = {}
+        self.failed_on: dict[Task, set[str]] = {}
+
+    def records(self) -> Iterator[Record]:
+        """As tasks are done; those that failed by their machine are tried on others first."""
+        self._hand_out()
+        while self.running:
+            for future in self._ready():
+                task = self.running.pop(future)
+                if self.client.status != "running" or future.status in ("lost", "cancelled"):
+                    raise _Gone("connection lost")
+                record = _record_of(future, task)
+                future.release()
+                self.left[task] += 1
+                if record.failure and record.elsewhere and self.left[task] < TRIES:
+                    self.failed_on.setdefault(task, set()).add(record.worker)
+                    self._give(task)
+                else:
+                    del self.left[task]
+                    yield record
+            self._hand_out()
+
+    def _hand_out(self) -> None:
+        room = AHEAD * max(1, sum(self.client.nthreads().values()))
+        while self.waiting and len(self.running) < room:
+            self._give(self.waiting.pop(0))
+
+    def _give(self, task: Task) -> None:
+        bad = self.failed_on.get(task, set())
+        others = [each for each in self.client.nthreads() if each not in bad] if bad else []
+        # Not pure: a result must not be taken from an earlier try.
+        future = self.client.submit(_at_work, self.job, task, pure=False, workers=others or None)
+        self.running[future] = task
+
+    def _ready(self) -> list[Any]:
+        """The futures that are done; where workers went away, tasks that wait for them alone are given anew."""
+        try:
+            with self.client.as_current():
+                return list(_distributed().wait(list(self.running), timeout=LOOK, return_when="FIRST_COMPLETED").done)
+        except TimeoutError:
+            if self.client.status != "running":
+                raise _Gone("connection lost") from None
+            for future, task in [each for each in self.running.items() if each[1] in self.failed_on]:
+                del self.running[future]
+                future.cancel()
+                self.failed_on.pop(task)
+                self._give(task)
+            return []
 
 
 def _at_work(job: Job, task: Task) -> Record:
