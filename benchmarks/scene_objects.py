@@ -38,7 +38,7 @@ Points = NDArray[np.float64]
 
 
 def kinect(depth: DepthMap, camera: Pinhole, rng: np.random.Generator) -> DepthMap:
-    """Nguyen 2012: axial 0.0012 + 0.0019 (z - 0.4)^2, lateral 0.8 px, disparity in steps, holes where oblique or torn."""
+    """Nguyen 2012: axial 0.0012 + 0.0019 (z - 0.4)^2, lateral 0.8 px, disparity in steps, holes at edges."""
     height, width = depth.shape
     rows, columns = np.mgrid[:height, :width]
     shifted = [

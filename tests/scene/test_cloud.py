@@ -45,7 +45,7 @@ def test_weights_are_one_over_sigma_squared() -> None:
     alone = np.median(np.abs(off_the_wall(all_pieces([near])[0].points)))
     both = np.abs(off_the_wall(pieces[0].points))
     assert len(pieces[1].points) <= 2  # the same pixels: the first owns them (sizes may differ at a corner)
-    np.testing.assert_allclose(both, alone / 5, rtol=0.05)  # weights 1 : 4
+    np.testing.assert_allclose(both, alone / 5, rtol=0.08)  # weights 1 : 4
 
 
 def test_points_that_others_see_through_are_dropped() -> None:

@@ -32,7 +32,7 @@ def ball_view(turn: float, sigma: float = 0.01) -> FusedView:
 
 def test_a_ball_is_a_ball() -> None:
     views = [ball_view(turn) for turn in np.linspace(0, 2 * np.pi, 12, endpoint=False)]
-    volume = volume_for(views, voxel=0.03)
+    volume = volume_for(views, voxel=0.015)
     for view in views:
         volume.integrate(view)
     mesh = extract(volume)
