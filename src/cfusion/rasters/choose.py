@@ -1,8 +1,8 @@
 """What is chosen once for the whole mosaic, from its sample: the weight of the regulariser and Huber's corner.
 
 Candidates are fitted without a part of the observations and judged by the mean squared error on that part. In every
-block of the sample some of the rasters are left out, each in its turn: errors of one raster are alike nearby, and a pixel
-left out alone would be given away by its neighbours. What the rest does not confirm is a blunder and judges
+block of the sample some of the rasters are left out, each in its turn: errors of one raster are alike nearby, and a
+pixel left out alone would be given away by its neighbours. What the rest does not confirm is a blunder and judges
 nobody; which those are does not depend on the candidate.
 """
 
