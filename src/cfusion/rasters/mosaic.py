@@ -23,11 +23,10 @@ from cfusion.errors import InputError
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.begin import Plan, plan_mosaic
 from cfusion.rasters.certificate import Certificate, blocks_of, certify
-from cfusion.rasters.choose import choose
+from cfusion.rasters.choose import choose, weighed
 from cfusion.rasters.coregister import place
 from cfusion.rasters.grids import Grid
 from cfusion.rasters.journal import Journal
-from cfusion.rasters.noise import raster_weights
 from cfusion.rasters.options import Options
 from cfusion.rasters.report import RasterReport
 from cfusion.rasters.runner import HERE, Crew
@@ -191,8 +190,7 @@ class _Making:
         if known is None:
             given = plan.sample_weights()
             choice = choose(stacked, given, backend, self.options.alpha)
-            factors = raster_weights(choice.noise) if given is None else (1.0,) * len(plan.rasters)
-            weights = _sample_weights(stacked, given, factors)
+            weights = weighed(stacked, choice.factors) if given is None else given
             trial = solve_sample(stacked, weights, choice.alpha, choice.delta, backend, self.options.tolerance)
             known = journal.put(
                 "choices",
@@ -201,7 +199,7 @@ class _Making:
                     "delta": choice.delta,
                     "noise": choice.noise,
                     "gain": choice.gain,
-                    "factors": factors,
+                    "factors": choice.factors,
                     "backend": backend,
                     "trial": {
                         "centre": trial.centre,
@@ -337,15 +335,6 @@ class _Making:
 
     def _share(self, stage: str, low: float, high: float) -> Callable[[float], None]:
         return lambda done: self.listen(Step(stage, low + (high - low) * done, self.gap))
-
-
-def _sample_weights(
-    heights: NDArray[np.float32], given: NDArray[np.float32] | None, factors: tuple[float, ...]
-) -> NDArray[np.float32] | None:
-    if given is not None or all(factor == 1 for factor in factors):
-        return given
-    column = np.asarray(factors, np.float32)[:, None, None]
-    return np.where(np.isnan(heights), 0, column).astype(np.float32)
 
 
 def _rounded(count: float) -> int:
