@@ -48,7 +48,9 @@ class Trust:
         return np.where(confidence > 0, np.sqrt(variance), np.nan).astype(np.float32)
 
 
-SGM_TRUST = Trust(6.21, (1.27, 3.39, 4.10, 4.64, 0.99), good=0.29, wrong=4.5, systematic=0.32)
-ELAS_TRUST = Trust(6.47, (1.11, 1.59, 3.76, 4.18, 1.24), good=0.31, wrong=4.1, systematic=0.36)
-MC_CNN_TRUST = Trust(5.75, (1.56, 1.08, 1.15, 2.81, 0.0, 3.29, 5.23), good=0.25, wrong=4.9, systematic=0.63)
-MAP_TRUST = Trust(6.21, (0.0, 3.39, 4.10, 4.64, 0.99), good=0.29, wrong=4.5, systematic=0.32)  # of any matcher's maps
+SGM_TRUST = Trust(6.21, (1.27, 3.39, 4.10, 4.64, 4.64, 0.99), good=0.29, wrong=4.5, systematic=0.32)
+ELAS_TRUST = Trust(6.47, (1.11, 1.59, 3.76, 4.18, 4.18, 1.24), good=0.31, wrong=4.1, systematic=0.36)
+MC_CNN_TRUST = Trust(5.75, (1.56, 1.08, 1.15, 2.81, 2.81, 0.0, 3.29, 5.23), good=0.25, wrong=4.9, systematic=0.63)
+MAP_TRUST = Trust(
+    6.21, (0.0, 3.39, 4.10, 4.64, 4.64, 0.99), good=0.29, wrong=4.5, systematic=0.32
+)  # of any matcher's maps
