@@ -12,6 +12,7 @@ from cfusion.solvers import Outer, Progress, Status
 
 if TYPE_CHECKING:
     from cfusion.datasets import read
+    from cfusion.rasters import fuse_rasters
     from cfusion.scene import fuse_every
 
 __version__ = "0.1.0"
@@ -37,6 +38,7 @@ __all__ = [
     "fuse",
     "fuse_every",
     "fuse_many",
+    "fuse_rasters",
     "fuse_stack",
     "normals",
     "read",
@@ -53,4 +55,8 @@ def __getattr__(name: str) -> Any:
         from cfusion.scene import fuse_every
 
         return fuse_every
+    if name == "fuse_rasters":
+        from cfusion.rasters import fuse_rasters
+
+        return fuse_rasters
     raise AttributeError(f"module 'cfusion' has no attribute {name!r}")

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from cfusion.cli import kitti, output, report, sequence
+from cfusion.cli import kitti, mosaic, output, report, sequence
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
 
@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli import settings
     from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import showing
+    from cfusion.cli.text import shown
     from cfusion.datasets import read, write_result
     from cfusion.datasets.check import warning
     from cfusion.datasets.fingerprint import contents
@@ -58,8 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
     from cfusion.parameters import refine
+    from cfusion.source import reference_index
 
     sequence.require_alone(arguments)
+    if mosaic.is_meant(arguments):
+        return mosaic.fuse_folder(arguments)
     formats = settings.names(arguments.write)
     parameters = settings.parameters(arguments.set)
     command = output.command_of(arguments, formats, parameters)
@@ -77,12 +81,13 @@ def run(arguments: argparse.Namespace) -> int:
         views = read(arguments.bundle, format=arguments.format, options=options)
         caution = warning(views)
         if caution:
-            print(f"cfusion: {caution}", file=sys.stderr)
+            print(f"cfusion: {shown(caution)}", file=sys.stderr)
     if views.sentence and not arguments.quiet:
-        print(views.sentence)
+        print(shown(views.sentence))
     if arguments.every is not None:
         return sequence.run(arguments, views, formats, parameters, made_by, place)
     reference = views.reference if arguments.reference is None else arguments.reference
+    reference_index(views, reference)  # a mistake is said before anything is compiled
     read_once = tuple(views)  # fusing goes through them several times
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         compile_kernels([arguments.method], arguments.backend, progress)
@@ -110,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         scored = None if bundle is None else kitti.scores_sentence(bundle, result)
         if scored:
             print(scored)
-        print(f"written to {arguments.output}" + (f", submission {submission}" if submission else ""))
+        print(f"written to {shown(arguments.output)}" + (f", submission {submission}" if submission else ""))
         if not arguments.no_report:
             print(f"open {arguments.output / report.PAGE}")
     return 0

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from cfusion.errors import InputError
+
 NAME, SUMMARY = "mosaic", "fuse height models (GeoTIFF) into one GeoTIFF"
 
 
@@ -72,6 +74,34 @@ def run(arguments: argparse.Namespace) -> int:
     """Check, fuse, write, say."""
     options = {name: getattr(arguments, name) for name in OPTIONS}
     return make(arguments.rasters, arguments.output, quiet=arguments.quiet, options=options)
+
+
+def is_meant(arguments: argparse.Namespace) -> bool:
+    """Whether `cfusion fuse` was given height models: these stay heights, on their grid."""
+    from cfusion.datasets.read import recognised
+
+    if arguments.stereo_bundle is not None or arguments.format not in (None, "geotiff"):
+        return False
+    return arguments.format == "geotiff" or recognised(arguments.bundle) == "geotiff"
+
+
+def fuse_folder(arguments: argparse.Namespace) -> int:
+    """`cfusion fuse FOLDER_OF_TIFS -o OUT`: the mosaic as OUT/height.tif, or OUT itself where that is a .tif."""
+    if arguments.method != "auto" or arguments.set or arguments.reference is not None or arguments.every is not None:
+        raise InputError(
+            "height models are fused by auto into one grid; leave --method, --set, --reference and --every out"
+        )
+    options = {"backend": arguments.backend, "overwrite": arguments.force}
+    for given in arguments.option:
+        name, _, value = given.partition("=")
+        if name != "band" or not value.isdigit():
+            raise InputError(f"--option {given} is not one of height models; there is band=NUMBER")
+        options["band"] = int(value)
+    output = arguments.output
+    if output.suffix.lower() not in (".tif", ".tiff"):
+        output.mkdir(parents=True, exist_ok=True)
+        output = output / "height.tif"
+    return make([arguments.bundle], output, quiet=arguments.quiet, options=options)
 
 
 def make(rasters: list[Path], output: Path, *, quiet: bool, options: dict[str, Any]) -> int:

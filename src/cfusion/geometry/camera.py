@@ -4,7 +4,7 @@ Axes as in OpenCV: x right, y down, z forward. An integer pixel coordinate is th
 depth is z and not the distance along the ray.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import isfinite
 from typing import TypeAlias
 
@@ -34,6 +34,19 @@ class Pinhole:
         for name, focal in (("fx", self.fx), ("fy", self.fy)):
             if not (isfinite(focal) and focal > 0):
                 raise CameraError(f"{name} is {focal}; a focal length is a positive number of pixels")
+
+    @classmethod
+    def from_matrix(cls, matrix: ArrayLike, width: int, height: int) -> "Pinhole":
+        """The camera of a 3x3 intrinsic matrix K = [[fx, 0, cx], [0, fy, cy], [0, 0, 1]], all in pixels.
+
+        Example: `Pinhole.from_matrix([[576, 0, 320], [0, 576, 240], [0, 0, 1]], 640, 480)`.
+        """
+        k = np.asarray(matrix, dtype=np.float64)
+        if k.shape != (3, 3):
+            raise ShapeError(f"an intrinsic matrix is 3x3, not {k.shape}")
+        if k[0, 1] != 0 or k[1, 0] != 0 or not np.array_equal(k[2], [0, 0, 1]):
+            raise CameraError("the intrinsic matrix has skew, or its last row is not 0 0 1; rectify the images first")
+        return cls(float(k[0, 0]), float(k[1, 1]), float(k[0, 2]), float(k[1, 2]), width, height)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -124,8 +137,10 @@ class BrownConrady(Pinhole):
         return *cameras.pixels(self.numbers, x / in_front, y / in_front), z
 
     def scaled(self, factor: float) -> "BrownConrady":
+        k1, k2, p1, p2, k3 = self.distortion
         straight = super().scaled(factor)
-        return BrownConrady(*(getattr(straight, each.name) for each in fields(straight)), *self.distortion)
+        size = straight.width, straight.height
+        return BrownConrady(straight.fx, straight.fy, straight.cx, straight.cy, *size, k1, k2, p1, p2, k3)
 
     def _slopes(self) -> tuple[Coordinates, Coordinates]:
         columns, rows = np.arange(self.width, dtype=np.float64), np.arange(self.height, dtype=np.float64)
