@@ -1,7 +1,8 @@
 """What can be seen in a matched pair that tells right disparities from wrong ones, each cue in [0, 1], 0 = good.
 
-Three of them are systematic: `front` and `behind` (at a jump of the disparity, on the near and on the far side: surfaces
-in front grow over their edges by half a window) and `flat` (without texture the regulariser decides). Such errors come out alike in every frame, so that comparing frames cannot find them.
+Three of them are systematic: `front` and `behind` (at a jump of the disparity, on its near and on its far side:
+surfaces in front grow over their edges by half a window) and `flat` (without texture the regulariser decides). Such
+errors come out alike in every frame, so that comparing frames cannot find them.
 """
 
 import numpy as np
