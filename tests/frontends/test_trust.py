@@ -43,18 +43,22 @@ def test_each_cue_sees_its_own_fault() -> None:
 def test_confidence_falls_with_every_cue_and_sigma_grows(trust) -> None:  # type: ignore[no-untyped-def]
     count = len(trust.weights)
     known = np.ones((2, 2), np.bool_)
-    best = trust.confidence(np.zeros((count, 2, 2), np.float32), known)
+    none = np.zeros((count, 2, 2), np.float32)
+    best = trust.confidence(none, known)
     assert best.min() > 0.99
-    assert trust.sigma(best).max() < 0.5  # pixels
+    assert trust.sigma(none, best).max() < 0.5  # pixels
+    np.testing.assert_allclose(trust.weight(none, best), best, rtol=1e-6)
     for k in range(count):
         cues = np.zeros((count, 2, 2), np.float32)
         cues[k] = 1
         worse = trust.confidence(cues, known)
         assert (worse <= best).all()
-        assert (trust.sigma(worse) >= trust.sigma(best)).all()
+        assert (trust.sigma(cues, worse) >= trust.sigma(none, best)).all()
+        assert (trust.weight(cues, worse) <= trust.weight(none, best)).all()
     nothing = trust.confidence(np.ones((count, 2, 2), np.float32), ~known)
     assert (nothing == 0).all()
-    assert np.isnan(trust.sigma(nothing)).all()
+    assert np.isnan(trust.sigma(none, nothing)).all()
+    assert (trust.weight(none, nothing) == 0).all()
 
 
 def test_every_matcher_states_its_systematic_error() -> None:

@@ -32,6 +32,7 @@ class Matching(NamedTuple):
     disparity: consistency.Disparity  # (H, W) pixels, NaN = unknown
     confidence: WeightMap  # (H, W) probability of being right within a pixel, zero where unknown
     sigma: consistency.Disparity  # (H, W) standard deviation in pixels, systematic errors included, NaN = unknown
+    weight: WeightMap  # (H, W) in [0, 1] what the pixel is worth in a fusion, zero where unknown
 
 
 class Found(NamedTuple):
@@ -181,7 +182,8 @@ def _checked(disparity: consistency.Disparity, other: consistency.Disparity, che
 
 def _believed(found: Found, trust: Trust) -> Matching:
     confidence = trust.confidence(found.cues, np.isfinite(found.disparity))
-    return Matching(found.disparity, confidence, trust.sigma(confidence))
+    sigma, weight = trust.sigma(found.cues, confidence), trust.weight(found.cues, confidence)
+    return Matching(found.disparity, confidence, sigma, weight)
 
 
 def _one_way(ours: Bytes, theirs: Bytes, settings: Sgm) -> consistency.Disparity:
