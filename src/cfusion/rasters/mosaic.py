@@ -282,7 +282,7 @@ class _Making:
         else:
             with writer:
                 HERE.run(finish_block, jobs, take)
-                files = writer.finish(self._tags(said, certificate, iterations))
+                files = writer.to_solution(self._tags(said, certificate, iterations))
         report = self._report(work, settings, number, noise, observed, kept)
         status = CONVERGED if certificate.gap <= self.options.tolerance else LIMIT
         return Mosaic(plan.grid, files, maps, certificate, status, iterations, said, report, plan.sentences)
