@@ -16,7 +16,7 @@ def area(width: float, height: int = 2) -> "1 < 2":
     """More words, 3 * 4."""
     if width < 0 and height > 0:
         raise ValueError(f"width is {width + 1}; give {3 - 1}")
-    return -width * height / max(width, 1.5)
+    return -width * height / max(width, 1.5) + divmod(height, 1.0)[1]
 '''
 
 
@@ -43,8 +43,11 @@ def test_every_kind_of_mistake_is_made_and_none_in_words(tree: Path) -> None:
         (8, "operator", "*", "/"),
         (8, "operator", "/", "*"),
         (8, "function", "max", "min"),
-        (8, "swapped arguments", "width, 1.5", "1.5, width"),
         (8, "constant", "1.5", "3.0"),
+        (8, "operator", "+", "-"),
+        (8, "swapped arguments", "height, 1.0", "1.0, height"),
+        (8, "constant", "1.0", "2.0"),
+        (8, "constant", "1", "2"),
     }
     assert all(site.parses(source) for site in made)
 
@@ -82,4 +85,5 @@ def test_a_mistake_is_noticed_or_not_and_always_undone(tree: Path) -> None:
         if site.line in (4, 8) and site.kind in ("operator", "constant"):
             verdicts[site.line, site.new] = place._run_with(site, ["tests/test_area.py::test_it"], 60.0).verdict
         assert (tree / "src" / "area.py").read_text() == SOURCE
-    assert verdicts == {(4, "3"): "survived", (8, "/"): "killed", (8, "*"): "killed", (8, "3.0"): "killed"}
+    assert verdicts.pop((8, "/")) == verdicts.pop((8, "3.0")) == "killed"
+    assert verdicts.pop((4, "3")) == verdicts.pop((8, "-")) == "survived"  # the height was given; nothing is added

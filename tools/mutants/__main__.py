@@ -56,19 +56,18 @@ def main() -> None:
     print(table.report(ROOT))
 
 
-def covered(out: Path) -> list[Path]:
-    """The maps of lines to tests, one per folder or file of tests; made now where they are missing."""
-    parts = sorted(path for path in (ROOT / "tests").iterdir() if path.is_dir() or path.name.startswith("test_"))
-    parts = [path for path in parts if path.name not in ("__pycache__", "cuda")]
-    for part in parts:
-        file = out / f"map-{part.stem}.json"
-        tests = [part] if part.is_file() else list(part.rglob("*.py"))
-        fresh = file.exists() and file.stat().st_mtime > max(test.stat().st_mtime for test in tests)
-        claim = None if fresh else claimed(file.with_suffix(".claim"))
+def covered(out: Path, only: str = "") -> list[Path]:
+    """The maps of lines to tests, one per file of tests; made now where they are missing or older than the tests."""
+    for test in sorted((ROOT / "tests").rglob("test_*.py")):
+        name = test.relative_to(ROOT / "tests")
+        file = out / f"map-{'-'.join(name.with_suffix('').parts)}.json"
+        skipped = name.parts[0] == "cuda" or only not in str(name)
+        fresh = file.exists() and file.stat().st_mtime > test.stat().st_mtime
+        claim = None if fresh or skipped else claimed(file.with_suffix(".claim"))
         if claim is not None:
-            print(f"which lines does {part.name} run?", flush=True)
+            print(f"which lines does {name} run?", flush=True)
             code = "from pathlib import Path; from tools.mutants.covering import watch; "
-            code += f"watch(Path.cwd(), ['tests/{part.name}'], Path({str(file)!r}))"
+            code += f"watch(Path.cwd(), ['tests/{name}'], Path({str(file)!r}))"
             subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(ROOT), stdout=subprocess.DEVNULL)
             claim.close()
     return sorted(out.glob("map-*.json"))

@@ -24,6 +24,7 @@ NAMES = {
     **{"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"},
     **{"floor": "ceil", "fmin": "fmax", "nanmin": "nanmax", "argmin": "argmax", "argmax": "argmin", "sum": "max"},
 }
+SYMMETRIC = {"min", "max", "minimum", "maximum", "fmin", "fmax", "hypot", "gcd", "array_equal", "isclose", "allclose"}
 REMOVABLE = (ast.Expr, ast.AugAssign, ast.Raise, ast.Continue, ast.Break, ast.Delete)
 
 
@@ -129,7 +130,11 @@ class _Finder:
         if name in NAMES:
             stop = self._offset(node.func.end_lineno, node.func.end_col_offset)
             yield Site(self.file, node.lineno, "function", stop - len(name), stop, NAMES[name])
-        if len(node.args) > 1 and not any(isinstance(each, ast.Starred) for each in node.args[:2]):
+        if (
+            len(node.args) > 1
+            and name not in SYMMETRIC
+            and not any(isinstance(each, ast.Starred) for each in node.args[:2])
+        ):
             one, other = node.args[:2]
             if self._text(one) != self._text(other):
                 start, end = self._span(one)[0], self._span(other)[1]
