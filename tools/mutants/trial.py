@@ -67,7 +67,7 @@ class Workplace:
 
     def collected(self) -> set[str]:
         """The tests that there are."""
-        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-W", "ignore"]
+        command = [sys.executable, "-m", "pytest", "-o", "addopts=--import-mode=importlib", "--collect-only", "-q"]
         said = subprocess.run(command, cwd=self.tree, env=environment(self.tree), capture_output=True, text=True).stdout
         return {line for line in said.splitlines() if "::" in line}
 
