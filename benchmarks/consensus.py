@@ -58,7 +58,7 @@ def _throw(depths, cameras, motions, camera, out):  # type: ignore[no-untyped-de
     """Each frame's points at their nearest pixel of the reference, nearest first."""
     height, width = out.shape[1:]
     for k in range(depths.shape[0]):
-        _, fx, fy, cx, cy = cameras[k]
+        fx, fy, cx, cy = cameras[k][1:5]
         m = motions[k]
         for i in range(depths.shape[1]):
             for j in range(depths.shape[2]):
@@ -83,7 +83,7 @@ def _ask(z, i, j, depths, cameras, motions, camera, found):  # type: ignore[no-u
     support = through = hidden = 0
     limit = _tolerance(z)
     for k in range(depths.shape[0]):
-        _, fx, fy, cx, cy = cameras[k]
+        fx, fy, cx, cy = cameras[k][1:5]
         m = motions[k]
         qz = (m[2, 0] * across + m[2, 1] * down + m[2, 2]) * z + m[2, 3]
         if qz <= 0:

@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "frontends": ON_GEOMETRY | {"io", "datasets"},  # a stereo bundle is read before it is matched
     "solvers": {"energy", "kernels", "geometry"},
     "methods": BELOW_METHODS,
-    "result": {"geometry", "kernels", "solvers", "source"},
+    "result": {"geometry", "kernels", "solvers", "source", "view", "report"},  # only to show itself
     "fuse": BELOW_METHODS | {"methods", "result"},
     "sequence": BELOW_METHODS | {"methods", "fuse", "result"},
     "scene": BELOW_REPORT,
@@ -57,6 +57,7 @@ HOME_OF = {
     "embreex": {"synthetic"},
     "cv2": {"frontends"},
     "rich": {"cli"},
+    "xarray": {"view"},
     "onnxruntime": {"frontends"},
 }
 NUMPY_AND_US = {"numpy", "cfusion"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,6 +68,64 @@ class Result:
             image=frame.image,
             views=fused.views,
         )
+
+    def __repr__(self) -> str:
+        """One line with the figures that matter."""
+        from cfusion.view.notebook import one_line
+
+        return one_line(self)
+
+    def _repr_html_(self) -> str:
+        """A small picture and a table, for notebooks."""
+        from cfusion.view.notebook import as_html
+
+        return as_html(self)
+
+    def points(self) -> NDArray[np.float64]:
+        """(N, 3) the known pixels as points, row by row: in the world where the pose is known, else in the camera's
+        frame (x right, y down, z forward), in the unit of depth.
+
+        Example: `result.points().mean(axis=0)` is the middle of the surface.
+        """
+        from cfusion.view.notebook import points_of
+
+        return points_of(self)
+
+    def save(self, folder: str | PathLike[str], formats: Sequence[str] = ("npy", "png", "pfm", "ply")) -> None:
+        """Write depth, confidence, sigma, provenance, points and result.json to a folder, whole or not at all.
+
+        Example: `result.save("out", formats=("npy", "ply"))`.
+        """
+        from cfusion.view.notebook import save
+
+        save(self, folder, formats)
+
+    def report(self, path: str | PathLike[str], **more: Any) -> Path:
+        """Write the page that shows it, one HTML file; `more` as of `cfusion.view.write_page` (views, truth, ...).
+
+        Example: `result.report("report.html", views=views, reference=2)`.
+        """
+        from cfusion.view import write_page
+
+        return write_page(path, self, **more)
+
+    def plot(self) -> Any:
+        """A matplotlib figure of depth, sigma, confidence and provenance.
+
+        Example: `result.plot().savefig("result.png")`.
+        """
+        from cfusion.report.plots import plot
+
+        return plot(self)
+
+    def to_xarray(self) -> Any:
+        """An `xarray.Dataset` of the maps over row and column, with how they came about as attributes.
+
+        Example: `result.to_xarray().depth.sel(row=120)`.
+        """
+        from cfusion.view.notebook import as_dataset
+
+        return as_dataset(self)
 
     def moved(self, move: Callable[[Any], Any]) -> Result:
         """The same result with its maps where `move` puts an array."""

@@ -3,6 +3,7 @@
 import base64
 import re
 import zlib
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View
 from cfusion.errors import ShapeError
+from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
+from cfusion.solvers import ViewEvidence
 from cfusion.view.content import Content, median_of_views
 from cfusion.view.document import as_json
 from cfusion.view.encode import PREDICTORS, encode, estimated_size
 from cfusion.view.page import page
-from cfusion.view.pictures import depth_colours, png_bytes, sigma_colours
 from cfusion.view.quantise import quantise
 from cfusion.view.readings import residuals_of_stack, residuals_of_view
 from cfusion.view.reliability import reliability
@@ -187,9 +189,21 @@ def test_a_page_needs_no_more_than_depth_and_a_name(result: Result) -> None:
 
 
 def test_a_result_brings_its_own_record_of_views(result: Result) -> None:
-    own = SimpleNamespace(name="a", noise=1.5, bias=0.0, kept=0.5, shift=0.0, effect=0.25, verdict="it is upside down")
-    shown = SimpleNamespace(depth=result.depth, method="x", views=[own])
-    assert "it is upside down" in page(Content("own", [shown]))
+    maps = {"support": np.ones((4, 5), bool), "contradiction": np.zeros((4, 5), bool)}
+    own = ViewEvidence(
+        **maps,
+        residual=np.full((4, 5), 0.25, np.float32),
+        noise=1.5,
+        bias=0.0,
+        scale_factor=1.0,
+        registration=0.0,
+        share_kept=0.5,
+        effect=0.25,
+        sentence="view 0: it is upside down",
+    )
+    html = page(Content("own", [replace(result, views=(own,))]))
+    assert '<td class="verdict">it is upside down</td>' in html
+    assert '"residual-0"' in html
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import numpy as np
 from cfusion.arrays import DepthMap
 from cfusion.kernels.contract import Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.kernels.numpy.cameras import pixels, slopes
 from cfusion.source import Frame, Reading
 
 AGREE = 3.0  # noise scales: Laplace noise is further off once in twenty; six hide a step of the surface
@@ -32,7 +33,7 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Where a view is: its camera as five numbers, and (3, 4) view_from_reference."""
+    """Where a view is: its camera as ten numbers, and (3, 4) view_from_reference."""
 
     camera: Floats
     view_from_reference: Floats
@@ -72,13 +73,14 @@ def _floats(surface: DepthMap, residual: Floats, among: Mask, limit: Floats, fra
     rows, columns = np.nonzero(among)
     if frame.camera is None or rows.size == 0:
         return among
-    kind, fx, fy, cx, cy = (float(number) for number in frame.camera.numbers[:5])
+    camera = frame.camera.numbers
+    perspective = camera[0] == 0
     turn, shift = place.view_from_reference[:, :3].tolist(), place.view_from_reference[:, 3].tolist()
     depth = surface[rows, columns].astype(np.float64)
     away = residual[rows, columns].astype(np.float64)
-    across, down = (columns - cx) / fx, (rows - cy) / fy
-    reach = depth if kind == 0 else 1.0
-    ray = (across, down, 1.0) if kind == 0 else (0.0, 0.0, 1.0)
+    across, down = slopes(camera, columns, rows)
+    reach = depth if perspective else 1.0
+    ray = (across, down, 1.0) if perspective else (0.0, 0.0, 1.0)
     point = (across * reach, down * reach, depth)
     seen = [sum(turn[a][b] * point[b] for b in range(3)) + shift[a] for a in range(3)]
     measured = seen[2] + away * sum(turn[2][b] * ray[b] for b in range(3))
@@ -89,8 +91,8 @@ def _floats(surface: DepthMap, residual: Floats, among: Mask, limit: Floats, fra
         seen[2] = measured
     back = [sum(turn[b][a] * (seen[b] - shift[b]) for b in range(3)) for a in range(3)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        over = np.where(back[2] > 0, back[2], np.nan) if kind == 0 else 1.0
-        column, row = np.floor(fx * back[0] / over + cx + 0.5), np.floor(fy * back[1] / over + cy + 0.5)
+        over = np.where(back[2] > 0, back[2], np.nan) if perspective else 1.0
+        column, row = (np.floor(at + 0.5) for at in pixels(camera, back[0] / over, back[1] / over))
         inside = (column >= 0) & (row >= 0) & (column < surface.shape[1]) & (row < surface.shape[0])
         at = np.where(inside, row, 0).astype(np.int64), np.where(inside, column, 0).astype(np.int64)
         out[rows, columns] = inside & (back[2] < surface[at] - limit[at])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from cfusion.arrays import MOST_RADIUS, is_whole
 from cfusion.energy import TGV
 from cfusion.errors import InputError
 from cfusion.source import Splat
@@ -40,8 +41,8 @@ class Settings:
                 f"rounds = {self.rounds}, gate = {self.gate}, damping = {self.damping}: "
                 "a whole number from 1, positive, in (0, 1]"
             )
-        if self.fill_radius != int(self.fill_radius) or self.fill_radius < 0:
-            raise InputError(f"fill_radius is {self.fill_radius}; it is a whole number of pixels, 0 for none")
+        if not is_whole(self.fill_radius, 0, MOST_RADIUS):
+            raise InputError(f"fill_radius is {self.fill_radius}; it is a whole number of pixels, 0 to {MOST_RADIUS}")
         if not 0 < self.lam < float("inf"):
             raise InputError(f"lam is {self.lam}; the confidence is positive and finite")
         if not 0 <= self.min_confidence < 1:

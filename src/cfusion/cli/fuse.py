@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli import settings
     from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import showing
+    from cfusion.cli.text import shown
     from cfusion.datasets import read, write_result
     from cfusion.datasets.check import warning
     from cfusion.datasets.fingerprint import contents
@@ -80,9 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
         views = read(arguments.bundle, format=arguments.format, options=options)
         caution = warning(views)
         if caution:
-            print(f"cfusion: {caution}", file=sys.stderr)
+            print(f"cfusion: {shown(caution)}", file=sys.stderr)
     if views.sentence and not arguments.quiet:
-        print(views.sentence)
+        print(shown(views.sentence))
     if arguments.every is not None:
         return sequence.run(arguments, views, formats, parameters, made_by, place)
     reference = views.reference if arguments.reference is None else arguments.reference
@@ -114,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         scored = None if bundle is None else kitti.scores_sentence(bundle, result)
         if scored:
             print(scored)
-        print(f"written to {arguments.output}" + (f", submission {submission}" if submission else ""))
+        print(f"written to {shown(arguments.output)}" + (f", submission {submission}" if submission else ""))
         if not arguments.no_report:
             print(f"open {arguments.output / report.PAGE}")
     return 0

@@ -35,6 +35,19 @@ class Pinhole:
             if not (isfinite(focal) and focal > 0):
                 raise CameraError(f"{name} is {focal}; a focal length is a positive number of pixels")
 
+    @classmethod
+    def from_matrix(cls, matrix: ArrayLike, width: int, height: int) -> "Pinhole":
+        """The camera of a 3x3 intrinsic matrix K = [[fx, 0, cx], [0, fy, cy], [0, 0, 1]], all in pixels.
+
+        Example: `Pinhole.from_matrix([[576, 0, 320], [0, 576, 240], [0, 0, 1]], 640, 480)`.
+        """
+        k = np.asarray(matrix, dtype=np.float64)
+        if k.shape != (3, 3):
+            raise ShapeError(f"an intrinsic matrix is 3x3, not {k.shape}")
+        if k[0, 1] != 0 or k[1, 0] != 0 or not np.array_equal(k[2], [0, 0, 1]):
+            raise CameraError("the intrinsic matrix has skew, or its last row is not 0 0 1; rectify the images first")
+        return cls(float(k[0, 0]), float(k[1, 1]), float(k[0, 2]), float(k[1, 2]), width, height)
+
     @property
     def shape(self) -> tuple[int, int]:
         """(H, W) of the images it takes."""

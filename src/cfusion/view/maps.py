@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, Image
 from cfusion.errors import MissingDependency
+from cfusion.io.colour_pictures import png_bytes
 from cfusion.view.content import Content, median_of_views, shown_views
 from cfusion.view.layers import RELATIVE_STEP, Layer
-from cfusion.view.pictures import png_bytes
 from cfusion.view.readings import Residuals
 
 RESIDUAL_STEP = 1 / 16  # of the usual noise, at best; a quarter of it at worst

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.geometry import Camera, Pinhole, Stack, View
+from cfusion.geometry import Camera, Orthographic, Stack, View
 from cfusion.io.atomic import filling
 from cfusion.io.versions import versions
 from cfusion.view import explain, sections
@@ -160,8 +160,8 @@ def _model(content: Content, layers: Sequence[Coded], usual_noise: float, image:
 def _camera(camera: Camera | None, stride: int) -> dict[str, object]:
     if camera is None:
         return {"kind": "none"}
-    if isinstance(camera, Pinhole):
-        sizes = {"fx": camera.fx / stride, "fy": camera.fy / stride}
-        return {"kind": "pinhole", **sizes, "cx": camera.cx / stride, "cy": camera.cy / stride}
-    size = camera.pixel_size * stride
-    return {"kind": "orthographic", "pixel": size, "cx": camera.cx / stride, "cy": camera.cy / stride}
+    if isinstance(camera, Orthographic):
+        size = camera.pixel_size * stride
+        return {"kind": "orthographic", "pixel": size, "cx": camera.cx / stride, "cy": camera.cy / stride}
+    sizes = {"fx": camera.fx / stride, "fy": camera.fy / stride}
+    return {"kind": "pinhole", **sizes, "cx": camera.cx / stride, "cy": camera.cy / stride}
