@@ -60,7 +60,7 @@ def test_points_stand_in_the_world(tmp_path: Path, result: Result) -> None:
     write_result(result, tmp_path, ["ply"])
     body = (tmp_path / "points.ply").read_bytes().split(b"end_header\n")[1]
     points = np.array([row[:3] for row in struct.iter_unpack("<3f3Bf", body)])
-    assert points.shape == (19, 3)  # the unknown pixel is left out
+    assert points.shape == (18, 3)  # the unknown pixel is left out, and the filled one
     np.testing.assert_allclose(points[:, 2], result.depth[np.isfinite(result.depth)] + 7.0, rtol=1e-6)
     np.testing.assert_allclose(points[0, 0], (1 - 2.0) / 10 * result.depth[0, 1], rtol=1e-6)
 
