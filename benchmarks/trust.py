@@ -1,6 +1,6 @@
 """Whether sigma is an error bar and confidence a probability: on meshes here, on real data from `benchmarks.real`.
 
-python -m benchmarks.trust [--closed] [WIDTH [K ..]]: meshes under every noise, at half the paper's size and K = 3, 11, 31
+python -m benchmarks.trust [--closed] [WIDTH [K ..]]: meshes under every noise, half the paper's size and K = 3, 11, 31
 unless said otherwise.
 
 Coverage is the share of pixels whose error is below 1, 1.645 and 1.96 sigma (68, 90, 95 % of a Gaussian). ENCE is the
