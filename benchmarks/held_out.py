@@ -1,4 +1,4 @@
-"""Held-out views of real sensors: fuse the others into view k's camera, and compare with what view k measured.
+"""HeldOut-out views of real sensors: fuse the others into view k's camera, and compare with what view k measured.
 
 Errors are taken where every method has an answer; how much each one has is a column of its own.
 

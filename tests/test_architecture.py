@@ -16,7 +16,7 @@ BELOW_REPORT = BELOW_METHODS | {"methods", "result", "fuse", "metrics", "io", "d
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "arrays": set(),
-    "geometry": set(),
+    "geometry": {"kernels"},  # the formulas of cameras, which kernels share
     "kernels": set(),
     "energy": {"kernels"},
     "source": ON_GEOMETRY,
@@ -30,24 +30,25 @@ MAY_IMPORT: dict[str, set[str]] = {
     "frontends": ON_GEOMETRY | {"io", "datasets"},  # a stereo bundle is read before it is matched
     "solvers": {"energy", "kernels", "geometry"},
     "methods": BELOW_METHODS,
-    "result": {"geometry", "kernels", "solvers", "source"},
+    "result": {"geometry", "kernels", "solvers", "source", "view", "report"},  # only to show itself
     "fuse": BELOW_METHODS | {"methods", "result"},
     "sequence": BELOW_METHODS | {"methods", "fuse", "result"},
-    "distributed": BELOW_REPORT,
     "scene": BELOW_REPORT,
-    "experiments": BELOW_REPORT | {"report", "distributed"},
+    "rasters": ON_SOLVERS | {"io"},
+    "experiments": BELOW_REPORT | {"report"},
     "report": BELOW_REPORT,
-    "cli": BELOW_REPORT | {"report", "experiments", "distributed", "sequence", "scene"},
-    "__init__": BELOW_REPORT | {"scene"},
+    "view": BELOW_REPORT | {"report"},
+    "cli": BELOW_REPORT | {"report", "experiments", "sequence", "scene", "view", "rasters"},
+    "__init__": BELOW_REPORT | {"scene", "rasters"},
 }
 HOME_OF = {
-    "numba": {"kernels"},
+    "numba": {"kernels", "frontends"},
     "llvmlite": {"kernels"},
     "cupy": {"kernels", "arrays"},  # arrays: only to take over what another library lends
-    "dask": {"distributed"},
+    "dask": {"scene"},
     "matplotlib": {"report"},
     "PIL": {"io"},
-    "rasterio": {"io"},
+    "rasterio": {"io", "rasters"},
     "OpenEXR": {"io"},
     "scipy": {"io", "frontends"},
     "trimesh": {"synthetic", "scene"},
@@ -56,6 +57,8 @@ HOME_OF = {
     "embreex": {"synthetic"},
     "cv2": {"frontends"},
     "rich": {"cli"},
+    "xarray": {"view"},
+    "onnxruntime": {"frontends"},
 }
 NUMPY_AND_US = {"numpy", "cfusion"}
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from cfusion.errors import CFusionError
 from cfusion.fuse import fuse, fuse_many, fuse_stack
-from cfusion.geometry import Camera, Orthographic, Pinhole, Pose, Stack, View, normals
+from cfusion.geometry import BrownConrady, Camera, Orthographic, Pinhole, Pose, Stack, View, normals
 from cfusion.methods import METHODS, Method
 from cfusion.metrics import Scores, evaluate
 from cfusion.result import Result
@@ -12,12 +12,14 @@ from cfusion.solvers import Outer, Progress, Status
 
 if TYPE_CHECKING:
     from cfusion.datasets import read
+    from cfusion.rasters import fuse_rasters
     from cfusion.scene import fuse_every
 
 __version__ = "0.1.0"
 
 __all__ = [
     "METHODS",
+    "BrownConrady",
     "CFusionError",
     "Camera",
     "Method",
@@ -36,6 +38,7 @@ __all__ = [
     "fuse",
     "fuse_every",
     "fuse_many",
+    "fuse_rasters",
     "fuse_stack",
     "normals",
     "read",
@@ -52,4 +55,8 @@ def __getattr__(name: str) -> Any:
         from cfusion.scene import fuse_every
 
         return fuse_every
+    if name == "fuse_rasters":
+        from cfusion.rasters import fuse_rasters
+
+        return fuse_rasters
     raise AttributeError(f"module 'cfusion' has no attribute {name!r}")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cfusion import kernels
+from cfusion.errors import BackendUnavailable
 from cfusion.kernels.contract import (
     Box,
     Fidelity,
@@ -94,8 +95,8 @@ def random_case(
         ALPHA[:order],
         edge=rng.uniform(0.2, 1, shape).astype(dtype) if edge else None,
         tensor=random_tensor(rng, shape).astype(dtype) if tensor else None,
-        anchor=(surface + rng.normal(0, 0.1, shape)).astype(dtype) if anchored else None,
-        pull=0.7 if anchored else 0.0,
+        prox_centre=(surface + rng.normal(0, 0.1, shape)).astype(dtype) if anchored else None,
+        prox_weight=0.7 if anchored else 0.0,
     )
     state = State(np.zeros((primal_planes(order), *shape), dtype), np.zeros((dual_planes(order), *shape), dtype))
     state.primal[0] = start
@@ -109,6 +110,15 @@ def random_tensor(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarra
     angle, small = rng.uniform(0, np.pi, shape), rng.uniform(0.3, 1, shape)
     nx, ny = np.cos(angle), np.sin(angle)
     return np.stack([1 - (1 - small) * nx * nx, -(1 - small) * nx * ny, 1 - (1 - small) * ny * ny])
+
+
+@pytest.fixture(params=["numpy", "cpu"])
+def on_host(request: pytest.FixtureRequest) -> Any:
+    """The backends that compute on the host, one after the other."""
+    try:
+        return kernels.load(request.param)
+    except BackendUnavailable as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,8 @@ are left out together, or one would give the other away.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cfusion.auto.noise import share_errors
+from cfusion.auto.noise import share_errors, view_distances
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.numpy.trials import parted
@@ -25,7 +24,7 @@ Maps = tuple[Floats, Floats | None]  # depths and weights
 
 def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
     """The stack, in the backend's memory, without what is held out, and what is held out alone."""
-    groups = _groups(stack, backend)
+    groups = in_groups(stack, backend)
     many = len(groups)
     if many < 3:
         return _by_pixels(stack, backend)
@@ -50,14 +49,16 @@ def _parts(stack: Stack, kept: Maps, out: Maps, known: tuple[int, int]) -> tuple
     """Both as stacks; the whole one for a part that would know nothing."""
     if known[0] == 0:
         return stack, stack
-    return stack.part(*kept), stack.part(*out) if known[1] else stack
+    return stack.with_depths(*kept), stack.with_depths(*out) if known[1] else stack
 
 
-def _groups(stack: Stack, backend: Backend) -> list[list[int]]:
+def in_groups(stack: Stack, backend: Backend) -> list[list[int]]:
     """Views that share their errors, in an order that does not depend on how the views are listed."""
     every = max(1, int(np.sqrt(stack.depths[0].size / SAMPLE)))
-    contents, distances = pairwise_distances(backend.to_host(stack.depths[:, ::every, ::every]))
-    alike = share_errors(distances)
+    sample = stack.depths[:, ::every, ::every]
+    alike = share_errors(view_distances(sample, backend))
+    maps = backend.to_host(sample)
+    contents = [(float(np.isfinite(each).sum()), float(np.nansum(each, dtype=np.float64))) for each in maps]
     groups: list[list[int]] = []
     for k in sorted(range(stack.views), key=contents.__getitem__):
         friends = next((group for group in groups if alike[k, group[0]]), None)
@@ -66,17 +67,3 @@ def _groups(stack: Stack, backend: Backend) -> list[list[int]]:
         else:
             friends.append(k)
     return groups
-
-
-def pairwise_distances(maps: Floats) -> tuple[list[tuple[float, float]], NDArray[np.float64]]:
-    """Per map (number of known pixels, sum of depths); (K, K) mean |d_j - d_k| over shared pixels, inf without any."""
-    contents = [(float(np.isfinite(each).sum()), float(np.nansum(each, dtype=np.float64))) for each in maps]
-    sample = maps.reshape(len(maps), -1).astype(np.float64)
-    distances = np.empty((len(maps), len(maps)))
-    for k, one in enumerate(sample):
-        away = np.abs(sample - one)
-        known = np.isfinite(away)
-        count = known.sum(axis=-1)
-        means = np.where(known, away, 0).sum(axis=-1) / np.maximum(count, 1)
-        distances[k] = np.where(count > 0, means, np.inf)
-    return contents, distances

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, on_host, pieces
+from cfusion.arrays import DepthMap, chunks, on_host
 from cfusion.auto.surface import local_slope, residuals, steps
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats
-from cfusion.kernels.growth import EVEN, Growth, fitted_power
-from cfusion.kernels.host import medians
+from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task
 
@@ -33,19 +32,19 @@ QUIETEST = 1e-3  # of the usual noise: what a view may have at least
 SHARED = 0.05  # of the usual difference between two views: closer ones have their errors in common
 GROWTH_SAMPLE = 10_000  # observations that tell how noise grows with depth
 STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
-QUANTILE_SAMPLE = 100_000  # pixels that tell how steep the steepest are
+QUANTILE_SAMPLE = 20_000  # pixels that tell how steep the steepest are
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
 
-def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> Growth:
+def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> DepthNoise:
     """How noise grows with depth, from the residuals of a sample."""
     every = max(1, int(np.sqrt(depths.size / GROWTH_SAMPLE)))
     sample = np.concatenate([array[..., ::every, ::every] for array in (surface[None], depths)])
     sample = sample if on_host(surface) else backend.to_host(sample)
     depth, measured = sample[0], sample[1:]
-    power = fitted_power(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))
+    power = fit_power_law(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))
     whole_power = int(np.clip(np.rint(power), 0, 2))
-    return Growth(float(np.median(depth[depth > 0])), whole_power) if whole_power else EVEN
+    return DepthNoise(float(np.median(depth[depth > 0])), whole_power) if whole_power else CONSTANT
 
 
 def stereo_like(task: Task) -> bool:
@@ -59,29 +58,29 @@ def stereo_like(task: Task) -> bool:
     maps = backend.arrays.stack([each[::every, ::every] for each in (start, total, misfit)])
     start, total, misfit = backend.to_host(maps).astype(np.float64)
     spread = misfit / np.maximum(total, 1e-12)
-    return fitted_power(start + task.centre, np.where(total > 1, spread, np.nan)) > STEREO_SLOPE
+    return fit_power_law(start + task.centre, np.where(total > 1, spread, np.nan)) > STEREO_SLOPE
 
 
-def usual_slope(surface: DepthMap, growth: Growth, backend: Backend) -> float:
+def usual_slope(surface: DepthMap, growth: DepthNoise, backend: Backend) -> float:
     """How much the surface changes from pixel to pixel, typically, where noise is what it is at the middle depth."""
     (median,), (known,) = backend.medians((np.abs(steps(surface)) / growth.unit(surface))[None])
     return median if known else 0.0
 
 
 def residual_scales(
-    depths: NDArray[Any], surface: DepthMap, growth: Growth, backend: Backend
+    depths: NDArray[Any], surface: DepthMap, growth: DepthNoise, backend: Backend
 ) -> tuple[list[float], list[int]]:
     """The Laplace scale of each view's residuals, by their median size: a tenth of wrong surfaces does not matter.
 
     And how many each view has.
     """
-    found = [backend.medians(residuals(depth, surface, growth)) for depth in pieces(depths)]
+    found = [backend.medians(residuals(depth, surface, growth)) for depth in chunks(depths)]
     middles, known = ([each for part in parts for each in part] for parts in zip(*found, strict=True))
     return [middle / LAPLACE_MEDIAN for middle in middles], known
 
 
 def weigh_views(
-    weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: Growth, backend: Backend
+    weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: DepthNoise, backend: Backend
 ) -> bool:
     """Weigh views by 1 / their noise scale; nothing to do where they are alike."""
     scales = view_scales(weights, depths, surface, growth, backend)
@@ -94,7 +93,7 @@ def weigh_views(
 
 
 def view_scales(
-    weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: Growth, backend: Backend
+    weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: DepthNoise, backend: Backend
 ) -> NDArray[np.float64] | None:
     """(K,) the noise of each view, from how much the views differ from one another: s_j^2 + s_k^2 for every pair.
 
@@ -105,23 +104,14 @@ def view_scales(
         return None
     every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
     sample = np.where(weights[:, ::every, ::every] > 0, depths[:, ::every, ::every], np.float32(np.nan))
-    unit = growth.unit(surface[::every, ::every])
-    sample = backend.to_host(sample / unit).reshape(views, -1)
-    j, k = np.tril_indices(views, -1)
-    apart: list[float] = []
-    for first in range(0, len(j), PAIRS_AT_ONCE):
-        some = slice(first, first + PAIRS_AT_ONCE)
-        middles, known = medians(np.abs(sample[j[some]] - sample[k[some]]))
-        if min(known) < FEWEST:
-            return None
-        apart += middles
-    distances = np.full((views, views), np.inf)
-    distances[j, k] = distances[k, j] = apart
+    distances = view_distances(sample / growth.unit(surface[::every, ::every]), backend)
+    if np.isfinite(distances).sum() != views * (views - 1):
+        return None
     tell = ~share_errors(distances)
     np.fill_diagonal(tell, False)
     pairs = np.where(tell, distances, 0) ** 2
     distinct = sum(bool(tell[view, :view].all()) for view in range(views))
-    if not np.median(apart) > 0 or distinct < 3:
+    if not np.median(distances[np.tril_indices(views, -1)]) > 0 or distinct < 3:
         return None
     squares = np.nanmedian(np.where(tell, pairs, np.nan), axis=1) / 2
     least = QUIETEST**2 * float(np.median(squares))
@@ -135,6 +125,20 @@ def view_scales(
     return scales
 
 
+def view_distances(sample: Floats, backend: Backend) -> NDArray[np.float64]:
+    """(K, K) median |d_j - d_k| of what two maps (K, h, w) both know; inf where that is too little, and for j = k."""
+    views = len(sample)
+    flat = sample.reshape(views, -1)
+    j, k = np.tril_indices(views, -1)
+    distances = np.full((views, views), np.inf)
+    for first in range(0, len(j), PAIRS_AT_ONCE):
+        some, others = (each[first : first + PAIRS_AT_ONCE].tolist() for each in (j, k))
+        middles, known = backend.medians(np.abs(flat[some] - flat[others]))
+        enough = np.where(np.array(known) < FEWEST, np.inf, middles)
+        distances[some, others] = distances[others, some] = enough
+    return distances
+
+
 def share_errors(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(K, K) which maps differ far less from one another than maps do, as the same map given twice."""
     others = distances[~np.eye(len(distances), dtype=np.bool_)]
@@ -145,7 +149,7 @@ def share_errors(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
 def weigh_edges(
     weights: NDArray[Any],
     surface: DepthMap,
-    growth: Growth,
+    growth: DepthNoise,
     scales: Sequence[float],
     index: int,
     backend: Backend,
@@ -165,9 +169,12 @@ def weigh_edges(
         return False
     noise = [max(scale, 1e-12) if np.isfinite(scale) else 1.0 for scale in scales]  # one without has no observation
     steep = np.maximum(np.nan_to_num(PIXEL_ERROR * slope.astype(np.float64) - quietest), 0)
+    factors: dict[float, Floats] = {}
     for k, scale in enumerate(noise):
         if k != index:
-            weights[k] *= np.maximum(scale / np.hypot(scale, steep), SMALLEST_WEIGHT).astype(np.float32)
+            if scale not in factors:
+                factors[scale] = np.maximum(scale / np.hypot(scale, steep), SMALLEST_WEIGHT).astype(np.float32)
+            weights[k] *= factors[scale]
     return True
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.growth import Growth
+from cfusion.kernels.depth_noise import DepthNoise
 
 
-def residuals(depths: Floats, surface: Floats, growth: Growth) -> Floats:
+def residuals(depths: Floats, surface: Floats, growth: DepthNoise) -> Floats:
     """|depth - surface| in the unit of the noise, (H, W) or (K, H, W)."""
     away: Floats = np.abs(depths - surface)
     return away / growth.unit(surface) if growth.power else away
@@ -22,7 +22,7 @@ def steps(surface: Floats) -> Floats:
     return out
 
 
-def local_slope(surface: Floats, growth: Growth) -> Floats:
+def local_slope(surface: Floats, growth: DepthNoise) -> Floats:
     """(H, W) the largest change to a known neighbour in the unit of the noise, NaN where the surface is unknown."""
     out = np.where(np.isnan(surface), np.float32(np.nan), np.float32(0))
     for axis in (0, 1):
@@ -43,8 +43,6 @@ def blend(surface: Floats, found: Floats, share: float) -> Floats:
 
 def add_plane(depth: Floats, down: float, right: float) -> Floats:
     """(H, W) depth plus so much for every row, and for every column."""
-    rows, columns = (np.arange(size, dtype=np.float32) for size in depth.shape)
-    plane = np.zeros_like(depth)
-    plane[...] = np.asarray(rows[:, None] * np.float32(down) + columns[None, :] * np.float32(right), like=plane)
-    out: Floats = depth + plane
+    rows, columns = (np.cumsum(np.ones_like(line)) - 1 for line in (depth[:, 0], depth[0]))  # where depth lies
+    out: Floats = depth + (rows[:, None] * np.float32(down) + columns[None, :] * np.float32(right))
     return out

@@ -1,21 +1,22 @@
-"""Fuse a built-in scene with every method, print the scores, write pictures and one page that shows them."""
+"""Fuse a built-in scene with every method, print the scores, and write one page that shows them."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cfusion.cli import settings
+from cfusion.cli import report, settings
 
 if TYPE_CHECKING:
     from cfusion.arrays import DepthMap
+    from cfusion.fuse import Result
     from cfusion.geometry import Camera, View
-    from cfusion.report.page import Exhibit
-    from cfusion.report.tables import Table
+    from cfusion.report.tables import Row, Table
+    from cfusion.view.content import Event
 
 NAME, SUMMARY = "demo", "fuse a built-in scene with every method and write a page"
 VIEWS = 11
-NOISE = {"object": 0.6, "city": 6.0}  # Laplace scales of the paper's tables
+NOISE = {"object": 0.6, "city": 6.0, "room": 0.1}  # Laplace scales: of the paper's tables, and less in the room
 CITY_SPACING = 4.0  # metres from view to view
 
 
@@ -24,55 +25,64 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-o", "--output", type=Path, default=Path("demo-out"), metavar="OUT", help="default: demo-out")
     add("--scene", choices=tuple(NOISE), default="object", help="default: object")
-    add("--noise", type=float, metavar="SCALE", help="of the Laplace noise (default: object 0.6, city 6)")
+    add("--noise", type=float, metavar="SCALE", help="of the Laplace noise (default: object 0.6, city 6, room 0.1)")
     add("--size", type=settings.size, default=(640, 480), metavar="WxH", help="default: 640x480")
     add("--seed", type=int, default=0, help="of the noise (default: 0)")
     add("--methods", type=settings.names, metavar="NAMES", help="separated by commas (default: all)")
     add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
+    report.add_no_report(parser)
     add("--quiet", action="store_true", help="no progress")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Render, fuse, score, print, write."""
+    """Render, compile, fuse, score, print, write."""
+    from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import Step, showing
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
-    from cfusion.methods import METHODS
     from cfusion.metrics import evaluate
-    from cfusion.report.exhibits import exhibits
-    from cfusion.report.figures import require_pictures
     from cfusion.report.scores import result_row
     from cfusion.report.tables import Table
 
     require_writable(arguments.output)
-    require_pictures()
+    names = _methods(arguments)
     with showing("scene", quiet=arguments.quiet) as progress:
         progress(Step(f"rendering {VIEWS} views", 0.0))
         views, truth, baseline = _scene(arguments)
+    with showing("kernels", quiet=arguments.quiet) as progress:
+        compile_kernels(names, arguments.backend, progress)
     middle = views[VIEWS // 2]
-    results, rows = [], []
-    for name in arguments.methods or [name for name in METHODS if ":" not in name]:
+    results, rows, traces = [], [], {}
+    for name in names:
         with showing(name, quiet=arguments.quiet) as progress:
-            result = fuse(views, name, reference=VIEWS // 2, backend=arguments.backend, progress=progress)
-        results.append(result)
-        rows.append(result_row(result, evaluate(result.depth, truth, middle.camera, baseline)))
+            heard = report.Recorder(progress)
+            results.append(fuse(views, name, reference=VIEWS // 2, backend=arguments.backend, progress=heard))
+        traces[name] = heard.events
+        rows.append(result_row(results[-1], evaluate(results[-1].depth, truth, middle.camera, baseline)))
     table = Table(rows)
     print(table.text())
-    with showing("pictures", quiet=arguments.quiet) as progress:
-        shown = []
-        for exhibit in exhibits(results, truth, middle):
-            shown.append(exhibit)
-            progress(Step(exhibit.name, len(shown) / (len(results) + 1)))
-    _write(arguments, table, shown)
-    print(f"\nopen {arguments.output / 'index.html'}")
+    _write(arguments, table)
+    if not arguments.no_report:
+        with showing("page", quiet=arguments.quiet) as progress:
+            progress(Step("writing", 0.0))
+            _write_page(arguments, results, views, truth, rows, traces)
+        print(f"\nopen {arguments.output / report.PAGE}")
     return 0
+
+
+def _methods(arguments: argparse.Namespace) -> list[str]:
+    """Those asked for in their order, or all, `auto` first."""
+    from cfusion.methods import METHODS
+
+    everything = [name for name in METHODS if ":" not in name]
+    return list(arguments.methods or sorted(everything, key=lambda name: name != "auto"))
 
 
 def _scene(arguments: argparse.Namespace) -> "tuple[Sequence[View], DepthMap, float]":
     """Noisy views, the true depth of the middle one, and the baseline for disparities."""
     import numpy as np
 
-    from cfusion.synthetic import ORBIT_BASELINE, Laplace, blob, city_bundle, object_bundle
+    from cfusion.synthetic import ORBIT_BASELINE, Laplace, blob, city_bundle, object_bundle, room
 
     rng = np.random.default_rng(arguments.seed)
     noise = Laplace(_noise_scale(arguments))
@@ -80,7 +90,8 @@ def _scene(arguments: argparse.Namespace) -> "tuple[Sequence[View], DepthMap, fl
     if arguments.scene == "city":
         views, truth = city_bundle(None, noise, rng, VIEWS, CITY_SPACING, camera)
         return views, truth, CITY_SPACING
-    views, truth = object_bundle(blob(), noise, rng, VIEWS, camera=camera)
+    seen = room() if arguments.scene == "room" else blob()
+    views, truth = object_bundle(seen, noise, rng, VIEWS, camera=camera)
     return views, truth, ORBIT_BASELINE
 
 
@@ -99,29 +110,43 @@ def _camera(size: tuple[int, int]) -> "Camera":
     return replace(camera, width=width, height=height, cy=camera.cy + 0.5 * (height - camera.height))
 
 
-def _write(arguments: argparse.Namespace, table: "Table", shown: "Sequence[Exhibit]") -> None:
-    """index.html, scores.md, scores.json and the pictures, all or nothing."""
+def _write(arguments: argparse.Namespace, table: "Table") -> None:
+    """scores.md and scores.json, both or none."""
     import json
 
     from cfusion.io.atomic import filling
     from cfusion.io.to_json import to_json
-    from cfusion.io.versions import versions
-    from cfusion.report.page import page
 
-    width, height = arguments.size
-    introduction = [
-        f"{VIEWS} views of a built-in scene ({arguments.scene}), {width} x {height} pixels, Laplace noise "
-        f"of scale {_noise_scale(arguments):g} on each depth (seed {arguments.seed}), fused into the middle.",
-        "Unknown pixels are grey. Depth and error share one scale for all methods; confidence has its own.",
-    ]
-    footer = ", ".join(f"{name} {version}" for name, version in versions().items() if version)
     with filling(arguments.output) as draft:
-        html = page("cfusion demo", introduction, table, shown, footer)
-        (draft / "index.html").write_text(html, encoding="utf-8")
         (draft / "scores.md").write_text(table.markdown() + "\n", encoding="utf-8")
         (draft / "scores.json").write_text(json.dumps(to_json(table.rows), indent=1), encoding="utf-8")
-        (draft / "pictures").mkdir()
-        for exhibit in shown:
-            for picture in exhibit.pictures:
-                name = f"{exhibit.name}-{picture.label}.png".replace(" ", "-").replace(":", "-")
-                (draft / "pictures" / name).write_bytes(picture.png)
+
+
+def _write_page(
+    arguments: argparse.Namespace,
+    results: "Sequence[Result]",
+    views: "Sequence[View]",
+    truth: "DepthMap",
+    rows: "Sequence[Row]",
+    traces: "Mapping[str, Sequence[Event]]",
+) -> None:
+    """The page of all results, the first one shown first."""
+    from cfusion.view import write_page
+
+    width, height = arguments.size
+    write_page(
+        arguments.output / report.PAGE,
+        results[0],
+        others=results[1:],
+        views=views,
+        reference=VIEWS // 2,
+        truth=truth,
+        scores=rows,
+        traces=traces,
+        title="cfusion demo",
+        notes=[
+            f"{VIEWS} views of a built-in scene ({arguments.scene}), {width} x {height} pixels, Laplace noise "
+            f"of scale {_noise_scale(arguments):g} on each depth (seed {arguments.seed}), fused into the middle one.",
+        ],
+        command=report.command_line(),
+    )

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from cfusion.cli import kitti, output, sequence
+from cfusion.cli import kitti, mosaic, output, report, sequence
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
 
@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a parameter of the method; repeatable",
     )
+    report.add_no_report(parser)
     add("--quiet", action="store_true", help="no progress, no summary")
     output.add_arguments(parser)
     kitti.add_arguments(parser)
@@ -48,7 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Check the way out first, then read, fuse, write."""
     from cfusion import kernels, methods
     from cfusion.cli import settings
+    from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import showing
+    from cfusion.cli.text import shown
     from cfusion.datasets import read, write_result
     from cfusion.datasets.check import warning
     from cfusion.datasets.fingerprint import contents
@@ -56,8 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
     from cfusion.parameters import refine
+    from cfusion.source import reference_index
 
     sequence.require_alone(arguments)
+    if mosaic.is_meant(arguments):
+        return mosaic.fuse_folder(arguments)
     formats = settings.names(arguments.write)
     parameters = settings.parameters(arguments.set)
     command = output.command_of(arguments, formats, parameters)
@@ -66,42 +72,50 @@ def run(arguments: argparse.Namespace) -> int:
     require_formats(formats)
     refine(methods.get(arguments.method), parameters)
     made_by = {"command": command, **output.made_by(kernels.load(arguments.backend).NAME)}
-    raw_stereo = arguments.stereo_bundle is not None
-    if raw_stereo:
+    options = kitti.options_of(arguments, settings.parameters(arguments.option, "--option"))
+    raw_stereo = kitti.raw_bundle(arguments, options)
+    if raw_stereo is not None:
         with showing("stereo", quiet=arguments.quiet) as progress:
-            views = kitti.bundle_views(arguments, progress)
+            views = kitti.bundle_views(arguments, raw_stereo, progress)
     else:
-        options = settings.parameters(arguments.option, "--option")
         views = read(arguments.bundle, format=arguments.format, options=options)
         caution = warning(views)
         if caution:
-            print(f"cfusion: {caution}", file=sys.stderr)
+            print(f"cfusion: {shown(caution)}", file=sys.stderr)
     if views.sentence and not arguments.quiet:
-        print(views.sentence)
+        print(shown(views.sentence))
     if arguments.every is not None:
         return sequence.run(arguments, views, formats, parameters, made_by, place)
     reference = views.reference if arguments.reference is None else arguments.reference
+    reference_index(views, reference)  # a mistake is said before anything is compiled
     read_once = tuple(views)  # fusing goes through them several times
     with showing(arguments.method, quiet=arguments.quiet) as progress:
+        compile_kernels([arguments.method], arguments.backend, progress)
+    with showing(arguments.method, quiet=arguments.quiet) as progress:
+        heard = report.Recorder(progress)
         result = fuse(
             read_once,
             arguments.method,
             reference=reference,
             backend=arguments.backend,
-            progress=progress,
+            progress=heard,
             **parameters,
         )
     settings_of_run = made_by | {"contents": contents(read_once).of(range(len(read_once)))}
     place.require_unmoved()
-    write_result(
-        result, arguments.output, formats, source=str(arguments.bundle), unit=views.unit, settings=settings_of_run
-    )
-    submission = kitti.write_submission(arguments, result) if raw_stereo else None
+    source = str(arguments.bundle)
+    write_result(result, arguments.output, formats, source=source, unit=views.unit, settings=settings_of_run)
+    if not arguments.no_report:
+        report.write_report(arguments.output, result, read_once, events=heard.events, unit=views.unit, source=source)
+    bundle = None if raw_stereo is None else kitti.opened(arguments, raw_stereo)
+    submission = None if bundle is None else kitti.write_submission(bundle, arguments.output, result)
     if not arguments.quiet:
         print(f"{len(views)} views fused with {result.method} in {result.seconds:.2f} s on {result.backend}")
         print(result.status.value)
-        scored = kitti.scores_sentence(arguments, result) if raw_stereo else None
+        scored = None if bundle is None else kitti.scores_sentence(bundle, result)
         if scored:
             print(scored)
-        print(f"written to {arguments.output}" + (f", submission {submission}" if submission else ""))
+        print(f"written to {shown(arguments.output)}" + (f", submission {submission}" if submission else ""))
+        if not arguments.no_report:
+            print(f"open {arguments.output / report.PAGE}")
     return 0

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.kernels.growth import Growth
+from cfusion.kernels.depth_noise import DepthNoise
 
 Floats = NDArray[Any]
 Links = NDArray[np.uint16]
@@ -47,7 +47,7 @@ class Observations:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """min_x TGV_alpha(x; g) + sum_i lam_i sum_k w_ki phi(x_i - d_ki) + pull/2 |x - anchor|^2 on the linked pixels."""
+    """min_x TGV_alpha(x; g) + sum_i lam_i sum_k w_ki phi(x_i - d_ki) + prox_weight/2 |x - prox_centre|^2."""
 
     fidelity: Fidelity
     delta: float  # Huber's corner; unused by the others
@@ -57,8 +57,8 @@ class Problem:
     alpha: tuple[float, ...]  # one weight per order
     edge: Floats | None = None  # (H, W) g, scales alpha[0]
     tensor: Floats | None = None  # (3, H, W) xx, xy, yy of D^(1/2) on the first-order term
-    anchor: Floats | None = None  # (H, W)
-    pull: float = 0.0  # 1/mu of the alternate minimisation's proximal term
+    prox_centre: Floats | None = None  # (H, W)
+    prox_weight: float = 0.0  # 1/mu of the alternate minimisation's proximal term
 
     @property
     def order(self) -> int:
@@ -72,7 +72,7 @@ class State:
     primal: Floats  # (order (order + 1) / 2, H, W)
     dual: Floats  # (order (order + 3) / 2, H, W)
     _spare: State | None = None
-    ahead: Any = None  # what a backend has put into the spare arrays already
+    workspace: Any = None  # what a backend keeps beside the state, and nobody else reads
     ending: bool = False  # the solver expects to stop: do not compute the next block speculatively
     _lent: bool = False  # whether another state has the same arrays
 
@@ -83,14 +83,14 @@ class State:
         return self._spare
 
     def branch(self) -> State:
-        """Another state at the same place, which takes over what a backend has computed ahead.
+        """Another state at the same place, which takes over the backend's workspace.
 
         Both have the same arrays until one of them moves on.
         """
-        ahead, self.ahead = self.ahead, None
+        workspace, self.workspace = self.workspace, None
         spare, self._spare = self._spare, None
         self._lent = True
-        return State(self.primal, self.dual, spare, ahead, _lent=True)
+        return State(self.primal, self.dual, spare, workspace, _lent=True)
 
     def own(self) -> None:
         """Make sure that nobody else has the arrays: a backend is about to write into them."""
@@ -99,7 +99,7 @@ class State:
 
     def release(self) -> None:
         """Give the spare arrays back."""
-        self._spare = self.ahead = None
+        self._spare = self.workspace = None
         self.ending = False
 
     def swap(self) -> None:
@@ -353,7 +353,7 @@ class Statistics(Protocol):
         depths: Floats,
         weights: Floats,
         surface: Floats,
-        growth: Growth,
+        growth: DepthNoise,
         thresholds: Sequence[float],
         seen: Mask,
         reference: int,

@@ -223,11 +223,11 @@ def write_cloud(job: Job, graph: Graph, fused: Sequence[int], runner: Runner, li
         told.finished(record.seconds)
     records.sort(key=lambda each: each.view)
 
-    def pieces() -> Iterator[NDArray[np.void]]:
+    def chunks() -> Iterator[NDArray[np.void]]:
         for record in records:
             yield np.load(folder_of(job.folder, record.view) / FILE)
 
     count = sum(record.points for record in records)
     with placing(Path(job.output)) as draft:
-        write_table(draft / "scene.ply", POINT, count, pieces())
+        write_table(draft / "scene.ply", POINT, count, chunks())
     return count

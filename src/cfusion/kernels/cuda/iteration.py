@@ -37,8 +37,8 @@ def iterate(problem: Problem, state: State, steps: Steps, count: int) -> None:
     """As `Backend.iterate`."""
     if count < 1:
         return
-    asked, state.ahead = state.ahead, _Asked(problem, steps, count, done=False)
-    if asked is not None and asked.done and asked.same(state.ahead):
+    asked, state.workspace = state.workspace, Workspace(problem, steps, count, done=False)
+    if asked is not None and asked.done and asked.same(state.workspace):
         state.swap()
         return
     if not _sweepable(problem, state):
@@ -59,27 +59,27 @@ def _tiling(problem: Problem) -> _Tiling | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """The last iterations that were asked for, and whether the spare arrays hold as many more already."""
+class Workspace:
+    """What CUDA keeps beside a state: the last iterations asked for, and whether the spare arrays hold as many more."""
 
     problem: Problem
     steps: Steps
     count: int
     done: bool
 
-    def same(self, other: _Asked) -> bool:
-        parts = ("observations", "confidence", "links", "edge", "tensor", "anchor")
+    def same(self, other: Workspace) -> bool:
+        parts = ("observations", "confidence", "links", "edge", "tensor", "prox_centre")
         mine, its = self.problem, other.problem
         alike = mine is its or (
             all(getattr(mine, part) is getattr(its, part) for part in parts)
-            and (mine.alpha, mine.pull) == (its.alpha, its.pull)
+            and (mine.alpha, mine.prox_weight) == (its.alpha, its.prox_weight)
         )
         return alike and self.steps == other.steps and self.count == other.count
 
 
 def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Displacement]:
     """As `Backend.measure`; while that is waited for, the device goes on as if nothing were to change."""
-    asked = state.ahead
+    asked = state.workspace
     on = asked is not None and asked.problem is problem
     return sums.measure(problem, state, kept, every, lambda: _go_ahead(problem, state) if on else None)
 
@@ -90,7 +90,7 @@ def follow(
     """As `Backend.follow`; while that is waited for, the device goes on at the confidence that is being made."""
 
     def go_ahead(confidence: Floats) -> None:
-        if state.ahead is not None:
+        if state.workspace is not None:
             _go_ahead(replace(problem, confidence=confidence), state)
 
     return sums.follow(problem, state, rate, strength, kept, every, go_ahead)
@@ -104,7 +104,7 @@ def _go_ahead(problem: Problem, state: State) -> None:
     tiling = _tiling(problem) if _sweepable(problem, state) else None
     if tiling is None or problem.links.size > MOST_AHEAD or state.ending:
         return
-    asked = _Asked(problem, state.ahead.steps, state.ahead.count, done=True)
+    asked = Workspace(problem, state.workspace.steps, state.workspace.count, done=True)
     spare, each = state.spare(), tiling.per_launch(asked.count)
     passes = blocks_of(asked.count, each)
     beside = State(cupy.empty_like(spare.primal), cupy.empty_like(spare.dual)) if passes > 1 else spare
@@ -113,12 +113,12 @@ def _go_ahead(problem: Problem, state: State) -> None:
         target = spare if (passes - k) % 2 else beside
         _sweep(problem, source, target, asked.steps, min(each, asked.count - k * each), tiling)
         source = target
-    state.ahead = asked
+    state.workspace = asked
 
 
 def _kind(problem: Problem) -> tuple[bool, bool, bool]:
     """Whether there are weights, edge weights and an anchor."""
-    return problem.observations.weights is not None, problem.edge is not None, problem.anchor is not None
+    return problem.observations.weights is not None, problem.edge is not None, problem.prox_centre is not None
 
 
 def _sweepable(problem: Problem, state: State) -> bool:
@@ -222,10 +222,10 @@ def _sweep(problem: Problem, state: State, target: State, steps: Steps, count: i
             problem.confidence,
             problem.links,
             or_nothing(problem.edge),
-            or_nothing(problem.anchor),
+            or_nothing(problem.prox_centre),
             or_nothing(mailbox),
             first_round,
-            _sweep_scalars(steps, problem.alpha, problem.pull if problem.anchor is not None else 0.0),
+            _sweep_scalars(steps, problem.alpha, problem.prox_weight if problem.prox_centre is not None else 0.0),
             _sweep_sizes(len(seen.values), height, width, tiling.rows, tiling.columns, count),
         ),
         shared_mem=shared,
@@ -316,7 +316,7 @@ def _plain(problem: Problem, state: State, steps: Steps, count: int) -> None:
     seen, real = problem.observations, state.primal.dtype
     defines = defines_of(kind_of(problem, state.primal))
     primal_pass, dual_pass = (kernel(("prox.cuh", "plain.cu"), name, defines) for name in ("primal_pass", "dual_pass"))
-    pad, pull = (1.0,) * (3 - problem.order), problem.pull if problem.anchor is not None else 0.0
+    pad, pull = (1.0,) * (3 - problem.order), problem.prox_weight if problem.prox_centre is not None else 0.0
     levels = [*steps.tau, *pad, *steps.sigma, *pad, *problem.alpha, *pad]
     scalars = by_value(np.array([*levels, steps.relaxation, *_held(steps.tau[0], pull), problem.delta], real))
     height, width = (np.int32(size) for size in problem.links.shape)
@@ -332,7 +332,7 @@ def _plain(problem: Problem, state: State, steps: Steps, count: int) -> None:
         problem.confidence,
         problem.links,
         or_nothing(problem.tensor),
-        or_nothing(problem.anchor),
+        or_nothing(problem.prox_centre),
         scalars,
         np.int32(seen.values.shape[0]),
         height,

@@ -1,0 +1,113 @@
+"""Fuse height models (GeoTIFF), any number, grids and size: height, sigma, count, NMAD, provenance, source."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from cfusion.errors import InputError
+
+NAME, SUMMARY = "mosaic", "fuse height models (GeoTIFF) into one GeoTIFF"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A.tif B.tif ... -o OUT.tif and what may be said about them."""
+    add = parser.add_argument
+    add("rasters", type=Path, nargs="+", metavar="RASTER", help="GeoTIFF files, folders of them, or a mosaic.json")
+    add("-o", "--output", type=Path, required=True, metavar="OUT.tif", help="the height; other maps lie beside it")
+    add("--weights", type=Path, nargs="+", default=[], metavar="W.tif", help="one for each raster; larger is better")
+    add("--sigma", type=Path, nargs="+", default=[], metavar="S.tif", help="one for each raster; larger is worse")
+    add("--like", type=Path, metavar="FILE", help="take grid and extent of this raster (default: lattice of the first)")
+    add("--resolution", type=float, metavar="LENGTH", help="of a pixel, in the unit of the CRS; north up")
+    add("--bounds", type=float, nargs=4, metavar=("LEFT", "BOTTOM", "RIGHT", "TOP"), help="default: the union")
+    add("--resampling", default="bilinear", help="bilinear, cubic or nearest (default: bilinear)")
+    add("--band", type=int, default=1, help="of the rasters that holds heights (default: 1)")
+    add(
+        "--nodata",
+        type=float,
+        nargs="+",
+        default=[],
+        metavar="VALUE",
+        help="values that mean unknown, besides the file's",
+    )
+    add(
+        "--coregister",
+        nargs="?",
+        const="shift",
+        choices=("offset", "shift", "tilt"),
+        help="take vertical offsets out (offset), and horizontal shifts (shift, the default), and tilts (tilt)",
+    )
+    add("--keep-offsets", action="store_true", help="fuse rasters that lie off one another as they are")
+    add("--alpha", type=float, nargs=2, metavar="ALPHA", help="weights of the regulariser instead of the chosen ones")
+    add("--tolerance", type=float, default=1e-3, help="certified relative gap to stop at (default: 1e-3)")
+    add("--iterations", type=int, default=3000, help="at most (default: 3000)")
+    add("--tile", type=int, default=2048, metavar="PIXELS", help="side of what is in memory at a time (default: 2048)")
+    add("--workers", type=int, default=1, help="processes (default: 1)")
+    add("--backend", default="auto", help="auto, cpu or numpy (default: auto)")
+    add("--scratch", type=Path, metavar="FOLDER", help="for work in progress (default: beside the output)")
+    add("--overwrite", action="store_true", help="replace an output that exists")
+    add("--quiet", action="store_true", help="no progress, no summary")
+
+
+OPTIONS = (
+    *("weights", "sigma", "like", "resolution", "bounds", "resampling", "band", "nodata", "coregister", "keep_offsets"),
+    *("alpha", "tolerance", "iterations", "tile", "workers", "backend", "scratch", "overwrite"),
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check, fuse, write, say."""
+    options = {name: getattr(arguments, name) for name in OPTIONS}
+    return make(arguments.rasters, arguments.output, quiet=arguments.quiet, options=options)
+
+
+def is_meant(arguments: argparse.Namespace) -> bool:
+    """Whether `cfusion fuse` was given height models: these stay heights, on their grid."""
+    from cfusion.datasets.read import recognised
+
+    if arguments.stereo_bundle is not None or arguments.format not in (None, "geotiff"):
+        return False
+    return arguments.format == "geotiff" or recognised(arguments.bundle) == "geotiff"
+
+
+def fuse_folder(arguments: argparse.Namespace) -> int:
+    """`cfusion fuse FOLDER_OF_TIFS -o OUT`: the mosaic as OUT/height.tif, or OUT itself where that is a .tif."""
+    if arguments.method != "auto" or arguments.set or arguments.reference is not None or arguments.every is not None:
+        raise InputError(
+            "height models are fused by auto into one grid; leave --method, --set, --reference and --every out"
+        )
+    options = {"backend": arguments.backend, "overwrite": arguments.force}
+    for given in arguments.option:
+        name, _, value = given.partition("=")
+        if name != "band" or not value.isdigit():
+            raise InputError(f"--option {given} is not one of height models; there is band=NUMBER")
+        options["band"] = int(value)
+    output = arguments.output
+    if output.suffix.lower() not in (".tif", ".tiff"):
+        output.mkdir(parents=True, exist_ok=True)
+        output = output / "height.tif"
+    return make([arguments.bundle], output, quiet=arguments.quiet, options=options)
+
+
+def make(rasters: list[Path], output: Path, *, quiet: bool, options: dict[str, Any]) -> int:
+    """Fuse rasters into a file, and say what was done."""
+    from cfusion.cli.progress import showing
+    from cfusion.rasters.mosaic import fuse_rasters, require_free
+    from cfusion.rasters.report import table
+
+    require_free(output, overwrite=options.get("overwrite", False))
+    with showing("mosaic", quiet=quiet) as progress:
+        made = fuse_rasters(rasters, output, progress=progress, say=_quiet if quiet else print, **options)
+    if quiet:
+        return 0
+    print(table(made.rasters))
+    print(
+        f"{len(made.rasters)} rasters fused on {made.grid.width} x {made.grid.height} pixels in {made.seconds:.1f} s, "
+        f"gap {made.gap:.1e} after {made.iterations} iterations"
+    )
+    print(made.status)
+    print(f"written: {', '.join(str(file) for file in made.files.values())}")
+    return 0
+
+
+def _quiet(sentence: str) -> None:
+    """Say nothing."""

@@ -1,0 +1,75 @@
+"""What every command that fuses does for people: a page, and pictures of depth and sigma beside the numbers."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cfusion.cli.progress import Heard, Listener
+    from cfusion.view.content import Event
+
+PAGE = "report.html"
+
+
+def add_no_report(parser: argparse.ArgumentParser) -> None:
+    """--no-report."""
+    parser.add_argument("--no-report", action="store_true", help=f"do not write the page {PAGE}")
+
+
+def command_line() -> str:
+    """The command as it was typed, to be typed again."""
+    return " ".join(["cfusion", *(shlex.quote(word) for word in sys.argv[1:])])
+
+
+class Recorder:
+    """Passes on what it hears, and keeps it for the page."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.events: list[Event] = []
+        self.began = time.monotonic()
+
+    def __call__(self, heard: Heard) -> None:
+        from cfusion.view.content import Event
+
+        energy = float(getattr(heard, "energy", float("nan")))
+        self.events.append(Event(time.monotonic() - self.began, heard.stage, heard.gap, energy))
+        self.listener(heard)
+
+
+def write_report(
+    folder: Path,
+    result: Any,
+    views: Sequence[Any],
+    *,
+    events: Sequence[Event] = (),
+    unit: str = "metre",
+    source: str = "",
+    title: str = "",
+) -> Path:
+    """The page of one result in its folder."""
+    from cfusion.view import write_page
+
+    return write_page(
+        folder / PAGE,
+        result,
+        views=views,
+        reference=reference_of(result, views),
+        traces={result.method: events},
+        title=title or f"{Path(source).name or source}, fused" if source else title,
+        unit=unit,
+        source=source,
+        command=command_line(),
+    )
+
+
+def reference_of(result: Any, views: Sequence[Any]) -> int:
+    """Which view the result is seen from: the one whose pose it has, else the middle."""
+    same = [k for k, view in enumerate(views) if view.pose is result.pose]
+    return same[0] if same else len(views) // 2

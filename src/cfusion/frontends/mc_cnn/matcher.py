@@ -1,0 +1,87 @@
+"""MC-CNN (Zbontar and LeCun, 2016): the network's cost, cross-based aggregation, semi-global matching, refinement.
+
+Paths run over the pair as it is and mirrored, so that both images have a map of their own; what the two say about each
+other, and the curve of costs at each pixel, tell how likely its disparity is right.
+"""
+
+import importlib
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import Image
+from cfusion.errors import InputError, MissingDependency
+from cfusion.frontends.mc_cnn.network import features
+from cfusion.frontends.mc_cnn.semi_global import Penalties, semi_global
+
+Floats = NDArray[np.float32]
+PENALTIES = Penalties(small_step=0.2, large_step=2.0, at_edge=2.0, edge=0.08)
+MARGIN = 0.05  # difference of costs after the paths that counts one half
+
+
+@dataclass(frozen=True)
+class McCnn:
+    """Settings, chosen on Middlebury pairs, upright and slanted like a road.
+
+    Costs are in [0, 1]: 0 for features alike, 1 for opposite ones.
+    """
+
+    disparities: int = 128
+    penalties: Penalties = PENALTIES
+    aggregations: int = 2  # rounds of cross-based aggregation before the paths
+    arm: int = 5  # pixels: the longest arm of a cross
+    arm_tolerance: float = 0.03  # difference of grey values in [0, 1] at which an arm ends
+
+    def __post_init__(self) -> None:
+        small, large, at_edge, edge = self.penalties
+        if not (0 < small <= large and at_edge >= 1 and edge > 0):
+            raise InputError(f"penalties are {tuple(self.penalties)}; 0 < small <= large step, at_edge >= 1, edge > 0")
+        if self.aggregations < 0 or self.arm < 1:
+            raise InputError(f"aggregations = {self.aggregations}, arm = {self.arm}; at least 0 and 1")
+
+
+class Curves(NamedTuple):
+    """What the costs of all disparities of a pixel come down to; each (H, W)."""
+
+    disparity: Floats  # of least cost after the paths, pixels
+    best: Floats  # that cost
+    second: Floats  # the least one more than a pixel away
+    bend: Floats  # second difference at the best
+    plain: Floats  # the network's own cost there
+
+
+def mc_cnn_curves(left: Image, right: Image, settings: McCnn) -> tuple[Curves, Floats]:
+    """The curves of the left image, and the right image's disparity; nothing is checked yet.
+
+    Two volumes (H, W, D) are held: crosses are common to both images, so that the mirrored pair's costs are the same.
+    """
+    kernels = _kernels()
+    cost = kernels.cost_volume(features(left), features(right), settings.disparities)
+    spare = np.empty_like(cost)
+    crosses = [kernels.arms(each, settings.arm, settings.arm_tolerance) for each in (left, right)]
+    for _ in range(settings.aggregations):
+        kernels.aggregate(cost, spare, *crosses)
+    total = semi_global(kernels, cost, spare, left, right, settings.penalties)
+    disparity, best, second, bend = kernels.winners(total)
+    at = np.rint(disparity).astype(np.intp)[..., None]
+    found = Curves(disparity, best, second, bend, np.take_along_axis(cost, at, axis=2)[..., 0])
+    kernels.mirror(cost, spare)
+    ours, theirs = (np.ascontiguousarray(each[:, ::-1]) for each in (right, left))
+    other = kernels.winners(semi_global(kernels, spare, cost, ours, theirs, settings.penalties))[0]
+    return found, np.ascontiguousarray(other[:, ::-1])
+
+
+def curve_cues(curves: Curves) -> Floats:
+    """(2, H, W) in [0, 1], 0 = good: how small the margin to the second best is, how unlike the two pixels are."""
+    margin = np.maximum(curves.second - curves.best, 0)
+    return np.stack([MARGIN / (MARGIN + margin), np.clip(curves.plain, 0, 1)]).astype(np.float32)
+
+
+def _kernels() -> Any:
+    try:
+        importlib.import_module("cfusion.kernels.cpu")  # it says how Numba's threads wait
+        return importlib.import_module("cfusion.frontends.mc_cnn.kernels")
+    except ImportError:
+        raise MissingDependency("mc-cnn needs Numba: pip install 'cfusion[cpu]', or match with sgm") from None

@@ -1,0 +1,75 @@
+"""Pictures for people, without a plotting library: maps in colour as PNG bytes, unknown pixels transparent."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Evenly spaced to the eye, and readable without colour vision: depth and sigma have one each.
+VIRIDIS = np.array(
+    [
+        *((68, 1, 84), (71, 45, 123), (59, 82, 139), (44, 114, 142), (33, 145, 140)),
+        *((40, 174, 128), (94, 201, 98), (173, 220, 48), (253, 231, 37)),
+    ],
+    dtype=np.float64,
+)
+INFERNO = np.array(
+    [
+        *((0, 0, 4), (31, 12, 72), (85, 15, 109), (136, 34, 106), (186, 54, 85)),
+        *((227, 89, 51), (249, 140, 10), (249, 201, 50), (252, 255, 164)),
+    ],
+    dtype=np.float64,
+)
+PERCENT = (1.0, 99.0)  # of the known values: a few strays do not use up the colours
+
+
+def depth_colours(depth: NDArray[np.generic], limits: tuple[float, float] | None = None) -> NDArray[np.uint8]:
+    """(H, W, 4) depth, dark = near, over its own limits or those given."""
+    return _coloured(np.asarray(depth, np.float64), VIRIDIS, limits)
+
+
+def sigma_colours(sigma: NDArray[np.generic], limits: tuple[float, float] | None = None) -> NDArray[np.uint8]:
+    """(H, W, 4) sigma on a logarithmic scale, bright = uncertain."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logarithm = np.log(np.where(np.asarray(sigma, np.float64) > 0, sigma, np.nan))
+    within = None if limits is None else (float(np.log(limits[0])), float(np.log(limits[1])))
+    return _coloured(logarithm, INFERNO, within)
+
+
+def _coloured(
+    values: NDArray[np.float64], ramp: NDArray[np.float64], limits: tuple[float, float] | None
+) -> NDArray[np.uint8]:
+    known = np.isfinite(values)
+    picture = np.zeros((*values.shape, 4), np.uint8)
+    if not known.any():
+        return picture
+    low, high = np.percentile(values[known], PERCENT) if limits is None else limits
+    place = np.clip((values[known] - low) / ((high - low) or 1.0), 0, 1) * (len(ramp) - 1)
+    for channel in range(3):
+        levels = np.interp(place, np.arange(len(ramp)), ramp[:, channel])
+        picture[known, channel] = np.rint(levels).astype(np.uint8)
+    picture[known, 3] = 255
+    return picture
+
+
+def png_bytes(levels: NDArray[np.uint8]) -> bytes:
+    """A PNG file of grey (H, W), colour (H, W, 3) or colour with transparency (H, W, 4)."""
+    kind = {2: 0, 3: 2 if levels.shape[-1] == 3 else 6}[levels.ndim]
+    height, width = levels.shape[:2]
+    rows = np.ascontiguousarray(levels).reshape(height, -1)
+    before = np.zeros_like(rows)
+    before[1:] = rows[:-1]
+    filtered = np.empty((height, rows.shape[1] + 1), np.uint8)
+    filtered[:, 0], filtered[:, 1:] = 2, rows - before  # each row as its difference to the one above
+    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    content = zlib.compress(filtered.tobytes(), 7)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        _chunk(*each) for each in ((b"IHDR", head), (b"IDAT", content), (b"IEND", b""))
+    )
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))

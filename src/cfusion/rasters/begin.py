@@ -1,0 +1,167 @@
+"""Everything about a mosaic that is known before the work: the rasters on their grid, laid against one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cfusion.errors import InputError
+from cfusion.rasters import sample as sampling
+from cfusion.rasters.align import Aligned
+from cfusion.rasters.coregister import Placement, coregister
+from cfusion.rasters.grids import Grid, target_grid
+from cfusion.rasters.ground import require_one_ground
+from cfusion.rasters.inspect_raster import require_heights, require_overlap
+from cfusion.rasters.options import Options
+from cfusion.rasters.raster import open_raster
+from cfusion.rasters.roles import Input, assign
+from cfusion.rasters.sample import Floats, Sample
+from cfusion.rasters.units import degree_sentence, require_one_system
+from cfusion.rasters.work import Believed
+
+FAR = 1.0  # pixels: a horizontal shift that fusing does not survive
+HELPS = 0.7  # of the spread is left when it is taken out
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The rasters of a mosaic on its grid, with offsets taken out if that was asked for."""
+
+    inputs: tuple[Input, ...]
+    rasters: tuple[Aligned, ...]
+    beliefs: tuple[Believed, ...] | None  # of weights or sigmas that were stated
+    placements: tuple[Placement, ...]  # what was taken out
+    grid: Grid
+    sample: Sample
+    unit: str
+    sentences: tuple[str, ...]
+
+    @property
+    def files(self) -> list[Path]:
+        return [file for each in self.inputs for file in each.files]
+
+    def believed(self, factors: tuple[float, ...]) -> tuple[Believed, ...] | None:
+        """How every pixel is weighed; None where all count alike."""
+        if self.beliefs is not None:
+            return self.beliefs
+        if all(factor == 1 for factor in factors):
+            return None
+        return tuple(Believed(None, factor=factor) for factor in factors)
+
+    def sample_weights(self) -> Floats | None:
+        """(K, H, W) of the sample, where weights were stated."""
+        if self.beliefs is None:
+            return None
+        parts = []
+        for window, part in zip(self.sample.windows, self.sample.parts, strict=True):
+            parts.append(
+                np.stack([each.weights(*window, heights) for each, heights in zip(self.beliefs, part, strict=True)])
+            )
+        return np.nan_to_num(self.sample.stacked(parts))
+
+
+def plan_mosaic(paths: Sequence[Path], options: Options) -> Plan:
+    """Open, check, choose the grid, and lay the rasters on it."""
+    roles = assign(paths, options.weights, options.sigma, options.band, options.nodata)
+    inputs = roles.inputs
+    heights = [each.heights for each in inputs]
+    sentences = [*roles.sentences, *require_one_system(heights)]
+    like = None if options.like is None else open_raster(options.like).grid
+    grids = [each.grid for each in heights]
+    lattice = target_grid([(like or grids[0])], like, options.resolution)
+    require_overlap_anywhere([Aligned(each, lattice) for each in heights])
+    grid = target_grid(grids, like, options.resolution, options.bounds)
+    for each in heights:
+        require_heights(each)
+    rasters = [Aligned(each, grid, options.resampling) for each in heights]
+    require_overlap(rasters)
+    rasters, placements, sample, more = _laid_down(rasters, options, grid)
+    sentences += [each.sentence for each in rasters if each.sentence]
+    sentences += more
+    if degree_sentence(grid):
+        sentences.append(degree_sentence(grid))
+    beliefs = _beliefs(inputs, rasters, sample)
+    unit = next((each.unit for each in heights if each.unit), "")
+    return Plan(inputs, tuple(rasters), beliefs, tuple(placements), grid, sample, unit, tuple(sentences))
+
+
+def require_overlap_anywhere(rasters: list[Aligned]) -> None:
+    """Before the union of far-away rasters becomes a grid: whether each meets another, on an endless lattice."""
+    boxes = np.array([each.raster.grid.footprint_on(each.target) for each in rasters])
+    if len(boxes) < 2:
+        return
+    for k, box in enumerate(boxes):
+        others = np.delete(boxes, k, axis=0)
+        across = np.minimum(box[2], others[:, 2]) - np.maximum(box[0], others[:, 0])
+        down = np.minimum(box[3], others[:, 3]) - np.maximum(box[1], others[:, 1])
+        if not ((across > 0) & (down > 0)).any():
+            other = rasters[0 if k else 1].raster.name if len(boxes) == 2 else "the others"
+            raise InputError(
+                f"{rasters[k].raster.name} overlaps nothing of {other}; fuse rasters of one place, or check their "
+                "coordinates"
+            )
+
+
+def _laid_down(
+    rasters: list[Aligned], options: Options, grid: Grid
+) -> tuple[list[Aligned], list[Placement], Sample, list[str]]:
+    """The rasters, their offsets taken out if asked for; refused where they need it and it was not."""
+    sample = sampling.take(rasters, grid)
+    names = [each.raster.name for each in rasters]
+    asked = options.coregister
+    require_one_ground(names, sample.stacked(), keep_offsets=options.keep_offsets or asked is not None)
+    nothing = [Placement() for _ in rasters]
+    if len(rasters) < 2:
+        return rasters, nothing, sample, []
+    if asked is None:
+        if not options.keep_offsets:
+            _require_in_place(rasters, sample)
+        return rasters, nothing, sample, []
+    moved, placements = coregister(rasters, sample.windows, asked)
+    sentences = [
+        f"{name}: offset {found.offset:+.4g} taken out"
+        + (f", shift {found.shift[0]:+.2f} columns {found.shift[1]:+.2f} rows" if any(found.shift) else "")
+        + (f", tilt {found.tilt[0]:+.3g} per column {found.tilt[1]:+.3g} per row" if any(found.tilt) else "")
+        for name, found in zip(names[1:], placements[1:], strict=True)
+    ]
+    return moved, placements, sampling.Sample(sample.windows, _read(moved, sample)), sentences
+
+
+def _read(rasters: Sequence[Aligned], sample: Sample) -> tuple[Floats, ...]:
+    return tuple(np.stack([each.read(*window) for each in rasters]) for window in sample.windows)
+
+
+def _require_in_place(rasters: list[Aligned], sample: Sample) -> None:
+    """Refuse a raster that lies horizontally elsewhere than its coordinates say."""
+    _, placements = coregister(rasters, sample.windows, "shift")
+    for raster, found in zip(rasters[1:], placements[1:], strict=True):
+        if np.hypot(*found.shift) > FAR and found.spread < HELPS * found.spread_before:
+            raise InputError(
+                f"{raster.raster.name} lies {found.shift[0]:+.1f} columns, {found.shift[1]:+.1f} rows off "
+                f"{rasters[0].raster.name}: the spread falls from {found.spread_before:.3g} to {found.spread:.3g} "
+                "without that shift; pass --coregister to take it out, or --keep-offsets to fuse all the same"
+            )
+
+
+def _beliefs(inputs: tuple[Input, ...], rasters: Sequence[Aligned], sample: Sample) -> tuple[Believed, ...] | None:
+    """Weights and sigmas on the grid of their heights, 1 for the usual one."""
+    if not any(each.weights or each.sigma for each in inputs):
+        return None
+    if not all(each.weights for each in inputs) and not all(each.sigma for each in inputs):
+        raise InputError("some rasters have weights or sigmas, others not, or of another kind; state one kind for all")
+    found: list[tuple[Aligned, bool]] = []
+    for each, heights in zip(inputs, rasters, strict=True):
+        extra = each.sigma if each.sigma is not None else each.weights
+        assert extra is not None
+        found.append((Aligned(extra, heights.target, heights.resampling, heights.shift), each.sigma is not None))
+    values = [aligned.read(*window) for aligned, _ in found for window in sample.windows]
+    positive = np.concatenate([part[np.isfinite(part) & (part > 0)] for part in values])
+    if positive.size == 0:
+        raise InputError(
+            "no weight (or sigma) that was stated is positive where the rasters overlap; check their roles"
+        )
+    scale = float(np.median(positive))
+    return tuple(Believed(aligned, is_sigma, scale) for aligned, is_sigma in found)

@@ -1,0 +1,193 @@
+"""What is chosen once for the whole mosaic, from its sample: the weight of the regulariser and Huber's corner.
+
+Candidates are fitted without a part of the observations and judged by the mean squared error on that part. In every
+block of the sample some of the rasters are left out, each in its turn: errors of one raster are alike nearby, and a
+pixel left out alone would be given away by its neighbours. What the rest does not confirm is a blunder and judges
+nobody; which those are does not depend on the candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.rasters import solve_tile
+from cfusion.rasters.ground import median_of
+from cfusion.rasters.noise import noise_scales, raster_weights
+
+CORNERS = (4.0, 1.5)  # noise scales: errors below are squared, larger ones are not
+LADDER = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)  # alpha_1 delta / (noise sqrt(K)): the same smoothing for any corner
+USUAL = 0.8  # on the ladder: best for errors that differ from pixel to pixel, where nothing can be left out
+FEWEST_JUDGES = 500
+FINE = (2**-0.5, 2**0.5)
+RATIOS = (2.0, 1.0, 4.0)  # alpha_2 / alpha_1
+CHANCE = 2.0  # standard errors, over blocks: a smoother answer has to be better by more
+BLOCK = 24  # pixels, of what is left out together
+CHANCE_BLOCK = 48  # pixels, over which errors of one raster are no longer alike
+BLUNDER = 5.0  # spreads from the rest
+GAIN_RANGE = (0.02, 2.0)
+LEAST_NOISE = 1e-6  # of the range of heights: data without noise still need a scale
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The energy of a mosaic, and what it makes of the noise."""
+
+    alpha: tuple[float, float]
+    delta: float
+    noise: tuple[float, ...]  # standard deviation of each raster's errors
+    factors: tuple[float, ...]  # the weight of each raster
+    gain: float  # the fused error over that of a mean of as many observations
+
+
+def choose(heights: Floats, weights: Floats | None, backend: str, alpha: tuple[float, float] | None = None) -> Choice:
+    """Choose on a sample (K, H, W), unless alpha is given."""
+    noise = noise_scales(heights)
+    spread = float(np.nanmax(heights) - np.nanmin(heights))
+    usual = max(float(np.median(noise)), LEAST_NOISE * spread, 1e-9)
+    alike = (1.0,) * len(heights)
+    if alpha is None:
+        trial = _Trial(heights, weights, usual, backend)
+        found, corner = trial.search()
+        grown = float(np.sqrt(trial.views / trial.kept_views))  # the fit had fewer observations
+        alpha = (found[0] * grown, found[1] * grown)
+        if weights is None and trial.weighing_helps(factors := raster_weights(noise), found, corner):
+            alike = factors
+    else:
+        corner = CORNERS[-1]
+    given = weighed(heights, alike) if weights is None else weights
+    return Choice(alpha, corner * usual, noise, alike, _gain(heights, given, alpha, corner * usual, backend, usual))
+
+
+def weighed(heights: Floats, factors: Sequence[float]) -> Floats | None:
+    """(K, H, W) one weight a raster, zero where it knows nothing; None where all are one."""
+    if all(factor == 1 for factor in factors):
+        return None
+    return np.where(np.isnan(heights), 0, np.asarray(factors, np.float32)[:, None, None]).astype(np.float32)
+
+
+def _gain(
+    heights: Floats, weights: Floats | None, alpha: tuple[float, float], delta: float, backend: str, usual: float
+) -> float:
+    """How much smaller the error of a fit is than that of a mean: from how far two fits of half the rasters differ."""
+    if len(heights) < 2:
+        return 1.0
+    fits, amounts = [], []
+    shrink = float(np.sqrt(0.5))
+    for half in (slice(0, None, 2), slice(1, None, 2)):
+        part = np.ascontiguousarray(heights[half])
+        given = None if weights is None else np.ascontiguousarray(weights[half])
+        smaller = (shrink * alpha[0], shrink * alpha[1])
+        fits.append(solve_tile.solve_sample(part, given, smaller, delta, backend).heights)
+        amounts.append((~np.isnan(part)).sum(axis=0))
+    apart = (fits[0] - fits[1]).astype(np.float64)
+    both = np.isfinite(apart) & (amounts[0] > 0) & (amounts[1] > 0)
+    if both.sum() < BLOCK**2:
+        return 1.0
+    expected = usual * np.sqrt(1 / amounts[0][both] + 1 / amounts[1][both])
+    ratio = np.abs(apart[both]) / expected
+    ratio = np.minimum(ratio, np.quantile(ratio, 0.995))
+    return float(np.clip(np.sqrt(np.mean(ratio**2)), *GAIN_RANGE))
+
+
+class _Trial:
+    """Fits without what is left out, each made once."""
+
+    def __init__(self, heights: Floats, weights: Floats | None, noise: float, backend: str) -> None:
+        self.noise, self.backend, self.weights = noise, backend, weights
+        out = left_out(heights)
+        self.kept = np.where(out, np.nan, heights)
+        self.held = np.where(out, heights, np.nan)
+        known = ~np.isnan(heights)
+        self.views = float(known.sum()) / max(float(known.any(axis=0).sum()), 1.0)
+        kept = ~np.isnan(self.kept)
+        self.kept_views = float(kept.sum()) / max(float(kept.any(axis=0).sum()), 1.0)
+        apart = np.abs(self.held - median_of(self.kept))
+        sizes = apart[np.isfinite(apart)]
+        limit = BLUNDER * 1.4826 * float(np.median(sizes)) if sizes.size else np.inf
+        self.judges = apart <= max(limit, 1e-12)
+        self.fits: dict[tuple[float, float, float], NDArray[np.float64]] = {}
+
+    def search(self) -> tuple[tuple[float, float], float]:
+        """Up the ladder as long as that clearly helps; then the corner, the ratio, and a finer step."""
+        unit, corner, ratio = float(np.sqrt(self.kept_views)), CORNERS[0], RATIOS[0]
+        if self.judges.sum() < FEWEST_JUDGES:
+            return (unit * USUAL / CORNERS[-1], ratio * unit * USUAL / CORNERS[-1]), CORNERS[-1]
+        first = unit * LADDER[0]
+        for rung in LADDER[1:]:
+            if not self._clearly_better((unit * rung, ratio, corner), (first, ratio, corner)):
+                break
+            first = unit * rung
+        for other in CORNERS[1:]:
+            if self._clearly_better((first, ratio, other), (first, ratio, corner)):
+                corner = other
+        for other in RATIOS[1:]:
+            if self._clearly_better((first, other, corner), (first, ratio, corner)):
+                ratio = other
+        for factor in FINE:
+            if self._clearly_better((factor * first, ratio, corner), (first, ratio, corner)):
+                first *= factor
+                break
+        return (first / corner, ratio * first / corner), corner
+
+    def weighing_helps(self, factors: tuple[float, ...], alpha: tuple[float, float], corner: float) -> bool:
+        """Whether rasters weighed by their noise predict what was left out clearly better."""
+        weights = weighed(self.kept, factors)
+        if weights is None or self.judges.sum() < FEWEST_JUDGES:
+            return False
+        plain = (alpha[0] * corner, alpha[1] / alpha[0], corner)
+        gain = self._losses(plain) - self._fit(alpha, corner, weights)
+        return float(gain.sum()) > CHANCE * float(np.sqrt(gain.size) * gain.std())
+
+    def _clearly_better(self, one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
+        """Whether the squared error is smaller by more than chance between blocks would have it."""
+        gain = self._losses(other) - self._losses(one)
+        error = float(np.sqrt(gain.size) * gain.std()) if gain.size > 1 else 0.0
+        return float(gain.sum()) > CHANCE * error
+
+    def _losses(self, candidate: tuple[float, float, float]) -> NDArray[np.float64]:
+        """Sums of squared distances to what was left out, blunders apart, block by block."""
+        if candidate not in self.fits:
+            first, ratio, corner = candidate
+            alpha = (first / corner, ratio * first / corner)
+            self.fits[candidate] = self._fit(alpha, corner, self.weights)
+        return self.fits[candidate]
+
+    def _fit(self, alpha: tuple[float, float], corner: float, weights: Floats | None) -> NDArray[np.float64]:
+        found = solve_tile.solve_sample(self.kept, weights, alpha, corner * self.noise, self.backend)
+        with np.errstate(invalid="ignore"):
+            squares = np.where(self.judges, np.square(self.held - found.heights, dtype=np.float64), 0.0)
+        return _by_block(np.nan_to_num(squares).sum(axis=0))
+
+
+def _by_block(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums over blocks, those that are not zero."""
+    rows, columns = (np.arange(0, size, CHANCE_BLOCK) for size in values.shape)
+    sums = np.add.reduceat(np.add.reduceat(values, rows, axis=0), columns, axis=1).ravel()
+    out: NDArray[np.float64] = sums
+    return out
+
+
+def left_out(heights: Floats) -> NDArray[np.bool_]:
+    """(K, H, W) what is left out: of every block a fifth of the rasters, at least one.
+
+    A pixel that only one raster knows keeps it.
+    """
+    views, rows, columns = heights.shape
+    known = ~np.isnan(heights)
+    block = int(np.clip(min(rows, columns) // 8, 4, BLOCK))
+    turn = (np.arange(rows)[:, None] // block + np.arange(columns)[None, :] // block) % views
+    at_once = max(1, round(views / 5))
+    out = np.zeros(heights.shape, np.bool_)
+    for k in range(views):
+        for each in range(at_once):
+            out[k] |= (turn + each * views // at_once) % views == k
+    out &= known
+    alone = (known & ~out).sum(axis=0) == 0
+    out[:, alone] = False
+    return out

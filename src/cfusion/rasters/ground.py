@@ -1,0 +1,160 @@
+"""Whether rasters are heights of the same ground, judged by their numbers.
+
+Looked at are block medians, in which noise is small and the ground is not: heights of one ground rise and fall
+together, weights and heights of elsewhere do not. An offset far beyond the spread of the differences is another
+vertical datum. A value that many pixels have exactly, far away from all others, was written by a filling step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.errors import InputError
+
+FEWEST = 200  # common pixels that tell anything
+BLOCK = 8  # pixels
+FEWEST_BLOCKS = 12
+ALIKE = 0.3  # correlation of block medians, above which two rasters see one ground
+OTHER_KIND = 10.0  # times the spread of the other's block medians: another quantity
+OTHER_DATUM = 5.0  # spreads of the differences: an offset, and not noise
+MOST_COMPARED = 6  # rasters before it, that each is compared with
+FILLING_SHARE, FILLING_COUNT = 1e-3, 16  # of the pixels have exactly one value
+FILLING_AWAY = 2.0  # ranges of all other heights: further than any lake or tower
+NMAD = 1.4826
+
+Floats = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How one raster differs from the ground of the others."""
+
+    pixels: int
+    offset: float  # median difference
+    spread: float  # NMAD of the differences
+    correlation: float  # of block medians; nan where there are too few
+    reliefs: tuple[float, float]  # NMAD of the block medians, of it and of the others
+
+
+def nmad(values: Floats) -> float:
+    """1.4826 times the median distance from the median: the standard deviation, if errors are normal."""
+    return float(NMAD * np.median(np.abs(values - np.median(values)))) if values.size else float("nan")
+
+
+def compare(heights: Floats, others: Floats) -> Comparison:
+    """A raster (H, W) against others (K, H, W)."""
+    ground = median_of(others)
+    difference = (heights - ground).astype(np.float64)
+    common = difference[np.isfinite(difference)]
+    if common.size < FEWEST:
+        return Comparison(int(common.size), float("nan"), float("nan"), float("nan"), (float("nan"), float("nan")))
+    shared = np.isfinite(difference)
+    one, other = _blocks(np.where(shared, heights, np.nan)), _blocks(np.where(shared, ground, np.nan))
+    both = np.isfinite(one) & np.isfinite(other)
+    one, other = one[both], other[both]
+    correlation = _correlation(one, other) if both.sum() >= FEWEST_BLOCKS else float("nan")
+    return Comparison(common.size, float(np.median(common)), nmad(common), correlation, (nmad(one), nmad(other)))
+
+
+def require_one_ground(names: Sequence[str], heights: Floats, *, keep_offsets: bool) -> None:
+    """Refuse rasters (K, H, W) of which one is not heights, not of this ground, or not of this datum.
+
+    Every pair is looked at, and the raster that most others contradict is named.
+    """
+    views = len(names)
+    for doubt in (_other_ground, _other_datum):
+        if doubt is _other_datum and keep_offsets:
+            continue
+        doubts = np.zeros((views, views), np.bool_)
+        found: dict[tuple[int, int], Comparison] = {}
+        for j in range(views):
+            for k in range(max(0, j - MOST_COMPARED), j):
+                found[j, k] = compare(heights[j], heights[k][None])
+                doubts[j, k] = doubts[k, j] = doubt(found[j, k])
+        if doubts.any():
+            amount = doubts.sum(axis=1)
+            wrong = views - 1 - int(np.argmax(amount[::-1]))  # the later one of two
+            against = int(np.argmax(doubts[wrong]))
+            seen = found[max(wrong, against), min(wrong, against)]
+            sign = 1.0 if wrong > against else -1.0
+            raise InputError(_sentence(doubt is _other_ground, names[wrong], names[against], seen, sign * seen.offset))
+
+
+def _other_ground(found: Comparison) -> bool:
+    own, theirs = found.reliefs
+    other_kind = max(own, theirs) > OTHER_KIND * min(own, theirs)
+    return found.correlation < ALIKE and (other_kind or abs(found.offset) > found.spread)
+
+
+def _other_datum(found: Comparison) -> bool:
+    return abs(found.offset) > OTHER_DATUM * found.spread
+
+
+def _sentence(ground: bool, name: str, against: str, found: Comparison, offset: float) -> str:
+    if ground:
+        return (
+            f"{name} does not look like heights of the same ground as {against}: median difference {offset:.4g}, "
+            f"spread {found.spread:.3g}, correlation {found.correlation:.2f}; state weights with --weights or --sigma, "
+            "or leave it out"
+        )
+    return (
+        f"{name} lies {offset:+.4g} from {against}, with a spread of only {found.spread:.2g}: another vertical datum "
+        "(ellipsoidal heights?) or an offset; pass --coregister to take it out, --keep-offsets to fuse all the same, "
+        "or convert it first"
+    )
+
+
+def require_no_filling(name: str, heights: Floats) -> None:
+    """Refuse heights of which many have exactly one value, far away from all others."""
+    known = heights[np.isfinite(heights)]
+    if known.size < FEWEST:
+        return
+    for extreme in (known.min(), known.max()):
+        rest = known[known != extreme]
+        count = known.size - rest.size
+        if count < max(FILLING_COUNT, FILLING_SHARE * known.size) or rest.size < FEWEST:
+            continue
+        low, high = np.percentile(rest, [1, 99])
+        away = float(np.abs(rest - extreme).min())
+        if float(extreme).is_integer() and away > FILLING_AWAY * (high - low):
+            raise InputError(
+                f"{name} has {count / known.size:.2%} of its pixels at exactly {extreme:g} and nothing else within "
+                f"{away:.4g}: a filling value, not heights; pass --nodata {extreme:g} to treat it as unknown"
+            )
+
+
+def median_of(stack: Floats) -> Floats:
+    """(H, W) of what is known along the first axis; NaN where nothing is."""
+    if len(stack) == 1:
+        alone: Floats = stack[0]
+        return alone
+    with np.errstate(all="ignore"):
+        ordered = np.sort(stack, axis=0)  # NaN last
+    count = np.isfinite(stack).sum(axis=0)
+    low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, len(stack) - 1)
+    one = np.take_along_axis(ordered, low[None], 0)[0]
+    two = np.take_along_axis(ordered, high[None], 0)[0]
+    out: Floats = np.where(count > 0, (one + two) / 2, np.nan)
+    return out
+
+
+def _blocks(heights: Floats) -> Floats:
+    """Medians of blocks that are known at least by half."""
+    rows, columns = (size // BLOCK for size in heights.shape)
+    cut = heights[: rows * BLOCK, : columns * BLOCK].reshape(rows, BLOCK, columns, BLOCK)
+    flat = np.sort(cut.transpose(0, 2, 1, 3).reshape(rows * columns, BLOCK * BLOCK), axis=1)
+    count = np.isfinite(flat).sum(axis=1)
+    middle = np.take_along_axis(flat, np.maximum(count // 2, 0)[:, None].clip(0, BLOCK * BLOCK - 1), 1)[:, 0]
+    out: Floats = np.where(count >= BLOCK * BLOCK // 2, middle, np.nan)
+    return out
+
+
+def _correlation(one: Floats, other: Floats) -> float:
+    """Of ranks, which blunders do not pull."""
+    ranks = [np.argsort(np.argsort(values)).astype(np.float64) for values in (one, other)]
+    first, second = (each - each.mean() for each in ranks)
+    return float((first * second).sum() / max(np.sqrt((first**2).sum() * (second**2).sum()), 1e-12))

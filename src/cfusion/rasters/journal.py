@@ -1,0 +1,98 @@
+"""What a mosaic in work has done already, on disk beside its images: an interrupted run goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cfusion.errors import FileError
+from cfusion.rasters.runner import Crew
+from cfusion.rasters.scratch import disk_error
+
+FACTS, STEPS = "facts.json", "steps.jsonl"
+
+
+class Journal:
+    """Facts by name, and per stage the jobs that are done with their results."""
+
+    def __init__(self, folder: Path, key: str) -> None:
+        self.folder = folder
+        self.resumed = False
+        self._facts: dict[str, Any] = {"key": key}
+        self._done: dict[str, dict[int, Any]] = {}
+        try:
+            self._open(key)
+        except OSError as error:
+            raise disk_error(folder / FACTS, error, 0) from None
+
+    def _open(self, key: str) -> None:
+        facts = _json(self.folder / FACTS)
+        if facts is not None and facts.get("key") == key:
+            self._facts, self.resumed = facts, True
+            for line in (self.folder / STEPS).read_text().splitlines() if (self.folder / STEPS).exists() else ():
+                try:
+                    stage, number, result = json.loads(line)
+                except ValueError:
+                    continue  # the line that was being written
+                self._done.setdefault(stage, {})[number] = result
+            return
+        if self.folder.exists():
+            if not (self.folder / FACTS).exists() and any(self.folder.iterdir()):
+                raise FileError(
+                    f"{self.folder} is not a mosaic in work; remove it, or pass --scratch with another folder"
+                )
+            shutil.rmtree(self.folder)
+        self.folder.mkdir(parents=True)
+        self._save()
+
+    def get(self, name: str) -> Any:
+        """A fact; None where it is not known yet."""
+        return self._facts.get(name)
+
+    def put(self, name: str, value: Any) -> Any:
+        self._facts[name] = value
+        self._save()
+        return value
+
+    def _save(self) -> None:
+        draft = self.folder / (FACTS + ".draft")
+        draft.write_text(json.dumps(self._facts))
+        os.replace(draft, self.folder / FACTS)
+
+    def stage(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        jobs: Sequence[tuple[Any, ...]],
+        crew: Crew,
+        progress: Callable[[float], None],
+    ) -> list[Any]:
+        """Do what is left of a stage; the results of all its jobs, in order."""
+        finished = self._done.setdefault(name, {})
+        left = [number for number in range(len(jobs)) if number not in finished]
+        with (self.folder / STEPS).open("a") as steps:
+
+            def done(place: int, result: Any) -> None:
+                finished[left[place]] = result
+                steps.write(json.dumps([name, left[place], result]) + "\n")
+                steps.flush()
+                progress(len(finished) / len(jobs))
+
+            crew.run(function, [jobs[number] for number in left], done)
+        return [finished[number] for number in range(len(jobs))]
+
+    def remove(self) -> None:
+        """The work is done."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _json(file: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None

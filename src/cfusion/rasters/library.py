@@ -1,0 +1,46 @@
+"""rasterio, imported late and in one place; what it raises becomes one line."""
+
+import importlib
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cfusion.errors import FileError, InputError, MissingDependency
+
+
+def rasterio() -> Any:
+    """The library, with the parts that are used."""
+    try:
+        library = importlib.import_module("rasterio")
+        for part in ("rasterio.crs", "rasterio.enums", "rasterio.errors", "rasterio.shutil", "rasterio.warp"):
+            importlib.import_module(part)
+    except ImportError:
+        raise MissingDependency("GeoTIFF needs rasterio: pip install 'cfusion[data]'") from None
+    return library
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[Any]:
+    """A raster to read from."""
+    library = rasterio()
+    if not file.exists():
+        raise FileError(f"{file} does not exist; give GeoTIFF files")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a raster without coordinates is a raster
+            with library.open(file) as raster:
+                yield raster
+    except (library.errors.RasterioError, library.errors.RasterioIOError, ValueError, IndexError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise FileError(f"{file} is not a GeoTIFF, or a damaged one ({reason(error)}); write it again") from None
+
+
+def reason(error: BaseException) -> str:
+    """The first line of an error, shortened; that of its cause where rasterio says only `see previous exception`."""
+    seen: BaseException = error
+    while seen.__cause__ is not None:
+        seen = seen.__cause__
+    return (str(seen).splitlines() or ["no reason given"])[0][:100]

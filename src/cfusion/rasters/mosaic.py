@@ -1,0 +1,356 @@
+"""The pipeline of a mosaic: align, lay against one another, choose once, iterate by tiles, certify, write.
+
+Iterations go over the tiles in passes: a pass takes every tile some iterations further, from one image of the state on
+disk to another. The halo of a tile holds all that its core can feel in a pass, so the result has the same bits for any
+size of tiles and any number of workers, as if the whole had been iterated in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.errors import InputError
+from cfusion.rasters.align import Aligned
+from cfusion.rasters.begin import Plan, plan_mosaic
+from cfusion.rasters.certificate import Certificate, blocks_of, certify
+from cfusion.rasters.choose import choose, weighed
+from cfusion.rasters.coregister import place
+from cfusion.rasters.grids import Grid
+from cfusion.rasters.journal import Journal
+from cfusion.rasters.options import Options
+from cfusion.rasters.report import RasterReport
+from cfusion.rasters.runner import HERE, Crew
+from cfusion.rasters.solve_tile import Settings, host_backend, solve_sample
+from cfusion.rasters.tiles import tiles
+from cfusion.rasters.work import Believed, Finished, Work, advance_tile, align_block, begin_tile, finish_block
+from cfusion.rasters.write import Writer, files_of
+
+PASS = 64  # iterations of a tile before it is written back
+BOX = 1.0  # of the range of heights, on both sides: the box of the certificate
+CONVERGED = "The certified duality gap of the whole mosaic fell below the tolerance."
+LIMIT = "The iteration limit was reached; raise iterations or loosen the tolerance."
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where a mosaic is."""
+
+    stage: str
+    done: float
+    gap: float = float("nan")
+
+
+Listener = Callable[[Step], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Mosaic:
+    """A fused height model, and how it came about."""
+
+    grid: Grid
+    files: dict[str, Path]  # empty where nothing was to be written
+    maps: dict[str, NDArray[Any]]  # empty where files were written
+    certificate: Certificate
+    status: str
+    iterations: int
+    parameters: dict[str, Any]
+    rasters: tuple[RasterReport, ...]
+    sentences: tuple[str, ...]
+    seconds: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """Certified relative duality gap of the whole."""
+        return self.certificate.gap
+
+
+def fuse_rasters(
+    paths: Sequence[str | Path],
+    output: str | Path | None = None,
+    *,
+    progress: Listener | None = None,
+    say: Callable[[str], None] | None = None,
+    **options: Any,
+) -> Mosaic:
+    """Fuse height rasters into one GeoTIFF (or, without an output, into arrays); `Options` has what may be said."""
+    began = time.perf_counter()
+    chosen = _options(options)
+    if isinstance(paths, str | Path):
+        paths = [paths]
+    plan = plan_mosaic([Path(path) for path in paths], chosen)
+    for sentence in plan.sentences:
+        (say or _silent)(sentence)
+    target = None if output is None else Path(output)
+    if target is not None:
+        require_free(target, overwrite=chosen.overwrite)
+    with tempfile.TemporaryDirectory(prefix="cfusion-", dir=chosen.scratch) as temporary, Crew(chosen.workers) as crew:
+        folder = Path(temporary) / "work" if target is None else _scratch(target, chosen)
+        made = _Making(plan, chosen, folder, crew, progress or _unheard, say or _silent).run(target)
+    return replace(made, seconds=time.perf_counter() - began)
+
+
+def require_free(output: Path, *, overwrite: bool) -> None:
+    """Find out before computing whether the output can be written."""
+    if output.suffix.lower() not in (".tif", ".tiff"):
+        raise InputError(f"the output is {output}; a mosaic is written as GeoTIFF, name it something.tif")
+    if not output.resolve().parent.is_dir():
+        raise InputError(f"the folder of {output} does not exist; make it first")
+    for file in files_of(output).values():
+        if file.exists() and not overwrite:
+            raise InputError(f"{file} exists already; pass --overwrite to replace it, or choose another output")
+
+
+def _options(given: dict[str, Any]) -> Options:
+    known = set(Options.__dataclass_fields__)
+    for name in given:
+        if name not in known:
+            raise InputError(
+                f"{name!r} is nothing that can be said about a mosaic; there are: {', '.join(sorted(known))}"
+            )
+    shaped = dict(given)
+    for name in ("weights", "sigma"):
+        if name in shaped:
+            shaped[name] = tuple(Path(path) for path in shaped[name])
+    for name in ("like", "scratch"):
+        if shaped.get(name) is not None:
+            shaped[name] = Path(shaped[name])
+    for name in ("nodata", "bounds", "alpha"):
+        if shaped.get(name) is not None:
+            value = shaped[name]
+            shaped[name] = tuple(float(each) for each in (value if isinstance(value, tuple | list) else (value,)))
+    return Options(**shaped)
+
+
+def _scratch(output: Path, options: Options) -> Path:
+    return (options.scratch or output.resolve().parent) / f".{output.name}.work"
+
+
+def _silent(sentence: str) -> None:
+    """Nobody listens."""
+
+
+def _unheard(step: Step) -> None:
+    """Nobody watches."""
+
+
+@dataclass(eq=False)
+class _Making:
+    """One mosaic in the making."""
+
+    plan: Plan
+    options: Options
+    folder: Path
+    crew: Crew
+    listen: Listener
+    say: Callable[[str], None]
+    gap: float = field(default=float("nan"))
+
+    def run(self, output: Path | None) -> Mosaic:
+        plan, options = self.plan, self.options
+        journal = Journal(self.folder, _key(plan, options))
+        if journal.resumed:
+            self.say(f"going on with {self.folder}")
+        weights, parameters, trial = self._choices(journal)
+        work = Work(self.folder, len(plan.rasters), plan.grid.height, plan.grid.width, weighted=weights is not None)
+        for image in work.images:
+            image.create()
+        low, high = self._aligned(journal, work, weights)
+        settings = Settings(
+            alpha=tuple(parameters["alpha"]),
+            delta=parameters["delta"],
+            centre=trial["centre"],
+            step_scale=trial["step_scale"],
+            slope=tuple(trial["slope"]),
+            low=low - BOX * (high - low) - trial["centre"],
+            high=high + BOX * (high - low) - trial["centre"],
+            backend=parameters["backend"],
+        )
+        number, done, certificate = self._iterated(journal, work, settings, trial["iterations"])
+        mosaic = self._finished(work, settings, number, parameters, certificate, done, output)
+        journal.remove()
+        return mosaic
+
+    def _choices(self, journal: Journal) -> tuple[tuple[Believed, ...] | None, dict[str, Any], dict[str, Any]]:
+        """Energy, weights and steps, from the sample, once."""
+        plan = self.plan
+        self.listen(Step("choosing from a sample", 0.0))
+        backend = host_backend(self.options.backend)
+        known = journal.get("choices")
+        stacked = plan.sample.stacked()
+        if known is None:
+            given = plan.sample_weights()
+            choice = choose(stacked, given, backend, self.options.alpha)
+            weights = weighed(stacked, choice.factors) if given is None else given
+            trial = solve_sample(stacked, weights, choice.alpha, choice.delta, backend, self.options.tolerance)
+            known = journal.put(
+                "choices",
+                {
+                    "alpha": choice.alpha,
+                    "delta": choice.delta,
+                    "noise": choice.noise,
+                    "gain": choice.gain,
+                    "factors": choice.factors,
+                    "backend": backend,
+                    "trial": {
+                        "centre": trial.centre,
+                        "step_scale": trial.step_scale,
+                        "iterations": trial.iterations,
+                        "slope": trial.slope,
+                    },
+                },
+            )
+        believed = plan.believed(tuple(known["factors"]))
+        return believed, known, known["trial"]
+
+    def _aligned(self, journal: Journal, work: Work, weights: tuple[Believed, ...] | None) -> tuple[float, float]:
+        jobs = [(work, tuple(self.plan.rasters), weights, block) for block in blocks_of(work)]
+        found = journal.stage("align", align_block, jobs, self.crew, self._share("reading", 0.0, 0.1))
+        low, high = min(each[0] for each in found), max(each[1] for each in found)
+        if not low <= high:
+            raise InputError("no pixel of the mosaic is known; give other rasters, bounds or nodata")
+        return float(low), float(high)
+
+    def _iterated(
+        self, journal: Journal, work: Work, settings: Settings, expected: int
+    ) -> tuple[int, int, Certificate]:
+        """Passes until the certificate is as asked; the number of the state, iterations, certificate."""
+        options = self.options
+        cut = tiles(work.height, work.width, options.tile)
+        named = f"tiles of {options.tile}"
+        if not journal.get("begun"):
+            share = self._share("iterating", 0.1, 0.1)
+            journal.stage(f"begin, {named}", begin_tile, [(work, settings, tile) for tile in cut], self.crew, share)
+            journal.put("begun", True)
+        passes: list[int] = journal.get("passes") or []
+        goal = journal.get("goal") or min(_rounded(expected), options.iterations)
+        while True:
+            while sum(passes) < goal:
+                count = goal - sum(passes) if len(cut) == 1 else min(PASS, goal - sum(passes))
+                jobs = [(work, settings, len(passes), count, tile) for tile in cut]
+                low, high = sum(passes) / goal, (sum(passes) + count) / goal
+                share = self._share("iterating", 0.1 + 0.7 * low, 0.1 + 0.7 * high)
+                journal.stage(f"pass {len(passes)} of {count}, {named}", advance_tile, jobs, self.crew, share)
+                passes = journal.put("passes", [*passes, count])
+            certificate = certify(work, settings, len(passes), self.crew, self._share("certifying", 0.8, 0.9))
+            self.gap = certificate.gap
+            if certificate.gap <= options.tolerance or goal >= options.iterations:
+                return len(passes), sum(passes), certificate
+            goal = journal.put("goal", min(max(_rounded(1.25 * goal), goal + 2 * PASS), options.iterations))
+
+    def _finished(
+        self,
+        work: Work,
+        settings: Settings,
+        number: int,
+        parameters: dict[str, Any],
+        certificate: Certificate,
+        iterations: int,
+        output: Path | None,
+    ) -> Mosaic:
+        plan, blocks = self.plan, blocks_of(work)
+        noise, gain = tuple(parameters["noise"]), parameters["gain"]
+        jobs = [(work, settings, number, noise, gain, block) for block in blocks]
+        observed, kept = np.zeros(len(plan.rasters), np.int64), np.zeros(len(plan.rasters), np.int64)
+        share = self._share("writing", 0.9, 1.0)
+        said = {name: parameters[name] for name in ("alpha", "delta", "noise", "backend")}
+        said |= {"method": "auto", "order": 2, "weights": parameters["factors"]}
+        maps: dict[str, NDArray[Any]] = {}
+        writer = None if output is None else Writer(output, plan.grid, plan.unit)
+
+        def take(place: int, finished: Finished) -> None:
+            np.add(observed, finished.observed, out=observed)
+            np.add(kept, finished.kept, out=kept)
+            if writer is not None:
+                writer.write(blocks[place], finished.maps)
+            for name, part in finished.maps.items() if writer is None else ():
+                maps.setdefault(name, np.zeros(plan.grid.shape, part.dtype))[blocks[place].core] = part
+            share((place + 1) / len(blocks))
+
+        files: dict[str, Path] = {}
+        if writer is None:
+            HERE.run(finish_block, jobs, take)
+        else:
+            with writer:
+                HERE.run(finish_block, jobs, take)
+                files = writer.to_solution(self._tags(said, certificate, iterations))
+        report = self._report(work, settings, number, noise, observed, kept)
+        status = CONVERGED if certificate.gap <= self.options.tolerance else LIMIT
+        return Mosaic(plan.grid, files, maps, certificate, status, iterations, said, report, plan.sentences)
+
+    def _report(
+        self,
+        work: Work,
+        settings: Settings,
+        number: int,
+        noise: tuple[float, ...],
+        observed: NDArray[np.int64],
+        kept: NDArray[np.int64],
+    ) -> tuple[RasterReport, ...]:
+        """Every raster, as it came, against the fused ground of the sample's windows."""
+        windows = self.plan.sample.windows
+        known = [np.isfinite(part).any(axis=0) for part in self.plan.sample.parts]
+        grounds = [
+            np.where(seen, work.state(number).read(*window)[0] + np.float32(settings.centre), np.nan)
+            for seen, window in zip(known, windows, strict=True)
+        ]
+        rows = []
+        for k, raster in enumerate(self.plan.rasters):
+            as_it_came: Aligned = raster.corrected((0.0, 0.0, 0.0), (0.0, 0.0))
+            found = place(as_it_came, grounds, windows, "tilt")
+            rows.append(
+                RasterReport(
+                    name=raster.raster.name,
+                    placement=found,
+                    taken_out=self.plan.placements[k],
+                    noise=noise[k],
+                    pixels=int(observed[k]),
+                    kept=float(kept[k] / max(int(observed[k]), 1)),
+                )
+            )
+        return tuple(rows)
+
+    def _tags(self, said: dict[str, Any], certificate: Certificate, iterations: int) -> dict[str, str]:
+        from cfusion import __version__
+
+        tags = {f"CFUSION_{name.upper()}": json.dumps(value) for name, value in said.items() if name != "method"}
+        tags |= {f"CFUSION_RASTER_{k + 1}": each.raster.name for k, each in enumerate(self.plan.rasters)}
+        return tags | {
+            "CFUSION_VERSION": __version__,
+            "CFUSION_METHOD": str(said["method"]),
+            "CFUSION_GAP": f"{certificate.gap:.6g}",
+            "CFUSION_ENERGY": f"{certificate.energy:.12g}",
+            "CFUSION_BOUND": f"{certificate.bound:.12g}",
+            "CFUSION_ITERATIONS": str(iterations),
+        }
+
+    def _share(self, stage: str, low: float, high: float) -> Callable[[float], None]:
+        return lambda done: self.listen(Step(stage, low + (high - low) * done, self.gap))
+
+
+def _rounded(count: float) -> int:
+    """Up to whole passes."""
+    return int(-(-count // PASS)) * PASS
+
+
+def _key(plan: Plan, options: Options) -> str:
+    """What has to be the same for a mosaic in work to go on: the rasters, the grid, everything that moves a number."""
+    from cfusion import __version__
+
+    said = {
+        name: str(value)
+        for name, value in asdict(options).items()
+        if name not in ("workers", "tile", "overwrite", "scratch")
+    }
+    files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in plan.files]
+    text = json.dumps([__version__, said, files, plan.grid.transform, plan.grid.shape], default=str)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,48 @@
+"""What a user may say about a mosaic; every field has a default that works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cfusion.errors import InputError
+from cfusion.rasters.coregister import STEPS
+from cfusion.rasters.grids import Bounds
+
+RESAMPLINGS = ("bilinear", "cubic", "nearest")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a mosaic is made."""
+
+    weights: tuple[Path, ...] = ()
+    sigma: tuple[Path, ...] = ()
+    like: Path | None = None
+    resolution: float | None = None
+    bounds: Bounds | None = None
+    resampling: str = "bilinear"
+    band: int = 1
+    nodata: tuple[float, ...] = ()
+    coregister: str | None = None  # offset, shift (and offset), tilt (and both)
+    keep_offsets: bool = False
+    alpha: tuple[float, float] | None = None  # instead of the chosen one
+    tolerance: float = 1e-3  # certified relative gap
+    iterations: int = 3000  # at most
+    tile: int = 2048  # pixels, side of the window that is in memory
+    workers: int = 1
+    backend: str = "auto"
+    scratch: Path | None = None  # folder for what does not fit into memory; beside the output unless given
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if self.resampling not in RESAMPLINGS:
+            raise InputError(f"resampling is {self.resampling!r}; choose one of {', '.join(RESAMPLINGS)}")
+        if self.coregister is not None and self.coregister not in STEPS:
+            raise InputError(f"coregister is {self.coregister!r}; choose one of {', '.join(STEPS)}")
+        if not 0 < self.tolerance < 1:
+            raise InputError(f"tolerance is {self.tolerance}; it is a part of the energy, such as 1e-3")
+        if self.iterations < 1:
+            raise InputError(f"iterations is {self.iterations}; it is a whole number, at least 1")
+        if self.alpha is not None and (len(self.alpha) != 2 or not min(self.alpha) > 0):
+            raise InputError(f"alpha is {self.alpha}; a mosaic takes two positive weights, such as 1 2")

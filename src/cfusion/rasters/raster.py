@@ -1,0 +1,85 @@
+"""One GeoTIFF of heights: its grid, its unit, and its pixels read by window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.errors import FileError, InputError
+from cfusion.rasters.coordinates import Coordinates, unit_name
+from cfusion.rasters.grids import Grid
+from cfusion.rasters.library import opened, reason
+
+Heights = NDArray[np.float32]
+BEYOND_HEIGHTS = 1e6  # nothing on the ground is higher, in any unit: a stray filling value
+
+
+@dataclass(frozen=True)
+class Raster:
+    """A band of a file, and how its numbers become heights."""
+
+    path: Path
+    grid: Grid
+    band: int = 1
+    nodata: tuple[float, ...] = ()  # values that mean unknown besides what the file itself says
+    unit: str = ""  # of the heights as the band or the vertical CRS has it; empty where neither says
+    scale: float = 1.0
+    offset: float = 0.0
+    dtype: str = "float32"
+    own_nodata: float | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    def heights(self, left: int, top: int, width: int, height: int) -> Heights:
+        """(height, width) of a window inside the raster, NaN where nothing is known."""
+        values = self._values(left, top, width, height)
+        known = ~np.ma.getmaskarray(values)
+        numbers = np.ma.getdata(values).astype(np.float64)
+        for value in self.nodata:
+            known &= numbers != value
+        numbers = numbers * self.scale + self.offset
+        known &= np.abs(numbers) < BEYOND_HEIGHTS  # False for NaN and inf too
+        return np.where(known, numbers, np.nan).astype(np.float32)
+
+    def _values(self, left: int, top: int, width: int, height: int) -> Any:
+        window = ((top, top + height), (left, left + width))
+        with opened(self.path) as file:
+            try:
+                values = file.read(self.band, window=window, masked=True)
+            except Exception as error:
+                raise FileError(
+                    f"{self.path}: rows {top} to {top + height - 1}, columns {left} to {left + width - 1} cannot be "
+                    f"read ({reason(error)}); the file is damaged, write it again"
+                ) from None
+        return values
+
+
+def open_raster(path: Path, band: int = 1, nodata: tuple[float, ...] = ()) -> Raster:
+    """What a file says about itself; no pixel is read yet."""
+    with opened(path) as file:
+        if band < 1 or file.count < band:
+            raise InputError(f"{path} has {file.count} bands, not {band}; choose one with --band")
+        dtype = str(file.dtypes[band - 1])
+        if np.dtype(dtype).kind not in "fiu":
+            raise FileError(f"{path} holds {dtype}, expected real numbers")
+        a, b, c, d, e, f = tuple(file.transform)[:6]
+        coordinates = Coordinates("" if file.crs is None else str(file.crs.to_wkt()))
+        kind = str(file.tags().get("AREA_OR_POINT", "Area"))
+        unit = unit_name(file.units[band - 1]) or coordinates.vertical_unit
+        return Raster(
+            path=path,
+            grid=Grid((a, b, c, d, e, f), int(file.width), int(file.height), coordinates, kind),
+            band=band,
+            nodata=nodata,
+            unit=unit,
+            scale=float(file.scales[band - 1]),
+            offset=float(file.offsets[band - 1]),
+            dtype=dtype,
+            own_nodata=None if file.nodata is None else float(file.nodata),
+        )

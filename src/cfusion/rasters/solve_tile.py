@@ -1,0 +1,181 @@
+"""The one place where mosaics touch the kernels and solvers: iterations, energy and certificate of one window.
+
+A window's problem is that of the whole mosaic, cut out: what is computed in its core is what the whole would have
+there, bit by bit, as long as the halo holds all that the core can feel. An iteration reaches one pixel, a round of the
+repair two.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion import kernels
+from cfusion.energy import TGV, Energy, Huber
+from cfusion.geometry import Stack
+from cfusion.kernels.contract import INSIDE, Fidelity, Problem, State, dual_planes, primal_planes
+from cfusion.kernels.numpy.operators import adjoint
+from cfusion.rasters.huber import huber_minimum
+from cfusion.solvers.pdhg import PDHG, fixed_confidence
+from cfusion.solvers.steps import choose_steps
+from cfusion.solvers.task import prepare
+
+ORDER = 2
+PRIMAL, DUAL = primal_planes(ORDER), dual_planes(ORDER)
+TOP = slice(2, 5)  # planes of the dual of order 2
+ROUGH = PDHG(tolerance=2e-4, iterations=480, certify=False)
+REACH = 1  # pixels an iteration feels
+REPAIR_REACH = 2  # pixels a round of the repair feels
+SPARE = 3  # pixels more, for the differences at the end
+SAFE = 1e-6  # by so much a dual is scaled further than it has to be, against rounding
+
+Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+Core = tuple[slice, slice]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is the same for every window: the energy, the steps, the coordinates."""
+
+    alpha: tuple[float, float]
+    delta: float  # Huber's corner, in the unit of the heights
+    centre: float  # subtracted from every height
+    step_scale: float
+    slope: tuple[float, float]  # per column, per row: where v starts
+    low: float  # of x, the heights less the centre: the box of the certificate
+    high: float
+    backend: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a solve of the sample told: how to step, how long, and the surface."""
+
+    centre: float
+    step_scale: float
+    iterations: int
+    heights: Floats
+    slope: tuple[float, float]
+
+
+def host_backend(name: str) -> str:
+    """The backend that works on this machine's memory: compiled if it can be, NumPy's otherwise."""
+    loaded = kernels.load("cpu" if name == "auto" and _has_numba() else "numpy" if name == "auto" else name)
+    if loaded.arrays is not np:
+        from cfusion.errors import InputError
+
+        raise InputError(f"mosaics are made in the memory of the host; backend {name!r} has its own, pass 'cpu'")
+    return str(loaded.NAME)
+
+
+def _has_numba() -> bool:
+    return importlib.util.find_spec("numba") is not None
+
+
+def solve_sample(
+    heights: Floats,
+    weights: Floats | None,
+    alpha: tuple[float, float],
+    delta: float,
+    backend: str,
+    tolerance: float | None = None,
+) -> Trial:
+    """Solve the sample; with a tolerance to a certificate, otherwise until its energy settles."""
+    loaded = kernels.load(backend)
+    task = prepare(Energy(Huber(delta), TGV(ORDER, alpha)), Stack(heights, weights=weights), loaded)
+    state = task.initial_state()
+    slope = tuple(_start_slope(state, plane) for plane in (1, 2))
+    solver = ROUGH if tolerance is None else PDHG(tolerance=tolerance)
+    outcome = solver.minimise(task, task.problem(fixed_confidence(task)), state)
+    surface = np.asarray(task.whole_depth(state.primal[0]), np.float32)
+    return Trial(task.centre, outcome.step_scale, outcome.iterations, surface, (slope[0], slope[1]))
+
+
+def _start_slope(state: State, plane: int) -> float:
+    """The one value v starts from, where it exists."""
+    values = state.primal[plane]
+    given = values[values != 0]
+    return float(given[0]) if given.size else 0.0
+
+
+def problem_of(heights: Floats, weights: Floats | None, settings: Settings) -> Problem:
+    """The problem of a window (K, h, w)."""
+    backend = kernels.load(settings.backend)
+    known = ~np.isnan(heights) if weights is None else (weights > 0) & ~np.isnan(heights)
+    domain: Mask = np.asarray(known.any(axis=0))
+    values = (heights - np.float32(settings.centre)).astype(np.float32)
+    given = None if weights is None else np.where(known, weights, 0).astype(np.float32)
+    observations, _ = backend.order_observations(values, given, Fidelity.HUBER)
+    links = backend.links_of(domain)
+    return Problem(Fidelity.HUBER, settings.delta, observations, np.asarray(domain, np.float32), links, settings.alpha)
+
+
+def begin(problem: Problem, settings: Settings) -> State:
+    """The start: the median, v at the usual slope, the dual at zero."""
+    backend = kernels.load(settings.backend)
+    shape = problem.links.shape
+    state = State(np.zeros((PRIMAL, *shape), np.float32), np.zeros((DUAL, *shape), np.float32))
+    state.primal[0] = backend.weighted_median(problem.observations)
+    for plane, slope in enumerate(settings.slope):
+        state.primal[1 + plane] = np.where((problem.links & (1 << plane)) > 0, np.float32(slope), np.float32(0))
+    return state
+
+
+def iterate(problem: Problem, state: State, settings: Settings, count: int) -> None:
+    """Iterations in place, with the steps that all windows take."""
+    backend = kernels.load(settings.backend)
+    backend.iterate(problem, state, choose_steps(settings.alpha, settings.step_scale), count)
+    state.release()
+
+
+def core_energy(problem: Problem, state: State, core: Core, settings: Settings) -> tuple[float, float]:
+    """Regulariser and fidelity of the core's own terms."""
+    backend = kernels.load(settings.backend)
+    found = backend.energy(replace(problem, links=_only(problem.links, core)), state)
+    return sum(found.regulariser), found.fidelity
+
+
+def repair(problem: Problem, top: Floats, rounds: int, settings: Settings) -> Floats:
+    """The top dual (3, h, w), moved towards one that violates nothing."""
+    module = importlib.import_module(f"cfusion.kernels.{settings.backend}.certificate")
+    out: Floats = module.repaired(problem, _dual_only(top), rounds)
+    return out
+
+
+def core_factor(problem: Problem, top: Floats, core: Core) -> float:
+    """The largest factor <= 1 that brings the lower dual of the core into its ball."""
+    lower = adjoint(top.astype(np.float64), problem.links, ORDER)[(slice(None), *core)]
+    length = float(np.sqrt(np.sum(lower * lower, axis=0)).max(initial=0.0))
+    return min(1.0, problem.alpha[0] / length) if length > 0 else 1.0
+
+
+def core_bound(problem: Problem, top: Floats, factor: float, core: Core, settings: Settings) -> float:
+    """The core's part of the lower bound that the whole dual, times the factor, gives."""
+    scaled = top.astype(np.float64) * (factor * (1 - SAFE))
+    slope = adjoint(adjoint(scaled, problem.links, 2), problem.links, 1)[0][core]
+    inside = (problem.links[core] & INSIDE) > 0
+    seen = problem.observations
+    values = seen.values[(slice(None), *core)][:, inside].astype(np.float64)
+    weights = np.isfinite(values) if seen.weights is None else seen.weights[(slice(None), *core)][:, inside]
+    lowest = huber_minimum(
+        slope[inside], values, weights.astype(np.float64), problem.delta, settings.low, settings.high
+    )
+    return float(lowest.sum())
+
+
+def _dual_only(top: Floats) -> State:
+    dual = np.zeros((DUAL, *top.shape[1:]), np.float32)
+    dual[TOP] = top
+    return State(np.zeros((PRIMAL, 1, 1), np.float32), dual)
+
+
+def _only(links: Any, core: Core) -> Any:
+    out = np.zeros_like(links)
+    out[core] = links[core]
+    return out

@@ -1,0 +1,59 @@
+"""Windows of a mosaic: the core that a tile answers for, and the halo that it has to read around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfusion.errors import InputError
+
+SMALLEST_TILE = 32
+
+
+@dataclass(frozen=True, order=True)
+class Tile:
+    """A window of an image of (height, width), by its core."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+    height: int
+    width: int
+
+    @property
+    def core(self) -> tuple[slice, slice]:
+        return slice(self.top, self.bottom), slice(self.left, self.right)
+
+    def with_halo(self, halo: int) -> tuple[slice, slice]:
+        """The core and so many pixels around it, cut at the border of the image."""
+        rows = slice(max(0, self.top - halo), min(self.height, self.bottom + halo))
+        return rows, slice(max(0, self.left - halo), min(self.width, self.right + halo))
+
+    def core_in(self, window: tuple[slice, slice]) -> tuple[slice, slice]:
+        """Where the core lies in a window that holds it."""
+        rows, columns = window
+        return (
+            slice(self.top - rows.start, self.bottom - rows.start),
+            slice(self.left - columns.start, self.right - columns.start),
+        )
+
+
+def tiles(height: int, width: int, side: int) -> tuple[Tile, ...]:
+    """The image cut into cores of about `side`, row by row; together they are the image, and no two meet."""
+    if side != int(side) or side < SMALLEST_TILE:
+        raise InputError(f"--tile is {side}; it is the side of a tile in pixels, at least {SMALLEST_TILE}")
+    return tuple(
+        Tile(top, left, bottom, right, height, width)
+        for top, bottom in _cuts(height, side)
+        for left, right in _cuts(width, side)
+    )
+
+
+def _cuts(size: int, side: int) -> Iterator[tuple[int, int]]:
+    """Equal parts, none much longer than a side."""
+    count = max(1, round(size / side))
+    edges = np.linspace(0, size, count + 1).round().astype(int).tolist()
+    yield from zip(edges[:-1], edges[1:], strict=True)

@@ -1,0 +1,247 @@
+"""What is done to one tile of a mosaic, by whoever does it: plain functions of a description and a window.
+
+Everything but the iterations goes by blocks of a fixed size, so that no number depends on how the mosaic is cut into
+tiles; iterations give every pixel the same bits in any tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.kernels.contract import Problem, State
+from cfusion.rasters import solve_tile
+from cfusion.rasters.align import Aligned
+from cfusion.rasters.ground import NMAD, median_of
+from cfusion.rasters.scratch import Image
+from cfusion.rasters.solve_tile import DUAL, PRIMAL, REACH, REPAIR_REACH, SPARE, TOP, Settings
+from cfusion.rasters.tiles import Tile
+
+BLOCK = 1024  # pixels; of everything but the iterations
+REPAIR_ROUNDS = 40
+WINDOW_RADIUS = 4  # pixels around that share a noise scale
+KEPT = 3.0  # noise scales: an observation that the fused ground agrees with
+ABSOLUTE_TO_SIGMA = 1.2533  # standard deviation over mean size, of normal errors
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A mosaic in work: where its images lie, and its size."""
+
+    folder: Path
+    views: int
+    height: int
+    width: int
+    weighted: bool
+
+    @property
+    def heights(self) -> Image:
+        return Image(self.folder / "heights", self.views, self.height, self.width)
+
+    @property
+    def weights(self) -> Image | None:
+        return Image(self.folder / "weights", self.views, self.height, self.width) if self.weighted else None
+
+    def state(self, number: int) -> Image:
+        """One of two: iterations read the one and write the other."""
+        return Image(self.folder / f"state_{number % 2}", PRIMAL + DUAL, self.height, self.width)
+
+    @property
+    def images(self) -> list[Image]:
+        weights = self.weights
+        return [self.heights, self.state(0), self.state(1), *([] if weights is None else [weights])]
+
+
+@dataclass(frozen=True)
+class Believed:
+    """A raster of weights or sigmas that goes with heights, and what it is worth against the others."""
+
+    aligned: Aligned | None
+    is_sigma: bool = False
+    scale: float = 1.0  # sigma of weight one, or weight of weight one
+    factor: float = 1.0  # of the raster as a whole
+
+    def weights(self, rows: slice, columns: slice, heights: Floats) -> Floats:
+        """Weights of a window, zero where the height is unknown or the weight is not positive."""
+        if self.aligned is None:
+            return np.where(np.isnan(heights), 0, np.float32(self.factor)).astype(np.float32)
+        given = self.aligned.read(rows, columns).astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.square(self.scale / given) if self.is_sigma else given / self.scale
+        usable = np.isfinite(values) & (values > 0) & ~np.isnan(heights)
+        return np.where(usable, np.clip(values, 1e-4, 1e4) * self.factor, 0).astype(np.float32)
+
+
+def align_block(
+    work: Work, rasters: tuple[Aligned, ...], believed: tuple[Believed, ...] | None, block: Tile
+) -> tuple[float, float, list[int]]:
+    """Bring one block of every raster onto the grid; the range of heights, and how many pixels each knows."""
+    rows, columns = block.core
+    low, high = np.inf, -np.inf
+    heights = np.stack([raster.read(rows, columns) for raster in rasters])
+    if believed is not None and work.weights is not None:
+        weights = np.stack([each.weights(rows, columns, one) for each, one in zip(believed, heights, strict=True)])
+        heights[weights <= 0] = np.nan
+        work.weights.write(weights, rows.start, columns.start)
+    known = (~np.isnan(heights)).sum(axis=(1, 2)).tolist()
+    if sum(known):
+        low, high = float(np.nanmin(heights)), float(np.nanmax(heights))
+    work.heights.write(heights, rows.start, columns.start)
+    return low, high, known
+
+
+def begin_tile(work: Work, settings: Settings, tile: Tile) -> None:
+    """The start of the iterations."""
+    window = tile.with_halo(SPARE)
+    problem = _problem(work, settings, window)
+    state = solve_tile.begin(problem, settings)
+    _write(work.state(0), state, tile, window)
+
+
+def advance_tile(work: Work, settings: Settings, number: int, count: int, tile: Tile) -> None:
+    """So many iterations of a tile's core, from one state to the other; the halo holds all that the core can feel."""
+    window = tile.with_halo(REACH * count + SPARE)
+    problem = _problem(work, settings, window)
+    state = _read(work.state(number), window)
+    if (problem.links != 0).any():
+        solve_tile.iterate(problem, state, settings, count)
+    _write(work.state(number + 1), state, tile, window)
+
+
+def energy_block(work: Work, settings: Settings, number: int, block: Tile) -> tuple[float, float]:
+    """Regulariser and fidelity of a block."""
+    window = block.with_halo(SPARE)
+    state = _read(work.state(number), window)
+    return solve_tile.core_energy(_problem(work, settings, window), state, block.core_in(window), settings)
+
+
+def repair_block(work: Work, settings: Settings, number: int, turn: int, rounds: int, block: Tile) -> float:
+    """Repair the dual of a block, from the state or from the last repair; the factor it then needs."""
+    window = block.with_halo(REPAIR_REACH * rounds + SPARE)
+    problem = _problem(work, settings, window)
+    top = _top(work, number, turn, window)
+    repaired = solve_tile.repair(problem, top, rounds, settings)
+    core = block.core_in(window)
+    spare = work.state(number + 1)
+    first = 3 * (turn % 2)
+    for plane in range(3):
+        _plane(spare, first + plane).write(repaired[plane][core][None], block.top, block.left)
+    return solve_tile.core_factor(problem, repaired, core)
+
+
+def bound_block(work: Work, settings: Settings, number: int, turns: int, factor: float, block: Tile) -> float:
+    """A block's part of the lower bound."""
+    window = block.with_halo(SPARE)
+    problem = _problem(work, settings, window)
+    return solve_tile.core_bound(problem, _top(work, number, turns, window), factor, block.core_in(window), settings)
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """The maps of one block, and what they say about every raster."""
+
+    maps: dict[str, NDArray[Any]]
+    observed: list[int]  # pixels of each raster
+    kept: list[int]  # of them within three noise scales of the fused ground
+
+
+def finish_block(
+    work: Work, settings: Settings, number: int, noise: tuple[float, ...], gain: float, block: Tile
+) -> Finished:
+    """Height, sigma, count, NMAD, provenance and source of a block."""
+    window = block.with_halo(WINDOW_RADIUS + 1)
+    heights = work.heights.read(*window)
+    known = ~np.isnan(heights)
+    x = _plane(work.state(number), 0).read(*window)[0] + np.float32(settings.centre)
+    observed = known.any(axis=0)
+    x = np.where(observed, x, np.nan).astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(heights - x)
+    core = block.core_in(window)
+    count = known.sum(axis=0)
+    sigma = _sigma(apart, known, count, noise, gain)
+    kept = [int((each[core] <= KEPT * max(scale, 1e-30)).sum()) for each, scale in zip(apart, noise, strict=True)]
+    nearest = np.argmin(np.where(known, apart, np.inf), axis=0) + 1
+    maps = {
+        "height": x[core],
+        "sigma": np.where(observed, sigma, np.nan)[core].astype(np.float32),
+        "count": count[core].astype(np.uint16),
+        "nmad": _nmad(heights)[core],
+        "provenance": np.where(observed, count, -1)[core].astype(np.int16),
+        "source": np.where(observed, nearest, 0)[core].astype(np.uint16),
+    }
+    return Finished(maps, [int(each[core].sum()) for each in known], kept)
+
+
+def _sigma(
+    apart: Floats, known: NDArray[np.bool_], count: NDArray[Any], noise: tuple[float, ...], gain: float
+) -> NDArray[np.float64]:
+    """Noise around the pixel over the root of its observations, times what fusing makes of it.
+
+    The noise is that of the rasters, or what they differ from the fused ground by nearby, whichever is larger: three
+    usual scales are a blunder's most.
+    """
+    scales = np.asarray(noise, np.float64)[:, None, None]
+    usual = np.sqrt(np.where(known, np.square(scales), 0).sum(axis=0) / np.maximum(count, 1))
+    total = _around(np.where(known, np.minimum(apart, 6 * scales), 0).sum(axis=0))
+    amount = _around(count.astype(np.float64))
+    nearby = ABSOLUTE_TO_SIGMA * total / np.maximum(amount, 1)
+    out: NDArray[np.float64] = gain * np.maximum(usual, nearby) / np.sqrt(np.maximum(count, 1))
+    return out
+
+
+def _around(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Sums over the square of side 2 WINDOW_RADIUS + 1, cut at the border."""
+    out = values.astype(np.float64)
+    for axis in (0, 1):
+        parts = np.zeros_like(out)
+        for shift in range(-WINDOW_RADIUS, WINDOW_RADIUS + 1):
+            to, of = [slice(None), slice(None)], [slice(None), slice(None)]
+            to[axis] = slice(max(0, -shift), out.shape[axis] - max(0, shift))
+            of[axis] = slice(max(0, shift), out.shape[axis] + min(0, shift))
+            parts[tuple(to)] += out[tuple(of)]
+        out = parts
+    return out
+
+
+def _nmad(heights: Floats) -> Floats:
+    """1.4826 median |d - median d| of a pixel's observations, NaN below two."""
+    spread = NMAD * median_of(np.abs(heights - median_of(heights)))
+    enough = (~np.isnan(heights)).sum(axis=0) > 1
+    return np.where(enough, spread, np.nan).astype(np.float32)
+
+
+def _problem(work: Work, settings: Settings, window: tuple[slice, slice]) -> Problem:
+    weights = work.weights
+    return solve_tile.problem_of(
+        work.heights.read(*window), None if weights is None else weights.read(*window), settings
+    )
+
+
+def _read(image: Image, window: tuple[slice, slice]) -> State:
+    planes = image.read(*window)
+    return State(planes[:PRIMAL], planes[PRIMAL:])
+
+
+def _write(image: Image, state: State, tile: Tile, window: tuple[slice, slice]) -> None:
+    core = (slice(None), *tile.core_in(window))
+    image.write(np.concatenate([state.primal[core], state.dual[core]]), tile.top, tile.left)
+
+
+def _top(work: Work, number: int, turn: int, window: tuple[slice, slice]) -> Floats:
+    """The dual of order 2: of the state at the first turn, of the repair before it later."""
+    image, first = (
+        (work.state(number), PRIMAL + TOP.start) if turn == 0 else (work.state(number + 1), 3 * ((turn - 1) % 2))
+    )
+    return np.concatenate([_plane(image, first + plane).read(*window) for plane in range(3)])
+
+
+def _plane(image: Image, plane: int) -> Image:
+    """One plane of an image as an image."""
+    return Image(image.file, 1, image.height, image.width, image.dtype, image.first + plane)

@@ -1,0 +1,154 @@
+"""The maps of a mosaic as cloud-optimised GeoTIFF, and a shaded picture of it; each file whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.errors import FileError
+from cfusion.rasters.grids import Grid
+from cfusion.rasters.library import rasterio, reason
+from cfusion.rasters.tiles import Tile
+
+KINDS: Mapping[str, tuple[str, float | None, str]] = {
+    "height": ("float32", float("nan"), "fused height"),
+    "sigma": ("float32", float("nan"), "standard deviation of the fused height's error"),
+    "count": ("uint16", None, "number of observations"),
+    "nmad": ("float32", float("nan"), "1.4826 median |d - median d| of the observations; unknown below two"),
+    "provenance": ("int16", None, "n > 0 observed n times, 0 filled, -1 unknown"),
+    "source": ("uint16", 0.0, "number of the raster nearest to the fused height, from 1; tags name them"),
+}
+INNER = 512  # pixels, side of a block inside the files
+PICTURE = 1600  # pixels, longest side
+SUN_AZIMUTH, SUN_ALTITUDE = np.radians(315.0), np.radians(45.0)
+
+
+def files_of(output: Path) -> dict[str, Path]:
+    """OUT.tif is the height; the other maps lie beside it."""
+    files = {"height": output} | {
+        kind: output.with_name(f"{output.stem}_{kind}{output.suffix}") for kind in KINDS if kind != "height"
+    }
+    return {**files, "hillshade": output.with_name(f"{output.stem}_hillshade.png")}
+
+
+class Writer:
+    """Maps written block by block into drafts, which move into place together at the end."""
+
+    def __init__(self, output: Path, grid: Grid, unit: str) -> None:
+        self.output, self.grid, self.unit = output, grid, unit
+        self.files = files_of(output)
+
+    def __enter__(self) -> Writer:
+        library = rasterio()
+        self.draft = Path(tempfile.mkdtemp(prefix=".cfusion-", dir=self.output.parent))
+        a, b, c, d, e, f = self.grid.transform
+        self.open: dict[str, Any] = {}
+        inner = {"tiled": True, "blockxsize": INNER, "blockysize": INNER} if min(self.grid.shape) >= INNER else {}
+        for kind, (dtype, nodata, said) in KINDS.items():
+            self.open[kind] = library.open(
+                self.draft / f"{kind}.plain.tif", "w", driver="GTiff", width=self.grid.width, height=self.grid.height,
+                count=1, dtype=dtype, nodata=nodata, crs=self.grid.coordinates.wkt or None,
+                transform=library.Affine(a, b, c, d, e, f), compress="deflate", BIGTIFF="IF_SAFER", **inner,
+            )  # fmt: skip
+            self.open[kind].set_band_description(1, said)
+            if kind in ("height", "sigma", "nmad") and self.unit:
+                self.open[kind].units = (self.unit,)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in self.open.values():
+            try:
+                file.close()
+            except Exception:  # a draft that is removed anyway
+                if kind is None:
+                    raise
+        shutil.rmtree(self.draft, ignore_errors=True)
+
+    def write(self, block: Tile, maps: Mapping[str, NDArray[Any]]) -> None:
+        window = ((block.top, block.bottom), (block.left, block.right))
+        for kind, values in maps.items():
+            try:
+                self.open[kind].write(values, 1, window=window)
+            except rasterio().errors.RasterioError as error:
+                raise self._failed(error) from None
+
+    def to_solution(self, tags: Mapping[str, str]) -> dict[str, Path]:
+        """Tags, cloud-optimised copies, the picture; then everything into place."""
+        library = rasterio()
+        try:
+            for kind, file in self.open.items():
+                file.update_tags(AREA_OR_POINT=self.grid.area_or_point, **tags, CFUSION_MAP=kind)
+                file.close()
+                options = {"COMPRESS": "DEFLATE", "BIGTIFF": "IF_SAFER", "OVERVIEW_RESAMPLING": _overview(kind)}
+                library.shutil.copy(
+                    self.draft / f"{kind}.plain.tif", self.draft / f"{kind}.tif", driver="COG", **options
+                )
+                _require_whole(self.draft / f"{kind}.tif", self.grid)
+            self._picture()
+        except (library.errors.RasterioError, OSError) as error:
+            raise self._failed(error) from None
+        made = dict(self.files)
+        for kind, file in made.items():
+            os.replace(self.draft / ("hillshade.png" if kind == "hillshade" else f"{kind}.tif"), file)
+        return made
+
+    def _failed(self, error: BaseException) -> FileError:
+        free = shutil.disk_usage(self.output.parent).free
+        full = f"only {free / 1e9:.2g} GB are free there; " if free < 1e8 else ""
+        return FileError(
+            f"cannot write {self.output} ({reason(error)}); {full}nothing was changed, and what was computed is kept: "
+            "run the same command again when there is room"
+        )
+
+    def _picture(self) -> None:
+        library = rasterio()
+        with library.open(self.draft / "height.tif") as file:
+            shrink = max(1.0, max(file.shape) / PICTURE)
+            shape = (max(1, round(file.height / shrink)), max(1, round(file.width / shrink)))
+            heights = file.read(1, out_shape=shape).astype(np.float64)
+        grid = self.grid
+        metres = 111_320.0 if grid.coordinates.degrees else 1.0
+        shade = hillshade(heights, grid.pixel[0] * metres * shrink, grid.pixel[1] * metres * shrink)
+        with warnings.catch_warnings(), library.Env(GDAL_PAM_ENABLED="NO"):
+            warnings.simplefilter("ignore")  # a picture has no coordinates
+            with library.open(
+                self.draft / "hillshade.png", "w", driver="PNG", width=shape[1], height=shape[0], count=2, dtype="uint8"
+            ) as picture:
+                picture.write(shade, 1)
+                picture.write(np.where(np.isnan(heights), 0, 255).astype(np.uint8), 2)
+
+
+def hillshade(heights: NDArray[np.float64], along: float, down: float) -> NDArray[np.uint8]:
+    """Light from the north-west on heights (H, W), 1 to 255, 0 where nothing is known."""
+    if min(heights.shape) < 2:
+        return np.where(np.isnan(heights), 0, 128).astype(np.uint8)
+    south, east = np.gradient(heights, down, along)
+    slope = np.arctan(np.hypot(south, east))
+    aspect = np.arctan2(east, -south)  # of the way down: from north, clockwise, turned by half a circle
+    light = np.sin(SUN_ALTITUDE) * np.cos(slope) + np.cos(SUN_ALTITUDE) * np.sin(slope) * np.cos(
+        SUN_AZIMUTH - (aspect + np.pi)
+    )
+    known = np.isfinite(light)
+    shade = np.where(known, 1 + 254 * np.clip(np.where(known, light, 0), 0, 1), np.where(np.isnan(heights), 0, 128))
+    return shade.astype(np.uint8)
+
+
+def _overview(kind: str) -> str:
+    return "AVERAGE" if kind in ("height", "sigma", "nmad") else "NEAREST"
+
+
+def _require_whole(file: Path, grid: Grid) -> None:
+    """Read the last pixel: a disk that filled up is often found out only then."""
+    with rasterio().open(file) as raster:
+        raster.read(1, window=((grid.height - 1, grid.height), (grid.width - 1, grid.width)))

@@ -1,0 +1,149 @@
+"""What a page shows, as data: results to switch between, the views they came from, the truth where it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import DepthMap
+from cfusion.errors import ShapeError
+from cfusion.geometry import Camera, Pose, Stack, View
+from cfusion.view.readings import Residuals, names_of, residuals_of_stack, residuals_of_view
+from cfusion.view.view_figures import ViewFigures, recorded, view_figures
+
+MOST_PIXELS = 1_300_000  # of a map on a page; larger ones are shown at every second pixel, or third
+MOST_VIEWS = 32  # whose residuals a page holds pixel by pixel
+
+
+class Fused(Protocol):
+    """What a page needs of a result; `cfusion.Result` has all of it."""
+
+    @property
+    def depth(self) -> DepthMap: ...
+    @property
+    def method(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Event:
+    """A moment of a running solve."""
+
+    seconds: float
+    stage: str
+    gap: float
+    energy: float
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """Everything on one page; maps are (H, W), or None where there is none."""
+
+    title: str
+    results: Sequence[Any]  # the first is shown first
+    unit: str = "metre"
+    heights: bool = False  # maps are heights, up is towards the viewer
+    views: Sequence[View] | Stack | None = None
+    reference: int | None = None
+    truth: DepthMap | None = None
+    scores: Sequence[Mapping[str, float | int | str | None]] = ()
+    traces: Mapping[str, Sequence[Event]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    source: str = ""
+    command: str = ""
+
+    def __post_init__(self) -> None:
+        for result in self.results:
+            if result.depth.shape != self.shape:
+                raise ShapeError(f"results of a page share one shape; {result.depth.shape} is not {self.shape}")
+        if self.truth is not None and self.truth.shape != self.shape:
+            raise ShapeError(f"the truth is {self.truth.shape}, the depth is {self.shape}")
+
+    @property
+    def first(self) -> Any:
+        """The result that is shown first."""
+        return self.results[0]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(H, W)."""
+        rows, columns = self.results[0].depth.shape
+        return int(rows), int(columns)
+
+    @property
+    def stride(self) -> int:
+        """Every how many pixels a map is shown."""
+        return max(1, int(np.ceil(np.sqrt(self.shape[0] * self.shape[1] / MOST_PIXELS))))
+
+    @property
+    def camera(self) -> Camera | None:
+        """The camera of the result."""
+        found: Camera | None = getattr(self.first, "camera", None)
+        return found
+
+    def names(self) -> list[str]:
+        """The names of the views."""
+        if self.views is not None:
+            return names_of(self.views)
+        return [f"view {k}" for k in range(len(getattr(self.first, "views", None) or ()))]
+
+    def residuals(self) -> Callable[[int], Residuals] | None:
+        """How far view k is from the fused surface; None where that cannot be told."""
+        views, surface, own = self.views, np.asarray(self.first.depth, np.float32), self._own_views()
+        if own:
+            return lambda k: np.asarray(own[k].residual, np.float32)
+        if views is None:
+            return None
+        if isinstance(views, Stack):
+            return lambda k: residuals_of_stack(views, surface, k)
+        camera, pose = self.camera, self._pose(views)
+        if camera is None or pose is None:
+            return None
+        return lambda k: residuals_of_view(views[k], surface, camera, pose)
+
+    def input_depth(self) -> DepthMap | None:
+        """The reference's own map, where it lies on the grid of the result."""
+        if self.views is None or self.reference is None:
+            return None
+        views = self.views
+        depth = views.depths[self.reference] if isinstance(views, Stack) else views[self.reference].depth
+        return np.asarray(depth) if depth.shape == self.shape else None
+
+    def view_records(self, residuals: Callable[[int], Residuals] | None) -> Sequence[ViewFigures]:
+        """The result's own record of its views where it has one, else our figures from the residuals."""
+        names, own = self.names(), self._own_views()
+        if own:
+            return [recorded(each, name) for each, name in zip(own, names, strict=True)]
+        return () if residuals is None else view_figures(names, residuals, np.asarray(self.first.depth))
+
+    def _own_views(self) -> Sequence[Any]:
+        """The result's own record of its views, one each; nothing where it kept none."""
+        own = tuple(getattr(self.first, "views", None) or ())
+        return own if len(own) == len(self.names()) else ()
+
+    def _pose(self, views: Sequence[View]) -> Pose | None:
+        pose: Pose | None = getattr(self.first, "pose", None)
+        return views[self.reference].pose if pose is None and self.reference is not None else pose
+
+
+def shown_views(count: int) -> list[int]:
+    """Which views a page holds the residuals of: all, or evenly spread ones."""
+    if count <= MOST_VIEWS:
+        return list(range(count))
+    return sorted({round(k) for k in np.linspace(0, count - 1, MOST_VIEWS)})
+
+
+def median_of_views(depth: DepthMap, residuals: Sequence[Residuals]) -> NDArray[np.float32] | None:
+    """(H, W) the median of what the views measured at the surface."""
+    if not residuals:
+        return None
+    found = np.array(residuals, np.float32)
+    found.sort(axis=0)  # unknown ones last
+    count = np.isfinite(found).sum(axis=0)
+    low, high = np.maximum((count - 1) // 2, 0), np.maximum(count // 2, 0)
+    high = np.minimum(high, np.maximum(count - 1, 0))
+    middle = [np.take_along_axis(found, each[None], axis=0)[0] for each in (low, high)]
+    return np.asarray(depth + 0.5 * (middle[0] + middle[1]), dtype=np.float32)

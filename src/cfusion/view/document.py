@@ -1,0 +1,81 @@
+"""The page as HTML: words, tables and small diagrams made here, maps and 3-D drawn by its script."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from html import escape
+from importlib import resources
+
+from cfusion.view.layers import Coded
+
+SCRIPTS = ("decode.js", "colours.js", "state.js", "surface.js", "maps.js", "compare.js", "panels.js", "main.js")
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+def document(title: str, body: str, model: Mapping[str, object], layers: Sequence[Coded]) -> str:
+    """The whole page; it asks nothing of a network, and its policy forbids it to."""
+    arrays = "\n".join(
+        f'<script type="text/plain" id="layer-{at}">{layer.text}</script>'
+        for at, layer in enumerate(layers)
+        if layer.twin == at
+    )
+    scripts = "\n".join(asset(name) for name in SCRIPTS)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<title>{escape(title)}</title>
+<style>{asset("page.css")}</style>
+</head>
+<body>
+{body}
+<script type="application/json" id="model">{as_json(model)}</script>
+{arrays}
+<script>
+"use strict";
+{scripts}
+</script>
+</body>
+</html>
+"""
+
+
+@cache
+def asset(name: str) -> str:
+    """A file of the page's own style or script."""
+    return (resources.files("cfusion.view") / "assets" / name).read_text(encoding="utf-8")
+
+
+def as_json(value: object) -> str:
+    """JSON that cannot end the script element it stands in, whatever names it holds."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def explained(label: str, words: str | None) -> str:
+    """A label that says what it means when pointed at, or focused."""
+    if not words:
+        return escape(label)
+    return f'<abbr tabindex="0" data-words="{escape(words)}">{escape(label)}</abbr>'
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number for people."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    if value != 0 and not 1e-3 <= abs(value) < 1e5:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:.{digits}g}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, name: str = "") -> str:
+    """A table of cells that are HTML already."""
+    top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    lines = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    identity = f' id="{name}"' if name else ""
+    return f'<div class="scroll"><table{identity}><thead><tr>{top}</tr></thead><tbody>\n{lines}\n</tbody></table></div>'

@@ -1,0 +1,70 @@
+"""Every figure, layer and choice on a page, explained where it is named."""
+
+METRICS = {
+    "rmse": "Root of the mean squared depth error, after subtracting each map's mean: the shape, not the offset.",
+    "zmae": "Mean absolute depth error, after subtracting the median difference.",
+    "nmae": "Mean angle between the normals of the two surfaces, in radians; 1.57 is a right angle.",
+    "z_avg": "Geometric mean of RMSE, ZMAE and NMAE: one figure for depth and shape.",
+    "out3": "Share of the true pixels whose disparity is off by more than three pixels, holes filled from behind.",
+    "d_avg": "Mean absolute disparity error in pixels, over all true pixels, holes filled from behind.",
+    "density": "Share of the true pixels that have an estimate.",
+    "plain_rmse": "Root of the mean squared depth error, nothing subtracted.",
+    "plain_mae": "Mean absolute depth error, nothing subtracted.",
+    "bias": "Mean of depth minus truth: positive is too far.",
+    "gap": "Certified relative duality gap: the energy is at most this fraction above its minimum.",
+    "iterations": "Iterations of the convex solver in the last solve.",
+    "seconds": "Wall-clock seconds of the fusion, without the compilation of kernels.",
+    "name": "How the views were fused.",
+}
+LAYERS = {
+    "depth": "Distance along the optical axis.",
+    "sigma": "How far off the depth may be: the standard deviation of its error.",
+    "confidence": "What the observations of a pixel are worth to the solver; zero where nothing is known.",
+    "provenance": "How many views observed the pixel; 0: filled from its neighbours, nothing drawn: unknown.",
+    "normals": "Which way the surface faces: red right, green up, blue towards the camera.",
+    "image": "The image of the reference view.",
+    "error": "Depth minus truth: blue is too near, red is too far.",
+    "input": "The reference view's own depth map, as it came.",
+    "median": "Pixel by pixel the median of what all views measured.",
+    "truth": "The true depth.",
+    "surface": "The surface in grey, under one light: what the eye sees first.",
+}
+VIEW_COLUMNS = {
+    "noise": "Standard deviation of what the view measured around the fused surface (robust).",
+    "bias": "Median of measured minus fused: positive, the view measures too far.",
+    "kept": "Share of its readings that are of this surface: within six times the usual noise.",
+    "shift": "Registration: by how many pixels its readings would have to move over the surface to fit best.",
+    "effect": "How far the mean of all observations moves when this view is left out (root mean square).",
+}
+CHOICES = {
+    "alpha": "Weights of the regulariser, one per order: larger is smoother.",
+    "inverse": "Whether the surface was sought in inverse depth, as stereo's errors ask for, or in depth.",
+    "local": "Whether observations were weighed by the noise around them.",
+    "order": "Order of the regulariser: 1 prefers steps, 2 planes, 3 curved patches.",
+    "lam": "Weight of the observations against the regulariser.",
+    "delta": "Errors below it count squared, above linearly (Huber).",
+    "tolerance": "Relative duality gap at which the solver stops.",
+    "rounds": "How often every view is read again where the surface turned out to be.",
+    "gate": "Noise scales beyond which an observation is of another surface.",
+    "fill_radius": "Holes up to this many pixels wide are bridged.",
+    "radius": "Gaps up to this many pixels wide are closed when a view is splatted.",
+    "iterations": "The most iterations a convex solve may take.",
+}
+METHODS = {
+    "reference": "The reference view alone: what you had before fusing.",
+    "input": "The reference view alone: what you had before fusing.",
+    "mean": "All views are splatted onto the reference, and each pixel takes their mean.",
+    "median": "All views are splatted onto the reference, and each pixel takes their median.",
+    "rof": "Total variation with squared errors: piecewise constant surfaces.",
+    "l1": "Total generalised variation of order two with absolute errors: piecewise planar surfaces.",
+    "tgv-fusion": "As l1, with errors that count squared when small.",
+    "l1-heuristic": "As l1, where views that look along the surface count less.",
+    "rof-adapt": "As rof, with a confidence for every pixel estimated along with the depth.",
+    "l1-adapt": "As l1, with a confidence for every pixel estimated along with the depth.",
+    "adapt-hprior": "As l1-adapt, where views that look along the surface count less.",
+    "adapt-hprior-g": "As adapt-hprior, smoothed less across edges of the image.",
+    "auto": (
+        "Ours. Every view is read where the current surface says to look, so that noise stays where it was measured; "
+        "weights are chosen by how well they predict views that were held out; nothing is left to tune."
+    ),
+}

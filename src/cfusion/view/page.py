@@ -1,0 +1,167 @@
+"""One HTML file that shows a result: 3-D, maps, a slider, its views, how it was solved. It needs nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cfusion.arrays import DepthMap
+from cfusion.geometry import Camera, Orthographic, Stack, View
+from cfusion.io.atomic import filling
+from cfusion.io.versions import versions
+from cfusion.view import explain, sections
+from cfusion.view.content import Content, Event
+from cfusion.view.document import document
+from cfusion.view.layers import Coded, coded
+from cfusion.view.maps import image_uri, page_layers
+
+KINDS = ("depth", "sigma", "confidence", "provenance")
+
+
+def write_page(
+    path: str | PathLike[str],
+    result: Any,
+    *,
+    views: Sequence[View] | Stack | None = None,
+    reference: int | None = None,
+    others: Sequence[Any] = (),
+    truth: DepthMap | None = None,
+    scores: Sequence[Mapping[str, float | int | str | None]] = (),
+    traces: Mapping[str, Sequence[Event]] | None = None,
+    title: str = "",
+    unit: str = "metre",
+    heights: bool = False,
+    notes: Sequence[str] = (),
+    source: str = "",
+    command: str = "",
+) -> Path:
+    """Write the page of a result (`cfusion.Result`, or anything with `depth` and `method`) to one HTML file.
+
+    `views` (or the `Stack`) and `reference` bring the slider's input, the residuals and the table of views; `others`
+    are results on the same grid to switch to; `truth` brings errors and the reliability diagram; `scores` are rows
+    as `report.scores.result_row` makes them; `traces` are the events of each method's solve; `heights` says that
+    the maps are heights, so that up is towards the viewer.
+
+    Example: `write_page("report.html", cfusion.fuse(views), views=views, reference=2)`.
+    """
+    content = Content(
+        title=title or "Fused depth",
+        results=(result, *others),
+        unit=unit,
+        heights=heights,
+        views=views,
+        reference=reference,
+        truth=None if truth is None else np.asarray(truth, np.float32),
+        scores=scores,
+        traces=traces or {},
+        notes=notes,
+        source=source,
+        command=command,
+    )
+    target = Path(path)
+    with filling(target.parent) as draft:
+        (draft / target.name).write_text(page(content), encoding="utf-8")
+    return target
+
+
+def page(content: Content) -> str:
+    """The page as HTML."""
+    residuals = content.residuals()
+    records = content.view_records(residuals)
+    usual = _usual_noise(records)
+    image = image_uri(getattr(content.first, "image", None), content.stride)
+    pixels = content.shape[0] * content.shape[1]
+    layers = coded(page_layers(content, residuals, usual), pixels, taken=len(image or ""))
+    body = "\n".join(
+        (
+            sections.header(content),
+            INTERACTIVE,
+            sections.views_section(records, content.reference, content.unit),
+            sections.solve_section(content),
+            sections.scores_section(content),
+            sections.again_section(content, versions(), hashes(content)),
+            '<div id="words" role="tooltip" hidden></div>',
+        )
+    )
+    return document(content.title, body, _model(content, layers, usual, image), layers)
+
+
+INTERACTIVE = """
+<nav id="methods" role="tablist" aria-label="Methods" hidden></nav>
+<p id="method-words" hidden></p>
+<section id="surface"><h2>Surface</h2>
+<div class="stage"><canvas id="gl" tabindex="0" aria-label="The fused surface in 3-D. Arrow keys turn it, plus and
+minus zoom, R resets."></canvas><p id="no-gl" hidden>This browser has no WebGL: the maps below show the same.</p></div>
+<div class="controls" id="surface-controls"></div>
+<p class="hint">Drag to turn, click and scroll (or pinch) to zoom, shift-drag to move. Keys: arrows, + and -,
+R.</p></section>
+<section id="maps-section"><h2>Maps</h2>
+<div class="controls" id="map-controls"></div>
+<div class="maps-and-reading"><div id="maps"></div><aside id="reading" aria-live="polite"></aside></div>
+<p class="hint">Point at a pixel to read all layers; click and scroll (or pinch) to zoom, drag to move, all maps
+together. Keys: arrows move the reading, + and - zoom, 0 shows all.</p></section>
+<section id="compare-section"><h2>Before and after</h2>
+<div class="controls" id="compare-controls"></div>
+<div class="stage"><canvas id="compare" aria-label="Two maps side by side, parted by a slider"></canvas>
+<input id="divider" type="range" min="0" max="1000" value="500" aria-label="Where the two maps part"></div></section>
+"""
+
+
+def hashes(content: Content) -> dict[str, str]:
+    """SHA-256 of what went in and of what came out."""
+    found = {}
+    if isinstance(content.views, Stack):
+        found["input depths"] = _digest(list(content.views.depths))
+    elif content.views is not None:
+        found["input depths"] = _digest([view.depth for view in content.views])
+    found["fused depth"] = _digest([content.first.depth])
+    return found
+
+
+def _digest(maps: Sequence[Any]) -> str:
+    digest = hashlib.sha256()
+    for each in maps:
+        digest.update(np.ascontiguousarray(np.asarray(each, dtype="<f4")).tobytes())
+    return digest.hexdigest()
+
+
+def _usual_noise(records: Sequence[Any]) -> float:
+    known = [each.noise for each in records if np.isfinite(each.noise) and each.noise > 0]
+    return float(np.median(known)) if known else 0.0
+
+
+def _model(content: Content, layers: Sequence[Coded], usual_noise: float, image: str | None) -> dict[str, object]:
+    """What the script needs to know beside the maps."""
+    return {
+        "width": -(-content.shape[1] // content.stride),
+        "height": -(-content.shape[0] // content.stride),
+        "stride": content.stride,
+        "unit": sections.short(content.unit),
+        "heights": content.heights,
+        "camera": _camera(content.camera, content.stride),
+        "exhibits": [
+            {"name": str(result.method), "words": explain.METHODS.get(str(result.method), "")}
+            for result in content.results
+        ],
+        "layers": {layer.key: {"id": f"layer-{layer.twin}", **layer.description} for layer in layers},
+        "image": image,
+        "views": content.names(),
+        "reference": content.reference,
+        "noise": usual_noise,
+        "words": explain.LAYERS,
+    }
+
+
+def _camera(camera: Camera | None, stride: int) -> dict[str, object]:
+    if camera is None:
+        return {"kind": "none"}
+    if isinstance(camera, Orthographic):
+        size = camera.pixel_size * stride
+        return {"kind": "orthographic", "pixel": size, "cx": camera.cx / stride, "cy": camera.cy / stride}
+    sizes = {"fx": camera.fx / stride, "fy": camera.fy / stride}
+    return {"kind": "pinhole", **sizes, "cx": camera.cx / stride, "cy": camera.cy / stride}

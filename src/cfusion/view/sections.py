@@ -1,0 +1,188 @@
+"""The parts of a page that are words and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from cfusion.report.tables import SCORES, Table
+from cfusion.view import explain
+from cfusion.view.content import Content
+from cfusion.view.diagrams import gap_falling, reliability_diagram
+from cfusion.view.document import explained, number, table
+from cfusion.view.reliability import reliability
+from cfusion.view.view_figures import ViewFigures
+
+SHORT_UNITS = {"metre": "m", "millimetre": "mm", "centimetre": "cm", "foot": "ft", "kilometre": "km"}
+
+
+def short(unit: str) -> str:
+    """The symbol of a unit."""
+    return SHORT_UNITS.get(unit, unit)
+
+
+def header(content: Content) -> str:
+    """What was fused, and the figures that matter."""
+    notes = "".join(f"<p>{escape(note)}</p>" for note in content.notes)
+    tiles = "".join(
+        f'<div class="tile"><b>{escape(value)}</b><span>{explained(label, words)}</span></div>'
+        for label, value, words in headline(content)
+    )
+    return f'<header><h1>{escape(content.title)}</h1>{notes}<div class="tiles">{tiles}</div></header>'
+
+
+def headline(content: Content) -> list[tuple[str, str, str]]:
+    """Label, value and explanation of each figure at the top."""
+    result, unit = content.first, short(content.unit)
+    known = np.isfinite(result.depth)
+    rows, columns = content.shape
+    found = [
+        ("pixels", f"{columns} x {rows}", ""),
+        ("method", str(result.method), explain.METHODS.get(result.method, "")),
+    ]
+    if content.views is not None:
+        found.insert(0, ("views", str(len(content.names())), ""))
+    provenance = getattr(result, "provenance", None)
+    if provenance is not None:
+        found.append(("observed", f"{100 * np.mean(np.asarray(provenance) > 0):.1f} %", explain.LAYERS["provenance"]))
+    else:
+        found.append(("known", f"{100 * known.mean():.1f} %", ""))
+    sigma = getattr(result, "sigma", None)
+    if sigma is not None and np.isfinite(sigma).any():
+        found.append(("median sigma", f"{number(float(np.nanmedian(sigma)))} {unit}", explain.LAYERS["sigma"]))
+    gap = getattr(result, "gap", math.nan)
+    if math.isfinite(gap):
+        found.append(("certified gap", f"{gap:.1e}", explain.METRICS["gap"]))
+    if getattr(result, "seconds", 0):
+        found.append(("time", f"{result.seconds:.2f} s", explain.METRICS["seconds"]))
+    return found
+
+
+def views_section(records: Sequence[ViewFigures], reference: int | None, unit: str) -> str:
+    """The table of views, the odd ones marked in words."""
+    if not records:
+        return ""
+    length = f" [{short(unit)}]"
+    titles = {"noise": "noise" + length, "bias": "bias" + length, "kept": "kept [%]", "shift": "shift [px]"}
+    titles["effect"] = "without it" + length
+    head = ["residuals", "view", *(explained(titles[key], explain.VIEW_COLUMNS[key]) for key in titles), ""]
+    rows = []
+    for place, each in enumerate(records):
+        values = [each.noise, each.bias, 100 * each.kept, each.shift, each.effect]
+        name = escape(each.name) + (" <small>reference</small>" if place == reference else "")
+        words = f'<td class="verdict">{escape(each.verdict)}</td>'
+        mark = ' class="odd"' if each.verdict else ""
+        thumbnail = f'<td><canvas class="thumbnail" data-view="{place}" width="96" height="72"></canvas></td>'
+        cells = [f"<td>{number(value)}</td>" for value in values]
+        rows.append([thumbnail, f"<th scope='row'{mark}>{name}</th>", *cells, words])
+    odd = [each.name for each in records if each.verdict]
+    told = f"{len(odd)} of {len(records)} stand out: {', '.join(odd)}." if odd else "No view stands out."
+    return (
+        f'<section id="views"><h2>Which view is wrong?</h2><p id="odd">{escape(told)} Red in a thumbnail: the view '
+        f"measured further than the fused surface; blue: nearer.</p>{table(head, rows, name='view-table')}</section>"
+    )
+
+
+def scores_section(content: Content) -> str:
+    """Errors against the truth, explained; the best of a column marked."""
+    if not content.scores:
+        return ""
+    scores = Table([*content.scores], SCORES)
+    columns = scores.shown()
+    head = [explained(column.title, explain.METRICS.get(column.key)) for column in columns]
+    rows = []
+    for row in scores.rows:
+        cells = []
+        for column in columns:
+            text = escape(scores.cell(row, column))
+            if column.key == "name":
+                cells.append(
+                    f"<th scope='row'>{explained(str(row['name']), explain.METHODS.get(str(row['name'])))}</th>"
+                )
+            else:
+                cells.append(f'<td class="best">{text}</td>' if scores.is_best(row, column) else f"<td>{text}</td>")
+        rows.append(cells)
+    return f'<section id="scores"><h2>How far from the truth</h2>{table(head, rows, name="score-table")}</section>'
+
+
+def solve_section(content: Content) -> str:
+    """How each result was found; the page shows the one that is switched to."""
+    parts = "".join(
+        f'<div class="exhibit" data-exhibit="{at}"{"" if at == 0 else " hidden"}>{_solved(content, result)}</div>'
+        for at, result in enumerate(content.results)
+    )
+    return f'<section id="solve"><h2>How it was solved</h2>{parts}</section>'
+
+
+def _solved(content: Content, result: Any) -> str:
+    words = [f"<p><b>{escape(result.method)}</b>: {escape(explain.METHODS.get(result.method, ''))}</p>"]
+    words.append("".join(f"<p>{escape(sentence)}</p>" for sentence in sentences(result)))
+    diagrams = gap_falling(content.traces.get(result.method, ()))
+    sigma = getattr(result, "sigma", None)
+    if content.truth is not None and sigma is not None:
+        found = reliability(np.asarray(result.depth), np.asarray(sigma), content.truth)
+        if found is not None:
+            words.append(f'<p class="reliability">{escape(found.sentence)}</p>')
+            diagrams += reliability_diagram(found, short(content.unit))
+    choices = [
+        [f"<th scope='row'>{explained(name, explain.CHOICES.get(name))}</th>", f"<td>{escape(_value(value))}</td>"]
+        for name, value in getattr(result, "parameters", {}).items()
+    ]
+    words.append(f'<div class="diagrams">{diagrams}</div>' if diagrams else "")
+    words.append(f"<details><summary>Parameters</summary>{table(['parameter', 'value'], choices)}</details>")
+    return "".join(words)
+
+
+def sentences(result: Any) -> list[str]:
+    """How it ended, how near to the optimum, what was chosen: a sentence each."""
+    found = [str(result.status.value)] if hasattr(result, "status") else []
+    gap, energies = getattr(result, "gap", math.nan), getattr(result, "energies", {})
+    if math.isfinite(gap):
+        found.append(
+            f"The energy {number(energies.get('total', math.nan), 5)} is certified to be at most {100 * gap:.2g} % "
+            f"above its minimum, after {result.iterations} iterations of the last solve."
+        )
+    parts = {name: value for name, value in energies.items() if name != "total" and math.isfinite(value)}
+    if parts:
+        found.append("Of it " + ", ".join(f"{name} {number(value, 4)}" for name, value in parts.items()) + ".")
+    chosen = getattr(result, "parameters", {})
+    if getattr(result, "method", "") == "auto" and "alpha" in chosen:
+        found.append(_chosen(chosen))
+    backend = getattr(result, "backend", "")
+    if backend:
+        found.append(f"Computed in {result.seconds:.2f} s by backend {backend}.")
+    return found
+
+
+def _chosen(chosen: Mapping[str, Any]) -> str:
+    """What auto decided by itself."""
+    alpha = ", ".join(number(float(each)) for each in chosen["alpha"])
+    space = "in inverse depth, since the noise grows as stereo's does" if chosen.get("inverse") else "in depth"
+    local = "weighing observations by the noise around them" if chosen.get("local") else "trusting all pixels alike"
+    return f"By leaving views out, auto chose the weights alpha = ({alpha}), {space}, {local}."
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):
+        return number(value, 4)
+    if isinstance(value, tuple | list):
+        return "(" + ", ".join(_value(each) for each in value) + ")"
+    return str(value)
+
+
+def again_section(content: Content, versions: Mapping[str, object], hashes: Mapping[str, str]) -> str:
+    """The command, the versions and the hashes to make it again."""
+    rows = [
+        [f"<th scope='row'>{escape(name)}</th>", f"<td>{escape(str(value))}</td>"] for name, value in versions.items()
+    ]
+    rows += [
+        [f"<th scope='row'>{escape(name)}, SHA-256</th>", f"<td><code>{digest}</code></td>"]
+        for name, digest in hashes.items()
+    ]
+    command = f"<pre><code>{escape(content.command)}</code></pre>" if content.command else ""
+    source = f"<p>Input: <code>{escape(content.source)}</code></p>" if content.source else ""
+    return f'<section id="again"><h2>Make it again</h2>{source}{command}{table(["what", "value"], rows)}</section>'

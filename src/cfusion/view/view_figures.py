@@ -1,0 +1,131 @@
+"""Which of my views is wrong: noise, bias, share kept, shift and influence of every view, and the odd one in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite, nan
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import DepthMap
+from cfusion.view.readings import Residuals
+
+if TYPE_CHECKING:
+    from cfusion.solvers import ViewEvidence
+
+MEDIAN_OF_NORMAL = 0.6745  # median of |t| over the standard deviation of a normal distribution
+GATE = 6.0  # usual noises: an observation further from the surface is of another one
+NOISY, BIASED, FEW_KEPT, SHIFTED = 2.0, 0.5, 0.5, 0.75  # of the usual noise, noise, share; pixels
+SURE = 4.0  # standard errors of a shift
+SAMPLE = 20_000  # pixels that tell a shift
+FEWEST = 50
+
+
+@dataclass(frozen=True)
+class ViewFigures:
+    """How one view compares with the fused surface."""
+
+    name: str
+    noise: float  # standard deviation of its residuals, robust
+    bias: float  # their median; positive: the view measures further away
+    kept: float  # share of its readings within GATE usual noises of the surface
+    shift: float  # pixels by which moving its readings over the surface would lower the residuals
+    effect: float  # how far the mean of all views moves without it, rms
+    verdict: str = ""  # empty: nothing odd
+
+
+def recorded(evidence: ViewEvidence, name: str) -> ViewFigures:
+    """The figures that a method kept of a view, for the same table."""
+    words = evidence.sentence.removeprefix(f"{name}: ")
+    return ViewFigures(
+        name, evidence.noise, evidence.bias, evidence.share_kept, evidence.registration, evidence.effect, words
+    )
+
+
+def view_figures(
+    names: Sequence[str], residuals: Callable[[int], Residuals], surface: DepthMap
+) -> tuple[ViewFigures, ...]:
+    """The figures of every view; `residuals(k)` is asked for twice, so that memory holds one map at a time."""
+    first = [_spread(residuals(k)) for k in range(len(names))]
+    usual = float(np.nanmedian([noise for noise, _ in first])) if any(isfinite(n) for n, _ in first) else nan
+    total, count = np.zeros(surface.shape), np.zeros(surface.shape, np.int32)
+    shares, shifts = [], []
+    for k in range(len(names)):
+        found = residuals(k)
+        within = np.abs(found) <= GATE * usual if usual > 0 else np.isfinite(found)
+        known = int(np.isfinite(found).sum())
+        shares.append(float(within.sum() / known) if known else nan)
+        total[within] += found[within]
+        count += within
+        shifts.append(_shift(np.where(within, found, np.nan), surface))
+    rows = []
+    for k, name in enumerate(names):
+        effect = _effect(residuals(k), total, count, GATE * usual)
+        rows.append(ViewFigures(name, first[k][0], first[k][1], shares[k], shifts[k], effect))
+    return tuple(_judged(row, rows) for row in rows)
+
+
+def _spread(residuals: Residuals) -> tuple[float, float]:
+    """Standard deviation, robust, and median."""
+    known = residuals[np.isfinite(residuals)]
+    if known.size < FEWEST:
+        return nan, nan
+    bias = float(np.median(known))
+    return float(np.median(np.abs(known - bias))) / MEDIAN_OF_NORMAL, bias
+
+
+def _effect(residuals: Residuals, total: NDArray[np.float64], count: NDArray[np.int32], limit: float) -> float:
+    """Rms over its pixels of (r - mean) / (n - 1): how far the mean of n observations moves without this one."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        moved: NDArray[np.float64] = np.asarray((residuals - total / count) / (count - 1), np.float64)
+    use = (np.abs(residuals) <= limit) & (count > 1)
+    return float(np.sqrt(np.mean(np.square(moved[use], dtype=np.float64)))) if use.any() else nan
+
+
+def _shift(residuals: Residuals, surface: DepthMap) -> float:
+    """Length in pixels of the shift that explains r = gx du + gy dv + b best; 0 where that is not sure."""
+    gy, gx = np.gradient(np.asarray(surface, np.float64))
+    every = max(1, int(np.sqrt(surface.size / SAMPLE)))
+    r, a, b = (each[::every, ::every].ravel() for each in (residuals, gx, gy))
+    use = np.isfinite(r) & np.isfinite(a) & np.isfinite(b)
+    if use.sum() < FEWEST:
+        return nan
+    steep = np.hypot(a, b)
+    use &= steep <= np.quantile(steep[use], 0.95)  # edges of objects tell nothing of their shift
+    design = np.stack([a[use], b[use], np.ones(int(use.sum()))], axis=1)
+    values = r[use].astype(np.float64)
+    normal = design.T @ design
+    if np.linalg.cond(normal) > 1e12:
+        return nan
+    found = np.linalg.solve(normal, design.T @ values)
+    spread = float(np.std(values - design @ found))
+    errors = spread * np.sqrt(np.diag(np.linalg.inv(normal)))
+    sure = np.abs(found[:2]) > SURE * errors[:2]
+    return float(np.hypot(*found[:2])) if sure.any() else 0.0
+
+
+def _judged(row: ViewFigures, rows: Sequence[ViewFigures]) -> ViewFigures:
+    """The same row with what is odd about it, in words."""
+    others = [each for each in rows if each is not row and isfinite(each.noise)]
+    if not isfinite(row.noise):
+        return _with(row, "sees next to nothing of this surface")
+    if len(others) < 2:
+        return row
+    noise, kept = (float(np.median([getattr(each, key) for each in others])) for key in ("noise", "kept"))
+    words = []
+    if row.noise > NOISY * noise > 0:
+        words.append(f"{row.noise / noise:.1f} times as noisy as the others")
+    if noise > 0 and abs(row.bias) > BIASED * noise:
+        words.append(f"measures {abs(row.bias):.3g} too {'far' if row.bias > 0 else 'near'}")
+    if row.kept < FEW_KEPT * kept:
+        words.append(f"only {100 * row.kept:.0f} % of it agrees with the surface: another place, or a wrong pose")
+    if row.shift > SHIFTED:
+        words.append(f"looks shifted by {row.shift:.1f} pixels: check its pose")
+    return _with(row, "; ".join(words))
+
+
+def _with(row: ViewFigures, verdict: str) -> ViewFigures:
+    return ViewFigures(row.name, row.noise, row.bias, row.kept, row.shift, row.effect, verdict)

@@ -1,0 +1,93 @@
+"""MC-CNN: the compiled loops compute what the definition says; the network is the real one where it is installed."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cfusion.errors import InputError, MissingDependency
+from cfusion.frontends.mc_cnn import McCnn, network
+from cfusion.frontends.mc_cnn import definition as defined
+from cfusion.frontends.mc_cnn.semi_global import Penalties, semi_global
+
+kernels = pytest.importorskip("cfusion.frontends.mc_cnn.kernels")
+HEIGHT, WIDTH, COUNT = 9, 14, 6
+
+
+@pytest.fixture(scope="module")
+def volume() -> SimpleNamespace:
+    """Features, images and costs of a small pair."""
+    rng = np.random.default_rng(5)
+    left, right = rng.normal(size=(2, 8, HEIGHT, WIDTH)).astype(np.float32)
+    left /= np.linalg.norm(left, axis=0)
+    right /= np.linalg.norm(right, axis=0)
+    images = rng.random((2, HEIGHT, WIDTH)).astype(np.float32)
+    return SimpleNamespace(left=left, right=right, images=images, cost=defined.cost_volume(left, right, COUNT))
+
+
+def test_the_cost_of_alike_features_is_zero_and_of_opposite_ones_one(volume: SimpleNamespace) -> None:
+    same = kernels.cost_volume(volume.left, volume.left, COUNT)
+    np.testing.assert_allclose(same[:, :, 0], 0, atol=1e-6)
+    np.testing.assert_allclose(kernels.cost_volume(volume.left, -volume.left, 1)[:, :, 0], 1, atol=1e-6)
+
+
+def test_the_cost_volume_is_as_defined(volume: SimpleNamespace) -> None:
+    np.testing.assert_allclose(kernels.cost_volume(volume.left, volume.right, COUNT), volume.cost, atol=1e-6)
+
+
+@pytest.mark.parametrize("at_edge", [1.0, 3.0])
+def test_the_paths_are_as_defined(volume: SimpleNamespace, at_edge: float) -> None:
+    penalties = Penalties(small_step=0.1, large_step=0.3, at_edge=at_edge, edge=0.4)
+    cost = volume.cost.astype(np.float32)
+    found = semi_global(kernels, cost, np.full_like(cost, 7), *volume.images, penalties)
+    np.testing.assert_allclose(found, defined.semi_global(volume.cost, *volume.images, *penalties), atol=1e-5)
+
+
+def test_paths_without_penalties_change_no_winner(volume: SimpleNamespace) -> None:
+    free = Penalties(1e-9, 1e-9, 1.0, 0.1)
+    cost = volume.cost.astype(np.float32)
+    found = semi_global(kernels, cost, np.empty_like(cost), *volume.images, free)
+    np.testing.assert_array_equal(found.argmin(axis=2), volume.cost.argmin(axis=2))
+
+
+def test_crosses_and_their_means_are_as_defined(volume: SimpleNamespace) -> None:
+    ours, theirs = (kernels.arms(image, 3, 0.3) for image in volume.images)
+    np.testing.assert_array_equal(ours, defined.arms(volume.images[0], 3, 0.3))
+    found = volume.cost.astype(np.float32)
+    kernels.aggregate(found, np.empty_like(found), ours, theirs)
+    np.testing.assert_allclose(found, defined.aggregate(volume.cost, ours, theirs), atol=1e-5)
+
+
+def test_the_mirrored_pair_has_the_same_costs_and_crosses(volume: SimpleNamespace) -> None:
+    """Aggregated and mirrored is mirrored and aggregated: one volume serves both images."""
+    cost = volume.cost.astype(np.float32)
+    crosses = [kernels.arms(image, 3, 0.3) for image in volume.images]
+    kernels.aggregate(cost, np.empty_like(cost), *crosses)
+    found = np.empty_like(cost)
+    kernels.mirror(cost, found)
+    right, left = (np.ascontiguousarray(each[..., ::-1]) for each in (volume.right, volume.left))
+    expected = kernels.cost_volume(right, left, COUNT)
+    flipped = [kernels.arms(np.ascontiguousarray(image[:, ::-1]), 3, 0.3) for image in volume.images[::-1]]
+    kernels.aggregate(expected, np.empty_like(expected), *flipped)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_winners_are_the_least_costs_and_the_vertex_of_their_parabola() -> None:
+    d = np.arange(COUNT, dtype=np.float32)
+    cost = np.broadcast_to((d - 2.3) ** 2, (HEIGHT, WIDTH, COUNT)).copy()
+    disparity, best, second, bend = kernels.winners(cost)
+    np.testing.assert_allclose(disparity[:, COUNT:], 2.3, atol=1e-5)
+    np.testing.assert_allclose(best[:, COUNT:], 0.09, atol=1e-5)
+    np.testing.assert_allclose(second[:, COUNT:], min(cost[0, 0, 0], cost[0, 0, 4]), atol=1e-5)
+    np.testing.assert_allclose(bend[:, COUNT:], 2, atol=1e-5)
+    assert (disparity <= np.arange(WIDTH)).all()  # never outside the other image
+
+
+def test_mistakes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="small <= large"):
+        McCnn(penalties=Penalties(2.0, 1.0, 1.0, 0.1))
+    with pytest.raises(InputError, match="arm"):
+        McCnn(arm=0)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingDependency, match=r"cfusion\[mccnn\]"):
+        network.weights_file()
