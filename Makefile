@@ -9,7 +9,7 @@ FIND_PYTHON := for name in python3.13 python3.12 python3.11 python3; do \
 	if $$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
 	then echo $$name; break; fi; done
 
-.PHONY: demo test test-cuda lint format bench clean help
+.PHONY: demo test test-cuda lint format bench mutants clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo 'make lint    ruff and mypy only'
 	@echo 'make format  put the code into its standard layout'
 	@echo 'make bench   the benchmarks, printed as ratios'
+	@echo 'make mutants small random mistakes in src/, and which of them no test notices; NUMBER=200 SEED=1'
 	@echo 'make clean   remove what make made'
 
 demo: $(VENV)/.installed-all
@@ -50,6 +51,12 @@ format: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks
+
+# The coverage of the suite is found once and kept in build/mutants; an interrupted run goes on where it was.
+NUMBER ?= 200
+SEED   ?= 1
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python -m tools.mutants --number $(NUMBER) --seed $(SEED)
 
 clean:
 	rm -rf $(VENV) $(OUT) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

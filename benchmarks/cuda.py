@@ -22,7 +22,7 @@ from cfusion import METHODS, Pinhole, Pose, View, fuse, fuse_many, kernels
 from cfusion.kernels.contract import Box, Fidelity, Problem, State, Steps, links_of
 from cfusion.solvers import PDHG, prepare
 from cfusion.solvers.pdhg import REPAIR_ROUNDS, fixed_confidence, relative_gap
-from cfusion.solvers.steps import Pace, choose_steps
+from cfusion.solvers.steps import StepBalancer, choose_steps
 from cfusion.synthetic import PAPER_CAMERA, orbit
 
 NOISE = 0.6
@@ -184,7 +184,7 @@ def fixed_confidence_solve(backend: Any, figures: dict[str, float]) -> None:
 
     def after(count: int) -> State:
         state = fresh()
-        Pace(backend, task.noise).run(problem, state, count)
+        StepBalancer(backend, task.step_scale).run(problem, state, count)
         return state
 
     least, first = backend.energy(problem, after(6000)).total, backend.energy(problem, start).total
@@ -198,7 +198,7 @@ def fixed_confidence_solve(backend: Any, figures: dict[str, float]) -> None:
     note(
         figures,
         "fixed confidence to an excess of 1e-3",
-        1e3 * wall(fresh, lambda state: Pace(backend, task.noise).run(problem, state, count)),
+        1e3 * wall(fresh, lambda state: StepBalancer(backend, task.step_scale).run(problem, state, count)),
         "ms",
         f"({count} iterations of {problem.links.shape}, certified gap {gap:.1e}; arithmetic {1e3 * arithmetic:.2f} ms)",
     )

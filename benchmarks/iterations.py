@@ -20,7 +20,7 @@ from cfusion.energy import L1, TGV, Energy
 from cfusion.kernels.numpy.literal import Literal
 from cfusion.solvers import PDHG, prepare
 from cfusion.solvers.pdhg import fixed_confidence
-from cfusion.solvers.steps import Pace
+from cfusion.solvers.steps import StepBalancer
 
 TARGETS = (1e-3, 1e-4)
 RATIOS = (1e-3, 1e-2, 1e-1)  # tau / sigma_q over the square of the noise
@@ -43,13 +43,13 @@ def _compare(kind: str, views: Any, lam: float, unit: float, name: str, least: f
     task = prepare(energy, splatted(views, unit), CPU)
     problem = task.problem(fixed_confidence(task))
     state = task.initial_state()
-    pace = Pace(CPU, task.noise)
+    pace = StepBalancer(CPU, task.step_scale)
     pace.run(problem, task.initial_state(), 24)  # compiled before the clock starts
     ours = _race(lambda n: pace.run(problem, state, n), lambda: CPU.energy(problem, state).total, least, 24)
     best: dict[float, tuple[int, float]] = {}
     for ratio in RATIOS if name == "m" else ():
         other = task.initial_state()
-        literal = CompiledLiteral(problem, other, ratio * (task.noise * np.sqrt(11)) ** 2)
+        literal = CompiledLiteral(problem, other, ratio * (task.step_scale * np.sqrt(11)) ** 2)
         literal.iterate(1)
         found = _race(literal.iterate, lambda other=other: CPU.energy(problem, other).total, least, 25)
         for target, (iterations, seconds) in found.items():
@@ -78,7 +78,7 @@ def _minimum(views: Any, lam: float) -> float:
     task = prepare(Energy(L1(), TGV(2), lam=lam), splatted(views), CPU, dtype=np.float64)
     problem = task.problem(fixed_confidence(task))
     state = task.initial_state()
-    Pace(CPU, task.noise).run(problem, state, 3000 if lam == 1.0 else 6000)
+    StepBalancer(CPU, task.step_scale).run(problem, state, 3000 if lam == 1.0 else 6000)
     return CPU.energy(problem, state).total
 
 

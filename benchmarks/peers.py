@@ -21,7 +21,7 @@ from cfusion import Stack, kernels
 from cfusion.energy import L2, TGV, Energy
 from cfusion.solvers import PDHG, prepare
 from cfusion.solvers.pdhg import fixed_confidence
-from cfusion.solvers.steps import BLOCK, Pace
+from cfusion.solvers.steps import BLOCK, StepBalancer
 
 CPU = kernels.load("cpu")
 ALPHA = (0.1, 0.15)  # deepinv fixes the ratio
@@ -88,17 +88,22 @@ def _ours(image: Floats) -> list[Runner]:
 
     exact = prepare(ENERGY, Stack(image[None]), CPU, dtype=np.float64)
     problem, state = exact.problem(fixed_confidence(exact)), exact.initial_state()
-    Pace(CPU, exact.noise).run(problem, state, 4000)
+    StepBalancer(CPU, exact.noise).run(problem, state, 4000)
     least = CPU.energy(problem, state).total
     task = prepare(ENERGY, Stack(image[None]), CPU)
-    problem, state, pace, needed = task.problem(fixed_confidence(task)), task.initial_state(), Pace(CPU, task.noise), 0
+    problem, state, pace, needed = (
+        task.problem(fixed_confidence(task)),
+        task.initial_state(),
+        StepBalancer(CPU, task.step_scale),
+        0,
+    )
     while CPU.energy(problem, state).total / least - 1 > TARGET:
         pace.run(problem, state, BLOCK)
         needed += BLOCK
 
     def iterate() -> None:
         task = prepare(ENERGY, Stack(image[None]), CPU)
-        Pace(CPU, task.noise).run(task.problem(fixed_confidence(task)), task.initial_state(), needed)
+        StepBalancer(CPU, task.step_scale).run(task.problem(fixed_confidence(task)), task.initial_state(), needed)
 
     def certify() -> None:
         PDHG()(prepare(ENERGY, Stack(image[None]), CPU))

@@ -43,7 +43,7 @@ def _stack(rng: np.random.Generator, height: int, width: int, views: int) -> Sta
 def _iteration(rng: np.random.Generator, height: int, width: int, views: int) -> float:
     task = prepare(Energy(L1(), TGV(2)), _stack(rng, height, width, views), CPU)
     problem, state = task.problem(fixed_confidence(task)), task.initial_state()
-    steps = choose_steps(problem.alpha, task.noise)
+    steps = choose_steps(problem.alpha, task.step_scale)
     CPU.iterate(problem, state, steps, 8)
     best, count = np.inf, 48 if height * width <= 480 * 640 else 8
     for _ in range(7 if height * width <= 480 * 640 else 3):

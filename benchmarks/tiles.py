@@ -22,7 +22,7 @@ def main() -> None:
         stack = Stack(rng.laplace(3.0, 0.6, (views, height, width)).astype(np.float32))
         task = prepare(Energy(L1(), TGV(2)), stack, kernels.load("cpu"))
         problem = task.problem(fixed_confidence(task))
-        steps = choose_steps(problem.alpha, task.noise)
+        steps = choose_steps(problem.alpha, task.step_scale)
         best: dict[str, float] = {}
         for _ in range(5 if height < 1000 else 3):
             for name, run in (("plain", plain), ("tiled", tiled)):

@@ -16,7 +16,7 @@ BELOW_REPORT = BELOW_METHODS | {"methods", "result", "fuse", "metrics", "io", "d
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "arrays": set(),
-    "geometry": set(),
+    "geometry": {"kernels"},  # the formulas of cameras, which kernels share
     "kernels": set(),
     "energy": {"kernels"},
     "source": ON_GEOMETRY,
@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "frontends": ON_GEOMETRY | {"io", "datasets"},  # a stereo bundle is read before it is matched
     "solvers": {"energy", "kernels", "geometry"},
     "methods": BELOW_METHODS,
-    "result": {"geometry", "kernels", "solvers", "source"},
+    "result": {"geometry", "kernels", "solvers", "source", "view", "report"},  # only to show itself
     "fuse": BELOW_METHODS | {"methods", "result"},
     "sequence": BELOW_METHODS | {"methods", "fuse", "result"},
     "scene": BELOW_REPORT,
@@ -42,7 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__init__": BELOW_REPORT | {"scene", "rasters"},
 }
 HOME_OF = {
-    "numba": {"kernels"},
+    "numba": {"kernels", "frontends"},
     "llvmlite": {"kernels"},
     "cupy": {"kernels", "arrays"},  # arrays: only to take over what another library lends
     "dask": {"scene"},
@@ -53,10 +53,12 @@ HOME_OF = {
     "scipy": {"io", "frontends"},
     "trimesh": {"synthetic", "scene"},
     "skimage": {"scene"},
-    "distributed": {"scene"},
+    "distributed": {"scene", "rasters"},
     "embreex": {"synthetic"},
     "cv2": {"frontends"},
     "rich": {"cli"},
+    "xarray": {"view"},
+    "onnxruntime": {"frontends"},
 }
 NUMPY_AND_US = {"numpy", "cfusion"}
 FILES = sorted(SOURCE.rglob("*.py"))

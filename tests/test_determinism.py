@@ -78,7 +78,7 @@ def test_every_kernel_sums_alike():
     """Energy, bound and misfit at one state: sums are taken per row, in a fixed order."""
     task = prepare(Energy(L1(), TGV(2)), stack(), CPU)
     problem, state = task.problem(fixed_confidence(task)), task.initial_state()
-    CPU.iterate(problem, state, choose_steps(problem.alpha, task.noise), 20)
+    CPU.iterate(problem, state, choose_steps(problem.alpha, task.step_scale), 20)
 
     def sums():
         misfit = CPU.misfit(problem, state.primal[0]).tobytes()

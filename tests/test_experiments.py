@@ -25,8 +25,18 @@ from cfusion import METHODS
 from cfusion.cli.main import main
 from cfusion.errors import CFusionError, FileError
 from cfusion.experiments import NAMES, Level, Spec, Store, load, plan, run, runner, so_far
+from cfusion.experiments import code_version as code_version_module
 from cfusion.experiments.boxes import Box, Regions, draw
-from cfusion.experiments.code_version import PACKAGE, RENDERING, SOLVING, code_version, solving
+from cfusion.experiments.code_version import (
+    EXCLUDED,
+    MATCHING,
+    PACKAGE,
+    RENDERING,
+    Parts,
+    code_version,
+    solving,
+    sources,
+)
 from cfusion.experiments.conditions import BoxImage, OnTrack
 from cfusion.experiments.eta import Eta, in_words
 from cfusion.experiments.models import Model
@@ -225,12 +235,82 @@ def test_the_code_version_is_the_same_under_every_python(tmp_path: Path) -> None
         'class A(B):\n    """Words."""\n    x: int | None = None\n\n\n'
         "async def f(a, /, *b, c=[], **d):\n    return {**d, 'é': f'{a!r:>{c}} {(lambda: ...)}'}, -1.5e-3, b'\\0', 2j\n"
     )
-    assert code_version(("a.py",), tmp_path) == "c1523083fbc222c1"
+    assert code_version(Parts(()), tmp_path) == "c1523083fbc222c1"
 
 
-def test_every_source_that_decides_is_there() -> None:
-    for part in (*SOLVING, *RENDERING):
-        assert (PACKAGE / part).exists(), part
+KEYS = {
+    "numpy": solving("numpy"),
+    "cpu": solving("cpu"),
+    "cuda": solving("cuda"),
+    "kitti": solving("numpy", kitti=True),
+    "rendering": RENDERING,
+    "matching": MATCHING,
+}
+
+
+def test_every_file_counts_or_is_excluded_with_a_reason(tmp_path: Path) -> None:
+    """Each is edited, one after the other: the key of a result follows, or a sentence says why it need not."""
+    package = tmp_path / "cfusion"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    meanings: dict[Path, bytes] = {}
+
+    def remembered(file: Path) -> bytes:  # what was parsed once is not parsed again
+        if file not in meanings:
+            meanings[file] = meaning_of(file)
+        return meanings[file]
+
+    meaning_of = code_version_module._meaning
+    with pytest.MonkeyPatch.context() as patch:
+        names = sources(package)
+        patch.setattr(code_version_module, "_meaning", remembered)
+        patch.setattr(code_version_module, "sources", lambda package: names)
+        keys = KEYS["cpu"], KEYS["cuda"], KEYS["kitti"]
+        before = [code_version(parts, package) for parts in keys]
+        uncounted = []
+        for name in names:
+            file = package / name
+            text = file.read_text()
+            file.write_text(text + "\nedited = 1\n")
+            meanings.pop(file, None)
+            code_version.cache_clear()
+            if all(code_version(parts, package) == key for parts, key in zip(keys, before, strict=True)):
+                uncounted.append(name)
+            file.write_text(text)
+            meanings.pop(file, None)
+    code_version.cache_clear()
+    assert [name for name in uncounted if not Parts(tuple(EXCLUDED)).hold(name)] == uncounted
+    assert all(reason.strip() for reason in EXCLUDED.values())
+
+
+@pytest.mark.parametrize("name", EXCLUDED)
+def test_what_is_excluded_is_there(name: str) -> None:
+    assert (PACKAGE / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "counts", "does_not"),
+    [
+        (
+            "cpu",
+            ["kernels/host.py", "kernels/growth.py", "kernels/cpu/tiles.py", "kernels/numpy/prox.py"],
+            ["kernels/cuda"],
+        ),
+        ("numpy", ["kernels/numpy/prox.py", "auto/auto.py", "source/splat.py"], ["kernels/cpu", "frontends", "cli"]),
+        ("cuda", ["kernels/cuda/maps.py", "kernels/numpy/prox.py"], ["kernels/cpu", "report"]),
+        (
+            "kitti",
+            ["frontends/elas.py", "kernels/cpu/elas.py", "datasets/readers/kitti.py"],
+            ["datasets/readers/tum.py"],
+        ),
+        ("rendering", ["synthetic/render.py", "geometry/camera.py", "arrays.py"], ["solvers", "kernels", "frontends"]),
+        ("matching", ["frontends/stereo.py", "kernels/cpu/elas.py", "datasets/kitti_bundle.py"], ["auto", "synthetic"]),
+    ],
+)
+def test_a_key_holds_what_decides_and_no_more(key: str, counts: list[str], does_not: list[str]) -> None:
+    held = {name for name in sources() if KEYS[key].hold(name)}
+    assert held >= set(counts)
+    assert not [name for name in held for part in does_not if name == part or name.startswith(f"{part}/")]
+    assert not [name for name in held if name.split("/")[0] in ("cli", "report")]
 
 
 def test_the_key_follows_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

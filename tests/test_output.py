@@ -162,9 +162,11 @@ def test_formats_of_an_older_result_do_not_stay(walls: Path, tmp_path: Path) -> 
     out = tmp_path / "out"
     assert run("fuse", walls, "-o", out, *QUICK, "--write", "npy,pfm") == 0
     (out / "notes.txt").write_text("mine")
+    (out / "report.html").write_text("old")
     assert run("fuse", walls, "-o", out, *QUICK, "--write", "png", "--force") == 0
-    assert {path.suffix for path in out.iterdir()} == {".png", ".json", ".txt"}
+    assert {path.suffix for path in out.iterdir()} == {".png", ".json", ".txt", ".html"}
     assert (out / "notes.txt").read_text() == "mine"
+    assert (out / "report.html").read_text() != "old"
 
 
 def test_output_that_is_moved_away_is_said(

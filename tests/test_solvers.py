@@ -83,7 +83,7 @@ def test_solution_agrees_with_an_independent_solver(order, phi):
     least, depth = independent_minimum(stack, (1.0, 2.0)[:order], phi, lam=0.8)
     task = prepare(Energy(PHI[phi], TGV(order), lam=0.8), stack, REFERENCE, dtype=np.float64)
     state, problem = task.initial_state(), task.problem(fixed_confidence(task))
-    steps = choose_steps(problem.alpha, task.noise)
+    steps = choose_steps(problem.alpha, task.step_scale)
     REFERENCE.iterate(problem, state, steps, 3000)
     assert REFERENCE.energy(problem, state).total == pytest.approx(least, rel=1e-5)
     assert REFERENCE.bound(problem, state, task.box, 100) <= least * (1 + 1e-9)
@@ -116,7 +116,7 @@ def test_default_certificate_is_within_ten_times_the_true_excess(name, method):
     problem, state = task.problem(fixed_confidence(task)), task.initial_state()
     outcome = PDHG().minimise(task, problem, state)
     energy = outcome.energies.total
-    task.backend.iterate(problem, state, choose_steps(problem.alpha, task.noise), 1200)
+    task.backend.iterate(problem, state, choose_steps(problem.alpha, task.step_scale), 1200)
     least = task.backend.energy(problem, state).total
     left_over = least - max(task.backend.bound(problem, state, task.box, rounds) for rounds in (40, 160))
     excess = (energy - least) / energy
@@ -133,7 +133,7 @@ def test_a_warm_start_is_the_state_where_both_tasks_have_pixels_and_the_start_el
     energy = Energy(L1(), TGV(2))
     task = prepare(energy, Stack(depths), REFERENCE)
     state = task.initial_state()
-    REFERENCE.iterate(task.problem(fixed_confidence(task)), state, choose_steps((1.0, 2.0), task.noise), 50)
+    REFERENCE.iterate(task.problem(fixed_confidence(task)), state, choose_steps((1.0, 2.0), task.step_scale), 50)
     cropped = depths + np.float32(0.25)
     cropped[:, :2] = np.nan
     cropped[:, 5, 4] = np.nan
@@ -160,7 +160,7 @@ def test_a_warm_start_is_the_state_where_both_tasks_have_pixels_and_the_start_el
 def test_a_branch_goes_its_own_way(backend):
     backend = kernels.load(backend)
     task = prepare(Energy(L1(), TGV(2, (1.0, 2.0))), small_stack(), backend)
-    problem, steps = task.problem(fixed_confidence(task)), choose_steps((1.0, 2.0), task.noise)
+    problem, steps = task.problem(fixed_confidence(task)), choose_steps((1.0, 2.0), task.step_scale)
     state = task.initial_state()
     backend.iterate(problem, state, steps, 5)
     before = state.primal.copy(), state.dual.copy()
@@ -304,8 +304,8 @@ def test_inverse_depth_solves_the_same_problem_of_inverses():
 
 def test_steady_steps_stay_as_they_are():
     task = prepare(Energy(L1(), TGV(2)), small_stack(), REFERENCE)
-    far = dataclasses.replace(task, noise=1e3 * task.noise)  # where others are corrected
-    for steady in (False, True):
-        solver = PDHG(iterations=96, certify=False, steady=steady)
+    far = dataclasses.replace(task, step_scale=1e3 * task.step_scale)  # where others are corrected
+    for fixed_steps in (False, True):
+        solver = PDHG(iterations=96, certify=False, fixed_steps=fixed_steps)
         outcome = solver.minimise(far, far.problem(fixed_confidence(far)), far.initial_state())
-        assert (outcome.noise == far.noise) is steady
+        assert (outcome.step_scale == far.step_scale) is fixed_steps

@@ -5,7 +5,7 @@ import pytest
 
 from cfusion import kernels
 from cfusion.auto import noise
-from cfusion.kernels.growth import EVEN, Growth
+from cfusion.kernels.depth_noise import CONSTANT, DepthNoise
 
 REFERENCE = kernels.load("numpy")
 SURFACE = np.full((80, 100), 3.0, np.float32)
@@ -18,7 +18,7 @@ def views(scales, seed=0):
     return depths, np.ones_like(depths)
 
 
-def found(depths, weights, growth=EVEN):
+def found(depths, weights, growth=CONSTANT):
     return noise.view_scales(weights, depths, SURFACE, growth, REFERENCE)
 
 
@@ -56,5 +56,5 @@ def test_too_little_in_common_says_nothing():
 
 def test_units_of_noise_cancel():
     depths, weights = views((0.1, 0.2, 0.3))
-    grown = found(depths, weights, Growth(1.5, 2))  # the surface at twice the middle depth: four times the noise
+    grown = found(depths, weights, DepthNoise(1.5, 2))  # the surface at twice the middle depth: four times the noise
     np.testing.assert_allclose(4 * grown, found(depths, weights), rtol=1e-5)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from cfusion.errors import CFusionError
 from cfusion.fuse import fuse, fuse_many, fuse_stack
-from cfusion.geometry import Camera, Orthographic, Pinhole, Pose, Stack, View, normals
+from cfusion.geometry import BrownConrady, Camera, Orthographic, Pinhole, Pose, Stack, View, normals
 from cfusion.methods import METHODS, Method
 from cfusion.metrics import Scores, evaluate
 from cfusion.result import Result
@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "METHODS",
+    "BrownConrady",
     "CFusionError",
     "Camera",
     "Method",

@@ -30,6 +30,7 @@ Coordinates: TypeAlias = NDArray[np.float64]  # (...), pixels or units of depth
 Matrix: TypeAlias = NDArray[np.float64]  # 3x3, 3x4 or 4x4
 
 _DLPACK_HOST = 1
+MOST_RADIUS = 200  # pixels of a hole that is filled; the time grows with its square
 
 
 def adopt(given: Any, dtype: Any, what: str = "the array", *, masked: float = math.nan) -> Any:
@@ -69,11 +70,16 @@ def _require_real(dtype: Any, what: str) -> None:
         raise InputError(f"{what} is {dtype}; it holds real numbers")
 
 
+def is_whole(value: Any, least: int, most: int) -> bool:
+    """Whether a value is a whole number between two; True and 2.0 are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= value <= most
+
+
 def on_host(array: Any) -> bool:
     """Whether the array is NumPy's own."""
     return isinstance(array, np.ndarray)
 
 
-def pieces(stack: Any) -> Any:
+def chunks(stack: Any) -> Any:
     """A stack in stacks of one map on the host, where masks of all find no room; whole on a GPU, where calls count."""
     return stack[:, None] if on_host(stack) else stack[None]

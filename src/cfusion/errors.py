@@ -5,6 +5,10 @@ class CFusionError(Exception):
     """The parent of every error raised on purpose by this package."""
 
 
+class CFusionWarning(UserWarning):
+    """What works, but not as it usually does; the message says why."""
+
+
 class InputError(CFusionError, ValueError):
     """An argument has a value that makes no sense."""
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from cfusion.arrays import MOST_RADIUS, is_whole
 from cfusion.auto import Auto
 from cfusion.confidence import Confidence, Geometric, Uniform, edge_weight
 from cfusion.energy import L1, L2, TGV, Energy, Huber, Prior
@@ -51,8 +52,8 @@ class SinglePass:
     fill_radius: int = 0  # pixels: holes this wide that no view saw are bridged by the regulariser
 
     def __post_init__(self) -> None:
-        if self.fill_radius != int(self.fill_radius) or self.fill_radius < 0:
-            raise InputError(f"fill_radius is {self.fill_radius}; it is a whole number of pixels, 0 for none")
+        if not is_whole(self.fill_radius, 0, MOST_RADIUS):
+            raise InputError(f"fill_radius is {self.fill_radius}; it is a whole number of pixels, 0 to {MOST_RADIUS}")
 
     def __call__(self, source: Source, backend: Backend, report: Report | None = None) -> Fused:
         if self.energy.regulariser is not None:

@@ -8,6 +8,9 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
+from cfusion.arrays import is_whole
 from cfusion.errors import InputError
 
 
@@ -18,6 +21,8 @@ class Named(Protocol):
     def name(self) -> str: ...
 
 
+LARGEST = 1e30
+WHOLE = ("order", "iterations", "outer", "rounds", "radius", "fill_radius")  # numbers of things
 AnyMethod = TypeVar("AnyMethod", bound=Named)
 
 
@@ -62,6 +67,8 @@ PARAMETERS = MappingProxyType(
         "growth": Parameter(("solver",)),
         "rounds": Parameter(("settings",)),
         "gate": Parameter(("settings",)),
+        "min_confidence": Parameter(("settings",)),
+        "keep_views": Parameter(("settings",)),
         "fill": Parameter(("splat",)),
         "radius": Parameter(("splat",)),
         "fill_radius": Parameter(("", "settings")),
@@ -87,6 +94,7 @@ def _refined(method: AnyMethod, name: str, value: Any) -> AnyMethod:
         near = get_close_matches(name, PARAMETERS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(PARAMETERS)}"
         raise InputError(f"{name!r} is not a parameter; {hint}")
+    _require_number(name, value)
     part = _part(method, name)
     if part is None:
         has = ", ".join(parameter for parameter in PARAMETERS if _part(method, parameter) is not None)
@@ -99,6 +107,17 @@ def _refined(method: AnyMethod, name: str, value: Any) -> AnyMethod:
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} = {value!r} does not fit: {error}") from error
     return refined
+
+
+def _require_number(name: str, value: Any) -> None:
+    """Numbers that a computation can hold, one or a few of them; what they have to be the parts say."""
+    if name in WHOLE and value is not None and not is_whole(value, -(10**9), 10**9):
+        raise InputError(f"{name} = {str(value)[:60]} is not a whole number; write it without point and exponent")
+    for each in value if isinstance(value, tuple | list) else (value,):
+        if each is None or isinstance(each, bool):
+            continue
+        if not isinstance(each, int | float | np.integer | np.floating) or not abs(each) < LARGEST:
+            raise InputError(f"{name} = {str(value)[:60]!r} is not a number (or a tuple of numbers) below {LARGEST:g}")
 
 
 def _part(method: Any, name: str) -> Any:

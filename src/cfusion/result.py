@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, Image, WeightMap, pieces
+from cfusion.arrays import DepthMap, Image, WeightMap, chunks
 from cfusion.geometry import Camera, Pose, Stack
 from cfusion.kernels.contract import Backend
-from cfusion.solvers import Fused, Outer, Status
+from cfusion.solvers import Fused, Outer, Status, ViewEvidence
 from cfusion.source import Frame
 
 
@@ -21,8 +23,8 @@ class Result:
     """One depth map, how far to trust it, and how it came about."""
 
     depth: DepthMap  # (H, W), NaN where nothing is known
-    confidence: WeightMap  # (H, W) the estimated lam, zero where unknown
-    sigma: DepthMap  # (H, W) standard error of the pixel's own observations; NaN where nothing was observed
+    confidence: WeightMap  # (H, W) `auto`: probability of being right; the paper's: lam. Zero where unknown
+    sigma: DepthMap  # (H, W) standard deviation of the depth's error; NaN where nothing was observed
     provenance: NDArray[np.int16]  # (H, W): n > 0 observed n times, 0 filled, -1 unknown
     history: tuple[Outer, ...]  # per outer step of the last solve
     gap: float  # certified relative duality gap of the last convex solve; nan where there was none
@@ -36,12 +38,14 @@ class Result:
     camera: Camera | None = None
     pose: Pose | None = None  # world_from_camera of the reference
     image: Image | None = None
+    views: tuple[ViewEvidence, ...] = ()  # per view, in their order, where `keep_views` asks for it
 
     @staticmethod
     def of(fused: Fused, frame: Frame, name: str, given: dict[str, Any], backend: Backend) -> Result:
         """The result of a method; `given` are its parameters, to which it adds what it chose."""
         stack, solution = fused.stack, fused.solution
-        provenance, sigma = _measured(stack, solution.depth), _standard_error(stack, solution.depth)
+        provenance = _measured(stack, solution.depth)
+        sigma = _standard_error(stack, solution.depth) if fused.sigma is None else fused.sigma
         parameters = {**given, **fused.chosen}
         if "alpha" in parameters:
             parameters["order"] = len(parameters["alpha"])
@@ -62,18 +66,77 @@ class Result:
             camera=frame.camera,
             pose=frame.world_from_camera,
             image=frame.image,
+            views=fused.views,
         )
+
+    def __repr__(self) -> str:
+        """One line with the figures that matter."""
+        from cfusion.view.notebook import one_line
+
+        return one_line(self)
+
+    def _repr_html_(self) -> str:
+        """A small picture and a table, for notebooks."""
+        from cfusion.view.notebook import as_html
+
+        return as_html(self)
+
+    def points(self) -> NDArray[np.float64]:
+        """(N, 3) the known pixels as points, row by row: in the world where the pose is known, else in the camera's
+        frame (x right, y down, z forward), in the unit of depth.
+
+        Example: `result.points().mean(axis=0)` is the middle of the surface.
+        """
+        from cfusion.view.notebook import points_of
+
+        return points_of(self)
+
+    def save(self, folder: str | PathLike[str], formats: Sequence[str] = ("npy", "png", "pfm", "ply")) -> None:
+        """Write depth, confidence, sigma, provenance, points and result.json to a folder, whole or not at all.
+
+        Example: `result.save("out", formats=("npy", "ply"))`.
+        """
+        from cfusion.view.notebook import save
+
+        save(self, folder, formats)
+
+    def report(self, path: str | PathLike[str], **more: Any) -> Path:
+        """Write the page that shows it, one HTML file; `more` as of `cfusion.view.write_page` (views, truth, ...).
+
+        Example: `result.report("report.html", views=views, reference=2)`.
+        """
+        from cfusion.view import write_page
+
+        return write_page(path, self, **more)
+
+    def plot(self) -> Any:
+        """A matplotlib figure of depth, sigma, confidence and provenance.
+
+        Example: `result.plot().savefig("result.png")`.
+        """
+        from cfusion.report.plots import plot
+
+        return plot(self)
+
+    def to_xarray(self) -> Any:
+        """An `xarray.Dataset` of the maps over row and column, with how they came about as attributes.
+
+        Example: `result.to_xarray().depth.sel(row=120)`.
+        """
+        from cfusion.view.notebook import as_dataset
+
+        return as_dataset(self)
 
     def moved(self, move: Callable[[Any], Any]) -> Result:
         """The same result with its maps where `move` puts an array."""
-        maps = ("depth", "confidence", "sigma", "provenance")
-        return replace(self, **{name: move(getattr(self, name)) for name in maps})
+        maps = {name: move(getattr(self, name)) for name in ("depth", "confidence", "sigma", "provenance")}
+        return replace(self, **maps, views=tuple(view.moved(move) for view in self.views))
 
 
 def _measured(stack: Stack, depth: DepthMap) -> NDArray[np.int16]:
     """(H, W) how often each pixel was measured (what was filled is not), -1 where depth is unknown."""
     count = np.zeros_like(depth, np.int32)
-    filled = [None] * stack.views if stack.filled is None else pieces(stack.filled)
+    filled = [None] * stack.views if stack.filled is None else chunks(stack.filled)
     for seen, interpolated in zip(stack.seen(), filled, strict=False):
         count += (seen if interpolated is None else seen & ~interpolated).sum(axis=0)
     most = np.iinfo(np.int16).max
@@ -83,7 +146,7 @@ def _measured(stack: Stack, depth: DepthMap) -> NDArray[np.int16]:
 def _standard_error(stack: Stack, depth: DepthMap) -> DepthMap:
     """(H, W) sqrt(2) mean |d - depth| / sqrt(n) over the n known depths of a pixel; NaN without any."""
     total, known = np.zeros_like(depth, np.float64), np.zeros_like(depth, np.int32)
-    for depths in pieces(stack.depths):
+    for depths in chunks(stack.depths):
         away = np.abs(depths - depth)
         there = ~np.isnan(away)
         total += np.where(there, away, 0).sum(axis=0)

@@ -60,7 +60,7 @@ class Case:
             links=there(self.problem.links),
             edge=there(self.problem.edge),
             tensor=there(self.problem.tensor),
-            anchor=there(self.problem.anchor),
+            prox_centre=there(self.problem.prox_centre),
         )
         return problem, State(there(self.state.primal), there(self.state.dual))
 
@@ -110,8 +110,8 @@ def random_case(
         ALPHA[:order],
         edge=rng.uniform(0.2, 1, shape).astype(dtype) if edge else None,
         tensor=root.astype(dtype) if tensor else None,
-        anchor=(surface + rng.normal(0, 0.1, shape)).astype(dtype) if anchored else None,
-        pull=0.7 if anchored else 0.0,
+        prox_centre=(surface + rng.normal(0, 0.1, shape)).astype(dtype) if anchored else None,
+        prox_weight=0.7 if anchored else 0.0,
     )
     state = State(np.zeros((primal_planes(order), *shape), dtype), np.zeros((dual_planes(order), *shape), dtype))
     state.primal[0] = start

@@ -82,7 +82,7 @@ def test_re_association_is_the_definition_s(cuda, kinds, agreement, trusting):
     x, depth = holes(rng, (40, 50), 0.1), holes(rng, (30, 45), 0.1)
     confidence = rng.uniform(0, 1, depth.shape).astype(np.float32) if trusting else np.empty((0, 0), np.float32)
     camera, view_camera = (
-        np.array([kind, 40.0 if kind == 0 else 8.0, 42.0 if kind == 0 else 9.0, 24.3, 18.6]) for kind in kinds
+        np.array([kind, *((40.0, 42.0) if kind == 0 else (8.0, 9.0)), 24.3, 18.6, 0, 0, 0, 0, 0]) for kind in kinds
     )
     angle = 0.1
     motion = np.array(

@@ -8,7 +8,7 @@ import pytest
 from cfusion import kernels
 from cfusion.auto import surface
 from cfusion.kernels.contract import Fidelity, HeldOut, State, links_of
-from cfusion.kernels.growth import Growth
+from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.host import travelled
 
 pytestmark = pytest.mark.cuda
@@ -169,7 +169,7 @@ def test_gates(cuda, holes, power, shape):
     surface = np.where(np.arange(shape[1]) % 5 == 3, np.nan, 2.0).astype(np.float32) + np.zeros(shape, np.float32)
     seen = np.random.default_rng(1).random(depths.shape) < 0.7
     ours = [cuda.to_device(each, each.dtype) for each in (depths, weights, surface)]
-    limits, growth = [1.0, np.inf, 0.5, float("nan")], Growth(1.5, power)
+    limits, growth = [1.0, np.inf, 0.5, float("nan")], DepthNoise(1.5, power)
     reference.reject_occluded(depths, weights, surface, growth, limits, seen, 1, holes)
     cuda.reject_occluded(*ours, growth, limits, cuda.to_device(seen, np.bool_), 1, holes)
     assert np.array_equal(cuda.to_host(ours[1]), weights)
@@ -180,7 +180,7 @@ def test_gates(cuda, holes, power, shape):
 def test_array_functions_are_the_same_on_the_device(cuda, power):
     """What has no kernel of its own: NumPy's functions, passed on to CuPy."""
     depths, _ = maps((37, 41))
-    growth = Growth(1.5, power)
+    growth = DepthNoise(1.5, power)
     calls = [
         lambda one, other: surface.residuals(one, other, growth),
         lambda one, other: surface.local_slope(one, growth),

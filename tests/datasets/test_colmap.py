@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cfusion import read
+from cfusion import BrownConrady, read
 from cfusion.arrays import Matrix
 from cfusion.datasets import write_views
 from cfusion.errors import FileError, InputError, PoseError
@@ -138,6 +138,11 @@ def test_distorted_cameras_and_names_that_lead_out(folder: Path) -> None:
     cameras = (sparse / "cameras.txt").read_text()
     bent = cameras.replace("PINHOLE 3 2 50 51 1.5 1.0", "SIMPLE_RADIAL 3 2 50 1.5 1.0 0.1", 1)
     (sparse / "cameras.txt").write_text(bent)
+    assert read(folder)[0].camera == BrownConrady(50.0, 50.0, 1.5, 1.0, 3, 2, k1=0.1)
+    opencv = cameras.replace("PINHOLE 3 2 50 51 1.5 1.0", "OPENCV 3 2 50 51 1.5 1.0 0.1 0.2 0.3 0.4", 1)
+    (sparse / "cameras.txt").write_text(opencv)
+    assert read(folder)[0].camera == BrownConrady(50.0, 51.0, 1.5, 1.0, 3, 2, k1=0.1, k2=0.2, p1=0.3, p2=0.4)
+    (sparse / "cameras.txt").write_text(bent.replace("SIMPLE_RADIAL", "SIMPLE_RADIAL_FISHEYE"))
     with pytest.raises(FileError, match="image_undistorter"):
         read(folder)[0]
     (sparse / "cameras.txt").write_text(cameras)

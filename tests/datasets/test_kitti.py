@@ -41,7 +41,7 @@ def folder(tmp_path: Path, depth_png: Callable[..., bytes], grey: bytes) -> Path
 
 def test_disparity_is_value_over_256_and_0_is_unknown(folder: Path) -> None:
     for path in (folder, folder.parent):
-        views = read(path)
+        views = read(path, options={"disparity": "truth"})
         assert len(views) == 1
         disparity = np.array([[35, np.nan, 0.5], [100, 14, np.nan]])
         expected = 350 / disparity
@@ -51,7 +51,7 @@ def test_disparity_is_value_over_256_and_0_is_unknown(folder: Path) -> None:
         np.testing.assert_allclose(views[0].image, [[0, 0.2, 1]] * 2, atol=1e-6)
     assert "value" not in views.sentence
     assert "/ 256" in views.sentence
-    assert np.isfinite(read(folder, options={"farthest": 1000.0})[0].depth[0, 2])
+    assert np.isfinite(read(folder, options={"farthest": 1000.0, "disparity": "truth"})[0].depth[0, 2])
 
 
 def test_a_bundle_with_missing_frames(folder: Path) -> None:
@@ -86,7 +86,9 @@ def test_two_colour_layouts(tmp_path: Path, folder: Path, png_bytes: Callable[..
     bundle = kitti.open_bundle(newer, 3)
     assert (bundle.layout.name, bundle.calibration.focal_baseline) == ("2015 colour", 350)
     with pytest.raises(FileError, match="match them first"):
-        read(newer)
+        kitti.read(newer)
+    with pytest.raises(FileError, match="no ground truth of bundle 3"):
+        read(newer, options={"disparity": "truth"})
 
 
 def test_disparity_maps_of_a_matcher_with_a_localisation(
@@ -179,7 +181,7 @@ def test_calibrations_that_are_none(folder: Path, text: str, words: str) -> None
 
 
 def test_any_bytes(folder: Path, harm: Callable[..., None]) -> None:
-    harm(folder, lambda: list(read(folder, format="kitti")))
+    harm(folder, lambda: list(read(folder, format="kitti", options={"disparity": "truth"})))
 
 
 @pytest.mark.data

@@ -67,8 +67,8 @@ def test_intrinsics_of_a_frame_and_of_a_smaller_map(folder: Path, content: dict[
         ({}, {"depth_file_path": "../secret.npy"}, "leads out of"),
         ({}, {"depth_file_path": None}, "names no depth maps"),
         ({}, {"transform_matrix": [[1, 2], [3, 4]]}, "expected 4 x 4"),
-        ({"k1": 0.2}, {}, "distorted (k1)"),
-        ({"camera_model": "OPENCV_FISHEYE"}, {}, "distorted (OPENCV_FISHEYE)"),
+        ({"k4": 0.2}, {}, "a fisheye (k4)"),
+        ({"camera_model": "OPENCV_FISHEYE"}, {}, "a fisheye (OPENCV_FISHEYE)"),
         ({"fl_x": None}, {}, "has no fl_x"),
         ({"w": 0}, {}, "no size"),
         ({"depth_unit_scale_factor": -1}, {}, "a scale is positive"),
@@ -86,9 +86,10 @@ def test_mistakes(
     assert "\n" not in str(caught.value)
 
 
-def test_a_bent_lens_can_be_taken_for_straight(folder: Path, content: dict[str, Any]) -> None:
+def test_a_bent_lens_is_read_and_can_be_taken_for_straight(folder: Path, content: dict[str, Any]) -> None:
     (folder / "transforms.json").write_text(json.dumps(content | {"k1": 0.001}))
-    assert read(folder, options={"ignore_distortion": True})[0].camera.fx == 50
+    assert read(folder, options={"ignore_distortion": True})[0].camera.distortion == (0.0,) * 5
+    assert read(folder)[0].camera.distortion == (0.001, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_any_bytes(folder: Path, content: dict[str, Any], harm: Callable[..., None]) -> None:

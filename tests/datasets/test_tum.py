@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cfusion import read
+from cfusion import BrownConrady, read
 from cfusion.arrays import Matrix
 from cfusion.datasets import write_views
 from cfusion.errors import FileError, InputError
@@ -35,7 +35,7 @@ def test_counts_order_of_the_quaternion_and_times(folder: Path, pose: Matrix) ->
     for view in views:
         np.testing.assert_allclose(view.depth, [[1, np.nan, 2.5], [0.0002, 13.107, 0.0512]], rtol=1e-5)
         np.testing.assert_allclose(view.pose.matrix(), pose, atol=1e-8)
-        assert view.camera == Pinhole(520.9, 521.0, 325.1, 249.7, 3, 2)
+        assert view.camera == BrownConrady(520.9, 521.0, 325.1, 249.7, 3, 2, 0.2312, -0.7849, -0.0033, -0.0001, 0.9172)
     assert "5000 counts a metre" in views.sentence
     assert "1 lost frame skipped" in views.sentence
     assert "1 without a pose within 0.02 s skipped" in views.sentence

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cfusion.frontends.consistency import agreeing, bridged, confidence, disagreement, without_specks
+from cfusion.frontends.consistency import agreeing, bridged, disagreement, without_holes, without_specks
 
 NAN = np.nan
 
@@ -53,14 +53,7 @@ def test_a_gap_at_a_step_takes_the_farther_surface() -> None:
     assert (bridged(disparity, 2)[:, 1] == 4).all()
 
 
-def test_confidence_prefers_smooth_dense_and_agreed() -> None:
-    rng = np.random.default_rng(0)
-    plane = np.tile(np.linspace(5, 15, 60, dtype=np.float32), (60, 1))
-    sparse = np.where(rng.random(plane.shape) < 0.5, plane, np.float32(NAN))
-    rough = plane + rng.normal(0, 1, plane.shape).astype(np.float32)
-    inner = (slice(10, -10), slice(10, -10))
-    best = confidence(plane)[inner]
-    np.testing.assert_allclose(best, 1, atol=1e-3)  # a plane bends nowhere
-    assert confidence(sparse)[inner][np.isfinite(sparse[inner])].mean() < 0.5
-    assert confidence(rough)[inner].mean() < 0.5
-    np.testing.assert_allclose(confidence(plane, np.full(plane.shape, 0.5))[inner], np.exp(-0.5), atol=1e-3)
+def test_holes_take_the_farther_neighbour() -> None:
+    disparity = np.array([[NAN, 4, NAN, 9], [NAN, NAN, NAN, NAN]], np.float32)
+    np.testing.assert_array_equal(without_holes(disparity), [[4, 4, 4, 9], [4, 4, 4, 9]])
+    np.testing.assert_array_equal(without_holes(np.full((2, 3), NAN, np.float32)), np.zeros((2, 3)))

@@ -1,17 +1,21 @@
 """From raw stereo images to posed depth views, and on to the submission, on a small folder in KITTI's layout."""
 
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from cfusion import Pose, evaluate
+from cfusion import Pose, evaluate, read
 from cfusion.cli.main import main
 from cfusion.datasets.readers.kitti import write_disparity
 from cfusion.errors import FileError, InputError
+from cfusion.experiments import load
+from cfusion.experiments.summary import summarise
 from cfusion.frontends.kitti import kitti_bundle_views, nearest_frames
 from cfusion.io.codecs.png import Encoding, read_png, write_image
+from cfusion.report.paper_tables import Comparison
 
 FRAMES = (9, 10, 11)
 
@@ -140,7 +144,51 @@ def test_the_stereo_command_writes_what_it_found(
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         *(f"confidence.{each}" for each in ("npy", "pfm", "png")),
         *(f"disparity.{each}" for each in ("npy", "pfm", "png")),
+        *(f"sigma.{each}" for each in ("npy", "pfm")),
     ]
     assert main(["stereo", *pair, "-o", str(tmp_path / "x"), "--matcher", "bm"]) == 2
     assert main(["stereo", "nowhere.png", pair[1], "-o", str(tmp_path / "x")]) == 2
     assert not (tmp_path / "x").exists()
+
+
+def test_options_belong_to_the_data_set_and_the_truth_is_never_fused_unasked(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--option bundle=3` on a training folder matches the pairs, as `--bundle 3` does; both write the submission."""
+    common = ["--method", "input", "--write", "npy", "--no-report"]
+    long = ["--option", "bundle=3", "--option", "matcher=elas"]
+    assert main(["fuse", str(folder), *long, "-o", str(tmp_path / "long"), *common]) == 0
+    assert "3 pairs matched with elas" in capsys.readouterr().out
+    assert (
+        main(["fuse", str(folder), "--bundle", "3", "--matcher", "elas", "-o", str(tmp_path / "short"), *common]) == 0
+    )
+    for name in ("depth.npy", "000003_10.png"):
+        assert (tmp_path / "long" / name).read_bytes() == (tmp_path / "short" / name).read_bytes()
+    truth = read(folder, options={"disparity": "truth"})
+    assert len(truth) == 1
+    assert not np.array_equal(truth[0].depth, np.load(tmp_path / "long" / "depth.npy"), equal_nan=True)
+    assert main(["fuse", str(folder), "--bundle", "3", "--option", "bundle=3", "-o", str(tmp_path / "x")]) == 2
+    assert "given twice" in capsys.readouterr().err
+
+
+def test_the_third_table_has_columns_of_all_pixels(scenes: SimpleNamespace) -> None:
+    """Density, out-3 and D-avg of the pixels both cameras see, and of all, in the published order."""
+    depth = true_depth(scenes)
+    wrong = depth.copy()
+    wrong[:, :60] *= 3
+    seen = np.where(np.arange(depth.shape[1]) < 60, np.nan, depth)
+    spec = load("kitti")
+    part = next(each for each in spec.parts if each.name == "mc-cnn")
+    assert part.columns == ("density", "out3", "out3_all", "d_avg", "d_avg_all")
+    scores = {
+        kind: asdict(evaluate(wrong, truth, scenes.camera, scenes.rig.baseline))
+        for kind, truth in (("scores", seen), ("scores_all", depth))
+    }
+    line = {"part": "mc-cnn", "row": "Reference", "data": "viso-mc-cnn", "scene": "000003", "seed": 0, **scores}
+    (table,) = summarise(spec, [line], lambda name: {})
+    assert isinstance(table, Comparison)
+    assert [pair.published for pair in table.lines[0].pairs] == [100.0, 2.61, 3.84, 0.8, 1.0]
+    _, visible, every, d_visible, d_every = (pair.ours for pair in table.lines[0].pairs)
+    assert visible == d_visible == 0
+    assert every == pytest.approx(25, abs=1)
+    assert d_every > 1

@@ -38,21 +38,38 @@ def test_the_cost_volume_is_as_defined(volume: SimpleNamespace) -> None:
 @pytest.mark.parametrize("at_edge", [1.0, 3.0])
 def test_the_paths_are_as_defined(volume: SimpleNamespace, at_edge: float) -> None:
     penalties = Penalties(small_step=0.1, large_step=0.3, at_edge=at_edge, edge=0.4)
-    found = semi_global(kernels, volume.cost.astype(np.float32), *volume.images, penalties)
+    cost = volume.cost.astype(np.float32)
+    found = semi_global(kernels, cost, np.full_like(cost, 7), *volume.images, penalties)
     np.testing.assert_allclose(found, defined.semi_global(volume.cost, *volume.images, *penalties), atol=1e-5)
 
 
 def test_paths_without_penalties_change_no_winner(volume: SimpleNamespace) -> None:
     free = Penalties(1e-9, 1e-9, 1.0, 0.1)
-    found = semi_global(kernels, volume.cost.astype(np.float32), *volume.images, free)
+    cost = volume.cost.astype(np.float32)
+    found = semi_global(kernels, cost, np.empty_like(cost), *volume.images, free)
     np.testing.assert_array_equal(found.argmin(axis=2), volume.cost.argmin(axis=2))
 
 
 def test_crosses_and_their_means_are_as_defined(volume: SimpleNamespace) -> None:
     ours, theirs = (kernels.arms(image, 3, 0.3) for image in volume.images)
     np.testing.assert_array_equal(ours, defined.arms(volume.images[0], 3, 0.3))
-    found = kernels.aggregate(volume.cost.astype(np.float32), ours, theirs)
+    found = volume.cost.astype(np.float32)
+    kernels.aggregate(found, np.empty_like(found), ours, theirs)
     np.testing.assert_allclose(found, defined.aggregate(volume.cost, ours, theirs), atol=1e-5)
+
+
+def test_the_mirrored_pair_has_the_same_costs_and_crosses(volume: SimpleNamespace) -> None:
+    """Aggregated and mirrored is mirrored and aggregated: one volume serves both images."""
+    cost = volume.cost.astype(np.float32)
+    crosses = [kernels.arms(image, 3, 0.3) for image in volume.images]
+    kernels.aggregate(cost, np.empty_like(cost), *crosses)
+    found = np.empty_like(cost)
+    kernels.mirror(cost, found)
+    right, left = (np.ascontiguousarray(each[..., ::-1]) for each in (volume.right, volume.left))
+    expected = kernels.cost_volume(right, left, COUNT)
+    flipped = [kernels.arms(np.ascontiguousarray(image[:, ::-1]), 3, 0.3) for image in volume.images[::-1]]
+    kernels.aggregate(expected, np.empty_like(expected), *flipped)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_winners_are_the_least_costs_and_the_vertex_of_their_parabola() -> None:

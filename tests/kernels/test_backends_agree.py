@@ -27,7 +27,7 @@ NOISE = 0.2
 KINDS = [(order, fidelity, frozenset[str]()) for order in (1, 2, 3) for fidelity in Fidelity]
 KINDS += [
     (2, Fidelity.L1, frozenset({"weights"})),
-    (2, Fidelity.L1, frozenset({"weights", "edge", "anchor"})),
+    (2, Fidelity.L1, frozenset({"weights", "edge", "prox_centre"})),
     (2, Fidelity.L1, frozenset({"weights", "tensor"})),
 ]
 NAMES = ["-".join([str(order), fidelity.name, *sorted(extras)]) for order, fidelity, extras in KINDS]
@@ -59,8 +59,8 @@ def make(shape, order, fidelity, extras=frozenset(), *, views=5, seed=0, delta=0
         (1.0, 2.0, 4.0)[:order],
         edge=rng.uniform(0.2, 1, shape).astype(dtype) if "edge" in extras else None,
         tensor=tensor.astype(dtype) if "tensor" in extras else None,
-        anchor=surface.astype(dtype) if "anchor" in extras else None,
-        pull=0.7 if "anchor" in extras else 0.0,
+        prox_centre=surface.astype(dtype) if "prox_centre" in extras else None,
+        prox_weight=0.7 if "prox_centre" in extras else 0.0,
     )
     state = State(np.zeros((primal_planes(order), *shape), dtype), np.zeros((dual_planes(order), *shape), dtype))
     state.primal[0] = start
@@ -81,7 +81,7 @@ def doubled(problem):
     return replace(
         problem,
         observations=Observations(wide(seen.values), wide(seen.weights), wide(seen.total), wide(seen.scatter)),
-        **{name: wide(getattr(problem, name)) for name in ("confidence", "edge", "tensor", "anchor")},
+        **{name: wide(getattr(problem, name)) for name in ("confidence", "edge", "tensor", "prox_centre")},
     )
 
 

@@ -15,7 +15,7 @@ import pytest
 from cfusion import Orthographic, Pinhole, Pose, kernels
 from cfusion.kernels import contract
 from cfusion.kernels.contract import Box, Fidelity, Problem, State, links_of
-from cfusion.kernels.growth import Growth
+from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.solvers.steps import choose_steps
 
 REFERENCE, CPU = kernels.load("numpy"), kernels.load("cpu")
@@ -70,8 +70,8 @@ def problems(rng: np.random.Generator, iterations: int = 12) -> list[tuple[Probl
             links_of(inside),
             (1.0, 2.0, 4.0)[:order],
             edge=rng.uniform(0.2, 1, SHAPE).astype(np.float32) if full else None,
-            anchor=rng.normal(0, 1, SHAPE).astype(np.float32) if full else None,
-            pull=0.7 if full else 0.0,
+            prox_centre=rng.normal(0, 1, SHAPE).astype(np.float32) if full else None,
+            prox_weight=0.7 if full else 0.0,
         )
         state = REFERENCE.initial_state(start, problem.links, order)
         REFERENCE.iterate(problem, state, choose_steps(problem.alpha, 0.2), iterations)
@@ -302,7 +302,7 @@ def for_reject_occluded(rng):
     for holes in (False, True):
         depths, weights = maps(rng)
         seen = rng.random(depths.shape) < 0.9
-        out.append((depths, weights, surface(rng), Growth(4.0, 2), [0.2, np.inf, 0.3, 0.1], seen, 1, holes))
+        out.append((depths, weights, surface(rng), DepthNoise(4.0, 2), [0.2, np.inf, 0.3, 0.1], seen, 1, holes))
     return out
 
 

@@ -6,7 +6,7 @@ import pytest
 from cfusion import Orthographic, Pinhole, Pose, Stack, normals
 from cfusion.energy import L1, L2, TGV, Energy, Prior
 from cfusion.solvers import prepare
-from cfusion.solvers.joint import ConfidenceSide
+from cfusion.solvers.joint import ConfidenceUpdate
 
 CAMERAS = [Pinhole(40.0, 42.0, 10.3, 8.2, 31, 23), Orthographic(0.1, 10.0, 8.0, 31, 23)]
 EVERY_CAMERA = pytest.mark.parametrize("camera", CAMERAS, ids=lambda camera: type(camera).__name__)
@@ -51,7 +51,7 @@ def test_the_confidence_follows_the_prior(every_backend, fidelity):
     given = depths(5)
     given[:, 4:6, 5:9] = np.nan
     task = prepare(Energy(fidelity, TGV(2), Prior()), Stack(given), every_backend)
-    side, x = ConfidenceSide.of(task), task.start
+    side, x = ConfidenceUpdate.of(task), task.start
     lam, value = every_backend.adapt(task.problem(x), x, side.rate, side.strength)
     best = side.best(every_backend.misfit(task.problem(x), x))
     np.testing.assert_allclose(every_backend.to_host(lam), every_backend.to_host(best), rtol=1e-6)

@@ -95,8 +95,8 @@ def random_case(
         ALPHA[:order],
         edge=rng.uniform(0.2, 1, shape).astype(dtype) if edge else None,
         tensor=random_tensor(rng, shape).astype(dtype) if tensor else None,
-        anchor=(surface + rng.normal(0, 0.1, shape)).astype(dtype) if anchored else None,
-        pull=0.7 if anchored else 0.0,
+        prox_centre=(surface + rng.normal(0, 0.1, shape)).astype(dtype) if anchored else None,
+        prox_weight=0.7 if anchored else 0.0,
     )
     state = State(np.zeros((primal_planes(order), *shape), dtype), np.zeros((dual_planes(order), *shape), dtype))
     state.primal[0] = start
@@ -112,7 +112,7 @@ def random_tensor(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarra
     return np.stack([1 - (1 - small) * nx * nx, -(1 - small) * nx * ny, 1 - (1 - small) * ny * ny])
 
 
-@pytest.fixture(params=["reference", "cpu"])
+@pytest.fixture(params=["numpy", "cpu"])
 def on_host(request: pytest.FixtureRequest) -> Any:
     """The backends that compute on the host, one after the other."""
     try:

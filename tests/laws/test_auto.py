@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Stack, View, fuse, fuse_stack, kernels
-from cfusion.association import Pull
+from cfusion.auto.occlusion import observe
+from cfusion.auto.settings import Settings
+from cfusion.source.source import Posed
 
 CAMERA = Pinhole(50.0, 50.0, 31.5, 23.5, 64, 48)
-REFERENCE = kernels.load("reference")
+REFERENCE = kernels.load("numpy")
 Y, X = np.mgrid[:48, :64]
 
 
 def associated(views: list[View], surface: np.ndarray, reference: int = 0, backend: Any = REFERENCE) -> Stack:
     """What every view measured at a surface, weighed: the step that `auto` repeats."""
-    return Pull().again(views, reference, surface, backend=backend)
+    return observe(Posed.of(views, reference, backend), surface, Settings(), backend)
 
 
 def seen_alike(depths: np.ndarray) -> list[View]:

@@ -28,8 +28,8 @@ def test_a_vanishing_pull_bounds_as_none(on_host, make_case, fidelity):
     """A weak anchor holds x no better than the box does, however steep the dual."""
     case = make_case(4, (6, 8), order=1, fidelity=fidelity, anchored=True)
     wild = State(case.state.primal, case.state.dual + np.random.default_rng(0).normal(0, 3, case.state.dual.shape))
-    weak = case.with_problem(pull=1e-9).problem
-    free = replace(weak, anchor=None, pull=0.0)
+    weak = case.with_problem(prox_weight=1e-9).problem
+    free = replace(weak, prox_centre=None, prox_weight=0.0)
     bounds = [on_host.bound(problem, wild, case.box, 0) for problem in (weak, free)]
     assert bounds[0] == pytest.approx(bounds[1], rel=1e-5)
     assert bounds[0] > 100 * (case.box.low - case.box.high)

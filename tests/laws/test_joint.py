@@ -8,7 +8,7 @@ import pytest
 from cfusion import METHODS, Stack, Status, fuse_stack, kernels
 from cfusion.energy import L1, L2, TGV, Energy, Huber, Prior
 from cfusion.solvers import ACS, AMA, PDHG, Biconvex, prepare
-from cfusion.solvers.joint import ConfidenceSide
+from cfusion.solvers.joint import ConfidenceUpdate
 
 REFERENCE = kernels.load("numpy")
 ENERGIES = {
@@ -41,7 +41,7 @@ def task_of(energy, dtype=np.float64, backend=REFERENCE):
 def joint_energy(task, solution):
     """E(x, lam) of what was returned, from its definition."""
     x, lam = at_window(task, solution)
-    side = ConfidenceSide.of(task)
+    side = ConfidenceUpdate.of(task)
     keep = task.inside()
     fidelity = np.sum((lam * task.backend.misfit(task.problem(lam), x))[keep])
     prior = np.sum((side.rate * lam)[keep] - side.strength[keep] * np.log(lam[keep]))
@@ -58,7 +58,7 @@ def at_window(task, solution):
 def closed_form(task, solution):
     """b / (misfit + rate), at the depth that was returned."""
     x, lam = at_window(task, solution)
-    side = ConfidenceSide.of(task)
+    side = ConfidenceUpdate.of(task)
     best = (side.strength / (task.backend.misfit(task.problem(lam), x) + side.rate))[task.inside()]
     return task.backend.to_host(best)
 
@@ -73,7 +73,7 @@ def test_acs_never_raises_the_energy_and_ends_at_the_closed_form(energy, backend
     solution = ACS(tolerance=1e-7, outer=12)(task)
     energies = energies_of(solution)
     state = task.initial_state()
-    side = ConfidenceSide.of(task)
+    side = ConfidenceUpdate.of(task)
     lam = side.best(backend.misfit(task.problem(state.primal[0]), state.primal[0]))
     first = backend.energy(task.problem(lam), state).total + side.value(lam)
     falls = np.diff([first, *energies])
@@ -140,7 +140,7 @@ def test_biconvex_stays_bounded_and_passes_the_same_test_where_it_stops(energy):
     low, high = task.box.low, task.box.high
     x, lam = at_window(task, solution)
     assert low < x[task.inside()].min() < x[task.inside()].max() < high
-    side = ConfidenceSide.of(task)
+    side = ConfidenceUpdate.of(task)
     assert lam[task.inside()].max() <= (side.strength / side.rate).max() * (1 + 1e-5)
     assert solution.status is Status.partial_optimum
     np.testing.assert_allclose(lam[task.inside()], closed_form(task, solution), rtol=2e-2)
@@ -160,7 +160,7 @@ def test_the_papers_example_of_non_convexity():
     b = (e - 1) / (e + 2)
     prior = Prior(rate=1.0, b=b)  # 1 / (2 W) = 1
     task = prepare(Energy(L1(), TGV(2), prior), Stack(np.zeros((1, *shape))), REFERENCE, dtype=np.float64)
-    side = ConfidenceSide.of(task)
+    side = ConfidenceUpdate.of(task)
 
     def energy(x, lam):
         state = task.initial_state()

@@ -83,11 +83,11 @@ def test_prox_of_the_data_term_is_the_minimiser(fidelity, weighted, pairs, f, st
     pairs=OBSERVED,
     f=VALUES,
     step=st.floats(0.01, 5),
-    anchor=VALUES,
-    pull=st.floats(0.01, 20),
+    prox_centre=VALUES,
+    prox_weight=st.floats(0.01, 20),
 )
-def test_prox_with_an_anchor_is_the_minimiser(fidelity, pairs, f, step, anchor, pull):
-    """The alternate minimisation's proximal term pull / 2 (x - anchor)^2 folded in."""
+def test_prox_with_an_anchor_is_the_minimiser(fidelity, pairs, f, step, prox_centre, prox_weight):
+    """The alternate minimisation's proximal term prox_weight / 2 (x - prox_centre)^2 folded in."""
     from cfusion.kernels.numpy.iteration import x_prox
 
     known = [(d, w) for d, w in pairs if np.isfinite(d)]
@@ -95,7 +95,7 @@ def test_prox_with_an_anchor_is_the_minimiser(fidelity, pairs, f, step, anchor, 
 
     def value(x):
         data = sum(w * float(term(np.array(x - d))) for d, w in known)
-        return step * (0.8 * data + pull / 2 * (x - anchor) ** 2) + (x - f) ** 2 / 2
+        return step * (0.8 * data + prox_weight / 2 * (x - prox_centre) ** 2) + (x - f) ** 2 / 2
 
     problem = contract.Problem(
         fidelity,
@@ -104,11 +104,11 @@ def test_prox_with_an_anchor_is_the_minimiser(fidelity, pairs, f, step, anchor, 
         np.array([[0.8]]),
         contract.links_of(np.ones((1, 1), bool)),
         (1.0,),
-        anchor=np.array([[anchor]]),
-        pull=pull,
+        prox_centre=np.array([[prox_centre]]),
+        prox_weight=prox_weight,
     )
     x = float(x_prox(problem, np.array([[f]]), step)[0, 0])
-    ends = [f, anchor] + [d for d, _ in known]
+    ends = [f, prox_centre] + [d for d, _ in known]
     at, least = search(value, min(ends) - 0.1, max(ends) + 0.1)
     assert value(x) <= least + 1e-12 * max(1, abs(least))
     assert x == pytest.approx(at, abs=1e-5)

@@ -54,6 +54,17 @@ def test_any_number_of_workers_gives_the_same_bits(files: list[Path]) -> None:
     assert one.certificate == two.certificate
 
 
+def test_a_dask_cluster_gives_the_same_bits(files: list[Path]) -> None:
+    distributed = pytest.importorskip("distributed")
+    one = fused(files, tile=80)
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
+    ) as cluster:
+        on_cluster = fused(files, tile=80, scheduler=cluster.scheduler_address)
+    assert np.array_equal(one.maps["height"], on_cluster.maps["height"], equal_nan=True)
+    assert one.certificate == on_cluster.certificate
+
+
 def made(folder: Path, heights: Any, weights: Any, count: int, side: int) -> tuple[Work, Settings]:
     """A mosaic in work after so many iterations, cut into tiles."""
     folder.mkdir()

@@ -12,11 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from cfusion.auto.assess import assess, leave_unknown
 from cfusion.auto.cross_validation import choose, usual_choices
-from cfusion.auto.fit import energy_of, fit
+from cfusion.auto.fit import Fit, energy_of, fit
 from cfusion.auto.occlusion import observe
 from cfusion.auto.settings import Choices, Settings
 from cfusion.auto.surface import blend
+from cfusion.auto.view_report import report as view_report
 from cfusion.energy import L1
 from cfusion.kernels.contract import Backend
 from cfusion.parameters import parameters_of
@@ -55,7 +57,16 @@ class Auto:
             start = found.end if turn is Turn.choose else None
             share = settings.damping if number > 1 else 1.0
             surface = found.depth if surface is None else blend(surface, found.depth, share)
-        return Fused(stack, found.solution(), {"alpha": guess.alpha, "inverse": guess.inverse, "local": guess.local})
+        chosen = {"alpha": guess.alpha, "inverse": guess.inverse, "local": guess.local}
+        return self._trusted(Fused(stack, found.solution(), chosen), source, found, backend)
+
+    def _trusted(self, fused: Fused, source: Source, found: Fit, backend: Backend) -> Fused:
+        """The answer with what the views say about it; what they dispute is left unknown."""
+        assessed = assess(source, found, backend)
+        views = view_report(found, assessed, source.names, backend) if self.settings.keep_views else ()
+        depth, confidence, sigma = leave_unknown(assessed, fused.solution.depth, self.settings.min_confidence)
+        solution = replace(fused.solution, depth=depth, confidence=confidence)
+        return replace(fused, solution=solution, sigma=sigma, views=views)
 
     def parameters(self) -> dict[str, object]:
         """Every parameter by name, with its value."""

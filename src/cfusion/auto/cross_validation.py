@@ -57,7 +57,7 @@ class _Trial:
         self._fit_on(task, held)
         self.start: State | None = None
         self.state: State | None = None
-        self.noise = task.noise
+        self.step_scale = task.step_scale
         self.ratio = RATIOS[0]
         self.fits: dict[tuple[float, float], Floats] = {}
 
@@ -138,9 +138,9 @@ class _Trial:
         task = self.task.with_energy(energy_of(Choices(alpha, energy.inverse), energy.lam))
         if self.start is None:
             self.start = task.initial_state()
-            self.noise *= NEARBY * advance(ROUGH, task, self.confidence, self.start)
+            self.step_scale *= NEARBY * advance(ROUGH, task, self.confidence, self.start)
         state = self.start.branch()
-        advance(replace(ROUGH, steady=True), replace(task, noise=self.noise), self.confidence, state)
+        advance(replace(ROUGH, fixed_steps=True), replace(task, step_scale=self.step_scale), self.confidence, state)
         self.state = state
         x: Floats = state.primal[0].copy()
         return x

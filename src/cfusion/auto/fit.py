@@ -12,7 +12,7 @@ from cfusion.auto.settings import Choices
 from cfusion.energy import L1, TGV, Energy
 from cfusion.kernels.contract import Floats, State
 from cfusion.solvers import PDHG, Report, Solution, WarmStart
-from cfusion.solvers.pdhg import Convex, finish, fixed_confidence
+from cfusion.solvers.pdhg import Convex, fixed_confidence, to_solution
 from cfusion.solvers.task import Task, prepare
 
 ROUGH = PDHG(tolerance=2e-4, iterations=480, certify=False)  # chooses as 1e-5 does; 5e-4 not always
@@ -37,7 +37,7 @@ class Fit:
         """The certified answer; its confidence is what the observations of a pixel turned out to be worth."""
         task, outcome = self.task, self.outcome
         history = (outcome.outer(),)
-        solution = finish(
+        solution = to_solution(
             task,
             self.state,
             fixed_confidence(task),
@@ -73,7 +73,7 @@ def fit(
 
 def advance(rough: PDHG, task: Task, confidence: Floats, state: State) -> float:
     """Iterate until the energy settles; return by how much steps turned out to have to be longer."""
-    return rough.minimise(task, task.problem(confidence), state).noise / task.noise
+    return rough.minimise(task, task.problem(confidence), state).step_scale / task.step_scale
 
 
 def depth_of(task: Task, state: State) -> Floats:

@@ -24,7 +24,7 @@ Maps = tuple[Floats, Floats | None]  # depths and weights
 
 def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
     """The stack, in the backend's memory, without what is held out, and what is held out alone."""
-    groups = _groups(stack, backend)
+    groups = in_groups(stack, backend)
     many = len(groups)
     if many < 3:
         return _by_pixels(stack, backend)
@@ -49,10 +49,10 @@ def _parts(stack: Stack, kept: Maps, out: Maps, known: tuple[int, int]) -> tuple
     """Both as stacks; the whole one for a part that would know nothing."""
     if known[0] == 0:
         return stack, stack
-    return stack.part(*kept), stack.part(*out) if known[1] else stack
+    return stack.with_depths(*kept), stack.with_depths(*out) if known[1] else stack
 
 
-def _groups(stack: Stack, backend: Backend) -> list[list[int]]:
+def in_groups(stack: Stack, backend: Backend) -> list[list[int]]:
     """Views that share their errors, in an order that does not depend on how the views are listed."""
     every = max(1, int(np.sqrt(stack.depths[0].size / SAMPLE)))
     sample = stack.depths[:, ::every, ::every]

@@ -25,7 +25,7 @@ def fill_within_surfaces(task: Task, state: State, radius: int) -> Floats:
     if holes is None or not holes.any():
         return task.given_back(task.whole_depth(state.primal[0]))
     known = task.whole(state.primal[0], float("nan"))
-    holes &= same_surface(known, observed, radius, task.noise, backend)
+    holes &= same_surface(known, observed, radius, task.step_scale, backend)
     # a plane is taken out and put back: the interpolant of one is not quite a plane
     slopes, amounts = backend.medians(steps(known))
     down, right = (step if amount else 0.0 for step, amount in zip(slopes, amounts, strict=True))

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, on_host, pieces
+from cfusion.arrays import DepthMap, chunks, on_host
 from cfusion.auto.surface import local_slope, residuals, steps
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats
-from cfusion.kernels.growth import EVEN, Growth, fitted_power
+from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task
 
@@ -36,15 +36,15 @@ QUANTILE_SAMPLE = 20_000  # pixels that tell how steep the steepest are
 PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
 
 
-def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> Growth:
+def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> DepthNoise:
     """How noise grows with depth, from the residuals of a sample."""
     every = max(1, int(np.sqrt(depths.size / GROWTH_SAMPLE)))
     sample = np.concatenate([array[..., ::every, ::every] for array in (surface[None], depths)])
     sample = sample if on_host(surface) else backend.to_host(sample)
     depth, measured = sample[0], sample[1:]
-    power = fitted_power(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))
+    power = fit_power_law(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))
     whole_power = int(np.clip(np.rint(power), 0, 2))
-    return Growth(float(np.median(depth[depth > 0])), whole_power) if whole_power else EVEN
+    return DepthNoise(float(np.median(depth[depth > 0])), whole_power) if whole_power else CONSTANT
 
 
 def stereo_like(task: Task) -> bool:
@@ -58,29 +58,29 @@ def stereo_like(task: Task) -> bool:
     maps = backend.arrays.stack([each[::every, ::every] for each in (start, total, misfit)])
     start, total, misfit = backend.to_host(maps).astype(np.float64)
     spread = misfit / np.maximum(total, 1e-12)
-    return fitted_power(start + task.centre, np.where(total > 1, spread, np.nan)) > STEREO_SLOPE
+    return fit_power_law(start + task.centre, np.where(total > 1, spread, np.nan)) > STEREO_SLOPE
 
 
-def usual_slope(surface: DepthMap, growth: Growth, backend: Backend) -> float:
+def usual_slope(surface: DepthMap, growth: DepthNoise, backend: Backend) -> float:
     """How much the surface changes from pixel to pixel, typically, where noise is what it is at the middle depth."""
     (median,), (known,) = backend.medians((np.abs(steps(surface)) / growth.unit(surface))[None])
     return median if known else 0.0
 
 
 def residual_scales(
-    depths: NDArray[Any], surface: DepthMap, growth: Growth, backend: Backend
+    depths: NDArray[Any], surface: DepthMap, growth: DepthNoise, backend: Backend
 ) -> tuple[list[float], list[int]]:
     """The Laplace scale of each view's residuals, by their median size: a tenth of wrong surfaces does not matter.
 
     And how many each view has.
     """
-    found = [backend.medians(residuals(depth, surface, growth)) for depth in pieces(depths)]
+    found = [backend.medians(residuals(depth, surface, growth)) for depth in chunks(depths)]
     middles, known = ([each for part in parts for each in part] for parts in zip(*found, strict=True))
     return [middle / LAPLACE_MEDIAN for middle in middles], known
 
 
 def weigh_views(
-    weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: Growth, backend: Backend
+    weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: DepthNoise, backend: Backend
 ) -> bool:
     """Weigh views by 1 / their noise scale; nothing to do where they are alike."""
     scales = view_scales(weights, depths, surface, growth, backend)
@@ -93,7 +93,7 @@ def weigh_views(
 
 
 def view_scales(
-    weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: Growth, backend: Backend
+    weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: DepthNoise, backend: Backend
 ) -> NDArray[np.float64] | None:
     """(K,) the noise of each view, from how much the views differ from one another: s_j^2 + s_k^2 for every pair.
 
@@ -149,7 +149,7 @@ def share_errors(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
 def weigh_edges(
     weights: NDArray[Any],
     surface: DepthMap,
-    growth: Growth,
+    growth: DepthNoise,
     scales: Sequence[float],
     index: int,
     backend: Backend,

@@ -38,4 +38,4 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
     weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend)
     frame = source.frame
-    return Stack.sound(depths, weights if weighed else None, frame.camera, frame.image)
+    return Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)

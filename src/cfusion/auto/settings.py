@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from cfusion.arrays import MOST_RADIUS, is_whole
 from cfusion.energy import TGV
 from cfusion.errors import InputError
 from cfusion.source import Splat
@@ -28,6 +29,8 @@ class Settings:
     fill_radius: int = 5  # pixels: holes this wide within one surface are interpolated, as the paper's splat does
     lam: float = 1.0  # confidence in the energy
     splat: Splat = field(default_factory=Splat)  # makes the first surface
+    min_confidence: float = 0.8  # a pixel less likely right is left unknown: docs/choosing.md says what that leaves
+    keep_views: bool = False  # keep what every view says, which takes a refit without each
     alpha: tuple[float, ...] | None = None  # None, as for the next two: chosen on views that are left out
     inverse: bool | None = None
     local: bool | None = None
@@ -38,10 +41,14 @@ class Settings:
                 f"rounds = {self.rounds}, gate = {self.gate}, damping = {self.damping}: "
                 "a whole number from 1, positive, in (0, 1]"
             )
-        if self.fill_radius != int(self.fill_radius) or self.fill_radius < 0:
-            raise InputError(f"fill_radius is {self.fill_radius}; it is a whole number of pixels, 0 for none")
+        if not is_whole(self.fill_radius, 0, MOST_RADIUS):
+            raise InputError(f"fill_radius is {self.fill_radius}; it is a whole number of pixels, 0 to {MOST_RADIUS}")
         if not 0 < self.lam < float("inf"):
             raise InputError(f"lam is {self.lam}; the confidence is positive and finite")
+        if not 0 <= self.min_confidence < 1:
+            raise InputError(
+                f"min_confidence is {self.min_confidence}; it is a probability, from 0 (keep all) to below 1"
+            )
         if self.alpha is not None:
             object.__setattr__(self, "alpha", TGV(len(self.alpha), self.alpha).alpha)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.growth import Growth
+from cfusion.kernels.depth_noise import DepthNoise
 
 
-def residuals(depths: Floats, surface: Floats, growth: Growth) -> Floats:
+def residuals(depths: Floats, surface: Floats, growth: DepthNoise) -> Floats:
     """|depth - surface| in the unit of the noise, (H, W) or (K, H, W)."""
     away: Floats = np.abs(depths - surface)
     return away / growth.unit(surface) if growth.power else away
@@ -22,7 +22,7 @@ def steps(surface: Floats) -> Floats:
     return out
 
 
-def local_slope(surface: Floats, growth: Growth) -> Floats:
+def local_slope(surface: Floats, growth: DepthNoise) -> Floats:
     """(H, W) the largest change to a known neighbour in the unit of the noise, NaN where the surface is unknown."""
     out = np.where(np.isnan(surface), np.float32(np.nan), np.float32(0))
     for axis in (0, 1):

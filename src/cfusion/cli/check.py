@@ -21,6 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     import json
 
     from cfusion.cli import settings
+    from cfusion.cli.text import shown
     from cfusion.datasets import read
     from cfusion.datasets.check import check
     from cfusion.io.to_json import to_json
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         best = found.best.hypothesis.name
         print(json.dumps(to_json({"read": views.sentence, "rows": rows, "best": best, "sentence": found.sentence})))
     else:
-        print(views.sentence)
+        print(shown(views.sentence))
         print(Table(rows, columns).text())
         print("residual: median relative difference of depth; overlap: samples that hit a known depth; votes: for this")
         print("and not as stated, of those samples (last column) that can tell")

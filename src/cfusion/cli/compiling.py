@@ -26,7 +26,6 @@ def compile_kernels(methods: Sequence[str], backend: str, progress: Listener) ->
     for done, method in enumerate(methods):
         progress(Step(STAGE, done / len(methods)))
         fuse(views, method, reference=VIEWS // 2, backend=backend)
-    progress(Step(STAGE, 1.0))
 
 
 def _tiny_views() -> list[View]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAME, SUMMARY = "demo", "fuse a built-in scene with every method and write a page"
 VIEWS = 11
-NOISE = {"object": 0.6, "city": 6.0}  # Laplace scales of the paper's tables
+NOISE = {"object": 0.6, "city": 6.0, "room": 0.1}  # Laplace scales: of the paper's tables, and less in the room
 CITY_SPACING = 4.0  # metres from view to view
 
 
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-o", "--output", type=Path, default=Path("demo-out"), metavar="OUT", help="default: demo-out")
     add("--scene", choices=tuple(NOISE), default="object", help="default: object")
-    add("--noise", type=float, metavar="SCALE", help="of the Laplace noise (default: object 0.6, city 6)")
+    add("--noise", type=float, metavar="SCALE", help="of the Laplace noise (default: object 0.6, city 6, room 0.1)")
     add("--size", type=settings.size, default=(640, 480), metavar="WxH", help="default: 640x480")
     add("--seed", type=int, default=0, help="of the noise (default: 0)")
     add("--methods", type=settings.names, metavar="NAMES", help="separated by commas (default: all)")
@@ -82,7 +82,7 @@ def _scene(arguments: argparse.Namespace) -> "tuple[Sequence[View], DepthMap, fl
     """Noisy views, the true depth of the middle one, and the baseline for disparities."""
     import numpy as np
 
-    from cfusion.synthetic import ORBIT_BASELINE, Laplace, blob, city_bundle, object_bundle
+    from cfusion.synthetic import ORBIT_BASELINE, Laplace, blob, city_bundle, object_bundle, room
 
     rng = np.random.default_rng(arguments.seed)
     noise = Laplace(_noise_scale(arguments))
@@ -90,7 +90,8 @@ def _scene(arguments: argparse.Namespace) -> "tuple[Sequence[View], DepthMap, fl
     if arguments.scene == "city":
         views, truth = city_bundle(None, noise, rng, VIEWS, CITY_SPACING, camera)
         return views, truth, CITY_SPACING
-    views, truth = object_bundle(blob(), noise, rng, VIEWS, camera=camera)
+    seen = room() if arguments.scene == "room" else blob()
+    views, truth = object_bundle(seen, noise, rng, VIEWS, camera=camera)
     return views, truth, ORBIT_BASELINE
 
 

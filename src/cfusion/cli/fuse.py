@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli import settings
     from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import showing
+    from cfusion.cli.text import shown
     from cfusion.datasets import read, write_result
     from cfusion.datasets.check import warning
     from cfusion.datasets.fingerprint import contents
@@ -58,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
     from cfusion.parameters import refine
+    from cfusion.source import reference_index
 
     sequence.require_alone(arguments)
     if mosaic.is_meant(arguments):
@@ -70,21 +72,22 @@ def run(arguments: argparse.Namespace) -> int:
     require_formats(formats)
     refine(methods.get(arguments.method), parameters)
     made_by = {"command": command, **output.made_by(kernels.load(arguments.backend).NAME)}
-    raw_stereo = arguments.stereo_bundle is not None
-    if raw_stereo:
+    options = kitti.options_of(arguments, settings.parameters(arguments.option, "--option"))
+    raw_stereo = kitti.raw_bundle(arguments, options)
+    if raw_stereo is not None:
         with showing("stereo", quiet=arguments.quiet) as progress:
-            views = kitti.bundle_views(arguments, progress)
+            views = kitti.bundle_views(arguments, raw_stereo, progress)
     else:
-        options = settings.parameters(arguments.option, "--option")
         views = read(arguments.bundle, format=arguments.format, options=options)
         caution = warning(views)
         if caution:
-            print(f"cfusion: {caution}", file=sys.stderr)
+            print(f"cfusion: {shown(caution)}", file=sys.stderr)
     if views.sentence and not arguments.quiet:
-        print(views.sentence)
+        print(shown(views.sentence))
     if arguments.every is not None:
         return sequence.run(arguments, views, formats, parameters, made_by, place)
     reference = views.reference if arguments.reference is None else arguments.reference
+    reference_index(views, reference)  # a mistake is said before anything is compiled
     read_once = tuple(views)  # fusing goes through them several times
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         compile_kernels([arguments.method], arguments.backend, progress)
@@ -104,14 +107,15 @@ def run(arguments: argparse.Namespace) -> int:
     write_result(result, arguments.output, formats, source=source, unit=views.unit, settings=settings_of_run)
     if not arguments.no_report:
         report.write_report(arguments.output, result, read_once, events=heard.events, unit=views.unit, source=source)
-    submission = kitti.write_submission(arguments, result) if raw_stereo else None
+    bundle = None if raw_stereo is None else kitti.opened(arguments, raw_stereo)
+    submission = None if bundle is None else kitti.write_submission(bundle, arguments.output, result)
     if not arguments.quiet:
         print(f"{len(views)} views fused with {result.method} in {result.seconds:.2f} s on {result.backend}")
         print(result.status.value)
-        scored = kitti.scores_sentence(arguments, result) if raw_stereo else None
+        scored = None if bundle is None else kitti.scores_sentence(bundle, result)
         if scored:
             print(scored)
-        print(f"written to {arguments.output}" + (f", submission {submission}" if submission else ""))
+        print(f"written to {shown(arguments.output)}" + (f", submission {submission}" if submission else ""))
         if not arguments.no_report:
             print(f"open {arguments.output / report.PAGE}")
     return 0

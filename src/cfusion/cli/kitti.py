@@ -1,67 +1,93 @@
 """The part of `cfusion fuse` that starts from raw stereo images: one KITTI bundle, and its submission."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from cfusion.errors import InputError
 
 if TYPE_CHECKING:
     from cfusion.cli.progress import Listener
     from cfusion.datasets.dataset import Dataset
+    from cfusion.datasets.kitti_bundle import Bundle
+    from cfusion.frontends.kitti_reader import Options
     from cfusion.result import Result
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which bundle, how to match it, where its poses come from."""
-    group = parser.add_argument_group("raw stereo images (KITTI)")
+    """Short ways to say options of KITTI's data set."""
+    group = parser.add_argument_group("KITTI's raw stereo images; short for --option NAME=VALUE")
     add = group.add_argument
     add("--bundle", type=int, metavar="N", dest="stereo_bundle", help="match and fuse this bundle of a KITTI folder")
-    add("--matcher", default="sgm", help="sgm, elas, or a folder of disparity maps (default: sgm)")
+    add("--matcher", help="sgm, elas, mc-cnn, or a folder of disparity maps (default: sgm)")
     add(
         "--localisation",
-        default="auto",
         help="viso or gm (files beside the data), own or direct (our odometry); default: the first there is",
     )
 
 
-def bundle_views(arguments: argparse.Namespace, progress: "Listener") -> "Dataset":
+def options_of(arguments: argparse.Namespace, options: Mapping[str, object]) -> dict[str, object]:
+    """The options of the data set, those in short included."""
+    given = {"bundle": arguments.stereo_bundle, "matcher": arguments.matcher, "localisation": arguments.localisation}
+    short = {name: value for name, value in given.items() if value is not None}
+    twice = sorted(set(short) & set(options))
+    if twice:
+        raise InputError(f"{twice[0]} is given twice; say --{twice[0]} or --option {twice[0]}=..., not both")
+    return {**options, **short}
+
+
+def raw_bundle(arguments: argparse.Namespace, options: Mapping[str, object]) -> "Options | None":
+    """KITTI's options if its raw images are to be matched; None for any other data."""
+    from cfusion.datasets.options import chosen
+    from cfusion.datasets.read import known, recognised
+    from cfusion.frontends.kitti_reader import Options
+
+    name = "kitti" if arguments.stereo_bundle is not None else known(arguments.format or recognised(arguments.bundle))
+    if name != "kitti":
+        return None
+    picked = chosen(Options, options, "kitti")
+    assert isinstance(picked, Options)
+    return None if picked.disparity is not None else picked
+
+
+def bundle_views(arguments: argparse.Namespace, options: "Options", progress: "Listener") -> "Dataset":
     """Match and localise the bundle asked for."""
     from cfusion.cli.progress import Step
-    from cfusion.frontends.kitti import kitti_bundle_views
+    from cfusion.frontends.kitti_reader import read
 
-    return kitti_bundle_views(
-        _split(arguments.bundle),
-        arguments.stereo_bundle,
-        arguments.matcher,
-        arguments.localisation,
-        told=lambda stage, done: progress(Step(stage, done)),
-    )
+    return read(arguments.bundle, options, told=lambda stage, done: progress(Step(stage, done)))
 
 
-def write_submission(arguments: argparse.Namespace, result: "Result") -> Path:
+def opened(arguments: argparse.Namespace, options: "Options") -> "Bundle":
+    """The bundle asked for."""
+    from cfusion.datasets.readers.kitti import number_of, open_bundle, training_or_testing
+
+    folder = training_or_testing(arguments.bundle)
+    return open_bundle(folder, number_of(folder, options.bundle))
+
+
+def write_submission(bundle: "Bundle", folder: Path, result: "Result") -> Path:
     """Disparity of the fused depth without holes, as the benchmark takes it; the file's name."""
     from cfusion.datasets.kitti_bundle import REFERENCE_FRAME
-    from cfusion.datasets.readers.kitti import open_bundle, write_disparity
+    from cfusion.datasets.readers.kitti import write_disparity
     from cfusion.geometry.disparity import disparity_from_depth
     from cfusion.io.atomic import filling
     from cfusion.metrics import LARGEST_DISPARITY, fill_background
 
-    bundle = open_bundle(_split(arguments.bundle), arguments.stereo_bundle)
     disparity = disparity_from_depth(result.depth, bundle.calibration.focal_baseline)
     disparity[~(disparity < LARGEST_DISPARITY)] = float("nan")
     name = f"{bundle.name(REFERENCE_FRAME)}.png"
-    folder: Path = arguments.output
     with filling(folder) as draft:
         write_disparity(draft / name, fill_background(disparity))
     return folder / name
 
 
-def scores_sentence(arguments: argparse.Namespace, result: "Result") -> str | None:
+def scores_sentence(bundle: "Bundle", result: "Result") -> str | None:
     """How the fused depth compares with the ground truth, where there is one."""
-    from cfusion.datasets.readers.kitti import open_bundle
     from cfusion.geometry.disparity import depth_from_disparity
     from cfusion.metrics import evaluate
 
-    bundle = open_bundle(_split(arguments.bundle), arguments.stereo_bundle)
     if not bundle.has_truth():
         return None
     calibration = bundle.calibration
@@ -78,7 +104,3 @@ def scores_sentence(arguments: argparse.Namespace, result: "Result") -> str | No
         f"against the ground truth, holes filled by KITTI's rule: out-3 {visible.out(3):.2f} % where both cameras see, "
         f"{every.out(3):.2f} % in all; D-avg {visible.d_avg:.2f} pixels; density {visible.density:.1f} %"
     )
-
-
-def _split(folder: Path) -> Path:
-    return folder / "training" if (folder / "training").is_dir() else folder

@@ -1,14 +1,17 @@
 """The command `cfusion`, and the one place where our errors become one line."""
 
 import argparse
+import errno
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from types import FrameType
 
 from cfusion import __version__
 from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, mosaic, reproduce, scene, stereo
+from cfusion.cli.text import shown
 from cfusion.errors import CFusionError
 
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit codes
@@ -23,23 +26,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     before = signal.signal(signal.SIGTERM, _leave)
+    warnings.showwarning = _show_warning
     try:
         code: int = chosen.run(chosen)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by the caller
+            sys.stdout.flush()
         return code
     except CFusionError as error:
         if chosen.debug:
             raise
-        print(f"cfusion: {error}", file=sys.stderr)
+        print(f"cfusion: {shown(error)}", file=sys.stderr)
+        return MISTAKE
+    except MemoryError:
+        if chosen.debug:
+            raise
+        print("cfusion: there is not enough memory; give fewer or smaller maps", file=sys.stderr)
         return MISTAKE
     except KeyboardInterrupt as interruption:
         if chosen.debug:
             raise
         print(f"cfusion: interrupted; {str(interruption) or 'nothing was written'}", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of a pipe has left; Python would complain again on exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of a pipe has left
+        _silence()
         return 1
+    except OSError as error:  # standard output on a full disk
+        if chosen.debug or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise
+        _silence()
+        print(f"cfusion: cannot write: {error.strerror}", file=sys.stderr)
+        return MISTAKE
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -58,6 +74,15 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_arguments(added)
         added.set_defaults(run=command.run)
     return parser
+
+
+def _silence() -> None:
+    """Python would complain again on exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: object, **more: object) -> None:
+    print(f"cfusion: {shown(message)}", file=sys.stderr)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

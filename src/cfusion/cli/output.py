@@ -31,7 +31,7 @@ def command_of(
         "reference": arguments.reference,
         "sequence": arguments.every is not None,
         "window": arguments.window,
-        "bundle": arguments.stereo_bundle,
+        "bundle": [arguments.stereo_bundle, arguments.matcher, arguments.localisation],
         "written": list(formats),
     }
 

@@ -69,14 +69,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     """The job, where it runs, and the other format to write in, if any; every mistake is found here."""
-    from cfusion import __version__, kernels, methods
+    from cfusion import kernels, methods
     from cfusion.cli import settings
     from cfusion.datasets.write_back import LAYOUTS
     from cfusion.errors import InputError
     from cfusion.parameters import refine
     from cfusion.scene import mesh, places
     from cfusion.scene.cluster import Cluster, require_dask
-    from cfusion.scene.job import Job
+    from cfusion.scene.job import Job, code_version
     from cfusion.scene.runner import Here
 
     if arguments.neighbours < 0:
@@ -104,7 +104,7 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
         data=str(arguments.data.resolve()),
         format=format,
         output=str(arguments.output.resolve()),
-        version=__version__,
+        version=code_version(),
         options=tuple(sorted(settings.parameters(arguments.option, "--option").items())),
         method=arguments.method,
         parameters=tuple(sorted(parameters.items())),

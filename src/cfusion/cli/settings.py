@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from cfusion.errors import InputError
 
+MOST_PIXELS = 2**26  # of a scene that is rendered: several dozen maps of them are held
+
 
 def parameters(settings: Sequence[str], flag: str = "--set") -> dict[str, object]:
     """`name=value` pairs as parameters of a method: numbers, tuples and words."""
@@ -23,9 +25,14 @@ def parameters(settings: Sequence[str], flag: str = "--set") -> dict[str, object
 def size(text: str) -> tuple[int, int]:
     """`320x240` as (width, height)."""
     parts = text.lower().split("x")
-    if len(parts) != 2 or not all(part.isdigit() and int(part) > 0 for part in parts):
+    if len(parts) != 2 or not all(part.isascii() and part.isdigit() and 0 < len(part) < 8 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a size such as 320x240")
+    width, height = int(parts[0]), int(parts[1])
+    if 0 in (width, height):
         raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 320x240")
-    return int(parts[0]), int(parts[1])
+    if width * height > MOST_PIXELS:
+        raise argparse.ArgumentTypeError(f"{text!r} is {width * height} pixels; choose 1 to {MOST_PIXELS}")
+    return width, height
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -44,5 +51,5 @@ def names(text: str) -> tuple[str, ...]:
 def _value(text: str) -> object:
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text

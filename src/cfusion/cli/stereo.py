@@ -1,64 +1,124 @@
-"""Match a rectified stereo pair: disparity of the left image and a confidence for every pixel."""
+"""Match a stereo pair: depth, confidence, sigma and points of the left view, or its disparity where nothing is known
+of the rig."""
 
 import argparse
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-NAME, SUMMARY = "stereo", "match a rectified stereo pair into a disparity map"
-FORMATS = ("npy", "pfm", "png")
+from cfusion.cli import report
+
+if TYPE_CHECKING:
+    from cfusion.frontends.calibration import Calibration, RawRig
+    from cfusion.frontends.rig import Rig, StereoFrame
+    from cfusion.frontends.stereo import Matching
+
+NAME, SUMMARY = "stereo", "match a stereo pair into depth, confidence and points"
+FORMATS = ("npy", "png", "pfm", "ply")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """LEFT RIGHT -o OUT, and how to match."""
+    """LEFT RIGHT -o OUT, the rig, and how to match."""
     add = parser.add_argument
-    add("left", type=Path, metavar="LEFT", help="left image, .png or .jpg, rectified")
+    add("left", type=Path, metavar="LEFT", help="left image, .png or .jpg")
     add("right", type=Path, metavar="RIGHT", help="right image, likewise")
-    add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for disparity and confidence")
-    add("--matcher", default="sgm", help="sgm (OpenCV, 8 paths) or elas (default: sgm)")
+    add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the maps")
+    add("--matcher", default="sgm", help="sgm (OpenCV, 8 paths), elas or mc-cnn (default: sgm)")
     add("--disparities", type=int, default=128, metavar="N", help="search 0 to N - 1 pixels (default: 128)")
-    add("--write", default="npy,png", metavar="FORMATS", help="npy, pfm, png (256 per pixel, 0 = unknown)")
+    rig = parser.add_argument_group("the rig (without it, disparity only)")
+    rig.add_argument("--calib", type=Path, metavar="FILE", help="OpenCV's YAML, KITTI's or Middlebury's calib.txt")
+    rig.add_argument("--focal", type=float, metavar="PIXELS", help="focal length of rectified images")
+    rig.add_argument("--baseline", type=float, metavar="LENGTH", help="between the cameras; its unit is that of depth")
+    rig.add_argument("--cx", type=float, metavar="PIXELS", help="principal point (default: the middle)")
+    rig.add_argument("--cy", type=float, metavar="PIXELS")
+    rig.add_argument("--doffs", type=float, default=0.0, metavar="PIXELS", help="cx of the right camera minus cx")
+    add("--farthest", type=float, metavar="DEPTH", help="drop depths beyond (default: none)")
+    add("--unchecked", action="store_true", help="match pairs that look swapped, unrectified or unrelated, too")
+    add("--write", default="npy,png,ply", metavar="FORMATS", help="npy, png, pfm, ply (default: npy,png,ply)")
+    report.add_no_report(parser)
     add("--quiet", action="store_true", help="no summary")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the way out first, then read, match, write."""
+    """Check the way out and the pair first, then match and write."""
     import numpy as np
 
     from cfusion.cli import settings
-    from cfusion.datasets.readers.kitti import write_disparity
-    from cfusion.errors import FileError, InputError
-    from cfusion.frontends.stereo import known_matcher, match
-    from cfusion.io.atomic import filling, require_writable
-    from cfusion.io.codecs.npy import write_npy
-    from cfusion.io.codecs.pfm import write_pfm
-    from cfusion.io.codecs.photo import photo_size, read_photo
-    from cfusion.io.codecs.png import Encoding, write_png
+    from cfusion.errors import InputError
+    from cfusion.frontends.pair_check import find_points, range_warning, require_pair
+    from cfusion.frontends.pairs import read_pair
+    from cfusion.frontends.stereo import grey_bytes, match, require_matcher
+    from cfusion.io.atomic import require_writable
 
     formats = settings.names(arguments.write)
     for name in formats:
         if name not in FORMATS:
             raise InputError(f"disparities cannot be written as {name!r}; known are: {', '.join(FORMATS)}")
     require_writable(arguments.output)
-    known_matcher(arguments.matcher)  # a name that is not known is said before anything is read
-    images = []
-    for path in (arguments.left, arguments.right):
-        if not path.is_file():
-            raise FileError(f"{path} does not exist; give the two images of a rectified pair")
-        image = read_photo(path, photo_size(path))
-        assert image is not None
-        images.append(image)
-    found = match(images[0], images[1], arguments.matcher, arguments.disparities)
-    known = np.isfinite(found.disparity)
-    with filling(arguments.output) as draft:
-        if "npy" in formats:
-            write_npy(draft / "disparity.npy", found.disparity)
-            write_npy(draft / "confidence.npy", found.confidence)
-        if "pfm" in formats:
-            write_pfm(draft / "disparity.pfm", found.disparity)
-            write_pfm(draft / "confidence.pfm", found.confidence)
-        if "png" in formats:
-            write_disparity(draft / "disparity.png", found.disparity)
-            write_png(draft / "confidence.png", np.where(known, found.confidence, np.nan), Encoding(scale=1 / 65535))
+    require_matcher(arguments.matcher)
+    frame, rig = read_pair(arguments.left, arguments.right, _calibration(arguments))
+    looks = grey_bytes(frame.left), grey_bytes(frame.right)
+    points = (find_points if arguments.unchecked else require_pair)(*looks)
+    found = match(frame.left, frame.right, arguments.matcher, arguments.disparities)
+    caution = range_warning(points, found.disparity, arguments.disparities)
+    if caution:
+        print(f"cfusion: {caution}", file=sys.stderr)
+    _write(arguments, formats, frame, rig, found)
     if not arguments.quiet:
+        known = np.isfinite(found.disparity)
         print(f"{100 * known.mean():.1f} % of {known.shape[1]} x {known.shape[0]} pixels matched")
         print(f"written to {arguments.output}")
     return 0
+
+
+def _calibration(arguments: argparse.Namespace) -> "Calibration | RawRig | None":
+    from cfusion.errors import InputError
+    from cfusion.frontends.calibration import Calibration, read_rig
+
+    numbers = arguments.focal, arguments.baseline
+    if arguments.calib is not None:
+        if numbers != (None, None):
+            raise InputError("the rig is given twice; give --calib, or --focal and --baseline")
+        return read_rig(arguments.calib)
+    if numbers == (None, None):
+        return None
+    if None in numbers:
+        raise InputError("depth needs both --focal (pixels) and --baseline (any unit of length)")
+    return Calibration(
+        arguments.focal, arguments.focal, arguments.cx, arguments.cy, arguments.baseline, arguments.doffs
+    )
+
+
+def _write(
+    arguments: argparse.Namespace,
+    formats: tuple[str, ...],
+    frame: "StereoFrame",
+    rig: "Rig | None",
+    found: "Matching",
+) -> None:
+    """Disparity with its confidence; with a rig also depth, sigma, points and result.json, as `cfusion fuse` does."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from cfusion.cli.stereo_files import write_disparities
+    from cfusion.datasets import write_result
+    from cfusion.errors import InputError
+    from cfusion.frontends.depth import depth_of
+    from cfusion.fuse import fuse
+    from cfusion.geometry import Pose, View
+
+    if rig is None:
+        write_disparities(arguments.output, found, formats, alone=True)
+        return
+    farthest = np.inf if arguments.farthest is None else arguments.farthest
+    depth, confidence, sigma = depth_of(found, rig, farthest)
+    if not np.isfinite(depth).any():
+        raise InputError("no pixel was matched, so there is no depth; try another --matcher, or more --disparities")
+    view = View(depth, rig.camera, Pose.identity(), image=frame.left, confidence=confidence, name=arguments.left.stem)
+    result = replace(fuse((view,), "input"), method=arguments.matcher, sigma=sigma, confidence=confidence)
+    source, unit = f"{arguments.left} {arguments.right}", "metre" if arguments.baseline is None else "unit of baseline"
+    write_result(result, arguments.output, formats, source=source, unit=unit)
+    write_disparities(arguments.output, found, formats, alone=False)
+    if not arguments.no_report:
+        report.write_report(arguments.output, result, (view,), unit=unit, source=source, title=arguments.left.stem)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfusion import kernels
-from cfusion.arrays import WeightStack, pieces
+from cfusion.arrays import WeightStack, chunks
 from cfusion.confidence.confidence import Confidence
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
@@ -40,6 +40,6 @@ class Geometric(Confidence):
         weights: WeightStack = backend.cosines(stack.depths, stack.camera.numbers)
         usual = [median if known else 1.0 for median, known in zip(*backend.medians(weights), strict=True)]
         stand_ins = backend.to_device(np.array(usual), np.float32) if not stack.on_host else np.array(usual, np.float32)
-        for cosine, median in zip(pieces(weights), pieces(stand_ins[:, None, None]), strict=True):
+        for cosine, median in zip(chunks(weights), chunks(stand_ins[:, None, None]), strict=True):
             cosine[...] = np.where(np.isnan(cosine), median, cosine).clip(self.floor, 1.0)
         return weights

@@ -8,6 +8,7 @@ from typing import overload
 
 from cfusion.errors import InputError
 from cfusion.geometry import View
+from cfusion.io.paths import ROOTS, within
 
 KEPT = 12  # frames kept in memory: a window of eleven, and the next
 
@@ -22,7 +23,13 @@ class LazyViews(Sequence[View]):
     @classmethod
     def reading(cls, load: Callable[[int], View], count: int) -> "LazyViews":
         """The frames 0 to count - 1; the last few are kept, so that memory does not grow with their number."""
-        return cls(lru_cache(KEPT)(load), range(count))
+        roots = ROOTS.get()
+
+        def load_inside(number: int) -> View:
+            with within(*roots):
+                return load(number)
+
+        return cls(lru_cache(KEPT)(load_inside), range(count))
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -11,6 +11,7 @@ from types import MappingProxyType, ModuleType
 from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.options import chosen
 from cfusion.errors import FileError, InputError
+from cfusion.io.paths import within
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "tum": _reader("TUM RGB-D: depth.txt and groundtruth.txt", "tum", "all but K"),
         "replica": _reader("traj.txt and results/depth*.png", "replica"),
         "scannet": _reader("depth/, pose/ and intrinsic/", "scannet"),
-        "kitti": _reader("stereo 2012 and 2015 with disparity maps", "kitti", "disparity PNG"),
+        "stereo": Reader("left/ and right/ with calib.*: pairs, matched by us", "cfusion.frontends.pairs"),
+        "kitti": Reader("stereo 2012 and 2015, matched by us", "cfusion.frontends.kitti_reader", "disparity PNG"),
         "kitti-odometry": _reader("a sequence with disparity maps and poses", "kitti_odometry"),
         "middlebury": _reader("stereo 2014, 2021 (calib.txt) and 2003", "middlebury", "disparity PFM"),
         "open3d": _reader("depth/ and a trajectory, .log or .json", "open3d_log", "all of it"),
@@ -71,21 +73,33 @@ def read(path: str | PathLike[str], format: str | None = None, options: Mapping[
     place = Path(path)
     name = recognised(place) if format is None else known(format)
     reader = READERS[name]
-    if reader.options is None and not options:
-        views: Dataset = reader.load().read(place)
-        return views
-    views = reader.load().read(place, chosen(reader.options, options or {}, name))
+    given = () if reader.options is None and not options else (chosen(reader.options, options or {}, name),)
+    with within(place if place.is_dir() else place.resolve().parent):
+        views: Dataset = reader.load().read(place, *given)
     return views
 
 
 def recognised(place: Path) -> str:
     """The name of the format at a path."""
-    if not place.exists():
-        raise FileError(f"{place} does not exist; give the folder of a data set")
+    try:
+        if not place.exists():
+            raise FileError(f"{place} does not exist; give the folder of a data set")
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{str(place)[:80]!r} is no name of a folder ({error})") from None
     for name, reader in READERS.items():
-        if reader.load().recognises(place):
+        if _recognises(reader, place):
             return name
     raise FileError(f"{place} is in no format known here ({', '.join(READERS)}; see `cfusion formats`)")
+
+
+def _recognises(reader: Reader, place: Path) -> bool:
+    """Whether a reader knows the folder; a file that cannot be read is not a sign of anything."""
+    try:
+        return bool(reader.load().recognises(place))
+    except (OSError, ValueError):  # a link to nothing, a folder without permission, a name no disk has
+        return False
 
 
 def known(name: str) -> str:

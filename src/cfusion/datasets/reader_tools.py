@@ -1,5 +1,6 @@
 """What readers of posed depth maps share: poses that may be lost, and views named in their errors."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import Image, Matrix, WeightMap
 from cfusion.errors import FileError, InputError
-from cfusion.geometry import Camera, Pinhole, Pose, View
+from cfusion.geometry import BrownConrady, Camera, Pinhole, Pose, View
 
 
 def pose_or_lost(matrix: Matrix, where: str) -> Pose | None:
@@ -24,6 +25,17 @@ def pose_or_lost(matrix: Matrix, where: str) -> Pose | None:
 def lost(count: int) -> str:
     """The end of a reader's sentence on frames without a pose."""
     return f"; {count} lost frame{'s' if count != 1 else ''} skipped" if count else ""
+
+
+def left_out(count: int, why: str) -> str:
+    """The end of a reader's sentence on frames that are not read: `without a depth map`."""
+    return f"; {frames(count)} {why} left out" if count else ""
+
+
+def without_images(photos: Iterable[Path | None]) -> str:
+    """The end of a reader's sentence on images that the data set names and does not have."""
+    missing = sum(1 for photo in photos if photo is not None and not photo.is_file())
+    return f"; {missing} image{'s' if missing != 1 else ''} named but not there" if missing else ""
 
 
 def frames(count: int) -> str:
@@ -55,6 +67,14 @@ def resized_pinhole(intrinsics: tuple[float, ...], image_shape: tuple[int, int],
     down, across = shape[0] / image_shape[0], shape[1] / image_shape[1]
     centre = (cx + 0.5) * across - 0.5, (cy + 0.5) * down - 0.5
     return Pinhole(fx * across, fy * down, *centre, width=shape[1], height=shape[0])
+
+
+def bent_by(camera: Pinhole, distortion: Sequence[float]) -> Pinhole:
+    """The same camera behind a lens (k1, k2, p1, p2, k3); itself if that bends nothing."""
+    if not any(distortion):
+        return camera
+    straight = (camera.fx, camera.fy, camera.cx, camera.cy, camera.width, camera.height)
+    return BrownConrady(*straight, *distortion)
 
 
 def unknown_unless_positive(depth: NDArray[np.floating]) -> NDArray[np.float32]:

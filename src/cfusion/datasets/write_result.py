@@ -15,6 +15,7 @@ from cfusion.io.atomic import filling
 from cfusion.io.cameras import camera_to_json
 from cfusion.io.codecs import exr, npy, pfm, png
 from cfusion.io.codecs.ply import write_ply
+from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
 from cfusion.io.point_colours import point_colours
 from cfusion.io.to_json import to_json
 from cfusion.io.versions import versions
@@ -26,7 +27,10 @@ USUAL = ("npy", "png", "pfm", "ply")
 FORMATS = (*USUAL, "exr")
 FORMAT = "cfusion-result"
 VERSION = 1
-OWN_FILES = ("depth.*", "confidence.*", "sigma.*", "provenance.*", "points.ply", "result.json")
+OWN_FILES = (
+    *("depth.*", "confidence.*", "sigma.*", "provenance.*", "points.ply", "result.json"),
+    *("depth_colour.png", "sigma_colour.png", "report.html"),
+)
 PROVENANCE = png.Encoding(scale=1.0, offset=-1.0)  # count 0 = unknown, 1 = filled, n + 1 = observed n times
 
 Files = dict[str, dict[str, object]]
@@ -70,6 +74,8 @@ def write_result(
             exr.write_exr(draft / "depth.exr", result.depth, result.confidence)
             files["depth"]["exr"] = {"file": "depth.exr", "channels": ["Z", "confidence"]}
         files["provenance"] = _write_provenance(draft, result.provenance, formats)
+        if "png" in formats:
+            files["pictures"] = _write_pictures(draft, result)
         if "ply" in formats and result.camera is not None:
             files["points"] = _write_points(draft, result)
         _add_fingerprints(draft, files)
@@ -138,6 +144,16 @@ def _write_provenance(draft: Path, provenance: NDArray[np.int16], formats: Seque
         png.write_png(draft / "provenance.png", np.where(provenance < 0, np.nan, provenance), PROVENANCE)
         written["png"] = {"file": "provenance.png", "scale": PROVENANCE.scale, "offset": PROVENANCE.offset}
     return written
+
+
+def _write_pictures(draft: Path, result: "Result") -> dict[str, object]:
+    """Depth and sigma in colour, for people; unknown pixels are transparent."""
+    pictures = {"depth": depth_colours(result.depth)}
+    if result.sigma is not None:
+        pictures["sigma"] = sigma_colours(result.sigma)
+    for name, colours in pictures.items():
+        (draft / f"{name}_colour.png").write_bytes(png_bytes(colours))
+    return {name: {"file": f"{name}_colour.png"} for name in pictures}
 
 
 def _write_points(draft: Path, result: "Result") -> dict[str, object]:

@@ -6,7 +6,7 @@ from os import PathLike
 from cfusion.datasets.read import READERS, known
 from cfusion.datasets.readers.bundle import write_bundle
 from cfusion.errors import InputError
-from cfusion.geometry import View
+from cfusion.geometry import BrownConrady, View
 
 WRITERS = ("bundle", "tum", "colmap", "mvsnet", "openmvs", "open3d", "nerfstudio")  # those that hold posed views
 
@@ -20,5 +20,7 @@ def write_views(views: Sequence[View], folder: str | PathLike[str], format: str 
         raise InputError("there are no views to write; give at least one")
     if name == "bundle":
         write_bundle(views, folder)
+    elif any(isinstance(view.camera, BrownConrady) for view in views):
+        raise InputError(f"{name!r} has no place for the distortion of a lens; write a bundle, or undistort before")
     else:
         READERS[name].load().write(views, folder)

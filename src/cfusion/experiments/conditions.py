@@ -17,7 +17,7 @@ from cfusion.errors import InputError, MissingDependency
 from cfusion.experiments.boxes import Box, draw
 from cfusion.experiments.models import Model, data_folder, file_checksum
 from cfusion.frontends.opencv import opencv
-from cfusion.frontends.stereo import MATCHERS
+from cfusion.frontends.stereo import MATCHERS, require_matcher
 from cfusion.geometry import Camera, Stack, View
 from cfusion.geometry.disparity import depth_from_disparity
 from cfusion.synthetic import Gauss, Laplace
@@ -39,6 +39,7 @@ class Observed:
     reference: int = 0
     camera: Camera | None = None
     baseline: float | None = None
+    every: DepthMap | None = None  # truth of KITTI's pixels that only the reference camera sees, too
 
 
 class Condition(Protocol):
@@ -164,7 +165,7 @@ class KittiBundle:
     folder: str  # below the data folder: training, or testing
     number: int
     localisation: str  # viso or gm, the files beside the data
-    matching: str  # sgm, elas, or a folder of disparity maps
+    matching: str  # sgm, elas, mc-cnn, or a folder of disparity maps
     seed: int = 0
 
     @property
@@ -207,6 +208,8 @@ class KittiBundle:
         if not self.matched and not any(Path(self.matching).glob(f"{self.scene}_*")):
             return f"no disparity maps {self.scene}_* in {self.matching}"
         try:
+            if self.matched:
+                require_matcher(self.matching)
             opencv()
         except MissingDependency as error:
             return str(error)
@@ -214,6 +217,9 @@ class KittiBundle:
 
     def observe(self, store: Store) -> Observed:
         bundle = open_bundle(self.place, self.number)
-        truth = depth_from_disparity(bundle.truth(occluded=False), bundle.calibration.focal_baseline)
+        truth, every = (
+            depth_from_disparity(bundle.truth(occluded=occluded), bundle.calibration.focal_baseline)
+            for occluded in (False, True)
+        )
         views, index = store.matches.load(self)
-        return Observed(truth, views, None, index, views[index].camera, bundle.calibration.baseline)
+        return Observed(truth, views, None, index, views[index].camera, bundle.calibration.baseline, every)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cfusion.experiments.code_version import MATCHING, code_version
-from cfusion.experiments.whole_files import write_arrays
+from cfusion.experiments.whole_files import read_arrays, write_arrays
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.io.to_json import to_json
 
@@ -28,7 +28,7 @@ class Matches:
     def load(self, bundle: KittiBundle) -> tuple[list[View], int]:
         """The views of a bundle and the index of the reference; matched now where they are not at hand."""
         self.make(bundle)
-        kept = np.load(self._file(bundle))
+        kept = read_arrays(self._file(bundle))
         fx, fy, cx, cy, width, height = kept["camera"].tolist()
         camera = Pinhole(fx, fy, cx, cy, int(width), int(height))
         reference = int(kept["reference"])

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.errors import FileError
@@ -17,6 +16,7 @@ from cfusion.experiments.provenance import commit
 from cfusion.experiments.spec import Spec
 from cfusion.experiments.store import Record, Store
 from cfusion.experiments.summary import summarise
+from cfusion.experiments.whole_files import read_arrays
 from cfusion.io.atomic import filling
 from cfusion.io.files import read_bytes
 from cfusion.io.to_json import to_json
@@ -39,7 +39,7 @@ class Findings:
 
         def load_maps(key: str) -> Mapping[str, NDArray[Any]]:
             try:
-                return dict(np.load(store.maps_file(key)))
+                return read_arrays(store.maps_file(key))
             except (OSError, ValueError):
                 raise FileError(
                     f"the maps of result {key} are not in {store.folder}; run the experiment again"

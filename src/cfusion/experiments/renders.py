@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-import numpy as np
-
 from cfusion.arrays import DepthMap, Image
 from cfusion.experiments.code_version import RENDERING, code_version
 from cfusion.experiments.conditions import OnTrack
 from cfusion.experiments.models import Model
-from cfusion.experiments.whole_files import write_arrays
+from cfusion.experiments.whole_files import read_arrays, write_arrays
 from cfusion.geometry import Camera, Pose
 from cfusion.io.to_json import to_json
 from cfusion.synthetic import PAPER_CAMERA, nadir, orbit
@@ -73,8 +71,8 @@ class Renders:
         """The true depths of a condition's views; those not at hand are rendered."""
         roll = Roll.of(condition)
         self.make(roll, condition.offsets())
-        depths = [np.load(self._file(roll, offset))["depth"] for offset in condition.offsets()]
-        image = np.load(self._file(roll, 0))["image"]
+        depths = [read_arrays(self._file(roll, offset))["depth"] for offset in condition.offsets()]
+        image = read_arrays(self._file(roll, 0))["image"]
         return Rendered(depths, [roll.pose(offset) for offset in condition.offsets()], roll.camera, image)
 
     def make(self, roll: Roll, offsets: Iterable[int]) -> None:

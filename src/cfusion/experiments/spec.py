@@ -20,7 +20,7 @@ Parameters: TypeAlias = tuple[tuple[str, Value], ...]
 TRUTH, LITERAL = "truth", "literal"  # rows that are no method: the truth itself, and the paper's algorithm as it stands
 KINDS = ("table", "sweep", "surfaces", "panels", "traces")
 VARIED = (*NOISES, "views", "spacing")
-SCORES = {field.name for field in fields(Scores)} - {"outliers"} | {"out3"}
+SCORES = {field.name for field in fields(Scores)} - {"outliers"} | {"out3", "out3_all", "d_avg_all"}
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from cfusion.report.tables import Column, Table
 
 LoadMaps = Callable[[str], Mapping[str, NDArray[Any]]]
 EXTRA = ("density", "bias", "plain_rmse", "plain_mae", "seconds", "iterations")
+ALL = "_all"  # ends the name of a column of pixels that only the reference camera sees, too
 
 
 def summarise(spec: Spec, lines: Sequence[Record], load_maps: LoadMaps) -> list[Exhibit]:
@@ -43,17 +44,18 @@ def _table(spec: Spec, part: Part, lines: Sequence[Record], load_maps: LoadMaps)
         mine = [line for line in lines if line["row"] == name]
         if not mine:
             continue
-        averages = [
-            _average(spec, spec.rows[name], [line for line in mine if line["data"] == data]) for data in part.data
-        ]
+        groups_of_lines = [[line for line in mine if line["data"] == data] for data in part.data]
+        averages = [_average(spec, spec.rows[name], each) for each in groups_of_lines]
+        of_all = [_average(spec, spec.rows[name], each, "scores_all") for each in groups_of_lines]
         published = (part.published or {}).get(name)
         pairs = [
             Pair(
-                None if scores is None else score(scores, column),
+                None if scores is None else score(scores, column.removesuffix(ALL)),
                 None if published is None else published[group * len(part.columns) + place],
             )
-            for group, scores in enumerate(averages)
+            for group in range(len(averages))
             for place, column in enumerate(part.columns)
+            for scores in ((of_all if column.endswith(ALL) else averages)[group],)
         ]
         extra = _extra(spec, mine, averages)
         rows.append(Line(name, tuple(pairs), extra, labelled=spec.rows[name].oracle is not None))
@@ -68,9 +70,9 @@ def score(scores: Scores, column: str) -> float:
     return scores.out(3) if column == "out3" else float(getattr(scores, column))
 
 
-def _average(spec: Spec, row: Row, lines: Sequence[Record]) -> Scores | None:
+def _average(spec: Spec, row: Row, lines: Sequence[Record], kind: str = "scores") -> Scores | None:
     """Over scenes and seeds; where the truth may choose, it has chosen for each of them."""
-    chosen = [scores_of(line) for line in _chosen(row, lines)]
+    chosen = [scores_of(line, kind) for line in _chosen(row, lines) if kind in line]
     if not chosen:
         return None
     return geometric_mean(chosen) if spec.average == "geometric" else arithmetic_mean(chosen)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from cfusion.kernels.contract import Backend, Problem, State, Steps
-from cfusion.solvers.joint import ConfidenceSide
-from cfusion.solvers.pdhg import REPAIR_ROUNDS, least_told_apart, relative_gap
+from cfusion.solvers.joint import ConfidenceUpdate
+from cfusion.solvers.pdhg import REPAIR_ROUNDS, energy_floor, relative_gap
 from cfusion.solvers.task import Task
 
 GROWTH = 1.15  # iterations between two points of the trace grow with their number
@@ -67,15 +67,15 @@ class Watched:
         """Add a point: the joint energy at this depth and confidence, the gap of the convex problem at the latter."""
         assert self.task is not None
         began = time.perf_counter()
-        plain = replace(problem, anchor=None, pull=0.0)  # the energy itself, without a proximal term
+        plain = replace(problem, prox_centre=None, prox_weight=0.0)  # the energy itself, without a proximal term
         energies = self.backend.energy(plain, state)
         convex = energies.total
         self._first = self._first or convex
         bound = self.backend.bound(plain, state, self.task.box, REPAIR_ROUNDS)
-        gap = relative_gap(convex, bound, least_told_apart(self.task, plain, energies, self._first))
+        gap = relative_gap(convex, bound, energy_floor(self.task, plain, energies, self._first))
         energy = convex
         if self.task.energy.prior is not None:
-            energy += ConfidenceSide.of(self.task).value(problem.confidence)
+            energy += ConfidenceUpdate.of(self.task).value(problem.confidence)
         self.points.append(Point(self._done, began - self._began - self._looking, energy, gap))
         self._next = max(self._done + FIRST, GROWTH * self._done)
         self._looking += time.perf_counter() - began

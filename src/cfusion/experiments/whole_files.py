@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +29,16 @@ def write_whole(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """What `write_arrays` wrote; a damaged file is removed, so that the next run makes it again."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
+        path.unlink(missing_ok=True)
+        raise FileError(f"{path} was damaged and is removed; run the same command again") from None
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:

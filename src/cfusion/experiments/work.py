@@ -66,14 +66,16 @@ def _record(job: Job, observed: Observed, depth: NDArray[Any]) -> dict[str, Any]
         "scores": asdict(evaluate(depth, observed.truth, observed.camera, observed.baseline)),
         "camera": None if observed.camera is None else camera_to_json(observed.camera),
     }
+    if observed.every is not None:
+        record["scores_all"] = asdict(evaluate(depth, observed.every, observed.camera, observed.baseline))
     if isinstance(job.condition, BoxImage):
         record["boxes"] = _boxes(job, job.condition, depth)
     return record
 
 
-def scores_of(record: Mapping[str, Any]) -> Scores:
-    """The scores of a record; what JSON could not hold is NaN."""
-    stored: dict[str, Any] = {name: np.nan if value is None else value for name, value in record["scores"].items()}
+def scores_of(record: Mapping[str, Any], kind: str = "scores") -> Scores:
+    """The scores of a record (`scores_all`: of occluded pixels as well); what JSON could not hold is NaN."""
+    stored: dict[str, Any] = {name: np.nan if value is None else value for name, value in record[kind].items()}
     outliers = tuple(np.nan if value is None else float(value) for value in stored.pop("outliers"))
     return Scores(outliers=outliers, **stored)
 
@@ -176,9 +178,9 @@ def _trace(job: Job, store: Store) -> dict[str, Any]:
 
 def _warm_up(task: Task) -> None:
     problem, state = task.problem(fixed_confidence(task)), task.initial_state()
-    anchored = task.problem(problem.confidence, anchor=state.primal[0].copy(), pull=1.0)
+    anchored = task.problem(problem.confidence, prox_centre=state.primal[0].copy(), prox_weight=1.0)
     for each in (problem, anchored):
-        task.backend.iterate(each, state, choose_steps(each.alpha, task.noise), 1)
+        task.backend.iterate(each, state, choose_steps(each.alpha, task.step_scale), 1)
     task.backend.energy(problem, state)
     task.backend.misfit(problem, state.primal[0])
     task.backend.bound(task.problem(problem.confidence), state, task.box, 1)

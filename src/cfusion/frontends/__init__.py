@@ -3,9 +3,10 @@
 from cfusion.frontends.direct_odometry import Alignment, DirectMotion, direct_motion
 from cfusion.frontends.elas import Elas
 from cfusion.frontends.kitti import kitti_bundle_views
+from cfusion.frontends.mc_cnn import McCnn
 from cfusion.frontends.odometry import Motion, motion, trajectory
 from cfusion.frontends.rig import Rig, StereoFrame
-from cfusion.frontends.stereo import MATCHERS, Checks, Matching, Sgm, elas, match, sgm
+from cfusion.frontends.stereo import MATCHERS, Checks, Matching, Sgm, elas, match, mc_cnn, sgm
 
 __all__ = [
     "MATCHERS",
@@ -14,6 +15,7 @@ __all__ = [
     "DirectMotion",
     "Elas",
     "Matching",
+    "McCnn",
     "Motion",
     "Rig",
     "Sgm",
@@ -22,6 +24,7 @@ __all__ = [
     "elas",
     "kitti_bundle_views",
     "match",
+    "mc_cnn",
     "motion",
     "sgm",
     "trajectory",

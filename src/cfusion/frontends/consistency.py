@@ -1,4 +1,4 @@
-"""What two disparity maps of one pair say about each other: which pixels agree, and how far to trust them.
+"""What two disparity maps of one pair say about each other: which pixels agree.
 
 Disparity maps are (H, W) float32, >= 0, NaN = unknown: left pixel u is right pixel u - d.
 """
@@ -9,10 +9,7 @@ from numpy.typing import NDArray
 from cfusion.frontends.opencv import opencv
 
 Disparity = NDArray[np.float32]
-Floats = NDArray[np.floating]
 STEPS = 16  # per pixel of disparity, while OpenCV looks for specks in 16-bit numbers
-SUPPORT_WINDOW = 15  # pixels, in which the share of known ones is taken
-ROUGHNESS_WINDOW = 5  # pixels, in which second differences are averaged
 
 
 def disagreement(disparity: Disparity, other: Disparity) -> Disparity:
@@ -50,32 +47,16 @@ def bridged(disparity: Disparity, gap: int, step: float = 3.0) -> Disparity:
     return disparity if gap <= 0 else _bridged_rows(_bridged_rows(disparity, gap, step).T, gap, step).T
 
 
-def confidence(disparity: Disparity, apart: Floats | None = None) -> Disparity:
-    """(H, W) in [0, 1], zero where unknown: s^2 exp(-|d - d'|) / (1 + r).
-
-    s is the share of known pixels in a window of 15 pixels: where the check failed all around, what passed it did so by
-    chance. r is the mean second difference of d in a window of 5, |d - d'| the disagreement with the other image's map.
-    """
-    known = ~np.isnan(disparity)
-    support = _mean(known.astype(np.float32), SUPPORT_WINDOW)
-    bends, amount = np.zeros(disparity.shape, np.float32), np.zeros(disparity.shape, np.float32)
-    for axis in (0, 1):
-        bend = np.full(disparity.shape, np.nan, np.float32)
-        inner = (slice(1, -1), slice(None)) if axis == 0 else (slice(None), slice(1, -1))
-        bend[inner] = np.abs(np.diff(disparity, n=2, axis=axis))
-        bends += np.nan_to_num(bend)
-        amount += ~np.isnan(bend)
-    rough = 2 * _mean(bends, ROUGHNESS_WINDOW) / np.maximum(_mean(amount, ROUGHNESS_WINDOW), 1e-3)
-    trust = support**2 / (1 + rough)
-    if apart is not None:
-        trust = trust * np.exp(-np.nan_to_num(apart, nan=1.0))
-    return np.where(known, trust, 0).astype(np.float32)
+def without_holes(disparity: Disparity) -> Disparity:
+    """Every unknown pixel as the farther of its known neighbours in the row, then in the column; 0 if none is known."""
+    return np.nan_to_num(_farther(_farther(disparity).T).T)
 
 
-def _mean(values: Disparity, window: int) -> Disparity:
-    cv2 = opencv()
-    mean: Disparity = cv2.boxFilter(values, cv2.CV_32F, (window, window), borderType=cv2.BORDER_REFLECT_101)
-    return mean
+def _farther(disparity: Disparity) -> Disparity:
+    known, column = np.isfinite(disparity), np.arange(disparity.shape[1])
+    before = np.maximum.accumulate(np.where(known, column, 0), axis=1)
+    after = np.minimum.accumulate(np.where(known, column, disparity.shape[1] - 1)[:, ::-1], axis=1)[:, ::-1]
+    return np.fmin(np.take_along_axis(disparity, before, axis=1), np.take_along_axis(disparity, after, axis=1))
 
 
 def _bridged_rows(disparity: Disparity, gap: int, step: float) -> Disparity:

@@ -27,7 +27,7 @@ def slopes(disparity: Floats, image: Floats, reach: int, step: float, contrast: 
     for v in prange(height):
         for u in range(width):
             here = disparity[v, u]
-            if not here == here:
+            if np.isnan(here):
                 continue
             xx, xy, yy, xd, yd = 0.0, 0.0, 0.0, 0.0, 0.0
             for dv in range(-reach, reach + 1):
@@ -88,7 +88,7 @@ def fill(
         values = np.empty(WAYS * per_way, np.float32)
         weights = np.empty(WAYS * per_way, np.float32)
         for u in range(width):
-            if disparity[v, u] == disparity[v, u]:
+            if not np.isnan(disparity[v, u]):
                 continue
             count = 0
             for way in range(WAYS):
@@ -101,7 +101,7 @@ def fill(
                         break
                     apart = max(apart, abs(image[row, column] - image[v, u]))
                     there = disparity[row, column]
-                    if not there == there:
+                    if np.isnan(there):
                         continue
                     reach = min(1.0, depth_of_view / length)  # far away a plane is not carried on
                     said = there - reach * (slope[0, row, column] * (column - u) + slope[1, row, column] * (row - v))
@@ -125,7 +125,7 @@ def hidden_pixels(disparity: Floats, other: Floats, count: int, tolerance: float
     out = np.zeros((height, width), np.bool_)
     for v in prange(height):
         for u in range(width):
-            if disparity[v, u] == disparity[v, u]:
+            if not np.isnan(disparity[v, u]):
                 continue
             met = False
             for d in range(min(count, u + 1)):

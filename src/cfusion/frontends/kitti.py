@@ -12,9 +12,11 @@ from cfusion.datasets.kitti_bundle import REFERENCE_FRAME
 from cfusion.datasets.readers.kitti import Bundle, open_bundle, read_localization
 from cfusion.errors import FileError, InputError
 from cfusion.frontends import direct_odometry, odometry
-from cfusion.frontends.consistency import Disparity, confidence
+from cfusion.frontends.consistency import Disparity
+from cfusion.frontends.cues import pair_cues
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.frontends.stereo import MATCHERS, known_matcher, match
+from cfusion.frontends.trust import MAP_TRUST
 from cfusion.geometry import Pose, View
 from cfusion.geometry.disparity import depth_from_disparity
 from cfusion.io.maps import SUFFIXES, read_map
@@ -94,7 +96,7 @@ def nearest_frames(available: tuple[int, ...], count: int) -> tuple[int, ...]:
 
 def _disparity(bundle: Bundle, frame: int, images: StereoFrame, matching: str | Path) -> tuple[Disparity, WeightMap]:
     if isinstance(matching, str) and matching in MATCHERS:
-        return match(images.left, images.right, matching)
+        return match(images.left, images.right, matching)[:2]
     place = Path(matching)
     if not place.is_dir():
         known_matcher(str(matching))  # names the matchers there are
@@ -106,7 +108,8 @@ def _disparity(bundle: Bundle, frame: int, images: StereoFrame, matching: str | 
     if found.shape != images.left.shape[:2]:
         raise FileError(f"{file} is {found.shape}, its image {images.left.shape[:2]}; match at full size")
     known = np.where(found > 0, found, np.float32(np.nan)).astype(np.float32)
-    return known, confidence(known)
+    cues = pair_cues(known, np.zeros_like(known), images.left)
+    return known, MAP_TRUST.confidence(cues, np.isfinite(known))
 
 
 def _given(bundle: Bundle, localisation: str) -> tuple[str, Mapping[int, Pose]] | None:

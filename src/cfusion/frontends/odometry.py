@@ -129,7 +129,7 @@ def _residuals(transforms: Floats, points: Floats, seen: Floats, rig: Rig) -> tu
     camera = rig.camera
     z = np.where(moved[..., 2] > 1e-6, moved[..., 2], np.nan)
     u, v = camera.fx * moved[..., 0] / z + camera.cx, camera.fy * moved[..., 1] / z + camera.cy
-    predicted = np.stack([u, v, u - camera.fx * rig.baseline / z, v], axis=-1)
+    predicted = np.stack([u, v, u - rig.focal_baseline / z + rig.doffs, v], axis=-1)
     return predicted - seen, moved
 
 

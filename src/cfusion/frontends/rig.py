@@ -11,18 +11,24 @@ from cfusion.geometry import Pinhole
 
 @dataclass(frozen=True)
 class Rig:
-    """Two cameras alike, the right one a baseline to the right: u - u' = fx baseline / z."""
+    """Two cameras alike, the right one a baseline to the right: u - u' + doffs = fx baseline / z."""
 
     camera: Pinhole
     baseline: float  # unit of depth
+    doffs: float = 0.0  # pixels: cx of the right camera minus cx of the left
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.baseline) and self.baseline > 0):
             raise InputError(f"baseline is {self.baseline}; it is a positive length")
 
+    @property
+    def focal_baseline(self) -> float:
+        """fx baseline: pixels times the unit of depth."""
+        return self.camera.fx * self.baseline
+
     def points(self, u: Coordinates, v: Coordinates, disparity: Coordinates) -> Points:
         """Points (N, 3) in the left camera's frame of left pixels with positive disparities."""
-        z = self.camera.fx * self.baseline / disparity
+        z = self.focal_baseline / (disparity + self.doffs)
         across, down = (u - self.camera.cx) / self.camera.fx, (v - self.camera.cy) / self.camera.fy
         return np.stack([across * z, down * z, z], axis=-1)
 

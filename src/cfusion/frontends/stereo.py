@@ -15,8 +15,12 @@ from numpy.typing import NDArray
 from cfusion.arrays import Image, WeightMap
 from cfusion.errors import InputError, ShapeError
 from cfusion.frontends import consistency
+from cfusion.frontends.cues import pair_cues
 from cfusion.frontends.elas import Elas, elas_maps
+from cfusion.frontends.mc_cnn import McCnn, curve_cues, mc_cnn_curves, require_network
 from cfusion.frontends.opencv import opencv
+from cfusion.frontends.refine import refined
+from cfusion.frontends.trust import ELAS_TRUST, MC_CNN_TRUST, SGM_TRUST, Trust
 
 Bytes = NDArray[np.uint8]
 MOST_DISPARITIES = 2048
@@ -26,7 +30,15 @@ class Matching(NamedTuple):
     """What a matcher found for the left image."""
 
     disparity: consistency.Disparity  # (H, W) pixels, NaN = unknown
-    confidence: WeightMap  # (H, W) in [0, 1], zero where unknown
+    confidence: WeightMap  # (H, W) probability of being right within a pixel, zero where unknown
+    sigma: consistency.Disparity  # (H, W) standard deviation in pixels, systematic errors included, NaN = unknown
+
+
+class Found(NamedTuple):
+    """A map that stood its checks, and what speaks against each pixel."""
+
+    disparity: consistency.Disparity  # (H, W) pixels, NaN = unknown
+    cues: NDArray[np.float32]  # (C, H, W) in [0, 1], 0 = good: those of `cues`, then the matcher's own
 
 
 @dataclass(frozen=True)
@@ -62,27 +74,44 @@ class Checks:
 
 SGM_CHECKS = Checks()
 ELAS_CHECKS = Checks(tolerance=1.5, speck=200, speck_step=1.0, gap=7)
+MC_CNN_CHECKS = Checks(tolerance=1.0, speck=50, speck_step=2.0)
 
 
 def sgm(left: Image, right: Image, settings: Sgm | None = None, checks: Checks = SGM_CHECKS) -> Matching:
     """Semi-global matching with a left-right check."""
-    chosen = settings or Sgm()
-    ours, theirs = _pair(left, right, chosen.disparities)
-    disparity = _one_way(ours, theirs, chosen)
-    other = _one_way(theirs[:, ::-1], ours[:, ::-1], chosen)[:, ::-1]
-    return _checked(disparity, other, checks)
+    return _believed(_sgm(left, right, settings or Sgm(), checks), SGM_TRUST)
 
 
 def elas(left: Image, right: Image, settings: Elas | None = None, checks: Checks = ELAS_CHECKS) -> Matching:
     """Efficient large-scale stereo matching with a left-right check."""
-    chosen = settings or Elas()
-    disparity, other = elas_maps(*_pair(left, right, chosen.disparities), chosen)
-    return _checked(disparity, other, checks)
+    return _believed(_elas(left, right, settings or Elas(), checks), ELAS_TRUST)
+
+
+def mc_cnn(left: Image, right: Image, settings: McCnn | None = None, checks: Checks = MC_CNN_CHECKS) -> Matching:
+    """A network's matching cost, semi-global matching, and a left-right check."""
+    return _believed(_mc_cnn(left, right, settings or McCnn(), checks), MC_CNN_TRUST)
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """A matcher by name: how it finds disparities among so many, and how far to trust them."""
+
+    summary: str
+    find: Callable[[Image, Image, int], Found]
+    trust: Trust
+
+    def __call__(self, left: Image, right: Image, disparities: int) -> Matching:
+        return _believed(self.find(left, right, disparities), self.trust)
 
 
 def match(left: Image, right: Image, matcher: str = "sgm", disparities: int = 128) -> Matching:
     """Match with a matcher by name, as it comes but for how far it looks."""
     return MATCHERS[known_matcher(matcher)](left, right, disparities)
+
+
+def matched_cues(matcher: str, left: Image, right: Image, disparities: int) -> Found:
+    """What a matcher by name found, and the cues that its confidence is made of."""
+    return MATCHERS[known_matcher(matcher)].find(left, right, disparities)
 
 
 def known_matcher(name: str) -> str:
@@ -94,20 +123,66 @@ def known_matcher(name: str) -> str:
     return name
 
 
-MATCHERS: Mapping[str, Callable[[Image, Image, int], Matching]] = MappingProxyType(
+def require_matcher(name: str) -> None:
+    """Say now, not after other work, that a matcher is not known or lacks a library."""
+    opencv()
+    if known_matcher(name) == "mc-cnn":
+        require_network()
+
+
+def _sgm(left: Image, right: Image, settings: Sgm, checks: Checks) -> Found:
+    ours, theirs = _pair(left, right, settings.disparities)
+    disparity = _one_way(ours, theirs, settings)
+    other = _one_way(theirs[:, ::-1], ours[:, ::-1], settings)[:, ::-1]
+    return _checked(disparity, other, checks, ours)
+
+
+def _elas(left: Image, right: Image, settings: Elas, checks: Checks) -> Found:
+    ours, theirs = _pair(left, right, settings.disparities)
+    return _checked(*elas_maps(ours, theirs, settings), checks, ours)
+
+
+def _mc_cnn(left: Image, right: Image, settings: McCnn, checks: Checks) -> Found:
+    ours, theirs = _pair(left, right, settings.disparities)
+    guides = [each.astype(np.float32) / 255 for each in (ours, theirs)]
+    curves, other = mc_cnn_curves(guides[0], guides[1], settings)
+    found = _checked(curves.disparity, other, checks, ours)
+    smooth = refined(found.disparity, consistency.without_holes(found.disparity))
+    return Found(smooth, np.concatenate([found.cues, curve_cues(curves)]))
+
+
+MATCHERS: Mapping[str, Matcher] = MappingProxyType(
     {
-        "sgm": lambda left, right, disparities: sgm(left, right, Sgm(disparities=disparities)),
-        "elas": lambda left, right, disparities: elas(left, right, Elas(disparities=disparities)),
+        "sgm": Matcher(
+            "semi-global matching over eight paths (OpenCV)",
+            lambda left, right, disparities: _sgm(left, right, Sgm(disparities=disparities), SGM_CHECKS),
+            SGM_TRUST,
+        ),
+        "elas": Matcher(
+            "support points and planes between them (Geiger et al., 2010)",
+            lambda left, right, disparities: _elas(left, right, Elas(disparities=disparities), ELAS_CHECKS),
+            ELAS_TRUST,
+        ),
+        "mc-cnn": Matcher(
+            "a network's cost and semi-global matching (Zbontar and LeCun, 2016)",
+            lambda left, right, disparities: _mc_cnn(left, right, McCnn(disparities=disparities), MC_CNN_CHECKS),
+            MC_CNN_TRUST,
+        ),
     }
 )
 
 
-def _checked(disparity: consistency.Disparity, other: consistency.Disparity, checks: Checks) -> Matching:
+def _checked(disparity: consistency.Disparity, other: consistency.Disparity, checks: Checks, image: Bytes) -> Found:
     apart = consistency.disagreement(disparity, other)
     found = consistency.agreeing(disparity, other, checks.tolerance)
     found = consistency.without_specks(found, checks.speck, checks.speck_step)
     whole = consistency.bridged(found, checks.gap)
-    return Matching(whole, consistency.confidence(whole, apart))
+    return Found(whole, pair_cues(whole, apart, image.astype(np.float32) / 255))
+
+
+def _believed(found: Found, trust: Trust) -> Matching:
+    confidence = trust.confidence(found.cues, np.isfinite(found.disparity))
+    return Matching(found.disparity, confidence, trust.sigma(confidence))
 
 
 def _one_way(ours: Bytes, theirs: Bytes, settings: Sgm) -> consistency.Disparity:

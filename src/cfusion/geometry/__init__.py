@@ -1,8 +1,8 @@
 """Cameras, poses, views and stacks: what a depth map is, and where it was seen from."""
 
-from cfusion.geometry.camera import Camera, Orthographic, Pinhole
+from cfusion.geometry.camera import BrownConrady, Camera, Orthographic, Pinhole
 from cfusion.geometry.normals import normals
 from cfusion.geometry.pose import Pose
 from cfusion.geometry.view import Stack, View
 
-__all__ = ["Camera", "Orthographic", "Pinhole", "Pose", "Stack", "View", "normals"]
+__all__ = ["BrownConrady", "Camera", "Orthographic", "Pinhole", "Pose", "Stack", "View", "normals"]

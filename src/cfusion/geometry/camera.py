@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from cfusion.arrays import Coordinates, Matrix, Points
 from cfusion.errors import CameraError, ShapeError
+from cfusion.kernels.numpy import cameras
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,19 @@ class Pinhole:
             if not (isfinite(focal) and focal > 0):
                 raise CameraError(f"{name} is {focal}; a focal length is a positive number of pixels")
 
+    @classmethod
+    def from_matrix(cls, matrix: ArrayLike, width: int, height: int) -> "Pinhole":
+        """The camera of a 3x3 intrinsic matrix K = [[fx, 0, cx], [0, fy, cy], [0, 0, 1]], all in pixels.
+
+        Example: `Pinhole.from_matrix([[576, 0, 320], [0, 576, 240], [0, 0, 1]], 640, 480)`.
+        """
+        k = np.asarray(matrix, dtype=np.float64)
+        if k.shape != (3, 3):
+            raise ShapeError(f"an intrinsic matrix is 3x3, not {k.shape}")
+        if k[0, 1] != 0 or k[1, 0] != 0 or not np.array_equal(k[2], [0, 0, 1]):
+            raise CameraError("the intrinsic matrix has skew, or its last row is not 0 0 1; rectify the images first")
+        return cls(float(k[0, 0]), float(k[1, 1]), float(k[0, 2]), float(k[1, 2]), width, height)
+
     @property
     def shape(self) -> tuple[int, int]:
         """(H, W) of the images it takes."""
@@ -46,14 +60,19 @@ class Pinhole:
 
     @property
     def numbers(self) -> Coordinates:
-        """The five numbers by which kernels know it: 0 for pinhole, then fx, fy, cx, cy."""
-        return np.array([0.0, self.fx, self.fy, self.cx, self.cy])
+        """The ten numbers by which kernels know it: 0 for perspective, then fx, fy, cx, cy, k1, k2, p1, p2, k3."""
+        return np.array([0.0, self.fx, self.fy, self.cx, self.cy, *self.distortion])
+
+    @property
+    def distortion(self) -> tuple[float, float, float, float, float]:
+        """k1, k2, p1, p2, k3 of Brown and Conrady, as OpenCV orders them."""
+        return 0.0, 0.0, 0.0, 0.0, 0.0
 
     def back_project(self, depth: ArrayLike) -> Points:
         """Points (H, W, 3) in the camera's frame; NaN where depth (H, W) is."""
         z = _depth_seen_by(self.shape, depth)
         x, y = self._slopes()
-        return np.stack([x[None, :] * z, y[:, None] * z, z], axis=-1)
+        return np.stack([x * z, y * z, z], axis=-1)
 
     def project(self, points: ArrayLike) -> tuple[Coordinates, Coordinates, Coordinates]:
         """Pixel coordinates u, v and depth z of points (..., 3); u and v are NaN for points not in front."""
@@ -65,8 +84,8 @@ class Pinhole:
         """Unit viewing rays (H, W, 3), from the camera into the scene."""
         x, y = self._slopes()
         rays = np.ones((*self.shape, 3))
-        rays[..., 0] = x[None, :]
-        rays[..., 1] = y[:, None]
+        rays[..., 0] = x
+        rays[..., 1] = y
         rays /= np.linalg.norm(rays, axis=-1, keepdims=True)
         return rays
 
@@ -76,9 +95,56 @@ class Pinhole:
         return Pinhole(self.fx * factor, self.fy * factor, cx, cy, width, height)
 
     def _slopes(self) -> tuple[Coordinates, Coordinates]:
-        """x/z of each column and y/z of each row."""
+        """x/z and y/z of the pixels, (1, W) and (H, 1)."""
         columns, rows = np.arange(self.width, dtype=np.float64), np.arange(self.height, dtype=np.float64)
-        return (columns - self.cx) / self.fx, (rows - self.cy) / self.fy
+        return (columns[None, :] - self.cx) / self.fx, (rows[:, None] - self.cy) / self.fy
+
+
+@dataclass(frozen=True)
+class BrownConrady(Pinhole):
+    """A perspective camera whose lens bends rays: radial k1, k2, k3 and tangential p1, p2, as OpenCV has them.
+
+    Depth maps of such a camera are used as they are; nothing has to be undistorted, and resampled, first.
+    """
+
+    k1: float = 0.0
+    k2: float = 0.0
+    p1: float = 0.0
+    p2: float = 0.0
+    k3: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not all(isfinite(each) for each in self.distortion):
+            raise CameraError(f"the distortion is {self.distortion}; all of k1, k2, p1, p2, k3 have to be finite")
+        u, v = (np.array([0.0, 0.5, 1.0]) * (size - 1) for size in (self.width, self.height))
+        u, v = np.meshgrid(u, v)
+        with np.errstate(all="ignore"):
+            there = cameras.pixels(self.numbers, *cameras.slopes(self.numbers, u, v))
+        if not np.allclose(there, (u, v), rtol=0, atol=1e-3):
+            raise CameraError(
+                f"the distortion (k1, k2, p1, p2, k3) = {self.distortion} folds the image over before its corners; "
+                "check the order of the coefficients"
+            )
+
+    @property
+    def distortion(self) -> tuple[float, float, float, float, float]:
+        return self.k1, self.k2, self.p1, self.p2, self.k3
+
+    def project(self, points: ArrayLike) -> tuple[Coordinates, Coordinates, Coordinates]:
+        x, y, z = _components(points)
+        in_front = np.where(z > 0, z, np.nan)
+        return *cameras.pixels(self.numbers, x / in_front, y / in_front), z
+
+    def scaled(self, factor: float) -> "BrownConrady":
+        k1, k2, p1, p2, k3 = self.distortion
+        straight = super().scaled(factor)
+        size = straight.width, straight.height
+        return BrownConrady(straight.fx, straight.fy, straight.cx, straight.cy, *size, k1, k2, p1, p2, k3)
+
+    def _slopes(self) -> tuple[Coordinates, Coordinates]:
+        columns, rows = np.arange(self.width, dtype=np.float64), np.arange(self.height, dtype=np.float64)
+        return cameras.slopes(self.numbers, columns[None, :], rows[:, None])
 
 
 @dataclass(frozen=True)
@@ -105,8 +171,8 @@ class Orthographic:
 
     @property
     def numbers(self) -> Coordinates:
-        """The five numbers by which kernels know it: 1 for orthographic, pixels per unit twice, cx, cy."""
-        return np.array([1.0, 1 / self.pixel_size, 1 / self.pixel_size, self.cx, self.cy])
+        """The ten numbers by which kernels know it: 1 for orthographic, pixels per unit twice, cx, cy, five zeros."""
+        return np.array([1.0, 1 / self.pixel_size, 1 / self.pixel_size, self.cx, self.cy, 0.0, 0.0, 0.0, 0.0, 0.0])
 
     def back_project(self, depth: ArrayLike) -> Points:
         """Points (H, W, 3) in the camera's frame; NaN where depth (H, W) is."""

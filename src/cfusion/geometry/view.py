@@ -17,8 +17,8 @@ from cfusion.arrays import (
     WeightMap,
     WeightStack,
     adopt,
+    chunks,
     on_host,
-    pieces,
 )
 from cfusion.errors import InputError, ShapeError
 from cfusion.geometry.camera import Camera
@@ -89,7 +89,7 @@ class Stack:
         if depths.size == 0:
             raise ShapeError(f"the stack is {depths.shape}; its maps have no pixels")
         _refuse_extremes(depths)
-        if all(bool(np.isnan(depth).all()) for depth in pieces(depths)):
+        if all(bool(np.isnan(depth).all()) for depth in chunks(depths)):
             raise InputError("every depth in the stack is NaN; nothing was observed, so nothing can be fused")
         _store(self, "depths", depths)
         if self.weights is not None:
@@ -123,10 +123,10 @@ class Stack:
         return count
 
     def seen(self) -> Iterator[MaskStack]:
-        """In `pieces`, which observations there are: known, and of positive weight."""
+        """In `chunks`, which observations there are: known, and of positive weight."""
         if self.weights is None:
-            return (~np.isnan(depths) for depths in pieces(self.depths))
-        return (weights > 0 for weights in pieces(self.weights))
+            return (~np.isnan(depths) for depths in chunks(self.depths))
+        return (weights > 0 for weights in chunks(self.weights))
 
     @property
     def on_host(self) -> bool:
@@ -134,7 +134,7 @@ class Stack:
         return on_host(self.depths)
 
     @classmethod
-    def sound(
+    def unchecked(
         cls,
         depths: DepthStack,
         weights: WeightStack | None,
@@ -159,9 +159,9 @@ class Stack:
         _store(weighed, "weights", weights)
         return weighed
 
-    def part(self, depths: DepthStack, weights: WeightStack | None) -> "Stack":
+    def with_depths(self, depths: DepthStack, weights: WeightStack | None) -> "Stack":
         """The same stack with depths of which some are no longer known; which were filled is not kept."""
-        return Stack.sound(depths, weights, self.camera, self.image)
+        return Stack.unchecked(depths, weights, self.camera, self.image)
 
     def in_memory_of(self, backend: "Memory") -> "Stack":
         """The stack where a backend works; itself if it lies there."""
@@ -203,7 +203,7 @@ def _store(owner: View | Stack, name: str, array: NDArray[np.generic]) -> None:
 
 def _maps(array: NDArray[np.float32]) -> Any:
     """The maps of a map or stack one by one."""
-    return pieces(array.reshape(-1, *array.shape[-2:]))
+    return chunks(array.reshape(-1, *array.shape[-2:]))
 
 
 def _lengths(given: ArrayLike, what: str) -> NDArray[np.float32]:

@@ -11,7 +11,9 @@ import numpy as np
 from cfusion.arrays import Matrix
 from cfusion.errors import FileError
 from cfusion.io.files import read_bytes
+from cfusion.io.paths import path_inside
 
+LONGEST_JSON = 1 << 27  # bytes
 Kind = TypeVar("Kind", bound=object)
 KIND_NAMES = {str: "text", int: "a whole number", float: "a number", list: "a list", dict: "an object"}
 
@@ -27,13 +29,15 @@ class JsonObject:
     def of_file(cls, file: Path) -> "JsonObject":
         """The object that the whole file is."""
         try:
-            content = json.loads(read_bytes(file).decode("utf-8-sig"))
+            content = json.loads(read_bytes(file, LONGEST_JSON).decode("utf-8-sig"))
         except UnicodeDecodeError:
             raise FileError(f"{file} is not text in UTF-8; write it anew") from None
         except json.JSONDecodeError as error:
             raise FileError(f"{file} is not JSON: {error.msg}, line {error.lineno}; mend that line") from None
         except RecursionError:
             raise FileError(f"{file} is nested too deeply to be one of ours; write it anew") from None
+        except ValueError:  # Python refuses whole numbers of thousands of digits
+            raise FileError(f"{file} holds a number of thousands of digits; write it anew") from None
         if not isinstance(content, dict):
             raise FileError(f"{file} holds {type(content).__name__}, expected an object in braces")
         return cls(content, str(file))
@@ -94,14 +98,7 @@ class JsonObject:
 
     def path_inside(self, key: str, folder: Path) -> Path:
         """A file below the folder; a name that leads out of it is refused, links included."""
-        given = self.get(key, str)
-        try:
-            inside = (folder / given).resolve().is_relative_to(folder.resolve())
-        except (ValueError, OSError, RuntimeError):  # no name a disk can have, or links in a circle
-            inside = False
-        if not inside:
-            raise FileError(f"{self.where}.{key} is {_shortened(given)}, which leads out of {folder}; move it inside")
-        return folder / given
+        return path_inside(folder, self.get(key, str), f"{self.where}.{key}")
 
 
 def _shortened(value: object) -> str:

@@ -1,17 +1,54 @@
-"""Names that a data set's files give to other files of it."""
+"""Names that a data set gives to its files, and the one rule for all of them: they stay inside its folder."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from cfusion.errors import FileError
 
+ROOTS: ContextVar[tuple[Path, ...]] = ContextVar("roots", default=())  # where files may be read; () = anywhere
+
+
+@contextmanager
+def within(*roots: Path) -> Iterator[None]:
+    """While it lasts, `require_inside` refuses files outside of these folders (and of what they link to as a whole)."""
+    token = ROOTS.set(tuple(root.resolve() for root in roots))
+    try:
+        yield
+    finally:
+        ROOTS.reset(token)
+
+
+@contextmanager
+def also(*roots: Path) -> Iterator[None]:
+    """Likewise for folders that the user named, or the format puts outside: beside those that are allowed already."""
+    before = ROOTS.get()
+    token = ROOTS.set((*before, *(root.resolve() for root in roots)) if before else ())
+    try:
+        yield
+    finally:
+        ROOTS.reset(token)
+
+
+def inside(root: Path, name: str | Path) -> bool:
+    """Whether a name leads to a place below the root, links included."""
+    try:
+        return (root / name).resolve().is_relative_to(root.resolve())
+    except (ValueError, OSError, RuntimeError):  # no name a disk can have, or links in a circle
+        return False
+
+
+def require_inside(path: Path) -> None:
+    """Refuse to read a file outside of the folders that are being read."""
+    roots = ROOTS.get()
+    if roots and not any(inside(root, path.absolute()) for root in roots):
+        raise FileError(f"{path} leads out of {roots[0]}; copy it inside instead of linking to it")
+
 
 def path_inside(folder: Path, name: str, where: str) -> Path:
     """A file below the folder; a name that leads out of it is refused, links included."""
-    try:
-        inside = (folder / name).resolve().is_relative_to(folder.resolve())
-    except (ValueError, OSError, RuntimeError):  # no name a disk can have, or links in a circle
-        inside = False
-    if not inside:
+    if not inside(folder, name):
         short = name if len(name) <= 40 else name[:37] + "..."
         raise FileError(f"{where} names {short!r}, which leads out of {folder}; move it inside")
     return folder / name

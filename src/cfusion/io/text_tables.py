@@ -1,5 +1,6 @@
 """Tables of numbers in text files, each checked, with an error that says where it stands."""
 
+import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,9 @@ from cfusion.arrays import Matrix
 from cfusion.errors import FileError
 from cfusion.io.files import read_bytes
 
-LONGEST_TEXT = 1 << 28  # bytes; a trajectory of a day is a tenth of it
+LONGEST_TEXT = 1 << 28  # bytes: COLMAP's models
+LONGEST_TABLE = 1 << 25  # bytes: a trajectory of a day
+WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
 SEPARATORS = re.compile(r"[\s,]+")
 NOT_A_NUMBER = re.compile(r"[-+]?\d*\.?#(IND|QNAN|SNAN|INF)\w*", re.IGNORECASE)  # as old Windows wrote NaN
 
@@ -39,16 +42,23 @@ def number(word: str) -> float:
     if NOT_A_NUMBER.fullmatch(word):
         return float("nan")
     try:
+        if "_" in word or not word.isascii():  # Python's own spellings, which no file means
+            raise ValueError
         return float(word)
     except ValueError:
         raise ValueError(f"{word[:40]!r} is not a number") from None
 
 
-def read_text(path: Path) -> str:
+def whole(word: str) -> int:
+    """A word as a whole number."""
+    if not WHOLE.fullmatch(word):
+        raise ValueError(f"{word[:40]!r} is not a whole number")
+    return int(word)
+
+
+def read_text(path: Path, most: int = LONGEST_TEXT) -> str:
     """The whole file as text."""
-    data = read_bytes(path)
-    if len(data) > LONGEST_TEXT:
-        raise FileError(f"{path} is {len(data)} bytes long, too long for a text of numbers")
+    data = read_bytes(path, most)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -57,7 +67,7 @@ def read_text(path: Path) -> str:
 
 def read_lines(path: Path) -> Iterator[Line]:
     """Lines in words, without empty ones and comments (#)."""
-    for index, line in enumerate(read_text(path).splitlines()):
+    for index, line in enumerate(io.StringIO(read_text(path, LONGEST_TABLE), newline=None)):
         words = tuple(word for word in SEPARATORS.split(line) if word)
         if words and not words[0].startswith("#"):
             yield Line(words, f"{path}, line {index + 1}")
@@ -78,7 +88,7 @@ def numbered(paths: Sequence[Path]) -> list[Path]:
     """Paths in the order of the last number in their names: 2.png before 10.png."""
 
     def key(path: Path) -> tuple[int, str]:
-        digits = re.findall(r"\d+", path.stem)
+        digits = re.findall(r"[0-9]+", path.stem[-300:])
         return (int(digits[-1]) if digits else -1, path.name)
 
     return sorted(paths, key=key)

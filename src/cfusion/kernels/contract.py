@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.kernels.growth import Growth
+from cfusion.kernels.depth_noise import DepthNoise
 
 Floats = NDArray[Any]
 Links = NDArray[np.uint16]
@@ -47,7 +47,7 @@ class Observations:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """min_x TGV_alpha(x; g) + sum_i lam_i sum_k w_ki phi(x_i - d_ki) + pull/2 |x - anchor|^2 on the linked pixels."""
+    """min_x TGV_alpha(x; g) + sum_i lam_i sum_k w_ki phi(x_i - d_ki) + prox_weight/2 |x - prox_centre|^2."""
 
     fidelity: Fidelity
     delta: float  # Huber's corner; unused by the others
@@ -57,8 +57,8 @@ class Problem:
     alpha: tuple[float, ...]  # one weight per order
     edge: Floats | None = None  # (H, W) g, scales alpha[0]
     tensor: Floats | None = None  # (3, H, W) xx, xy, yy of D^(1/2) on the first-order term
-    anchor: Floats | None = None  # (H, W)
-    pull: float = 0.0  # 1/mu of the alternate minimisation's proximal term
+    prox_centre: Floats | None = None  # (H, W)
+    prox_weight: float = 0.0  # 1/mu of the alternate minimisation's proximal term
 
     @property
     def order(self) -> int:
@@ -353,7 +353,7 @@ class Statistics(Protocol):
         depths: Floats,
         weights: Floats,
         surface: Floats,
-        growth: Growth,
+        growth: DepthNoise,
         thresholds: Sequence[float],
         seen: Mask,
         reference: int,

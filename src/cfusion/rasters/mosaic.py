@@ -93,7 +93,7 @@ def fuse_rasters(
     target = None if output is None else Path(output)
     if target is not None:
         require_free(target, overwrite=chosen.overwrite)
-    with tempfile.TemporaryDirectory(prefix="cfusion-", dir=chosen.scratch) as temporary, Crew(chosen.workers) as crew:
+    with tempfile.TemporaryDirectory(prefix="cfusion-", dir=chosen.scratch) as temporary, _crew(chosen) as crew:
         folder = Path(temporary) / "work" if target is None else _scratch(target, chosen)
         made = _Making(plan, chosen, folder, crew, progress or _unheard, say or _silent).run(target)
     return replace(made, seconds=time.perf_counter() - began)
@@ -129,6 +129,15 @@ def _options(given: dict[str, Any]) -> Options:
             value = shaped[name]
             shaped[name] = tuple(float(each) for each in (value if isinstance(value, tuple | list) else (value,)))
     return Options(**shaped)
+
+
+def _crew(options: Options) -> Crew:
+    """Who does the tiles."""
+    if options.scheduler is None:
+        return Crew(options.workers)
+    from cfusion.rasters.cluster import ClusterCrew
+
+    return ClusterCrew(options.scheduler)
 
 
 def _scratch(output: Path, options: Options) -> Path:
@@ -282,7 +291,7 @@ class _Making:
         else:
             with writer:
                 HERE.run(finish_block, jobs, take)
-                files = writer.finish(self._tags(said, certificate, iterations))
+                files = writer.publish(self._tags(said, certificate, iterations))
         report = self._report(work, settings, number, noise, observed, kept)
         status = CONVERGED if certificate.gap <= self.options.tolerance else LIMIT
         return Mosaic(plan.grid, files, maps, certificate, status, iterations, said, report, plan.sentences)
@@ -349,7 +358,7 @@ def _key(plan: Plan, options: Options) -> str:
     said = {
         name: str(value)
         for name, value in asdict(options).items()
-        if name not in ("workers", "tile", "overwrite", "scratch")
+        if name not in ("workers", "scheduler", "tile", "overwrite", "scratch")
     }
     files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in plan.files]
     text = json.dumps([__version__, said, files, plan.grid.transform, plan.grid.shape], default=str)

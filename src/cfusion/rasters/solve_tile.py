@@ -94,7 +94,7 @@ def solve_sample(
     solver = ROUGH if tolerance is None else PDHG(tolerance=tolerance)
     outcome = solver.minimise(task, task.problem(fixed_confidence(task)), state)
     surface = np.asarray(task.whole_depth(state.primal[0]), np.float32)
-    return Trial(task.centre, outcome.noise, outcome.iterations, surface, (slope[0], slope[1]))
+    return Trial(task.centre, outcome.step_scale, outcome.iterations, surface, (slope[0], slope[1]))
 
 
 def _start_slope(state: State, plane: int) -> float:

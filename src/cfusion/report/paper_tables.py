@@ -19,6 +19,8 @@ COLUMNS = {
         Column("z_avg", "Z-avg", ".4f", "lowest"),
         Column("out3", "out-3 [%]", ".3f", "lowest"),
         Column("d_avg", "D-avg [px]", ".4f", "lowest"),
+        Column("out3_all", "out-3 all [%]", ".3f", "lowest"),
+        Column("d_avg_all", "D-avg all [px]", ".4f", "lowest"),
         Column("density", "density [%]", ".2f", "highest"),
         Column("plain_rmse", "plain RMSE", ".4f", "lowest"),
         Column("plain_mae", "plain MAE", ".4f", "lowest"),

@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from cfusion.arrays import Points
 from cfusion.errors import FileError
 from cfusion.geometry import Pinhole
-from cfusion.io.atomic import filling
 from cfusion.io.codecs.ply_table import write_table
 from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.graph import Graph
 from cfusion.scene.job import FOLDER, Job, Task, open_job
 from cfusion.scene.keys import digest
+from cfusion.scene.placing import placing
 from cfusion.scene.progress import Listener, Teller
 from cfusion.scene.record import Record, folder_of, read_record, require_record, write_record
 from cfusion.scene.runner import Runner
@@ -171,7 +171,7 @@ def piece(job: Job, task: Task) -> Record:
         table[name] = _colours(job, task.view)[found.pixels, channel]
     table["sigma"], table["views"] = found.sigma, found.views
     record = Record(task.view, require_record(folder).name, task.key, task.neighbours, points=len(table))
-    with filling(Path(job.output)) as draft:
+    with placing(Path(job.output)) as draft:
         inside = folder_of(draft / FOLDER, task.view)
         inside.mkdir(parents=True)
         np.save(inside / FILE, table)
@@ -215,11 +215,11 @@ def write_cloud(job: Job, graph: Graph, fused: Sequence[int], runner: Runner, li
         told.finished(record.seconds)
     records.sort(key=lambda each: each.view)
 
-    def pieces() -> Iterator[NDArray[np.void]]:
+    def chunks() -> Iterator[NDArray[np.void]]:
         for record in records:
             yield np.load(folder_of(job.folder, record.view) / FILE)
 
     count = sum(record.points for record in records)
-    with filling(Path(job.output)) as draft:
-        write_table(draft / "scene.ply", POINT, count, pieces())
+    with placing(Path(job.output)) as draft:
+        write_table(draft / "scene.ply", POINT, count, chunks())
     return count

@@ -26,7 +26,7 @@ class Job:
     data: str
     format: str
     output: str
-    version: str  # of cfusion; a worker of another version refuses
+    version: str  # of the code; a worker of another version refuses
     options: Pairs = ()  # of the format
     method: str = "auto"
     parameters: Pairs = ()
@@ -63,12 +63,19 @@ class Opened:
         return [str(file.name) for file in self.dataset.files] or [str(number) for number in range(len(self.views))]
 
 
+@lru_cache(1)
+def code_version() -> str:
+    """The version of cfusion, and a hash of its code: what has another one may give other bits."""
+    from cfusion import __version__
+    from cfusion.io.versions import code_fingerprint
+
+    return f"{__version__} ({code_fingerprint()[:12]})"
+
+
 def open_job(job: Job) -> Opened:
     """The data set, read once per process."""
-    from cfusion import __version__
-
-    if job.version != __version__:
-        raise InputError(f"this worker has cfusion {__version__}, the command {job.version}; install the same version")
+    if job.version != code_version():
+        raise InputError(f"this worker runs cfusion {code_version()}, the command {job.version}; install the same code")
     return _opened(job.data, job.format, job.options, job.kept_bytes)
 
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from cfusion.arrays import Points
 from cfusion.errors import InputError, MissingDependency
 from cfusion.geometry import Pinhole
-from cfusion.io.atomic import filling
 from cfusion.io.codecs.ply_table import write_table
 from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.job import Job, open_job
+from cfusion.scene.placing import placing
 from cfusion.scene.progress import Listener, Teller
 from cfusion.scene.volume import SIDE, Block, Volume
 
@@ -96,7 +96,7 @@ def write_mesh(job: Job, fused: Sequence[int], voxel: float | None, listener: Li
         volume.integrate(read_fused(job.folder, view), views[view].image)
         told.finished(0.0)
     mesh = extract(volume, min(2, len(fused)))
-    with filling(Path(job.output)) as draft:
+    with placing(Path(job.output)) as draft:
         write_ply(draft / "mesh.ply", mesh)
         (draft / "mesh.glb").write_bytes(_glb(mesh))
     return len(mesh.faces)

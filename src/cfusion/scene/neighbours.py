@@ -20,6 +20,8 @@ from cfusion.geometry import View
 from cfusion.scene.graph import Graph, ranked
 from cfusion.scene.sketch import Sketch, sketch
 
+Floats = NDArray[np.float64]
+
 LEAST = 0.02  # score below which a view is of no use to another
 APART = 0.05  # relative difference of depth at which two views still see the same surface
 SIGMAS = 3.0  # of the cells' noise, on top
@@ -59,39 +61,46 @@ def graph_of(sketches: Sequence[Sketch | None]) -> Graph:
         if one is None or len(one.points) == 0:
             scored.append([])
             continue
-        found = []
-        for other in near(number):
-            candidate = sketches[other]
-            if candidate is not None:
-                value = score(one, candidate)
-                if value >= LEAST:
-                    found.append((value, other))
-        scored.append(found)
+        others = [(other, each) for other in near(number) if (each := sketches[other]) is not None]
+        values = scores(one, [each for _, each in others])
+        scored.append(
+            [(float(value), other) for value, (other, _) in zip(values, others, strict=True) if value >= LEAST]
+        )
     return ranked(scored, "shared surface")
 
 
 def score(one: Sketch, other: Sketch) -> float:
     """How useful `other` is for fusing into `one`, from 0 to 1."""
-    u, v, z = other.camera.project(other.pose.inverse().apply(one.points))
+    return float(scores(one, [other])[0])
+
+
+def scores(one: Sketch, others: Sequence[Sketch]) -> Floats:
+    """How useful each of the others is for fusing into `one`, (C,) from 0 to 1."""
+    if not others:
+        return np.zeros(0)
+    depth, found, pixel = (np.stack(each) for each in zip(*(_seen_by(one, each) for each in others), strict=True))
+    noise = SIGMAS * (one.noise + np.array([other.noise for other in others]))
+    towards = np.stack([other.towards(one.points) for other in others])
+    with np.errstate(invalid="ignore"):
+        shared = np.abs(found - depth) <= APART * np.abs(depth) + noise[:, None]
+        facing = ~(np.einsum("nx,cnx->cn", one.normals, towards) <= 0)  # NaN: a cell without a normal faces anywhere
+    cosine = np.einsum("nx,cnx->cn", one.towards(one.points), towards)
+    angle = np.arccos(np.clip(cosine, -1.0, 1.0))
+    finer = np.minimum(1.0, one.pixel_at(one.depths) / pixel)
+    worth = np.exp(-((np.maximum(angle - ANGLE, 0.0) / FALL) ** 2)) * finer
+    return np.asarray(np.where(shared & facing, worth, 0.0).sum(axis=1) / len(one.points))
+
+
+def _seen_by(one: Sketch, other: Sketch) -> tuple[Floats, Floats, Floats]:
+    """Depth of one's points in the other's frame, the depth it has there (NaN outside), and the size of its pixels."""
+    local = (one.points - other.pose.translation) @ other.pose.rotation
+    u, v, z = other.camera.project(local)
     height, width = other.depth.shape
     with np.errstate(invalid="ignore"):
         inside = (u >= -0.5) & (v >= -0.5) & (u < width - 0.5) & (v < height - 0.5)
-    if not inside.any():
-        return 0.0
-    column, row = np.rint(u[inside]).astype(np.int64), np.rint(v[inside]).astype(np.int64)
-    points, depth = one.points[inside], z[inside]
-    with np.errstate(invalid="ignore"):
-        apart = np.abs(other.depth[row, column] - depth)
-        shared = apart <= APART * np.abs(depth) + SIGMAS * (one.noise + other.noise)
-    towards = other.towards(points)
-    shared &= ~(np.einsum("nx,nx->n", one.normals[inside], towards) <= 0)  # NaN: a cell without a normal faces anywhere
-    if not shared.any():
-        return 0.0
-    angle = np.arccos(np.clip(np.einsum("nx,nx->n", one.towards(points), towards)[shared], -1.0, 1.0))
-    seen_by_one = one.pose.inverse().apply(points[shared])[:, 2]
-    finer = np.minimum(1.0, one.pixel_at(seen_by_one) / other.pixel_at(depth[shared]))
-    worth = np.exp(-((np.maximum(angle - ANGLE, 0.0) / FALL) ** 2)) * finer
-    return float(worth.sum() / len(one.points))
+    column, row = np.where(inside, u + 0.5, 0).astype(np.int64), np.where(inside, v + 0.5, 0).astype(np.int64)
+    found = np.where(inside, other.depth[row, column], np.nan)
+    return z, found, other.pixel_at(np.where(inside, z, 1.0))
 
 
 def _near(sketches: Sequence[Sketch | None]) -> Callable[[int], Iterable[int]]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +10,10 @@ from pathlib import Path
 from cfusion.datasets.read import READERS, known, recognised
 from cfusion.datasets.write_back import root_of
 from cfusion.errors import FileError, InputError
-from cfusion.io.atomic import PREFIX, require_writable
+from cfusion.io.atomic import require_writable
+from cfusion.io.drafts import sweep as sweep_drafts
 from cfusion.scene.job import FOLDER
+from cfusion.scene.placing import placing
 
 MARK = "scene.json"  # inside FOLDER: this output is a scene of ours, and of which data
 
@@ -72,11 +72,10 @@ def require_ours(data: Path, output: Path, *, force: bool) -> None:
 
 def mark(data: Path, output: Path, content: dict[str, object]) -> None:
     """Say in the output of which data it is the scene."""
-    folder = output / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f"{PREFIX}{os.getpid()}-{MARK}"
-    draft.write_text(json.dumps({"data": str(data.resolve()), **content}, indent=1), encoding="utf-8")
-    os.replace(draft, folder / MARK)
+    with placing(output) as draft:
+        (draft / FOLDER).mkdir()
+        text = json.dumps({"data": str(data.resolve()), **content}, indent=1)
+        (draft / FOLDER / MARK).write_text(text, encoding="utf-8")
 
 
 @contextmanager
@@ -94,10 +93,5 @@ def alone(output: Path) -> Iterator[None]:
 
 
 def sweep(output: Path) -> None:
-    """Remove drafts that killed workers left behind."""
-    for folder in (output, output / FOLDER):
-        for draft in folder.glob(f"{PREFIX}*"):
-            if draft.is_dir():
-                shutil.rmtree(draft, ignore_errors=True)
-            else:
-                draft.unlink(missing_ok=True)
+    """Remove the drafts that killed workers left behind; those of living ones stay."""
+    sweep_drafts(output / FOLDER)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import DepthMap, Points
 from cfusion.geometry import Camera, Pinhole, Pose, View, normals
 
-CELLS = 24  # across the shorter side
+CELLS = 16  # across the shorter side
 PER_SIDE = 4  # pixels of a cell that are looked at, along each side
 KNOWN = 0.5  # of a cell's pixels, at least
 MEDIAN_ERROR = 1.25  # standard error of a median over that of a mean
@@ -26,6 +26,7 @@ class Sketch:
     pose: Pose  # world_from_camera
     noise: float  # standard error of a cell's depth
     points: Points  # (n, 3) in the world
+    depths: NDArray[np.float64]  # (n,) of the points
     normals: Points  # (n, 3) in the world, towards the camera; NaN where unknown
     pixel_at_1: float  # size of a pixel of the view at depth 1 (a perspective camera), or at any (a parallel one)
 
@@ -66,6 +67,7 @@ def sketch(view: View) -> Sketch:
         pose=view.pose,
         noise=noise,
         points=view.pose.apply(camera.back_project(small)[seen]),
+        depths=depth[seen],
         normals=view.pose.turn(normals(small, camera)[seen]),
         pixel_at_1=pixel,
     )

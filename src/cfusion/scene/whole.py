@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfusion.errors import CFusionError, FileError, InputError
-from cfusion.io.atomic import filling
 from cfusion.scene.graph import NEIGHBOURS, Graph
 from cfusion.scene.job import FOLDER, Job, Task, open_job
 from cfusion.scene.keys import description_key, digest, fuse_tasks, stamp
 from cfusion.scene.neighbours import by_surface
+from cfusion.scene.placing import placing
 from cfusion.scene.progress import Listener, Step, Teller
 from cfusion.scene.record import Record, folder_of, read_record
 from cfusion.scene.runner import Here, Runner
@@ -74,7 +74,7 @@ def prepare(job: Job, neighbours: int = NEIGHBOURS, listener: Listener | None = 
                 f"no two of the {len(graph)} views share any surface; check them with `cfusion check {data}`, "
                 "or say --neighbours 0 to fuse each from itself alone"
             )
-        with filling(output) as draft:
+        with placing(output) as draft:
             _write_graph(draft / FOLDER / GRAPH, graph, key, opened.names)
     tasks = fuse_tasks(job, root, dataset, graph)
     done = [read_record(folder_of(job.folder, task.view), task.key) for task in tasks]
@@ -105,7 +105,7 @@ def write_summary(job: Job, report: Report) -> list[str]:
     lines = table(report.records)
     kept = ("camera", "pose", "key", "elsewhere")
     content = [{name: value for name, value in vars(each).items() if name not in kept} for each in report.records]
-    with filling(Path(job.output)) as draft:
+    with placing(Path(job.output)) as draft:
         (draft / FOLDER).mkdir()
         failed = [f"{record.name}: {record.failure}" for record in report.failed]
         (draft / FOLDER / "summary.txt").write_text("\n".join([*lines, *failed, ""]), encoding="utf-8")

@@ -13,11 +13,11 @@ import numpy as np
 from cfusion.errors import CFusionError, OutOfMemory
 from cfusion.fuse import fuse
 from cfusion.geometry import View
-from cfusion.io.atomic import filling
 from cfusion.io.cameras import camera_to_json
 from cfusion.io.codecs.npy import write_npy
 from cfusion.result import Result
 from cfusion.scene.job import FOLDER, Job, Opened, Task, open_job
+from cfusion.scene.placing import placing
 from cfusion.scene.record import Record, folder_of, read_record, write_record
 from cfusion.solvers import Progress
 
@@ -94,7 +94,7 @@ def _record(task: Task, view: View, result: Result, left_out: tuple[str, ...], s
 def _write(job: Job, task: Task, opened: Opened, result: Result, record: Record) -> None:
     """Everything in one go; the record is the last to appear."""
     output = Path(job.output)
-    with filling(output) as draft:
+    with placing(output) as draft:
         inside = folder_of(draft / FOLDER, task.view)
         inside.mkdir(parents=True)
         write_npy(inside / "depth.npy", result.depth)

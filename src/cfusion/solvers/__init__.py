@@ -8,6 +8,7 @@ from cfusion.solvers.pdhg import PDHG
 from cfusion.solvers.pointwise import Pointwise
 from cfusion.solvers.solve import Solver, solve
 from cfusion.solvers.task import Task, prepare
+from cfusion.solvers.view_evidence import ViewEvidence
 from cfusion.solvers.warm_start import WarmStart
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Solver",
     "Status",
     "Task",
+    "ViewEvidence",
     "WarmStart",
     "prepare",
     "solve",

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cfusion.kernels.contract import Displacement, Energies, Floats, State
-from cfusion.solvers.joint import ConfidenceSide
+from cfusion.solvers.joint import ConfidenceUpdate
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
-from cfusion.solvers.pdhg import PDHG, Convex, check_limits, finish
-from cfusion.solvers.steps import BLOCK, Pace
+from cfusion.solvers.pdhg import PDHG, Convex, check_limits, to_solution
+from cfusion.solvers.steps import BLOCK, StepBalancer
 from cfusion.solvers.task import Task
 
 ROUGH_STEPS = 40  # at most, before a depth step that is certified
@@ -34,8 +34,8 @@ class ACS:
         check_limits(self.tolerance, self.outer, "outer")
 
     def __call__(self, task: Task, report: Report | None = None) -> Solution:
-        at = _Place.start(task)
-        pace = Pace(task.backend, task.noise, self.inner.relaxation)
+        at = _Iterate.start(task)
+        pace = StepBalancer(task.backend, task.step_scale, self.inner.relaxation)
         history: list[Outer] = []
         gap, lowered, status = float("inf"), float("inf"), Status.iteration_limit
         for step in range(self.outer):
@@ -58,9 +58,9 @@ class ACS:
             if lowered <= least:
                 status = Status.partial_optimum
                 break
-        return finish(task, at.state, at.lam, status, tuple(history), gap, at.energies, at.prior)
+        return to_solution(task, at.state, at.lam, status, tuple(history), gap, at.energies, at.prior)
 
-    def _approach(self, at: _Place, gap: float, pace: Pace, history: list[Outer]) -> tuple[_Place, float]:
+    def _approach(self, at: _Iterate, gap: float, pace: StepBalancer, history: list[Outer]) -> tuple[_Iterate, float]:
         """Short depth steps as long as they pay; and about what the certified gap will be then."""
         for _ in range(ROUGH_STEPS):
             moved = at.rough(pace)
@@ -75,11 +75,11 @@ class ACS:
 
 
 @dataclass(frozen=True, eq=False)
-class _Place:
+class _Iterate:
     """A depth and the confidence that is best for it, with the energy there."""
 
     task: Task
-    side: ConfidenceSide
+    side: ConfidenceUpdate
     state: State
     lam: Floats
     energies: Energies
@@ -90,36 +90,38 @@ class _Place:
         return self.energies.total + self.prior
 
     @staticmethod
-    def start(task: Task) -> _Place:
-        return _Place.of(task, ConfidenceSide.of(task), task.initial_state())
+    def start(task: Task) -> _Iterate:
+        return _Iterate.of(task, ConfidenceUpdate.of(task), task.initial_state())
 
     @staticmethod
-    def of(task: Task, side: ConfidenceSide, state: State) -> _Place:
+    def of(task: Task, side: ConfidenceUpdate, state: State) -> _Iterate:
         """Where the confidence follows the depth of a state."""
         (lam, prior, energies), _ = _follow(task, side, state, None, 1)
-        return _Place(task, side, state, lam, energies, prior)
+        return _Iterate(task, side, state, lam, energies, prior)
 
-    def rough(self, pace: Pace) -> _Place:
+    def rough(self, pace: StepBalancer) -> _Iterate:
         """After one block of iterations at this confidence."""
         state = self.state.branch()
         lam, prior, energies = pace.run_and(
             self.task.problem(self.lam), state, BLOCK, partial(_follow, self.task, self.side, state)
         )
-        return _Place(self.task, self.side, state, lam, energies, prior)
+        return _Iterate(self.task, self.side, state, lam, energies, prior)
 
     def certified(
         self, inner: PDHG, gap: float, report: Report | None, start: State | None = None
-    ) -> tuple[_Place, Convex]:
+    ) -> tuple[_Iterate, Convex]:
         """After the convex solve at this confidence, from this depth (or another) whose gap is about that."""
         start = start or self.state
         state = start.branch()
         energy = self.energies.total if start is self.state else None
-        convex = inner.minimise(self.task, self.task.problem(self.lam), state, report, start=energy, gap=gap)
-        return _Place.of(self.task, self.side, state), convex
+        convex = inner.minimise(
+            self.task, self.task.problem(self.lam), state, report, initial_energy=energy, expected_gap=gap
+        )
+        return _Iterate.of(self.task, self.side, state), convex
 
 
 def _follow(
-    task: Task, side: ConfidenceSide, state: State, kept: Floats | None, every: int
+    task: Task, side: ConfidenceUpdate, state: State, kept: Floats | None, every: int
 ) -> tuple[tuple[Floats, float, Energies], Displacement]:
     """The confidence that is best at a state's depth, the prior's value there, the energies, and the ways come."""
     return task.backend.follow(task.problem(state.primal[0]), state, side.rate, side.strength, kept, every)

@@ -7,9 +7,9 @@ from math import sqrt
 
 from cfusion.errors import InputError
 from cfusion.solvers.acs import nested
-from cfusion.solvers.joint import ConfidenceSide
+from cfusion.solvers.joint import ConfidenceUpdate
 from cfusion.solvers.outcome import Outer, Report, Solution, Status
-from cfusion.solvers.pdhg import PDHG, check_limits, finish
+from cfusion.solvers.pdhg import PDHG, check_limits, to_solution
 from cfusion.solvers.task import Task
 
 
@@ -34,7 +34,7 @@ class AMA:
             raise InputError(f"mu = {self.mu}, nu = {self.nu}, growth = {self.growth}: positive, growth at least 1")
 
     def __call__(self, task: Task, report: Report | None = None) -> Solution:
-        side = ConfidenceSide.of(task)
+        side = ConfidenceUpdate.of(task)
         backend = task.backend
         state = task.initial_state()
         mu = self.mu or 1 / sqrt(int(task.inside().sum()))
@@ -46,7 +46,7 @@ class AMA:
         gap, status = float("nan"), Status.iteration_limit
         for step in range(self.outer):
             lam = side.near(lam, backend.misfit(task.problem(lam), state.primal[0]), nu)
-            problem = task.problem(lam, anchor=state.primal[0].copy(), pull=1 / mu)
+            problem = task.problem(lam, prox_centre=state.primal[0].copy(), prox_weight=1 / mu)
             convex = self.inner.minimise(task, problem, state, nested(report, step, self.outer))
             gap = convex.gap
             energies = backend.energy(task.problem(lam), state)
@@ -58,4 +58,4 @@ class AMA:
             if step and loose and abs(lowered - energy) <= self.tolerance * energies.total:
                 status = Status.partial_optimum
                 break
-        return finish(task, state, lam, status, tuple(history), gap, energies, side.value(lam))
+        return to_solution(task, state, lam, status, tuple(history), gap, energies, side.value(lam))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cfusion.solvers.joint import ConfidenceSide, mean_of
+from cfusion.solvers.joint import ConfidenceUpdate, mean_of
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
-from cfusion.solvers.pdhg import REPAIR_ROUNDS, check_limits, finish, least_told_apart, relative_gap
+from cfusion.solvers.pdhg import REPAIR_ROUNDS, check_limits, energy_floor, relative_gap, to_solution
 from cfusion.solvers.steps import choose_steps
 from cfusion.solvers.task import Task
 
@@ -32,12 +32,12 @@ class Biconvex:
         check_limits(self.tolerance, self.block, "block")
 
     def __call__(self, task: Task, report: Report | None = None) -> Solution:
-        side = ConfidenceSide.of(task)
+        side = ConfidenceUpdate.of(task)
         backend, inside = task.backend, task.inside()
         state = task.initial_state()
         lam = side.best(backend.misfit(task.problem(state.primal[0]), state.primal[0]))
         problem = task.problem(lam)
-        steps = choose_steps(problem.alpha, task.noise, relaxation=1.0)
+        steps = choose_steps(problem.alpha, task.step_scale, relaxation=1.0)
         history: list[Outer] = []
         status, done, before = Status.iteration_limit, 0, np.inf
         energies = backend.energy(problem, state)
@@ -60,5 +60,5 @@ class Biconvex:
                 break
             before = energy
         bound = backend.bound(problem, state, task.box, REPAIR_ROUNDS)
-        gap = relative_gap(energies.total, bound, least_told_apart(task, problem, energies, first))
-        return finish(task, state, lam, status, tuple(history), gap, energies, side.value(lam))
+        gap = relative_gap(energies.total, bound, energy_floor(task, problem, energies, first))
+        return to_solution(task, state, lam, status, tuple(history), gap, energies, side.value(lam))

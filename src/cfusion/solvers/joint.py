@@ -13,7 +13,7 @@ from cfusion.solvers.task import Task
 
 
 @dataclass(frozen=True, eq=False)
-class ConfidenceSide:
+class ConfidenceUpdate:
     """The prior of one task, with its per-pixel rate and strength."""
 
     prior: Prior
@@ -23,7 +23,7 @@ class ConfidenceSide:
     outside: Floats  # one where no pixel is, as log 1 adds nothing
 
     @staticmethod
-    def of(task: Task) -> ConfidenceSide:
+    def of(task: Task) -> ConfidenceUpdate:
         prior = task.energy.prior
         if prior is None:
             raise InputError(
@@ -32,7 +32,7 @@ class ConfidenceSide:
         trust = np.maximum(task.trust, np.finfo(task.dtype).eps) if task.trust is not None else task.dtype.type(1)
         total, inside = task.observations.total, task.inside()
         rate = np.full_like(total, prior.rate) / trust
-        return ConfidenceSide(prior, rate, prior.strength(total), inside, (~inside).astype(total.dtype))
+        return ConfidenceUpdate(prior, rate, prior.strength(total), inside, (~inside).astype(total.dtype))
 
     def best(self, misfit: Floats) -> Floats:
         """The closed form of lam at fixed x; zero outside the domain."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.geometry import Stack
+from cfusion.solvers.view_evidence import ViewEvidence
 
 Floats = NDArray[Any]
 
@@ -72,3 +73,5 @@ class Fused:
     stack: Stack
     solution: Solution
     chosen: dict[str, Any] = field(default_factory=dict)
+    sigma: Floats | None = None  # (H, W) of the depth's error, for methods that estimate it
+    views: tuple[ViewEvidence, ...] = ()  # what each view says, for methods that keep it

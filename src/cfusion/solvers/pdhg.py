@@ -9,7 +9,7 @@ import numpy as np
 from cfusion.errors import InputError
 from cfusion.kernels.contract import Displacement, Energies, Fidelity, Floats, Problem, State
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
-from cfusion.solvers.steps import BLOCK, RELAXATION, Pace
+from cfusion.solvers.steps import BLOCK, RELAXATION, StepBalancer
 from cfusion.solvers.task import BOX_MARGIN, Task
 
 CHECK = BLOCK  # iterations between two looks at the energy
@@ -31,7 +31,7 @@ class PDHG:
     iterations: int = 3000
     relaxation: float = RELAXATION
     certify: bool = True  # False: stop when the energy settles, for a rough answer
-    steady: bool = False  # whether steps stay as they are: from a start near the end the ways come tell nothing
+    fixed_steps: bool = False  # keep them: near the optimum the displacement does not tell primal from dual imbalance
 
     def __post_init__(self) -> None:
         check_limits(self.tolerance, self.iterations, "iterations")
@@ -42,7 +42,9 @@ class PDHG:
         confidence = fixed_confidence(task)
         state = task.initial_state()
         outcome = self.minimise(task, task.problem(confidence), state, report)
-        return finish(task, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None)
+        return to_solution(
+            task, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None
+        )
 
     def minimise(
         self,
@@ -51,38 +53,39 @@ class PDHG:
         state: State,
         report: Report | None = None,
         stage: str = "depth",
-        start: float | None = None,
-        gap: float = float("inf"),
+        initial_energy: float | None = None,
+        expected_gap: float = float("inf"),
     ) -> Convex:
         """Iterate the state in place until certified, settled, or out of iterations.
 
-        If known, its energy at the `start`, and what the certified `gap` will be there, about.
+        `initial_energy` and `expected_gap` skip a first evaluation and time the first certificate, where the caller
+        knows them.
         """
-        pace = Pace(task.backend, task.noise, self.relaxation, steady=self.steady)
+        balancer = StepBalancer(task.backend, task.step_scale, self.relaxation, fixed_steps=self.fixed_steps)
         backend = task.backend
 
         def measure(kept: Floats | None, every: int) -> tuple[Energies, Displacement]:
             return backend.measure(problem, state, kept, every)
 
-        if start is None and self.certify:
-            start = backend.energy(problem, state).total
-        before = float("inf") if start is None else start  # a rough answer does without
-        smallest, bound, done = 0.0, float("-inf"), 0
-        status, last_gap, tried = Status.iteration_limit, gap, False
+        if initial_energy is None and self.certify:
+            initial_energy = backend.energy(problem, state).total
+        before = float("inf") if initial_energy is None else initial_energy  # a rough answer does without
+        floor, bound, done = 0.0, float("-inf"), 0
+        status, last_gap, tried = Status.iteration_limit, expected_gap, False
         attempt_at = 0
-        if gap < float("inf"):
-            attempt_at = self._wait(0, gap)
-            pace.noise *= DUAL_HASTE
+        if expected_gap < float("inf"):
+            attempt_at = self._wait(0, expected_gap)
+            balancer.step_scale *= DUAL_HASTE
         while done < self.iterations:
             count = min(CHECK, self.iterations - done)
-            energies = pace.run_and(problem, state, count, measure)
+            energies = balancer.run_and(problem, state, count, measure)
             done += count
             now = energies.total
-            smallest = smallest or least_told_apart(task, problem, energies, now if start is None else start)
-            change = abs(before - now) / max(now, smallest)
+            floor = floor or energy_floor(task, problem, energies, now if initial_energy is None else initial_energy)
+            change = abs(before - now) / max(now, floor)
             before = now
             if report:
-                report(Progress(stage, done / self.iterations, relative_gap(now, bound, smallest), now))
+                report(Progress(stage, done / self.iterations, relative_gap(now, bound, floor), now))
             if not self.certify:
                 if change <= self.tolerance and done >= 2 * CHECK:
                     status = Status.settled
@@ -94,10 +97,10 @@ class PDHG:
             near = self.tolerance / 2 < last_gap < NEARLY * self.tolerance
             if not near:  # else a short repair will not do
                 bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
-            gap = relative_gap(now, bound, smallest)
+            gap = relative_gap(now, bound, floor)
             if gap > self.tolerance and min(gap, last_gap) < NEARLY * self.tolerance:
                 bound = max(bound, backend.bound(problem, state, task.box, 4 * REPAIR_ROUNDS))
-                gap = relative_gap(now, bound, smallest)
+                gap = relative_gap(now, bound, floor)
             if gap <= self.tolerance:
                 status = Status.converged
                 break
@@ -105,18 +108,18 @@ class PDHG:
                 status = Status.settled
                 break
             if last_gap == float("inf"):
-                pace.noise *= DUAL_HASTE
+                balancer.step_scale *= DUAL_HASTE
             last_gap, tried = gap, True
             attempt_at = self._wait(done, gap)
         if self.certify and status is Status.iteration_limit:
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
-        gap = relative_gap(energies.total, bound, smallest) if self.certify else float("nan")
+        gap = relative_gap(energies.total, bound, floor) if self.certify else float("nan")
         if gap <= self.tolerance:
             status = Status.converged
         state.release()
         if report:
             report(Progress(stage, 1.0, gap, energies.total))
-        return Convex(status, energies, bound, gap, done, pace.noise, smallest)
+        return Convex(status, energies, bound, gap, done, balancer.step_scale, floor)
 
     def _wait(self, done: int, gap: float) -> int:
         """After how many iterations to try again, if the gap is that after those done."""
@@ -134,12 +137,12 @@ class Convex:
     bound: float
     gap: float
     iterations: int
-    noise: float  # the scale of the steps at the end
-    smallest: float  # energy that is told apart from none
+    step_scale: float  # at the end
+    floor: float  # energies below it count as zero
 
     def gap_of(self, energies: Energies) -> float:
         """The certified gap of another state of the same problem."""
-        return relative_gap(energies.total, self.bound, self.smallest)
+        return relative_gap(energies.total, self.bound, self.floor)
 
     def outer(self) -> Outer:
         return Outer(self.energies.total, self.gap, self.iterations)
@@ -153,12 +156,12 @@ def check_limits(tolerance: float, count: int, what: str) -> None:
         raise InputError(f"{what} is {count}; it is a whole number, at least 1")
 
 
-def relative_gap(energy: float, bound: float, smallest: float) -> float:
+def relative_gap(energy: float, bound: float, floor: float) -> float:
     """(energy - bound) / energy, with a yardstick for when almost nothing is left of the energy."""
-    return max(energy - bound, 0.0) / max(energy, smallest)
+    return max(energy - bound, 0.0) / max(energy, floor)
 
 
-def least_told_apart(task: Task, problem: Problem, energies: Energies, first: float) -> float:
+def energy_floor(task: Task, problem: Problem, energies: Energies, first: float) -> float:
     """The yardstick of an energy near zero: a millionth of the start's, or all depths off by some float steps.
 
     On a plane without noise the minimum is zero, and what is left of the energy is rounding.
@@ -175,7 +178,7 @@ def fixed_confidence(task: Task) -> Floats:
     return confidence
 
 
-def finish(
+def to_solution(
     task: Task,
     state: State,
     confidence: Floats,

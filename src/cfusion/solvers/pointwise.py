@@ -9,7 +9,7 @@ import numpy as np
 from cfusion.errors import InputError
 from cfusion.kernels.contract import Energies, Fidelity
 from cfusion.solvers.outcome import Report, Solution, Status
-from cfusion.solvers.pdhg import finish, fixed_confidence
+from cfusion.solvers.pdhg import fixed_confidence, to_solution
 from cfusion.solvers.task import Task
 
 
@@ -29,4 +29,6 @@ class Pointwise:
         confidence = fixed_confidence(task)
         misfit = task.backend.misfit(task.problem(confidence), state.primal[0])
         fidelity = float(np.sum(confidence * misfit, dtype=np.float64))
-        return finish(task, state, confidence, Status.closed_form, (), float("nan"), Energies((), fidelity, 0.0), None)
+        return to_solution(
+            task, state, confidence, Status.closed_form, (), float("nan"), Energies((), fidelity, 0.0), None
+        )

@@ -27,7 +27,7 @@ SAMPLED = 32
 BLOCK = 24  # iterations between two looks at the balance
 SHORTEST, USUAL, LONGEST = 0.5, 2.0, 5.0  # the primal's way over the dual's, in units of s
 L2_SHARE, L2_LONGEST = 0.4, 12.0  # of s, and of the longest, where errors are squared: fewer iterations by a quarter
-LARGEST_CORRECTION, LOOKS = 64.0, 12
+LARGEST_CORRECTION, MAX_CHECKS = 64.0, 12
 STEP_PER_NOISE = (
     0.4  # measured on smooth and planar scenes: 0.16 to 0.64 are within 1.5x of one another; larger helps the bound
 )
@@ -52,14 +52,16 @@ def choose_steps(alpha: tuple[float, ...], noise: float, relaxation: float = REL
     )
 
 
-class Pace:
+class StepBalancer:
     """Runs iterations with steps that correct themselves."""
 
-    def __init__(self, backend: Backend, noise: float, relaxation: float = RELAXATION, *, steady: bool = False) -> None:
+    def __init__(
+        self, backend: Backend, step_scale: float, relaxation: float = RELAXATION, *, fixed_steps: bool = False
+    ) -> None:
         self.backend = backend
-        self.noise = noise
+        self.step_scale = step_scale
         self.relaxation = relaxation
-        self.looks = LOOKS if steady else 0
+        self.checks = MAX_CHECKS if fixed_steps else 0
         self._start: Any = None
 
     def run(self, problem: Problem, state: State, count: int) -> None:
@@ -73,10 +75,10 @@ class Pace:
         done = 0
         while True:
             block = min(BLOCK, count - done)
-            watching = self.looks < LOOKS and block == BLOCK
+            watching = self.checks < MAX_CHECKS and block == BLOCK
             if watching and self._start is None:
                 self._start = self.backend.snapshot_rows(state, _every(state))
-            noise = _share(problem) * self.noise
+            noise = _share(problem) * self.step_scale
             self.backend.iterate(problem, state, choose_steps(problem.alpha, noise, self.relaxation), block)
             done += block
             kept, every = self._start if watching else None, _every(state)
@@ -94,11 +96,11 @@ class Pace:
         moved, pushed = _length(primal, of_primal), _length(dual, of_dual)
         if moved == 0 and pushed == 0:
             return
-        self.looks += 1
-        s = STEP_PER_NOISE * _share(problem) * self.noise / problem.alpha[0]
+        self.checks += 1
+        s = STEP_PER_NOISE * _share(problem) * self.step_scale / problem.alpha[0]
         way = moved / pushed / s if pushed > 0 else float("inf")
         if not SHORTEST < way < (L2_LONGEST if problem.fidelity is Fidelity.L2 else LONGEST):
-            self.noise *= min(max(way / USUAL, 1 / LARGEST_CORRECTION), LARGEST_CORRECTION)
+            self.step_scale *= min(max(way / USUAL, 1 / LARGEST_CORRECTION), LARGEST_CORRECTION)
 
 
 def _share(problem: Problem) -> float:

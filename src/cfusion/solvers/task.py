@@ -38,7 +38,7 @@ class Task:
     centre: float  # subtracted from every depth, so that float32 spends its digits on differences
     observations: Observations
     links: Any
-    noise: float  # how far the start is off, per pixel, in the unit of depth
+    step_scale: float  # of the iteration's steps: how far the start is off, per pixel, in the unit of depth
     trust: Floats | None  # mean weight of a pixel's observations, if the prior asks for it
     edge: Floats | None
     tensor: Floats | None
@@ -47,7 +47,7 @@ class Task:
     least: float  # depth that the stack knows
     fill_radius: int  # of holes that the domain includes
 
-    def problem(self, confidence: Floats, anchor: Floats | None = None, pull: float = 0.0) -> Problem:
+    def problem(self, confidence: Floats, prox_centre: Floats | None = None, prox_weight: float = 0.0) -> Problem:
         """The convex problem at this confidence."""
         regulariser = self.energy.regulariser
         return Problem(
@@ -59,8 +59,8 @@ class Task:
             regulariser.alpha if regulariser else (1.0,),
             self.edge,
             self.tensor,
-            anchor,
-            pull,
+            prox_centre,
+            prox_weight,
         )
 
     @property
@@ -132,7 +132,7 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         centre=centre,
         observations=arranged.observations,
         links=backend.links_of(domain[window]),
-        noise=_noise(arranged),
+        step_scale=_start_error(arranged),
         trust=_trust(energy, arranged.observations, held.count[window]),
         edge=edge,
         tensor=tensor,
@@ -168,7 +168,7 @@ def _start(backend: Backend, median: Floats, seen: Observations, inside: Mask, f
     return backend.extrapolate(median, seen.total > 0, inside) if fill_radius else median
 
 
-def _noise(found: SortedStack) -> float:
+def _start_error(found: SortedStack) -> float:
     """How far the start is off: the spread of the observations over sqrt(K), or of neighbours where K = 1."""
     noise = float(np.sqrt(found.sum_sq_error / found.pixels) / np.sqrt(found.n_observations / found.pixels))
     mean = found.sum_median / found.pixels

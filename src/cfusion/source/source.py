@@ -39,6 +39,10 @@ class Source(Protocol):
         """K."""
 
     @property
+    def names(self) -> list[str]:
+        """What the views are called."""
+
+    @property
     def reference(self) -> int:
         """The view that the frame is of."""
 
@@ -71,6 +75,10 @@ class Registered:
     @property
     def n_views(self) -> int:
         return self.stack.views
+
+    @property
+    def names(self) -> list[str]:
+        return [f"map {k}" for k in range(self.stack.views)]
 
     @property
     def reference(self) -> int:
@@ -110,6 +118,10 @@ class Posed:
     @property
     def n_views(self) -> int:
         return len(self.views)
+
+    @property
+    def names(self) -> list[str]:
+        return [view.name or f"view {k}" for k, view in enumerate(self.views)]
 
     @property
     def weighed(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from cfusion.arrays import Coordinates, DepthMap, Mask, Matrix, WeightMap
+from cfusion.arrays import MOST_RADIUS, Coordinates, DepthMap, Mask, Matrix, WeightMap, is_whole
 from cfusion.errors import InputError
 from cfusion.geometry import Stack, View
 from cfusion.source.upload import UploadedViews, in_view_order
@@ -57,8 +57,8 @@ class Splat:
     radius: int = 5  # pixels of the reference
 
     def __post_init__(self) -> None:
-        if self.radius != int(self.radius) or self.radius < 0:
-            raise InputError(f"the fill radius is {self.radius}; it is a whole number of pixels, 0 for none")
+        if not is_whole(self.radius, 0, MOST_RADIUS):
+            raise InputError(f"the fill radius is {self.radius}; it is a whole number of pixels, 0 to {MOST_RADIUS}")
 
     def __call__(
         self,
@@ -113,7 +113,7 @@ class Splat:
             None if parts[0] is None else in_view_order(uploads, parts) for parts in zip(*splatted, strict=True)
         )
         assert depth is not None
-        return Stack.sound(depth, weight, reference.camera, reference.image, filled)
+        return Stack.unchecked(depth, weight, reference.camera, reference.image, filled)
 
     def _onto(
         self,
@@ -143,7 +143,7 @@ def reference_index(views: Sequence[View], onto: int | None) -> int:
         raise InputError("there are no views; give at least one")
     if onto is None:
         return len(views) // 2
-    if not isinstance(onto, int | np.integer) or not 0 <= onto < len(views):
+    if not is_whole(onto, 0, len(views) - 1):
         raise InputError(f"reference {onto} is not one of the {len(views)} views; choose 0 to {len(views) - 1}")
     return onto
 

@@ -19,7 +19,7 @@ class UploadedViews:
     indices: list[int]  # of the views in their list
     depths: Floats  # (n, H, W), NaN where unknown
     confidences: Floats | None  # (n, H, W), one for views that have none beside others that do
-    cameras: Floats  # (n, 5)
+    cameras: Floats  # (n, 10)
     poses: list[Pose]  # world_from_camera
 
     def reference_from_view(self, world_from_reference: Pose) -> Floats:

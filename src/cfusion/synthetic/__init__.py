@@ -3,7 +3,9 @@
 from cfusion.synthetic.city_block import city
 from cfusion.synthetic.noise import Chain, Gauss, Holes, Laplace, Noise, Outliers, Regional, Stereo
 from cfusion.synthetic.render import photograph, render
+from cfusion.synthetic.room import room
 from cfusion.synthetic.scene import Scene, load_mesh, plane, sphere, step
+from cfusion.synthetic.sensors import Blobs, Kinect, disturbed
 from cfusion.synthetic.smooth_object import blob
 from cfusion.synthetic.track import (
     ORBIT_BASELINE,
@@ -18,9 +20,11 @@ from cfusion.synthetic.track import (
 __all__ = [
     "ORBIT_BASELINE",
     "PAPER_CAMERA",
+    "Blobs",
     "Chain",
     "Gauss",
     "Holes",
+    "Kinect",
     "Laplace",
     "Noise",
     "Outliers",
@@ -31,6 +35,7 @@ __all__ = [
     "bundle",
     "city",
     "city_bundle",
+    "disturbed",
     "load_mesh",
     "nadir",
     "object_bundle",
@@ -38,6 +43,7 @@ __all__ = [
     "photograph",
     "plane",
     "render",
+    "room",
     "sphere",
     "step",
 ]

@@ -47,7 +47,7 @@ class Additive(Noise):
         """What is added (H, W), drawn for every pixel."""
 
     def __call__(self, depth: DepthMap, rng: Generator) -> DepthMap:
-        return _positive(depth + self.residual(depth, rng))
+        return positive(depth + self.residual(depth, rng))
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Laplace(Additive):
     scale: float
 
     def __post_init__(self) -> None:
-        _check_at_least_zero("scale", self.scale)
+        check_at_least_zero("scale", self.scale)
 
     def residual(self, depth: DepthMap, rng: Generator) -> NDArray[np.float64]:
         return rng.laplace(0.0, self.scale, depth.shape)
@@ -70,7 +70,7 @@ class Gauss(Additive):
     sigma: float
 
     def __post_init__(self) -> None:
-        _check_at_least_zero("sigma", self.sigma)
+        check_at_least_zero("sigma", self.sigma)
 
     def residual(self, depth: DepthMap, rng: Generator) -> NDArray[np.float64]:
         return rng.normal(0.0, self.sigma, depth.shape)
@@ -84,7 +84,7 @@ class Stereo(Additive):
     focal_baseline: float  # focal length in pixels times baseline in the unit of depth
 
     def __post_init__(self) -> None:
-        _check_at_least_zero("sigma_disparity", self.sigma_disparity)
+        check_at_least_zero("sigma_disparity", self.sigma_disparity)
         if not (isfinite(self.focal_baseline) and self.focal_baseline > 0):
             raise InputError(f"focal_baseline is {self.focal_baseline}; it is a positive number")
 
@@ -108,9 +108,9 @@ class Regional(Additive):
     smoothness: float = 0.08  # correlation length of the region's shape, as a part of the longer side
 
     def __post_init__(self) -> None:
-        _check_fraction(self.fraction)
-        _check_at_least_zero("factor", self.factor)
-        _check_at_least_zero("smoothness", self.smoothness)
+        check_fraction(self.fraction)
+        check_at_least_zero("factor", self.factor)
+        check_at_least_zero("smoothness", self.smoothness)
 
     def residual(self, depth: DepthMap, rng: Generator) -> NDArray[np.float64]:
         region = _smooth_region(~np.isnan(depth), self.fraction, self.smoothness * max(depth.shape), rng)
@@ -126,13 +126,13 @@ class Outliers(Noise):
     high: float
 
     def __post_init__(self) -> None:
-        _check_fraction(self.fraction)
+        check_fraction(self.fraction)
         if not 0 < self.low <= self.high < np.inf:
             raise InputError(f"outliers from {self.low} to {self.high}; give 0 < low <= high")
 
     def __call__(self, depth: DepthMap, rng: Generator) -> DepthMap:
         struck = (rng.uniform(size=depth.shape) < self.fraction) & ~np.isnan(depth)
-        return _positive(np.where(struck, rng.uniform(self.low, self.high, depth.shape), depth))
+        return positive(np.where(struck, rng.uniform(self.low, self.high, depth.shape), depth))
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Holes(Noise):
     radius: float  # pixels
 
     def __post_init__(self) -> None:
-        _check_fraction(self.fraction)
+        check_fraction(self.fraction)
         if not self.radius > 0:
             raise InputError(f"radius is {self.radius}; holes have a positive radius in pixels")
 
@@ -174,17 +174,20 @@ def _smooth_region(known: Mask, fraction: float, sigma: float, rng: Generator) -
     return np.asarray(field > np.quantile(field[known], 1.0 - fraction))
 
 
-def _positive(depth: NDArray[np.floating]) -> DepthMap:
+def positive(depth: NDArray[np.floating]) -> DepthMap:
+    """In float32, unknown where it is not positive."""
     seen = depth.astype(np.float32)
     seen[~(seen > 0)] = np.nan
     return seen
 
 
-def _check_fraction(fraction: float) -> None:
+def check_fraction(fraction: float) -> None:
+    """Refuse what is no share of a whole."""
     if not 0 <= fraction <= 1:
         raise InputError(f"fraction is {fraction}; it lies between 0 and 1")
 
 
-def _check_at_least_zero(name: str, value: float) -> None:
+def check_at_least_zero(name: str, value: float) -> None:
+    """Refuse what is negative or no number."""
     if not (isfinite(value) and value >= 0):
         raise InputError(f"{name} is {value}; it is a number of at least 0")

@@ -13,7 +13,7 @@ from cfusion.arrays import DepthMap
 from cfusion.errors import ShapeError
 from cfusion.geometry import Camera, Pose, Stack, View
 from cfusion.view.readings import Residuals, names_of, residuals_of_stack, residuals_of_view
-from cfusion.view.view_figures import ViewFigures, ViewRecord, view_figures
+from cfusion.view.view_figures import ViewFigures, recorded, view_figures
 
 MOST_PIXELS = 1_300_000  # of a map on a page; larger ones are shown at every second pixel, or third
 MOST_VIEWS = 32  # whose residuals a page holds pixel by pixel
@@ -86,11 +86,15 @@ class Content:
 
     def names(self) -> list[str]:
         """The names of the views."""
-        return [] if self.views is None else names_of(self.views)
+        if self.views is not None:
+            return names_of(self.views)
+        return [f"view {k}" for k in range(len(getattr(self.first, "views", None) or ()))]
 
     def residuals(self) -> Callable[[int], Residuals] | None:
         """How far view k is from the fused surface; None where that cannot be told."""
-        views, surface = self.views, np.asarray(self.first.depth, np.float32)
+        views, surface, own = self.views, np.asarray(self.first.depth, np.float32), self._own_views()
+        if own:
+            return lambda k: np.asarray(own[k].residual, np.float32)
         if views is None:
             return None
         if isinstance(views, Stack):
@@ -108,13 +112,17 @@ class Content:
         depth = views.depths[self.reference] if isinstance(views, Stack) else views[self.reference].depth
         return np.asarray(depth) if depth.shape == self.shape else None
 
-    def view_records(self, residuals: Callable[[int], Residuals] | None) -> Sequence[ViewRecord]:
+    def view_records(self, residuals: Callable[[int], Residuals] | None) -> Sequence[ViewFigures]:
         """The result's own record of its views where it has one, else our figures from the residuals."""
-        own = getattr(self.first, "views", None)
-        figures: Sequence[ViewFigures] = ()
-        if residuals is not None:
-            figures = view_figures(self.names(), residuals, np.asarray(self.first.depth))
-        return [*own] if own and all(hasattr(each, "noise") for each in own) else figures
+        names, own = self.names(), self._own_views()
+        if own:
+            return [recorded(each, name) for each, name in zip(own, names, strict=True)]
+        return () if residuals is None else view_figures(names, residuals, np.asarray(self.first.depth))
+
+    def _own_views(self) -> Sequence[Any]:
+        """The result's own record of its views, one each; nothing where it kept none."""
+        own = tuple(getattr(self.first, "views", None) or ())
+        return own if len(own) == len(self.names()) else ()
 
     def _pose(self, views: Sequence[View]) -> Pose | None:
         pose: Pose | None = getattr(self.first, "pose", None)

@@ -28,13 +28,19 @@ class Layer:
     coarsest: float = 0.0  # 0: never coarser than the finest
     logarithmic: bool = False
     stride: int = 1
+    reducible: bool = False
     spare: bool = False  # left out where the page would be too large with it
 
-    def quantised(self, factor: float = 1.0) -> Quantised:
-        """Rounded to `factor` times its finest step, as far as it may be."""
-        finest = quantise(self.values, self.step, logarithmic=self.logarithmic)
-        step = finest.scale if self.coarsest <= finest.scale else min(finest.scale * factor, self.coarsest)
-        return quantise(self.values, step, logarithmic=self.logarithmic)
+    def at_every(self, pixels: int) -> Layer:
+        """The same at every so many pixels, if it may be reduced."""
+        if not self.reducible or pixels <= self.stride:
+            return self
+        every = pixels // self.stride
+        return replace(self, values=self.values[::every, ::every], stride=pixels)
+
+    def finest(self) -> Quantised:
+        """Rounded to its step."""
+        return quantise(self.values, self.step, logarithmic=self.logarithmic)
 
 
 @dataclass(frozen=True)
@@ -47,35 +53,45 @@ class Coded:
     twin: int = 0  # the place of the layer whose text it shares, its own if none
 
 
-def coded(layers: Sequence[Layer], pixels: int) -> list[Coded]:
-    """All layers, rounded together until the page is small enough; then without those that can be spared.
+def coded(layers: Sequence[Layer], pixels: int, *, taken: int = 0) -> list[Coded]:
+    """All layers in what a page of so many pixels may be large, less what is `taken`.
 
-    A layer that is another one's twin shares its text.
+    They are rounded together, then the reducible ones shown at every second pixel, or fourth; then those that can be
+    spared are left out. A layer that is another one's twin shares its text.
     """
-    budget = max(SMALLEST_BUDGET, BYTES_A_PIXEL * pixels)
-    sizes: dict[tuple[int, float], int] = {}
-    for factor in (2.0**power for power in range(11)):
-        rounded = [layer.quantised(factor) for layer in layers]
-        twins = _twins(rounded)
-        for place, each in enumerate(rounded):
-            if twins[place] != place:
-                sizes[place, each.scale] = 0
-            elif (place, each.scale) not in sizes:
-                sizes[place, each.scale] = estimated_size(each.counts)
-        total = sum(sizes[place, each.scale] for place, each in enumerate(rounded))
-        if total <= budget:
+    budget = max(SMALLEST_BUDGET, BYTES_A_PIXEL * pixels - taken)
+    for reduced in (1, 2, 4):
+        layers = [layer.at_every(reduced) for layer in layers]
+        rounded, sizes = _rounded_to(layers, budget)
+        if sum(sizes) <= budget:
             break
-    spared: set[int] = set()
+    left = list(range(len(layers)))
     for place in reversed([at for at, layer in enumerate(layers) if layer.spare]):
-        if total > budget:
-            spared.add(place)
-            total -= sizes[place, rounded[place].scale]
-    left = [at for at in range(len(layers)) if at not in spared]
+        if sum(sizes[at] for at in left) > budget:
+            left.remove(place)
     rounded = [rounded[at] for at in left]
     return [
         replace(_coded(layers[at], each), twin=twin)
         for at, each, twin in zip(left, rounded, _twins(rounded), strict=True)
     ]
+
+
+def _rounded_to(layers: Sequence[Layer], budget: float) -> tuple[list[Quantised], list[int]]:
+    """The finest rounding that is within the budget, or the coarsest; and about how large each layer then is."""
+    finest = [layer.finest() for layer in layers]
+    twins = _twins(finest)
+    known: dict[tuple[int, int], int] = {}
+    for power in range(11):
+        factors = [
+            max(1, min(2**power, int(each.coarsest / fine.scale))) for each, fine in zip(layers, finest, strict=True)
+        ]
+        for place, (fine, factor) in enumerate(zip(finest, factors, strict=True)):
+            if twins[place] == place and (place, factor) not in known:
+                known[place, factor] = estimated_size(fine.coarser(factor).counts)
+        sizes = [known[at, factor] if twins[at] == at else 0 for at, factor in enumerate(factors)]
+        if sum(sizes) <= budget:
+            break
+    return [fine.coarser(factor) for fine, factor in zip(finest, factors, strict=True)], sizes
 
 
 def _twins(rounded: Sequence[Quantised]) -> list[int]:

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, Image
 from cfusion.errors import MissingDependency
+from cfusion.io.colour_pictures import png_bytes
 from cfusion.view.content import Content, median_of_views, shown_views
 from cfusion.view.layers import RELATIVE_STEP, Layer
-from cfusion.view.pictures import png_bytes
 from cfusion.view.readings import Residuals
 
-RESIDUAL_STEP = 1 / 16  # of the usual noise, at best; the whole of it at worst
+RESIDUAL_STEP = 1 / 16  # of the usual noise, at best; a quarter of it at worst
 CLIPPED = 30.0  # usual noises: residuals beyond are shown as that
 STEPS_AT_WORST = 800  # across a map of depth that is not the first result's
 JPEG_QUALITY = 88
@@ -37,7 +37,7 @@ def page_layers(content: Content, residuals: Callable[[int], Residuals] | None, 
         held.append(each)
         step = RESIDUAL_STEP * usual_noise
         clipped = np.clip(each, -CLIPPED * usual_noise, CLIPPED * usual_noise) if usual_noise > 0 else each
-        found.append(Layer(f"residual-{k}", clipped, step, coarsest=usual_noise))
+        found.append(Layer(f"residual-{k}", clipped, step, coarsest=usual_noise / 4, reducible=True))
     median = _median(content, held)
     for key, values in (("input", content.input_depth()), ("median", median), ("truth", content.truth)):
         if values is not None:

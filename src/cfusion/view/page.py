@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.geometry import Camera, Pinhole, Stack, View
+from cfusion.geometry import Camera, Orthographic, Stack, View
 from cfusion.io.atomic import filling
 from cfusion.io.versions import versions
 from cfusion.view import explain, sections
@@ -74,7 +74,9 @@ def page(content: Content) -> str:
     residuals = content.residuals()
     records = content.view_records(residuals)
     usual = _usual_noise(records)
-    layers = coded(page_layers(content, residuals, usual), content.shape[0] * content.shape[1])
+    image = image_uri(getattr(content.first, "image", None), content.stride)
+    pixels = content.shape[0] * content.shape[1]
+    layers = coded(page_layers(content, residuals, usual), pixels, taken=len(image or ""))
     body = "\n".join(
         (
             sections.header(content),
@@ -86,7 +88,7 @@ def page(content: Content) -> str:
             '<div id="words" role="tooltip" hidden></div>',
         )
     )
-    return document(content.title, body, _model(content, layers, usual), layers)
+    return document(content.title, body, _model(content, layers, usual, image), layers)
 
 
 INTERACTIVE = """
@@ -96,12 +98,13 @@ INTERACTIVE = """
 <div class="stage"><canvas id="gl" tabindex="0" aria-label="The fused surface in 3-D. Arrow keys turn it, plus and
 minus zoom, R resets."></canvas><p id="no-gl" hidden>This browser has no WebGL: the maps below show the same.</p></div>
 <div class="controls" id="surface-controls"></div>
-<p class="hint">Drag to turn, scroll or pinch to zoom, shift-drag to move. Keys: arrows, + and -, R.</p></section>
+<p class="hint">Drag to turn, click and scroll (or pinch) to zoom, shift-drag to move. Keys: arrows, + and -,
+R.</p></section>
 <section id="maps-section"><h2>Maps</h2>
 <div class="controls" id="map-controls"></div>
 <div class="maps-and-reading"><div id="maps"></div><aside id="reading" aria-live="polite"></aside></div>
-<p class="hint">Point at a pixel to read all layers; scroll or pinch to zoom, drag to move, all maps together. Keys:
-arrows move the reading, + and - zoom, 0 shows all.</p></section>
+<p class="hint">Point at a pixel to read all layers; click and scroll (or pinch) to zoom, drag to move, all maps
+together. Keys: arrows move the reading, + and - zoom, 0 shows all.</p></section>
 <section id="compare-section"><h2>Before and after</h2>
 <div class="controls" id="compare-controls"></div>
 <div class="stage"><canvas id="compare" aria-label="Two maps side by side, parted by a slider"></canvas>
@@ -132,7 +135,7 @@ def _usual_noise(records: Sequence[Any]) -> float:
     return float(np.median(known)) if known else 0.0
 
 
-def _model(content: Content, layers: Sequence[Coded], usual_noise: float) -> dict[str, object]:
+def _model(content: Content, layers: Sequence[Coded], usual_noise: float, image: str | None) -> dict[str, object]:
     """What the script needs to know beside the maps."""
     return {
         "width": -(-content.shape[1] // content.stride),
@@ -146,7 +149,7 @@ def _model(content: Content, layers: Sequence[Coded], usual_noise: float) -> dic
             for result in content.results
         ],
         "layers": {layer.key: {"id": f"layer-{layer.twin}", **layer.description} for layer in layers},
-        "image": image_uri(getattr(content.first, "image", None), content.stride),
+        "image": image,
         "views": content.names(),
         "reference": content.reference,
         "noise": usual_noise,
@@ -157,8 +160,8 @@ def _model(content: Content, layers: Sequence[Coded], usual_noise: float) -> dic
 def _camera(camera: Camera | None, stride: int) -> dict[str, object]:
     if camera is None:
         return {"kind": "none"}
-    if isinstance(camera, Pinhole):
-        sizes = {"fx": camera.fx / stride, "fy": camera.fy / stride}
-        return {"kind": "pinhole", **sizes, "cx": camera.cx / stride, "cy": camera.cy / stride}
-    size = camera.pixel_size * stride
-    return {"kind": "orthographic", "pixel": size, "cx": camera.cx / stride, "cy": camera.cy / stride}
+    if isinstance(camera, Orthographic):
+        size = camera.pixel_size * stride
+        return {"kind": "orthographic", "pixel": size, "cx": camera.cx / stride, "cy": camera.cy / stride}
+    sizes = {"fx": camera.fx / stride, "fy": camera.fy / stride}
+    return {"kind": "pinhole", **sizes, "cx": camera.cx / stride, "cy": camera.cy / stride}

@@ -20,6 +20,15 @@ class Quantised:
     offset: float
     logarithmic: bool = False
 
+    def coarser(self, factor: int) -> Quantised:
+        """Rounded to a whole multiple of its step."""
+        if factor <= 1:
+            return self
+        rounded = (self.counts.astype(np.int32) - 1 + factor // 2) // factor + 1
+        counts = np.where(self.counts == 0, 0, rounded).astype(np.uint16)
+        scale = factor * self.scale
+        return Quantised(counts, scale, self.offset + self.scale - scale, self.logarithmic)
+
     def values(self) -> NDArray[np.float64]:
         """What the counts stand for; NaN where unknown."""
         linear = self.offset + self.scale * self.counts.astype(np.float64)

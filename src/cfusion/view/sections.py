@@ -15,7 +15,7 @@ from cfusion.view.content import Content
 from cfusion.view.diagrams import gap_falling, reliability_diagram
 from cfusion.view.document import explained, number, table
 from cfusion.view.reliability import reliability
-from cfusion.view.view_figures import ViewRecord
+from cfusion.view.view_figures import ViewFigures
 
 SHORT_UNITS = {"metre": "m", "millimetre": "mm", "centimetre": "cm", "foot": "ft", "kilometre": "km"}
 
@@ -62,7 +62,7 @@ def headline(content: Content) -> list[tuple[str, str, str]]:
     return found
 
 
-def views_section(records: Sequence[ViewRecord], reference: int | None, unit: str) -> str:
+def views_section(records: Sequence[ViewFigures], reference: int | None, unit: str) -> str:
     """The table of views, the odd ones marked in words."""
     if not records:
         return ""

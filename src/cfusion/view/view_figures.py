@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,31 +13,15 @@ from numpy.typing import NDArray
 from cfusion.arrays import DepthMap
 from cfusion.view.readings import Residuals
 
+if TYPE_CHECKING:
+    from cfusion.solvers import ViewEvidence
+
 MEDIAN_OF_NORMAL = 0.6745  # median of |t| over the standard deviation of a normal distribution
 GATE = 6.0  # usual noises: an observation further from the surface is of another one
 NOISY, BIASED, FEW_KEPT, SHIFTED = 2.0, 0.5, 0.5, 0.75  # of the usual noise, noise, share; pixels
 SURE = 4.0  # standard errors of a shift
 SAMPLE = 20_000  # pixels that tell a shift
 FEWEST = 50
-
-
-class ViewRecord(Protocol):
-    """What a table shows of one view; lengths in the unit of depth, NaN where it is not known."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def noise(self) -> float: ...
-    @property
-    def bias(self) -> float: ...
-    @property
-    def kept(self) -> float: ...
-    @property
-    def shift(self) -> float: ...
-    @property
-    def effect(self) -> float: ...
-    @property
-    def verdict(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -51,6 +35,14 @@ class ViewFigures:
     shift: float  # pixels by which moving its readings over the surface would lower the residuals
     effect: float  # how far the mean of all views moves without it, rms
     verdict: str = ""  # empty: nothing odd
+
+
+def recorded(evidence: ViewEvidence, name: str) -> ViewFigures:
+    """The figures that a method kept of a view, for the same table."""
+    words = evidence.sentence.removeprefix(f"{name}: ")
+    return ViewFigures(
+        name, evidence.noise, evidence.bias, evidence.share_kept, evidence.registration, evidence.effect, words
+    )
 
 
 def view_figures(

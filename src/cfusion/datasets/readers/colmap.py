@@ -12,7 +12,15 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.datasets.dataset import Dataset, LazyViews
-from cfusion.datasets.reader_tools import frames, named_view, require_some, unknown_unless_positive
+from cfusion.datasets.reader_tools import (
+    bent_by,
+    frames,
+    left_out,
+    named_view,
+    require_some,
+    unknown_unless_positive,
+    without_images,
+)
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, View, normals
 from cfusion.geometry.quaternion import quaternion_of
@@ -79,7 +87,8 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     sentence = (
         f"COLMAP: {chosen.maps} depth, 0 = unknown, world-to-camera inverted, qw first, arbitrary scale, "
         f"{'whole pixels back-projected with K, as COLMAP does' if chosen.pixel_centre == 'whole' else 'K less 0.5'}; "
-        f"{frames(len(found))}"
+        f"{frames(len(found))}{left_out(len(model.images) - len(found), 'without a depth map')}"
+        f"{without_images(path_inside(path / 'images', each.name, str(folder)) for _, each in found if chosen.images)}"
     )
     return Dataset(
         LazyViews.reading(load, len(found)),
@@ -124,13 +133,15 @@ def model_folder(path: Path) -> Path | None:
 
 def _camera(camera: ModelCamera, shape: tuple[int, int], options: Options, file: Path) -> Pinhole:
     """The camera of a depth map, which may be smaller than the image: COLMAP then scales K as it stands."""
-    if any(camera.distortion):
+    lens = camera.brown_conrady
+    if lens is None:
         raise FileError(f"{file}: its camera is {camera.model} with distortion; run colmap image_undistorter first")
     across, down = shape[1] / camera.width, shape[0] / camera.height
     fx, fy, cx, cy = camera.intrinsics
     less = 0.5 if options.pixel_centre == "half" else 0.0
     try:
-        return Pinhole(fx * across, fy * down, cx * across - less, cy * down - less, shape[1], shape[0])
+        straight = Pinhole(fx * across, fy * down, cx * across - less, cy * down - less, shape[1], shape[0])
+        return bent_by(straight, lens)
     except InputError as error:
         raise type(error)(f"{file}: {error}") from None
 

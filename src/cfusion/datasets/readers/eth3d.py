@@ -11,16 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.datasets.dataset import Dataset, LazyViews
-from cfusion.datasets.reader_tools import frames, named_view, require_some, unknown_unless_positive
+from cfusion.datasets.reader_tools import frames, left_out, named_view, require_some, unknown_unless_positive
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.geometry.fisheye import thin_prism_fisheye
 from cfusion.io.codecs.colmap_model import Model, ModelCamera, has_model, read_model
 from cfusion.io.codecs.photo import read_photo
 from cfusion.io.files import read_bytes
+from cfusion.io.paths import path_inside
 
 DEPTHS = "ground_truth_depth"
 PINHOLES = ("PINHOLE", "SIMPLE_PINHOLE")
+MOST_ENLARGED = 16  # pixels of the pinhole per pixel of the lens
 HALF = 0.5  # pixel: between K's frame and ours
 
 
@@ -61,13 +63,16 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         if chosen.shrink > 1:
             depth = _shrunk(depth, chosen.shrink)
             pinhole = _pinhole(camera, chosen.shrink, (depth.shape[0], depth.shape[1]))
-        photo = path / "images" / image_name if chosen.images and lens == camera else None
+        seen_at = chosen.images and lens == camera
+        photo = path_inside(path / "images", image_name, str(file)) if seen_at else None
         image = read_photo(photo, pinhole.shape)
         return named_view(file, depth, pinhole, pose, image=image, name=name)
 
     sentence = (
         "ETH3D: float32 depth of the distorted images brought onto pinhole cameras, inf = unknown, world-to-camera "
         f"inverted, qw first, K less 0.5; {frames(len(found))}"
+        f"{left_out(len(depths) - len(found), 'of depth without a camera')}"
+        f"{left_out(len(seen) - len(found), 'without a depth map')}"
     )
     return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
 
@@ -107,7 +112,7 @@ def _pinhole(camera: ModelCamera, shrink: int = 1, shape: tuple[int, int] | None
 
 
 def _read_depth(file: Path, shape: tuple[int, int]) -> NDArray[np.float32]:
-    data = read_bytes(file)
+    data = read_bytes(file, 4 * shape[0] * shape[1] + 1)
     if len(data) != 4 * shape[0] * shape[1]:
         raise FileError(f"{file} holds {len(data) // 4} floats, expected {shape[1]} x {shape[0]}; copy it again")
     return unknown_unless_positive(np.frombuffer(data, dtype="<f4").reshape(shape))
@@ -115,6 +120,9 @@ def _read_depth(file: Path, shape: tuple[int, int]) -> NDArray[np.float32]:
 
 def _undistorted(depth: NDArray[np.float32], lens: ModelCamera, camera: Pinhole) -> NDArray[np.float32]:
     """The depth of the nearest distorted pixel to each ray of the pinhole; NaN outside."""
+    if camera.width * camera.height > MOST_ENLARGED * lens.width * lens.height:
+        seen = f"{lens.width} x {lens.height}"
+        raise FileError(f"a pinhole of {camera.width} x {camera.height} pixels is no view of {seen}; check cameras.txt")
     if lens.model != "THIN_PRISM_FISHEYE":
         raise FileError(f"depth maps of a {lens.model} camera cannot be undistorted here; expected THIN_PRISM_FISHEYE")
     x = (np.arange(camera.width) - camera.cx)[None, :] / camera.fx

@@ -23,8 +23,10 @@ from cfusion.io.text_tables import number, numbered, read_text
 UNITS_PER_METRE = 5000.0
 CAMERA = (481.20, 480.00, 319.50, 239.50)  # the published fy is -480.00
 SIZE = (480, 640)  # of the native .depth files, which do not say it
+BYTES_A_NUMBER = 64  # at most, with its separator
 MIRROR = np.diag([1.0, -1.0, 1.0])
-VECTOR = re.compile(r"(cam_\w+)\s*=\s*\[([^\]]*)\]")
+VECTOR = re.compile(r"\b(cam_[a-z]{1,20})[ \t]*=[ \t]*\[([^\]\n]{0,200})\]")
+LONGEST = 1 << 20  # bytes of a camera
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def _read_png(path: Path, options: Options) -> Dataset:
     found: list[tuple[Path, Pose]] = []
     files = numbered(list((path / "depth").glob("*.png")))
     for file in files:
-        at, apart = nearest(times, float(file.stem) if file.stem.isdigit() else float("nan"))
+        at, apart = nearest(times, float(file.stem) if _is_number(file.stem) else float("nan"))
         pose = poses[at] if apart == 0 else None
         if pose is not None:
             found.append((file, mirrored(pose.rotation, pose.translation)))
@@ -102,6 +104,10 @@ def _native(path: Path) -> list[Path]:
     return numbered([file for file in path.glob("*.depth") if file.with_suffix(".txt").is_file()])
 
 
+def _is_number(stem: str) -> bool:
+    return stem.isascii() and stem.isdigit() and len(stem) < 16
+
+
 def _trajectory(path: Path) -> Path:
     files = sorted(path.glob("*.gt.freiburg"))
     if not files:
@@ -110,7 +116,7 @@ def _trajectory(path: Path) -> Path:
 
 
 def _lengths(file: Path, shape: tuple[int, int]) -> Matrix:
-    words = read_text(file).split()
+    words = read_text(file, BYTES_A_NUMBER * shape[0] * shape[1]).split()
     if len(words) != shape[0] * shape[1]:
         raise FileError(f"{file} holds {len(words)} numbers, expected {shape[1]} x {shape[0]}; copy it again")
     try:
@@ -122,7 +128,7 @@ def _lengths(file: Path, shape: tuple[int, int]) -> Matrix:
 def _povray(file: Path, shape: tuple[int, int]) -> tuple[Pinhole, Pose]:
     """Camera and pose from cam_pos, cam_dir, cam_up and cam_right."""
     vectors: dict[str, Matrix] = {}
-    for name, words in VECTOR.findall(read_text(file)):
+    for name, words in VECTOR.findall(read_text(file, LONGEST)):
         try:
             vectors[name] = np.array([number(word.strip()) for word in words.split(",")])
         except ValueError as error:

@@ -25,6 +25,7 @@ from cfusion.geometry.disparity import depth_from_disparity
 from cfusion.io.codecs.kitti_poses import read_localization, read_odometry_poses
 from cfusion.io.codecs.photo import resized
 from cfusion.io.maps import SUFFIXES, read_map
+from cfusion.io.paths import also
 
 __all__ = [
     "Bundle",
@@ -38,6 +39,7 @@ __all__ = [
     "recognises",
     "write_disparity",
 ]
+TRUTH = "truth"
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Options:
     """Which bundle, and where its disparity maps and poses are."""
 
     bundle: int | None = None  # needed where there are several
-    disparity: str | None = None  # folder of 000027_10.png (value / 256), .pfm or .npy; ground truth unless given
+    disparity: str | None = None  # folder of 000027_10.png (value / 256), .pfm or .npy; or "truth", the lidar's
     localization: str | None = None  # .mat of the paper; the viso one beside the data unless given
     colour: bool = False
     farthest: float = 100.0  # metres; stereo knows little beyond
@@ -57,26 +59,32 @@ class Options:
 
 def recognises(path: Path) -> bool:
     """A training or testing folder, or the one above."""
-    return layout_of(_split(path)) is not None and bool(bundles(_split(path)))
+    return layout_of(training_or_testing(path)) is not None and bool(bundles(training_or_testing(path)))
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
-    """The views of one bundle: of the disparity maps given, or of the ground truth."""
+    """The views of one bundle: of the disparity maps given, or of the ground truth if that is asked for."""
     chosen = options or Options()
-    folder = _split(path)
-    bundle = open_bundle(folder, _number(folder, chosen), colour=chosen.colour)
+    folder = training_or_testing(path)
+    bundle = open_bundle(folder, number_of(folder, chosen.bundle), colour=chosen.colour)
     if chosen.disparity is None:
+        raise FileError(
+            f"{folder} has images; match them first (cfusion stereo), then name the folder of disparity maps"
+        )
+    if chosen.disparity == TRUTH:
         if not bundle.has_truth():
-            raise FileError(
-                f"{folder} has images but no ground truth of bundle {bundle.number}; "
-                "match them first (cfusion stereo), then name the folder of disparity maps"
-            )
+            raise FileError(f"{folder} has no ground truth of bundle {bundle.number}; only frame 10 of training has")
         return Dataset((_truth(bundle, chosen),), sentence=_sentence(bundle, chosen, "ground truth disparity", 1, 0))
     return _of_maps(bundle, folder, chosen, chosen.disparity)
 
 
 def _of_maps(bundle: Bundle, folder: Path, options: Options, disparity: str) -> Dataset:
-    maps = Path(disparity) if Path(disparity).is_absolute() else folder / disparity
+    maps = folder / disparity  # or wherever an absolute one leads
+    with also(maps, folder.resolve().parent, (folder / (options.localization or ".")).parent):
+        return _of_maps_in(maps, bundle, folder, options)
+
+
+def _of_maps_in(maps: Path, bundle: Bundle, folder: Path, options: Options) -> Dataset:
     files = {frame: file for frame in bundle.frames if (file := _map_file(maps, bundle.name(frame))) is not None}
     if not files:
         raise FileError(f"{maps} holds no disparity map of bundle {bundle.number}, e.g. {bundle.name(10)}.png")
@@ -122,13 +130,15 @@ def _poses(bundle: Bundle, folder: Path, options: Options) -> Mapping[int, Pose]
     return read_localization(files[0], bundle.number)
 
 
-def _split(path: Path) -> Path:
+def training_or_testing(path: Path) -> Path:
+    """The folder of the images; of the one above, the training set."""
     return path / "training" if (path / "training").is_dir() else path
 
 
-def _number(folder: Path, options: Options) -> int:
-    if options.bundle is not None:
-        return options.bundle
+def number_of(folder: Path, bundle: int | None) -> int:
+    """The bundle asked for, or the only one there is."""
+    if bundle is not None:
+        return bundle
     there = bundles(folder)
     if len(there) != 1:
         first = ", ".join(str(each) for each in there[:8])

@@ -14,6 +14,7 @@ from cfusion.geometry.disparity import depth_from_disparity
 from cfusion.io.codecs.kitti_poses import read_odometry_poses
 from cfusion.io.codecs.photo import beside, read_photo
 from cfusion.io.maps import SUFFIXES, read_map
+from cfusion.io.paths import also
 from cfusion.io.text_tables import numbered
 
 GREY = LAYOUTS[0]
@@ -43,11 +44,12 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     chosen = options or Options()
     calibration = read_calibration(path / "calib.txt", GREY)
     file = path.resolve().parent.parent / "poses" / f"{path.resolve().name}.txt"
-    poses = read_odometry_poses(file if chosen.poses is None else path / chosen.poses)
+    with also(file.parent, (path / (chosen.poses or ".")).parent):
+        poses = read_odometry_poses(file if chosen.poses is None else path / chosen.poses)
     maps = path / chosen.disparity
     if not maps.is_dir():
         raise FileError(f"{maps} is not there; match the pairs first and put the disparity maps (000000.png) into it")
-    files = numbered([each for each in maps.iterdir() if each.suffix in SUFFIXES and each.stem.isdigit()])
+    files = numbered([each for each in maps.iterdir() if each.suffix in SUFFIXES and _is_number(each.stem)])
     found: list[tuple[Path, Pose]] = []
     for each in files:
         pose = poses[int(each.stem)] if int(each.stem) < len(poses) else None
@@ -68,4 +70,9 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"KITTI odometry: disparity / 256, 0 = unknown, depth = {calibration.focal_baseline:.5g} / disparity, nothing "
         f"beyond {chosen.farthest:g} m, camera-to-world; {frames(len(found))}{lost(len(files) - len(found))}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+    with also(maps):
+        return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
+
+
+def _is_number(stem: str) -> bool:
+    return stem.isascii() and stem.isdigit() and len(stem) < 16

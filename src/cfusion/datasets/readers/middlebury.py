@@ -22,6 +22,7 @@ from cfusion.io.codecs.png import read_image
 from cfusion.io.text_tables import number, read_text
 
 CALIBRATION = "calib.txt"
+LONGEST = 1 << 20  # bytes of it
 OLD_WIDTHS = {450: 4.0, 900: 2.0, 1800: 1.0}  # counts per pixel of disparity in 2003, by the size downloaded
 OLD_PAIR = (("disp2", "im2"), ("disp6", "im6"))
 NEW_PAIR = (("disp0", "im0"), ("disp1", "im1"))
@@ -64,13 +65,14 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
 def read_calibration(file: Path) -> Calibration:
     """cam0=[f 0 cx; 0 f cy; 0 0 1], cam1, doffs, baseline."""
-    text = read_text(file)
+    lines = read_text(file, LONGEST).splitlines()
 
     def value(key: str) -> str:
-        found = re.search(rf"^\s*{key}\s*=\s*(.+?)\s*$", text, re.MULTILINE)
-        if found is None:
-            raise FileError(f"{file} has no {key}; expected Middlebury's calib.txt of 2014 or 2021")
-        return found[1]
+        for line in lines:
+            name, equals, found = line.partition("=")
+            if equals and name.strip() == key and found.strip():
+                return found.strip()
+        raise FileError(f"{file} has no {key}; expected Middlebury's calib.txt of 2014 or 2021")
 
     def matrix(key: str) -> Matrix:
         words = re.sub(r"[\[\];,]", " ", value(key)).split()

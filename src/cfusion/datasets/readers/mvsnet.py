@@ -15,6 +15,7 @@ from cfusion.arrays import Matrix
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import (
     frames,
+    left_out,
     lost,
     named_view,
     pinhole,
@@ -80,6 +81,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     sentence = (
         f"MVSNet: PFM depth, 0 and inf = unknown, world-to-camera inverted"
         f"{', probability as confidence' if weighed else ''}; {frames(len(found))}{lost(len(files) - len(found))}"
+        f"{left_out(_cameras_alone(files), 'with a camera and no depth map')}"
     )
     return Dataset(
         LazyViews.reading(load, len(found)),
@@ -87,6 +89,10 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         sentence=sentence,
         files=tuple(each.depth for each, _, _ in found),
     )
+
+
+def _cameras_alone(files: Sequence[_Files]) -> int:
+    return len(set(files[0].camera.parent.glob("*_cam.txt")) - {each.camera for each in files})
 
 
 def read_camera(file: Path) -> tuple[Matrix, Pose | None]:

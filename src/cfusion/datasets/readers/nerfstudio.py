@@ -15,13 +15,16 @@ import numpy as np
 from cfusion.arrays import Matrix
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import (
+    bent_by,
     frames,
+    left_out,
     lost,
     named_view,
     pose_or_lost,
     require_some,
     resized_pinhole,
     unknown_unless_positive,
+    without_images,
 )
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, Pose, View
@@ -38,7 +41,7 @@ DEFAULT_FACTOR = 0.001  # millimetres, nerfstudio's own default
 OPENGL = np.diag([1.0, -1.0, -1.0, 1.0])  # opengl_from_opencv, and back
 HALF = 0.5
 DEPTH_KEYS = ("depth_file_path", "depth_path")
-DISTORTIONS = ("k1", "k2", "k3", "k4", "p1", "p2")
+DISTORTIONS = ("k1", "k2", "p1", "p2", "k3")
 FISHEYE = ("OPENCV_FISHEYE", "EQUIRECTANGULAR", "FISHEYE624")
 
 
@@ -80,17 +83,22 @@ def read(path: Path, options: Options | None = None) -> Dataset:
             found.append((entry, path_inside(file.parent, entry.get(key, str), entry.where), pose))
     require_some(len(found), file, "frame with a pose")
 
+    def photo(entry: JsonObject) -> Path | None:
+        named = "file_path" in entry and chosen.images
+        return path_inside(file.parent, entry.get("file_path", str), entry.where) if named else None
+
     def load(number: int) -> View:
         entry, source, pose = found[number]
         depth = unknown_unless_positive(read_map(source, factor))
         camera = _camera(entry, whole, (depth.shape[0], depth.shape[1]), chosen)
-        named = "file_path" in entry and chosen.images
-        photo = path_inside(file.parent, entry.get("file_path", str), entry.where) if named else None
-        return named_view(source, depth, camera, pose, image=read_photo(photo, camera.shape), name=source.stem)
+        image = read_photo(photo(entry), camera.shape)
+        return named_view(source, depth, camera, pose, image=image, name=source.stem)
 
     sentence = (
         f"nerfstudio: OpenGL axes turned, camera-to-world, depth x {factor:g} ({why}), 0 = unknown, cx, cy less 0.5; "
         f"{frames(len(found))}{lost(len(with_depth) - len(found))}"
+        f"{left_out(len(entries) - len(with_depth), 'without a depth map')}"
+        f"{without_images(photo(entry) for entry, _, _ in found)}"
     )
     return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[1] for each in found))
 
@@ -148,15 +156,16 @@ def _camera(entry: JsonObject, whole: JsonObject, shape: tuple[int, int], option
         return otherwise
 
     model = whole.content.get("camera_model")
-    bent = [key for key in DISTORTIONS if value(key, 0.0) != 0.0]
-    if (bent and not options.ignore_distortion) or model in FISHEYE:
-        raise FileError(f"{entry.where}: its camera is distorted ({bent[0] if bent else model}); undistort before")
+    if model in FISHEYE or value("k4", 0.0) != 0.0:
+        kind = model if model in FISHEYE else "k4"
+        raise FileError(f"{entry.where}: its camera is a fisheye ({kind}), not a perspective one; undistort before")
+    lens = [0.0 if options.ignore_distortion else value(key, 0.0) for key in DISTORTIONS]
     image_shape = round(value("h", shape[0])), round(value("w", shape[1]))
     if 0 in image_shape:
         raise FileError(f"{entry.where} has an image of no size (w, h)")
     fx = value("fl_x")
     centre = value("cx", image_shape[1] / 2) - HALF, value("cy", image_shape[0] / 2) - HALF
     try:
-        return resized_pinhole((fx, value("fl_y", fx), *centre), image_shape, shape)
+        return bent_by(resized_pinhole((fx, value("fl_y", fx), *centre), image_shape, shape), lens)
     except InputError as error:
         raise type(error)(f"{entry.where}: {error}") from None

@@ -68,6 +68,8 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     kept = [number for number, pose in enumerate(poses) if pose is not None]
     require_some(len(kept), file, "frame with a pose")
     trusted = found["confidence"] if chosen.confidence else None
+    if trusted is not None:
+        trusted = _needed(file, trusted, "confidence")
     if trusted is not None and _shape(file, trusted) != (count, height, width):
         raise FileError(f"{file}: {trusted.name} is {trusted.shape}, depth {depths.shape}")
     photos = found["images"] if chosen.images else None

@@ -107,7 +107,7 @@ def _trajectory(path: Path) -> Path | None:
 
 
 def _is_trajectory(file: Path) -> bool:
-    return file.stat().st_size < 1 << 28 and TRAJECTORY in read_text(file)
+    return file.is_file() and file.stat().st_size < 1 << 27 and TRAJECTORY in read_text(file)
 
 
 def _read_log(file: Path, intrinsics: tuple[float, ...]) -> list[tuple[Pose | None, Matrix | tuple[float, ...]]]:

@@ -22,14 +22,15 @@ from cfusion.datasets.reader_tools import (
     require_some,
     resized_pinhole,
     unknown_unless_positive,
+    without_images,
 )
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.io.atomic import filling
 from cfusion.io.codecs.photo import read_photo
 from cfusion.io.codecs.png import write_image
-from cfusion.io.codecs.png_chunks import MOST_PIXELS
-from cfusion.io.files import read_bytes
+from cfusion.io.files import read_bytes, require_file
+from cfusion.io.limits import MOST_PIXELS
 from cfusion.io.paths import path_inside
 from cfusion.io.text_tables import numbered
 
@@ -76,7 +77,8 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     """The depth maps of a folder, in the order of their numbers."""
     chosen = options or Options()
     files = numbered(list(path.glob("*.dmap")))
-    kept = [file for file in files if _pose(file, read_header(file)) is not None]
+    heads = {file: read_header(file) for file in files}
+    kept = [file for file in files if _pose(file, heads[file]) is not None]
     require_some(len(kept), path, ".dmap with a pose")
 
     def load(number: int) -> View:
@@ -103,12 +105,14 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     sentence = (
         "OpenMVS: 0 = unknown, R world-to-camera and centre C turned into camera-to-world, K scaled to the depth map, "
         f"confidence as it stands; {frames(len(kept))}{lost(len(files) - len(kept))}"
+        f"{without_images(path / name for file in kept if chosen.images and (name := heads[file].image_name))}"
     )
     return Dataset(LazyViews.reading(load, len(kept)), unit="model unit", sentence=sentence, files=tuple(kept))
 
 
 def read_header(file: Path) -> DepthData:
     """Everything but the maps, for which there are empty ones; only the beginning of the file is read."""
+    require_file(file)
     try:
         with file.open("rb") as stream:
             return _parsed(file, stream.read(LONGEST_HEADER))[0]

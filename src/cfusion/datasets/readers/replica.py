@@ -12,6 +12,7 @@ from cfusion.geometry import Pose, View
 from cfusion.io.codecs.photo import beside, read_photo
 from cfusion.io.codecs.png import Encoding, read_png
 from cfusion.io.json_object import JsonObject
+from cfusion.io.paths import also
 from cfusion.io.text_tables import numbered, read_lines
 
 UNITS_PER_METRE = 6553.5
@@ -44,7 +45,8 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         if pose is not None:
             found.append((file, pose))
     require_some(len(found), path, "results/depth*.png with a pose")
-    camera, units_per_metre = _parameters(path)
+    with also(path.resolve().parent):
+        camera, units_per_metre = _parameters(path)
 
     def load(number: int) -> View:
         file, pose = found[number]

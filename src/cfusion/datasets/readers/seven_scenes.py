@@ -14,6 +14,7 @@ from cfusion.errors import FileError
 from cfusion.geometry import Pose, View
 from cfusion.io.codecs.photo import beside, read_photo
 from cfusion.io.codecs.png import Encoding, read_png
+from cfusion.io.paths import also
 from cfusion.io.text_tables import numbered, read_matrix
 
 MILLIMETRES = Encoding(scale=0.001)
@@ -47,7 +48,8 @@ def read(path: Path, options: Options | None = None) -> Dataset:
             else:
                 found.append((file, pose))
     require_some(len(found), path, "frame-*.pose.txt with a pose")
-    intrinsics = _intrinsics(path)
+    with also(path.resolve().parent):
+        intrinsics = _intrinsics(path)
 
     def load(number: int) -> View:
         file, pose = found[number]

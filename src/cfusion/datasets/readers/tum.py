@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.datasets.dataset import Dataset, LazyViews
-from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, require_some
+from cfusion.datasets.reader_tools import bent_by, frames, lost, named_view, pinhole, require_some, without_images
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pose, View
 from cfusion.io.atomic import filling
@@ -19,9 +19,9 @@ from cfusion.io.paths import path_inside
 from cfusion.io.text_tables import read_lines
 
 UNITS_PER_METRE = 5000.0
-CAMERAS = {  # fx, fy, cx, cy of the colour camera, to which depth is registered; distortion is ignored
-    "freiburg1": (517.3, 516.5, 318.6, 255.3),
-    "freiburg2": (520.9, 521.0, 325.1, 249.7),
+CAMERAS = {  # fx, fy, cx, cy, k1, k2, p1, p2, k3 of the colour camera, to which depth is registered
+    "freiburg1": (517.3, 516.5, 318.6, 255.3, 0.2624, -0.9531, -0.0054, 0.0026, 1.1633),
+    "freiburg2": (520.9, 521.0, 325.1, 249.7, 0.2312, -0.7849, -0.0033, -0.0001, 0.9172),
     "freiburg3": (535.4, 539.2, 320.1, 247.6),
 }
 ROS_DEFAULT = (525.0, 525.0, 319.5, 239.5)
@@ -32,14 +32,16 @@ FRAMES_PER_SECOND = 30.0  # of what is written
 class Options:
     """How to read it."""
 
-    camera: tuple[float, ...] | None = None  # fx, fy, cx, cy; by the folder's name unless given
+    camera: tuple[float, ...] | None = None  # fx, fy, cx, cy [, k1, k2, p1, p2, k3]; by the folder's name unless given
     units_per_metre: float = UNITS_PER_METRE
     seconds_apart: float = 0.02  # at most, between a depth map and its pose or image
     images: bool = True
 
     def __post_init__(self) -> None:
-        if self.camera is not None and len(self.camera) != 4:
-            raise InputError(f"camera has {len(self.camera)} numbers; give fx, fy, cx, cy")
+        if self.camera is not None and len(self.camera) not in (4, 9):
+            raise InputError(
+                f"camera has {len(self.camera)} numbers; give fx, fy, cx, cy, and k1, k2, p1, p2, k3 if known"
+            )
         if not self.units_per_metre > 0 or not self.seconds_apart >= 0:
             raise InputError("units_per_metre is positive, seconds_apart at least 0")
 
@@ -75,13 +77,14 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     def load(number: int) -> View:
         file, pose, photo, time = found[number]
         depth = read_png(file, Encoding(1 / chosen.units_per_metre))
-        seen = pinhole(camera, (depth.shape[0], depth.shape[1]))
+        seen = bent_by(pinhole(camera[:4], (depth.shape[0], depth.shape[1])), camera[4:])
         return named_view(file, depth, seen, pose, image=read_photo(photo, seen.shape), name=f"{time:.6f}")
 
     left = f"; {unmatched} without a pose within {chosen.seconds_apart:g} s skipped" if unmatched else ""
     sentence = (
         f"TUM RGB-D: {chosen.units_per_metre:g} counts a metre, 0 = missing, camera-to-world, qw last, "
-        f"K of {why}, distortion ignored; {frames(len(found))}{lost(skipped)}{left}"
+        f"K{' and lens' if camera[4:] else ''} of {why}; {frames(len(found))}{lost(skipped)}{left}"
+        f"{without_images(photo for _, _, photo, _ in found)}"
     )
     return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
 
@@ -113,7 +116,10 @@ def _listed(path: Path, name: str) -> list[tuple[float, Path]]:
     for line in read_lines(path / name):
         if len(line.words) < 2:
             raise FileError(f"{line.where} has {len(line.words)} word, expected a time and a file name")
-        found.append((line.numbers(0, 1)[0], path_inside(path, line.words[1], line.where)))
+        time = line.numbers(0, 1)[0]
+        if not np.isfinite(time):
+            raise FileError(f"{line.where} has the time {line.words[0]!r}; give seconds")
+        found.append((time, path_inside(path, line.words[1], line.where)))
     return sorted(found)
 
 

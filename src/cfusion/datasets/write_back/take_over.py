@@ -13,8 +13,8 @@ from pathlib import Path
 
 from cfusion.datasets.write_back.layouts import Layout
 from cfusion.errors import FileError
-from cfusion.io.atomic import PREFIX
 from cfusion.io.codecs.photo import SUFFIXES
+from cfusion.io.drafts import PREFIX
 
 MADE_FROM_MAPS = (".ply", ".obj", ".glb", ".stl", ".ply.vis")  # clouds and meshes of the old maps are not taken over
 
@@ -32,7 +32,9 @@ def own_files(data: Path, layout: Layout, replaced: frozenset[Path]) -> Iterator
     found = {path for pattern in layout.kept for path in data.glob(pattern)}
     for path in sorted(found):
         inside = path.relative_to(data)
-        hidden = any(part.startswith(".") for part in inside.parts)
+        hidden = (
+            any(part.startswith(".") for part in inside.parts) or inside.parts[0] == "cfusion"
+        )  # of an earlier scene
         if not hidden and inside not in replaced and path.is_file() and not path.name.endswith(MADE_FROM_MAPS):
             yield inside
 

@@ -1,7 +1,8 @@
 """Compiled loops after the network: cost volume, cross-based aggregation, semi-global matching, winners.
 
 A cost volume is (H, W, D) float32 for the left image: entry (v, u, d) compares left pixel u with right pixel u - d, and
-is OUTSIDE where u < d. The right image's volume is the left one's of both images mirrored. Every result is the same for any number of threads.
+is OUTSIDE where u < d. The right image's volume is the left one's of both images mirrored.
+Every result is the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -54,15 +55,14 @@ def cost_volume(left: Floats, right: Floats, disparities: int) -> Floats:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"}, inline="always")
-def _step(
-    cost: Any, before: Any, now: Any, total: Any, same: Any, p1: Any, p2: Any, p1_edge: Any, p2_edge: Any
-) -> None:
+def _step(cost: Any, before: Any, now: Any, total: Any, same: Any, p: Any, edge: int) -> None:
     """One step of one path: cost, before, now and total over d; before and now have a sentinel on both sides.
 
     `same` is 1 where the right image has no edge between the two pixels, 0 where it has one. The last entry of
     `now` is its minimum.
     """
     count = len(cost)
+    p1, p2, p1_edge, p2_edge = p[edge, 0], p[edge, 1], p[edge + 1, 0], p[edge + 1, 1]
     floor = before[count + 2]
     least = np.float32(np.inf)
     for d in range(count):
@@ -96,9 +96,7 @@ def along_rows(cost: Floats, total: Floats, same_left: Floats, same_right: Float
                 edge = 0 if same_left[v, gate] > 0 else 1
                 start = width - 1 - gate
                 same = same_right[v, start : start + count]
-                _step(
-                    cost[v, u], before, now, total[v, u], same, p[edge, 0], p[edge, 1], p[edge + 1, 0], p[edge + 1, 1]
-                )
+                _step(cost[v, u], before, now, total[v, u], same, p, edge)
                 before, now = now, before
 
 
@@ -132,10 +130,8 @@ def along_columns(cost: Floats, total: Floats, same_left: Floats, same_right: Fl
                     now[path, u],
                     total[v, u],
                     same,
-                    p[edge, 0],
-                    p[edge, 1],
-                    p[edge + 1, 0],
-                    p[edge + 1, 1],
+                    p,
+                    edge,
                 )
         before, now = now, before
 
@@ -197,10 +193,9 @@ def arms(image: Floats, longest: int, tolerance: float) -> Ints:
 
 
 @njit(**OPTIONS)
-def aggregate(cost: Floats, ours: Ints, theirs: Ints) -> Floats:
-    """(H, W, D) means of the cost over the crosses that both pixels have in common, first along rows, then columns."""
+def aggregate(cost: Floats, half: Floats, ours: Ints, theirs: Ints) -> None:
+    """Means of the cost over the crosses that both pixels have in common, in place: along rows (half), then columns."""
     height, width, count = cost.shape
-    half = np.empty_like(cost)
     for v in prange(height):
         sums = np.zeros((width + 1, count), np.float32)
         for u in range(width):
@@ -213,7 +208,6 @@ def aggregate(cost: Floats, ours: Ints, theirs: Ints) -> Floats:
                 half[v, u, d] = (sums[u + right + 1, d] - sums[u - left, d]) / np.float32(left + right + 1)
             for d in range(u + 1, count):
                 half[v, u, d] = cost[v, u, d]
-    out = np.empty_like(cost)
     for u in prange(width):
         sums = np.zeros((height + 1, count), np.float32)
         for v in range(height):
@@ -223,7 +217,17 @@ def aggregate(cost: Floats, ours: Ints, theirs: Ints) -> Floats:
             for d in range(min(count, u + 1)):
                 up = min(ours[2, v, u], theirs[2, v, u - d])
                 down = min(ours[3, v, u], theirs[3, v, u - d])
-                out[v, u, d] = (sums[v + down + 1, d] - sums[v - up, d]) / np.float32(up + down + 1)
-            for d in range(u + 1, count):
-                out[v, u, d] = cost[v, u, d]
-    return out
+                cost[v, u, d] = (sums[v + down + 1, d] - sums[v - up, d]) / np.float32(up + down + 1)
+
+
+@njit(**OPTIONS)
+def mirror(cost: Floats, out: Floats) -> None:
+    """The volume of the mirrored pair, right image first: its pixel W - 1 - x at d is left pixel x + d at d."""
+    height, width, count = cost.shape
+    for v in prange(height):
+        for x in range(width):
+            end = min(count, width - x)
+            for d in range(end):
+                out[v, width - 1 - x, d] = cost[v, x + d, d]
+            for d in range(end, count):
+                out[v, width - 1 - x, d] = OUTSIDE

@@ -1,7 +1,7 @@
 """MC-CNN (Zbontar and LeCun, 2016): the network's cost, cross-based aggregation, semi-global matching, refinement.
 
-The pair is matched once as it is and once mirrored, so that both images have a map of their own; what the two say
-about each other, and the curve of costs at each pixel, tell how likely its disparity is right.
+Paths run over the pair as it is and mirrored, so that both images have a map of their own; what the two say about each
+other, and the curve of costs at each pixel, tell how likely its disparity is right.
 """
 
 import importlib
@@ -13,21 +13,26 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import Image
 from cfusion.errors import InputError, MissingDependency
-from cfusion.frontends.mc_cnn.network import Features, features
+from cfusion.frontends.mc_cnn.network import features
 from cfusion.frontends.mc_cnn.semi_global import Penalties, semi_global
 
 Floats = NDArray[np.float32]
+PENALTIES = Penalties(small_step=0.2, large_step=2.0, at_edge=2.0, edge=0.08)
+MARGIN = 0.05  # difference of costs after the paths that counts one half
 
 
 @dataclass(frozen=True)
 class McCnn:
-    """Settings, chosen on nine Middlebury pairs; costs are in [0, 1]: 0 for features alike, 1 for opposite ones."""
+    """Settings, chosen on Middlebury pairs, upright and slanted like a road.
+
+    Costs are in [0, 1]: 0 for features alike, 1 for opposite ones.
+    """
 
     disparities: int = 128
-    penalties: Penalties = Penalties(small_step=2.0, large_step=4.0, at_edge=2.0, edge=0.08)
-    aggregations: int = 0  # rounds of cross-based aggregation before the paths
+    penalties: Penalties = PENALTIES
+    aggregations: int = 2  # rounds of cross-based aggregation before the paths
     arm: int = 5  # pixels: the longest arm of a cross
-    arm_tolerance: float = 0.06  # difference of grey values in [0, 1] at which an arm ends
+    arm_tolerance: float = 0.03  # difference of grey values in [0, 1] at which an arm ends
 
     def __post_init__(self) -> None:
         small, large, at_edge, edge = self.penalties
@@ -48,28 +53,35 @@ class Curves(NamedTuple):
 
 
 def mc_cnn_curves(left: Image, right: Image, settings: McCnn) -> tuple[Curves, Floats]:
-    """The curves of the left image, and the right image's disparity; nothing is checked yet."""
+    """The curves of the left image, and the right image's disparity; nothing is checked yet.
+
+    Two volumes (H, W, D) are held: crosses are common to both images, so that the mirrored pair's costs are the same.
+    """
     kernels = _kernels()
-    ours, theirs = features(left), features(right)
-    found = _one_way(kernels, (ours, theirs), (left, right), settings)
-    flipped = tuple(np.ascontiguousarray(each[..., ::-1]) for each in (theirs, ours, right, left))
-    other = _one_way(kernels, flipped[:2], flipped[2:], settings).disparity[:, ::-1]
-    return found, np.ascontiguousarray(other)
-
-
-def _one_way(kernels: Any, pair: tuple[Features, ...], images: tuple[Image, ...], settings: McCnn) -> Curves:
-    cost = kernels.cost_volume(*pair, settings.disparities)
-    crosses = [kernels.arms(each, settings.arm, settings.arm_tolerance) for each in images]
+    cost = kernels.cost_volume(features(left), features(right), settings.disparities)
+    spare = np.empty_like(cost)
+    crosses = [kernels.arms(each, settings.arm, settings.arm_tolerance) for each in (left, right)]
     for _ in range(settings.aggregations):
-        cost = kernels.aggregate(cost, *crosses)
-    total = semi_global(kernels, cost, *images, settings.penalties)
+        kernels.aggregate(cost, spare, *crosses)
+    total = semi_global(kernels, cost, spare, left, right, settings.penalties)
     disparity, best, second, bend = kernels.winners(total)
     at = np.rint(disparity).astype(np.intp)[..., None]
-    return Curves(disparity, best, second, bend, np.take_along_axis(cost, at, axis=2)[..., 0])
+    found = Curves(disparity, best, second, bend, np.take_along_axis(cost, at, axis=2)[..., 0])
+    kernels.mirror(cost, spare)
+    flipped = [np.ascontiguousarray(each[:, ::-1]) for each in (right, left)]
+    other = kernels.winners(semi_global(kernels, spare, cost, *flipped, settings.penalties))[0]
+    return found, np.ascontiguousarray(other[:, ::-1])
+
+
+def curve_cues(curves: Curves) -> Floats:
+    """(2, H, W) in [0, 1], 0 = good: how small the margin to the second best is, how unlike the two pixels are."""
+    margin = np.maximum(curves.second - curves.best, 0)
+    return np.stack([MARGIN / (MARGIN + margin), np.clip(curves.plain, 0, 1)]).astype(np.float32)
 
 
 def _kernels() -> Any:
     try:
+        importlib.import_module("cfusion.kernels.cpu")  # it says how Numba's threads wait
         return importlib.import_module("cfusion.frontends.mc_cnn.kernels")
     except ImportError:
         raise MissingDependency("mc-cnn needs Numba: pip install 'cfusion[cpu]', or match with sgm") from None

@@ -31,9 +31,9 @@ class Penalties(NamedTuple):
         return np.array([[self.small_step, self.large_step]], np.float32) / cheaper
 
 
-def semi_global(kernels: Any, cost: Floats, left: Image, right: Image, penalties: Penalties) -> Floats:
-    """(H, W, D) mean of the eight paths' costs, for the left image."""
-    total = np.zeros_like(cost)
+def semi_global(kernels: Any, cost: Floats, total: Floats, left: Image, right: Image, penalties: Penalties) -> Floats:
+    """(H, W, D) mean of the eight paths' costs, for the left image, written into `total`."""
+    total[...] = 0
     table, count = penalties.table(), cost.shape[2]
     ours, theirs = (smooth_steps(each, penalties.edge, 0, (-1,)) for each in (left, right))
     kernels.along_rows(cost, total, ours[0], mirrored(theirs, count)[0], table)

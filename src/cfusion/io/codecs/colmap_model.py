@@ -12,7 +12,9 @@ from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pose
 from cfusion.geometry.quaternion import rotation_of
 from cfusion.io.files import read_bytes
-from cfusion.io.text_tables import read_text
+from cfusion.io.limits import MOST_PIXELS
+from cfusion.io.text_tables import number as decimal
+from cfusion.io.text_tables import read_text, whole
 
 MODELS = (  # name and number of parameters, by COLMAP's model number
     *(("SIMPLE_PINHOLE", 3), ("PINHOLE", 4), ("SIMPLE_RADIAL", 4), ("RADIAL", 5), ("OPENCV", 8)),
@@ -48,6 +50,19 @@ class ModelCamera:
         """The other parameters."""
         return self.parameters[3 if self.model in ONE_FOCAL else 4 :]
 
+    @property
+    def brown_conrady(self) -> tuple[float, ...] | None:
+        """k1, k2, p1, p2, k3; None for a lens of another kind that bends rays."""
+        k = self.distortion
+        match self.model:
+            case "SIMPLE_RADIAL" | "RADIAL":
+                return (*(*k, 0.0)[:2], 0.0, 0.0, 0.0)
+            case "OPENCV":
+                return (*k, 0.0)
+            case "FULL_OPENCV" if not any(k[5:]):
+                return k[:5]
+        return None if any(k) else (0.0,) * 5
+
 
 @dataclass(frozen=True, eq=False)
 class ModelImage:
@@ -81,6 +96,8 @@ def read_model(folder: Path) -> Model:
     for number, camera in cameras.items():
         if not (camera.width > 0 and camera.height > 0 and np.isfinite(camera.parameters).all()):
             raise FileError(f"{cameras_file}: camera {number} has no size, or parameters that are not finite")
+        if camera.width * camera.height > MOST_PIXELS:
+            raise FileError(f"{cameras_file}: camera {number} claims {camera.width} x {camera.height} pixels")
     for image in images:
         if image.camera not in cameras:
             raise FileError(f"{images_file}: image {image.name!r} has camera {image.camera}, which is not in the model")
@@ -140,8 +157,8 @@ def _text_cameras(file: Path) -> dict[int, ModelCamera]:
     for where, line in _data_lines(file):
         words = line.split()
         try:
-            number, model, width, height = int(words[0]), words[1], int(words[2]), int(words[3])
-            parameters = tuple(float(word) for word in words[4:])
+            number, model, width, height = whole(words[0]), words[1], whole(words[2]), whole(words[3])
+            parameters = tuple(decimal(word) for word in words[4:])
         except (ValueError, IndexError):
             raise FileError(f"{where} is not `CAMERA_ID MODEL WIDTH HEIGHT PARAMS...`") from None
         if COUNTS.get(model) != len(parameters):
@@ -156,8 +173,8 @@ def _text_images(file: Path) -> list[ModelImage]:
     for where, line in _data_lines(file, keep_empty=True)[::2]:
         words = line.split(maxsplit=9)
         try:
-            *quaternion, tx, ty, tz = (float(word) for word in words[1:8])
-            camera, name = int(words[8]), words[9].rstrip()
+            *quaternion, tx, ty, tz = (decimal(word) for word in words[1:8])
+            camera, name = whole(words[8]), words[9].rstrip()
         except (ValueError, IndexError):
             raise FileError(f"{where} is not `IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME`") from None
         images.append(_image(name, camera, tuple(quaternion), (tx, ty, tz), where))

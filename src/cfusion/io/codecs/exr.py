@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.errors import FileError, MissingDependency, ShapeError
-from cfusion.io.codecs.png_chunks import MOST_PIXELS
-from cfusion.io.files import read_bytes
+from cfusion.io.files import require_file
+from cfusion.io.limits import most_unpacked, require_pixels
 
 MAGIC = b"\x76\x2f\x31\x01"
 DEPTH_NAMES = ("Z", "depth", "V", "Y", "R")
@@ -18,26 +18,37 @@ BACKGROUND = 1e9  # at least: where renderers put what they did not hit
 
 
 def read_exr(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-    """Depth (H, W), NaN where unknown, and confidence (H, W) where there is one."""
+    """Depth (H, W), NaN where unknown, and confidence (H, W) where there is one.
+
+    The library decodes every channel, and its call for a single one dies of damaged files: so all of them count.
+    """
     library = require_openexr()
-    if not read_bytes(path).startswith(MAGIC):
-        raise FileError(f"{path} is not an .exr file")
+    held = require_file(path)
+    with path.open("rb") as stream:
+        if stream.read(len(MAGIC)) != MAGIC:
+            raise FileError(f"{path} is not an .exr file")
     try:
-        low, high = library.File(str(path), header_only=True).header()["dataWindow"]
+        header = library.File(str(path), header_only=True).header()
+        low, high = header["dataWindow"]
         width, height = int(high[0]) - int(low[0]) + 1, int(high[1]) - int(low[1]) + 1
-        if not 0 < width * height <= MOST_PIXELS or width < 1:
-            raise FileError(f"{path} claims {width} x {height} pixels, expected 1 to {MOST_PIXELS}; write it anew")
+        require_pixels(path, width, height, held)
+        names = [str(channel.name) for channel in header["channels"]]
+        if 4 * width * height * len(names) > most_unpacked(held):
+            raise FileError(f"{path} claims {len(names)} channels of {width} x {height} pixels; save depth alone")
+        chosen = _name(path, names, DEPTH_NAMES, needed=True)
+        trusted = _name(path, names, CONFIDENCE_NAMES, needed=False)
         with library.File(str(path), separate_channels=True) as file:
-            channels = {name: np.array(channel.pixels) for name, channel in file.channels().items()}
+            maps = [np.array(file.channels()[name].pixels, np.float32) for name in (chosen, trusted) if name]
+        if any(each.shape != (height, width) for each in maps):
+            raise FileError(f"{path} has a subsampled channel; save depth in full size")
     except FileError:
         raise
     except Exception as error:  # the library raises RuntimeError, ValueError and others on damaged files
         reason = (str(error).splitlines() or ["no reason given"])[0][:100]
-        raise FileError(f"{path} is a damaged .exr ({reason}); write it anew") from None
-    depth = _channel(path, channels, DEPTH_NAMES, needed=True)
-    assert depth is not None
-    depth = np.where(np.isfinite(depth) & (depth < BACKGROUND), depth, np.nan).astype(np.float32)
-    return depth, _channel(path, channels, CONFIDENCE_NAMES, needed=False)
+        raise FileError(f"{path} is a damaged .exr, or one of deep samples ({reason}); write it anew") from None
+    depth = maps[0]
+    depth[~(np.isfinite(depth) & (depth < BACKGROUND))] = np.nan
+    return depth, maps[1] if trusted else None
 
 
 def write_exr(path: Path, depth: NDArray[np.floating], confidence: NDArray[np.floating] | None = None) -> None:
@@ -55,19 +66,17 @@ def write_exr(path: Path, depth: NDArray[np.floating], confidence: NDArray[np.fl
         raise OSError(str(error).split("\n")[0]) from None
 
 
-def _channel(
-    path: Path, channels: dict[str, NDArray[Any]], names: tuple[str, ...], *, needed: bool
-) -> NDArray[np.float32] | None:
-    """The first channel with one of the names, alone or as the end of a layer's name (`View.Depth.Z`)."""
+def _name(path: Path, kinds: list[str], names: tuple[str, ...], *, needed: bool) -> str:
+    """The first channel with one of the names, alone or as the end of a layer's name (`View.Depth.Z`); or none."""
     for name in names:
-        for key in channels:
+        for key in kinds:
             if key == name or key.lower().split(".")[-1] == name.lower():
-                return channels[key].astype(np.float32)
-    if needed and len(channels) == 1:
-        return next(iter(channels.values())).astype(np.float32)
+                return key
+    if needed and len(kinds) == 1:
+        return kinds[0]
     if needed:
-        raise FileError(f"{path} has channels {', '.join(sorted(channels))}; expected depth in Z")
-    return None
+        raise FileError(f"{path} has channels {', '.join(sorted(kinds))[:200]}; expected depth in Z")
+    return ""
 
 
 def require_openexr() -> Any:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError, InputError, MissingDependency
 from cfusion.io.atomic import filling
-from cfusion.io.codecs.png_chunks import MOST_PIXELS
+from cfusion.io.files import require_file
+from cfusion.io.limits import require_pixels
 
 SAME = 1e-6  # of a pixel: grids that differ by less are one grid
 
@@ -53,8 +54,7 @@ class Grid:
 def grid_of(file: Path, band: int = 1) -> Grid:
     """The grid of one file, which has to have that band."""
     with _opened(file) as raster:
-        if not 0 < raster.width * raster.height <= MOST_PIXELS:
-            raise FileError(f"{file} claims {raster.width} x {raster.height} pixels, expected 1 to {MOST_PIXELS}")
+        require_pixels(file, raster.width, raster.height, require_file(file))
         if raster.count < band:
             raise FileError(f"{file} has {raster.count} bands, not {band}")
         a, b, c, d, e, f = tuple(raster.transform)[:6]
@@ -110,6 +110,7 @@ def _require_written(file: Path, heights: NDArray[np.float32]) -> None:
 @contextmanager
 def _opened(file: Path) -> Iterator[Any]:
     library = _rasterio()
+    require_file(file)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a raster without coordinates is a raster

@@ -1,16 +1,17 @@
 """Poses of KITTI frames: the paper's localisations (.mat, by bundle), and the odometry benchmark's text files."""
 
-import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cfusion.errors import FileError, InputError, MissingDependency
+from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pose
-from cfusion.io.files import read_bytes
+from cfusion.io.codecs.matlab import read_matlab
 from cfusion.io.text_tables import read_lines
+
+LAST_FRAME = 1_000_000
 
 
 def read_localization(file: Path, bundle: int) -> Mapping[int, Pose]:
@@ -20,9 +21,11 @@ def read_localization(file: Path, bundle: int) -> Mapping[int, Pose]:
     """
     entry = _entry(file, bundle)
     try:
-        first = int(np.asarray(entry["first_frame"]).ravel()[0])
-        cells = np.asarray(entry["localization"]).ravel()
-        matrices = [np.asarray(cell, dtype=np.float64) for cell in cells]
+        start = float(np.asarray(entry["first_frame"]).ravel()[0])
+        if not 0 <= start < LAST_FRAME or start != int(start):
+            raise ValueError
+        first = int(start)
+        matrices = [np.asarray(cell, dtype=np.float64) for cell in entry["localization"]]
         if any(matrix.shape not in ((4, 4), (0, 0)) for matrix in matrices):
             raise ValueError
     except (ValueError, IndexError, KeyError, TypeError):
@@ -50,17 +53,12 @@ def read_odometry_poses(file: Path) -> tuple[Pose | None, ...]:
     return tuple(poses)
 
 
-def _entry(file: Path, bundle: int) -> Any:
+def _entry(file: Path, bundle: int) -> dict[str, Any]:
     """The struct of one bundle."""
-    try:
-        io = importlib.import_module("scipy.io")
-    except ImportError:
-        raise MissingDependency("MATLAB files need SciPy: pip install 'cfusion[data]'") from None
-    read_bytes(file)  # says what is wrong with the name; SciPy's own message would not
-    try:
-        entries = io.loadmat(str(file))["bundle_data"].ravel()
-    except Exception:  # damaged files fail in many ways inside SciPy
-        raise FileError(f"{file} is not a MATLAB file with bundle_data; copy it again") from None
+    entries = read_matlab(file).get("bundle_data")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise FileError(f"{file} is not a MATLAB file with bundle_data; copy it again")
     if not 0 <= bundle < len(entries):
         raise FileError(f"{file} holds bundles 0 to {len(entries) - 1}, not {bundle}")
-    return entries[bundle]
+    found: dict[str, Any] = entries[bundle]
+    return found

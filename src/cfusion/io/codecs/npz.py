@@ -1,6 +1,7 @@
 """Arrays inside a .npz: headers first, no pickles, and memory-mapped where the archive is not compressed."""
 
 import io
+import lzma
 import math
 import struct
 import zipfile
@@ -15,10 +16,16 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError
 from cfusion.io.codecs.npy import HEADER_READERS
+from cfusion.io.files import require_file
+from cfusion.io.limits import most_unpacked
 
 LONGEST_HEADER = 1 << 16
-MOST_BYTES = 1 << 36  # unpacked; a larger claim is a damaged header
-DAMAGE = (OSError, ValueError, EOFError, RuntimeError, MemoryError, struct.error, zlib.error, zipfile.BadZipFile)
+PIECE = 1 << 20  # bytes unpacked at a time
+DAMAGE = (
+    *(OSError, ValueError, EOFError, RuntimeError, MemoryError, struct.error, zlib.error, lzma.LZMAError),
+    *(zipfile.BadZipFile, zipfile.LargeZipFile, LookupError, AttributeError, TypeError, OverflowError),
+)
+MOST_ARCHIVE = 1 << 40  # bytes: it is mapped, not read
 LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a member: signature, lengths of name and extra field
 
 
@@ -30,6 +37,7 @@ class Member:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
+    header: int  # bytes before the values
     stored_at: int | None  # offset of the values in the file, None where they are compressed
     fortran: bool
 
@@ -40,15 +48,29 @@ class Member:
             if self.stored_at is not None:
                 order = "F" if self.fortran else "C"
                 return np.memmap(self.file, self.dtype, "r", self.stored_at, self.shape, order)  # type: ignore[call-overload,no-any-return]
-            with zipfile.ZipFile(self.file) as archive:
-                data = archive.read(f"{self.name}.npy")
-            return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
+            return self._unpacked()
         except DAMAGE as error:
             raise FileError(f"{self.file}: {self.name} is damaged ({_first_line(error)}); write it anew") from None
+
+    def _unpacked(self) -> NDArray[np.generic]:
+        """The array, unpacked into its own memory and nothing besides."""
+        values = np.empty(self.shape, self.dtype, order="F" if self.fortran else "C")
+        room = memoryview(values.reshape(-1, order="A").view(np.uint8)) if values.size else memoryview(bytearray())
+        with zipfile.ZipFile(self.file) as archive, archive.open(f"{self.name}.npy") as stream:
+            stream.read(self.header)
+            place = 0
+            while place < len(room):
+                piece = stream.read(min(PIECE, len(room) - place))
+                if not piece:
+                    raise EOFError("it ends too early")
+                room[place : place + len(piece)] = piece
+                place += len(piece)
+        return values
 
 
 def members(file: Path) -> dict[str, Member]:
     """The arrays of an archive by name, without their values; objects that need unpickling are refused when named."""
+    require_file(file, MOST_ARCHIVE)
     try:
         with zipfile.ZipFile(file) as archive:
             return {
@@ -77,12 +99,13 @@ def _member(file: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Memb
     if dtype.hasobject:
         raise FileError(f"{file}: {name} holds pickled Python objects; save plain arrays instead")
     claimed = math.prod(shape) * dtype.itemsize
-    if claimed != info.file_size - start.tell() or not 0 <= claimed <= MOST_BYTES:
+    most = info.compress_size if info.compress_type == zipfile.ZIP_STORED else most_unpacked(info.compress_size)
+    if claimed != info.file_size - start.tell() or not 0 <= claimed <= most:
         raise FileError(
             f"{file}: {name} claims {claimed} bytes and holds {info.file_size - start.tell()}; write it anew"
         )
     stored = _offset(file, info) + start.tell() if info.compress_type == zipfile.ZIP_STORED else None
-    return Member(file, name, shape, dtype, stored if claimed else None, fortran)
+    return Member(file, name, shape, dtype, start.tell(), stored if claimed else None, fortran)
 
 
 def _offset(file: Path, info: zipfile.ZipInfo) -> int:

@@ -10,8 +10,8 @@ from cfusion.arrays import Image
 from cfusion.errors import FileError
 from cfusion.geometry import Pinhole
 from cfusion.io.codecs.png import pillow_image, read_image
-from cfusion.io.codecs.png_chunks import MOST_PIXELS
-from cfusion.io.files import read_bytes
+from cfusion.io.files import read_bytes, require_file
+from cfusion.io.limits import require_pixels
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".JPG", ".PNG", ".JPEG")
 
@@ -61,6 +61,7 @@ def beside(folder: Path, stem: str) -> Path | None:
 def photo_size(path: Path) -> tuple[int, int]:
     """(H, W) of an image, from its header alone."""
     module = pillow_image()
+    require_file(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", module.DecompressionBombWarning)  # nothing is decoded here
@@ -77,12 +78,11 @@ def _read_jpeg(path: Path) -> Image:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", module.DecompressionBombWarning)  # the size is bounded below
             picture = module.open(io.BytesIO(data), formats=("JPEG",))
-            if picture.width * picture.height > MOST_PIXELS:
-                raise FileError(f"{path} claims {picture.width} x {picture.height} pixels; write it anew")
+            require_pixels(path, picture.width, picture.height, len(data))
             levels = np.asarray(picture if picture.mode in ("L", "RGB") else picture.convert("RGB"))
     except (OSError, SyntaxError, ValueError, module.DecompressionBombError) as error:
         if isinstance(error, FileError):
             raise
         reason = str(error).splitlines()[0] if str(error) else "no reason given"
         raise FileError(f"{path} is a damaged JPEG ({reason}); write it anew") from None
-    return (levels / np.float32(255)).astype(np.float32)
+    return np.divide(levels, np.float32(255), dtype=np.float32)

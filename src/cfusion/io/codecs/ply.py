@@ -28,6 +28,7 @@ TYPES = {
     **{"int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4"},
     **{"float": "f4", "double": "f8", "float32": "f4", "float64": "f8"},
 }
+WHOLE = re.compile(r"[0-9]{1,15}")
 LONGEST_HEADER = 1 << 16
 END_OF_HEADER = re.compile(rb"^end_header\r?\n", re.MULTILINE)
 
@@ -90,7 +91,7 @@ def _vertex(path: Path, words: list[list[str]], order: str) -> tuple[int, np.dty
     """How many vertices there are, and how one is laid out; they have to come first, as they do everywhere."""
     places = [index for index, line in enumerate(words) if line[:1] == ["element"]]
     first = words[places[0]] if places else []
-    if len(first) != 3 or first[1] != "vertex" or not first[2].isdigit():
+    if len(first) != 3 or first[1] != "vertex" or not WHOLE.fullmatch(first[2]):
         raise FileError(f"{path} does not start with its vertices; write it anew")
     block = words[places[0] + 1 : places[1] if len(places) > 1 else len(words)]
     properties = [line for line in block if line[:1] == ["property"]]
@@ -105,6 +106,8 @@ def _vertex(path: Path, words: list[list[str]], order: str) -> tuple[int, np.dty
 
 def _ascii(path: Path, body: bytes, count: int, vertex: np.dtype[np.void]) -> NDArray[np.void]:
     width = len(vertex.names or ())
+    if count * width > len(body):  # a number and its separator are two bytes
+        raise FileError(f"{path} is truncated: {count} lines of {width} numbers are not in {len(body)} bytes")
     words = body.split(None, count * width)[: count * width]
     try:
         numbers = np.array(words, dtype=np.float64).reshape(count, width)

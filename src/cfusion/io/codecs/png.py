@@ -18,6 +18,7 @@ from cfusion.io.codecs.png_chunks import GREY, GREY_ALPHA, PALETTE, RGB, check
 from cfusion.io.files import read_bytes
 
 LARGEST_COUNT = 65535
+ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,13 @@ class Encoding:
 def read_png(path: Path, encoding: Encoding, *, zero_is_unknown: bool = True) -> NDArray[np.float32]:
     """A map (H, W) from a 16-bit grey PNG; NaN where the count is 0, unless told that 0 is a value."""
     counts = _read_counts(path)
-    values = (encoding.offset + encoding.scale * counts.astype(np.float64)).astype(np.float32)
-    if zero_is_unknown:
-        values[counts == 0] = np.nan
+    values = np.empty(counts.shape, np.float32)
+    with np.errstate(over="ignore"):  # of a scale beyond reason: infinite, which a View refuses
+        for first in range(0, len(counts), ROWS):  # in double precision, but not the whole map at once
+            rows = slice(first, first + ROWS)
+            values[rows] = encoding.offset + encoding.scale * counts[rows].astype(np.float64)
+            if zero_is_unknown:
+                values[rows][counts[rows] == 0] = np.nan
     return values
 
 
@@ -81,9 +86,9 @@ def read_image(path: Path) -> Image:
     data = read_bytes(path)
     bits, colour = check(path, data)
     if colour == GREY and bits == 16:
-        return (_decode(path, data, mode=None) / LARGEST_COUNT).astype(np.float32)
+        return np.divide(_decode(path, data, mode=None), np.float32(LARGEST_COUNT), dtype=np.float32)
     mode = "L" if colour in (GREY, GREY_ALPHA) else "RGB"
-    return (_decode(path, data, mode=mode) / 255).astype(np.float32)
+    return np.divide(_decode(path, data, mode=mode), np.float32(255), dtype=np.float32)
 
 
 def write_image(path: Path, image: Image) -> None:
@@ -106,7 +111,7 @@ def _read_counts(path: Path) -> NDArray[np.uint16]:
     if bits != 16 or colour != GREY:
         kind = {GREY: "grey", RGB: "colour", PALETTE: "palette"}.get(colour, "transparent")
         raise FileError(f"{path} is a {bits}-bit {kind} PNG; depth needs 16-bit grey, without alpha")
-    return _decode(path, data, mode=None).astype(np.uint16)
+    return _decode(path, data, mode=None).astype(np.uint16, copy=False)
 
 
 def _decode(path: Path, data: bytes, mode: str | None) -> NDArray[np.uint16]:
@@ -117,5 +122,6 @@ def _decode(path: Path, data: bytes, mode: str | None) -> NDArray[np.uint16]:
             picture = module.open(io.BytesIO(data), formats=("PNG",))
             picture.load()
     except (OSError, SyntaxError, ValueError, zlib.error, module.DecompressionBombError) as error:
-        raise FileError(f"{path} is a damaged PNG ({error}); write it anew") from None
+        reason = (str(error).splitlines() or ["no reason given"])[0][:100]
+        raise FileError(f"{path} is a damaged PNG ({reason}); write it anew") from None
     return np.asarray(picture if mode is None else picture.convert(mode))

@@ -5,9 +5,11 @@ import zlib
 from pathlib import Path
 
 from cfusion.errors import FileError
+from cfusion.io.limits import require_pixels
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-MOST_PIXELS = 2**28  # 16384 x 16384; a larger claim is a damaged header
+PIECE = 1 << 20  # bytes unpacked at a time
+BEFORE_PIXELS = (b"iCCP", b"sRGB", b"gAMA", b"cHRM", b"PLTE")  # and nowhere else, says the standard
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
 CHANNELS = {GREY: 1, RGB: 3, PALETTE: 1, GREY_ALPHA: 2, RGBA: 4}
 Passes = tuple[tuple[int, int, int, int], ...]  # first column, first row, and the steps between them
@@ -24,16 +26,27 @@ def check(path: Path, data: bytes) -> tuple[int, int]:
     if len(header) != 13:
         raise FileError(f"{path} is a damaged PNG: its header is {len(header)} bytes; write it anew")
     width, height, bits, colour, _, _, interlaced = struct.unpack(">IIBBBBB", header)
-    if not 0 < width * height <= MOST_PIXELS:
-        raise FileError(f"{path} claims {width} x {height} pixels, expected 1 to {MOST_PIXELS}; write it anew")
+    require_pixels(path, width, height, len(data))
     claimed = _unpacked_size(width, height, bits * CHANNELS.get(colour, 1), ADAM7 if interlaced else PLAIN)
     try:
-        held = len(zlib.decompressobj().decompress(packed, claimed))
+        held = _unpacked(packed, claimed)
     except zlib.error:
         raise FileError(f"{path} is a damaged PNG: its pixels do not unpack; write it anew") from None
     if held < claimed:
         raise FileError(f"{path} is a damaged PNG: {width} x {height} is {claimed} bytes, it has {held}; write it anew")
     return bits, colour
+
+
+def _unpacked(packed: bytes, claimed: int) -> int:
+    """How many bytes there are, up to those claimed; they are counted and not kept."""
+    unpacker, held, rest = zlib.decompressobj(), 0, packed
+    while held < claimed and not unpacker.eof:
+        piece = unpacker.decompress(rest, PIECE)
+        rest = unpacker.unconsumed_tail
+        held += len(piece)
+        if not piece and not rest:
+            break
+    return held
 
 
 def _header_and_pixels(path: Path, data: bytes) -> tuple[bytes, bytes]:
@@ -53,6 +66,8 @@ def _header_and_pixels(path: Path, data: bytes) -> tuple[bytes, bytes]:
             header = body
         elif kind == b"IDAT":
             packed.append(body)
+        elif kind in BEFORE_PIXELS and packed:
+            raise FileError(f"{path} is a damaged PNG: its {kind.decode()} chunk comes after its pixels; write it anew")
         position = end
     return header, b"".join(packed)
 

@@ -46,7 +46,7 @@ def trajectory_text(times: Sequence[float], poses: Sequence[Pose]) -> str:
 
 def nearest(times: Times, wanted: float) -> tuple[int, float]:
     """The index of the time nearest to the one wanted, and how far it is away."""
-    if len(times) == 0:
+    if len(times) == 0 or not np.isfinite(wanted):
         return -1, float("inf")
     place = int(np.searchsorted(times, wanted))
     around = [index for index in (place - 1, place) if 0 <= index < len(times)]

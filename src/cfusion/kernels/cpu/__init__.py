@@ -5,6 +5,10 @@ import os
 # Idle OpenMP threads would otherwise spin, and slow down whoever shares the cores; read once, when Numba loads it.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+from cfusion.kernels.cpu.cache import require_cache
+
+require_cache()
+
 from cfusion.kernels.contract import links_of
 from cfusion.kernels.cpu.association import close_mask, fill_natural, splat_nearest
 from cfusion.kernels.cpu.certificate import bound

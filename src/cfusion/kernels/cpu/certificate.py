@@ -79,7 +79,7 @@ def _add_gradient(order: int, u: Floats, links: Links, factor: float, out: Float
 
 def _hold(problem: Problem) -> int:
     """What bounds the slope: 0 the data's weight, 1 nothing where there are data, 2 nothing at all."""
-    if problem.anchor is not None:
+    if problem.prox_centre is not None:
         return 2
     return 1 if problem.fidelity is Fidelity.L2 else 0
 
@@ -109,7 +109,7 @@ def _factors(start: int, stop: int, p: Floats, weight: float, edge: Floats, rati
 
 
 def _pixels(problem: Problem, slope: Floats, box: Box) -> float:
-    if problem.fidelity is not Fidelity.L1 or problem.anchor is not None:
+    if problem.fidelity is not Fidelity.L1 or problem.prox_centre is not None:
         inside = (problem.links & INSIDE) > 0
         return float(np.sum(definition.pixel_bound(problem, slope, box)[inside]))
     seen = problem.observations

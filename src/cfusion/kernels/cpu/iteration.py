@@ -42,7 +42,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int) -> None:
         seen.weights is not None,
         problem.edge is not None,
         problem.tensor is not None,
-        problem.anchor is not None,
+        problem.prox_centre is not None,
     )
     given = (
         _scalars(problem, steps, real),
@@ -57,7 +57,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int) -> None:
         problem.links,
         empty if problem.edge is None else problem.edge,
         none if problem.tensor is None else problem.tensor,
-        empty if problem.anchor is None else problem.anchor,
+        empty if problem.prox_centre is None else problem.prox_centre,
     )
     ring = 2 * levels + 3
     in_parallel(
@@ -81,7 +81,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int) -> None:
 def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
     """The order is that of the names in `tiles`."""
     pad = (1.0,) * (3 - problem.order)
-    weight = steps.tau[0] * problem.pull if problem.anchor is not None else 0.0
+    weight = steps.tau[0] * problem.prox_weight if problem.prox_centre is not None else 0.0
     scalars = [
         *steps.tau, *pad, *steps.sigma, *pad, *problem.alpha, *pad,
         steps.relaxation, steps.tau[0] / (1 + weight), 1 / (1 + weight), weight / (1 + weight), problem.delta,

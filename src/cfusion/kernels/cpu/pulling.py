@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from cfusion.kernels.contract import Floats
+from cfusion.kernels.cpu.cameras import bent, is_bent, slopes
 from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.cpu.threads import in_bands
 
@@ -19,7 +20,7 @@ def read_view(
     confidence: Floats,
     agreement: float,
 ) -> tuple[Floats, Floats, Floats]:
-    """As the reference's `pull`."""
+    """As `Backend.read_view`."""
     observed = np.empty(x.shape, np.float32)
     weight = np.empty(x.shape, np.float32)
     seen = np.empty(x.shape, np.bool_)
@@ -46,6 +47,7 @@ def _pull(
 ) -> None:
     width = x.shape[1]
     rows, columns = depth.shape
+    lens = is_bent(view_camera)
     for i in range(start, stop):
         for j in range(width):
             observed[i, j] = np.nan
@@ -54,8 +56,7 @@ def _pull(
             here = np.float64(x[i, j])
             if here != here:
                 continue
-            across = (j - reference_camera[3]) / reference_camera[1]
-            down = (i - reference_camera[4]) / reference_camera[2]
+            across, down = slopes(reference_camera, j, i)
             pinhole = reference_camera[0] == 0
             px = across * here if pinhole else across
             py = down * here if pinhole else down
@@ -74,6 +75,9 @@ def _pull(
                 scale = 1.0 / qz
             u = view_camera[1] * qx * scale + view_camera[3]
             v = view_camera[2] * qy * scale + view_camera[4]
+            if lens:
+                bent_x, bent_y = bent(view_camera, qx * scale, qy * scale)
+                u, v = view_camera[1] * bent_x + view_camera[3], view_camera[2] * bent_y + view_camera[4]
             column = np.floor(u + 0.5)
             row = np.floor(v + 0.5)
             if not (column >= 0 and column < columns and row >= 0 and row < rows):

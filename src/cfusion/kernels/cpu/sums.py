@@ -158,14 +158,14 @@ def energy(problem: Problem, state: State) -> Energies:
     none = np.empty((0, 0), real)
     edge = none if problem.edge is None else problem.edge
     tensor = np.empty((0, 0, 0), real) if problem.tensor is None else problem.tensor
-    anchor = none if problem.anchor is None else problem.anchor
+    anchor = none if problem.prox_centre is None else problem.prox_centre
     data = (problem.confidence, misfit(problem, state.primal[0]), problem.observations.total)
     links = problem.links
     in_bands(links.shape, (_energy, problem.order, state.primal, links, edge, tensor, *data, anchor, sums))
     parts = sums.sum(axis=0)
     regulariser = tuple(weight * float(part) for weight, part in zip(problem.alpha, parts[:3], strict=False))
     fidelity, proximal, mass, pixels = (float(part) for part in parts[3:])
-    return Energies(regulariser, fidelity, problem.pull / 2 * proximal, mass, pixels)
+    return Energies(regulariser, fidelity, problem.prox_weight / 2 * proximal, mass, pixels)
 
 
 @njit(**OPTIONS)

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from cfusion.kernels.contract import Floats
+from cfusion.kernels.cpu.cameras import is_bent, slopes
 from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.cpu.threads import in_bands
 
@@ -24,7 +25,7 @@ def cosines(depths: Floats, camera: Floats) -> Floats:
 def _cosines(start: int, stop: int, depths: Floats, camera: Floats, out: Floats) -> None:
     """On the lines [start, stop) of all views one below the other."""
     _, height, width = depths.shape
-    pinhole = camera[0] == 0
+    pinhole, lens = camera[0] == 0, is_bent(camera)
     for line in range(start, stop):
         k, i = line // height, line % height
         for j in range(width):
@@ -38,9 +39,13 @@ def _cosines(start: int, stop: int, depths: Floats, camera: Floats, out: Floats)
             if beside < 0 or below < 0:
                 continue
             next_x, next_y = np.float64(depths[k, i, beside]), np.float64(depths[k, below, j])
-            x, y = (j - camera[3]) / camera[1], (i - camera[4]) / camera[2]
-            x_beside, y_below = (beside - camera[3]) / camera[1], (below - camera[4]) / camera[2]
-            if pinhole:
+            x, y = slopes(camera, j, i)
+            x_beside, y_beside = slopes(camera, beside, i)
+            x_below, y_below = slopes(camera, j, below)
+            if lens:
+                a0, a1 = x_beside * next_x - x * here, y_beside * next_x - y * here
+                b0, b1 = x_below * next_y - x * here, y_below * next_y - y * here
+            elif pinhole:
                 a0, a1 = x_beside * next_x - x * here, y * (next_x - here)
                 b0, b1 = x * (next_y - here), y_below * next_y - y * here
             else:

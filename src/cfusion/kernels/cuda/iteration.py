@@ -68,11 +68,11 @@ class Workspace:
     done: bool
 
     def same(self, other: Workspace) -> bool:
-        parts = ("observations", "confidence", "links", "edge", "tensor", "anchor")
+        parts = ("observations", "confidence", "links", "edge", "tensor", "prox_centre")
         mine, its = self.problem, other.problem
         alike = mine is its or (
             all(getattr(mine, part) is getattr(its, part) for part in parts)
-            and (mine.alpha, mine.pull) == (its.alpha, its.pull)
+            and (mine.alpha, mine.prox_weight) == (its.alpha, its.prox_weight)
         )
         return alike and self.steps == other.steps and self.count == other.count
 
@@ -118,7 +118,7 @@ def _go_ahead(problem: Problem, state: State) -> None:
 
 def _kind(problem: Problem) -> tuple[bool, bool, bool]:
     """Whether there are weights, edge weights and an anchor."""
-    return problem.observations.weights is not None, problem.edge is not None, problem.anchor is not None
+    return problem.observations.weights is not None, problem.edge is not None, problem.prox_centre is not None
 
 
 def _sweepable(problem: Problem, state: State) -> bool:
@@ -222,10 +222,10 @@ def _sweep(problem: Problem, state: State, target: State, steps: Steps, count: i
             problem.confidence,
             problem.links,
             or_nothing(problem.edge),
-            or_nothing(problem.anchor),
+            or_nothing(problem.prox_centre),
             or_nothing(mailbox),
             first_round,
-            _sweep_scalars(steps, problem.alpha, problem.pull if problem.anchor is not None else 0.0),
+            _sweep_scalars(steps, problem.alpha, problem.prox_weight if problem.prox_centre is not None else 0.0),
             _sweep_sizes(len(seen.values), height, width, tiling.rows, tiling.columns, count),
         ),
         shared_mem=shared,
@@ -316,7 +316,7 @@ def _plain(problem: Problem, state: State, steps: Steps, count: int) -> None:
     seen, real = problem.observations, state.primal.dtype
     defines = defines_of(kind_of(problem, state.primal))
     primal_pass, dual_pass = (kernel(("prox.cuh", "plain.cu"), name, defines) for name in ("primal_pass", "dual_pass"))
-    pad, pull = (1.0,) * (3 - problem.order), problem.pull if problem.anchor is not None else 0.0
+    pad, pull = (1.0,) * (3 - problem.order), problem.prox_weight if problem.prox_centre is not None else 0.0
     levels = [*steps.tau, *pad, *steps.sigma, *pad, *problem.alpha, *pad]
     scalars = by_value(np.array([*levels, steps.relaxation, *_held(steps.tau[0], pull), problem.delta], real))
     height, width = (np.int32(size) for size in problem.links.shape)
@@ -332,7 +332,7 @@ def _plain(problem: Problem, state: State, steps: Steps, count: int) -> None:
         problem.confidence,
         problem.links,
         or_nothing(problem.tensor),
-        or_nothing(problem.anchor),
+        or_nothing(problem.prox_centre),
         scalars,
         np.int32(seen.values.shape[0]),
         height,

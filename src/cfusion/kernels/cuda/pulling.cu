@@ -32,7 +32,8 @@ extern "C" __global__ void __launch_bounds__(256) pull(
     seen[p] = false;
     const double here = x[pixel];
     if (isnan(here)) return;
-    const double across = from.across(j), down = from.down(i);
+    const Slopes ray = from.slopes(j, i);
+    const double across = ray.x, down = ray.y;
     const bool pinhole = from.kind == 0;
     const double px = pinhole ? across * here : across, py = pinhole ? down * here : down;
     double q[3];
@@ -41,7 +42,11 @@ extern "C" __global__ void __launch_bounds__(256) pull(
     if (pinhole) rate += to_from.m[2][0] * across + to_from.m[2][1] * down;
     if (!(rate > 0) || (to.kind == 0 && !(q[2] > 0))) return;
     const double scale = to.kind == 0 ? 1 / q[2] : 1;
-    const double u = to.fx * q[0] * scale + to.cx, v = to.fy * q[1] * scale + to.cy;
+    double u = to.fx * q[0] * scale + to.cx, v = to.fy * q[1] * scale + to.cy;
+    if (to.bent()) {
+        const Slopes at = to.pixel({q[0] * scale, q[1] * scale});
+        u = at.x, v = at.y;
+    }
     const double column = floor(u + 0.5), row = floor(v + 0.5);
     if (!(column >= 0 && column < columns && row >= 0 && row < rows)) return;
     seen[p] = true;

@@ -12,7 +12,7 @@ import numpy as np
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, contiguous, kernel, on_device, or_nothing
 from cfusion.kernels.cuda.viewing import placed
-from cfusion.kernels.growth import Growth
+from cfusion.kernels.depth_noise import DepthNoise
 
 SOURCES, THREADS, BLOCK = ("camera.cuh", "pulling.cu"), 256, (32, 8)
 
@@ -58,7 +58,7 @@ def reject_occluded(
     depths: Floats,
     weights: Floats,
     surface: Floats,
-    growth: Growth,
+    growth: DepthNoise,
     limits: Sequence[float],
     seen: Floats,
     reference: int,
@@ -84,8 +84,8 @@ def reject_occluded(
     )
 
 
-def _argument(growth: Growth) -> bytes:
-    """`Growth` of pulling.cu."""
+def _argument(growth: DepthNoise) -> bytes:
+    """`DepthNoise` of pulling.cu."""
     return struct.pack("fi", growth.middle, growth.power)
 
 

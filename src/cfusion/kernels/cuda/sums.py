@@ -27,7 +27,7 @@ def kind_of(problem: Problem, real: Any) -> tuple[Any, ...]:
         seen.weights is not None,
         problem.edge is not None,
         problem.tensor is not None,
-        problem.anchor is not None,
+        problem.prox_centre is not None,
     )
 
 
@@ -149,7 +149,7 @@ def _measured(
             problem.links,
             or_nothing(problem.edge),
             or_nothing(problem.tensor),
-            or_nothing(problem.anchor),
+            or_nothing(problem.prox_centre),
             real(problem.delta),
             np.int32(seen.values.shape[0]),
             np.int32(height),
@@ -163,7 +163,7 @@ def _measured(
 def _energies(problem: Problem, sums: list[float]) -> Energies:
     *orders, fidelity, proximal, mass, pixels = sums
     regulariser = tuple(weight * part for weight, part in zip(problem.alpha, orders, strict=False))
-    return Energies(regulariser, fidelity, problem.pull / 2 * proximal, mass, pixels)
+    return Energies(regulariser, fidelity, problem.prox_weight / 2 * proximal, mass, pixels)
 
 
 def snapshot_rows(state: State, every: int) -> Floats:

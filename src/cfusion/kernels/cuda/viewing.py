@@ -16,11 +16,11 @@ BLOCK = (32, 8)
 
 
 def placed(cameras: Floats, motions: Floats, agreements: Floats | float = 0.0) -> Any:
-    """(K, 18) `Placed` of camera.cuh, one per view, on the device."""
-    cameras = np.asarray(cameras, np.float64).reshape(-1, 5)
-    table = np.empty((len(cameras), 18))
-    table[:, :5], table[:, 5:17] = cameras, np.asarray(motions, np.float64).reshape(-1, 12)
-    table[:, 17] = agreements
+    """(K, 23) `Placed` of camera.cuh, one per view, on the device."""
+    cameras = np.asarray(cameras, np.float64).reshape(-1, 10)
+    table = np.empty((len(cameras), 23))
+    table[:, :10], table[:, 10:22] = cameras, np.asarray(motions, np.float64).reshape(-1, 12)
+    table[:, 22] = agreements
     return cupy.asarray(table)
 
 

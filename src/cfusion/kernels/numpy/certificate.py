@@ -100,9 +100,9 @@ def _largest_factor(p: Floats, limit: Floats | float) -> float:
 def slope_limit(problem: Problem) -> Floats:
     """(H, W) the steepest slope g the data can hold: lam S; any for L2 or with an anchor, none without data."""
     hold = problem.confidence * problem.observations.total
-    if problem.fidelity is Fidelity.L2 or problem.anchor is not None:
+    if problem.fidelity is Fidelity.L2 or problem.prox_centre is not None:
         free = np.full_like(hold, np.finfo(hold.dtype).max)
-        return free if problem.anchor is not None else np.where(hold > 0, free, 0)
+        return free if problem.prox_centre is not None else np.where(hold > 0, free, 0)
     return hold
 
 
@@ -111,9 +111,9 @@ def pixel_bound(problem: Problem, slope: Floats, box: Box) -> Floats:
     confidence = problem.confidence.astype(np.float64)
     x = _minimiser(problem, slope, confidence, box)
     value = slope * x + confidence * misfit(problem, x)
-    if problem.anchor is not None:
-        value += problem.pull / 2 * (x - problem.anchor) ** 2
-    if problem.fidelity is Fidelity.HUBER and problem.anchor is None:
+    if problem.prox_centre is not None:
+        value += problem.prox_weight / 2 * (x - problem.prox_centre) ** 2
+    if problem.fidelity is Fidelity.HUBER and problem.prox_centre is None:
         # the root is found to rounding only: convexity bounds what that can cost
         value -= (
             np.abs(slope + confidence * _huber_slope(problem, x))
@@ -125,9 +125,9 @@ def pixel_bound(problem: Problem, slope: Floats, box: Box) -> Floats:
 
 def _minimiser(problem: Problem, slope: Floats, confidence: Floats, box: Box) -> Floats:
     seen = problem.observations
-    if problem.anchor is not None:
-        centre = problem.anchor - slope / problem.pull
-        x = data_prox(centre, confidence / problem.pull, seen, problem.fidelity, problem.delta)
+    if problem.prox_centre is not None:
+        centre = problem.prox_centre - slope / problem.prox_weight
+        x = data_prox(centre, confidence / problem.prox_weight, seen, problem.fidelity, problem.delta)
         return np.clip(x, box.low, box.high)  # a weak pull holds x no better than no pull
     hold = confidence * seen.total
     ends = np.where(slope > 0, box.low, box.high)

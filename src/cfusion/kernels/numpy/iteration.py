@@ -52,9 +52,9 @@ def x_prox(problem: Problem, f: Floats, tau: float) -> Floats:
     """The prox of the data term, with the anchor's quadratic folded into its centre and step."""
     real = f.dtype.type
     step = real(tau)
-    if problem.anchor is not None:
-        weight = step * real(problem.pull)
-        f = (f + weight * problem.anchor) / (1 + weight)
+    if problem.prox_centre is not None:
+        weight = step * real(problem.prox_weight)
+        f = (f + weight * problem.prox_centre) / (1 + weight)
         step = real(step / (1 + weight))
     return data_prox(f, step * problem.confidence, problem.observations, problem.fidelity, problem.delta)
 
@@ -114,8 +114,8 @@ def energy(problem: Problem, state: State) -> Energies:
     inside = (problem.links & INSIDE) > 0
     fidelity = np.sum((problem.confidence * misfit(problem, x))[inside], dtype=np.float64)
     proximal = 0.0
-    if problem.anchor is not None:
-        proximal = problem.pull / 2 * float(np.sum(((x - problem.anchor) ** 2)[inside], dtype=np.float64))
+    if problem.prox_centre is not None:
+        proximal = problem.prox_weight / 2 * float(np.sum(((x - problem.prox_centre) ** 2)[inside], dtype=np.float64))
     mass = np.sum((problem.confidence * problem.observations.total)[inside], dtype=np.float64)
     return Energies(regulariser, float(fidelity), proximal, float(mass), float(inside.sum()))
 

@@ -1,6 +1,6 @@
 """Re-association: read another view where the current surface says to look.
 
-A camera is five numbers: 0 for pinhole or 1 for orthographic, then fx, fy, cx, cy (orthographic: pixels per unit).
+A camera is ten numbers, as in `cameras`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.growth import Growth
+from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.kernels.numpy.cameras import is_bent, pixels, slopes
 
 
 def read_view(
@@ -39,6 +40,8 @@ def read_view(
         scale = np.where(predicted > 0, 1 / predicted, np.nan) if view_camera[0] == 0 else 1.0
         at_u = view_camera[1] * points[..., 0] * scale + view_camera[3]
         at_v = view_camera[2] * points[..., 1] * scale + view_camera[4]
+        if is_bent(view_camera):
+            at_u, at_v = pixels(view_camera, points[..., 0] * scale, points[..., 1] * scale)
         column, row = np.floor(at_u + 0.5), np.floor(at_v + 0.5)
         seen = (column >= 0) & (column < depth.shape[1]) & (row >= 0) & (row < depth.shape[0]) & (rate > 0)
         near_row, near_column = _index(row, seen), _index(column, seen)
@@ -53,9 +56,8 @@ def read_view(
 
 def _ray(camera: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
     """Points of a ray are offset + z direction."""
-    kind, fx, fy, cx, cy = camera
-    across, down, zero, one = (u - cx) / fx, (v - cy) / fy, np.zeros_like(u), np.ones_like(u)
-    if kind == 0:
+    (across, down), zero, one = slopes(camera, u, v), np.zeros_like(u), np.ones_like(u)
+    if camera[0] == 0:
         return np.stack([zero, zero, zero], axis=-1), np.stack([across, down, one], axis=-1)
     return np.stack([across, down, zero], axis=-1), np.stack([zero, zero, one], axis=-1)
 
@@ -78,7 +80,7 @@ def _between(depth: Floats, u: Floats, v: Floats, seen: Floats, agreement: float
     return top_row + b * (low_row - top_row), fits & agree
 
 
-def residuals(depths: Floats, surface: Floats, growth: Growth) -> Floats:
+def residuals(depths: Floats, surface: Floats, growth: DepthNoise) -> Floats:
     """As `Backend.residuals`."""
     away: Floats = np.abs(depths - surface)
     return away / growth.unit(surface) if growth.power else away
@@ -88,7 +90,7 @@ def reject_occluded(
     depths: Floats,
     weights: Floats,
     surface: Floats,
-    growth: Growth,
+    growth: DepthNoise,
     limits: Sequence[float],
     seen: Floats,
     reference: int,

@@ -1,6 +1,6 @@
 """What cameras see of depth maps: their points in another camera, and the angles they are seen at.
 
-A camera is five numbers, as in `pulling`.
+A camera is ten numbers, as in `cameras`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cfusion.kernels.contract import Floats
+from cfusion.kernels.numpy.cameras import pixels, slopes
 
 
 def reproject(depth: Floats, camera: Floats, onto: Floats, onto_from_view: Floats) -> tuple[Floats, Floats, Floats]:
@@ -19,7 +20,8 @@ def reproject(depth: Floats, camera: Floats, onto: Floats, onto_from_view: Float
         with np.errstate(divide="ignore", invalid="ignore"):
             in_front = np.where(along > 0, along, np.nan)
             u, v = u / in_front, v / in_front
-    return (onto[1] * u + onto[3]).ravel(), (onto[2] * v + onto[4]).ravel(), along.ravel()
+    u, v = pixels(onto, u, v)
+    return u.ravel(), v.ravel(), along.ravel()
 
 
 def cosines(depths: Floats, camera: Floats) -> Floats:
@@ -41,11 +43,9 @@ def _cosines(depth: Floats, camera: Floats) -> Floats:
 
 def _across_and_down(z: Floats, camera: Floats) -> tuple[Floats, Floats]:
     """x and y of the points of a map; NaN where z is."""
-    kind, fx, fy, cx, cy = camera
-    reach = z if kind == 0 else z * 0 + 1
-    across = (np.arange(z.shape[1]) - cx) / fx
-    down = (np.arange(z.shape[0]) - cy) / fy
-    return across * reach, down[:, None] * reach
+    reach = z if camera[0] == 0 else z * 0 + 1
+    across, down = slopes(camera, np.arange(z.shape[1])[None, :], np.arange(z.shape[0])[:, None])
+    return across * reach, down * reach
 
 
 def _difference(values: Floats, axis: int) -> Floats:

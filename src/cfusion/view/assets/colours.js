@@ -61,7 +61,8 @@ function written(value, step) {
   if (value === null || Number.isNaN(value)) return "unknown";
   if (step) {
     const digits = Math.max(0, Math.min(7, Math.ceil(-Math.log10(step))));
-    return value.toFixed(digits);
+    const text = value.toFixed(digits);
+    return Number(text) === 0 ? text.replace("-", "") : text;
   }
   return Number(value.toPrecision(3)).toString();
 }

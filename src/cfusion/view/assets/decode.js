@@ -47,5 +47,5 @@ async function decodeLayer(about) {
       values[i] = about.log ? Math.exp(linear) : linear;
     }
   }
-  return { values, width: about.width, height: about.height, step: about.scale, log: about.log };
+  return { values, width: about.width, height: about.height, step: about.scale, log: about.log, stride: about.stride };
 }

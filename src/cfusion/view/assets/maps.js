@@ -191,7 +191,7 @@ class Reading {
       list.append(element("dt", { text: TITLES[kind] }), element("dd", { "data-read": kind, text }));
     }
     this.place.replaceChildren(head, list);
-    if (residuals.some(Boolean)) this.place.append(this.views(residuals, at));
+    if (residuals.some(Boolean)) this.place.append(this.views(residuals, u, v));
   }
 
   value(kind, map, at) {
@@ -203,12 +203,14 @@ class Reading {
   }
 
   // What each view measured, less the fused depth: a bar to either side.
-  views(residuals, at) {
+  views(residuals, u, v) {
     const list = element("div", { class: "residuals" }, element("h4", { text: `residual of each view [${model.unit}]` }));
+    const every = Math.max(...residuals.filter(Boolean).map((map) => map.stride));
+    if (every > 1) list.append(element("p", { class: "hint", text: `kept at every ${every}. pixel` }));
     const largest = 4 * (model.noise || 1);
     residuals.forEach((map, k) => {
       if (!map) return;
-      const value = map.values[at], known = !Number.isNaN(value), share = known ? Math.max(-1, Math.min(1, value / largest)) : 0;
+      const value = map.values[Math.floor(v / map.stride) * map.width + Math.floor(u / map.stride)], known = !Number.isNaN(value), share = known ? Math.max(-1, Math.min(1, value / largest)) : 0;
       const bar = element("i", { class: value > 0 ? "far" : "near" });
       bar.style.width = `${50 * Math.abs(share)}%`;
       bar.style[value > 0 ? "left" : "right"] = "50%";

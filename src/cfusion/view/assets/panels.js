@@ -95,8 +95,8 @@ async function thumbnails() {
       continue;
     }
     const map = await layer(key), limit = 3 * (model.noise || 1);
-    const full = element("canvas", { width: W, height: H });
-    full.getContext("2d").putImageData(new ImageData(paint(map.values, "error", -limit, limit), W, H), 0, 0);
+    const full = element("canvas", { width: map.width, height: map.height });
+    full.getContext("2d").putImageData(new ImageData(paint(map.values, "error", -limit, limit), map.width, map.height), 0, 0);
     canvas.height = Math.round((canvas.width * H) / W);
     const context = canvas.getContext("2d");
     context.imageSmoothingQuality = "high";

@@ -13,7 +13,7 @@ LEAST_RANGE = 1.3  # from the end of the first bin to the start of the last one;
 
 
 @dataclass(frozen=True)
-class Growth:
+class DepthNoise:
     """Noise as (depth / middle)^power of what it is at the middle depth."""
 
     middle: float
@@ -25,10 +25,10 @@ class Growth:
         return np.where(np.isfinite(grown), grown, np.float32(1)).astype(np.float32)
 
 
-EVEN = Growth(1.0, 0)
+CONSTANT = DepthNoise(1.0, 0)
 
 
-def fitted_power(depths: NDArray[Any], sizes: NDArray[Any]) -> float:
+def fit_power_law(depths: NDArray[Any], sizes: NDArray[Any]) -> float:
     """p of errors of these sizes that grow as depth^p; zero where too little depth or too few errors tell."""
     usable = np.isfinite(sizes) & (sizes > 0) & (depths > 0)
     depths, sizes = depths[usable], sizes[usable]

@@ -1,0 +1,101 @@
+"""How far to trust what `auto` found: evidence, a probability and a standard deviation per pixel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfusion.auto import belief, uncertainty
+from cfusion.auto.evidence import Evidence, Placed, collect
+from cfusion.auto.fit import Fit
+from cfusion.auto.halves import refit_halves
+from cfusion.auto.noise import LAPLACE_MEDIAN, depth_noise, usual_slope
+from cfusion.auto.surface import local_slope
+from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.source import Posed, Reading, Source, Splat
+
+READ_BETWEEN = 6.0  # noise scales: neighbours that differ by less are of one surface, and are interpolated
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """What is known about the answer besides itself."""
+
+    confidence: Floats  # (H, W) probability that the depth is right
+    sigma: Floats  # (H, W) standard deviation of its error, NaN where nothing was observed
+    evidence: Evidence
+    growth: DepthNoise
+    scales: list[float]  # (K,) of the views' noise, in the unit of the noise
+
+
+def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
+    """Ask every view about the surface found, also those that were not believed."""
+    depth = found.depth
+    reading, growth, scales = _read(source, found, backend)
+    evidence = collect(reading, depth, scales, growth, source.frame, _places(source))
+    confidence = belief.confidence(evidence, depth)
+    unit = growth.unit(depth)
+    x_unit = unit / np.square(depth) if found.task.energy.inverse else unit
+    sigma = uncertainty.deviation(
+        _residuals(found, unit),
+        depth,
+        local_slope(depth, growth),
+        unit,
+        refit_halves(found),
+        x_unit,
+        1 - confidence,
+    )
+    return Assessment(confidence, sigma, evidence, growth, scales)
+
+
+def leave_unknown(assessed: Assessment, depth: Floats, least: float) -> tuple[Floats, Floats, Floats]:
+    """Depth, confidence and sigma without the pixels that are less likely right than that."""
+    keep = assessed.confidence >= np.float32(least)
+    return (
+        np.where(keep, depth, np.float32(np.nan)),
+        np.where(keep, assessed.confidence, np.float32(0)),
+        np.where(keep, assessed.sigma, np.float32(np.nan)),
+    )
+
+
+def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthNoise, list[float]]:
+    """What every view measured at the surface, how noise grows, and the views' noise, of a pixel's slope at least."""
+    depth = found.depth
+    if not source.rereads:
+        stack = source.first(Splat(), backend)
+        known = ~np.isnan(stack.depths)
+        weights = known.astype(np.float32) if stack.weights is None else stack.weights
+        reading = Reading(stack.depths, weights, known)
+    else:
+        reading = source.at(depth, [0.0] * source.n_views, backend)
+    growth = depth_noise(reading.depths, depth, backend)
+    slope = usual_slope(depth, growth, backend)
+    scales = _scales(reading, depth, growth, backend)
+    if source.rereads and np.nanmedian(scales) < slope:
+        reading = source.at(depth, [READ_BETWEEN * max(scale, slope) for scale in scales], backend)
+        scales = _scales(reading, depth, growth, backend)
+    least = slope if source.rereads else 0.0  # maps registered already are not read beside the place
+    return reading, growth, [max(scale, least) if np.isfinite(scale) else least for scale in scales]
+
+
+def _scales(reading: Reading, depth: Floats, growth: DepthNoise, backend: Backend) -> list[float]:
+    """(K,) the Laplace scale of each view's residuals, by their median size."""
+    unit = growth.unit(depth)
+    sizes = [backend.medians((np.abs(each - depth) / unit)[None])[0][0] for each in reading.depths]
+    return [size / LAPLACE_MEDIAN for size in sizes]
+
+
+def _places(source: Source) -> list[Placed] | None:
+    if not isinstance(source, Posed):
+        return None
+    reference = source.views[source.reference].pose
+    return [Placed(view.camera.numbers, (view.pose.inverse() @ reference).matrix()[:3]) for view in source.views]
+
+
+def _residuals(found: Fit, unit: Floats) -> Floats:
+    """(K, H, W) of the observations that were fitted, in the unit of the noise."""
+    stack = found.task.stack
+    away: Floats = (stack.depths - found.depth) / unit
+    return away if stack.weights is None else np.where(stack.weights > 0, away, np.float32(np.nan))

@@ -1,0 +1,92 @@
+"""The same fit on halves of the observations: how far two of them are apart tells how sure the whole one is.
+
+Two splits: every view halved by blocks of the image (one half has the even views here, the odd ones in the next block),
+and whole views. The first sees noise, the second also what a view has in common with itself: its pose, its scale. Of a
+single view, pixels drawn at random are the halves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cfusion.auto.fit import Fit
+from cfusion.auto.folds import in_groups
+from cfusion.geometry import Stack
+from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.numpy.trials import parted
+from cfusion.solvers import PDHG
+from cfusion.solvers.pdhg import fixed_confidence
+from cfusion.solvers.task import Task, prepare
+
+BLOCK = 32  # pixels: noise of a view is alike over fewer
+REFIT = PDHG(tolerance=2e-4, iterations=120, certify=False, fixed_steps=True)  # from the answer: what moves moves early
+STEPS = 0.2  # of the whole fit's: halves start near their end
+REACH = 2  # pixels: what a half of the pixels of one view leaves out is bridged
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Two surfaces in the variable of the solve, (H, W), NaN where a half has no observation; and n of each."""
+
+    one: Floats
+    other: Floats
+    n_one: Floats
+    n_other: Floats
+
+
+def refit_halves(found: Fit) -> list[Halves]:
+    """The surfaces of both halves of every split."""
+    return [
+        Halves(*(refit(found, half) for half in halves), *(_count(half) for half in halves))
+        for halves in _splits(found.task.stack.in_memory_of(found.task.backend), found.task.backend)
+    ]
+
+
+def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
+    groups = in_groups(stack, backend)
+    if len(groups) < 2:
+        drawn = np.random.default_rng(0).random(stack.shape) < 0.5
+        held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
+        one, other, _ = parted(stack.depths, stack.weights, held)
+        yield stack.with_depths(*one), stack.with_depths(*other)
+        return
+    even = np.zeros(stack.views, np.bool_)
+    for place, group in enumerate(groups):
+        even[group] = place % 2 == 0
+    for turns in (np.stack([even, ~even], axis=1), np.stack([even, even], axis=1)):
+        one, other, known = backend.split_folds(stack.depths, stack.weights, turns, BLOCK)
+        if min(known):
+            yield stack.with_depths(*one), stack.with_depths(*other)
+
+
+def refit(found: Fit, half: Stack) -> Floats:
+    """x of one half, at weights of the regulariser in proportion to what it holds."""
+    whole = found.task
+    alone = half.views == 1
+    task = prepare(whole.energy, half, whole.backend, REACH if alone else 0)
+    share = float(task.observations.total.sum()) / max(float(whole.observations.total.sum()), 1e-300)
+    regulariser = whole.energy.regulariser
+    assert regulariser is not None
+    alpha = tuple(share * each for each in regulariser.alpha)
+    task = task.with_energy(replace(whole.energy, regulariser=replace(regulariser, alpha=alpha)))
+    state = found.end.transfer(task)
+    start = replace(task, step_scale=STEPS * found.outcome.step_scale / max(share, 1e-3))
+    REFIT.minimise(start, task.problem(fixed_confidence(task)), state)
+    return _coordinate(task, state.primal[0])
+
+
+def _coordinate(task: Task, x: Floats) -> Floats:
+    """x with its centre, on the whole image."""
+    out: Floats = task.whole(x, float("nan")) + np.float32(task.centre)
+    return out
+
+
+def _count(stack: Stack) -> Floats:
+    """(H, W) how many observations a pixel has."""
+    count = np.zeros_like(stack.depths[0])
+    for seen in stack.seen():
+        count += seen.sum(axis=0)
+    return count

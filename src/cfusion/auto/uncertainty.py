@@ -1,0 +1,118 @@
+"""The standard deviation of the fused depth's error.
+
+    sigma^2 = V + (0.3^2 + delta^2 / (2 n)) slope^2 + (rho + max(0, 1 - n / (0.6 K))) s^2 + (1 - p) relief^2
+
+V       what fits on halves of the observations differ by, pooled around the pixel and scaled to all observations
+slope   of the surface from pixel to pixel: a reading is off by a fraction of a pixel, and by `delta` where poses are
+rho     how alike a view's errors are two pixels apart: what neighbours share, smoothing does not average, and views of
+        one sensor share it too
+s       deviation of one observation around the pixel; n observations of K views: few are not an average
+relief  how far another surface lies from this one, near an edge; the pixel is of it with probability 1 - p
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cfusion.auto.halves import Halves
+from cfusion.auto.pooling import pooled_mean, relief
+from cfusion.kernels.contract import Floats
+
+GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
+RADIUS = 8  # pixels over which halves are compared
+PIXEL_ERROR = 0.3  # pixels: the deviation of rounding to the nearest one
+ENOUGH_VIEWS = 0.6  # of all
+RELIEF_RADIUS = 4  # pixels within which another surface may be taken for this one
+STEEP = 4.0  # times the usual relief is an edge
+LAG = 2  # pixels: neighbours share what they are interpolated from
+LARGEST_DELTA = 3.0  # pixels
+
+
+def variance_of_halves(halves: Sequence[Halves], unit: Floats) -> Floats:
+    """(H, W) V in the unit of the noise; `unit` is that of x as the halves have it."""
+    total = 0.0
+    for each in halves:
+        n = each.n_one + each.n_other
+        apart = np.abs(each.one - each.other) * np.sqrt(each.n_one * each.n_other) / np.maximum(n, 1) / unit
+        both = ~np.isnan(apart) & (each.n_one * each.n_other > 0)
+        total = total + np.square(GAUSS * pooled_mean(np.where(both, apart, 0), both, RADIUS))
+    out: Floats = total / max(len(halves), 1)
+    return out
+
+
+def spread(residuals: Floats) -> tuple[Floats, Floats]:
+    """(H, W) the local deviation of one observation, and n; residuals are (K, H, W), NaN where there is none."""
+    n, size = np.zeros_like(residuals[0]), np.zeros_like(residuals[0])
+    for residual in residuals:
+        known = ~np.isnan(residual)
+        n += known
+        size += np.where(known, np.abs(residual), 0)
+    free = np.sqrt(n * np.maximum(n - 1, 0))  # a surface through n observations leaves that much of their size
+    return GAUSS * pooled_mean(size / np.maximum(free, 1), free, RADIUS), n
+
+
+def autocorrelation(residuals: Floats, lag: int = LAG) -> float:
+    """rho of views' residuals along rows and columns, not below zero.
+
+    By signs, so that a few large errors do not count more than others: sin(pi/2 mean) for Gaussian errors.
+    """
+    sign = np.where(np.isnan(residuals), 0, np.sign(residuals))
+    products = pairs = 0.0
+    for one, other in ((sign[:, lag:], sign[:, :-lag]), (sign[:, :, lag:], sign[:, :, :-lag])):
+        product = one * other
+        products += float(product.sum())
+        pairs += float((product != 0).sum())
+    return max(0.0, float(np.sin(np.pi / 2 * products / max(pairs, 1.0))))
+
+
+def registration_error(residuals: Floats, slope: Floats, deviation: Floats) -> float:
+    """delta in pixels: by how much residuals grow with the slope, residual^2 = s^2 + delta^2 slope^2."""
+    steep = np.isfinite(slope) & (slope > deviation) & (slope < 20 * deviation)
+    if not bool(steep.any()):
+        return 0.0
+    inside = np.where(np.isnan(residuals), 0, np.abs(residuals)) * steep
+    known = ~np.isnan(residuals) & steep
+    size = inside.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    weigh = known.any(axis=0)
+    excess = np.where(weigh, np.square(GAUSS * size) - np.square(deviation), 0)
+    ground = np.where(weigh, np.square(slope), 0)
+    return float(np.sqrt(np.clip(excess.sum() / max(float(ground.sum()), 1e-30), 0, LARGEST_DELTA**2)))
+
+
+def deviation(
+    residuals: Floats,
+    depth: Floats,
+    slope: Floats,
+    unit: Floats,
+    halves: Sequence[Halves],
+    x_unit: Floats,
+    wrong: Floats,
+) -> Floats:
+    """(H, W) sigma in the unit of depth.
+
+    residuals (K, H, W) and slope are in the unit of the noise, `unit` is that in the unit of depth and `x_unit` in that of
+    the halves; `wrong` is the probability of another surface. NaN where nothing was observed.
+    """
+    s, n = spread(residuals)
+    rho, delta = autocorrelation(residuals), registration_error(residuals, slope, s)
+    steep = np.square(np.where(np.isfinite(slope), slope, 0))
+    few = np.maximum(0, 1 - n / (ENOUGH_VIEWS * len(residuals)))
+    variance = (
+        variance_of_halves(halves, x_unit)
+        + (PIXEL_ERROR**2 + delta**2 / (2 * np.maximum(n, 1))) * steep
+        + (rho + few) * np.square(s)
+    )
+    other = wrong * np.square(_edge_relief(depth))
+    out: Floats = np.where(n > 0, np.sqrt(variance * np.square(unit) + other), np.nan).astype(np.float32)
+    return out
+
+
+def _edge_relief(depth: Floats) -> Floats:
+    """(H, W) the relief around each pixel where that is an edge, zero elsewhere."""
+    found = relief(depth, RELIEF_RADIUS)
+    known = found[~np.isnan(depth)]
+    usual = float(np.median(known)) if known.size else 0.0
+    out: Floats = np.where(found > STEEP * usual, found, 0)
+    return out

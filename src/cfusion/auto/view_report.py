@@ -1,0 +1,106 @@
+"""The record of every view against the surface that all of them made, and in words what is odd about one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cfusion.auto.assess import Assessment
+from cfusion.auto.fit import Fit
+from cfusion.auto.halves import refit
+from cfusion.auto.surface import local_slope
+from cfusion.auto.uncertainty import registration_error, spread
+from cfusion.kernels.contract import Backend, Floats
+from cfusion.solvers import ViewEvidence
+
+NOISIER = 2.0  # times the usual noise
+OFF_SCALE = 0.01  # of the depth, and
+MISPLACED = 1.0  # pixels, and
+OUTLYING = 4.0  # times the usual deviation of views from their median, is odd
+FEWER = 0.5  # of the usual share that supports the surface
+
+
+def report(found: Fit, assessed: Assessment, names: Sequence[str], backend: Backend) -> tuple[ViewEvidence, ...]:
+    """What each view says, and its record."""
+    evidence, growth, depth = assessed.evidence, assessed.growth, found.depth
+    unit = growth.unit(depth)
+    slope = local_slope(depth, growth)
+    deviation, _ = spread(evidence.residual / unit)
+    records = []
+    for k, scale in enumerate(assessed.scales):
+        residual, support = evidence.residual[k], evidence.support[k]
+        (bias,), (known,) = backend.medians(residual[None])
+        (ratio,), _ = backend.medians(((residual + depth) / depth)[None])
+        near = np.where(support, residual / unit, np.float32(np.nan))[None]
+        records.append(
+            ViewEvidence(
+                support,
+                evidence.contradiction[k],
+                residual,
+                noise=float(scale),
+                bias=float(bias),
+                scale_factor=float(ratio),
+                registration=registration_error(near, slope, deviation),
+                share_kept=float(support.sum()) / max(known, 1),
+                effect=_effect(found, k),
+            )
+        )
+    sentences = _sentences(records, names)
+    return tuple(replace(record, sentence=sentence) for record, sentence in zip(records, sentences, strict=True))
+
+
+def _effect(found: Fit, k: int) -> float:
+    """Root mean square change of the surface, in the unit of depth, where it stays known without view k."""
+    stack = found.task.stack.in_memory_of(found.task.backend)
+    if stack.views == 1:
+        return float("nan")
+    depths = stack.depths.copy()
+    depths[k] = np.nan
+    weights = None if stack.weights is None else stack.weights.copy()
+    if weights is not None:
+        weights[k] = 0
+    if not bool((~np.isnan(depths)).any()):
+        return float("nan")
+    without = refit(found, stack.with_depths(depths, weights))
+    if found.task.energy.inverse:
+        without = 1 / np.where(without > 0, without, np.nan)
+    change = without - found.depth
+    change = change[~np.isnan(change)]
+    return float(np.sqrt(np.mean(np.square(change, dtype=np.float64)))) if change.size else float("nan")
+
+
+def _sentences(records: Sequence[ViewEvidence], names: Sequence[str]) -> list[str]:
+    """What is odd about each view, compared with the others; empty where nothing is, or nobody can tell."""
+    if len(records) < 3:
+        return [""] * len(records)
+    noise = _usual([record.noise for record in records])
+    factors = np.array([record.scale_factor for record in records])
+    shifts = np.array([record.registration for record in records])
+    kept = _usual([record.share_kept for record in records])
+    out = []
+    for record, name, off, shift in zip(records, names, _outlying(factors), _outlying(shifts), strict=True):
+        odd = []
+        percent = 100 * (record.scale_factor - 1)
+        if off and abs(percent) > 100 * OFF_SCALE:
+            odd.append(f"its depths are {abs(percent):.1f} % too {'large' if percent > 0 else 'small'}")
+        if record.noise > NOISIER * noise:
+            odd.append(f"it is {record.noise / noise:.1f} times as noisy as the others")
+        if shift and record.registration > MISPLACED:
+            odd.append(f"it lies about {record.registration:.1f} pixels beside them, so check its pose")
+        if record.share_kept < FEWER * kept:
+            odd.append(f"only {100 * record.share_kept:.0f} % of it supports the surface")
+        out.append(f"{name}: {'; '.join(odd)}" if odd else "")
+    return out
+
+
+def _usual(values: Sequence[float]) -> float:
+    known = [value for value in values if np.isfinite(value)]
+    return float(np.median(known)) if known else float("inf")
+
+
+def _outlying(values: Floats) -> list[bool]:
+    """Which lie further from the median of all than these usually do."""
+    away = np.abs(values - np.nanmedian(values))
+    return [bool(each > OUTLYING * max(float(np.nanmedian(away)), 1e-9)) for each in away]

@@ -1,0 +1,15 @@
+"""Words for a terminal: what is in file names is shown, not obeyed."""
+
+LONGEST = 600  # characters of a message
+
+
+def shown(text: object) -> str:
+    """One line: control characters as escapes (`\\x1b`), the middle of what is too long left out."""
+    line = "".join(letter if letter.isprintable() else _escaped(letter) for letter in str(text))
+    if len(line) <= LONGEST:
+        return line
+    return f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape", "backslashreplace").decode("ascii")

@@ -1,0 +1,153 @@
+"""The calibration of a stereo rig, from whatever file there is: OpenCV's YAML, KITTI's or Middlebury's calib.txt.
+
+A rectified rig has u - u' + doffs = fx baseline / z. A full calibration (two cameras, their lenses, and how the right
+one lies to the left one) is rectified by OpenCV first.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cfusion.arrays import Matrix
+from cfusion.datasets.kitti_bundle import read_projections
+from cfusion.datasets.readers import middlebury
+from cfusion.errors import FileError, InputError, ShapeError
+from cfusion.frontends.opencv import opencv
+from cfusion.frontends.rig import Rig, StereoFrame
+from cfusion.geometry import Pinhole
+from cfusion.io.text_tables import read_text
+
+SPELLINGS = {  # of matrices in OpenCV's files, ours first
+    "K1": ("K1", "M1", "cameraMatrix1", "camera_matrix_1", "left_K"),
+    "D1": ("D1", "distCoeffs1", "dist_coeffs_1", "left_D"),
+    "K2": ("K2", "M2", "cameraMatrix2", "camera_matrix_2", "right_K"),
+    "D2": ("D2", "distCoeffs2", "dist_coeffs_2", "right_D"),
+    "R": ("R", "rotation"),
+    "T": ("T", "translation"),
+    "P1": ("P1",),
+    "P2": ("P2",),
+}
+KITTI_PAIRS = (("P0", "P1"), ("P2", "P3"), ("P_rect_00", "P_rect_01"), ("P_rect_02", "P_rect_03"))
+MILLIMETRE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class RawRig:
+    """Two cameras as they are: x2 = rotation x1 + translation; lenses by OpenCV's coefficients."""
+
+    left: Matrix  # (3, 3)
+    left_lens: Matrix
+    right: Matrix  # (3, 3)
+    right_lens: Matrix
+    rotation: Matrix  # (3, 3)
+    translation: Matrix  # (3,), its unit is that of depth
+
+    def rectified(self, frame: StereoFrame) -> tuple[StereoFrame, "Calibration"]:
+        """The pair as two cameras alike side by side would have seen it; no pixel of the new images is invented."""
+        cv2 = opencv()
+        height, width = frame.left.shape[:2]
+        size = (width, height)
+        how = (self.left, self.left_lens, self.right, self.right_lens, size, self.rotation, self.translation[:, None])
+        turn_left, turn_right, first, second, *_ = cv2.stereoRectify(*how, flags=cv2.CALIB_ZERO_DISPARITY, alpha=0)
+        if abs(second[1, 3]) > abs(second[0, 3]):
+            raise InputError("the rig's cameras lie above each other; turn the images by 90 degrees, and its matrices")
+        sides = (
+            (frame.left, self.left, self.left_lens, turn_left, first),
+            (frame.right, self.right, self.right_lens, turn_right, second),
+        )
+        images = []
+        for image, camera, lens, turn, projection in sides:
+            maps = cv2.initUndistortRectifyMap(camera, lens, turn, projection[:, :3], size, cv2.CV_32FC1)
+            seen = cv2.remap(np.ascontiguousarray(image), *maps, cv2.INTER_LINEAR)
+            images.append(np.clip(seen, 0, 1).astype(np.float32))
+        return StereoFrame(*images), _of_projections(first, second)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A rectified rig but for the size of its images."""
+
+    fx: float
+    fy: float
+    cx: float | None  # pixels; the middle of the image where not known
+    cy: float | None
+    baseline: float  # unit of depth
+    doffs: float = 0.0  # pixels: cx of the right camera minus cx of the left
+
+    def __post_init__(self) -> None:
+        if not (self.fx > 0 and self.fy > 0 and self.baseline > 0):
+            raise InputError(
+                f"focal length {self.fx:g} pixels, baseline {self.baseline:g}; both are positive "
+                "(a negative baseline: left and right are swapped in the calibration)"
+            )
+
+    def rig(self, shape: tuple[int, ...]) -> Rig:
+        """The rig of images (H, W)."""
+        height, width = shape[:2]
+        cx = (width - 1) / 2 if self.cx is None else self.cx
+        cy = (height - 1) / 2 if self.cy is None else self.cy
+        return Rig(Pinhole(self.fx, self.fy, cx, cy, width=width, height=height), self.baseline, self.doffs)
+
+
+def read_rig(file: Path) -> Calibration | RawRig:
+    """The calibration in a file, recognised by what it holds."""
+    text = read_text(file)
+    if text.lstrip().startswith(("%YAML", "<?xml", "{")) or file.suffix in (".yml", ".yaml", ".xml"):
+        return _opencv_file(file)
+    if "cam0" in text:
+        return _middlebury(file)
+    projections = read_projections(file)
+    for left, right in KITTI_PAIRS:
+        if left in projections and right in projections:
+            return _of_projections(projections[left], projections[right])
+    raise FileError(f"{file} is no calibration known here: OpenCV's YAML, KITTI's or Middlebury's calib.txt")
+
+
+def rectified(frame: StereoFrame, calibration: Calibration | RawRig) -> tuple[StereoFrame, Rig]:
+    """A pair that can be matched row by row, and its rig."""
+    if isinstance(calibration, RawRig):
+        frame, calibration = calibration.rectified(frame)
+    return frame, calibration.rig(frame.left.shape)
+
+
+def _middlebury(file: Path) -> Calibration:
+    """In metres; their file has millimetres."""
+    given = middlebury.read_calibration(file)
+    focal, down, cx, cy = (float(given.left[i, j]) for i, j in ((0, 0), (1, 1), (0, 2), (1, 2)))
+    return Calibration(focal, down, cx, cy, MILLIMETRE * given.baseline, given.offset)
+
+
+def _of_projections(left: Matrix, right: Matrix) -> Calibration:
+    """Of two 3 x 4 projections: -fx baseline is the difference of their fourth numbers."""
+    fx, fy, cx, cy = (float(left[i, j]) for i, j in ((0, 0), (1, 1), (0, 2), (1, 2)))
+    return Calibration(fx, fy, cx, cy, float(left[0, 3] - right[0, 3]) / fx, float(right[0, 2]) - cx)
+
+
+def _opencv_file(file: Path) -> Calibration | RawRig:
+    cv2 = opencv()
+    try:
+        storage = cv2.FileStorage(str(file), cv2.FILE_STORAGE_READ)
+    except (cv2.error, SystemError):
+        raise FileError(f"{file} cannot be read as OpenCV's YAML or XML; write it with cv2.FileStorage") from None
+    found: dict[str, Matrix] = {}
+    for name, spellings in SPELLINGS.items():
+        nodes = (storage.getNode(each) for each in spellings)
+        matrices = [node.mat() for node in nodes if not node.empty() and node.isMap()]
+        if matrices and matrices[0] is not None:
+            found[name] = np.asarray(matrices[0], np.float64)
+    storage.release()
+    if {"K1", "K2", "R", "T"} <= set(found):
+        lenses = [found.get(name, np.zeros(5)).ravel() for name in ("D1", "D2")]
+        _require(file, found, K1=(3, 3), K2=(3, 3), R=(3, 3))
+        return RawRig(found["K1"], lenses[0], found["K2"], lenses[1], found["R"], found["T"].ravel()[:3])
+    if {"P1", "P2"} <= set(found):
+        _require(file, found, P1=(3, 4), P2=(3, 4))
+        return _of_projections(found["P1"], found["P2"])
+    raise FileError(f"{file} holds {', '.join(found) or 'no matrices'}; needed are K1, D1, K2, D2, R, T, or P1 and P2")
+
+
+def _require(file: Path, found: dict[str, Matrix], **shapes: tuple[int, int]) -> None:
+    for name, shape in shapes.items():
+        if found[name].shape != shape:
+            raise ShapeError(f"{file}: {name} is {found[name].shape}, expected {shape}")

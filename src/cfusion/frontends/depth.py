@@ -1,0 +1,26 @@
+"""From a matched pair to depth, confidence and sigma: z = f B / (d + doffs), sigma_z = z^2 / (f B) sigma_d."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cfusion.arrays import DepthMap, WeightMap
+from cfusion.frontends.rig import Rig
+from cfusion.frontends.stereo import Matching
+from cfusion.geometry.disparity import depth_from_disparity
+
+
+class PairDepth(NamedTuple):
+    """What a pair says about the left camera's view."""
+
+    depth: DepthMap  # (H, W), NaN where unknown
+    confidence: WeightMap  # (H, W) probability that the disparity is right within a pixel, zero where unknown
+    sigma: DepthMap  # (H, W) standard deviation, unit of depth, NaN where unknown
+
+
+def depth_of(found: Matching, rig: Rig, farthest: float = np.inf) -> PairDepth:
+    """Depth up to `farthest`; to first order in sigma_d, which is too small where sigma_d is not small against d."""
+    depth = depth_from_disparity(found.disparity, rig.focal_baseline, rig.doffs)
+    depth = np.where(depth <= farthest, depth, np.float32(np.nan)).astype(np.float32)
+    sigma = depth**2 / np.float32(rig.focal_baseline) * found.sigma
+    return PairDepth(depth, np.where(np.isfinite(depth), found.confidence, 0).astype(np.float32), sigma)

@@ -1,0 +1,54 @@
+"""KITTI stereo as a data set: a bundle's pairs, matched and localised; or disparity maps that are there already."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cfusion.datasets.dataset import Dataset
+from cfusion.datasets.readers import kitti
+from cfusion.errors import InputError
+from cfusion.frontends.kitti import FARTHEST, FRAMES, kitti_bundle_views
+
+recognises = kitti.recognises
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which bundle, how to match it, and where its poses come from."""
+
+    bundle: int | None = None  # needed where there are several
+    matcher: str = "sgm"  # sgm, elas, mc-cnn, or a folder of disparity maps 000027_10.png (value / 256), .pfm or .npy
+    localisation: str = "auto"  # viso or gm (files beside the data), own or direct (our odometry)
+    frames: int = FRAMES  # nearest to frame 10
+    farthest: float = FARTHEST  # metres; stereo knows little beyond
+    disparity: str | None = None  # do not match: a folder of disparity maps, or "truth", the lidar's
+    localization: str | None = None  # with `disparity`: a .mat of the paper
+    colour: bool = False  # with `disparity`: the colour images
+
+    def __post_init__(self) -> None:
+        if self.frames < 1 or not self.farthest > 0:
+            raise InputError(
+                f"frames = {self.frames}, farthest = {self.farthest}; at least 1, and a distance in metres"
+            )
+
+
+def read(
+    path: Path, options: Options | None = None, told: Callable[[str, float], None] = lambda stage, done: None
+) -> Dataset:
+    """The views of one bundle; the ground truth is a view only where it is asked for by name."""
+    chosen = options or Options()
+    if chosen.disparity is not None:
+        return kitti.read(
+            path,
+            kitti.Options(chosen.bundle, chosen.disparity, chosen.localization, chosen.colour, chosen.farthest),
+        )
+    folder = kitti.training_or_testing(path)
+    return kitti_bundle_views(
+        folder,
+        kitti.number_of(folder, chosen.bundle),
+        chosen.matcher,
+        chosen.localisation,
+        frames=chosen.frames,
+        farthest=chosen.farthest,
+        told=told,
+    )

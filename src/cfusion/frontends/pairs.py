@@ -1,0 +1,145 @@
+"""A folder of stereo pairs as a data set: left/, right/ and calib.*; poses.txt where poses are known.
+
+Pairs are matched when they are asked for. calib.* is OpenCV's YAML or XML, KITTI's or Middlebury's calib.txt; pairs
+with a full calibration are rectified. Without poses.txt (12 numbers a line, camera-to-world) our odometry finds them.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.reader_tools import frames, lost
+from cfusion.errors import FileError, InputError
+from cfusion.frontends import odometry
+from cfusion.frontends.calibration import Calibration, RawRig, read_rig, rectified
+from cfusion.frontends.depth import depth_of
+from cfusion.frontends.pair_check import require_pair, same_size
+from cfusion.frontends.rig import Rig, StereoFrame
+from cfusion.frontends.stereo import grey_bytes, match, require_matcher
+from cfusion.geometry import Pose, View
+from cfusion.io.codecs.kitti_poses import read_odometry_poses
+from cfusion.io.codecs.photo import SUFFIXES, photo_size, read_photo
+
+POSES = "poses.txt"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How pairs are matched."""
+
+    matcher: str = "sgm"  # sgm, elas or mc-cnn
+    disparities: int = 128  # pixels searched
+    farthest: float | None = None  # unit of the baseline; the depth of a disparity of one pixel unless given
+    unchecked: bool = False  # match pairs that look swapped, unrectified or unrelated too
+
+    def __post_init__(self) -> None:
+        if self.farthest is not None and not self.farthest > 0:
+            raise InputError(f"farthest is {self.farthest}; it is a positive distance")
+
+
+def recognises(path: Path) -> bool:
+    """left/ and right/ with images, and a calibration."""
+    return all((path / side).is_dir() for side in ("left", "right")) and _calibration_file(path) is not None
+
+
+def read(path: Path, options: Options | None = None) -> Dataset:
+    """The views of the left camera, matched when asked for."""
+    chosen = options or Options()
+    require_matcher(chosen.matcher)
+    calibration, names = read_rig(_required_calibration(path)), _names(path)
+    frame, rig = _frame(path, names[0], calibration)
+    if not chosen.unchecked:
+        require_pair(grey_bytes(frame.left), grey_bytes(frame.right))
+    source, poses = _poses(path, names, calibration, rig)
+    kept = [k for k, pose in enumerate(poses) if pose is not None]
+    if not kept:
+        raise FileError(f"{path / POSES} holds no finite pose; remove it to let our odometry find them")
+    farthest = chosen.farthest if chosen.farthest is not None else rig.focal_baseline
+
+    def load(number: int) -> View:
+        name, pose = names[kept[number]], poses[kept[number]]
+        assert pose is not None
+        seen, seen_rig = _frame(path, name, calibration)
+        found = match(seen.left, seen.right, chosen.matcher, chosen.disparities)
+        depth, confidence, _ = depth_of(found, seen_rig, farthest)
+        return View(depth, seen_rig.camera, pose, image=seen.left, confidence=confidence, name=Path(name).stem)
+
+    turned = "rectified, " if isinstance(calibration, RawRig) else ""
+    sentence = (
+        f"stereo pairs, {turned}matched with {chosen.matcher} over {chosen.disparities} pixels: "
+        f"depth = {rig.focal_baseline:.5g} / (disparity + {rig.doffs:g}), poses from {source}; "
+        f"{frames(len(kept))}{lost(len(names) - len(kept))}"
+    )
+    return Dataset(LazyViews.reading(load, len(kept)), sentence=sentence)
+
+
+def read_pair(left: Path, right: Path, calibration: Calibration | RawRig | None) -> tuple[StereoFrame, Rig | None]:
+    """Two images of one size, rectified if their calibration says how; and the rig, if there is a calibration."""
+    images = []
+    for path in (left, right):
+        if not path.is_file():
+            raise FileError(f"{path} does not exist; give the two images of a stereo pair")
+        image = read_photo(path, photo_size(path))
+        assert image is not None
+        images.append(image)
+    same_size(*images)
+    frame = StereoFrame(*images)
+    return (frame, None) if calibration is None else rectified(frame, calibration)
+
+
+def _frame(folder: Path, name: str, calibration: Calibration | RawRig) -> tuple[StereoFrame, Rig]:
+    frame, rig = read_pair(folder / "left" / name, _partner(folder, name), calibration)
+    assert rig is not None
+    return frame, rig
+
+
+def _names(folder: Path) -> list[str]:
+    """File names of the left images, in order; every one has a partner."""
+    names = sorted(each.name for each in (folder / "left").iterdir() if each.suffix in SUFFIXES)
+    if not names:
+        raise FileError(f"{folder / 'left'} holds no image; expected .png or .jpg")
+    for name in names:
+        if not _partner(folder, name).is_file():
+            raise FileError(f"{folder / 'left' / name} has no partner {Path(name).stem} in {folder / 'right'}")
+    return names
+
+
+def _partner(folder: Path, name: str) -> Path:
+    """The right image of the same name, or the same number of a name such as left_0012.png and right_0012.png."""
+    right = folder / "right"
+    for other in (name, name.replace("left", "right"), name.replace("Left", "Right")):
+        if (right / other).is_file():
+            return right / other
+    return right / name
+
+
+def _poses(
+    folder: Path, names: list[str], calibration: Calibration | RawRig, rig: Rig
+) -> tuple[str, tuple[Pose | None, ...]]:
+    file = folder / POSES
+    if file.is_file():
+        given = read_odometry_poses(file)
+        if len(given) != len(names):
+            raise FileError(f"{file} holds {len(given)} poses for {len(names)} pairs; one line a pair")
+        return POSES, given
+    if len(names) == 1:
+        return "nowhere, for one pair needs none", (Pose.identity(),)
+    poses = [Pose.identity()]
+    before = _frame(folder, names[0], calibration)[0]
+    for name in names[1:]:
+        after = _frame(folder, name, calibration)[0]
+        poses.append(poses[-1] @ odometry.motion(before, after, rig).previous_from_current)
+        before = after
+    return "our odometry", tuple(poses)
+
+
+def _calibration_file(folder: Path) -> Path | None:
+    names = [f"calib{ending}" for ending in (".yml", ".yaml", ".xml", ".txt")]
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _required_calibration(folder: Path) -> Path:
+    file = _calibration_file(folder)
+    if file is None:
+        raise FileError(f"{folder} has no calibration calib.yml, .yaml, .xml or .txt")
+    return file

@@ -1,0 +1,51 @@
+"""Files that many workers put into one output: each appears whole, and a record only after what it stands for.
+
+`cfusion.io.atomic.filling` exchanges a whole folder at once, which is right for one result and one writer; here the
+folder is shared, so files are renamed into it one by one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cfusion.errors import FileError
+from cfusion.io.atomic import reason
+from cfusion.io.drafts import draft_in
+from cfusion.scene.job import FOLDER
+
+
+@contextmanager
+def placing(output: Path) -> Iterator[Path]:
+    """A draft whose files move to the same names below `output` when the block ends well, .json last."""
+    try:
+        home = output / FOLDER
+        home.mkdir(parents=True, exist_ok=True)
+        with draft_in(home) as draft:
+            yield draft
+            files = sorted((path for path in draft.rglob("*") if path.is_file()), key=_json_last)
+            for path in files:
+                _to_disk(path)
+            for path in files:
+                target = output / path.relative_to(draft)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(path, target)
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"cannot write to {output}: {reason(error, output)}; the same command goes on") from error
+
+
+def _json_last(path: Path) -> tuple[bool, Path]:
+    return path.suffix == ".json", path
+
+
+def _to_disk(path: Path) -> None:
+    """A rename must not be older than what it names."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

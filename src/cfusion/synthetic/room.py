@@ -1,0 +1,48 @@
+"""An object before walls and on a floor: depth edges that have a surface on both sides."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfusion.synthetic.city_block import Polygon
+from cfusion.synthetic.scene import Scene
+from cfusion.synthetic.smooth_object import LONGEST_SIDE, blob
+
+SIDE = 3.5  # from the middle to the side walls: the paper's orbit, of radius 3, runs inside
+BACK, FRONT = 1.6, -4.5  # along z; the back wall is turned a little
+TURN = 0.25  # by which the back wall comes nearer at one end
+CEILING = 3.0
+GREYS = (0.55, 0.85, 0.7, 0.75)  # floor, back, left, right
+
+
+def room(thing: Scene | None = None) -> Scene:
+    """A thing (None = the smooth object), its longest side 2 units, in a room: the views of `object_bundle` look at it.
+
+    y is up. The thing stands on the floor; back wall, side walls and floor are seen behind it, nothing above.
+    """
+    stood = (blob() if thing is None else thing).centred().scaled_to(LONGEST_SIDE)
+    floor = float(stood.lower[1])
+    walls = _walls(floor)
+    vertices = np.concatenate([*walls, stood.vertices])
+    first = 4 * len(walls)
+    quads = np.array([[4 * k + np.array([0, 1, 2]), 4 * k + np.array([0, 2, 3])] for k in range(len(walls))])
+    faces = np.concatenate([quads.reshape(-1, 3), stood.faces + first])
+    albedo = np.concatenate([np.repeat(GREYS, 2), np.full(len(stood.faces), 0.8)])
+    return Scene(vertices, faces, f"room-{stood.name}", albedo)
+
+
+def _walls(floor: float) -> list[Polygon]:
+    """Floor, back wall, left and right wall, each by its four corners."""
+    left, right = (-SIDE, BACK - TURN), (SIDE, BACK + TURN)  # where the back wall ends, x and z
+    ground = [(-SIDE, FRONT), (SIDE, FRONT), right, left]
+    return [
+        np.array([(x, floor, z) for x, z in ground]),
+        _upright(left, right, floor),
+        _upright((-SIDE, FRONT), left, floor),
+        _upright(right, (SIDE, FRONT), floor),
+    ]
+
+
+def _upright(a: tuple[float, float], b: tuple[float, float], floor: float) -> Polygon:
+    (xa, za), (xb, zb) = a, b
+    return np.array([(xa, floor, za), (xb, floor, zb), (xb, CEILING, zb), (xa, CEILING, za)])

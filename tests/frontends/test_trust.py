@@ -1,0 +1,77 @@
+"""Confidence is a probability: it falls with every cue, and is right about how often it is right."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cfusion.errors import InputError
+from cfusion.frontends.cues import NAMES, SYSTEMATIC, pair_cues
+from cfusion.frontends.refine import bilateral_filtered, median_filtered
+from cfusion.frontends.trust import ELAS_TRUST, MAP_TRUST, MC_CNN_TRUST, SGM_TRUST
+
+TRUSTS = (SGM_TRUST, ELAS_TRUST, MC_CNN_TRUST, MAP_TRUST)
+PLANE = np.tile(np.linspace(5, 15, 60, dtype=np.float32), (60, 1))
+INNER = (slice(12, -12), slice(12, -12))
+
+
+def textured() -> np.ndarray:
+    return np.random.default_rng(1).random(PLANE.shape).astype(np.float32)
+
+
+def cue(name: str, disparity: np.ndarray, apart: np.ndarray | None = None, image: np.ndarray | None = None) -> float:
+    off = np.zeros_like(PLANE) if apart is None else apart
+    cues = pair_cues(disparity, off, textured() if image is None else image)
+    return float(cues[NAMES.index(name)][INNER].mean())
+
+
+def test_each_cue_sees_its_own_fault() -> None:
+    rng = np.random.default_rng(0)
+    assert cue("apart", PLANE, np.full_like(PLANE, 0.5)) == pytest.approx(0.5)
+    sparse = np.where(rng.random(PLANE.shape) < 0.5, PLANE, np.float32(np.nan))
+    assert cue("lonely", PLANE) < 0.01 < 0.4 < cue("lonely", sparse)
+    assert cue("rough", PLANE) < 0.01 < 0.3 < cue("rough", PLANE + rng.normal(0, 1, PLANE.shape).astype(np.float32))
+    step = np.where(np.arange(60) < 30, 5, 25).astype(np.float32) * np.ones((60, 1), np.float32)
+    edge = pair_cues(step, np.zeros_like(step), textured())[NAMES.index("jump")]
+    assert edge[30, 27:33].min() > 0.8
+    assert edge[30, 15:22].max() < 0.01
+    assert cue("flat", PLANE, image=np.full_like(PLANE, 0.5)) > 0.99 > 0.3 > cue("flat", PLANE)
+
+
+@pytest.mark.parametrize("trust", TRUSTS)
+def test_confidence_falls_with_every_cue_and_sigma_grows(trust) -> None:  # type: ignore[no-untyped-def]
+    count = len(trust.weights)
+    known = np.ones((2, 2), np.bool_)
+    best = trust.confidence(np.zeros((count, 2, 2), np.float32), known)
+    assert best.min() > 0.99
+    assert trust.sigma(best).max() < 0.5  # pixels
+    for k in range(count):
+        cues = np.zeros((count, 2, 2), np.float32)
+        cues[k] = 1
+        worse = trust.confidence(cues, known)
+        assert (worse <= best).all()
+        assert (trust.sigma(worse) >= trust.sigma(best)).all()
+    nothing = trust.confidence(np.ones((count, 2, 2), np.float32), ~known)
+    assert (nothing == 0).all()
+    assert np.isnan(trust.sigma(nothing)).all()
+
+
+def test_every_matcher_states_its_systematic_error() -> None:
+    assert set(SYSTEMATIC) < set(NAMES)
+    for trust in TRUSTS:
+        assert trust.weights[NAMES.index("jump")] > 1  # fattened edges
+        assert 0.1 < trust.systematic < 1
+    with pytest.raises(InputError, match="share"):
+        replace(SGM_TRUST, systematic=1.5)
+
+
+def test_filters_keep_edges_and_holes() -> None:
+    step = np.where(np.arange(20) < 10, 5, 25).astype(np.float32) * np.ones((20, 1), np.float32)
+    noisy = step + np.random.default_rng(2).normal(0, 0.1, step.shape).astype(np.float32)
+    holed = noisy.copy()
+    holed[5, 5] = np.nan
+    median = median_filtered(holed, np.nan_to_num(holed, nan=5.0))
+    smooth = bilateral_filtered(median, 2, 1.5, 0.5)
+    assert np.isnan(smooth[5, 5])
+    known = np.isfinite(smooth)
+    assert np.abs(smooth - step)[known].mean() < 0.5 * np.abs(noisy - step)[known].mean()

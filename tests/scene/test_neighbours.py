@@ -1,0 +1,170 @@
+"""Which views are neighbours: by surface, in time, and as the data name them."""
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from walls import CAMERA, lay, pose_at, walk, wall_depth, wall_view
+
+from cfusion import Pose, View, fuse, read
+from cfusion.datasets.named_neighbours import named_neighbours, read_plan
+from cfusion.errors import CFusionError, FileError, InputError
+from cfusion.scene import Graph, by_surface, in_time, neighbours
+from cfusion.scene.neighbours import LEAST, score
+from cfusion.scene.sketch import sketch
+from cfusion.sequence import windows
+
+
+def test_nearer_views_share_more() -> None:
+    graph = by_surface(walk(9))
+    assert graph.neighbours[0][:3] == (1, 2, 3)
+    assert set(graph.neighbours[4][:4]) == {2, 3, 5, 6}
+    assert all(view not in others for view, others in enumerate(graph.neighbours))
+
+
+def test_a_view_of_something_else_is_nobodys_neighbour() -> None:
+    away = View(np.full(CAMERA.shape, 2.0), CAMERA, pose_at(0.0, turn=np.pi), name="the other way")
+    graph = by_surface([*walk(4), away])
+    assert graph.neighbours[4] == ()
+    assert all(4 not in others for others in graph.neighbours)
+    assert graph.lonely == (4,)
+    assert graph.groups == ((0, 1, 2, 3), (4,))
+
+
+def test_an_occluder_in_front_is_not_shared() -> None:
+    """Same frustum, another surface: nothing in common beyond noise."""
+    near = View(np.full(CAMERA.shape, 0.5), CAMERA, pose_at(0.02), name="near")
+    assert score(sketch(wall_view(0)), sketch(near)) == 0.0
+
+
+def test_angle_and_resolution_count() -> None:
+    wall = sketch(wall_view(0))
+    ahead = sketch(wall_view(1))
+    step_back = Pose(np.eye(3), np.array([0.0, 0.0, -2.0]))
+    far = View(np.full(CAMERA.shape, 4.0), CAMERA, step_back)
+    flat = View(np.full(CAMERA.shape, 2.0), CAMERA, Pose.identity())
+    assert score(sketch(flat), sketch(far)) == pytest.approx(0.5, abs=0.05)  # pixels twice as large
+    turned = wall_view(3, x=2.0, turn=-0.75)
+    assert score(wall, sketch(turned)) < 0.8 * score(wall, ahead)
+
+
+def test_noise_does_not_hide_what_is_shared() -> None:
+    graph = by_surface([wall_view(number, noise=0.3) for number in range(5)])
+    assert all(len(others) == 4 for others in graph.neighbours)
+    assert LEAST > 0
+
+
+def test_useless_neighbours_do_not_hurt() -> None:
+    views = walk(6)
+    away = View(np.full(CAMERA.shape, 2.0), CAMERA, pose_at(0.0, turn=np.pi))
+    truth = wall_depth(views[2].pose)
+    alone = fuse(views, reference=2, backend="numpy")
+    with_it = fuse([*views, away], reference=2, backend="numpy")
+    error = [float(np.sqrt(np.nanmean((each.depth - truth) ** 2))) for each in (alone, with_it)]
+    assert error[1] <= 1.02 * error[0]
+
+
+class Counted(Sequence):  # type: ignore[type-arg]
+    """Views that count how often they are read; one of them cannot be."""
+
+    def __init__(self, views: list[View], broken: int = -1) -> None:
+        self.views, self.broken, self.reads = views, broken, [0] * len(views)
+
+    def __len__(self) -> int:
+        return len(self.views)
+
+    def __getitem__(self, index: int) -> View:  # type: ignore[override]
+        self.reads[index] += 1
+        if index == self.broken:
+            raise FileError("view is damaged")
+        return self.views[index]
+
+
+def test_each_view_is_read_once() -> None:
+    views = Counted(walk(5))
+    by_surface(views)
+    assert views.reads == [1] * 5
+
+
+def test_a_view_that_cannot_be_read_is_left_out() -> None:
+    heard: list[tuple[int, CFusionError]] = []
+    graph = by_surface(Counted(walk(4), broken=1), failed=lambda number, error: heard.append((number, error)))
+    assert [number for number, _ in heard] == [1]
+    assert graph.neighbours[1] == ()
+    assert all(1 not in others for others in graph.neighbours)
+    with pytest.raises(FileError, match="damaged"):
+        by_surface(Counted(walk(4), broken=1))
+
+
+def test_more_views_than_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    views = [wall_view(number, x=0.02 * number) for number in range(40)]
+    whole = by_surface(views).cut(6)
+    monkeypatch.setattr(neighbours, "CANDIDATES", 16)
+    assert by_surface(views).cut(6) == whole
+
+
+def test_a_window_of_a_sequence_is_a_graph_in_time() -> None:
+    for count, width in ((60, 11), (7, 3), (4, 11), (9, 4), (1, 1)):
+        graph = in_time(count, width)
+        for window in windows(count, 1, width):
+            assert set(graph.bundle(window.reference)) == set(window.frames)
+    assert in_time(9, 5).neighbours[4] == (3, 5, 2, 6)
+    with pytest.raises(InputError, match="at least 1"):
+        in_time(5, 0)
+
+
+def test_a_graph_refuses_itself_strangers_and_twins() -> None:
+    for bad in (((0,),), ((1,),), ((1, 1), ())):
+        with pytest.raises(InputError, match="neighbours of view 0"):
+            Graph(bad, "nobody")
+    with pytest.raises(InputError, match="whole number"):
+        Graph(((),), "nobody").cut(-1)
+    assert Graph(((1, 2), (), ()), "").cut(1).neighbours == ((1,), (), ())
+    assert Graph(((1,), (), ()), "").both_ways(1) == (0,)
+
+
+def test_patch_match_cfg_names_neighbours(tmp_path: Path) -> None:
+    data = lay(walk(4), tmp_path / "w", "colmap")
+    names = [f"{number:06d}.png" for number in range(4)]
+    plan = f"{names[0]}\n{names[3]}, {names[1]}, gone.png\n{names[1]}\n__all__\n{names[2]}\n__auto__, 2\n"
+    (data / "stereo" / "patch-match.cfg").write_text(plan)
+    assert read_plan(data / "stereo" / "patch-match.cfg")[names[0]] == (names[3], names[1], "gone.png")
+    named = named_neighbours(data, "colmap", read(data))
+    assert named is not None
+    assert named.neighbours[0] == (3, 1)
+    assert set(named.neighbours[1]) == {0, 2, 3}  # by shared sparse points, as is the last, which the plan leaves out
+    assert set(named.neighbours[3]) == {0, 1, 2}
+    assert "patch-match.cfg" in named.source
+    assert "sparse points" in named.source
+
+
+def test_sparse_points_are_read_from_binary_models_too(tmp_path: Path) -> None:
+    from cfusion.io.codecs.colmap_observations import read_observations
+
+    head = struct.pack("<i7di", 1, 1.0, 0, 0, 0, 0, 0, 0, 1) + b"a.png\0"
+    body = struct.pack("<Q", 2) + struct.pack("<2dq2dq", 1.0, 2.0, 17, 3.0, 4.0, -1)
+    (tmp_path / "images.bin").write_bytes(struct.pack("<Q", 1) + head + body)
+    assert read_observations(tmp_path)["a.png"].tolist() == [17]
+    (tmp_path / "images.bin").write_bytes(struct.pack("<Q", 1) + head + body[:-4])
+    with pytest.raises(FileError, match="truncated"):
+        read_observations(tmp_path)
+
+
+def test_pair_txt_names_neighbours(tmp_path: Path) -> None:
+    data = lay(walk(4), tmp_path / "m", "mvsnet")
+    (data / "pair.txt").write_text("4\n0\n2 3 9.0 1 5.0\n1\n1 0 1.0\n2\n0\n3\n2 9 1.0 0 0.5\n")
+    named = named_neighbours(data, "mvsnet", read(data))
+    assert named is not None
+    assert named.source == "pair.txt"
+    assert named.neighbours == ((3, 1), (0,), (), (0,))
+    (data / "pair.txt").unlink()
+    assert named_neighbours(data, "mvsnet", read(data)) is None
+
+
+def test_dmap_ids_name_neighbours(tmp_path: Path) -> None:
+    data = lay(walk(3), tmp_path / "o", "openmvs")
+    named = named_neighbours(data, "openmvs", read(data))
+    assert named is not None
+    assert named.neighbours == ((1, 2), (0, 2), (0, 1))

@@ -1,0 +1,198 @@
+"""cfusion scene: records, going on, failures that are named, and what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from walls import CAMERA, QUICK, lay, pose_at, run, walk, wall_view
+
+from cfusion import View
+from cfusion.datasets import write_bundle
+
+LOUD = tuple(word for word in QUICK if word != "--quiet")
+
+
+def records(out: Path) -> dict[str, int]:
+    return {path.parent.name: path.stat().st_mtime_ns for path in out.rglob("record.json")}
+
+
+def test_a_scene_is_fused_and_summed_up(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert run(bundle, "-o", out, *LOUD) == 0
+    said = capsys.readouterr().out
+    assert "neighbours by shared surface: 4 to 4 a view" in said
+    assert "5 of 5 views fused" in said
+    assert "points in" in said
+    table = (out / "cfusion" / "summary.txt").read_text().splitlines()
+    assert table[0].split() == ["view", "neighbours", "density", "fused", "noise", "gap", "seconds"]
+    assert len(table) == 6
+    graph = json.loads((out / "cfusion" / "neighbours.json").read_text())
+    assert graph["source"] == "shared surface"
+    assert len(graph["views"]) == 5
+    assert graph["groups"] == [5]
+    summary = json.loads((out / "cfusion" / "summary.json").read_text())
+    assert [entry["density_before"] for entry in summary] == [1.0] * 5
+
+
+def test_the_same_command_does_nothing_twice(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    run(bundle, "-o", out, *QUICK)
+    before = records(out)
+    assert run(bundle, "-o", out, *LOUD) == 0
+    assert records(out) == before
+    assert len(before) == 5
+    assert "5 of 5 views are there already" in capsys.readouterr().out
+
+
+def test_what_is_missing_is_made_again_bit_by_bit(bundle: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(bundle, "-o", out, *QUICK)
+    before, cloud = records(out), (out / "scene.ply").read_bytes()
+    depth = (out / "depth" / "002.npy").read_bytes()
+    (out / "cfusion" / "views" / "000" / "000002" / "record.json").unlink()
+    (out / "depth" / "002.npy").unlink()
+    run(bundle, "-o", out, *QUICK)
+    after = records(out)
+    assert {name for name in after if after[name] != before[name]} == {"000002"}
+    assert (out / "depth" / "002.npy").read_bytes() == depth
+    assert (out / "scene.ply").read_bytes() == cloud
+
+
+def test_a_changed_map_concerns_those_that_look_at_it(bundle: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(bundle, "-o", out, *QUICK, "--neighbours", 1)
+    graph = [entry["neighbours"] for entry in json.loads((out / "cfusion" / "neighbours.json").read_text())["views"]]
+    before = records(out)
+    np.save(bundle / "depth" / "000.npy", wall_view(17, x=0.0).depth)
+    run(bundle, "-o", out, *QUICK, "--neighbours", 1)
+    after = records(out)
+    concerned = {f"{view:06d}" for view, others in enumerate(graph) if view == 0 or 0 in others}
+    assert {name for name in after if after[name] != before[name]} == concerned
+
+
+def test_other_settings_make_it_new(bundle: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(bundle, "-o", out, *QUICK)
+    before = records(out)
+    run(bundle, "-o", out, "--method", "mean", "--backend", "numpy", "--quiet")
+    assert all(after != before[name] for name, after in records(out).items())
+
+
+def test_a_view_that_fails_is_named_and_tried_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, out = lay(walk(5), tmp_path / "data", "7-scenes"), tmp_path / "out"
+    broken = data / "frame-000002.depth.png"
+    whole = broken.read_bytes()
+    broken.write_bytes(whole[: len(whole) // 2])
+    assert run(data, "-o", out, *QUICK) == 1
+    said = capsys.readouterr().err
+    assert "frame-000002.depth.png failed" in said
+    assert "1 views failed; the same command tries them again" in said
+    assert len(records(out)) == 4
+    assert (out / broken.name).read_bytes() == broken.read_bytes()  # the data set stays whole
+    broken.write_bytes(whole)
+    assert run(data, "-o", out, *QUICK) == 0
+    assert len(records(out)) == 5
+    assert (out / broken.name).read_bytes() != whole
+
+
+def test_a_missing_image_is_no_failure(tmp_path: Path) -> None:
+    data, out = lay(walk(3), tmp_path / "data", "colmap"), tmp_path / "out"
+    (data / "images" / "000001.png").unlink()
+    assert run(data, "-o", out, *QUICK) == 0
+    assert not (out / "images" / "000001.png").exists()
+    assert (out / "stereo" / "depth_maps" / "000001.png.geometric.bin").is_file()
+
+
+def test_a_scene_of_one_view(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lay(walk(1), tmp_path / "data", "bundle")
+    assert run(data, "-o", tmp_path / "out", *QUICK) == 0
+    assert "a scene of one view" in capsys.readouterr().err
+
+
+def test_views_that_share_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    away = View(np.full(CAMERA.shape, 2.0), CAMERA, pose_at(0.0, turn=np.pi))
+    write_bundle([wall_view(0), away], tmp_path / "two")
+    assert run(tmp_path / "two", "-o", tmp_path / "out", *QUICK) == 2
+    assert "no two of the 2 views share any surface" in capsys.readouterr().err
+    assert run(tmp_path / "two", "-o", tmp_path / "out", *QUICK, "--neighbours", 0) == 0
+    write_bundle([*walk(3), away], tmp_path / "four")
+    assert run(tmp_path / "four", "-o", tmp_path / "out4", *QUICK) == 0
+    assert "1 views share nothing with any other (3)" in capsys.readouterr().err
+
+
+def test_two_scenes_in_one_data_set_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    elsewhere = [View(np.full(CAMERA.shape, 2.0), CAMERA, pose_at(0.01 * n, turn=np.pi)) for n in range(2)]
+    write_bundle([*walk(3), *elsewhere], tmp_path / "data")
+    assert run(tmp_path / "data", "-o", tmp_path / "out", *QUICK) == 0
+    assert "2 groups that share nothing: 3 and 2" in capsys.readouterr().err
+
+
+def test_two_data_sets_in_one_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lay(walk(2), tmp_path / "data", "7-scenes")
+    lay(walk(2), data / "more", "colmap")
+    for name in ("sparse", "stereo", "images"):
+        shutil.move(data / "more" / name, data / name)
+    assert run(data, "-o", tmp_path / "out", *QUICK) == 2
+    assert "several data sets in one folder (colmap, 7-scenes); say which with --format" in capsys.readouterr().err
+    assert run(data, "-o", tmp_path / "out", *QUICK, "--format", "7-scenes") == 0
+
+
+def test_data_sets_below_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("kitchen", "office"):
+        lay(walk(2), tmp_path / "both" / name, "7-scenes")
+    assert run(tmp_path / "both", "-o", tmp_path / "out", *QUICK) == 2
+    assert "2 are below it (kitchen, office); give one of them" in capsys.readouterr().err
+
+
+def test_the_output_lies_elsewhere(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for out, why in (
+        (bundle / "out", "lies inside the data"),
+        (bundle, "lies inside the data"),
+        (tmp_path, "lie inside the output"),
+    ):
+        assert run(bundle, "-o", out, *QUICK) == 2
+        assert why in capsys.readouterr().err
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.tex").write_text("precious")
+    assert run(bundle, "-o", other, *QUICK) == 2
+    assert "no scene of cfusion's" in capsys.readouterr().err
+    assert sorted(path.name for path in other.iterdir()) == ["thesis.tex"]
+    assert run(bundle, "-o", other, *QUICK, "--force") == 0
+    assert (other / "thesis.tex").read_text() == "precious"
+    second = lay(walk(2), tmp_path / "second", "bundle")
+    assert run(second, "-o", other, *QUICK) == 2
+    assert "holds the scene of" in capsys.readouterr().err
+
+
+def test_mistakes_are_told_before_anything_is_written(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    for wrong, why in (
+        (("--neighbours", -1), "--neighbours is -1"),
+        (("--workers", 0), "--workers is 0"),
+        (("--workers", 1, "--scheduler", "tcp://x:1"), "leave one out"),
+        (("--voxel", 0.1), "say --mesh as well"),
+        (("--method", "magic"), "no method"),
+        (("--write", "npz"), "cannot be written as 'npz'"),
+        (("--write", "magic"), "unknown format"),
+        (("--set", "alpha=-1", "--method", "l1"), "alpha"),
+    ):
+        assert run(bundle, "-o", out, *QUICK, *wrong) == 2
+        assert why in capsys.readouterr().err
+        assert not out.exists()
+    assert run(tmp_path / "nowhere", "-o", out, *QUICK) == 2
+
+
+def test_one_command_at_a_time(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from cfusion.scene.places import alone, mark
+
+    out = tmp_path / "out"
+    mark(bundle, out, {})
+    with alone(out):
+        assert run(bundle, "-o", out, *QUICK) == 2
+    assert "another command is working on" in capsys.readouterr().err
+    assert run(bundle, "-o", out, *QUICK) == 0

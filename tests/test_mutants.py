@@ -1,0 +1,89 @@
+"""The mutation tool makes mistakes in what is run, the same for the same seed, and goes on where it was."""
+
+from pathlib import Path
+
+import pytest
+
+sites = pytest.importorskip("tools.mutants.sites", reason="the tools are not part of what is distributed")
+from tools.mutants.draw import drawn  # noqa: E402
+from tools.mutants.table import Table  # noqa: E402
+from tools.mutants.trial import Outcome, Workplace  # noqa: E402
+
+SOURCE = '''"""Words, 1 + 1."""
+from __future__ import annotations
+
+def area(width: float, height: int = 2) -> "1 < 2":
+    """More words, 3 * 4."""
+    if width < 0 and height > 0:
+        raise ValueError(f"width is {width + 1}; give {3 - 1}")
+    return -width * height / max(width, 1.5) + divmod(height, 1.0)[1]
+'''
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "area.py").write_text(SOURCE)
+    return tmp_path
+
+
+def test_every_kind_of_mistake_is_made_and_none_in_words(tree: Path) -> None:
+    source = SOURCE.encode()
+    made = sites.sites_of("src/area.py", tree)
+    edits = {(site.line, site.kind, source[site.start : site.stop].decode(), site.new) for site in made}
+    assert edits == {
+        (4, "constant", "2", "3"),
+        (6, "condition", "width < 0 and height > 0", "(not (width < 0 and height > 0))"),
+        (6, "and/or", "and", "or"),
+        (6, "comparison", "<", "<="),
+        (6, "comparison", ">", ">="),
+        (6, "constant", "0", "1"),
+        (7, "removed", 'raise ValueError(f"width is {width + 1}; give {3 - 1}")', "pass"),
+        (8, "unary", "-width", "width"),
+        (8, "operator", "*", "/"),
+        (8, "operator", "/", "*"),
+        (8, "function", "max", "min"),
+        (8, "constant", "1.5", "3.0"),
+        (8, "operator", "+", "-"),
+        (8, "swapped arguments", "height, 1.0", "1.0, height"),
+        (8, "constant", "1.0", "2.0"),
+        (8, "constant", "1", "2"),
+    }
+    assert all(site.parses(source) for site in made)
+
+
+def test_a_seed_draws_the_same_again(tree: Path) -> None:
+    first, again, other = (drawn(tree, 6, seed) for seed in (1, 1, 2))
+    assert first == again != other
+    assert len(set(first)) == 6
+
+
+def test_what_was_tried_is_not_tried_again(tree: Path) -> None:
+    one, two = drawn(tree, 2, 1)
+    table = Table(tree / "seed.jsonl")
+    assert table.claim(0, one)
+    assert not Table(table.file).claim(0, one)  # another process has it
+    table.add(0, one, Outcome("killed", 1.0, 3, "test_area"))
+    table.add(1, two, Outcome("survived", 1.0, 3))
+    resumed = Table(table.file)
+    assert not resumed.claim(0, one)
+    report = resumed.report(tree)
+    assert report.startswith("2 mutants: 1 killed, 1 survived; 50.0 % not noticed")
+    assert f"{two.file}:{two.line}" in report
+    resumed.forget("survived")
+    assert [row["number"] for row in resumed.rows()] == [0]
+
+
+def test_a_mistake_is_noticed_or_not_and_always_undone(tree: Path) -> None:
+    (tree / "tests").mkdir()
+    (tree / "tests" / "test_area.py").write_text(
+        "from area import area\n\ndef test_it():\n    assert area(2, 3) == -3\n"
+    )
+    place = Workplace(tree)
+    verdicts = {}
+    for site in sites.sites_of("src/area.py", tree):
+        if site.line in (4, 8) and site.kind in ("operator", "constant"):
+            verdicts[site.line, site.new] = place._run_with(site, ["tests/test_area.py::test_it"], 60.0).verdict
+        assert (tree / "src" / "area.py").read_text() == SOURCE
+    assert verdicts.pop((8, "/")) == verdicts.pop((8, "3.0")) == "killed"
+    assert verdicts.pop((4, "3")) == verdicts.pop((8, "-")) == "survived"  # the height was given; nothing is added

@@ -1,0 +1,105 @@
+"""One mutant: the mistake is written into a copy of the tree, and the tests that cover it are run until one fails."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.mutants.covering import Covering
+from tools.mutants.sites import Site
+
+PATIENCE = 60.0  # seconds more than three times what the tests take: compiling, a busy machine
+COMPILED = "src/cfusion/kernels/cpu/"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a mutant."""
+
+    verdict: str  # killed, hung, survived, uncovered
+    seconds: float
+    tests: int
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """A tree of its own to make mistakes in."""
+
+    tree: Path
+
+    def trial(self, site: Site, covering: Covering) -> Outcome:
+        """Make the mistake, run the tests, and undo it."""
+        replaced = (self.tree / site.file).read_bytes()[site.start : site.stop]
+        tests = covering.tests_of(site.file, site.line, site.line + replaced.count(b"\n"))
+        if not tests:
+            return Outcome("uncovered", 0.0, 0)
+        return self._run_with(site, tests, 3 * sum(covering.seconds[test] for test in tests) + PATIENCE)
+
+    def _run_with(self, site: Site, tests: list[str], limit: float) -> Outcome:
+        file = self.tree / site.file
+        source, before = file.read_bytes(), file.stat()
+        file.write_bytes(site.applied(source))
+        stale = self._compiled() if site.file.startswith(COMPILED) else {}
+        for cache in stale:
+            cache.unlink()
+        try:
+            return self._run(tests, limit)
+        finally:
+            file.write_bytes(source)
+            os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+            if stale:  # what was compiled meanwhile holds the mistake
+                for cache in self._compiled():
+                    cache.unlink()
+                for cache, content in stale.items():
+                    cache.write_bytes(content)
+
+    def _compiled(self) -> dict[Path, bytes]:
+        """What Numba has compiled and kept: functions of other files may have the mistake inlined."""
+        found = [path for ending in ("nbi", "nbc") for path in (self.tree / COMPILED).rglob(f"*.{ending}")]
+        return {path: path.read_bytes() for path in found}
+
+    def collected(self) -> set[str]:
+        """The tests that there are."""
+        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-W", "ignore"]
+        said = subprocess.run(command, cwd=self.tree, env=environment(self.tree), capture_output=True, text=True).stdout
+        return {line for line in said.splitlines() if "::" in line}
+
+    def _run(self, tests: list[str], limit: float) -> Outcome:
+        started = time.monotonic()
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "--no-header", "--tb=no"]
+        child = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=self.tree,
+            env=environment(self.tree),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            said, _ = child.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
+            return Outcome("hung", time.monotonic() - started, len(tests))
+        seconds = time.monotonic() - started
+        if child.returncode == 0:
+            return Outcome("survived", seconds, len(tests))
+        by = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
+        return Outcome("killed", seconds, len(tests), by[1] if by else said.strip()[-200:])
+
+
+def environment(tree: Path) -> dict[str, str]:
+    """Of a child that works in a tree: its own package, and nothing of Python written into it."""
+    return {
+        **os.environ,
+        **{"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}", "PYTHONDONTWRITEBYTECODE": "1"},
+        **{"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    }
