@@ -96,8 +96,11 @@ def make(rasters: list[Path], output: Path, *, quiet: bool, options: dict[str, A
     from cfusion.rasters.report import table
 
     require_free(output, overwrite=options.get("overwrite", False))
-    with showing("mosaic", quiet=quiet) as progress:
-        made = fuse_rasters(rasters, output, progress=progress, say=_quiet if quiet else print, **options)
+    try:
+        with showing("mosaic", quiet=quiet) as progress:
+            made = fuse_rasters(rasters, output, progress=progress, say=_quiet if quiet else print, **options)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("what was done is kept; give the same command again to go on") from None
     if quiet:
         return 0
     print(table(made.rasters))

@@ -36,6 +36,7 @@ from cfusion.rasters.work import Believed, Finished, Work, advance_tile, align_b
 from cfusion.rasters.write import Writer, files_of
 
 PASS = 64  # iterations of a tile before it is written back
+FLOOR_STEPS = 2000  # float steps, times a tolerance of 1e-3
 BOX = 1.0  # of the range of heights, on both sides: the box of the certificate
 CONVERGED = "The certified duality gap of the whole mosaic fell below the tolerance."
 LIMIT = "The iteration limit was reached; raise iterations or loosen the tolerance."
@@ -90,6 +91,8 @@ def fuse_rasters(
     plan = plan_mosaic([Path(path) for path in paths], chosen)
     for sentence in plan.sentences:
         (say or _silent)(sentence)
+    if chosen.scratch is not None and not chosen.scratch.is_dir():
+        raise InputError(f"--scratch is {chosen.scratch}, which is not a folder; make it first")
     target = None if output is None else Path(output)
     if target is not None:
         require_free(target, overwrite=chosen.overwrite)
@@ -173,7 +176,7 @@ class _Making:
         work = Work(self.folder, len(plan.rasters), plan.grid.height, plan.grid.width, weighted=weights is not None)
         for image in work.images:
             image.create()
-        low, high = self._aligned(journal, work, weights)
+        low, high, observations = self._aligned(journal, work, weights)
         settings = Settings(
             alpha=tuple(parameters["alpha"]),
             delta=parameters["delta"],
@@ -182,6 +185,7 @@ class _Making:
             slope=tuple(trial["slope"]),
             low=low - BOX * (high - low) - trial["centre"],
             high=high + BOX * (high - low) - trial["centre"],
+            energy_floor=_energy_floor(tuple(parameters["alpha"]), high - low, observations, work),
             backend=parameters["backend"],
         )
         number, done, certificate = self._iterated(journal, work, settings, trial["iterations"])
@@ -221,13 +225,13 @@ class _Making:
         believed = plan.believed(tuple(known["factors"]))
         return believed, known, known["trial"]
 
-    def _aligned(self, journal: Journal, work: Work, weights: tuple[Believed, ...] | None) -> tuple[float, float]:
+    def _aligned(self, journal: Journal, work: Work, weights: tuple[Believed, ...] | None) -> tuple[float, float, int]:
         jobs = [(work, tuple(self.plan.rasters), weights, block) for block in blocks_of(work)]
         found = journal.stage("align", align_block, jobs, self.crew, self._share("reading", 0.0, 0.1))
         low, high = min(each[0] for each in found), max(each[1] for each in found)
         if not low <= high:
             raise InputError("no pixel of the mosaic is known; give other rasters, bounds or nodata")
-        return float(low), float(high)
+        return float(low), float(high), sum(sum(each[2]) for each in found)
 
     def _iterated(
         self, journal: Journal, work: Work, settings: Settings, expected: int
@@ -344,6 +348,12 @@ class _Making:
 
     def _share(self, stage: str, low: float, high: float) -> Callable[[float], None]:
         return lambda done: self.listen(Step(stage, low + (high - low) * done, self.gap))
+
+
+def _energy_floor(alpha: tuple[float, float], spread: float, observations: int, work: Work) -> float:
+    """The energy of all heights being off by some float steps of their range: less is not told apart from none."""
+    off = FLOOR_STEPS * float(np.finfo(np.float32).eps) * spread
+    return max(off * (observations + sum(alpha) * work.height * work.width), 1e-300)
 
 
 def _rounded(count: float) -> int:
