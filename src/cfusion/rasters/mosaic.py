@@ -28,7 +28,7 @@ from cfusion.rasters.coregister import place
 from cfusion.rasters.grids import Grid
 from cfusion.rasters.journal import Journal
 from cfusion.rasters.options import Options
-from cfusion.rasters.report import RasterReport
+from cfusion.rasters.report import RasterReport, as_json
 from cfusion.rasters.runner import HERE, Crew
 from cfusion.rasters.solve_tile import Settings, host_backend, solve_sample
 from cfusion.rasters.tiles import tiles
@@ -292,11 +292,12 @@ class _Making:
         files: dict[str, Path] = {}
         if writer is None:
             HERE.run(finish_block, jobs, take)
+            report = self._report(work, settings, number, noise, observed, kept)
         else:
             with writer:
                 HERE.run(finish_block, jobs, take)
-                files = writer.publish(self._tags(said, certificate, iterations))
-        report = self._report(work, settings, number, noise, observed, kept)
+                report = self._report(work, settings, number, noise, observed, kept)
+                files = writer.publish({**self._tags(said, certificate, iterations), "CFUSION_REPORT": as_json(report)})
         status = CONVERGED if certificate.gap <= self.options.tolerance else LIMIT
         return Mosaic(plan.grid, files, maps, certificate, status, iterations, said, report, plan.sentences)
 
