@@ -57,6 +57,9 @@ HOME_OF = {
     "embreex": {"synthetic"},
     "cv2": {"frontends"},
     "rich": {"cli"},
+    "argcomplete": {"cli"},
+    "viser": {"view"},
+    "rerun": {"view"},
     "xarray": {"view"},
     "onnxruntime": {"frontends"},
 }
