@@ -25,7 +25,7 @@ from cfusion.geometry.disparity import depth_from_disparity, disparity_from_dept
 from cfusion.metrics import fill_background
 
 BUNDLES = (27, 74)
-MATCHERS = ("sgm", "elas")
+MATCHERS = ("sgm", "elas", "mc-cnn")
 GIVEN, MEASURED = ("viso", "gm"), ("own", "direct")
 METHODS = (
     "input",
@@ -176,6 +176,7 @@ def _methods() -> None:
     cases = (
         ("sgm", "viso"),
         ("elas", "viso"),
+        ("mc-cnn", "viso"),
         ("sgm", "own"),
         ("elas", "own"),
         ("sgm", "gm"),

@@ -42,7 +42,7 @@ def main() -> None:
     if not (data_folder() / "middlebury").is_dir():
         print("skipped, no middlebury in the data folder (CFUSION_DATA)")
         return
-    for name in sys.argv[1:] or ("middlebury",):
+    for name in sys.argv[1:2] or ("middlebury",):
         print(f"\n== {name}", flush=True)
         parts[name]()
 
@@ -143,10 +143,11 @@ def _calibrate() -> None:
             weight.append(np.full(int(known.sum()), 1 / known.sum()))
         x, y, errors = np.concatenate(cues, axis=1), np.concatenate(right), np.concatenate(size)
         offset, weights = _logistic(x, y, np.concatenate(weight))
-        good = float(np.sqrt(np.mean(errors[y] ** 2)))
+        good, blur = _blur(x[:, y], np.abs(errors[y]), np.concatenate(weight)[y])
         wrong = float(np.sqrt(np.mean(np.clip(errors[~y], -10, 10) ** 2)))
         numbers = ", ".join(f"{value:.2f}" for value in weights)
-        print(f"{name}: offset={offset:.2f}, weights=({numbers}), good={good:.2f}, wrong={wrong:.1f}", flush=True)
+        spread = ", ".join(f"{value:.2f}" for value in blur)
+        print(f"{name}: {offset:.2f}, ({numbers}), good={good:.2f}, blur=({spread}), wrong={wrong:.1f}", flush=True)
 
 
 def _logistic(x: NDArray, y: NDArray, weight: NDArray) -> tuple[float, NDArray]:  # type: ignore[type-arg]
@@ -166,6 +167,15 @@ def _logistic(x: NDArray, y: NDArray, weight: NDArray) -> tuple[float, NDArray]:
     bounds = [(None, None)] + [(0, None)] * len(x)
     best = minimize(loss, np.zeros(len(features)), jac=True, bounds=bounds, method="L-BFGS-B").x
     return float(best[0]), best[1:]
+
+
+def _blur(x: NDArray, size: NDArray, weight: NDArray) -> tuple[float, NDArray]:  # type: ignore[type-arg]
+    """How the size of small errors grows with the cues: sqrt(2) E|e| = good + blur x, for Laplace's distribution."""
+    from scipy.optimize import nnls
+
+    root = np.sqrt(weight / weight.sum())
+    found, _ = nnls((np.concatenate([np.ones((1, x.shape[1])), x]) * root).T, np.sqrt(2) * size * root)
+    return float(found[0]), found[1:]
 
 
 def _shared() -> None:

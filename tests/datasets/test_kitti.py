@@ -197,7 +197,7 @@ def test_real_bundles(real_data: Callable[[str], Path], number: int, frames: tup
     both = np.isfinite(visible)
     assert np.mean(visible[both] == all_pixels[both]) > 0.99  # a few are interpolated from other neighbours
     np.testing.assert_allclose(visible[both], all_pixels[both], atol=0.5)
-    view = read(training, options={"bundle": number})[0]
+    view = read(training, options={"bundle": number, "disparity": "truth"})[0]
     for name in ("viso", "gm"):
         poses = read_localization(real_data("kitti2012") / "localization" / f"bundle_loc_{name}_training.mat", number)
         right = _photo_error(bundle, view, poses[9], poses[10])

@@ -21,7 +21,7 @@ MATCHERS = ("sgm", "elas", pytest.param("mc-cnn", marks=needs_network))
 @pytest.mark.parametrize("matcher", MATCHERS)
 def test_a_slanted_plane_is_found(matcher: str, scenes: SimpleNamespace) -> None:
     frame, truth = scenes.slanted_pair()
-    found, confidence, _ = match(frame.left, frame.right, matcher, disparities=32)
+    found, confidence, *_ = match(frame.left, frame.right, matcher, disparities=32)
     error = np.abs(found - truth)
     visible = np.arange(truth.shape[1])[None, :] - truth > 8  # what the right image holds, but for its margin
     assert np.isfinite(found[visible]).mean() > 0.85
@@ -33,7 +33,7 @@ def test_a_slanted_plane_is_found(matcher: str, scenes: SimpleNamespace) -> None
 @pytest.mark.parametrize("matcher", MATCHERS)
 def test_confidence_is_zero_exactly_where_nothing_is_known(matcher: str, scenes: SimpleNamespace) -> None:
     frame, _ = scenes.step_pair()
-    found, confidence, _ = match(frame.left, frame.right, matcher, disparities=32)
+    found, confidence, *_ = match(frame.left, frame.right, matcher, disparities=32)
     np.testing.assert_array_equal(confidence > 0, np.isfinite(found))
     assert confidence.max() <= 1
 
@@ -59,7 +59,7 @@ def test_confidence_ranks_the_errors(matcher: str, scenes: SimpleNamespace) -> N
     frame, truth = scenes.slanted_pair()
     spoilt = frame.right.copy()
     spoilt[:, 100:150] = np.random.default_rng(0).random((96, 50), dtype=np.float32)
-    found, confidence, _ = match(frame.left, spoilt, matcher, disparities=32)
+    found, confidence, *_ = match(frame.left, spoilt, matcher, disparities=32)
     error = np.abs(found - truth)
     assert roc_auc(error, np.where(np.isfinite(found), confidence, np.nan), threshold=2.0) > 0.8
 
@@ -67,7 +67,7 @@ def test_confidence_ranks_the_errors(matcher: str, scenes: SimpleNamespace) -> N
 @pytest.mark.parametrize("matcher", MATCHERS)
 def test_a_pair_without_texture_has_no_disparity_to_trust(matcher: str) -> None:
     flat = np.full((60, 100), 0.5, np.float32)
-    found, confidence, _ = match(flat, flat, matcher, disparities=32)
+    found, confidence, *_ = match(flat, flat, matcher, disparities=32)
     if matcher == "mc-cnn":  # features of nothing are alike everywhere: whatever is found, it is not trusted
         assert np.nanmax(confidence, initial=0) < 0.5
     else:

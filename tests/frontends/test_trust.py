@@ -32,9 +32,10 @@ def test_each_cue_sees_its_own_fault() -> None:
     assert cue("lonely", PLANE) < 0.01 < 0.4 < cue("lonely", sparse)
     assert cue("rough", PLANE) < 0.01 < 0.3 < cue("rough", PLANE + rng.normal(0, 1, PLANE.shape).astype(np.float32))
     step = np.where(np.arange(60) < 30, 5, 25).astype(np.float32) * np.ones((60, 1), np.float32)
-    edge = pair_cues(step, np.zeros_like(step), textured())[NAMES.index("jump")]
-    assert edge[30, 27:33].min() > 0.8
-    assert edge[30, 15:22].max() < 0.01
+    cues = pair_cues(step, np.zeros_like(step), textured())
+    front, behind = (cues[NAMES.index(name)][30] for name in ("front", "behind"))
+    assert front[30:33].min() > 0.8 > 0.01 > max(front[:30].max(), front[38:].max())  # the near side of the jump
+    assert behind[27:30].min() > 0.8 > 0.01 > max(behind[30:].max(), behind[:22].max())
     assert cue("flat", PLANE, image=np.full_like(PLANE, 0.5)) > 0.99 > 0.3 > cue("flat", PLANE)
 
 
@@ -42,24 +43,28 @@ def test_each_cue_sees_its_own_fault() -> None:
 def test_confidence_falls_with_every_cue_and_sigma_grows(trust) -> None:  # type: ignore[no-untyped-def]
     count = len(trust.weights)
     known = np.ones((2, 2), np.bool_)
-    best = trust.confidence(np.zeros((count, 2, 2), np.float32), known)
+    none = np.zeros((count, 2, 2), np.float32)
+    best = trust.confidence(none, known)
     assert best.min() > 0.99
-    assert trust.sigma(best).max() < 0.5  # pixels
+    assert trust.sigma(none, best).max() < 0.5  # pixels
+    np.testing.assert_allclose(trust.weight(none, best), best, rtol=1e-6)
     for k in range(count):
         cues = np.zeros((count, 2, 2), np.float32)
         cues[k] = 1
         worse = trust.confidence(cues, known)
         assert (worse <= best).all()
-        assert (trust.sigma(worse) >= trust.sigma(best)).all()
+        assert (trust.sigma(cues, worse) >= trust.sigma(none, best)).all()
+        assert (trust.weight(cues, worse) <= trust.weight(none, best)).all()
     nothing = trust.confidence(np.ones((count, 2, 2), np.float32), ~known)
     assert (nothing == 0).all()
-    assert np.isnan(trust.sigma(nothing)).all()
+    assert np.isnan(trust.sigma(none, nothing)).all()
+    assert (trust.weight(none, nothing) == 0).all()
 
 
 def test_every_matcher_states_its_systematic_error() -> None:
     assert set(SYSTEMATIC) < set(NAMES)
     for trust in TRUSTS:
-        assert trust.weights[NAMES.index("jump")] > 1  # fattened edges
+        assert trust.weights[NAMES.index("front")] > 1  # fattened edges
         assert 0.1 < trust.systematic < 1
     with pytest.raises(InputError, match="share"):
         replace(SGM_TRUST, systematic=1.5)

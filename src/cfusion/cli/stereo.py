@@ -112,7 +112,7 @@ def _write(
         write_disparities(arguments.output, found, formats, alone=True)
         return
     farthest = np.inf if arguments.farthest is None else arguments.farthest
-    depth, confidence, sigma = depth_of(found, rig, farthest)
+    depth, confidence, sigma, _ = depth_of(found, rig, farthest)
     if not np.isfinite(depth).any():
         raise InputError("no pixel was matched, so there is no depth; try another --matcher, or more --disparities")
     view = View(depth, rig.camera, Pose.identity(), image=frame.left, confidence=confidence, name=arguments.left.stem)

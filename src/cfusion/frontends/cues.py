@@ -1,7 +1,8 @@
 """What can be seen in a matched pair that tells right disparities from wrong ones, each cue in [0, 1], 0 = good.
 
-Two of them are systematic: `jump` (surfaces in front grow over their edges by half a window) and `flat` (without
-texture the regulariser decides). Such errors come out alike in every frame, so that comparing frames cannot find them.
+Three of them are systematic: `front` and `behind` (at a jump of the disparity, on its near and on its far side:
+surfaces in front grow over their edges by half a window) and `flat` (without texture the regulariser decides). Such
+errors come out alike in every frame, so that comparing frames cannot find them.
 """
 
 import numpy as np
@@ -11,24 +12,24 @@ from cfusion.arrays import Image
 from cfusion.frontends.opencv import opencv
 
 Floats = NDArray[np.float32]
-NAMES = ("apart", "lonely", "rough", "jump", "flat")
-SYSTEMATIC = ("jump", "flat")
+NAMES = ("apart", "lonely", "rough", "front", "behind", "flat")
+SYSTEMATIC = ("front", "behind", "flat")
 SUPPORT_WINDOW = 15  # pixels in which the share of unconfirmed ones is taken
 ROUGHNESS_WINDOW = 5  # pixels in which second differences are averaged
 JUMP_WINDOW = 9  # pixels in which the disparity's range is taken
-JUMP = 3.0  # pixels of disparity: a range of this size counts one half
+JUMP = 3.0  # pixels of disparity: a jump of this size counts one half
 FAR = 1e6  # pixels: beyond every disparity
 TEXTURE_WINDOW = 11  # pixels
 TEXTURE = 0.02  # mean |dI/du| of an image in [0, 1] that counts one half
 
 
 def pair_cues(disparity: Floats, apart: Floats, image: Image) -> Floats:
-    """(5, H, W) cues of a checked map; `apart` is its disagreement with the other image's map, pixels."""
+    """(6, H, W) cues of a checked map; `apart` is its disagreement with the other image's map, pixels."""
     known = np.isfinite(disparity)
     rough = roughness(disparity)
     high = _extreme(np.where(known, disparity, -FAR), "dilate")
     low = _extreme(np.where(known, disparity, FAR), "erode")
-    jump = np.where(high > -FAR, high - low, 0).astype(np.float32)
+    front, behind = (np.where(known, each, 0).astype(np.float32) for each in (disparity - low, high - disparity))
     grey = image if image.ndim == 2 else image.mean(axis=2)
     slope = np.abs(np.gradient(grey.astype(np.float32), axis=1))
     texture = mean(slope, TEXTURE_WINDOW)
@@ -36,7 +37,8 @@ def pair_cues(disparity: Floats, apart: Floats, image: Image) -> Floats:
         np.clip(np.nan_to_num(apart, nan=1.0), 0, 1),
         1 - mean(known.astype(np.float32), SUPPORT_WINDOW),
         rough / (1 + rough),
-        jump / (jump + JUMP),
+        front / (front + JUMP),
+        behind / (behind + JUMP),
         TEXTURE / (TEXTURE + texture),
     )
     return np.stack([np.clip(each, 0, 1).astype(np.float32) for each in cues])

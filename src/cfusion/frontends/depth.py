@@ -16,6 +16,7 @@ class PairDepth(NamedTuple):
     depth: DepthMap  # (H, W), NaN where unknown
     confidence: WeightMap  # (H, W) probability that the disparity is right within a pixel, zero where unknown
     sigma: DepthMap  # (H, W) standard deviation, unit of depth, NaN where unknown
+    weight: WeightMap  # (H, W) in [0, 1] what the pixel is worth in a fusion, zero where unknown
 
 
 def depth_of(found: Matching, rig: Rig, farthest: float = np.inf) -> PairDepth:
@@ -23,4 +24,6 @@ def depth_of(found: Matching, rig: Rig, farthest: float = np.inf) -> PairDepth:
     depth = depth_from_disparity(found.disparity, rig.focal_baseline, rig.doffs)
     depth = np.where(depth <= farthest, depth, np.float32(np.nan)).astype(np.float32)
     sigma = depth**2 / np.float32(rig.focal_baseline) * found.sigma
-    return PairDepth(depth, np.where(np.isfinite(depth), found.confidence, 0).astype(np.float32), sigma)
+    known = np.isfinite(depth)
+    trusted, worth = (np.where(known, each, np.float32(0)) for each in (found.confidence, found.weight))
+    return PairDepth(depth, trusted, sigma, worth)

@@ -96,7 +96,8 @@ def nearest_frames(available: tuple[int, ...], count: int) -> tuple[int, ...]:
 
 def _disparity(bundle: Bundle, frame: int, images: StereoFrame, matching: str | Path) -> tuple[Disparity, WeightMap]:
     if isinstance(matching, str) and matching in MATCHERS:
-        return match(images.left, images.right, matching)[:2]
+        found = match(images.left, images.right, matching)
+        return found.disparity, found.weight
     place = Path(matching)
     if not place.is_dir():
         known_matcher(str(matching))  # names the matchers there are
@@ -109,7 +110,7 @@ def _disparity(bundle: Bundle, frame: int, images: StereoFrame, matching: str | 
         raise FileError(f"{file} is {found.shape}, its image {images.left.shape[:2]}; match at full size")
     known = np.where(found > 0, found, np.float32(np.nan)).astype(np.float32)
     cues = pair_cues(known, np.zeros_like(known), images.left)
-    return known, MAP_TRUST.confidence(cues, np.isfinite(known))
+    return known, MAP_TRUST.weight(cues, MAP_TRUST.confidence(cues, np.isfinite(known)))
 
 
 def _given(bundle: Bundle, localisation: str) -> tuple[str, Mapping[int, Pose]] | None:

@@ -8,6 +8,7 @@ from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.readers import kitti
 from cfusion.errors import InputError
 from cfusion.frontends.kitti import FARTHEST, FRAMES, kitti_bundle_views
+from cfusion.io.paths import also
 
 recognises = kitti.recognises
 
@@ -43,12 +44,13 @@ def read(
             kitti.Options(chosen.bundle, chosen.disparity, chosen.localization, chosen.colour, chosen.farthest),
         )
     folder = kitti.training_or_testing(path)
-    return kitti_bundle_views(
-        folder,
-        kitti.number_of(folder, chosen.bundle),
-        chosen.matcher,
-        chosen.localisation,
-        frames=chosen.frames,
-        farthest=chosen.farthest,
-        told=told,
-    )
+    with also(folder.resolve().parent, Path(chosen.matcher)):  # localisations lie beside, maps where the user says
+        return kitti_bundle_views(
+            folder,
+            kitti.number_of(folder, chosen.bundle),
+            chosen.matcher,
+            chosen.localisation,
+            frames=chosen.frames,
+            farthest=chosen.farthest,
+            told=told,
+        )

@@ -55,12 +55,12 @@ def require_pair(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> Points:
     textured = min(float(np.abs(np.diff(each.astype(np.float32), axis=1)).mean()) for each in (left, right)) > TEXTURED
     if count < FEW and not textured:
         return points  # too smooth to say anything
-    level = int(points.level.sum())
-    if level < max(FEW, AGREEING * count):
+    in_row = int(points.level.sum())
+    if in_row < max(FEW, AGREEING * count):
         of_one_scene = _of_one_scene(points)
         if of_one_scene < max(2 * FEW, AGREEING * count):
             raise InputError(
-                f"of {count} points that look alike in both images only {max(level, of_one_scene)} fit two views of "
+                f"of {count} points that look alike in both images only {max(in_row, of_one_scene)} fit two views of "
                 "one scene; the pair seems unrelated (another moment, another place); check the two names, or pass "
                 "--unchecked"
             )

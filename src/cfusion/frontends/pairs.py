@@ -61,8 +61,15 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         assert pose is not None
         seen, seen_rig = _frame(path, name, calibration)
         found = match(seen.left, seen.right, chosen.matcher, chosen.disparities)
-        depth, confidence, _ = depth_of(found, seen_rig, farthest)
-        return View(depth, seen_rig.camera, pose, image=seen.left, confidence=confidence, name=Path(name).stem)
+        seen_depth = depth_of(found, seen_rig, farthest)
+        return View(
+            seen_depth.depth,
+            seen_rig.camera,
+            pose,
+            image=seen.left,
+            confidence=seen_depth.weight,
+            name=Path(name).stem,
+        )
 
     turned = "rectified, " if isinstance(calibration, RawRig) else ""
     sentence = (

@@ -32,6 +32,7 @@ class Matching(NamedTuple):
     disparity: consistency.Disparity  # (H, W) pixels, NaN = unknown
     confidence: WeightMap  # (H, W) probability of being right within a pixel, zero where unknown
     sigma: consistency.Disparity  # (H, W) standard deviation in pixels, systematic errors included, NaN = unknown
+    weight: WeightMap  # (H, W) in [0, 1] what the pixel is worth in a fusion, zero where unknown
 
 
 class Found(NamedTuple):
@@ -144,8 +145,7 @@ def _elas(left: Image, right: Image, settings: Elas, checks: Checks) -> Found:
 
 def _mc_cnn(left: Image, right: Image, settings: McCnn, checks: Checks) -> Found:
     ours, theirs = _pair(left, right, settings.disparities)
-    guides = [each.astype(np.float32) / 255 for each in (ours, theirs)]
-    curves, other = mc_cnn_curves(guides[0], guides[1], settings)
+    curves, other = mc_cnn_curves(_in_unit(ours), _in_unit(theirs), settings)
     found = _checked(curves.disparity, other, checks, ours)
     smooth = refined(found.disparity, consistency.without_holes(found.disparity))
     return Found(smooth, np.concatenate([found.cues, curve_cues(curves)]))
@@ -177,12 +177,13 @@ def _checked(disparity: consistency.Disparity, other: consistency.Disparity, che
     found = consistency.agreeing(disparity, other, checks.tolerance)
     found = consistency.without_specks(found, checks.speck, checks.speck_step)
     whole = consistency.bridged(found, checks.gap)
-    return Found(whole, pair_cues(whole, apart, image.astype(np.float32) / 255))
+    return Found(whole, pair_cues(whole, apart, _in_unit(image)))
 
 
 def _believed(found: Found, trust: Trust) -> Matching:
     confidence = trust.confidence(found.cues, np.isfinite(found.disparity))
-    return Matching(found.disparity, confidence, trust.sigma(confidence))
+    sigma, weight = trust.sigma(found.cues, confidence), trust.weight(found.cues, confidence)
+    return Matching(found.disparity, confidence, sigma, weight)
 
 
 def _one_way(ours: Bytes, theirs: Bytes, settings: Sgm) -> consistency.Disparity:
@@ -206,6 +207,10 @@ def _one_way(ours: Bytes, theirs: Bytes, settings: Sgm) -> consistency.Disparity
     found = engine.compute(*wide)[:, count:].astype(np.float32) / 16
     outside = found > np.arange(found.shape[1])[None, :]
     return np.where((found < 0) | outside, np.nan, found).astype(np.float32)
+
+
+def _in_unit(grey: Bytes) -> Image:
+    return grey.astype(np.float32) / np.float32(255)
 
 
 def _pair(left: Image, right: Image, disparities: int) -> tuple[Bytes, Bytes]:

@@ -1,6 +1,6 @@
 """How likely a disparity is right, and how far off it is: calibrated per matcher on nine Middlebury pairs.
 
-    logit P(|d - d*| <= 1 pixel) = b - sum_k a_k x_k,      sigma^2 = good^2 P + wrong^2 (1 - P)
+    logit P(|d - d*| <= 1 pixel) = b - sum_k a_k x_k,   s = good + sum_k c_k x_k,   sigma^2 = s^2 P + wrong^2 (1 - P)
 
 with the cues x of `cues` (each in [0, 1]) and those of the matcher itself. `python -m benchmarks.stereo calibrate`
 finds the numbers; half of the images had less contrast and more noise than the originals.
@@ -26,12 +26,13 @@ class Trust:
 
     offset: float  # b
     weights: tuple[float, ...]  # a_k >= 0, in the order of the cues
-    good: float  # pixels: standard deviation of right disparities
+    good: float  # pixels: standard deviation of right disparities that no cue speaks against
+    blur: tuple[float, ...]  # c_k >= 0, pixels: how much larger it is where cues do
     wrong: float  # pixels: root mean square of wrong ones, errors beyond ten pixels counted as ten
     systematic: float  # share of the variance of right disparities that another image of the same scene repeats
 
     def __post_init__(self) -> None:
-        if min(self.weights) < 0 or not (0 < self.good < self.wrong and 0 <= self.systematic <= 1):
+        if min(*self.weights, *self.blur) < 0 or not (0 < self.good < self.wrong and 0 <= self.systematic <= 1):
             raise InputError("cues only lower confidence; 0 < good < wrong, systematic is a share")
 
     def confidence(self, cues: Floats, known: NDArray[np.bool_]) -> WeightMap:
@@ -42,13 +43,25 @@ class Trust:
         right = right * np.clip((1 - cues[NAMES.index("flat")]) / BLANK, 0, 1)
         return np.where(known, np.maximum(right, LEAST), 0).astype(np.float32)
 
-    def sigma(self, confidence: WeightMap) -> Floats:
+    def spread(self, cues: Floats) -> Floats:
+        """(H, W) standard deviation of the disparity in pixels if it is right."""
+        grown: Floats = np.float32(self.good) + np.tensordot(np.array(self.blur, np.float32), cues, axes=1)
+        return grown
+
+    def sigma(self, cues: Floats, confidence: WeightMap) -> Floats:
         """(H, W) standard deviation of the disparity in pixels, wrong matches included; NaN where unknown."""
-        variance = self.good**2 * confidence + self.wrong**2 * (1 - confidence)
+        variance = self.spread(cues) ** 2 * confidence + self.wrong**2 * (1 - confidence)
         return np.where(confidence > 0, np.sqrt(variance), np.nan).astype(np.float32)
 
+    def weight(self, cues: Floats, confidence: WeightMap) -> WeightMap:
+        """(H, W) in [0, 1] what the pixel is worth in a fusion: P good / s, for absolute errors weigh by 1 / s."""
+        return (confidence * self.good / self.spread(cues)).astype(np.float32)
 
-SGM_TRUST = Trust(6.21, (1.27, 3.39, 4.10, 4.64, 0.99), good=0.29, wrong=4.5, systematic=0.32)
-ELAS_TRUST = Trust(6.47, (1.11, 1.59, 3.76, 4.18, 1.24), good=0.31, wrong=4.1, systematic=0.36)
-MC_CNN_TRUST = Trust(5.75, (1.56, 1.08, 1.15, 2.81, 0.0, 3.29, 5.23), good=0.25, wrong=4.9, systematic=0.63)
-MAP_TRUST = Trust(6.21, (0.0, 3.39, 4.10, 4.64, 0.99), good=0.29, wrong=4.5, systematic=0.32)  # of any matcher's maps
+
+NO_BLUR = (0.0,) * 6
+SGM_TRUST = Trust(6.05, (1.26, 3.46, 4.33, 4.57, 2.10, 0.99), 0.29, NO_BLUR, wrong=4.5, systematic=0.32)
+ELAS_TRUST = Trust(6.18, (1.19, 1.57, 4.05, 3.77, 1.84, 1.11), 0.31, NO_BLUR, wrong=4.1, systematic=0.36)
+MC_CNN_TRUST = Trust(
+    5.72, (1.50, 1.11, 1.24, 3.04, 1.40, 0.0, 3.28, 5.36), 0.25, (*NO_BLUR, 0.0, 0.0), wrong=4.9, systematic=0.63
+)
+MAP_TRUST = Trust(6.05, (0.0, 3.46, 4.33, 4.57, 2.10, 0.99), 0.29, NO_BLUR, wrong=4.5, systematic=0.32)  # of any map

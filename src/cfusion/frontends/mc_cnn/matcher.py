@@ -68,8 +68,8 @@ def mc_cnn_curves(left: Image, right: Image, settings: McCnn) -> tuple[Curves, F
     at = np.rint(disparity).astype(np.intp)[..., None]
     found = Curves(disparity, best, second, bend, np.take_along_axis(cost, at, axis=2)[..., 0])
     kernels.mirror(cost, spare)
-    flipped = [np.ascontiguousarray(each[:, ::-1]) for each in (right, left)]
-    other = kernels.winners(semi_global(kernels, spare, cost, *flipped, settings.penalties))[0]
+    ours, theirs = (np.ascontiguousarray(each[:, ::-1]) for each in (right, left))
+    other = kernels.winners(semi_global(kernels, spare, cost, ours, theirs, settings.penalties))[0]
     return found, np.ascontiguousarray(other[:, ::-1])
 
 
