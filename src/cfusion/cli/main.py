@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from types import FrameType
 
 from cfusion import __version__
-from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, mosaic, reproduce, scene, stereo
+from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, mosaic, reproduce, scene, stereo, view
 from cfusion.cli.examples import epilog
 from cfusion.cli.extras import for_this_place
 from cfusion.cli.text import shown
 from cfusion.errors import CFusionError
 
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit codes
-COMMANDS = (demo, fuse, scene, mosaic, stereo, evaluate, reproduce, check, methods, formats, info)
+COMMANDS = (demo, fuse, scene, mosaic, stereo, view, evaluate, reproduce, check, methods, formats, info)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
