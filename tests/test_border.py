@@ -64,9 +64,8 @@ def png_of_zeros(width: int, height: int) -> bytes:
     def chunk(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
-    packer, packed = zlib.compressobj(9), []
-    for _ in range(height):
-        packed.append(packer.compress(bytes(1 + 2 * width)))
+    packer = zlib.compressobj(9)
+    packed = [packer.compress(bytes(1 + 2 * width)) for _ in range(height)]
     body = b"".join([*packed, packer.flush()])
     header = struct.pack(">IIBBBBB", width, height, 16, 0, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
@@ -130,7 +129,7 @@ def test_what_never_ends(tmp_path: Path) -> None:
         (folder / "depth" / "000.npy").unlink()
         make(folder / "depth" / "000.npy")
         began = time.monotonic()
-        with pytest.raises(FileError, match="pipe or a device|leads out"):
+        with pytest.raises(FileError, match=r"pipe or a device|leads out"):
             read(folder)
         assert time.monotonic() - began < 5
 

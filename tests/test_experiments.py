@@ -292,7 +292,7 @@ def test_what_is_excluded_is_there(name: str) -> None:
     [
         (
             "cpu",
-            ["kernels/host.py", "kernels/growth.py", "kernels/cpu/tiles.py", "kernels/numpy/prox.py"],
+            ["kernels/host.py", "auto/noise.py", "kernels/cpu/tiles.py", "kernels/numpy/prox.py"],
             ["kernels/cuda"],
         ),
         ("numpy", ["kernels/numpy/prox.py", "auto/auto.py", "source/splat.py"], ["kernels/cpu", "frontends", "cli"]),

@@ -1,6 +1,7 @@
 """What crosses a border is right or refused: files, pages, weights, points at the camera, matches, motions."""
 
-import os
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,6 @@ from cfusion.frontends.consistency import agreeing, disagreement
 from cfusion.frontends.features import Circle
 from cfusion.frontends.odometry import Ransac, motion_of_matches
 from cfusion.frontends.rig import Rig
-from cfusion.io.atomic import filling
 from cfusion.report.page import Exhibit, Picture, page
 from cfusion.report.paper_page import Chapter, paper_page
 from cfusion.report.tables import Column, Table
@@ -22,39 +22,50 @@ from cfusion.report.tables import Column, Table
 CAMERA = Pinhole(200.0, 200.0, 119.5, 59.5, 240, 120)
 
 
-class Killed(BaseException):
-    """As by a signal that nothing can hold back."""
+# Writes into a folder, and dies after so many renames, as by a signal that nothing can hold back.
+WRITE_AND_DIE = """
+import os, sys
+from pathlib import Path
+from cfusion.io.atomic import filling
+folder, after, inside = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "inside"
+if inside:
+    os.chdir(folder)  # so that the folder itself cannot be exchanged
+done = []
+def dying(move):
+    def moved(*places, **options):
+        if len(done) == after:
+            os._exit(9)
+        done.append(places)
+        return move(*places, **options)
+    return moved
+with filling(folder) as draft:
+    (draft / "sub").mkdir()
+    for name in ("a.npy", "index.json", "sub/b.npy", "z.png"):
+        (draft / name).write_text("new")
+    os.rename, os.replace = dying(os.rename), dying(os.replace)
+"""
 
 
-@pytest.mark.parametrize("after", range(5))
-def test_a_list_of_files_is_never_beside_files_of_another_time(
-    after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("where", ["inside", "outside"])
+def test_a_list_of_files_is_never_beside_files_of_another_time(where: str, tmp_path: Path) -> None:
     """Killed after any number of moves: where there is a JSON, all that it names are as old as it is."""
     names = ["a.npy", "index.json", "sub/b.npy", "z.png"]
-    (tmp_path / "sub").mkdir()
-    for name in names:
-        (tmp_path / name).write_text("old")
-    rename, moves = os.replace, []
-
-    def move(source: Path, target: Path) -> None:
-        if len(moves) == after:
-            raise Killed
-        moves.append(target)
-        rename(source, target)
-
-    monkeypatch.setattr(os, "replace", move)
-    try:
-        with filling(tmp_path) as draft:
-            (draft / "sub").mkdir()
-            for name in names:
-                (draft / name).write_text("new")
-    except Killed:
-        assert after < len(names)
-        assert not (tmp_path / "index.json").exists()
-    else:
-        assert {(tmp_path / name).read_text() for name in names} == {"new"}
-        assert moves[-1] == tmp_path / "index.json"
+    ends = set()
+    for after in range(12):
+        folder = tmp_path / str(after)
+        (folder / "sub").mkdir(parents=True)
+        for name in names:
+            (folder / name).write_text("old")
+        code = subprocess.run([sys.executable, "-c", WRITE_AND_DIE, str(folder), str(after), where]).returncode
+        ends.add(code)
+        written = {(folder / name).read_text() for name in names if (folder / name).exists()}
+        assert len(written) <= 1
+        assert not (folder / "index.json").exists() or all((folder / name).exists() for name in names)
+        assert code == 9 or written == {"new"}
+        if code == 0:
+            break
+    assert 0 in ends
+    assert where == "outside" or 9 in ends
 
 
 class _Tags(HTMLParser):

@@ -91,3 +91,20 @@ def lay(views: list[View], folder: Path, format: str) -> Path:
 
 
 FORMATS = ("bundle", "nerfstudio", "colmap", "openmvs", "mvsnet", "7-scenes", "tum", "replica", "scannet", "open3d")
+
+
+def short_of_memory() -> None:
+    """Let this process grow no more."""
+    import resource
+
+    import psutil
+
+    now = psutil.Process().memory_info().vms
+    resource.setrlimit(resource.RLIMIT_AS, (now + (24 << 20), -1))  # to talk, not to work
+
+
+def disk_is_full() -> None:
+    """Let this process write no file larger than a record."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, -1))

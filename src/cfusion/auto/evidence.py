@@ -14,8 +14,8 @@ import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.kernels.contract import Floats, Mask
-from cfusion.kernels.numpy.cameras import pixels, slopes
 from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.kernels.numpy.cameras import pixels, slopes
 from cfusion.source import Frame, Reading
 
 AGREE = 3.0  # noise scales: Laplace noise is further off once in twenty; six hide a step of the surface

@@ -86,7 +86,7 @@ def _coordinate(task: Task, x: Floats) -> Floats:
 
 def _count(stack: Stack) -> Floats:
     """(H, W) how many observations a pixel has."""
-    count = np.zeros_like(stack.depths[0])
+    count: Floats = np.zeros_like(stack.depths[0])
     for seen in stack.seen():
         count += seen.sum(axis=0)
     return count

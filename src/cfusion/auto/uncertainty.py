@@ -1,11 +1,11 @@
 """The standard deviation of the fused depth's error.
 
-    sigma^2 = V + (0.3^2 + delta^2 / (2 n)) slope^2 + (rho + max(0, 1 - n / (0.6 K))) s^2 + (1 - p) relief^2
+    sigma^2 = V + (0.3^2 + delta^2 / 2) slope^2 / n + (rho + max(0, 1 - n / (0.6 K))) s^2 + (1 - p) relief^2
 
 V       what fits on halves of the observations differ by, pooled around the pixel and scaled to all observations
 slope   of the surface from pixel to pixel: a reading is off by a fraction of a pixel, and by `delta` where poses are
-rho     how alike a view's errors are two pixels apart: what neighbours share, smoothing does not average, and views of
-        one sensor share it too
+rho     how alike a view's errors are two pixels apart, beyond chance: what neighbours share, smoothing does not
+        average, and views of one sensor share it too
 s       deviation of one observation around the pixel; n observations of K views: few are not an average
 relief  how far another surface lies from this one, near an edge; the pixel is of it with probability 1 - p
 """
@@ -27,12 +27,13 @@ ENOUGH_VIEWS = 0.6  # of all
 RELIEF_RADIUS = 4  # pixels within which another surface may be taken for this one
 STEEP = 4.0  # times the usual relief is an edge
 LAG = 2  # pixels: neighbours share what they are interpolated from
+BY_CHANCE = 0.1  # of an autocorrelation: a surface that follows its observations makes so much of independent noise
 LARGEST_DELTA = 3.0  # pixels
 
 
 def variance_of_halves(halves: Sequence[Halves], unit: Floats) -> Floats:
     """(H, W) V in the unit of the noise; `unit` is that of x as the halves have it."""
-    total = 0.0
+    total = np.zeros_like(unit, np.float64)
     for each in halves:
         n = each.n_one + each.n_other
         apart = np.abs(each.one - each.other) * np.sqrt(each.n_one * each.n_other) / np.maximum(n, 1) / unit
@@ -92,16 +93,17 @@ def deviation(
 ) -> Floats:
     """(H, W) sigma in the unit of depth.
 
-    residuals (K, H, W) and slope are in the unit of the noise, `unit` is that in the unit of depth and `x_unit` in that of
-    the halves; `wrong` is the probability of another surface. NaN where nothing was observed.
+    residuals (K, H, W) and slope are in the unit of the noise, `unit` is that in the unit of depth and `x_unit` in that
+    of the halves; `wrong` is the probability of another surface. NaN where nothing was observed.
     """
     s, n = spread(residuals)
-    rho, delta = autocorrelation(residuals), registration_error(residuals, slope, s)
+    rho = max(0.0, autocorrelation(residuals) - BY_CHANCE) / (1 - BY_CHANCE)
+    delta = registration_error(residuals, slope, s)
     steep = np.square(np.where(np.isfinite(slope), slope, 0))
     few = np.maximum(0, 1 - n / (ENOUGH_VIEWS * len(residuals)))
     variance = (
         variance_of_halves(halves, x_unit)
-        + (PIXEL_ERROR**2 + delta**2 / (2 * np.maximum(n, 1))) * steep
+        + (PIXEL_ERROR**2 + delta**2 / 2) / np.maximum(n, 1) * steep
         + (rho + few) * np.square(s)
     )
     other = wrong * np.square(_edge_relief(depth))

@@ -14,13 +14,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the table."""
     from cfusion.datasets import READERS
     from cfusion.datasets.options import described
+    from cfusion.datasets.write_back import LAYOUTS
+    from cfusion.datasets.write_views import WRITERS
 
     width = max(len(name) for name in READERS)
     widest = max(len(reader.summary) for reader in READERS.values())
     print(f"{'format':<{width}}  {'recognised by':<{widest}}  written")
     for name, reader in READERS.items():
         print(f"{name:<{width}}  {reader.summary:<{widest}}  {reader.writes or '-'}")
+        if name in LAYOUTS:
+            print(f"{'':<{width}}    `cfusion scene` writes back: {LAYOUTS[name].new}; all else is the user's own")
         for option in described(reader.options) if arguments.options else ():
             print(f"{'':<{width}}    {option}")
-    print("\nconventions of each: docs/formats.md; whether a data set keeps them: cfusion check DATA")
+    print(f"\n`cfusion scene --write FORMAT` converts any of them to: {', '.join(WRITERS)}")
+    print("conventions of each: docs/formats.md; whether a data set keeps them: cfusion check DATA")
     return 0

@@ -1,4 +1,4 @@
-"""Fuse height models (GeoTIFF) of any number, grid and size into one: height, sigma, count, NMAD, provenance, source."""
+"""Fuse height models (GeoTIFF), any number, grids and size: height, sigma, count, NMAD, provenance, source."""
 
 import argparse
 from pathlib import Path
@@ -48,26 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--quiet", action="store_true", help="no progress, no summary")
 
 
-OPTIONS = [
-    "weights",
-    "sigma",
-    "like",
-    "resolution",
-    "bounds",
-    "resampling",
-    "band",
-    "nodata",
-    "coregister",
-    "keep_offsets",
-    "alpha",
-    "tolerance",
-    "iterations",
-    "tile",
-    "workers",
-    "backend",
-    "scratch",
-    "overwrite",
-]
+OPTIONS = (
+    *("weights", "sigma", "like", "resolution", "bounds", "resampling", "band", "nodata", "coregister", "keep_offsets"),
+    *("alpha", "tolerance", "iterations", "tile", "workers", "backend", "scratch", "overwrite"),
+)
 
 
 def run(arguments: argparse.Namespace) -> int:

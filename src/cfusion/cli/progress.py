@@ -1,4 +1,4 @@
-"""Progress on stderr, with the gap falling: a bar on a terminal, a line now and then elsewhere."""
+"""Progress on stderr, with the gap falling: a bar on a terminal, a line now and then elsewhere. It never goes back."""
 
 import math
 import sys
@@ -6,21 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
+
+from cfusion.cli.forecast import Forecast, Heard, in_words
 
 PATIENCE = 1.0  # seconds without a word
 BETWEEN_LINES = 5.0  # seconds
-
-
-class Heard(Protocol):
-    """What a listener hears: `cfusion.fuse.Progress`, or a `Step`."""
-
-    @property
-    def stage(self) -> str: ...
-    @property
-    def done(self) -> float: ...
-    @property
-    def gap(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -54,34 +45,59 @@ def described(progress: Heard) -> str:
 
 def _lines(name: str) -> Listener:
     """Plain lines: none within the first second, then one every few seconds."""
-    due = time.monotonic() + PATIENCE
+    began = time.monotonic()
+    due = began + PATIENCE
+    forecast = Forecast(name)
 
     def listen(progress: Heard) -> None:
         nonlocal due
-        if time.monotonic() >= due:
-            print(f"{name}: {100 * progress.done:.0f} %, {described(progress)}", file=sys.stderr, flush=True)
-            due = time.monotonic() + BETWEEN_LINES
+        now = time.monotonic()
+        forecast.hear(progress, now - began)
+        if now >= due:
+            left = in_words(forecast.left(now - began))
+            words = [f"{100 * forecast.fraction(now - began):.0f} %", left, described(progress)]
+            print(f"{name}: {', '.join(word for word in words if word)}", file=sys.stderr, flush=True)
+            due = now + BETWEEN_LINES
 
     return listen
 
 
 @contextmanager
 def _bar(name: str) -> Iterator[Listener]:
-    """A bar that vanishes when it is done."""
+    """A bar that moves with the clock between events, and vanishes when it is done."""
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, ProgressColumn, TextColumn
     from rich.progress import Progress as Bar
+    from rich.text import Text
+
+    began = time.monotonic()
+    forecast = Forecast(name)
+
+    class Share(ProgressColumn):
+        """The fraction as it is at this moment; the bar beside it is drawn from the same."""
+
+        max_refresh = None
+
+        def render(self, task: Any) -> Text:
+            now = time.monotonic() - began
+            done = forecast.fraction(now)
+            bar.update(task.id, completed=done)
+            return Text(f"{100 * done:3.0f} % {now:4.0f} s {in_words(forecast.left(now)):>12}")
 
     columns = (
-        TextColumn("{task.fields[method]:<20}"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
+        TextColumn("{task.fields[method]:<14}"),
+        Share(),
+        BarColumn(bar_width=24),
         TextColumn("{task.description}"),
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=1.0, method=name)
-        yield lambda progress: bar.update(task, completed=progress.done, description=described(progress))
+
+        def listen(progress: Heard) -> None:
+            forecast.hear(progress, time.monotonic() - began)
+            bar.update(task, description=described(progress))
+
+        yield listen
 
 
 def _has_rich() -> bool:

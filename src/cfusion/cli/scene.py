@@ -3,6 +3,7 @@
 import argparse
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,8 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
             with showing("scene", quiet=arguments.quiet) as listener:
                 scene = prepare(job, arguments.neighbours, listener)
                 _say_before(arguments, scene)
-                report = fuse_scene(scene, runner, listener)
-                report = _more(arguments, job, scene, report, runner, other, listener)
+                with runner.open() if scene.todo else nullcontext(runner) as ready:
+                    report = fuse_scene(scene, ready, listener)
+                    report = _more(arguments, job, scene, report, ready, other, listener)
         except KeyboardInterrupt:
             told = f"what was fused is in {arguments.output}; the same command goes on from there"
             raise KeyboardInterrupt(told) from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cfusion.errors import InputError
 
 if TYPE_CHECKING:
+    from cfusion.cli.forecast import Forecast
     from cfusion.cli.progress import Heard, Listener
     from cfusion.datasets.dataset import Dataset
     from cfusion.io.atomic import Place
@@ -77,7 +78,7 @@ def run(
                 todo,
                 arguments.method,
                 backend=arguments.backend,
-                progress=_Teller(progress, len(todo)),
+                progress=_Teller(progress, len(todo), arguments.method),
                 **parameters,
             )
             for window, result in fused:
@@ -120,20 +121,22 @@ def _say_what_is_there(output: Path, every: "Sequence[Window]", todo: "Sequence[
 class _Teller:
     """Turns the progress of one window into that of all; it never goes back."""
 
-    def __init__(self, listener: "Listener", count: int) -> None:
-        self.listener, self.count, self.furthest = listener, count, 0.0
-        self.began = time.monotonic()
+    def __init__(self, listener: "Listener", count: int, method: str) -> None:
+        self.listener, self.count, self.method = listener, count, method
+        self.number, self.began, self.heard_last = -1, time.monotonic(), time.monotonic()
+        self.forecast: Forecast | None = None
 
     def __call__(self, number: int, heard: "Heard") -> None:
+        from cfusion.cli import forecast
         from cfusion.cli.progress import Step
-        from cfusion.experiments.eta import in_words
 
-        self.furthest = max(self.furthest, (number + heard.done) / self.count)
-        stage = f"window {number + 1} of {self.count}"
-        if number > 0:
-            spent = time.monotonic() - self.began
-            stage += f", {in_words(spent * (1 - self.furthest) / self.furthest)}"
-        self.listener(Step(stage, self.furthest, heard.gap))
+        now = time.monotonic()
+        if number != self.number or self.forecast is None:
+            self.number, self.began, self.forecast = number, self.heard_last, forecast.Forecast(self.method)
+        self.heard_last = now
+        self.forecast.hear(heard, now - self.began)
+        done = (number + self.forecast.fraction(now - self.began)) / self.count
+        self.listener(Step(f"window {number + 1} of {self.count}", done, heard.gap))
 
 
 def _of(window: "Window") -> dict[str, object]:

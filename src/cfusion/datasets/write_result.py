@@ -157,9 +157,9 @@ def _write_pictures(draft: Path, result: "Result") -> dict[str, object]:
 
 
 def _write_points(draft: Path, result: "Result") -> dict[str, object]:
-    """The known pixels as points, in the world where the pose is known, else in the camera's frame."""
+    """The observed pixels as points, not the filled ones, in the world where the pose is known, else the camera's."""
     assert result.camera is not None
-    known = np.isfinite(result.depth)
+    known = np.isfinite(result.depth) & (result.provenance != 0)
     points = result.camera.back_project(result.depth)[known]
     if result.pose is not None:
         points = result.pose.apply(points)

@@ -141,8 +141,8 @@ def _require_in_place(rasters: list[Aligned], sample: Sample) -> None:
         if np.hypot(*found.shift) > FAR and found.spread < HELPS * found.spread_before:
             raise InputError(
                 f"{raster.raster.name} lies {found.shift[0]:+.1f} columns, {found.shift[1]:+.1f} rows off "
-                f"{rasters[0].raster.name}: the spread falls from {found.spread_before:.3g} to {found.spread:.3g} without "
-                "that shift; pass --coregister to take it out, or --keep-offsets to fuse all the same"
+                f"{rasters[0].raster.name}: the spread falls from {found.spread_before:.3g} to {found.spread:.3g} "
+                "without that shift; pass --coregister to take it out, or --keep-offsets to fuse all the same"
             )
 
 

@@ -1,8 +1,8 @@
 """One certificate for the whole mosaic: energy and lower bound of the assembled primal and dual, streamed from disk.
 
 The dual of order 2 is repaired block by block. The halo of a block holds all that its core can feel, so the repaired
-blocks together are the repaired whole: there is no seam. One factor, the smallest that any block asks for, then makes the
-whole dual feasible, and the bound is summed over the blocks.
+blocks together are the repaired whole: there is no seam. One factor, the smallest that any block asks for, then makes
+the whole dual feasible, and the bound is summed over the blocks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cfusion.rasters.runner import run
+from cfusion.rasters.runner import HERE, Crew
 from cfusion.rasters.solve_tile import Settings
 from cfusion.rasters.tiles import Tile, tiles
 from cfusion.rasters.work import BLOCK, REPAIR_ROUNDS, Work, bound_block, energy_block, repair_block
@@ -48,24 +48,24 @@ def certify(
     work: Work,
     settings: Settings,
     number: int,
-    workers: int = 1,
+    crew: Crew = HERE,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Certificate:
     """Certify a state; the other one is used as scratch."""
     blocks = blocks_of(work)
     parts: list[tuple[float, float]] = [(0.0, 0.0)] * len(blocks)
-    run(energy_block, [(work, settings, number, block) for block in blocks], workers, parts.__setitem__)
+    crew.run(energy_block, [(work, settings, number, block) for block in blocks], parts.__setitem__)
     progress(0.2)
     factors = [1.0] * len(blocks)
     turns = 0
     while turns == 0 or (turns < MOST_TURNS and min(factors) < FEASIBLE):
         jobs = [(work, settings, number, turns, REPAIR_ROUNDS, block) for block in blocks]
-        run(repair_block, jobs, workers, factors.__setitem__)
+        crew.run(repair_block, jobs, factors.__setitem__)
         turns += 1
     progress(0.7)
     bounds = [0.0] * len(blocks)
-    jobs = [(work, settings, number, turns, min(factors), block) for block in blocks]
-    run(bound_block, jobs, workers, bounds.__setitem__)
+    jobs_of_bound = [(work, settings, number, turns, min(factors), block) for block in blocks]
+    crew.run(bound_block, jobs_of_bound, bounds.__setitem__)
     progress(1.0)
     return Certificate(
         math.fsum(part[0] for part in parts), math.fsum(part[1] for part in parts), math.fsum(bounds), min(factors)

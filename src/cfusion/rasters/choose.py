@@ -1,13 +1,14 @@
 """What is chosen once for the whole mosaic, from its sample: the weight of the regulariser and Huber's corner.
 
 Candidates are fitted without a part of the observations and judged by the mean squared error on that part. In every
-block of the sample some of the rasters are left out, each in its turn: errors of one raster are alike nearby, and a pixel
-left out alone would be given away by its neighbours. What the rest does not confirm is a blunder and judges
+block of the sample some of the rasters are left out, each in its turn: errors of one raster are alike nearby, and a
+pixel left out alone would be given away by its neighbours. What the rest does not confirm is a blunder and judges
 nobody; which those are does not depend on the candidate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from cfusion.rasters import solve_tile
 from cfusion.rasters.ground import median_of
-from cfusion.rasters.noise import noise_scales
+from cfusion.rasters.noise import noise_scales, raster_weights
 
 CORNERS = (4.0, 1.5)  # noise scales: errors below are squared, larger ones are not
 LADDER = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)  # alpha_1 delta / (noise sqrt(K)): the same smoothing for any corner
@@ -40,6 +41,7 @@ class Choice:
     alpha: tuple[float, float]
     delta: float
     noise: tuple[float, ...]  # standard deviation of each raster's errors
+    factors: tuple[float, ...]  # the weight of each raster
     gain: float  # the fused error over that of a mean of as many observations
 
 
@@ -48,15 +50,25 @@ def choose(heights: Floats, weights: Floats | None, backend: str, alpha: tuple[f
     noise = noise_scales(heights)
     spread = float(np.nanmax(heights) - np.nanmin(heights))
     usual = max(float(np.median(noise)), LEAST_NOISE * spread, 1e-9)
+    alike = (1.0,) * len(heights)
     if alpha is None:
         trial = _Trial(heights, weights, usual, backend)
         found, corner = trial.search()
         grown = float(np.sqrt(trial.views / trial.kept_views))  # the fit had fewer observations
         alpha = (found[0] * grown, found[1] * grown)
+        if weights is None and trial.weighing_helps(factors := raster_weights(noise), found, corner):
+            alike = factors
     else:
         corner = CORNERS[-1]
-    gain = _gain(heights, weights, alpha, corner * usual, backend, usual)
-    return Choice(alpha, corner * usual, noise, gain)
+    given = weighed(heights, alike) if weights is None else weights
+    return Choice(alpha, corner * usual, noise, alike, _gain(heights, given, alpha, corner * usual, backend, usual))
+
+
+def weighed(heights: Floats, factors: Sequence[float]) -> Floats | None:
+    """(K, H, W) one weight a raster, zero where it knows nothing; None where all are one."""
+    if all(factor == 1 for factor in factors):
+        return None
+    return np.where(np.isnan(heights), 0, np.asarray(factors, np.float32)[:, None, None]).astype(np.float32)
 
 
 def _gain(
@@ -123,6 +135,15 @@ class _Trial:
                 break
         return (first / corner, ratio * first / corner), corner
 
+    def weighing_helps(self, factors: tuple[float, ...], alpha: tuple[float, float], corner: float) -> bool:
+        """Whether rasters weighed by their noise predict what was left out clearly better."""
+        weights = weighed(self.kept, factors)
+        if weights is None or self.judges.sum() < FEWEST_JUDGES:
+            return False
+        plain = (alpha[0] * corner, alpha[1] / alpha[0], corner)
+        gain = self._losses(plain) - self._fit(alpha, corner, weights)
+        return float(gain.sum()) > CHANCE * float(np.sqrt(gain.size) * gain.std())
+
     def _clearly_better(self, one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
         """Whether the squared error is smaller by more than chance between blocks would have it."""
         gain = self._losses(other) - self._losses(one)
@@ -134,11 +155,14 @@ class _Trial:
         if candidate not in self.fits:
             first, ratio, corner = candidate
             alpha = (first / corner, ratio * first / corner)
-            found = solve_tile.solve_sample(self.kept, self.weights, alpha, corner * self.noise, self.backend)
-            with np.errstate(invalid="ignore"):
-                squares = np.where(self.judges, np.square(self.held - found.heights, dtype=np.float64), 0.0)
-            self.fits[candidate] = _by_block(np.nan_to_num(squares).sum(axis=0))
+            self.fits[candidate] = self._fit(alpha, corner, self.weights)
         return self.fits[candidate]
+
+    def _fit(self, alpha: tuple[float, float], corner: float, weights: Floats | None) -> NDArray[np.float64]:
+        found = solve_tile.solve_sample(self.kept, weights, alpha, corner * self.noise, self.backend)
+        with np.errstate(invalid="ignore"):
+            squares = np.where(self.judges, np.square(self.held - found.heights, dtype=np.float64), 0.0)
+        return _by_block(np.nan_to_num(squares).sum(axis=0))
 
 
 def _by_block(values: NDArray[np.float64]) -> NDArray[np.float64]:

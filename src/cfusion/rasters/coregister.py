@@ -173,10 +173,11 @@ def phase_shift(grounds: Sequence[Floats], heights: Sequence[Floats]) -> tuple[f
     cross = other * np.conj(one)
     surface = np.fft.irfft2(cross / np.maximum(np.abs(cross), 1e-12), s=ground.shape)
     rows, columns = ground.shape
-    v, u = np.fft.fftfreq(rows, 1 / rows), np.fft.fftfreq(columns, 1 / columns)
+    v: Floats = np.fft.fftfreq(rows, 1 / rows)
+    u: Floats = np.fft.fftfreq(columns, 1 / columns)
     surface[np.abs(v) > rows / 4] = -np.inf
     surface[:, np.abs(u) > columns / 4] = -np.inf
-    row, column = np.unravel_index(int(np.argmax(surface)), surface.shape)
+    row, column = divmod(int(np.argmax(surface)), columns)
     return float(u[column]), float(v[row])
 
 

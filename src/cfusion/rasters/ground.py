@@ -1,8 +1,8 @@
 """Whether rasters are heights of the same ground, judged by their numbers.
 
 Looked at are block medians, in which noise is small and the ground is not: heights of one ground rise and fall
-together, weights and heights of elsewhere do not. An offset far beyond the spread of the differences is another vertical
-datum. A value that many pixels have exactly, far away from all others, was written by a filling step.
+together, weights and heights of elsewhere do not. An offset far beyond the spread of the differences is another
+vertical datum. A value that many pixels have exactly, far away from all others, was written by a filling step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ FEWEST_BLOCKS = 12
 ALIKE = 0.3  # correlation of block medians, above which two rasters see one ground
 OTHER_KIND = 10.0  # times the spread of the other's block medians: another quantity
 OTHER_DATUM = 5.0  # spreads of the differences: an offset, and not noise
+MOST_COMPARED = 6  # rasters before it, that each is compared with
 FILLING_SHARE, FILLING_COUNT = 1e-3, 16  # of the pixels have exactly one value
+FILLING_AWAY = 2.0  # ranges of all other heights: further than any lake or tower
 NMAD = 1.4826
 
 Floats = NDArray[np.floating]
@@ -45,8 +47,7 @@ def nmad(values: Floats) -> float:
 
 def compare(heights: Floats, others: Floats) -> Comparison:
     """A raster (H, W) against others (K, H, W)."""
-    with np.errstate(all="ignore"):
-        ground = median_of(others)
+    ground = median_of(others)
     difference = (heights - ground).astype(np.float64)
     common = difference[np.isfinite(difference)]
     if common.size < FEWEST:
@@ -60,29 +61,51 @@ def compare(heights: Floats, others: Floats) -> Comparison:
 
 
 def require_one_ground(names: Sequence[str], heights: Floats, *, keep_offsets: bool) -> None:
-    """Refuse rasters (K, H, W) of which one is not heights, not of this ground, or not of this datum."""
-    if len(names) < 2:
-        return
-    for k, name in enumerate(names):
-        found = compare(heights[k], np.delete(heights, k, axis=0))
-        against = names[1 - k] if len(names) == 2 else "the others"
-        if found.pixels < FEWEST:
+    """Refuse rasters (K, H, W) of which one is not heights, not of this ground, or not of this datum.
+
+    Every pair is looked at, and the raster that most others contradict is named.
+    """
+    views = len(names)
+    for doubt in (_other_ground, _other_datum):
+        if doubt is _other_datum and keep_offsets:
             continue
-        own, theirs = found.reliefs
-        other_kind = max(own, theirs) > OTHER_KIND * min(own, theirs)
-        far = abs(found.offset) > found.spread
-        if found.correlation < ALIKE and (other_kind or far):
-            raise InputError(
-                f"{name} does not look like heights of the same ground as {against}: median difference "
-                f"{found.offset:.4g}, spread {found.spread:.3g}, correlation {found.correlation:.2f}; state weights with "
-                f"--weights or --sigma, or leave it out"
-            )
-        if not keep_offsets and abs(found.offset) > OTHER_DATUM * found.spread and k > 0:
-            raise InputError(
-                f"{name} lies {found.offset:+.4g} from {against}, with a spread of only {found.spread:.2g}: another "
-                f"vertical datum (ellipsoidal heights?) or an offset; pass --coregister to take it out, --keep-offsets "
-                f"to fuse all the same, or convert it first"
-            )
+        doubts = np.zeros((views, views), np.bool_)
+        found: dict[tuple[int, int], Comparison] = {}
+        for j in range(views):
+            for k in range(max(0, j - MOST_COMPARED), j):
+                found[j, k] = compare(heights[j], heights[k][None])
+                doubts[j, k] = doubts[k, j] = doubt(found[j, k])
+        if doubts.any():
+            amount = doubts.sum(axis=1)
+            wrong = views - 1 - int(np.argmax(amount[::-1]))  # the later one of two
+            against = int(np.argmax(doubts[wrong]))
+            seen = found[max(wrong, against), min(wrong, against)]
+            sign = 1.0 if wrong > against else -1.0
+            raise InputError(_sentence(doubt is _other_ground, names[wrong], names[against], seen, sign * seen.offset))
+
+
+def _other_ground(found: Comparison) -> bool:
+    own, theirs = found.reliefs
+    other_kind = max(own, theirs) > OTHER_KIND * min(own, theirs)
+    return found.correlation < ALIKE and (other_kind or abs(found.offset) > found.spread)
+
+
+def _other_datum(found: Comparison) -> bool:
+    return abs(found.offset) > OTHER_DATUM * found.spread
+
+
+def _sentence(ground: bool, name: str, against: str, found: Comparison, offset: float) -> str:
+    if ground:
+        return (
+            f"{name} does not look like heights of the same ground as {against}: median difference {offset:.4g}, "
+            f"spread {found.spread:.3g}, correlation {found.correlation:.2f}; state weights with --weights or --sigma, "
+            "or leave it out"
+        )
+    return (
+        f"{name} lies {offset:+.4g} from {against}, with a spread of only {found.spread:.2g}: another vertical datum "
+        "(ellipsoidal heights?) or an offset; pass --coregister to take it out, --keep-offsets to fuse all the same, "
+        "or convert it first"
+    )
 
 
 def require_no_filling(name: str, heights: Floats) -> None:
@@ -97,7 +120,7 @@ def require_no_filling(name: str, heights: Floats) -> None:
             continue
         low, high = np.percentile(rest, [1, 99])
         away = float(np.abs(rest - extreme).min())
-        if away > max(high - low, 1e-6 * abs(extreme)):
+        if float(extreme).is_integer() and away > FILLING_AWAY * (high - low):
             raise InputError(
                 f"{name} has {count / known.size:.2%} of its pixels at exactly {extreme:g} and nothing else within "
                 f"{away:.4g}: a filling value, not heights; pass --nodata {extreme:g} to treat it as unknown"
@@ -107,7 +130,8 @@ def require_no_filling(name: str, heights: Floats) -> None:
 def median_of(stack: Floats) -> Floats:
     """(H, W) of what is known along the first axis; NaN where nothing is."""
     if len(stack) == 1:
-        return stack[0]
+        alone: Floats = stack[0]
+        return alone
     with np.errstate(all="ignore"):
         ordered = np.sort(stack, axis=0)  # NaN last
     count = np.isfinite(stack).sum(axis=0)

@@ -1,9 +1,10 @@
 """The smallest value of a slope plus Huber's data term, pixel by pixel: what a lower bound is summed from.
 
-    min over x in [low, high] of   g x + sum_k w_k phi(x - d_k),    phi(t) = t^2 / (2 delta) below delta, |t| - delta / 2
+    min over x in [low, high] of   g x + sum_k w_k phi(x - d_k)
+    phi(t) = t^2 / (2 delta) up to |t| = delta, |t| - delta / 2 beyond
 
-Its derivative rises, and is straight between the 2 K corners d_k -+ delta: the corners around the root are found, and the
-root between them. What rounding leaves of the derivative there is charged with the width of the box.
+Its derivative rises, and is straight between the 2 K corners d_k -+ delta: the corners around the root are found, and
+the root between them. What rounding leaves of the derivative there is charged with the width of the box.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def require_heights(raster: Raster) -> None:
 
 def require_overlap(rasters: list[Aligned]) -> None:
     """Refuse rasters of which one meets no other, by their footprints on the grid."""
-    boxes = [_box(each) for each in rasters]
+    boxes = [each.footprint() for each in rasters]
     for each, box in zip(rasters, boxes, strict=True):
         if box[0] >= box[2] or box[1] >= box[3]:
             raise InputError(f"{each.raster.name} lies outside the mosaic's grid; leave it out, or give other bounds")
@@ -49,11 +49,7 @@ def require_overlap(rasters: list[Aligned]) -> None:
             )
 
 
-def _box(raster: Aligned) -> tuple[int, int, int, int]:
-    return raster.footprint()
-
-
 def _starts(size: int) -> list[int]:
     if size <= SIDE * ACROSS:
         return list(range(0, size, SIDE))
-    return np.linspace(0, size - SIDE, ACROSS).astype(int).tolist()
+    return [int(start) for start in np.linspace(0, size - SIDE, ACROSS)]

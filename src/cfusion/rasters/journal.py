@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cfusion.errors import FileError
-from cfusion.rasters.runner import run
+from cfusion.rasters.runner import Crew
 from cfusion.rasters.scratch import disk_error
 
 FACTS, STEPS = "facts.json", "steps.jsonl"
@@ -68,7 +68,7 @@ class Journal:
         name: str,
         function: Callable[..., Any],
         jobs: Sequence[tuple[Any, ...]],
-        workers: int,
+        crew: Crew,
         progress: Callable[[float], None],
     ) -> list[Any]:
         """Do what is left of a stage; the results of all its jobs, in order."""
@@ -82,7 +82,7 @@ class Journal:
                 steps.flush()
                 progress(len(finished) / len(jobs))
 
-            run(function, [jobs[number] for number in left], workers, done)
+            crew.run(function, [jobs[number] for number in left], done)
         return [finished[number] for number in range(len(jobs))]
 
     def remove(self) -> None:

@@ -23,14 +23,13 @@ from cfusion.errors import InputError
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.begin import Plan, plan_mosaic
 from cfusion.rasters.certificate import Certificate, blocks_of, certify
-from cfusion.rasters.choose import choose
+from cfusion.rasters.choose import choose, weighed
 from cfusion.rasters.coregister import place
 from cfusion.rasters.grids import Grid
 from cfusion.rasters.journal import Journal
-from cfusion.rasters.noise import raster_weights
 from cfusion.rasters.options import Options
 from cfusion.rasters.report import RasterReport
-from cfusion.rasters.runner import run
+from cfusion.rasters.runner import HERE, Crew
 from cfusion.rasters.solve_tile import Settings, host_backend, solve_sample
 from cfusion.rasters.tiles import tiles
 from cfusion.rasters.work import Believed, Finished, Work, advance_tile, align_block, begin_tile, finish_block
@@ -94,9 +93,9 @@ def fuse_rasters(
     target = None if output is None else Path(output)
     if target is not None:
         require_free(target, overwrite=chosen.overwrite)
-    with tempfile.TemporaryDirectory(prefix="cfusion-", dir=chosen.scratch) as temporary:
+    with tempfile.TemporaryDirectory(prefix="cfusion-", dir=chosen.scratch) as temporary, Crew(chosen.workers) as crew:
         folder = Path(temporary) / "work" if target is None else _scratch(target, chosen)
-        made = _Making(plan, chosen, folder, progress or _unheard, say or _silent).run(target)
+        made = _Making(plan, chosen, folder, crew, progress or _unheard, say or _silent).run(target)
     return replace(made, seconds=time.perf_counter() - began)
 
 
@@ -112,7 +111,7 @@ def require_free(output: Path, *, overwrite: bool) -> None:
 
 
 def _options(given: dict[str, Any]) -> Options:
-    known = {name for name in Options.__dataclass_fields__}
+    known = set(Options.__dataclass_fields__)
     for name in given:
         if name not in known:
             raise InputError(
@@ -151,6 +150,7 @@ class _Making:
     plan: Plan
     options: Options
     folder: Path
+    crew: Crew
     listen: Listener
     say: Callable[[str], None]
     gap: float = field(default=float("nan"))
@@ -190,8 +190,7 @@ class _Making:
         if known is None:
             given = plan.sample_weights()
             choice = choose(stacked, given, backend, self.options.alpha)
-            factors = raster_weights(choice.noise) if given is None else (1.0,) * len(plan.rasters)
-            weights = _sample_weights(stacked, given, factors)
+            weights = weighed(stacked, choice.factors) if given is None else given
             trial = solve_sample(stacked, weights, choice.alpha, choice.delta, backend, self.options.tolerance)
             known = journal.put(
                 "choices",
@@ -200,7 +199,7 @@ class _Making:
                     "delta": choice.delta,
                     "noise": choice.noise,
                     "gain": choice.gain,
-                    "factors": factors,
+                    "factors": choice.factors,
                     "backend": backend,
                     "trial": {
                         "centre": trial.centre,
@@ -215,7 +214,7 @@ class _Making:
 
     def _aligned(self, journal: Journal, work: Work, weights: tuple[Believed, ...] | None) -> tuple[float, float]:
         jobs = [(work, tuple(self.plan.rasters), weights, block) for block in blocks_of(work)]
-        found = journal.stage("align", align_block, jobs, self.options.workers, self._share("reading", 0.0, 0.1))
+        found = journal.stage("align", align_block, jobs, self.crew, self._share("reading", 0.0, 0.1))
         low, high = min(each[0] for each in found), max(each[1] for each in found)
         if not low <= high:
             raise InputError("no pixel of the mosaic is known; give other rasters, bounds or nodata")
@@ -227,8 +226,11 @@ class _Making:
         """Passes until the certificate is as asked; the number of the state, iterations, certificate."""
         options = self.options
         cut = tiles(work.height, work.width, options.tile)
-        share = self._share("iterating", 0.1, 0.1)
-        journal.stage("begin", begin_tile, [(work, settings, tile) for tile in cut], options.workers, share)
+        named = f"tiles of {options.tile}"
+        if not journal.get("begun"):
+            share = self._share("iterating", 0.1, 0.1)
+            journal.stage(f"begin, {named}", begin_tile, [(work, settings, tile) for tile in cut], self.crew, share)
+            journal.put("begun", True)
         passes: list[int] = journal.get("passes") or []
         goal = journal.get("goal") or min(_rounded(expected), options.iterations)
         while True:
@@ -237,11 +239,9 @@ class _Making:
                 jobs = [(work, settings, len(passes), count, tile) for tile in cut]
                 low, high = sum(passes) / goal, (sum(passes) + count) / goal
                 share = self._share("iterating", 0.1 + 0.7 * low, 0.1 + 0.7 * high)
-                journal.stage(
-                    f"pass {len(passes)} of {count}, {len(cut)} tiles", advance_tile, jobs, options.workers, share
-                )
+                journal.stage(f"pass {len(passes)} of {count}, {named}", advance_tile, jobs, self.crew, share)
                 passes = journal.put("passes", [*passes, count])
-            certificate = certify(work, settings, len(passes), options.workers, self._share("certifying", 0.8, 0.9))
+            certificate = certify(work, settings, len(passes), self.crew, self._share("certifying", 0.8, 0.9))
             self.gap = certificate.gap
             if certificate.gap <= options.tolerance or goal >= options.iterations:
                 return len(passes), sum(passes), certificate
@@ -278,10 +278,10 @@ class _Making:
 
         files: dict[str, Path] = {}
         if writer is None:
-            run(finish_block, jobs, 1, take)
+            HERE.run(finish_block, jobs, take)
         else:
             with writer:
-                run(finish_block, jobs, 1, take)
+                HERE.run(finish_block, jobs, take)
                 files = writer.to_solution(self._tags(said, certificate, iterations))
         report = self._report(work, settings, number, noise, observed, kept)
         status = CONVERGED if certificate.gap <= self.options.tolerance else LIMIT
@@ -335,15 +335,6 @@ class _Making:
 
     def _share(self, stage: str, low: float, high: float) -> Callable[[float], None]:
         return lambda done: self.listen(Step(stage, low + (high - low) * done, self.gap))
-
-
-def _sample_weights(
-    heights: NDArray[np.float32], given: NDArray[np.float32] | None, factors: tuple[float, ...]
-) -> NDArray[np.float32] | None:
-    if given is not None or all(factor == 1 for factor in factors):
-        return given
-    column = np.asarray(factors, np.float32)[:, None, None]
-    return np.where(np.isnan(heights), 0, column).astype(np.float32)
 
 
 def _rounded(count: float) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,11 +47,11 @@ class Raster:
         known &= np.abs(numbers) < BEYOND_HEIGHTS  # False for NaN and inf too
         return np.where(known, numbers, np.nan).astype(np.float32)
 
-    def _values(self, left: int, top: int, width: int, height: int) -> np.ma.MaskedArray:  # type: ignore[type-arg]
+    def _values(self, left: int, top: int, width: int, height: int) -> Any:
         window = ((top, top + height), (left, left + width))
         with opened(self.path) as file:
             try:
-                values: np.ma.MaskedArray = file.read(self.band, window=window, masked=True)  # type: ignore[type-arg]
+                values = file.read(self.band, window=window, masked=True)
             except Exception as error:
                 raise FileError(
                     f"{self.path}: rows {top} to {top + height - 1}, columns {left} to {left + width - 1} cannot be "

@@ -25,7 +25,7 @@ HEADINGS = ("raster", "offset", "tilt col", "tilt row", "shift col", "shift row"
 
 def table(rows: Sequence[RasterReport]) -> str:
     """Aligned columns; offsets in the unit of the heights, tilts in it per pixel, shifts in pixels."""
-    lines = [HEADINGS]
+    lines: list[tuple[str, ...]] = [HEADINGS]
     for row in rows:
         found = row.placement
         numbers = (*(f"{value:+.3g}" for value in (found.offset, *found.tilt, *found.shift)), f"{row.noise:.3g}")

@@ -61,10 +61,7 @@ def windows_of(rasters: Sequence[Aligned], target: Grid) -> tuple[Window, ...]:
     candidates = _candidates(rasters, target)
     known = np.array([[_known(each, window) for each in rasters] for window in candidates])  # (n, K) shares
     pairs = known[:, :, None] * known[:, None, :]
-    if known.shape[1] > 1:
-        score = (pairs.sum(axis=(1, 2)) - (known**2).sum(axis=1)) / 2
-    else:
-        score = known[:, 0]
+    score = (pairs.sum(axis=(1, 2)) - (known**2).sum(axis=1)) / 2
     if score.max() <= 0:
         score = known.sum(axis=1)
     good = np.flatnonzero(score >= ENOUGH * score.max())

@@ -108,12 +108,12 @@ def problem_of(heights: Floats, weights: Floats | None, settings: Settings) -> P
     """The problem of a window (K, h, w)."""
     backend = kernels.load(settings.backend)
     known = ~np.isnan(heights) if weights is None else (weights > 0) & ~np.isnan(heights)
-    domain = known.any(axis=0)
+    domain: Mask = np.asarray(known.any(axis=0))
     values = (heights - np.float32(settings.centre)).astype(np.float32)
     given = None if weights is None else np.where(known, weights, 0).astype(np.float32)
     observations, _ = backend.order_observations(values, given, Fidelity.HUBER)
     links = backend.links_of(domain)
-    return Problem(Fidelity.HUBER, settings.delta, observations, domain.astype(np.float32), links, settings.alpha)
+    return Problem(Fidelity.HUBER, settings.delta, observations, np.asarray(domain, np.float32), links, settings.alpha)
 
 
 def begin(problem: Problem, settings: Settings) -> State:

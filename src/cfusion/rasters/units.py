@@ -20,7 +20,7 @@ def require_one_system(rasters: Sequence[Raster]) -> tuple[str, ...]:
     bare = [each.name for each in rasters if not each.grid.coordinates.wkt]
     if bare and len(bare) < len(rasters):
         raise InputError(
-            f"{bare[0]} has no CRS, others have one; write it into the file (gdal_edit.py -a_srs EPSG:..) if you know it"
+            f"{bare[0]} has no CRS, others have one; write it into the file (gdal_edit.py -a_srs EPSG:..) if known"
         )
     if bare:
         sentences.append("no raster has a CRS: their coordinates are taken to be in one plane")
@@ -35,9 +35,11 @@ def require_one_system(rasters: Sequence[Raster]) -> tuple[str, ...]:
         if bool(ours) != bool(theirs):
             silent, stated = (first.name, theirs) if theirs else (other.name, ours)
             sentences.append(f"{silent}: states no vertical datum, taken to be {stated!r} as of the others")
-    for each in rasters:
-        if (each.scale, each.offset) != (1.0, 0.0):
-            sentences.append(f"{each.name}: {each.dtype} x {each.scale:g} + {each.offset:g} = height, by its tags")
+    sentences += [
+        f"{each.name}: {each.dtype} x {each.scale:g} + {each.offset:g} = height, by its tags"
+        for each in rasters
+        if (each.scale, each.offset) != (1.0, 0.0)
+    ]
     kinds = {each.grid.area_or_point for each in rasters}
     if len(kinds) > 1:
         sentences.append("AREA_OR_POINT differs: half a pixel between corner and centre is taken into account")
@@ -65,6 +67,6 @@ def degree_sentence(target: Grid) -> str:
     latitude = np.radians((target.bounds[1] + target.bounds[3]) / 2)
     along, down = target.pixel[0] * METRES_PER_DEGREE * np.cos(latitude), target.pixel[1] * METRES_PER_DEGREE
     return (
-        f"the grid is in degrees ({target.coordinates.name}): a pixel is about {along:.3g} x {down:.3g} m; heights keep "
-        "their unit, and smoothing counts in pixels"
+        f"the grid is in degrees ({target.coordinates.name}): a pixel is about {along:.3g} x {down:.3g} m; heights "
+        "keep their unit, and smoothing counts in pixels"
     )

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.kernels.contract import Problem, State
 from cfusion.rasters import solve_tile
 from cfusion.rasters.align import Aligned
+from cfusion.rasters.ground import NMAD, median_of
 from cfusion.rasters.scratch import Image
 from cfusion.rasters.solve_tile import DUAL, PRIMAL, REACH, REPAIR_REACH, SPARE, TOP, Settings
 from cfusion.rasters.tiles import Tile
@@ -26,7 +28,6 @@ KEPT = 3.0  # noise scales: an observation that the fused ground agrees with
 ABSOLUTE_TO_SIGMA = 1.2533  # standard deviation over mean size, of normal errors
 
 Floats = NDArray[np.float32]
-State = solve_tile.State
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def align_block(
 ) -> tuple[float, float, list[int]]:
     """Bring one block of every raster onto the grid; the range of heights, and how many pixels each knows."""
     rows, columns = block.core
-    low, high, known = np.inf, -np.inf, []
+    low, high = np.inf, -np.inf
     heights = np.stack([raster.read(rows, columns) for raster in rasters])
     if believed is not None and work.weights is not None:
         weights = np.stack([each.weights(rows, columns, one) for each, one in zip(believed, heights, strict=True)])
@@ -191,7 +192,8 @@ def _sigma(
     total = _around(np.where(known, np.minimum(apart, 6 * scales), 0).sum(axis=0))
     amount = _around(count.astype(np.float64))
     nearby = ABSOLUTE_TO_SIGMA * total / np.maximum(amount, 1)
-    return gain * np.maximum(usual, nearby) / np.sqrt(np.maximum(count, 1))
+    out: NDArray[np.float64] = gain * np.maximum(usual, nearby) / np.sqrt(np.maximum(count, 1))
+    return out
 
 
 def _around(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -210,14 +212,12 @@ def _around(values: NDArray[Any]) -> NDArray[np.float64]:
 
 def _nmad(heights: Floats) -> Floats:
     """1.4826 median |d - median d| of a pixel's observations, NaN below two."""
-    from cfusion.rasters.ground import NMAD, median_of
-
     spread = NMAD * median_of(np.abs(heights - median_of(heights)))
     enough = (~np.isnan(heights)).sum(axis=0) > 1
     return np.where(enough, spread, np.nan).astype(np.float32)
 
 
-def _problem(work: Work, settings: Settings, window: tuple[slice, slice]) -> solve_tile.Problem:
+def _problem(work: Work, settings: Settings, window: tuple[slice, slice]) -> Problem:
     weights = work.weights
     return solve_tile.problem_of(
         work.heights.read(*window), None if weights is None else weights.read(*window), settings

@@ -159,10 +159,10 @@ def _level(size: Floats) -> NDArray[np.int64]:
 
 def piece(job: Job, task: Task) -> Record:
     """A view's piece of the cloud, written beside its maps."""
-    folder = folder_of(job.folder, task.view)
-    there = read_record(folder, task.key, RECORD)
-    if there is not None and (folder / FILE).is_file():
+    there = _there(job, task)
+    if there is not None:
         return there
+    folder = folder_of(job.folder, task.view)
     found = merged(lambda view: read_fused(job.folder, view), task.view, task.neighbours)
     table = np.zeros(len(found.points), POINT)
     for axis, name in enumerate("xyz"):
@@ -177,6 +177,12 @@ def piece(job: Job, task: Task) -> Record:
         np.save(inside / FILE, table)
         write_record(inside, record, RECORD)
     return record
+
+
+def _there(job: Job, task: Task) -> Record | None:
+    """The record of a piece that is there already."""
+    folder = folder_of(job.folder, task.view)
+    return read_record(folder, task.key, RECORD) if (folder / FILE).is_file() else None
 
 
 def _colours(job: Job, view: int) -> NDArray[np.uint8]:
@@ -205,10 +211,12 @@ def cloud_tasks(job: Job, graph: Graph, fused: Sequence[int]) -> tuple[Task, ...
 
 def write_cloud(job: Job, graph: Graph, fused: Sequence[int], runner: Runner, listener: Listener | None = None) -> int:
     """OUT/scene.ply from the pieces of all views; how many points."""
-    records = []
     tasks = cloud_tasks(job, graph, fused)
-    told = Teller(listener, len(tasks), runner.workers, "cloud of view")
-    for record in runner.run(job, tasks):
+    records = [each for task in tasks if (each := _there(job, task)) is not None]
+    done = {record.view for record in records}
+    todo = [task for task in tasks if task.view not in done]
+    told = Teller(listener, len(todo), runner.workers, "cloud of view")
+    for record in runner.run(job, todo):
         if record.failure:
             raise FileError(f"the cloud of view {record.name} failed: {record.failure}")
         records.append(record)

@@ -7,11 +7,13 @@ not on disk by then is handed out again.
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +27,7 @@ AHEAD = 2  # tasks handed out per worker and waiting, so that none idles between
 TRIES = 3  # of a task that failed for want of disk or memory, each on another worker if there is one
 PATIENCE = 60.0  # seconds to wait for a scheduler that went away
 CONNECT = 10.0  # seconds to wait for one at the beginning
+LOOK = 30.0  # seconds without a record after which the state of the cluster is looked at
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,17 @@ class Cluster:
     patience: float = PATIENCE
 
     def __post_init__(self) -> None:
-        if (self.count > 0) == bool(self.address):
-            raise InputError("name a number of workers (at least 1) or the address of a scheduler, not both")
+        if self.count <= 0 and not self.address:
+            raise InputError("name a number of workers (at least 1), or the address of a scheduler")
+
+    @contextmanager
+    def open(self) -> Iterator[Cluster]:
+        """The cluster with its workers started, for one run after the other."""
+        if self.address:
+            yield self
+        else:
+            with _local(self.count, self.memory) as address:
+                yield replace(self, address=address)
 
     @property
     def workers(self) -> int:
@@ -51,17 +63,16 @@ class Cluster:
             return
         left = dict.fromkeys(tasks, 0)  # and how often each was tried
         deadline = time.monotonic() + self.patience
-        with ExitStack() as stack:
-            address = self.address or stack.enter_context(_local(self.count, self.memory))
+        with self.open() as there:
             while left:
                 try:
-                    for record in _served(address, job, left, CONNECT):
+                    for record in _served(there.address, job, left, CONNECT):
                         deadline = time.monotonic() + self.patience
                         yield record
                 except _Gone as gone:
                     if time.monotonic() > deadline:
                         raise BackendUnavailable(
-                            f"the scheduler at {address} is gone ({gone}); {len(left)} tasks are left: start it and "
+                            f"the scheduler at {there.address} is gone ({gone}); {len(left)} tasks left: start it and "
                             "give the same command again"
                         ) from None
                     time.sleep(1.0)
@@ -79,42 +90,67 @@ def _served(address: str, job: Job, left: dict[Task, int], timeout: float) -> It
     except (OSError, TimeoutError) as error:
         raise _Gone(str(error) or type(error).__name__) from None
     try:
-        waiting = list(left)
-        running: dict[Any, Task] = {}
-        done = distributed.as_completed(loop=client.loop)
-
-        def hand_out() -> None:
-            room = AHEAD * max(1, sum(client.nthreads().values()))
-            while waiting and len(running) < room:
-                give(waiting.pop(0), ())
-
-        def give(task: Task, apart_from: Sequence[str]) -> None:
-            others = [each for each in client.nthreads() if each not in apart_from]
-            place = {"workers": others, "allow_other_workers": True} if apart_from and others else {}
-            # An address of its own each time: a result must not be taken from an earlier try.
-            future = client.submit(_at_work, job, task, pure=False, retries=0, **place)
-            running[future] = task
-            done.add(future)
-
-        hand_out()
-        while running:
-            future = next(done)
-            task = running.pop(future)
-            if client.status != "running" or future.status in ("lost", "cancelled"):
-                raise _Gone("connection lost")
-            record = _record_of(future, task)
-            future.release()
-            left[task] += 1
-            if record.failure and record.elsewhere and left[task] < TRIES:
-                give(task, [record.worker])
-            else:
-                del left[task]
-                yield record
-            hand_out()
-    except (OSError, StopIteration) as error:
+        yield from _Exchange(client, job, left).records()
+    except (OSError, CancelledError, asyncio.CancelledError) as error:
         raise _Gone(str(error) or type(error).__name__) from None
     finally:
         client.close(timeout=2)
+
+
+class _Exchange:
+    """Tasks handed out through one client, and their records; never more than a few per worker."""
+
+    def __init__(self, client: Any, job: Job, left: dict[Task, int]) -> None:
+        self.client, self.job, self.left = client, job, left
+        self.waiting = list(left)
+        self.running: dict[Any, Task] = {}
+        self.failed_on: dict[Task, set[str]] = {}
+
+    def records(self) -> Iterator[Record]:
+        """As tasks are done; those that failed by their machine are tried on others first."""
+        self._hand_out()
+        while self.running:
+            for future in self._ready():
+                task = self.running.pop(future)
+                if self.client.status != "running" or future.status in ("lost", "cancelled"):
+                    raise _Gone("connection lost")
+                record = _record_of(future, task)
+                future.release()
+                self.left[task] += 1
+                if record.failure and record.elsewhere and self.left[task] < TRIES:
+                    self.failed_on.setdefault(task, set()).add(record.worker)
+                    self._give(task)
+                else:
+                    del self.left[task]
+                    yield record
+            self._hand_out()
+
+    def _hand_out(self) -> None:
+        room = AHEAD * max(1, sum(self.client.nthreads().values()))
+        while self.waiting and len(self.running) < room:
+            self._give(self.waiting.pop(0))
+
+    def _give(self, task: Task) -> None:
+        bad = self.failed_on.get(task, set())
+        others = [each for each in self.client.nthreads() if each not in bad] if bad else []
+        # Not pure: a result must not be taken from an earlier try.
+        future = self.client.submit(_at_work, self.job, task, pure=False, workers=others or None)
+        self.running[future] = task
+
+    def _ready(self) -> list[Any]:
+        """The futures that are done; where workers went away, tasks that wait for them alone are given anew."""
+        try:
+            with self.client.as_current():
+                return list(_distributed().wait(list(self.running), timeout=LOOK, return_when="FIRST_COMPLETED").done)
+        except TimeoutError:
+            if self.client.status != "running":
+                raise _Gone("connection lost") from None
+            for future, task in [each for each in self.running.items() if each[1] in self.failed_on]:
+                del self.running[future]
+                future.cancel()
+                self.failed_on.pop(task)
+                self._give(task)
+            return []
 
 
 def _at_work(job: Job, task: Task) -> Record:
@@ -147,12 +183,13 @@ def _local(count: int, memory: str) -> Iterator[str]:
 
     def environment(number: int) -> dict[str, str]:
         shared = {name: str(threads) for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-        return shared | ({"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]} if devices else {})
+        quiet = {"DASK_LOGGING__DISTRIBUTED": "critical"}  # what goes wrong in a task is in its record
+        return shared | quiet | ({"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]} if devices else {})
 
     nanny = {
         number: {
             "cls": distributed.Nanny,
-            "options": {"nthreads": 1, "memory_limit": memory, "env": environment(number), "dashboard_address": None},
+            "options": {"nthreads": 1, "memory_limit": memory, "env": environment(number), "dashboard": False},
         }
         for number in range(count)
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +22,9 @@ class Runner(Protocol):
     def workers(self) -> int:
         """How many tasks are done at a time."""
 
+    def open(self) -> AbstractContextManager[Runner]:
+        """The runner, ready for one run after the other."""
+
     def run(self, job: Job, tasks: Sequence[Task], heard: Heard | None = None) -> Iterator[Record]:
         """Every task once."""
 
@@ -30,6 +34,10 @@ class Here:
     """In this process, one after the other."""
 
     workers: int = 1
+
+    def open(self) -> AbstractContextManager[Here]:
+        """There is nothing to start."""
+        return nullcontext(self)
 
     def run(self, job: Job, tasks: Sequence[Task], heard: Heard | None = None) -> Iterator[Record]:
         """In order."""

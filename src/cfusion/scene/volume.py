@@ -2,7 +2,7 @@
 
 A voxel x that view k sees at depth z where its map has depth d and standard deviation sigma observes
 
-    s_k = c (d - z),   w_k = 1 / (c sigma)^2,   c = |n . ray|
+    s_k = c (d - z),   w_k = 1 / sigma^2,   c = |n . ray|
 
 (c turns a distance along the ray into one along the normal); the volume holds sum w s / sum w, |s| cut at the
 truncation. Only blocks within the truncation of some surface exist.
@@ -109,12 +109,11 @@ class Volume:
         seen = usable[row, column]
         at, row, column = at[seen], row[seen], column[seen]
         depth = _between(view.depth, usable, u[at], v[at], row, column, self.truncation)
-        c = cosine[row, column]
-        distance = c * (depth - z[at])
+        distance = cosine[row, column] * (depth - z[at])
         kept = distance >= -self.truncation
-        at, row, column, c = at[kept], row[kept], column[kept], c[kept]
+        at, row, column = at[kept], row[kept], column[kept]
         signed = np.minimum(distance[kept], self.truncation)
-        weight = (self.unit_sigma / (c * view.sigma[row, column])) ** 2
+        weight = (self.unit_sigma / view.sigma[row, column].astype(np.float64)) ** 2
         where = slots[at // VOXELS], at % VOXELS
         before = self.weight[where]
         total = before + weight

@@ -34,8 +34,8 @@ def do(job: Job, task: Task, progress: Callable[[Progress], None] | None = None)
         return _failure(job, task, str(error), elsewhere=isinstance(error, OutOfMemory))
     except MemoryError:
         return _failure(job, task, "out of memory; give the worker more, or fewer neighbours", elsewhere=True)
-    except Exception as error:  # a mistake of ours in one view is no reason to lose the others
-        return _failure(job, task, f"{type(error).__name__}: {error}", elsewhere=False)
+    except Exception as error:  # a mistake of ours, or of the machine: no reason to lose the other views
+        return _failure(job, task, f"{type(error).__name__}: {error}", elsewhere=True)
 
 
 def fuse_view(job: Job, task: Task, progress: Callable[[Progress], None] | None = None) -> Record:

@@ -1,0 +1,192 @@
+"""Height models: how near to the truth a mosaic comes, and what a megapixel costs.
+
+    python -m benchmarks.mosaic quality [side]             RMSE against mean, median, weighted mean; noise of many kinds
+    python -m benchmarks.mosaic size SIDE [tile] [folder]  memory and time per megapixel, next to a median by windows
+
+The ground is that of `benchmarks/terrain.py`. Scores of rasters with offsets are after the median error was taken
+out, of every method alike: nobody can know the common part of the offsets.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.terrain import terrain
+from cfusion import fuse_rasters
+from cfusion.rasters.noise import noise_scales
+
+NOISE = 0.4  # metres
+VIEWS = 4
+WALL = 2.0  # metres: a step of the ground that is a wall
+CORNER = (500_000.0, 4_900_000.0)
+
+
+def write(file: Path, heights: Any) -> Path:
+    import rasterio
+    from rasterio.transform import from_origin
+
+    profile = {"driver": "GTiff", "height": heights.shape[0], "width": heights.shape[1], "count": 1, "dtype": "float32"}
+    with rasterio.open(
+        file, "w", **profile, nodata=-9999, crs="EPSG:32631", transform=from_origin(*CORNER, 0.5, 0.5)
+    ) as raster:
+        raster.write(np.where(np.isnan(heights), -9999, heights).astype(np.float32), 1)
+    return file
+
+
+def correlated(rng: np.random.Generator, side: int, length: float) -> Any:
+    """Unit noise, alike over about so many pixels."""
+    frequency = np.hypot(np.fft.fftfreq(side)[:, None], np.fft.rfftfreq(side)[None, :])
+    sigma = length / 2.355
+    smooth = np.fft.rfft2(rng.normal(size=(side, side))) * np.exp(-2 * (np.pi * sigma * frequency) ** 2)
+    noise = np.fft.irfft2(smooth, s=(side, side))
+    return noise / noise.std()
+
+
+def cases(side: int) -> dict[str, Any]:
+    """(K, H, W) errors of every kind."""
+    rng = np.random.default_rng(7)
+    white = NOISE * rng.normal(size=(VIEWS, side, side))
+    blunders = white.copy()
+    for k in range(VIEWS):
+        for _ in range(side * side // 4000):
+            rows, columns = rng.integers(4, 16, 2)
+            top, left = rng.integers(0, side - 16, 2)
+            blunders[k, top : top + rows, left : left + columns] += rng.uniform(3, 20) * rng.choice([-1, 1])
+    return {
+        "white": white,
+        "correlated 5 px": NOISE * np.stack([correlated(rng, side, 5) for _ in range(VIEWS)]),
+        "correlated 20 px": NOISE * np.stack([correlated(rng, side, 20) for _ in range(VIEWS)]),
+        "white + correlated 10 px": white + 0.5 * NOISE * np.stack([correlated(rng, side, 10) for _ in range(VIEWS)]),
+        "blunders in patches": blunders,
+        "rasters 1 : 4 in noise": white * np.array([0.5, 1, 1, 2])[:, None, None],
+        "offsets": white + NOISE * rng.normal(size=(VIEWS, 1, 1)),
+        "two rasters": white[:2],
+        "holes": np.where(rng.random(white.shape) < 0.4, np.nan, white),
+    }
+
+
+def rmse(found: Any, truth: Any, centred: bool) -> float:
+    error = found - truth
+    return float(np.sqrt(np.nanmean((error - (np.nanmedian(error) if centred else 0)) ** 2)))
+
+
+def walls_in_place(found: Any, truth: Any) -> float:
+    """Share of walls, along rows, whose half height is crossed within a pixel of where it should."""
+    step = np.diff(truth, axis=1)
+    rows, columns = np.nonzero(np.abs(step) > WALL)
+    inner = (columns >= 3) & (columns < truth.shape[1] - 4)
+    rows, columns = rows[inner], columns[inner]
+    half = (truth[rows, columns] + truth[rows, columns + 1]) / 2
+    sign = np.sign(step[rows, columns])
+    before = sign * (found[rows, columns - 1] - half)  # one pixel before the wall it is below, one behind it above
+    behind = sign * (found[rows, columns + 2] - half)
+    known = np.isfinite(before) & np.isfinite(behind)
+    return float(np.mean((before < 0)[known] & (behind > 0)[known]))
+
+
+def quality(side: int = 384) -> None:
+    truth = terrain(slice(1000, 1000 + side), slice(3000, 3000 + side))
+    print("| errors | mean | median | weighted | auto | over the best | walls | within sigma, 2 sigma |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for name, errors in cases(side).items():
+        heights = (truth + errors).astype(np.float32)
+        centred = name == "offsets"
+        weights = (~np.isnan(heights)) / np.square(noise_scales(heights))[:, None, None]
+        weighted = np.nansum(heights * weights, axis=0) / np.maximum(weights.sum(axis=0), 1e-12)
+        weighted = np.where((weights > 0).any(axis=0), weighted, np.nan)
+        plain = [np.nanmean(heights, axis=0), np.nanmedian(heights, axis=0), weighted]
+        with tempfile.TemporaryDirectory() as folder:
+            files = [write(Path(folder) / f"r{k}.tif", each) for k, each in enumerate(heights)]
+            made = fuse_rasters(files, coregister="offset" if centred else None, backend="cpu")
+        scores = [rmse(each, truth, centred) for each in (*plain, made.maps["height"])]
+        sure = np.abs(made.maps["height"] - truth) / made.maps["sigma"]
+        sure = sure[np.isfinite(sure)]
+        print(
+            f"| {name} | " + " | ".join(f"{score:.3f}" for score in scores)
+            + f" | {scores[3] / min(scores[:3]):.2f} | {walls_in_place(made.maps['height'], truth):.1%} | "
+            f"{np.mean(sure <= 1):.0%}, {np.mean(sure <= 2):.0%} |",
+            flush=True,
+        )  # fmt: skip
+
+
+def big(file: Path, side: int, number: int) -> Path:
+    """One raster of the big mosaic, written by windows."""
+    import rasterio
+    from rasterio.transform import from_origin
+
+    profile = {"driver": "GTiff", "height": side, "width": side, "count": 1, "dtype": "float32", "nodata": -9999}
+    tiled = {"tiled": True, "blockxsize": 512, "blockysize": 512, "BIGTIFF": "IF_SAFER"}
+    with rasterio.open(
+        file, "w", **profile, **tiled, crs="EPSG:32631", transform=from_origin(*CORNER, 0.5, 0.5)
+    ) as raster:
+        for top in range(0, side, 512):
+            for left in range(0, side, 512):
+                rows, columns = slice(top, min(top + 512, side)), slice(left, min(left + 512, side))
+                rng = np.random.default_rng([number, top, left])
+                part = terrain(rows, columns)
+                part = part + NOISE * rng.normal(size=part.shape).astype(np.float32)
+                raster.write(part, 1, window=((rows.start, rows.stop), (columns.start, columns.stop)))
+    return file
+
+
+def median_by_windows(files: list[Path], out: Path, side: int) -> float:
+    """Seconds of the plainest mosaic: read a window of all, take the median, write it."""
+    import rasterio
+
+    began = time.perf_counter()
+    opened = [rasterio.open(file) for file in files]
+    with rasterio.open(out, "w", **opened[0].profile) as raster:
+        for top in range(0, side, 512):
+            for left in range(0, side, 512):
+                window = ((top, min(top + 512, side)), (left, min(left + 512, side)))
+                stack = np.stack([each.read(1, window=window) for each in opened])
+                raster.write(np.median(stack, axis=0), 1, window=window)
+    for each in opened:
+        each.close()
+    return time.perf_counter() - began
+
+
+def size(side: int, tile: int = 2048, folder: str | None = None) -> None:
+    """Time and memory of one size; run it for two sizes to see that time is linear."""
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        files = [big(Path(place) / f"r{k}.tif", side, k) for k in range(VIEWS)]
+        median = median_by_windows(files, Path(place) / "median.tif", side)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        stages: dict[str, float] = {}
+        last = [time.perf_counter(), "start"]
+
+        def listen(step: Any) -> None:
+            now = time.perf_counter()
+            stages[last[1]] = stages.get(last[1], 0.0) + now - last[0]
+            last[:] = [now, step.stage]
+
+        cpu = time.process_time()
+        made = fuse_rasters(files, Path(place) / "out.tif", tile=tile, backend="cpu", progress=listen)
+        cpu = time.process_time() - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    pixels = side * side / 1e6
+    print(
+        f"{side} x {side} x {VIEWS}, tiles of {tile}: {made.seconds:.0f} s ({cpu:.0f} s of CPU), "
+        f"{cpu / pixels:.2f} s of CPU a megapixel, {made.iterations} iterations, gap {made.gap:.1e}, factor "
+        f"{made.certificate.factor:.6f}, memory at most {peak:.2f} GB ({before:.2f} before); median by windows "
+        f"{median / pixels:.2f} s a megapixel"
+    )
+    print({name: round(seconds, 1) for name, seconds in stages.items()})
+
+
+def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["size"]:
+        size(int(arguments[1]), *(int(each) for each in arguments[2:3]), *arguments[3:4])
+    else:
+        quality(*(int(each) for each in arguments[1:2]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,205 @@
+"""Laws of confidence and sigma: a probability from who agrees, and a standard deviation in the unit of depth."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from cfusion import Pinhole, Pose, Result, Stack, View, fuse, fuse_stack
+from cfusion.auto.belief import confidence
+from cfusion.auto.evidence import Evidence, Placed, collect
+from cfusion.auto.pooling import pooled_mean, relief
+from cfusion.auto.uncertainty import autocorrelation
+from cfusion.errors import InputError
+from cfusion.kernels.depth_noise import CONSTANT
+from cfusion.source import Frame, Reading
+from cfusion.synthetic import PAPER_CAMERA, Gauss, blob, object_bundle
+
+CAMERA = Pinhole(40.0, 40.0, 15.5, 15.5, 32, 32)
+SHAPE = (40, 48)
+
+
+@lru_cache(1)
+def bundle() -> tuple[tuple[View, ...], np.ndarray]:
+    views, truth = object_bundle(blob(), Gauss(0.05), np.random.default_rng(3), 7, camera=PAPER_CAMERA.scaled(0.25))
+    return tuple(views), truth
+
+
+@lru_cache(1)
+def fused() -> Result:
+    return fuse(bundle()[0], backend="cpu", min_confidence=0.0)
+
+
+def told(supporting: int, contradicting: int) -> float:
+    """Confidence of an image all of whose pixels have so many views for and against them."""
+    views = supporting + contradicting
+    support = np.zeros((max(views, 1), 9, 9), np.bool_)
+    against = support.copy()
+    support[:supporting], against[supporting:views] = True, True
+    weights = (support | against).astype(np.float32)
+    evidence = Evidence(support, against, np.zeros(support.shape, np.float32), weights)
+    return float(confidence(evidence, np.ones((9, 9), np.float32))[4, 4])
+
+
+def test_confidence_rises_with_every_view_that_agrees_and_falls_with_every_one_that_does_not() -> None:
+    for against in range(4):
+        agreeing = [told(n, against) for n in range(12)]
+        assert all(a < b for a, b in zip(agreeing, agreeing[1:], strict=False))
+    for supporting in range(4):
+        contradicting = [told(supporting, n) for n in range(12)]
+        assert all(a > b for a, b in zip(contradicting, contradicting[1:], strict=False))
+    assert 0 < told(0, 11) < 0.1
+    assert 0.9 < told(11, 0) < 1
+
+
+def test_confidence_is_a_probability_and_zero_where_nothing_is_known() -> None:
+    result = fused()
+    known = np.isfinite(result.depth)
+    assert (result.confidence[known] > 0).all()
+    assert (result.confidence <= 1).all()
+    assert (result.confidence[~known] == 0).all()
+    assert np.isnan(result.sigma[~known]).all()
+    assert np.isnan(result.sigma[result.provenance == 0]).all()  # nobody measured what was filled
+
+
+def test_sigma_covers_the_errors_it_says_it_covers() -> None:
+    result, truth = fused(), bundle()[1]
+    error = np.abs(result.depth - truth)
+    known = np.isfinite(error) & np.isfinite(result.sigma)
+    ratio = error[known] / result.sigma[known]
+    assert 0.55 < np.mean(ratio < 1) < 0.93  # 68 % of a Gaussian
+    assert 0.88 < np.mean(ratio < 1.96) <= 1.0  # 95 %
+
+
+def test_the_order_of_the_views_does_not_matter() -> None:
+    views = list(bundle()[0])
+    turned = fuse(views[::-1], backend="cpu", min_confidence=0.0)  # the middle one stays the reference
+    np.testing.assert_allclose(turned.sigma, fused().sigma, rtol=2e-3, atol=1e-6)
+    np.testing.assert_allclose(turned.confidence, fused().confidence, atol=2e-3)
+
+
+def heights(rng: np.random.Generator, maps: int = 6) -> np.ndarray:
+    rows, columns = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    return (10 + 0.02 * rows + 0.01 * columns + 0.1 * rng.standard_normal((maps, *SHAPE))).astype(np.float32)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1000.0])
+def test_sigma_has_the_unit_of_depth_and_confidence_has_none(unit: float) -> None:
+    depths = heights(np.random.default_rng(0))
+    one = fuse_stack(Stack(depths), backend="cpu")
+    other = fuse_stack(Stack(depths * np.float32(unit)), backend="cpu")
+    np.testing.assert_allclose(other.sigma / unit, one.sigma, rtol=1e-2)
+    np.testing.assert_allclose(other.confidence, one.confidence, atol=1e-3)
+
+
+def test_a_pixel_seen_once_is_less_sure_than_its_neighbours() -> None:
+    depths = heights(np.random.default_rng(1), 8)
+    depths[1:, 20:23, 20:23] = np.nan
+    result = fuse_stack(Stack(depths), backend="cpu", min_confidence=0.0)
+    assert (result.provenance[20:23, 20:23] == 1).all()
+    around = np.r_[result.sigma[10:18, 10:38].ravel(), result.sigma[25:34, 10:38].ravel()]
+    assert result.sigma[20:23, 20:23].min() > 2 * around.max()
+    assert result.confidence[21, 21] < result.confidence[10:18, 10:38].min()
+
+
+def test_a_single_map_has_error_bars_too() -> None:
+    truth = 10 + 0.02 * np.mgrid[: SHAPE[0], : SHAPE[1]][0]
+    result = fuse_stack(Stack(heights(np.random.default_rng(2), 1)), backend="cpu")
+    assert np.isfinite(result.sigma).all()
+    assert (result.sigma > 0).all()
+    assert np.median(result.sigma) < 0.1 * 3
+    assert truth.shape == result.depth.shape
+
+
+def beside() -> tuple[View, list[Placed]]:
+    """A reference, and a view a little to its right."""
+    reference = View(np.full((32, 32), 4.0, np.float32), CAMERA, Pose.identity())
+    moved = np.eye(4)
+    moved[0, 3] = 0.5
+    view_from_reference = np.linalg.inv(moved)[:3]
+    return reference, [Placed(CAMERA.numbers, np.eye(4)[:3]), Placed(CAMERA.numbers, view_from_reference)]
+
+
+def evidence_of(surface: np.ndarray, second: np.ndarray) -> Evidence:
+    """What a reference that measured the surface and a view that measured `second` at it say."""
+    reference, places = beside()
+    depths = np.stack([surface, second]).astype(np.float32)
+    reading = Reading(depths, np.isfinite(depths).astype(np.float32), np.isfinite(depths))
+    frame = Frame((32, 32), CAMERA, reference.pose, None)
+    return collect(reading, surface.astype(np.float32), [0.01, 0.01], CONSTANT, frame, places)
+
+
+def test_a_view_that_sees_through_contradicts_and_one_that_sees_something_floating_does() -> None:
+    plane = np.full((32, 32), 4.0)
+    assert evidence_of(plane, plane).support.all()
+    for measured in (6.0, 2.5):  # behind it, and in front of it where the reference sees nothing
+        found = evidence_of(plane, np.full((32, 32), measured))
+        assert found.contradiction[1, 8:24, 8:24].all()
+        assert not found.support[1].any()
+    silent = evidence_of(plane, np.full((32, 32), np.nan))
+    assert not silent.contradiction.any()
+    assert not silent.support[1].any()
+
+
+def test_an_occluder_that_the_surface_explains_is_silent() -> None:
+    surface = np.full((32, 32), 4.0)
+    surface[:, :16] = 2.0  # a near half before a far one
+    second = np.where(np.arange(32)[None, :] >= 16, 2.0, np.nan) * np.ones((32, 1))
+    found = evidence_of(surface, second)
+    # what the view measured at depth 2 on its ray through a far pixel, the reference sees so many columns further
+    moved = 0.5 * 40.0 * (1 / 2.0 - 1 / 4.0)
+    hidden = np.arange(32)[None, :] + moved < 16  # lands on the near half
+    floats = (np.arange(32)[None, :] + moved >= 16.5) & (np.arange(32)[None, :] + moved < 31)
+    far = np.arange(32)[None, :] >= 16
+    assert found.contradiction[1][np.broadcast_to(far & floats, (32, 32))].all()
+    assert not found.contradiction[1][np.broadcast_to(far & hidden, (32, 32))].any()
+
+
+def test_disputed_pixels_are_left_unknown_where_asked() -> None:
+    depths = heights(np.random.default_rng(4), 6)
+    depths[:3, 10:20, 10:20] += 5.0  # half of the maps see something else
+    all_of_it = fuse_stack(Stack(depths), backend="cpu", min_confidence=0.0)
+    sure = fuse_stack(Stack(depths), backend="cpu", min_confidence=0.9)
+    assert np.isfinite(all_of_it.depth).all()
+    assert np.isnan(sure.depth[14:16, 14:16]).all()
+    assert np.isfinite(sure.depth[25:]).all()
+    np.testing.assert_array_equal(np.isnan(sure.depth), all_of_it.confidence < np.float32(0.9))
+    assert (sure.provenance[np.isnan(sure.depth)] == -1).all()
+    with pytest.raises(InputError, match="probability"):
+        fuse_stack(Stack(depths), min_confidence=1.5)
+
+
+def test_the_view_that_is_off_is_named() -> None:
+    views = [replace(view, name=f"frame {k}") for k, view in enumerate(bundle()[0])]
+    views[1] = replace(views[1], depth=views[1].depth * 1.05)
+    result = fuse(views, backend="cpu", keep_views=True)
+    assert [bool(view.sentence) for view in result.views] == [k == 1 for k in range(7)]
+    assert result.views[1].sentence.startswith("frame 1: its depths are")
+    assert result.views[1].scale_factor == pytest.approx(1.05, abs=0.015)
+    assert result.views[3].support.shape == result.depth.shape
+    assert all(view.effect > 0 and 0 <= view.share_kept <= 1 for view in result.views)
+
+
+def test_the_papers_methods_keep_lam() -> None:
+    stack = Stack(heights(np.random.default_rng(5), 3))
+    result = fuse_stack(stack, "l1", backend="cpu")
+    assert (result.confidence == 1).all()
+    assert result.views == ()
+
+
+def test_pooling_keeps_constants_and_relief_finds_steps() -> None:
+    ones = np.ones((20, 30), np.float32)
+    np.testing.assert_allclose(pooled_mean(7 * ones, ones, 3), 7, rtol=1e-6)
+    step = np.where(np.arange(30) < 15, 1.0, 3.0) * ones
+    found = relief(step.astype(np.float32), 2)
+    assert (found[:, 13:17] == 2).all()
+    assert (found[:, :12] == 0).all()
+    assert (found[:, 18:] == 0).all()
+
+
+def test_independent_noise_is_not_alike_and_smooth_noise_is() -> None:
+    noise = np.random.default_rng(6).standard_normal((3, 60, 60))
+    assert autocorrelation(noise) < 0.05
+    smooth = np.cumsum(np.cumsum(noise, axis=1), axis=2)
+    assert autocorrelation(smooth - smooth.mean(axis=(1, 2), keepdims=True)) > 0.7

@@ -1,0 +1,192 @@
+"""Bad input ends in one line that says what was given and what to do."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import rasterio
+from rasterio.transform import Affine
+from tests.rasters.conftest import CORNER, ground, surveys, write_tif
+
+from cfusion import fuse_rasters
+from cfusion.errors import CFusionError, FileError, InputError
+from cfusion.rasters.begin import plan_mosaic
+from cfusion.rasters.options import Options
+
+TRUTH = ground(64, 64)
+
+
+def refused(files: list[Path], match: str, **options: Any) -> str:
+    with pytest.raises(CFusionError, match=match) as caught:
+        plan_mosaic(files, Options(**options))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Path:
+    return surveys(tmp_path, TRUTH, 1, noise=0.1)[0]
+
+
+def other(folder: Path, **said: Any) -> Path:
+    return write_tif(folder / "other.tif", said.pop("values", TRUTH), **said)
+
+
+def test_metres_and_feet_by_the_vertical_crs(first: Path, tmp_path: Path) -> None:
+    metres = write_tif(tmp_path / "m.tif", TRUTH, crs="EPSG:32631+5773")
+    feet = other(tmp_path, crs="EPSG:32631+6360")
+    refused([metres, feet], "US survey foot")
+
+
+def test_metres_and_feet_by_the_band(first: Path, tmp_path: Path) -> None:
+    metres = write_tif(tmp_path / "m.tif", TRUTH, units="metre")
+    refused([metres, other(tmp_path, units="ft")], "in foot")
+
+
+def test_metres_and_feet_by_the_horizontal_crs(tmp_path: Path, first: Path) -> None:
+    refused([first, other(tmp_path, crs="EPSG:2263")], "US survey foot")
+
+
+def test_two_vertical_datums(tmp_path: Path) -> None:
+    one = write_tif(tmp_path / "a.tif", TRUTH, crs="EPSG:32631+5773")
+    refused([one, other(tmp_path, crs="EPSG:32631+3855")], "vertical datum")
+
+
+def test_an_offset_that_is_a_datum(first: Path, tmp_path: Path) -> None:
+    shifted = other(tmp_path, values=TRUTH + np.float32(50.8))
+    assert "+50.8" in refused([first, shifted], "--coregister")
+    assert plan_mosaic([first, shifted], Options(keep_offsets=True)).rasters[1].plane == (0, 0, 0)
+    plan = plan_mosaic([first, shifted], Options(coregister="offset"))
+    assert plan.placements[1].offset == pytest.approx(50.8, abs=0.05)
+
+
+def test_a_raster_without_a_crs_among_others(first: Path, tmp_path: Path) -> None:
+    refused([first, other(tmp_path, crs=None)], r"other.tif has no CRS")
+
+
+def test_rasters_without_any_crs_lie_in_one_plane(tmp_path: Path) -> None:
+    one = write_tif(tmp_path / "a.tif", TRUTH, crs=None)
+    plan = plan_mosaic(
+        [one, other(tmp_path, crs=None, corner=(CORNER[0] + 2.1, CORNER[1]))], Options(keep_offsets=True)
+    )
+    assert "no raster has a CRS" in plan.sentences[0]
+    assert plan.rasters[1].place is None
+
+
+def test_nothing_overlaps(first: Path, tmp_path: Path) -> None:
+    refused([first, other(tmp_path, corner=(CORNER[0] + 1e5, CORNER[1]))], "overlaps nothing")
+
+
+def test_a_turned_grid_is_resampled_and_cannot_be_the_target(first: Path, tmp_path: Path) -> None:
+    turned = other(tmp_path, transform=Affine.translation(*CORNER) * Affine.rotation(-10) * Affine.scale(0.5, -0.5))
+    refused([turned, first], "turned")
+    plan = plan_mosaic([first, turned], Options(keep_offsets=True))
+    assert "from a turned grid" in " ".join(plan.sentences)
+
+
+def test_whole_numbers_with_scale_and_offset(first: Path, tmp_path: Path) -> None:
+    counts = np.round((TRUTH - 50) / 0.01).astype(np.int16)
+    scaled = other(tmp_path, values=counts, nodata=-32768, scales=0.01, offsets=50.0)
+    plan = plan_mosaic([first, scaled], Options())
+    assert "int16 x 0.01 + 50 = height" in " ".join(plan.sentences)
+    assert np.nanmax(np.abs(plan.rasters[1].read(slice(0, 64), slice(0, 64)) - TRUTH)) < 0.006
+
+
+def test_heights_over_degrees_say_so(tmp_path: Path) -> None:
+    said = {"crs": "EPSG:4326", "corner": (5.0, 44.0), "pixel": 1e-4}
+    plan = plan_mosaic([write_tif(tmp_path / "a.tif", TRUTH, **said), other(tmp_path, **said)], Options())
+    assert any("in degrees (WGS 84): a pixel is about 8.0" in each for each in plan.sentences)
+
+
+def test_a_filling_value(first: Path, tmp_path: Path) -> None:
+    filled = TRUTH.copy()
+    filled[10:30, 10:30] = 0
+    refused([first, other(tmp_path, values=filled)], "--nodata 0")
+    plan = plan_mosaic([first, tmp_path / "other.tif"], Options(nodata=(0.0,)))
+    assert np.isnan(plan.rasters[1].read(slice(0, 64), slice(0, 64))).sum() == 400
+
+
+def test_sea_level_is_no_filling_value(tmp_path: Path) -> None:
+    coast = np.maximum(TRUTH - 101, 0)
+    assert (coast == 0).mean() > 0.1
+    plan_mosaic([write_tif(tmp_path / "a.tif", coast), other(tmp_path, values=coast)], Options())
+
+
+def test_a_raster_that_knows_nothing(first: Path, tmp_path: Path) -> None:
+    refused([first, other(tmp_path, values=np.full((64, 64), -9999, np.float32))], "every pixel is nodata")
+
+
+def test_a_horizontal_shift_that_fusing_does_not_survive(first: Path, tmp_path: Path) -> None:
+    moved = other(tmp_path, values=np.roll(TRUTH, (4, 3), (0, 1)))
+    assert "+3.0 columns, +4.0 rows" in refused([first, moved], "--coregister")
+    plan = plan_mosaic([first, moved], Options(coregister="shift"))
+    assert plan.placements[1].shift == (3.0, 4.0)
+    assert plan.rasters[1].place == (-3, -4)  # whole pixels: nothing is interpolated
+
+
+def test_a_broken_block_names_its_rows(first: Path, tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(100, 1, (256, 256)).astype(np.float32)
+    file = write_tif(tmp_path / "t.tif", values, tiled=True, blockxsize=128, blockysize=128, compress="deflate")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 2000] = bytes(2000)
+    file.write_bytes(bytes(content))
+    refused([file], r"t.tif: rows .* cannot be read")
+
+
+def test_what_is_no_geotiff(tmp_path: Path) -> None:
+    (tmp_path / "a.tif").write_bytes(b"II*\0 and nothing else")
+    refused([tmp_path / "a.tif"], "a.tif")
+    refused([tmp_path / "missing.tif"], "does not exist")
+    (tmp_path / "empty").mkdir()
+    refused([tmp_path / "empty"], "holds no GeoTIFF")
+
+
+def test_an_output_that_exists(first: Path, tmp_path: Path) -> None:
+    (tmp_path / "out_sigma.tif").write_text("mine")
+    with pytest.raises(InputError, match=r"out_sigma.tif exists already"):
+        fuse_rasters([first], tmp_path / "out.tif")
+    assert (tmp_path / "out_sigma.tif").read_text() == "mine"
+    with pytest.raises(InputError, match="GeoTIFF"):
+        fuse_rasters([first], tmp_path / "out.png")
+    with pytest.raises(InputError, match="does not exist"):
+        fuse_rasters([first], tmp_path / "no" / "out.tif")
+
+
+def test_a_disk_that_is_too_small(first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, start: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(FileError, match=r"is full: .* GB are needed") as caught:
+        fuse_rasters([first], tmp_path / "out.tif", alpha=(1, 2))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out.tif").exists()
+
+
+def test_a_disk_that_fills_up_while_writing(first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cfusion.rasters import write
+
+    def fails(self: object, *rest: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(write.Writer, "_picture", fails)
+    with pytest.raises(FileError, match="what was computed is kept"):
+        fuse_rasters([first], tmp_path / "out.tif", alpha=(1, 2))
+    assert [file.name for file in tmp_path.glob("out*")] == []
+    monkeypatch.undo()
+    said: list[str] = []
+    assert fuse_rasters([first], tmp_path / "out.tif", alpha=(1, 2), say=said.append).files["height"].exists()
+    assert any("going on" in each for each in said)
+    with rasterio.open(tmp_path / "out.tif") as raster:
+        assert raster.shape == (64, 64)
+
+
+def test_a_misspelt_option(first: Path) -> None:
+    with pytest.raises(InputError, match="'tiles' is nothing"):
+        fuse_rasters([first], tiles=64)
+    for wrong in ({"tile": 3}, {"workers": 0}, {"coregister": "all"}, {"alpha": (1,)}, {"tolerance": 0}, {"band": 7}):
+        with pytest.raises(InputError):
+            fuse_rasters([first], **wrong)

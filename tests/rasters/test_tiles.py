@@ -1,0 +1,211 @@
+"""Tiles: the same bits for any size of tiles and number of workers, one true certificate, and no work done twice."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.rasters.conftest import ground, surveys
+
+from cfusion import fuse_rasters, kernels
+from cfusion.errors import CFusionError, FileError
+from cfusion.kernels.contract import Box, State
+from cfusion.rasters import certificate, mosaic, solve_tile
+from cfusion.rasters.certificate import certify
+from cfusion.rasters.huber import huber_minimum
+from cfusion.rasters.runner import Crew
+from cfusion.rasters.scratch import Image
+from cfusion.rasters.solve_tile import DUAL, PRIMAL, Settings
+from cfusion.rasters.tiles import tiles
+from cfusion.rasters.work import Work, advance_tile, begin_tile
+
+ROWS, COLUMNS = 150, 170
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    truth = ground(ROWS, COLUMNS)
+    folder = tmp_path_factory.mktemp("surveys")
+    made = surveys(folder, truth, 3)
+    return made
+
+
+def fused(files: list[Path], **options: Any) -> Any:
+    return fuse_rasters(files, alpha=(0.9, 1.8), **options)
+
+
+def test_any_tile_size_gives_the_same_bits(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mosaic, "PASS", 16)  # more passes than one
+    whole = fused(files)
+    for tile in (50, 81):
+        cut = fused(files, tile=tile)
+        assert cut.iterations == whole.iterations
+        assert cut.certificate == whole.certificate
+        for name, values in whole.maps.items():
+            assert np.array_equal(cut.maps[name], values, equal_nan=True), name
+
+
+def test_any_number_of_workers_gives_the_same_bits(files: list[Path]) -> None:
+    one, two = fused(files, tile=80), fused(files, tile=80, workers=2)
+    assert np.array_equal(one.maps["height"], two.maps["height"], equal_nan=True)
+    assert one.certificate == two.certificate
+
+
+def made(folder: Path, heights: Any, weights: Any, count: int, side: int) -> tuple[Work, Settings]:
+    """A mosaic in work after so many iterations, cut into tiles."""
+    folder.mkdir()
+    work = Work(folder, *heights.shape, weighted=weights is not None)
+    settings = Settings((0.8, 1.6), 0.7, 100.0, 0.3, (0.03, 0.0), -300.0, 300.0, "cpu")
+    for image in work.images:
+        image.create()
+    work.heights.write(heights, 0, 0)
+    if weights is not None:
+        work.weights.write(weights, 0, 0)
+    for tile in tiles(work.height, work.width, side):
+        begin_tile(work, settings, tile)
+    for tile in tiles(work.height, work.width, side):
+        advance_tile(work, settings, 0, count, tile)
+    return work, settings
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_streamed_certificate_is_that_of_the_whole(
+    tmp_path: Path, weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    heights = (ground(96, 110) + rng.normal(0, 0.5, (3, 96, 110))).astype(np.float32)
+    heights[:, 40:50, 20:30] = np.nan
+    heights[rng.random(heights.shape) < 0.1] = np.nan
+    weights = (
+        np.where(np.isnan(heights), 0, rng.uniform(0.5, 2, heights.shape)).astype(np.float32) if weighted else None
+    )
+    work, settings = made(tmp_path / "w", heights, weights, 60, 40)
+    problem = solve_tile.problem_of(heights, weights, settings)
+    state = solve_tile.begin(problem, settings)
+    solve_tile.iterate(problem, state, settings, 60)
+    planes = work.state(1).read(slice(0, 96), slice(0, 110))
+    assert np.array_equal(planes, np.concatenate([state.primal, state.dual]))
+    monkeypatch.setattr(certificate, "BLOCK", 48)
+    monkeypatch.setattr(certificate, "MOST_TURNS", 1)
+    found = certify(work, settings, 1)
+    backend = kernels.load("numpy")
+    whole = State(planes[:PRIMAL].copy(), planes[PRIMAL:].copy())
+    assert len(planes) == PRIMAL + DUAL
+    assert found.energy == pytest.approx(backend.energy(problem, whole).total, rel=1e-6)
+    bound = backend.bound(problem, whole, Box(settings.low, settings.high), 40)
+    assert found.bound == pytest.approx(bound, rel=1e-4)
+    solve_tile.iterate(problem, state, settings, 1500)
+    assert found.bound <= backend.energy(problem, state).total <= found.energy
+
+
+def test_hubers_smallest_value_is_found() -> None:
+    rng = np.random.default_rng(0)
+    values = np.sort(rng.normal(0, 2, (4, 300)), axis=0)
+    values[3, ::3] = np.inf
+    weights = np.where(np.isfinite(values), rng.uniform(0.2, 2, values.shape), 0)
+    slope = rng.normal(0, 2, 300)
+    grid = np.linspace(-9, 9, 6_001)[:, None]
+    size = np.abs(grid[:, None] - np.where(np.isfinite(values), values, 0)[None])
+    terms = weights * np.where(size < 0.7, size**2 / 1.4, size - 0.35)
+    searched = (slope * grid + terms.sum(axis=1)).min(axis=0)
+    found = huber_minimum(slope, values, weights, 0.7, -9.0, 9.0)
+    assert (found <= searched + 1e-9).all()
+    assert np.allclose(found, searched, atol=1e-4)
+
+
+class Stopped(Exception):
+    """What an interruption is in these tests."""
+
+
+def test_an_interrupted_mosaic_goes_on(files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mosaic, "PASS", 32)
+    options = {"alpha": (0.9, 1.8), "tile": 80}
+    straight = fuse_rasters(files, **options)
+    steps = 0
+
+    def stop(step: Any) -> None:
+        nonlocal steps
+        steps += step.stage == "iterating"
+        if steps == 11:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        fuse_rasters(files, tmp_path / "out.tif", progress=stop, **options)
+    facts = json.loads((tmp_path / ".out.tif.work" / "facts.json").read_text())
+    done = len((tmp_path / ".out.tif.work" / "steps.jsonl").read_text().splitlines())
+    assert facts["passes"]
+    again = [0]
+    monkeypatch.setattr(
+        mosaic, "advance_tile", lambda *job: (again.__setitem__(0, again[0] + 1), advance_tile(*job))[1]
+    )
+    said: list[str] = []
+    resumed = fuse_rasters(files, tmp_path / "out.tif", say=said.append, **options)
+    assert any("going on" in each for each in said)
+    assert again[0] < straight.iterations // 32 * 4  # not all tiles of all passes
+    assert done > 4
+    from tests.rasters.conftest import read_tif
+
+    assert np.array_equal(read_tif(resumed.files["height"]), straight.maps["height"], equal_nan=True)
+    assert not (tmp_path / ".out.tif.work").exists()
+
+
+def test_other_settings_do_not_go_on(files: list[Path], tmp_path: Path) -> None:
+    def stop(step: Any) -> None:
+        if step.stage == "iterating":
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        fuse_rasters(files, tmp_path / "out.tif", progress=stop, alpha=(0.9, 1.8))
+    said: list[str] = []
+    fuse_rasters(files[:2], tmp_path / "out.tif", say=said.append, alpha=(0.9, 1.8))
+    assert not any("going on" in each for each in said)
+
+
+def dies_once(flag: Path, number: int) -> int:
+    """Kill the worker at tile 2, the first time."""
+    if number == 2 and not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    (flag.parent / f"{number}.{os.urandom(4).hex()}").touch()
+    return number * number
+
+
+def test_a_killed_worker_costs_one_tile(tmp_path: Path) -> None:
+    found: dict[int, int] = {}
+    with Crew(2) as crew:
+        crew.run(dies_once, [(tmp_path / "flag", number) for number in range(5)], found.__setitem__)
+    assert found == {number: number * number for number in range(5)}
+    times = [len(list(tmp_path.glob(f"{number}.*"))) for number in range(5)]
+    assert times == [1, 1, 1, 1, 1]  # the others were not done twice
+
+
+def always_dies(number: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_tile_that_kills_every_worker_is_an_error() -> None:
+    with pytest.raises(CFusionError, match="killed 3 times"), Crew(2) as crew:
+        crew.run(always_dies, [(0,)], lambda number, result: None)
+
+
+def test_tiles_are_the_image_and_no_two_meet() -> None:
+    count = np.zeros((301, 205), int)
+    for tile in tiles(301, 205, 64):
+        count[tile.core] += 1
+        window = tile.with_halo(9)
+        assert np.zeros((301, 205))[window][tile.core_in(window)].shape == count[tile.core].shape
+    assert (count == 1).all()
+
+
+def test_an_image_on_disk_holds_what_was_written(tmp_path: Path) -> None:
+    image = Image(tmp_path / "x", 2, 7, 9).create()
+    values = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+    image.write(values, 2, 5)
+    assert np.array_equal(image.read(slice(2, 5), slice(5, 9)), values)
+    assert np.count_nonzero(image.read(slice(0, 7), slice(0, 9))) == 24
+    (tmp_path / "x").write_bytes(b"short")
+    with pytest.raises(FileError, match="ends early"):
+        image.read(slice(0, 7), slice(0, 9))

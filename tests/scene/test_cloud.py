@@ -1,0 +1,96 @@
+"""One cloud of all maps: merged by 1/sigma^2 where they agree, dropped where others see through."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from walls import CAMERA, NORMAL, OFFSET, QUICK, lay, pose_at, run, walk, wall_depth
+
+from cfusion.io.codecs.ply import read_ply
+from cfusion.scene.cloud import POINT, merged
+from cfusion.scene.fused_view import FusedView
+
+
+def fused(x: float, shift: float = 0.0, sigma: float = 0.01, turn: float = 0.0) -> FusedView:
+    """The wall, moved along its normal."""
+    pose = pose_at(x, turn)
+    depth = wall_depth(pose) + np.float32(shift)
+    return FusedView(depth, np.full(CAMERA.shape, sigma, np.float32), CAMERA, pose)
+
+
+def off_the_wall(points: np.ndarray) -> np.ndarray:
+    return (points @ NORMAL - OFFSET) / np.linalg.norm(NORMAL)
+
+
+def all_pieces(views: list[FusedView]) -> list:  # type: ignore[type-arg]
+    others = [[other for other in range(len(views)) if other != number] for number in range(len(views))]
+    return [merged(views.__getitem__, number, others[number]) for number in range(len(views))]
+
+
+def test_maps_that_agree_give_each_point_once() -> None:
+    views = [fused(0.0), fused(0.02), fused(0.04)]
+    pieces = all_pieces(views)
+    count = sum(len(piece.points) for piece in pieces)
+    pixels = CAMERA.width * CAMERA.height
+    assert pixels <= count < 1.3 * pixels  # one map, and what the others see beside it
+    assert max(int(piece.views.max()) for piece in pieces) == 3
+    for piece in pieces:
+        np.testing.assert_allclose(off_the_wall(piece.points), 0.0, atol=1e-5)
+        np.testing.assert_allclose(np.abs(piece.normals @ NORMAL), np.linalg.norm(NORMAL), rtol=1e-3)
+
+
+def test_weights_are_one_over_sigma_squared() -> None:
+    near, exact = fused(0.0, shift=0.02, sigma=0.02), fused(0.0, sigma=0.01)
+    pieces = all_pieces([near, exact])
+    alone = np.median(np.abs(off_the_wall(all_pieces([near])[0].points)))
+    both = np.abs(off_the_wall(pieces[0].points))
+    assert len(pieces[1].points) <= 2  # the same pixels: the first owns them (sizes may differ at a corner)
+    np.testing.assert_allclose(both, alone / 5, rtol=0.08)  # weights 1 : 4
+
+
+def test_points_that_others_see_through_are_dropped() -> None:
+    ghost = fused(0.0)
+    depth = ghost.depth.copy()
+    depth[5:10, 5:10] = 1.0  # floats in the air
+    ghost = FusedView(depth, ghost.sigma, CAMERA, ghost.pose)
+    views = [ghost, fused(0.02), fused(0.04)]
+    for piece in all_pieces(views):
+        assert np.abs(off_the_wall(piece.points)).max() < 0.05
+    alone = all_pieces([ghost])[0]
+    assert np.abs(off_the_wall(alone.points)).max() > 0.5  # nobody else looks there: it stays
+
+
+def test_what_is_hidden_is_not_seen_through() -> None:
+    """A screen in front of one camera contradicts nothing behind it."""
+    screen = FusedView(
+        np.full(CAMERA.shape, 0.5, np.float32), np.full(CAMERA.shape, 0.01, np.float32), CAMERA, pose_at(0.0)
+    )
+    wall, wall_too = fused(0.3), fused(0.32)
+    piece = merged([screen, wall, wall_too].__getitem__, 1, [0, 2])
+    assert len(piece.points) > 0.9 * CAMERA.width * CAMERA.height
+
+
+def test_filled_pixels_without_a_sigma_are_no_points() -> None:
+    view = fused(0.0)
+    sigma = view.sigma.copy()
+    sigma[:12] = np.nan
+    piece = all_pieces([FusedView(view.depth, sigma, CAMERA, view.pose)])[0]
+    assert len(piece.points) == CAMERA.width * 12
+    assert (piece.pixels >= 12 * CAMERA.width).all()
+
+
+def test_the_cloud_of_a_scene(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(lay(walk(4), tmp_path / "data", "bundle"), "-o", out, *QUICK)
+    points, colours, _ = read_ply(out / "scene.ply")
+    assert np.median(np.abs(off_the_wall(points))) < 0.01
+    assert colours is not None
+    np.testing.assert_array_equal(np.unique(colours, axis=0), [[51, 102, 153]])
+    header = (out / "scene.ply").read_bytes().split(b"end_header")[0].decode()
+    names = [line.split()[-1] for line in header.splitlines() if line.startswith("property")]
+    assert names == list(POINT.names or ())
+    assert {"sigma", "views", "nx"} <= set(names)
+    with pytest.raises(SystemExit):
+        run("--no-such-flag")
+    assert run(tmp_path / "data", "-o", tmp_path / "bare", *QUICK, "--no-cloud") == 0
+    assert not (tmp_path / "bare" / "scene.ply").exists()
