@@ -59,7 +59,7 @@ class Trust:
 
 
 SGM_TRUST = Trust(
-    *(6.05, (1.26, 3.46, 4.33, 4.57, 2.10, 0.99), 0.1, (0.14, 0.06, 0.58, 0.10, 0.11, 0.22)),
+    *(6.05, (1.26, 3.46, 4.33, 4.57, 2.10, 0.99), 0.1, (0.24, 0.19, 0.80, 0.14, 0.13, 0.20)),
     wrong=4.5,
     systematic=0.32,
 )
@@ -74,5 +74,5 @@ MC_CNN_TRUST = Trust(
     systematic=0.63,
 )
 MAP_TRUST = Trust(  # of maps that another matcher left: as SGM's, with nothing to compare them with
-    *(6.05, (0.0, 3.46, 4.33, 4.57, 2.10, 0.99), 0.1, (0.0, 0.06, 0.58, 0.10, 0.11, 0.22)), wrong=4.5, systematic=0.32
+    *(6.05, (0.0, 3.46, 4.33, 4.57, 2.10, 0.99), 0.1, (0.0, 0.19, 0.80, 0.14, 0.13, 0.20)), wrong=4.5, systematic=0.32
 )
