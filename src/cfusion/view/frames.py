@@ -79,7 +79,9 @@ def _of_result(folder: Path) -> FusedFrame:
 def _read(folder: Path) -> Maps:
     if not (folder / "depth.npy").is_file():
         raise FileError(f"{folder} has no depth.npy; write the result with npy to view it")
-    others: dict[str, NDArray[Any]] = {name: read_npy(folder / f"{name}.npy") for name in LAYERS if (folder / f"{name}.npy").is_file()}
+    others: dict[str, NDArray[Any]] = {
+        name: read_npy(folder / f"{name}.npy") for name in LAYERS if (folder / f"{name}.npy").is_file()
+    }
     return Maps(np.asarray(read_npy(folder / "depth.npy"), np.float32), others)
 
 
