@@ -8,7 +8,7 @@ class CFusionError(Exception):
     """The parent of every error raised on purpose by this package; its message is one line, whatever it quotes."""
 
     def __str__(self) -> str:
-        line = " ".join(super().__str__().splitlines())
+        line = super().__str__().replace("\r", "\\r").replace("\n", "\\n")
         return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
 
 
