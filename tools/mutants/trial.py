@@ -83,7 +83,7 @@ class Workplace:
 
     def _run(self, tests: list[str], limit: float, **more: str) -> Outcome:
         started = time.monotonic()
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "--no-header", "--tb=no"]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore", "--no-header", "--tb=no"]
         child = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *tests],
             cwd=self.tree,
@@ -112,4 +112,5 @@ def environment(tree: Path) -> dict[str, str]:
         **os.environ,
         **{"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}", "PYTHONDONTWRITEBYTECODE": "1"},
         **{"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # plugins of other packages take longer to load than most tests to run
     }
