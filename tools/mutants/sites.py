@@ -121,7 +121,7 @@ class _Finder:
         if isinstance(value, bool):
             yield self._site("constant", node, str(not value))
         elif isinstance(value, int):
-            yield self._site("constant", node, str(value + 1))
+            yield self._site("constant", node, str(value + 1 if value < 10 else 2 * value))
         elif isinstance(value, float):
             yield self._site("constant", node, repr(2 * value if value else 1.0))
 
