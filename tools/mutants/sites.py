@@ -83,6 +83,8 @@ class _Finder:
         """Whether a part of the tree is only ever read by people."""
         if isinstance(node, ast.Raise):
             return True
+        if isinstance(node, ast.keyword) and node.arg == "strict":  # of zip: an assertion, which nothing depends on
+            return True
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             return True
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
