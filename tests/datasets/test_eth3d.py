@@ -101,3 +101,11 @@ def test_the_photo_of_an_undistorted_depth_is_read(folder: Path) -> None:
     assert view.image is not None
     shown = view.image if view.image.ndim == 2 else view.image[..., 0]
     np.testing.assert_allclose(shown, grey, atol=0.03)
+
+
+def test_a_lens_without_its_pinhole_keeps_its_intrinsics(folder: Path) -> None:
+    """With the distorted calibration alone, the pinhole is the lens without its distortion."""
+    for file in (folder / "dslr_calibration_undistorted").iterdir():
+        file.unlink()
+    (folder / "dslr_calibration_undistorted").rmdir()
+    assert read(folder)[0].camera == Pinhole(5.0, 5.0, 2.5, 1.5, 6, 4)
