@@ -130,10 +130,11 @@ def _compared(other: FusedView, points: Points, normals_: Points, sigma: Floats,
 def _points_at(view: FusedView, row: NDArray[np.int64], column: NDArray[np.int64], depth: Floats) -> Points:
     """The points in the world of some pixels."""
     camera = view.camera
+    across, down = (column - camera.cx).astype(np.float64), (row - camera.cy).astype(np.float64)
     if isinstance(camera, Pinhole):
-        x, y = (column - camera.cx) / camera.fx * depth, (row - camera.cy) / camera.fy * depth
+        x, y = across / camera.fx * depth, down / camera.fy * depth
     else:
-        x, y = (column - camera.cx) * camera.pixel_size, (row - camera.cy) * camera.pixel_size
+        x, y = across * camera.pixel_size, down * camera.pixel_size
     return view.pose.apply(np.stack([x, y, depth], axis=-1))
 
 
@@ -154,7 +155,7 @@ def _pixel_size(view: FusedView, depth: NDArray[np.floating]) -> Floats:
 
 
 def _level(size: Floats) -> NDArray[np.int64]:
-    return np.floor(STEPS * np.log2(np.maximum(size, 1e-30))).astype(np.int64)
+    return np.asarray(np.floor(STEPS * np.log2(np.maximum(size, 1e-30))), np.int64)
 
 
 def piece(job: Job, task: Task) -> Record:
