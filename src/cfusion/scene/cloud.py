@@ -24,7 +24,6 @@ from cfusion.arrays import Points
 from cfusion.errors import FileError
 from cfusion.geometry import Pinhole
 from cfusion.io.codecs.ply_table import write_table
-from cfusion.kernels.numpy.cameras import slopes
 from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.graph import Graph
 from cfusion.scene.job import FOLDER, Job, Task, open_job
@@ -131,17 +130,11 @@ def _compared(other: FusedView, points: Points, normals_: Points, sigma: Floats,
 def _points_at(view: FusedView, row: NDArray[np.int64], column: NDArray[np.int64], depth: Floats) -> Points:
     """The points in the world of some pixels."""
     camera = view.camera
-<<<<<<< HEAD
     across, down = (column - camera.cx).astype(np.float64), (row - camera.cy).astype(np.float64)
     if isinstance(camera, Pinhole):
         x, y = across / camera.fx * depth, down / camera.fy * depth
     else:
         x, y = across * camera.pixel_size, down * camera.pixel_size
-=======
-    x, y = slopes(camera.numbers, column, row)
-    if isinstance(camera, Pinhole):
-        x, y = x * depth, y * depth
->>>>>>> main
     return view.pose.apply(np.stack([x, y, depth], axis=-1))
 
 
@@ -149,7 +142,7 @@ def _towards(view: FusedView, points: Points) -> Points:
     """Unit directions (n, 3) from points to the camera."""
     if not isinstance(view.camera, Pinhole):
         return np.broadcast_to(-view.pose.rotation[:, 2], points.shape)
-    away: Points = view.pose.translation - points
+    away = view.pose.translation - points
     return np.asarray(away / np.maximum(np.linalg.norm(away, axis=-1, keepdims=True), np.finfo(np.float64).tiny))
 
 
@@ -161,7 +154,6 @@ def _pixel_size(view: FusedView, depth: NDArray[np.floating]) -> Floats:
     return np.full(depth.shape, camera.pixel_size)
 
 
-<<<<<<< HEAD
 def _rank(view: FusedView) -> int:
     """The size of a view's pixels at its median depth, in half octaves.
 
@@ -170,10 +162,6 @@ def _rank(view: FusedView) -> int:
     known = view.depth[np.isfinite(view.depth)]
     size = _pixel_size(view, np.median(known, keepdims=True)) if known.size else np.ones(1)
     return int(np.floor(STEPS * np.log2(max(float(size[0]), 1e-30))))
-=======
-def _level(size: Floats) -> NDArray[np.int64]:
-    return np.asarray(np.floor(STEPS * np.log2(np.maximum(size, 1e-30))), np.int64)
->>>>>>> main
 
 
 def piece(job: Job, task: Task) -> Record:
