@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.errors import MissingDependency
-from cfusion.geometry import Orthographic
+from cfusion.geometry import Orthographic, Pinhole
 from cfusion.view.clouds import COLOURS, points_and_colours, stride_for
 from cfusion.view.frames import FusedFrame
 
@@ -49,8 +49,8 @@ class Viewer:
             depth = self.before.get(frame.name) if self.side.value == "before" else None
             stride = 1 if alone else self.stride
             points, colours = points_and_colours(frame, frame.maps(), self.colour.value, stride, depth)
-            across = getattr(frame.camera, "fx", None)
-            point = 1.2 * stride * (self.size / across if across else frame.camera.pixel_size)
+            camera = frame.camera
+            point = 1.2 * stride * (self.size / camera.fx if isinstance(camera, Pinhole) else camera.pixel_size)
             self.server.scene.add_point_cloud(name, points, colours, point_size=point)
 
     def _controls(self) -> None:

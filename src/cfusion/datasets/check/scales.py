@@ -82,7 +82,7 @@ def _step(samples: Samples, count: int) -> NDArray[np.float64]:
     if not rows:
         return np.zeros(count)
     found: NDArray[np.float64] = np.linalg.lstsq(np.array(rows), np.array(ratios), rcond=None)[0]
-    return found - found.mean()
+    return np.asarray(found - found.mean())
 
 
 def _apply(samples: Samples, kept: tuple[NDArray[np.float32], NDArray[np.float64]], logs: NDArray[np.float64]) -> None:
