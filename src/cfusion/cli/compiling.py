@@ -43,5 +43,6 @@ def _tiny_views() -> list[View]:
         noisy = depth + rng.laplace(0, 0.02, depth.shape)
         noisy[rng.random(depth.shape) < 0.02] = np.nan
         pose = Pose(np.eye(3), np.array([0.02 * (k - VIEWS // 2), 0.0, 0.0]))
-        views.append(View(noisy, camera, pose, image=np.full(depth.shape, 0.5)))
+        image = np.full(depth.shape, 0.5, np.float32)
+        views.append(View(noisy.astype(np.float32), camera, pose, image=image))
     return views

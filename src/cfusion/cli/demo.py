@@ -9,9 +9,9 @@ from cfusion.cli import report, settings
 
 if TYPE_CHECKING:
     from cfusion.arrays import DepthMap
-    from cfusion.fuse import Result
     from cfusion.geometry import Camera, View
     from cfusion.report.tables import Row, Table
+    from cfusion.result import Result
     from cfusion.view.content import Event
 
 NAME, SUMMARY = "demo", "fuse a built-in scene with every method and write a page"

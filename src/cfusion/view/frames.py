@@ -1,8 +1,8 @@
-"""What a viewer shows: the fused frames of a folder, be it one result, a sequence of them or a scene; read when asked for."""
+"""What a viewer shows: the fused frames of one result, of a sequence or of a scene; read when asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,7 +27,7 @@ class Maps:
     """The maps of a frame by name: depth, and what else there is."""
 
     depth: DepthMap
-    others: dict[str, NDArray[np.generic]]
+    others: Mapping[str, NDArray[np.generic]]
 
 
 @dataclass(frozen=True, eq=False)

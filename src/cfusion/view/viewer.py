@@ -49,8 +49,9 @@ class Viewer:
             depth = self.before.get(frame.name) if self.side.value == "before" else None
             stride = 1 if alone else self.stride
             points, colours = points_and_colours(frame, frame.maps(), self.colour.value, stride, depth)
-            across = getattr(frame.camera, "fx", None)
-            point = 1.2 * stride * (self.size / across if across else frame.camera.pixel_size)
+            camera = frame.camera
+            pixel = camera.pixel_size if isinstance(camera, Orthographic) else self.size / camera.fx
+            point = 1.2 * stride * pixel
             self.server.scene.add_point_cloud(name, points, colours, point_size=point)
 
     def _controls(self) -> None:
