@@ -53,7 +53,7 @@ HOME_OF = {
     "scipy": {"io", "frontends"},
     "trimesh": {"synthetic", "scene"},
     "skimage": {"scene"},
-    "distributed": {"scene"},
+    "distributed": {"scene", "rasters"},
     "embreex": {"synthetic"},
     "cv2": {"frontends"},
     "rich": {"cli"},

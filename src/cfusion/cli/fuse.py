@@ -1,10 +1,9 @@
 """Fuse the views of a data set into one, or a sequence window by window: depth, confidence, points, result.json."""
 
 import argparse
-import sys
 from pathlib import Path
 
-from cfusion.cli import kitti, mosaic, output, report, sequence
+from cfusion.cli import kitti, mending, mosaic, output, report, sequence
 from cfusion.methods import METHODS
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
@@ -45,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--verbose", action="store_true", help="what was chosen and how the energy is made up, too")
     add("--json", action="store_true", help="print the summary as JSON; see result.json for all of it")
     output.add_arguments(parser)
+    mending.add_arguments(parser)
     kitti.add_arguments(parser)
     sequence.add_arguments(parser)
 
@@ -57,7 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli.progress import showing
     from cfusion.cli.text import shown
     from cfusion.datasets import read, write_result
-    from cfusion.datasets.check import warning
     from cfusion.datasets.fingerprint import contents
     from cfusion.datasets.write_result import require_formats
     from cfusion.fuse import fuse
@@ -83,9 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
             views = kitti.bundle_views(arguments, raw_stereo, progress)
     else:
         views = read(arguments.bundle, format=arguments.format, options=options)
-        caution = warning(views)
-        if caution:
-            print(f"cfusion: {shown(caution)}", file=sys.stderr)
+        views = mending.mended(arguments, views)
+        mending.require_plausible(views, force=arguments.force)
     if views.sentence and not (arguments.quiet or arguments.json):
         print(shown(views.sentence))
     if arguments.every is not None:

@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--iterations", type=int, default=3000, help="at most (default: 3000)")
     add("--tile", type=int, default=2048, metavar="PIXELS", help="side of what is in memory at a time (default: 2048)")
     add("--workers", type=int, default=1, help="processes (default: 1)")
+    add("--scheduler", metavar="ADDRESS", help="dask's, e.g. tcp://host:8786, whose workers see the same folders")
     add("--backend", default="auto", help="auto, cpu or numpy (default: auto)")
     add("--scratch", type=Path, metavar="FOLDER", help="for work in progress (default: beside the output)")
     add("--overwrite", action="store_true", help="replace an output that exists")
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 OPTIONS = (
     *("weights", "sigma", "like", "resolution", "bounds", "resampling", "band", "nodata", "coregister", "keep_offsets"),
-    *("alpha", "tolerance", "iterations", "tile", "workers", "backend", "scratch", "overwrite"),
+    *("alpha", "tolerance", "iterations", "tile", "workers", "scheduler", "backend", "scratch", "overwrite"),
 )
 
 
@@ -100,8 +101,11 @@ def make(rasters: list[Path], output: Path, *, quiet: bool, options: dict[str, A
     from cfusion.rasters.report import table
 
     require_free(output, overwrite=options.get("overwrite", False))
-    with showing("mosaic", quiet=quiet) as progress:
-        made = fuse_rasters(rasters, output, progress=progress, say=_quiet if quiet else print, **options)
+    try:
+        with showing("mosaic", quiet=quiet) as progress:
+            made = fuse_rasters(rasters, output, progress=progress, say=_quiet if quiet else print, **options)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("what was done is kept; give the same command again to go on") from None
     if page:
         write_mosaic_page(made, output)
     if quiet:

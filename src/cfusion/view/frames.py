@@ -1,11 +1,12 @@
-"""What a viewer shows: the fused frames of one result, of a sequence or of a scene; read when asked for."""
+"""What a viewer shows: the fused frames of a folder (one result, a sequence or a scene), read when asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ class Maps:
     """The maps of a frame by name: depth, and what else there is."""
 
     depth: DepthMap
-    others: Mapping[str, NDArray[np.generic]]
+    others: dict[str, NDArray[np.generic]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,9 @@ def _of_result(folder: Path) -> FusedFrame:
 def _read(folder: Path) -> Maps:
     if not (folder / "depth.npy").is_file():
         raise FileError(f"{folder} has no depth.npy; write the result with npy to view it")
-    others = {name: read_npy(folder / f"{name}.npy") for name in LAYERS if (folder / f"{name}.npy").is_file()}
+    others: dict[str, NDArray[Any]] = {
+        name: read_npy(folder / f"{name}.npy") for name in LAYERS if (folder / f"{name}.npy").is_file()
+    }
     return Maps(np.asarray(read_npy(folder / "depth.npy"), np.float32), others)
 
 

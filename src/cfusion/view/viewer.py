@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.errors import MissingDependency
-from cfusion.geometry import Orthographic
+from cfusion.geometry import Orthographic, Pinhole
 from cfusion.view.clouds import COLOURS, points_and_colours, stride_for
 from cfusion.view.frames import FusedFrame
 
@@ -50,8 +50,7 @@ class Viewer:
             stride = 1 if alone else self.stride
             points, colours = points_and_colours(frame, frame.maps(), self.colour.value, stride, depth)
             camera = frame.camera
-            pixel = camera.pixel_size if isinstance(camera, Orthographic) else self.size / camera.fx
-            point = 1.2 * stride * pixel
+            point = 1.2 * stride * (self.size / camera.fx if isinstance(camera, Pinhole) else camera.pixel_size)
             self.server.scene.add_point_cloud(name, points, colours, point_size=point)
 
     def _controls(self) -> None:
