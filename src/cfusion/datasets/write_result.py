@@ -163,7 +163,7 @@ def _write_points(draft: Path, result: "Result") -> dict[str, object]:
     points = result.camera.back_project(result.depth)[known]
     if result.pose is not None:
         points = result.pose.apply(points)
-    colours = point_colours(result.depth, result.image)
+    colours = point_colours(np.where(known, result.depth, np.float32(np.nan)), result.image)
     write_ply(draft / "points.ply", points, colours, result.confidence[known])
     return {"ply": {"file": "points.ply", "frame": "camera" if result.pose is None else "world"}}
 
