@@ -9,7 +9,7 @@ FIND_PYTHON := for name in python3.13 python3.12 python3.11 python3; do \
 	if $$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
 	then echo $$name; break; fi; done
 
-.PHONY: demo test test-cuda lint format bench mutants clean help
+.PHONY: docs wheel demo test test-cuda lint format bench mutants clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -18,9 +18,17 @@ help:
 	@echo 'make test-cuda  the CUDA tests and the laws on the CUDA backend; PYTHON=python3 uses that one as it is'
 	@echo 'make lint    ruff and mypy only'
 	@echo 'make format  put the code into its standard layout'
+	@echo 'make docs    the documentation as a site, in build/site'
+	@echo 'make wheel   build the wheel, install it into an empty environment, run the demo from there'
 	@echo 'make bench   the benchmarks, printed as ratios'
 	@echo 'make mutants small random mistakes in src/, and which of them no test notices; NUMBER=200 SEED=1'
 	@echo 'make clean   remove what make made'
+
+docs: $(VENV)/.installed-dev
+	$(BIN)/python -m mkdocs build --strict
+
+wheel: $(VENV)/.installed-dev
+	PYTHON=$(BIN)/python tools/wheel_check.sh
 
 demo: $(VENV)/.installed-all
 	$(BIN)/cfusion demo -o $(OUT)

@@ -106,7 +106,8 @@ def quality(side: int = 384) -> None:
             files = [write(Path(folder) / f"r{k}.tif", each) for k, each in enumerate(heights)]
             made = fuse_rasters(files, coregister="offset" if centred else None, backend="cpu")
         scores = [rmse(each, truth, centred) for each in (*plain, made.maps["height"])]
-        sure = np.abs(made.maps["height"] - truth) / made.maps["sigma"]
+        error = made.maps["height"] - truth
+        sure = np.abs(error - (np.nanmedian(error) if centred else 0)) / made.maps["sigma"]
         sure = sure[np.isfinite(sure)]
         print(
             f"| {name} | " + " | ".join(f"{score:.3f}" for score in scores)

@@ -116,7 +116,7 @@ def _require_number(name: str, value: Any) -> None:
     for each in value if isinstance(value, tuple | list) else (value,):
         if each is None or isinstance(each, bool):
             continue
-        if not isinstance(each, int | float | np.integer | np.floating) or not abs(each) < LARGEST:
+        if not isinstance(each, int | float | np.integer | np.floating) or not abs(float(each)) < LARGEST:
             raise InputError(f"{name} = {str(value)[:60]!r} is not a number (or a tuple of numbers) below {LARGEST:g}")
 
 

@@ -46,7 +46,7 @@ class Workplace:
         file = self.tree / site.file
         source, before = file.read_bytes(), file.stat()
         file.write_bytes(site.applied(source))
-        stale = self._compiled() if site.file.startswith(COMPILED) else {}
+        stale = self._compiled(file) if site.file.startswith(COMPILED) else {}
         for cache in stale:
             cache.unlink()
         try:
@@ -55,19 +55,26 @@ class Workplace:
             file.write_bytes(source)
             os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
             if stale:  # what was compiled meanwhile holds the mistake
-                for cache in self._compiled():
+                for cache in self._compiled(file):
                     cache.unlink()
                 for cache, content in stale.items():
                     cache.write_bytes(content)
 
-    def _compiled(self) -> dict[Path, bytes]:
-        """What Numba has compiled and kept: functions of other files may have the mistake inlined."""
-        found = [path for ending in ("nbi", "nbc") for path in (self.tree / COMPILED).rglob(f"*.{ending}")]
-        return {path: path.read_bytes() for path in found}
+    def _compiled(self, file: Path) -> dict[Path, bytes]:
+        """What Numba has compiled of a file and kept, and of those that import it: they may have it inlined."""
+        stems, before = {file.stem}, set[str]()
+        while stems != before:
+            before = set(stems)
+            wanted = re.compile(
+                rf"\b(?:{'|'.join(sorted(stems))})\b.* import |import .*\b(?:{'|'.join(sorted(stems))})\b"
+            )
+            stems |= {other.stem for other in file.parent.glob("*.py") if wanted.search(other.read_text())}
+        kept = (self.tree / COMPILED / "__pycache__").glob("*.nb[ic]")
+        return {path: path.read_bytes() for path in kept if path.name.split(".")[0] in stems}
 
     def collected(self) -> set[str]:
         """The tests that there are."""
-        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-W", "ignore"]
+        command = [sys.executable, "-m", "pytest", "-o", "addopts=--import-mode=importlib", "--collect-only", "-q"]
         said = subprocess.run(command, cwd=self.tree, env=environment(self.tree), capture_output=True, text=True).stdout
         return {line for line in said.splitlines() if "::" in line}
 

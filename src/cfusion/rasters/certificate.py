@@ -28,6 +28,7 @@ class Certificate:
     fidelity: float
     bound: float
     factor: float  # what the dual was scaled by, to violate nothing
+    floor: float = 1e-300  # an energy below it is rounding
 
     @property
     def energy(self) -> float:
@@ -35,8 +36,8 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """(E - B) / E."""
-        return max(self.energy - self.bound, 0.0) / self.energy if self.energy > 0 else 0.0
+        """(E - B) / E, with a yardstick where almost nothing is left of the energy."""
+        return max(self.energy - self.bound, 0.0) / max(self.energy, self.floor)
 
 
 def blocks_of(work: Work) -> tuple[Tile, ...]:
@@ -68,5 +69,9 @@ def certify(
     crew.run(bound_block, jobs_of_bound, bounds.__setitem__)
     progress(1.0)
     return Certificate(
-        math.fsum(part[0] for part in parts), math.fsum(part[1] for part in parts), math.fsum(bounds), min(factors)
+        regulariser=math.fsum(part[0] for part in parts),
+        fidelity=math.fsum(part[1] for part in parts),
+        bound=math.fsum(bounds),
+        factor=min(factors),
+        floor=settings.energy_floor,
     )

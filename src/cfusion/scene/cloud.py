@@ -24,6 +24,7 @@ from cfusion.arrays import Points
 from cfusion.errors import FileError
 from cfusion.geometry import Pinhole
 from cfusion.io.codecs.ply_table import write_table
+from cfusion.kernels.numpy.cameras import slopes
 from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.graph import Graph
 from cfusion.scene.job import FOLDER, Job, Task, open_job
@@ -130,10 +131,9 @@ def _compared(other: FusedView, points: Points, normals_: Points, sigma: Floats,
 def _points_at(view: FusedView, row: NDArray[np.int64], column: NDArray[np.int64], depth: Floats) -> Points:
     """The points in the world of some pixels."""
     camera = view.camera
+    x, y = slopes(camera.numbers, column, row)
     if isinstance(camera, Pinhole):
-        x, y = (column - camera.cx) / camera.fx * depth, (row - camera.cy) / camera.fy * depth
-    else:
-        x, y = (column - camera.cx) * camera.pixel_size, (row - camera.cy) * camera.pixel_size
+        x, y = x * depth, y * depth
     return view.pose.apply(np.stack([x, y, depth], axis=-1))
 
 
@@ -141,7 +141,7 @@ def _towards(view: FusedView, points: Points) -> Points:
     """Unit directions (n, 3) from points to the camera."""
     if not isinstance(view.camera, Pinhole):
         return np.broadcast_to(-view.pose.rotation[:, 2], points.shape)
-    away = view.pose.translation - points
+    away: Points = view.pose.translation - points
     return np.asarray(away / np.maximum(np.linalg.norm(away, axis=-1, keepdims=True), np.finfo(np.float64).tiny))
 
 
@@ -154,7 +154,7 @@ def _pixel_size(view: FusedView, depth: NDArray[np.floating]) -> Floats:
 
 
 def _level(size: Floats) -> NDArray[np.int64]:
-    return np.floor(STEPS * np.log2(np.maximum(size, 1e-30))).astype(np.int64)
+    return np.asarray(np.floor(STEPS * np.log2(np.maximum(size, 1e-30))), np.int64)
 
 
 def piece(job: Job, task: Task) -> Record:
