@@ -50,8 +50,9 @@ def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
     if len(groups) < 2:
         drawn = np.random.default_rng(0).random(stack.shape) < 0.5
         held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
-        one, other, _ = parted(stack.depths, stack.weights, held)
-        yield stack.with_depths(*one), stack.with_depths(*other)
+        one, other, known = parted(stack.depths, stack.weights, held)
+        if min(known):
+            yield stack.with_depths(*one), stack.with_depths(*other)
         return
     even = np.zeros(stack.views, np.bool_)
     for place, group in enumerate(groups):
