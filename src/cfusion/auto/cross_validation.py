@@ -24,6 +24,7 @@ CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; of the error, for a much smo
 LOCAL_CHANCE = 3.0  # standard errors, for weights that follow the local noise: two are tipped by rounding
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
 EDGE_FACTORS = (1.0, 2.0, 4.0)  # alpha may grow when edges no longer have to be spared by it
+WEIGHT_SAMPLE = 100_000  # observations that tell the usual weight
 NEARBY = 0.2  # of the first fit's steps, for fits that start where it ended; 0.1 to 1 choose alike
 
 
@@ -167,11 +168,16 @@ class _Trial:
 
 
 def _usual_alpha(stack: Stack, backend: Backend) -> float:
-    """1.2 sqrt(K) for K observations a pixel of weight one; 1.2 sqrt(sum of squared weights) otherwise.
-
-    The data's force on a pixel is a sum of +-w: that root is its size by chance, and what alpha_1 has to hold.
-    """
+    """1.2 sqrt(K) for K observations a pixel of weight one; in proportion to the weights otherwise."""
     here = stack.in_memory_of(backend)
     held = backend.count_observations(here.depths, here.weights)
-    squares = held.mass if here.weights is None else float(np.square(here.weights).sum(dtype=np.float64))
-    return ALPHA_PER_ROOT_VIEW * float(np.sqrt(squares / max(held.pixels, 1)))
+    usual = 1.0 if here.weights is None else _usual_weight(here.weights, backend)
+    return ALPHA_PER_ROOT_VIEW * float(np.sqrt(usual * held.mass / max(held.pixels, 1)))
+
+
+def _usual_weight(weights: Floats, backend: Backend) -> float:
+    """Half of all weight lies in observations of less, from a sample: many that hardly count do not count here."""
+    every = max(1, int(np.sqrt(weights.size / WEIGHT_SAMPLE)))
+    sample = np.sort(backend.to_host(weights[:, ::every, ::every]).ravel().astype(np.float64))
+    heaped = np.cumsum(sample)
+    return float(sample[np.searchsorted(heaped, 0.5 * heaped[-1])]) if heaped[-1] > 0 else 1.0
