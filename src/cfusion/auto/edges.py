@@ -31,7 +31,7 @@ def _slope_beside(change: Floats, axis: int) -> Floats:
     away, many = BESIDE
     size = change.shape[axis]
     around = np.arange(-(away + many), size + away + many)
-    padded = np.take(change, np.clip(around, 0, size - 1), axis=axis)
+    padded = np.take(change, np.clip(around, 0, max(size - 2, 0)), axis=axis)  # there is no step after the last
     heaped = np.cumsum(padded, axis=axis, dtype=np.float64)
 
     def mean(first: int) -> Floats:
