@@ -63,6 +63,8 @@ def _cases(name: str, split: dict[str, tuple[int, ...]]) -> Iterator[Case]:
 
 
 def _run(case: Case, name: str) -> Run:
+    """Fuse a case by every method; progress goes to stderr."""
+    print(case.name, file=sys.stderr, flush=True)
     auto = fuse(case.views, reference=case.reference, min_confidence=0.0)
     least = fuse_default()
     others = {"median": fuse(case.views, "median", reference=case.reference).depth}

@@ -23,6 +23,7 @@ Floats = NDArray[np.float32]
 COUNTS = {"cones": 4, "teddy": 4, "venus": 8, "sawtooth": 8, "poster": 8, "bull": 8, "barn2": 8, "tsukuba": 16}
 LARGEST = {"cones": 64, "teddy": 64, "motorcycle": 80}  # disparities searched; 32 for the others
 RIGHT_WITHIN = 1.0  # pixels
+FINEST = 0.1  # pixels: no disparity is taken for better
 CONTRAST, NOISE = 0.45, 0.006  # of the degraded half
 
 
@@ -175,7 +176,7 @@ def _blur(x: NDArray, size: NDArray, weight: NDArray) -> tuple[float, NDArray]: 
 
     root = np.sqrt(weight / weight.sum())
     found, _ = nnls((np.concatenate([np.ones((1, x.shape[1])), x]) * root).T, np.sqrt(2) * size * root)
-    return float(found[0]), found[1:]
+    return max(float(found[0]), FINEST), found[1:]
 
 
 def _shared() -> None:

@@ -1,6 +1,7 @@
 """Whether sigma is an error bar and confidence a probability: on meshes here, on real data from `benchmarks.real`.
 
-python -m benchmarks.trust [--closed]: meshes under every noise, K = 3, 11, 31, at half the paper's size.
+python -m benchmarks.trust [--closed] [WIDTH [K ..]]: meshes under every noise, half the paper's size and K = 3, 11, 31
+unless said otherwise.
 
 Coverage is the share of pixels whose error is below 1, 1.645 and 1.96 sigma (68, 90, 95 % of a Gaussian). ENCE is the
 mean over ten bins of sigma of |root mean square error - root mean sigma^2| / the latter, errors beyond 5 sigma cut
@@ -38,11 +39,13 @@ def main() -> None:
     from benchmarks.cases_synthetic import make
 
     closed = "--closed" in sys.argv
-    print(f"meshes, {'closed' if closed else 'design'} half: {', '.join(MESHES[closed])}; {WIDTH} pixels wide\n{HEAD}")
+    width, *counts = [int(each) for each in sys.argv[1:] if each.isdigit()] or [WIDTH]
+    counts = counts or list(COUNTS)
+    print(f"meshes, {'closed' if closed else 'design'} half: {', '.join(MESHES[closed])}; {width} pixels wide\n{HEAD}")
     for scene in MESHES[closed]:
         for noise in NOISES:
-            case = make(scene, noise, WIDTH, max(COUNTS))
-            for count in COUNTS:
+            case = make(scene, noise, width, max(counts))
+            for count in counts:
                 result = fuse(case.of(count), min_confidence=0.0)
                 relative = np.abs(result.depth / case.truth - 1)
                 _line(f"{scene} {noise} {count}", result, case.truth, relative, GROSS["mesh"])

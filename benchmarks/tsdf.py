@@ -14,7 +14,7 @@ import numpy as np
 from cfusion import Pinhole, View
 from cfusion.arrays import DepthMap
 
-BLOCK, BLOCKS = 16, 60_000
+BLOCK, BLOCKS = 16, 8_000  # it grows where that does not do
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,10 @@ class Setting:
 
 def grid(unit: float = 1.0) -> list[Setting]:
     """What hindsight may choose from; `unit` is what counts as a metre."""
+    usual = unit * Setting().voxel
     return [
-        Setting(unit * voxel, truncation, weight)
-        for voxel in (3.0 / 512, 3.0 / 800)
-        for truncation in (8.0, 4.0)
-        for weight in (1.0, 3.0, 5.0)
+        *(Setting(usual, truncation, weight) for truncation in (8.0, 4.0) for weight in (1.0, 3.0, 5.0)),
+        Setting(0.64 * usual, 8.0, 3.0),
     ]
 
 

@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rasters": ON_SOLVERS | {"io"},
     "experiments": BELOW_REPORT | {"report"},
     "report": BELOW_REPORT,
-    "view": BELOW_REPORT | {"report"},
+    "view": BELOW_REPORT | {"report", "scene"},
     "cli": BELOW_REPORT | {"report", "experiments", "sequence", "scene", "view", "rasters"},
     "__init__": BELOW_REPORT | {"scene", "rasters"},
 }
@@ -53,10 +53,13 @@ HOME_OF = {
     "scipy": {"io", "frontends"},
     "trimesh": {"synthetic", "scene"},
     "skimage": {"scene"},
-    "distributed": {"scene"},
+    "distributed": {"scene", "rasters"},
     "embreex": {"synthetic"},
     "cv2": {"frontends"},
     "rich": {"cli"},
+    "argcomplete": {"cli"},
+    "viser": {"view"},
+    "rerun": {"view"},
     "xarray": {"view"},
     "onnxruntime": {"frontends"},
 }

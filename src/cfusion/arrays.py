@@ -41,7 +41,7 @@ def adopt(given: Any, dtype: Any, what: str = "the array", *, masked: float = ma
     """
     if isinstance(given, np.ma.MaskedArray):
         _require_real(given.dtype, what)
-        given = given.astype(np.float64).filled(masked)
+        given = np.ma.filled(given.astype(np.float64), masked)
     array = _taken(given, what)
     if np.dtype(dtype) != np.bool_:
         _require_real(array.dtype, what)
@@ -72,7 +72,7 @@ def _require_real(dtype: Any, what: str) -> None:
 
 def is_whole(value: Any, least: int, most: int) -> bool:
     """Whether a value is a whole number between two; True and 2.0 are none."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= value <= most
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= int(value) <= most
 
 
 def on_host(array: Any) -> bool:

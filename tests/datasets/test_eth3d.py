@@ -83,3 +83,29 @@ def test_maps_of_the_wrong_size_are_refused(folder: Path) -> None:
 
 def test_any_bytes(folder: Path, harm: Callable[..., None]) -> None:
     harm(folder, lambda: list(read(folder, format="eth3d")))
+
+
+def test_the_photo_of_an_undistorted_depth_is_read(folder: Path) -> None:
+    """With the pinhole's calibration alone, the depth is of the photo as it is."""
+    for file in (folder / "dslr_calibration_jpg").iterdir():
+        file.unlink()
+    (folder / "dslr_calibration_jpg").rmdir()
+    grey = np.linspace(0, 1, 8).reshape(2, 4)
+    (folder / "ground_truth_depth" / "dslr_images" / "DSC_0001.JPG").write_bytes(struct.pack("<8f", *range(1, 9)))
+    photo = folder / "images" / "dslr_images_undistorted" / "DSC_0001.JPG"
+    photo.parent.mkdir(parents=True)
+    pillow = pytest.importorskip("PIL.Image")
+    pillow.fromarray(np.rint(255 * grey).astype(np.uint8)).save(photo, quality=100)
+    view = read(folder)[0]
+    assert view.depth.tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
+    assert view.image is not None
+    shown = view.image if view.image.ndim == 2 else view.image[..., 0]
+    np.testing.assert_allclose(shown, grey, atol=0.03)
+
+
+def test_a_lens_without_its_pinhole_keeps_its_intrinsics(folder: Path) -> None:
+    """With the distorted calibration alone, the pinhole is the lens without its distortion."""
+    for file in (folder / "dslr_calibration_undistorted").iterdir():
+        file.unlink()
+    (folder / "dslr_calibration_undistorted").rmdir()
+    assert read(folder)[0].camera == Pinhole(5.0, 5.0, 2.5, 1.5, 6, 4)

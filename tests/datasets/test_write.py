@@ -60,9 +60,11 @@ def test_points_stand_in_the_world(tmp_path: Path, result: Result) -> None:
     write_result(result, tmp_path, ["ply"])
     body = (tmp_path / "points.ply").read_bytes().split(b"end_header\n")[1]
     points = np.array([row[:3] for row in struct.iter_unpack("<3f3Bf", body)])
-    assert points.shape == (19, 3)  # the unknown pixel is left out
-    np.testing.assert_allclose(points[:, 2], result.depth[np.isfinite(result.depth)] + 7.0, rtol=1e-6)
-    np.testing.assert_allclose(points[0, 0], (1 - 2.0) / 10 * result.depth[0, 1], rtol=1e-6)
+    assert points.shape == (18, 3)  # the unknown pixel is left out, and the filled one
+    observed = np.isfinite(result.depth) & (result.provenance > 0)
+    np.testing.assert_allclose(points[:, 2], result.depth[observed] + 7.0, rtol=1e-6)
+    across = (np.nonzero(observed)[1] - 2.0) / 10
+    np.testing.assert_allclose(points[:, 0], across * result.depth[observed], rtol=1e-6)
 
 
 def test_formats_that_were_not_asked_for_are_not_written(tmp_path: Path, result: Result) -> None:

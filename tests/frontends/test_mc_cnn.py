@@ -91,3 +91,15 @@ def test_mistakes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingDependency, match=r"cfusion\[mccnn\]"):
         network.weights_file()
+
+
+def test_mean_and_contrast_of_an_image_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the network is given of an image is the same after any change of exposure; of a flat one it is zero."""
+    monkeypatch.setattr(network, "weights_file", lambda: "weights")
+    monkeypatch.setattr(network, "_session", lambda _: SimpleNamespace(run=lambda outputs, given: [given["input"]]))
+    image = np.random.default_rng(6).random((HEIGHT, WIDTH)).astype(np.float32)
+    given = network.features(image)
+    np.testing.assert_allclose(network.features(0.3 * image + 0.5), given, atol=1e-4)
+    inner = given[network.RADIUS : -network.RADIUS, network.RADIUS : -network.RADIUS]
+    assert (float(inner.mean()), float(inner.std())) == pytest.approx((0.0, 1.0), abs=1e-5)
+    assert not network.features(np.full((HEIGHT, WIDTH), 0.5, np.float32)).any()

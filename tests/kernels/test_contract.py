@@ -20,6 +20,7 @@ from cfusion.solvers.steps import choose_steps
 
 REFERENCE, CPU = kernels.load("numpy"), kernels.load("cpu")
 SHAPE = (17, 23)
+TENSOR = np.float32([1.5, 0.3, 1.5])[:, None, None]  # xx, xy, yy: definite
 WINDOW = (slice(2, 15), slice(1, 20))
 INPUTS: dict[str, Callable[[np.random.Generator], list[tuple[Any, ...]]]] = {}
 PINHOLE, PARALLEL = Pinhole(20.0, 22.0, 10.3, 8.2, 23, 17), Orthographic(0.2, 11.0, 8.0, 23, 17)
@@ -56,9 +57,10 @@ def mask(rng: np.random.Generator, share: float = 0.6) -> np.ndarray:
 
 
 def problems(rng: np.random.Generator, iterations: int = 12) -> list[tuple[Problem, State]]:
-    """Each order and fidelity once, one with weights and all else a problem may carry; in the middle of a solve."""
+    """Each order and fidelity, with and without all that a problem may carry; in the middle of a solve."""
     out = []
-    for order, fidelity, full in ((1, Fidelity.L2, False), (2, Fidelity.HUBER, False), (3, Fidelity.L1, True)):
+    kinds = [(1, Fidelity.L2, False, False), (2, Fidelity.HUBER, False, False), (3, Fidelity.L1, True, False)]
+    for order, fidelity, full, bent in [*kinds, (2, Fidelity.L1, False, False), (2, Fidelity.L1, True, True)]:
         depths, weights = maps(rng)
         seen, start = REFERENCE.order_observations(depths - np.float32(4), weights if full else None, fidelity)
         inside = mask(rng, 0.9)
@@ -69,7 +71,8 @@ def problems(rng: np.random.Generator, iterations: int = 12) -> list[tuple[Probl
             (rng.uniform(0.5, 2, SHAPE) * inside).astype(np.float32),
             links_of(inside),
             (1.0, 2.0, 4.0)[:order],
-            edge=rng.uniform(0.2, 1, SHAPE).astype(np.float32) if full else None,
+            edge=rng.uniform(0.2, 1, SHAPE).astype(np.float32) if full and not bent else None,
+            tensor=rng.uniform(0.3, 0.6, (3, *SHAPE)).astype(np.float32) * TENSOR if bent else None,
             prox_centre=rng.normal(0, 1, SHAPE).astype(np.float32) if full else None,
             prox_weight=0.7 if full else 0.0,
         )

@@ -7,6 +7,7 @@ import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Stack, View, fuse, fuse_stack, kernels
 from cfusion.auto.occlusion import observe
+from cfusion.auto.pooling import pooled_mean, pooled_sum
 from cfusion.auto.settings import Settings
 from cfusion.source.source import Posed
 
@@ -106,3 +107,14 @@ def test_reading_between_pixels_is_exact_on_a_plane(on_host: Any) -> None:
     inner = (slice(4, -4), slice(6, -6))
     for depth in (*stack.depths, fuse(views, reference=0, backend=on_host.NAME).depth):
         np.testing.assert_allclose(depth[inner], planes[0][inner], atol=1e-5)
+
+
+def test_what_is_pooled_turns_with_the_image() -> None:
+    """Sums and means around a pixel know no direction, and a constant stays what it is away from borders."""
+    values = np.random.default_rng(5).random(X.shape)
+    weights = (values > 0.3).astype(np.float64)
+    for turned in (np.transpose, np.flipud, np.fliplr):
+        np.testing.assert_allclose(pooled_sum(turned(values), 3), turned(pooled_sum(values, 3)), rtol=1e-9)
+        means = pooled_mean(turned(values), turned(weights), 3)
+        np.testing.assert_allclose(means, turned(pooled_mean(values, weights, 3)), rtol=1e-9)
+    np.testing.assert_allclose(pooled_mean(np.full(X.shape, 2.5), weights, 3), 2.5, rtol=1e-6)

@@ -155,6 +155,11 @@ def test_an_output_that_exists(first: Path, tmp_path: Path) -> None:
         fuse_rasters([first], tmp_path / "no" / "out.tif")
 
 
+def test_an_output_that_is_an_input(first: Path) -> None:
+    with pytest.raises(InputError, match="would replace a raster"):
+        fuse_rasters([first], first, overwrite=True)
+
+
 def test_a_disk_that_is_too_small(first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int, start: int, size: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -190,3 +195,16 @@ def test_a_misspelt_option(first: Path) -> None:
     for wrong in ({"tile": 3}, {"workers": 0}, {"coregister": "all"}, {"alpha": (1,)}, {"tolerance": 0}, {"band": 7}):
         with pytest.raises(InputError):
             fuse_rasters([first], **wrong)
+
+
+def test_a_scratch_folder_that_does_not_exist(first: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--scratch"):
+        fuse_rasters([first], tmp_path / "out.tif", scratch=tmp_path / "nowhere")
+
+
+def test_ground_without_noise_is_certified_by_rounding(tmp_path: Path) -> None:
+    """The energy of a plane is zero: its gap is measured against what float32 can tell apart."""
+    plane = np.add.outer(np.arange(40.0), np.arange(50.0)).astype(np.float32)
+    made = fuse_rasters([write_tif(tmp_path / "a.tif", plane), other(tmp_path, values=plane)])
+    assert made.gap <= 1e-3
+    assert np.abs(made.maps["height"] - plane).max() < 1e-3

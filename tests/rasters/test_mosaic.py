@@ -1,5 +1,6 @@
 """The whole way: files in, files out, nearer to the truth than what is fused."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,10 @@ def test_heights_come_out_as_heights_on_their_grid(made: tuple[Path, np.ndarray]
         assert float(tags["CFUSION_GAP"]) <= 1e-3
         assert float(tags["CFUSION_BOUND"]) <= float(tags["CFUSION_ENERGY"])
         assert (tags["CFUSION_METHOD"], tags["CFUSION_RASTER_3"]) == ("auto", "s2.tif")
+        report = json.loads(tags["CFUSION_REPORT"])
         heights = raster.read(1)
+    assert [row["raster"] for row in report] == ["s0.tif", "s1.tif", "s2.tif"]
+    assert all(abs(row["offset"]) < 0.05 and abs(row["noise"] - 0.5) < 0.05 and row["kept"] > 0.98 for row in report)
     assert abs(np.nanmedian(heights - truth)) < 0.05
 
 

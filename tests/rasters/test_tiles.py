@@ -19,10 +19,10 @@ from cfusion.rasters.huber import huber_minimum
 from cfusion.rasters.runner import Crew
 from cfusion.rasters.scratch import Image
 from cfusion.rasters.solve_tile import DUAL, PRIMAL, Settings
-from cfusion.rasters.tiles import tiles
+from cfusion.rasters.tiles import blocks, tiles
 from cfusion.rasters.work import Work, advance_tile, begin_tile
 
-ROWS, COLUMNS = 150, 170
+ROWS, COLUMNS = 96, 110
 
 
 @pytest.fixture(scope="module")
@@ -37,21 +37,42 @@ def fused(files: list[Path], **options: Any) -> Any:
     return fuse_rasters(files, alpha=(0.9, 1.8), **options)
 
 
-def test_any_tile_size_gives_the_same_bits(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mosaic, "PASS", 16)  # more passes than one
-    whole = fused(files)
-    for tile in (50, 81):
-        cut = fused(files, tile=tile)
-        assert cut.iterations == whole.iterations
-        assert cut.certificate == whole.certificate
-        for name, values in whole.maps.items():
-            assert np.array_equal(cut.maps[name], values, equal_nan=True), name
+@pytest.fixture(scope="module")
+def whole(files: list[Path]) -> Any:
+    """The mosaic in one tile, in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mosaic, "PASS", 32)
+        return fused(files)
 
 
-def test_any_number_of_workers_gives_the_same_bits(files: list[Path]) -> None:
-    one, two = fused(files, tile=80), fused(files, tile=80, workers=2)
-    assert np.array_equal(one.maps["height"], two.maps["height"], equal_nan=True)
-    assert one.certificate == two.certificate
+@pytest.fixture(autouse=True)
+def short_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mosaic, "PASS", 32)  # more of them than one
+
+
+def require_same(one: Any, other: Any) -> None:
+    assert one.iterations == other.iterations
+    assert one.certificate == other.certificate
+    for name, values in one.maps.items():
+        assert np.array_equal(other.maps[name], values, equal_nan=True), name
+
+
+@pytest.mark.parametrize("tile", [33, 60])
+def test_any_tile_size_gives_the_same_bits(files: list[Path], whole: Any, tile: int) -> None:
+    assert whole.iterations >= 64
+    require_same(whole, fused(files, tile=tile))
+
+
+def test_any_number_of_workers_gives_the_same_bits(files: list[Path], whole: Any) -> None:
+    require_same(whole, fused(files, tile=60, workers=2))
+
+
+def test_a_dask_cluster_gives_the_same_bits(files: list[Path], whole: Any) -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
+    ) as cluster:
+        require_same(whole, fused(files, tile=60, scheduler=cluster.scheduler_address))
 
 
 def made(folder: Path, heights: Any, weights: Any, count: int, side: int) -> tuple[Work, Settings]:
@@ -120,16 +141,16 @@ class Stopped(Exception):
     """What an interruption is in these tests."""
 
 
-def test_an_interrupted_mosaic_goes_on(files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mosaic, "PASS", 32)
-    options = {"alpha": (0.9, 1.8), "tile": 80}
-    straight = fuse_rasters(files, **options)
+def test_an_interrupted_mosaic_goes_on(
+    files: list[Path], whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"alpha": (0.9, 1.8), "tile": 60}
     steps = 0
 
     def stop(step: Any) -> None:
         nonlocal steps
         steps += step.stage == "iterating"
-        if steps == 11:
+        if steps == 10:
             raise Stopped
 
     with pytest.raises(Stopped):
@@ -144,11 +165,11 @@ def test_an_interrupted_mosaic_goes_on(files: list[Path], tmp_path: Path, monkey
     said: list[str] = []
     resumed = fuse_rasters(files, tmp_path / "out.tif", say=said.append, **options)
     assert any("going on" in each for each in said)
-    assert again[0] < straight.iterations // 32 * 4  # not all tiles of all passes
+    assert again[0] < whole.iterations // 32 * 4  # not all tiles of all passes
     assert done > 4
     from tests.rasters.conftest import read_tif
 
-    assert np.array_equal(read_tif(resumed.files["height"]), straight.maps["height"], equal_nan=True)
+    assert np.array_equal(read_tif(resumed.files["height"]), whole.maps["height"], equal_nan=True)
     assert not (tmp_path / ".out.tif.work").exists()
 
 
@@ -191,9 +212,10 @@ def test_a_tile_that_kills_every_worker_is_an_error() -> None:
         crew.run(always_dies, [(0,)], lambda number, result: None)
 
 
-def test_tiles_are_the_image_and_no_two_meet() -> None:
+@pytest.mark.parametrize("cut", [tiles, blocks])
+def test_tiles_are_the_image_and_no_two_meet(cut: Any) -> None:
     count = np.zeros((301, 205), int)
-    for tile in tiles(301, 205, 64):
+    for tile in cut(301, 205, 64):
         count[tile.core] += 1
         window = tile.with_halo(9)
         assert np.zeros((301, 205))[window][tile.core_in(window)].shape == count[tile.core].shape

@@ -83,6 +83,8 @@ class _Finder:
         """Whether a part of the tree is only ever read by people."""
         if isinstance(node, ast.Raise):
             return True
+        if isinstance(node, ast.keyword) and node.arg == "strict":  # of zip: an assertion, which nothing depends on
+            return True
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             return True
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -121,7 +123,7 @@ class _Finder:
         if isinstance(value, bool):
             yield self._site("constant", node, str(not value))
         elif isinstance(value, int):
-            yield self._site("constant", node, str(value + 1))
+            yield self._site("constant", node, str(value + 1 if value < 10 else 2 * value))
         elif isinstance(value, float):
             yield self._site("constant", node, repr(2 * value if value else 1.0))
 

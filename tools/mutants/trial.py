@@ -16,6 +16,7 @@ from tools.mutants.sites import Site
 
 PATIENCE = 60.0  # seconds more than three times what the tests take: compiling, a busy machine
 COMPILED = "src/cfusion/kernels/cpu/"
+UNCOMPILED = ["tests/kernels/test_contract.py"]  # small enough to be interpreted, for most mistakes in compiled code
 
 
 @dataclass(frozen=True)
@@ -46,38 +47,47 @@ class Workplace:
         file = self.tree / site.file
         source, before = file.read_bytes(), file.stat()
         file.write_bytes(site.applied(source))
-        stale = self._compiled() if site.file.startswith(COMPILED) else {}
+        compiled = site.file.startswith(COMPILED)
+        stale = self._compiled(file) if compiled else {}
         for cache in stale:
             cache.unlink()
         try:
-            return self._run(tests, limit)
+            quickly = self._run(UNCOMPILED, limit, NUMBA_DISABLE_JIT="1") if compiled else None
+            return quickly if quickly and quickly.verdict == "killed" else self._run(tests, limit)
         finally:
             file.write_bytes(source)
             os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
             if stale:  # what was compiled meanwhile holds the mistake
-                for cache in self._compiled():
+                for cache in self._compiled(file):
                     cache.unlink()
                 for cache, content in stale.items():
                     cache.write_bytes(content)
 
-    def _compiled(self) -> dict[Path, bytes]:
-        """What Numba has compiled and kept: functions of other files may have the mistake inlined."""
-        found = [path for ending in ("nbi", "nbc") for path in (self.tree / COMPILED).rglob(f"*.{ending}")]
-        return {path: path.read_bytes() for path in found}
+    def _compiled(self, file: Path) -> dict[Path, bytes]:
+        """What Numba has compiled of a file and kept, and of those that import it: they may have it inlined."""
+        stems, before = {file.stem}, set[str]()
+        while stems != before:
+            before = set(stems)
+            wanted = re.compile(
+                rf"\b(?:{'|'.join(sorted(stems))})\b.* import |import .*\b(?:{'|'.join(sorted(stems))})\b"
+            )
+            stems |= {other.stem for other in file.parent.glob("*.py") if wanted.search(other.read_text())}
+        kept = (self.tree / COMPILED / "__pycache__").glob("*.nb[ic]")
+        return {path: path.read_bytes() for path in kept if path.name.split(".")[0] in stems}
 
     def collected(self) -> set[str]:
         """The tests that there are."""
-        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-W", "ignore"]
+        command = [sys.executable, "-m", "pytest", "-o", "addopts=--import-mode=importlib", "--collect-only", "-q"]
         said = subprocess.run(command, cwd=self.tree, env=environment(self.tree), capture_output=True, text=True).stdout
         return {line for line in said.splitlines() if "::" in line}
 
-    def _run(self, tests: list[str], limit: float) -> Outcome:
+    def _run(self, tests: list[str], limit: float, **more: str) -> Outcome:
         started = time.monotonic()
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "--no-header", "--tb=no"]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore", "--no-header", "--tb=no"]
         child = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *tests],
             cwd=self.tree,
-            env=environment(self.tree),
+            env={**environment(self.tree), **more},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -102,4 +112,5 @@ def environment(tree: Path) -> dict[str, str]:
         **os.environ,
         **{"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}", "PYTHONDONTWRITEBYTECODE": "1"},
         **{"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # plugins of other packages take longer to load than most tests to run
     }

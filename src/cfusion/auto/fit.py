@@ -47,6 +47,7 @@ class Fit:
             outcome.energies,
             None,
             self.depth,
+            outcome.floor,
         )
         weighed = task.stack if self.local else local_weights(task.stack, self.depth, task.backend)
         believed = np.where(np.isnan(self.depth), 0, mean_weight(weighed)).astype(np.float32)

@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from cfusion.cli import mending
+
 NAME, SUMMARY = "check", "which convention a data set fits (poses, axes, scale, ...)"
 ANOTHER_FITS = 1  # exit code
 
@@ -13,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("data", type=Path, metavar="DATA", help="folder or file of a data set; see `cfusion formats`")
     add("--format", help="format of the input (default: recognised)")
     add("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the format; repeatable")
+    mending.add_arguments(parser)
     add("--json", action="store_true", help="print JSON instead of a table")
 
 
@@ -23,12 +26,13 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli import settings
     from cfusion.cli.text import shown
     from cfusion.datasets import read
-    from cfusion.datasets.check import check
+    from cfusion.datasets.check import Mending, check
     from cfusion.io.to_json import to_json
     from cfusion.report.tables import Column, Table
 
     options = settings.parameters(arguments.option, "--option")
     views = read(arguments.data, format=arguments.format, options=options)
+    views = mending.mended(arguments, views)
     found = check(views)
     columns = (
         Column("name", "hypothesis"),
@@ -55,5 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(Table(rows, columns).text())
         print("residual: median relative difference of depth; overlap: samples that hit a known depth; votes: for this")
         print("and not as stated, of those samples (last column) that can tell")
+        if found.scales is not None:
+            factors = zip(found.scales.views, found.scales.factors, strict=True)
+            print("factor of each view: " + ", ".join(f"{number}: {factor:.4f}" for number, factor in factors))
         print(found.sentence)
+        mend = None if found.fits_as_stated else Mending.of(found.best.hypothesis)
+        if mend is not None:
+            print(f"To read it so: {mend.options}")
     return 0 if found.fits_as_stated else ANOTHER_FITS

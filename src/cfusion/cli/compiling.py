@@ -40,8 +40,8 @@ def _tiny_views() -> list[View]:
     depth = np.tile(3 + 0.3 * column + (column > 0.6), (HEIGHT, 1))
     views: list[View] = []
     for k in range(VIEWS):
-        noisy = depth + rng.laplace(0, 0.02, depth.shape)
+        noisy = (depth + rng.laplace(0, 0.02, depth.shape)).astype(np.float32)
         noisy[rng.random(depth.shape) < 0.02] = np.nan
         pose = Pose(np.eye(3), np.array([0.02 * (k - VIEWS // 2), 0.0, 0.0]))
-        views.append(View(noisy, camera, pose, image=np.full(depth.shape, 0.5)))
+        views.append(View(noisy, camera, pose, image=np.full(depth.shape, 0.5, np.float32)))
     return views

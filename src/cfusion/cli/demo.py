@@ -9,9 +9,9 @@ from cfusion.cli import report, settings
 
 if TYPE_CHECKING:
     from cfusion.arrays import DepthMap
-    from cfusion.fuse import Result
     from cfusion.geometry import Camera, View
     from cfusion.report.tables import Row, Table
+    from cfusion.result import Result
     from cfusion.view.content import Event
 
 NAME, SUMMARY = "demo", "fuse a built-in scene with every method and write a page"
@@ -32,14 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     report.add_no_report(parser)
     add("--quiet", action="store_true", help="no progress")
+    add("--json", action="store_true", help="print the scores as JSON instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Render, compile, fuse, score, print, write."""
+    import json
+
     from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import Step, showing
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
+    from cfusion.io.to_json import to_json
     from cfusion.metrics import evaluate
     from cfusion.report.scores import result_row
     from cfusion.report.tables import Table
@@ -60,13 +64,14 @@ def run(arguments: argparse.Namespace) -> int:
         traces[name] = heard.events
         rows.append(result_row(results[-1], evaluate(results[-1].depth, truth, middle.camera, baseline)))
     table = Table(rows)
-    print(table.text())
+    print(json.dumps(to_json(table.rows)) if arguments.json else table.text())
     _write(arguments, table)
     if not arguments.no_report:
         with showing("page", quiet=arguments.quiet) as progress:
             progress(Step("writing", 0.0))
             _write_page(arguments, results, views, truth, rows, traces)
-        print(f"\nopen {arguments.output / report.PAGE}")
+        if not arguments.json:
+            print(f"\nopen {arguments.output / report.PAGE}")
     return 0
 
 

@@ -1,12 +1,13 @@
 """Fuse the views of a data set into one, or a sequence window by window: depth, confidence, points, result.json."""
 
 import argparse
-import sys
 from pathlib import Path
 
-from cfusion.cli import kitti, mosaic, output, report, sequence
+from cfusion.cli import kitti, mending, mosaic, output, report, sequence
+from cfusion.methods import METHODS
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
+METHODS_IN_WORDS = ", ".join(name for name in METHODS if ":" not in name)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("bundle", type=Path, metavar="DATA", help="folder of a data set in a known format; see `cfusion formats`")
     add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the result")
-    add("--method", default="auto", help="see `cfusion methods` (default: auto)")
+    add("--method", default="auto", help=f"{METHODS_IN_WORDS} (default: auto; see `cfusion methods`)")
     add(
         "--reference",
         type=int,
@@ -40,7 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     report.add_no_report(parser)
     add("--quiet", action="store_true", help="no progress, no summary")
+    add("--verbose", action="store_true", help="what was chosen and how the energy is made up, too")
+    add("--json", action="store_true", help="print the summary as JSON; see result.json for all of it")
     output.add_arguments(parser)
+    mending.add_arguments(parser)
     kitti.add_arguments(parser)
     sequence.add_arguments(parser)
 
@@ -53,7 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli.progress import showing
     from cfusion.cli.text import shown
     from cfusion.datasets import read, write_result
-    from cfusion.datasets.check import warning
     from cfusion.datasets.fingerprint import contents
     from cfusion.datasets.write_result import require_formats
     from cfusion.fuse import fuse
@@ -79,10 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
             views = kitti.bundle_views(arguments, raw_stereo, progress)
     else:
         views = read(arguments.bundle, format=arguments.format, options=options)
-        caution = warning(views)
-        if caution:
-            print(f"cfusion: {shown(caution)}", file=sys.stderr)
-    if views.sentence and not arguments.quiet:
+        views = mending.mended(arguments, views)
+        mending.require_plausible(views, force=arguments.force)
+    if views.sentence and not (arguments.quiet or arguments.json):
         print(shown(views.sentence))
     if arguments.every is not None:
         return sequence.run(arguments, views, formats, parameters, made_by, place)
@@ -109,9 +111,11 @@ def run(arguments: argparse.Namespace) -> int:
         report.write_report(arguments.output, result, read_once, events=heard.events, unit=views.unit, source=source)
     bundle = None if raw_stereo is None else kitti.opened(arguments, raw_stereo)
     submission = None if bundle is None else kitti.write_submission(bundle, arguments.output, result)
-    if not arguments.quiet:
+    if arguments.json:
+        report.print_json(result, arguments.output, len(views), page=not arguments.no_report)
+    elif not arguments.quiet:
         print(f"{len(views)} views fused with {result.method} in {result.seconds:.2f} s on {result.backend}")
-        print(result.status.value)
+        print("\n".join(report.sentences(result)) if arguments.verbose else result.status.value)
         scored = None if bundle is None else kitti.scores_sentence(bundle, result)
         if scored:
             print(scored)

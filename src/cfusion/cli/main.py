@@ -10,17 +10,20 @@ from collections.abc import Sequence
 from types import FrameType
 
 from cfusion import __version__
-from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, mosaic, reproduce, scene, stereo
+from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, mosaic, reproduce, scene, stereo, view
+from cfusion.cli.examples import epilog
+from cfusion.cli.extras import for_this_place
 from cfusion.cli.text import shown
 from cfusion.errors import CFusionError
 
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit codes
-COMMANDS = (demo, fuse, scene, mosaic, stereo, evaluate, reproduce, check, methods, formats, info)
+COMMANDS = (demo, fuse, scene, mosaic, stereo, view, evaluate, reproduce, check, methods, formats, info)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     parser = build_parser()
+    _complete(parser)
     chosen = parser.parse_args(arguments)
     if chosen.run is None:
         parser.print_help()
@@ -35,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CFusionError as error:
         if chosen.debug:
             raise
-        print(f"cfusion: {shown(error)}", file=sys.stderr)
+        print(f"cfusion: {for_this_place(shown(error))}", file=sys.stderr)
         return MISTAKE
     except MemoryError:
         if chosen.debug:
@@ -70,10 +73,28 @@ def build_parser() -> argparse.ArgumentParser:
     shared.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:
-        added = commands.add_parser(command.NAME, parents=[shared], help=command.SUMMARY, description=command.__doc__)
+        added = commands.add_parser(
+            command.NAME,
+            parents=[shared],
+            help=command.SUMMARY,
+            description=command.__doc__,
+            epilog=epilog(command.NAME),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         command.add_arguments(added)
         added.set_defaults(run=command.run)
     return parser
+
+
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell that asks what may come next; `eval "$(register-python-argcomplete cfusion)"` makes it ask."""
+    if "_ARGCOMPLETE" not in os.environ:
+        return
+    try:
+        from argcomplete import autocomplete
+    except ImportError:
+        return
+    autocomplete(parser)
 
 
 def _silence() -> None:

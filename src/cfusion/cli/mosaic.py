@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from cfusion.cli.report import add_no_report
 from cfusion.errors import InputError
 
 NAME, SUMMARY = "mosaic", "fuse height models (GeoTIFF) into one GeoTIFF"
@@ -42,22 +43,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--iterations", type=int, default=3000, help="at most (default: 3000)")
     add("--tile", type=int, default=2048, metavar="PIXELS", help="side of what is in memory at a time (default: 2048)")
     add("--workers", type=int, default=1, help="processes (default: 1)")
+    add("--scheduler", metavar="ADDRESS", help="dask's, e.g. tcp://host:8786, whose workers see the same folders")
     add("--backend", default="auto", help="auto, cpu or numpy (default: auto)")
     add("--scratch", type=Path, metavar="FOLDER", help="for work in progress (default: beside the output)")
     add("--overwrite", action="store_true", help="replace an output that exists")
+    add_no_report(parser)
     add("--quiet", action="store_true", help="no progress, no summary")
 
 
 OPTIONS = (
     *("weights", "sigma", "like", "resolution", "bounds", "resampling", "band", "nodata", "coregister", "keep_offsets"),
-    *("alpha", "tolerance", "iterations", "tile", "workers", "backend", "scratch", "overwrite"),
+    *("alpha", "tolerance", "iterations", "tile", "workers", "scheduler", "backend", "scratch", "overwrite"),
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check, fuse, write, say."""
     options = {name: getattr(arguments, name) for name in OPTIONS}
-    return make(arguments.rasters, arguments.output, quiet=arguments.quiet, options=options)
+    page = not arguments.no_report
+    return make(arguments.rasters, arguments.output, quiet=arguments.quiet, options=options, page=page)
 
 
 def is_meant(arguments: argparse.Namespace) -> bool:
@@ -85,18 +89,25 @@ def fuse_folder(arguments: argparse.Namespace) -> int:
     if output.suffix.lower() not in (".tif", ".tiff"):
         output.mkdir(parents=True, exist_ok=True)
         output = output / "height.tif"
-    return make([arguments.bundle], output, quiet=arguments.quiet, options=options)
+    page = not arguments.no_report
+    return make([arguments.bundle], output, quiet=arguments.quiet, options=options, page=page)
 
 
-def make(rasters: list[Path], output: Path, *, quiet: bool, options: dict[str, Any]) -> int:
+def make(rasters: list[Path], output: Path, *, quiet: bool, options: dict[str, Any], page: bool = True) -> int:
     """Fuse rasters into a file, and say what was done."""
     from cfusion.cli.progress import showing
+    from cfusion.cli.report_of_many import write_mosaic_page
     from cfusion.rasters.mosaic import fuse_rasters, require_free
     from cfusion.rasters.report import table
 
     require_free(output, overwrite=options.get("overwrite", False))
-    with showing("mosaic", quiet=quiet) as progress:
-        made = fuse_rasters(rasters, output, progress=progress, say=_quiet if quiet else print, **options)
+    try:
+        with showing("mosaic", quiet=quiet) as progress:
+            made = fuse_rasters(rasters, output, progress=progress, say=_quiet if quiet else print, **options)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("what was done is kept; give the same command again to go on") from None
+    if page:
+        write_mosaic_page(made, output)
     if quiet:
         return 0
     print(table(made.rasters))

@@ -7,6 +7,7 @@ from pathlib import Path
 from cfusion.errors import FileError, InputError
 
 RESULT = "result.json"
+MENDING = ("invert_poses", "axes", "depth_scale", "ray_depth", "shift_centre", "align_scales")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +34,7 @@ def command_of(
         "window": arguments.window,
         "bundle": [arguments.stereo_bundle, arguments.matcher, arguments.localisation],
         "written": list(formats),
+        "mended": {name: getattr(arguments, name) for name in MENDING},
     }
 
 

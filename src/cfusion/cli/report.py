@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cfusion.cli.progress import Heard, Listener
+    from cfusion.cli.forecast import Heard
+    from cfusion.cli.progress import Listener
     from cfusion.view.content import Event
 
 PAGE = "report.html"
@@ -67,6 +68,24 @@ def write_report(
         source=source,
         command=command_line(),
     )
+
+
+def sentences(result: Any) -> list[str]:
+    """How it was solved, a sentence each."""
+    from cfusion.view import sections
+
+    return sections.sentences(result)
+
+
+def print_json(result: Any, folder: Path, views: int, *, page: bool) -> None:
+    """The summary of a run as one JSON object."""
+    import json
+
+    from cfusion.io.to_json import to_json
+
+    told = {name: getattr(result, name) for name in ("method", "backend", "seconds", "iterations", "gap", "status")}
+    told |= {"views": views, "output": str(folder), "report": str(folder / PAGE) if page else None}
+    print(json.dumps(to_json(told)))
 
 
 def reference_of(result: Any, views: Sequence[Any]) -> int:

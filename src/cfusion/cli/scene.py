@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cfusion.cli.report import add_no_report
+
 if TYPE_CHECKING:
     from cfusion.cli.progress import Listener
     from cfusion.scene.job import Job
@@ -24,7 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("data", type=Path, metavar="DATA", help="folder of a data set in a known format; see `cfusion formats`")
     add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the data set with fused maps")
     add("--neighbours", type=int, default=10, metavar="N", help="views that each view is fused from (default: 10)")
-    add("--write", metavar="FORMAT", help="format of the output (default: that of the input; see `cfusion formats`)")
+    add(
+        "--write",
+        metavar="FORMAT",
+        help="convert to bundle, tum, colmap, mvsnet, openmvs, open3d or nerfstudio (default: the input's own layout, "
+        "with its own files; `cfusion formats` says which can be written back)",
+    )
     add("--cloud", action=argparse.BooleanOptionalAction, default=True, help="OUT/scene.ply, one cloud of all maps")
     add("--mesh", action="store_true", help="OUT/mesh.ply and OUT/mesh.glb, a coloured mesh of all maps")
     add("--voxel", type=float, metavar="SIZE", help="with --mesh: size of a voxel, in the unit of depth")
@@ -34,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--format", help="format of the input (default: recognised)")
     add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the format; repeatable")
     add("--force", action="store_true", help="write into a folder that holds something else")
+    add_no_report(parser)
     add("--quiet", action="store_true", help="no progress, no summary; failed views are named all the same")
     cluster = parser.add_argument_group("on several processes or machines (extra `cluster`)").add_argument
     cluster("--workers", type=int, metavar="N", help="start N worker processes on this machine")
@@ -44,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check everything first, then fuse, give back, merge."""
     from cfusion.cli.progress import showing
+    from cfusion.cli.report_of_many import write_scene_page
     from cfusion.scene import places
     from cfusion.scene.whole import fuse_scene, prepare, write_summary
 
@@ -64,6 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
             told = f"what was fused is in {arguments.output}; the same command goes on from there"
             raise KeyboardInterrupt(told) from None
         lines = write_summary(job, report)
+        if not arguments.no_report:
+            write_scene_page(job, report)
         places.sweep(arguments.output)
     _say_after(arguments, report, lines, time.monotonic() - began)
     return FAILED if report.failed else 0

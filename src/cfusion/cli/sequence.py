@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from cfusion.errors import InputError
 
 if TYPE_CHECKING:
-    from cfusion.cli.forecast import Forecast
-    from cfusion.cli.progress import Heard, Listener
+    from cfusion.cli.forecast import Forecast, Heard
+    from cfusion.cli.progress import Listener
     from cfusion.datasets.dataset import Dataset
     from cfusion.io.atomic import Place
     from cfusion.sequence import Window

@@ -159,11 +159,12 @@ def _write_pictures(draft: Path, result: "Result") -> dict[str, object]:
 def _write_points(draft: Path, result: "Result") -> dict[str, object]:
     """The observed pixels as points, not the filled ones, in the world where the pose is known, else the camera's."""
     assert result.camera is not None
-    known = np.isfinite(result.depth) & (result.provenance != 0)
-    points = result.camera.back_project(result.depth)[known]
+    observed = np.where(result.provenance == 0, np.float32(np.nan), result.depth)
+    known = np.isfinite(observed)
+    points = result.camera.back_project(observed)[known]
     if result.pose is not None:
         points = result.pose.apply(points)
-    colours = point_colours(result.depth, result.image)
+    colours = point_colours(observed, result.image)
     write_ply(draft / "points.ply", points, colours, result.confidence[known])
     return {"ply": {"file": "points.ply", "frame": "camera" if result.pose is None else "world"}}
 

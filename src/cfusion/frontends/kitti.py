@@ -105,10 +105,10 @@ def _disparity(bundle: Bundle, frame: int, images: StereoFrame, matching: str | 
     file = next((each for each in files if each.is_file()), None)
     if file is None:
         raise FileError(f"{place} holds no disparity map {bundle.name(frame)} (.png, .pfm or .npy)")
-    found = read_map(file, DISPARITY_PNG if file.suffix == ".png" else None)
-    if found.shape != images.left.shape[:2]:
-        raise FileError(f"{file} is {found.shape}, its image {images.left.shape[:2]}; match at full size")
-    known = np.where(found > 0, found, np.float32(np.nan)).astype(np.float32)
+    given = read_map(file, DISPARITY_PNG if file.suffix == ".png" else None)
+    if given.shape != images.left.shape[:2]:
+        raise FileError(f"{file} is {given.shape}, its image {images.left.shape[:2]}; match at full size")
+    known = np.where(given > 0, given, np.float32(np.nan)).astype(np.float32)
     cues = pair_cues(known, np.zeros_like(known), images.left)
     return known, MAP_TRUST.weight(cues, MAP_TRUST.confidence(cues, np.isfinite(known)))
 

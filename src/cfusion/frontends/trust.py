@@ -58,10 +58,21 @@ class Trust:
         return (confidence * self.good / self.spread(cues)).astype(np.float32)
 
 
-NO_BLUR = (0.0,) * 6
-SGM_TRUST = Trust(6.05, (1.26, 3.46, 4.33, 4.57, 2.10, 0.99), 0.29, NO_BLUR, wrong=4.5, systematic=0.32)
-ELAS_TRUST = Trust(6.18, (1.19, 1.57, 4.05, 3.77, 1.84, 1.11), 0.31, NO_BLUR, wrong=4.1, systematic=0.36)
-MC_CNN_TRUST = Trust(
-    5.72, (1.50, 1.11, 1.24, 3.04, 1.40, 0.0, 3.28, 5.36), 0.25, (*NO_BLUR, 0.0, 0.0), wrong=4.9, systematic=0.63
+SGM_TRUST = Trust(
+    *(6.05, (1.26, 3.46, 4.33, 4.57, 2.10, 0.99), 0.1, (0.24, 0.19, 0.80, 0.14, 0.13, 0.20)),
+    wrong=4.5,
+    systematic=0.32,
 )
-MAP_TRUST = Trust(6.05, (0.0, 3.46, 4.33, 4.57, 2.10, 0.99), 0.29, NO_BLUR, wrong=4.5, systematic=0.32)  # of any map
+ELAS_TRUST = Trust(
+    *(6.18, (1.19, 1.57, 4.05, 3.77, 1.84, 1.11), 0.1, (0.14, 0.06, 0.58, 0.10, 0.11, 0.22)),
+    wrong=4.1,
+    systematic=0.36,
+)
+MC_CNN_TRUST = Trust(
+    *(5.72, (1.50, 1.11, 1.24, 3.04, 1.40, 0.0, 3.28, 5.36), 0.1, (0.09, 0.12, 0.0, 0.12, 0.20, 0.08, 0.86, 0.23)),
+    wrong=4.9,
+    systematic=0.63,
+)
+MAP_TRUST = Trust(  # of maps that another matcher left: as SGM's, with nothing to compare them with
+    *(6.05, (0.0, 3.46, 4.33, 4.57, 2.10, 0.99), 0.1, (0.0, 0.19, 0.80, 0.14, 0.13, 0.20)), wrong=4.5, systematic=0.32
+)

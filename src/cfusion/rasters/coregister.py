@@ -141,9 +141,10 @@ def _gauss_newton(
     for ground, window in zip(grounds, windows, strict=True):
         if min(ground.shape) < 3:
             continue
-        down, right = np.gradient(ground.astype(np.float64))
+        slopes: list[Floats] = list(np.gradient(ground.astype(np.float64)))
+        down, right = slopes
         difference = raster.read(*window).astype(np.float64) - ground
-        known = np.isfinite(difference) & np.isfinite(down) & np.isfinite(right)
+        known: NDArray[np.bool_] = np.isfinite(difference) & np.isfinite(down) & np.isfinite(right)
         designs.append(np.stack([np.ones(known.sum()), -right[known], -down[known]], axis=1))
         values.append(difference[known])
     if not designs or sum(len(each) for each in values) < FEWEST:

@@ -28,7 +28,7 @@ from cfusion.rasters.coregister import place
 from cfusion.rasters.grids import Grid
 from cfusion.rasters.journal import Journal
 from cfusion.rasters.options import Options
-from cfusion.rasters.report import RasterReport
+from cfusion.rasters.report import RasterReport, as_json
 from cfusion.rasters.runner import HERE, Crew
 from cfusion.rasters.solve_tile import Settings, host_backend, solve_sample
 from cfusion.rasters.tiles import tiles
@@ -36,6 +36,7 @@ from cfusion.rasters.work import Believed, Finished, Work, advance_tile, align_b
 from cfusion.rasters.write import Writer, files_of
 
 PASS = 64  # iterations of a tile before it is written back
+FLOOR_STEPS = 2000  # float steps, times a tolerance of 1e-3
 BOX = 1.0  # of the range of heights, on both sides: the box of the certificate
 CONVERGED = "The certified duality gap of the whole mosaic fell below the tolerance."
 LIMIT = "The iteration limit was reached; raise iterations or loosen the tolerance."
@@ -90,10 +91,15 @@ def fuse_rasters(
     plan = plan_mosaic([Path(path) for path in paths], chosen)
     for sentence in plan.sentences:
         (say or _silent)(sentence)
+    if chosen.scratch is not None and not chosen.scratch.is_dir():
+        raise InputError(f"--scratch is {chosen.scratch}, which is not a folder; make it first")
     target = None if output is None else Path(output)
     if target is not None:
         require_free(target, overwrite=chosen.overwrite)
-    with tempfile.TemporaryDirectory(prefix="cfusion-", dir=chosen.scratch) as temporary, Crew(chosen.workers) as crew:
+        read = {file.resolve() for file in plan.files}
+        if any(file.resolve() in read for file in files_of(target).values()):
+            raise InputError(f"{target} would replace a raster that it is made of; choose another output")
+    with tempfile.TemporaryDirectory(prefix="cfusion-", dir=chosen.scratch) as temporary, _crew(chosen) as crew:
         folder = Path(temporary) / "work" if target is None else _scratch(target, chosen)
         made = _Making(plan, chosen, folder, crew, progress or _unheard, say or _silent).run(target)
     return replace(made, seconds=time.perf_counter() - began)
@@ -131,6 +137,15 @@ def _options(given: dict[str, Any]) -> Options:
     return Options(**shaped)
 
 
+def _crew(options: Options) -> Crew:
+    """Who does the tiles."""
+    if options.scheduler is None:
+        return Crew(options.workers)
+    from cfusion.rasters.cluster import ClusterCrew
+
+    return ClusterCrew(options.scheduler)
+
+
 def _scratch(output: Path, options: Options) -> Path:
     return (options.scratch or output.resolve().parent) / f".{output.name}.work"
 
@@ -164,7 +179,7 @@ class _Making:
         work = Work(self.folder, len(plan.rasters), plan.grid.height, plan.grid.width, weighted=weights is not None)
         for image in work.images:
             image.create()
-        low, high = self._aligned(journal, work, weights)
+        low, high, observations = self._aligned(journal, work, weights)
         settings = Settings(
             alpha=tuple(parameters["alpha"]),
             delta=parameters["delta"],
@@ -173,6 +188,7 @@ class _Making:
             slope=tuple(trial["slope"]),
             low=low - BOX * (high - low) - trial["centre"],
             high=high + BOX * (high - low) - trial["centre"],
+            energy_floor=_energy_floor(tuple(parameters["alpha"]), high - low, observations, work),
             backend=parameters["backend"],
         )
         number, done, certificate = self._iterated(journal, work, settings, trial["iterations"])
@@ -212,13 +228,13 @@ class _Making:
         believed = plan.believed(tuple(known["factors"]))
         return believed, known, known["trial"]
 
-    def _aligned(self, journal: Journal, work: Work, weights: tuple[Believed, ...] | None) -> tuple[float, float]:
+    def _aligned(self, journal: Journal, work: Work, weights: tuple[Believed, ...] | None) -> tuple[float, float, int]:
         jobs = [(work, tuple(self.plan.rasters), weights, block) for block in blocks_of(work)]
         found = journal.stage("align", align_block, jobs, self.crew, self._share("reading", 0.0, 0.1))
         low, high = min(each[0] for each in found), max(each[1] for each in found)
         if not low <= high:
             raise InputError("no pixel of the mosaic is known; give other rasters, bounds or nodata")
-        return float(low), float(high)
+        return float(low), float(high), sum(sum(each[2]) for each in found)
 
     def _iterated(
         self, journal: Journal, work: Work, settings: Settings, expected: int
@@ -279,11 +295,12 @@ class _Making:
         files: dict[str, Path] = {}
         if writer is None:
             HERE.run(finish_block, jobs, take)
+            report = self._report(work, settings, number, noise, observed, kept)
         else:
             with writer:
                 HERE.run(finish_block, jobs, take)
-                files = writer.to_solution(self._tags(said, certificate, iterations))
-        report = self._report(work, settings, number, noise, observed, kept)
+                report = self._report(work, settings, number, noise, observed, kept)
+                files = writer.publish({**self._tags(said, certificate, iterations), "CFUSION_REPORT": as_json(report)})
         status = CONVERGED if certificate.gap <= self.options.tolerance else LIMIT
         return Mosaic(plan.grid, files, maps, certificate, status, iterations, said, report, plan.sentences)
 
@@ -337,6 +354,12 @@ class _Making:
         return lambda done: self.listen(Step(stage, low + (high - low) * done, self.gap))
 
 
+def _energy_floor(alpha: tuple[float, float], spread: float, observations: int, work: Work) -> float:
+    """The energy of all heights being off by some float steps of their range: less is not told apart from none."""
+    off = FLOOR_STEPS * float(np.finfo(np.float32).eps) * spread
+    return max(off * (observations + sum(alpha) * work.height * work.width), 1e-300)
+
+
 def _rounded(count: float) -> int:
     """Up to whole passes."""
     return int(-(-count // PASS)) * PASS
@@ -349,7 +372,7 @@ def _key(plan: Plan, options: Options) -> str:
     said = {
         name: str(value)
         for name, value in asdict(options).items()
-        if name not in ("workers", "tile", "overwrite", "scratch")
+        if name not in ("workers", "scheduler", "tile", "overwrite", "scratch")
     }
     files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in plan.files]
     text = json.dumps([__version__, said, files, plan.grid.transform, plan.grid.shape], default=str)

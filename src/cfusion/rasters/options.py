@@ -31,6 +31,7 @@ class Options:
     iterations: int = 3000  # at most
     tile: int = 2048  # pixels, side of the window that is in memory
     workers: int = 1
+    scheduler: str | None = None  # address of dask's, instead of workers
     backend: str = "auto"
     scratch: Path | None = None  # folder for what does not fit into memory; beside the output unless given
     overwrite: bool = False
@@ -40,6 +41,8 @@ class Options:
             raise InputError(f"resampling is {self.resampling!r}; choose one of {', '.join(RESAMPLINGS)}")
         if self.coregister is not None and self.coregister not in STEPS:
             raise InputError(f"coregister is {self.coregister!r}; choose one of {', '.join(STEPS)}")
+        if self.scheduler is not None and self.workers != 1:
+            raise InputError("--workers starts processes, --scheduler joins a cluster; leave one out")
         if not 0 < self.tolerance < 1:
             raise InputError(f"tolerance is {self.tolerance}; it is a part of the energy, such as 1e-3")
         if self.iterations < 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +20,28 @@ class RasterReport:
     noise: float  # standard deviation of its errors
     pixels: int  # that it knows on the grid
     kept: float  # share of them within three noise scales of the fused ground
+
+
+def as_json(rows: Sequence[RasterReport]) -> str:
+    """The same for a tag of the files."""
+    found = [
+        {
+            "raster": row.name,
+            "offset": _short(row.placement.offset),
+            "tilt": [_short(value) for value in row.placement.tilt],
+            "shift": [_short(value) for value in row.placement.shift],
+            "noise": _short(row.noise),
+            "pixels": row.pixels,
+            "kept": _short(row.kept),
+        }
+        for row in rows
+    ]
+    return json.dumps(found)
+
+
+def _short(value: float) -> float | None:
+    """Six digits; None for what is not known, which JSON has no number for."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
 HEADINGS = ("raster", "offset", "tilt col", "tilt row", "shift col", "shift row", "noise", "pixels", "kept")

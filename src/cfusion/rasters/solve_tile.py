@@ -50,6 +50,7 @@ class Settings:
     slope: tuple[float, float]  # per column, per row: where v starts
     low: float  # of x, the heights less the centre: the box of the certificate
     high: float
+    energy_floor: float = 1e-300  # of the whole mosaic: energies below are rounding
     backend: str = "cpu"
 
 

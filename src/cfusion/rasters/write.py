@@ -83,7 +83,7 @@ class Writer:
             except rasterio().errors.RasterioError as error:
                 raise self._failed(error) from None
 
-    def to_solution(self, tags: Mapping[str, str]) -> dict[str, Path]:
+    def publish(self, tags: Mapping[str, str]) -> dict[str, Path]:
         """Tags, cloud-optimised copies, the picture; then everything into place."""
         library = rasterio()
         try:

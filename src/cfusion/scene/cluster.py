@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -23,10 +25,11 @@ from cfusion.scene.record import Record
 from cfusion.scene.runner import Heard
 from cfusion.scene.work import do
 
-AHEAD = 2  # tasks handed out per worker and waiting, so that none idles between two
+AHEAD = 3  # tasks handed out per worker and waiting, so that none idles between two
 TRIES = 3  # of a task that failed for want of disk or memory, each on another worker if there is one
 PATIENCE = 60.0  # seconds to wait for a scheduler that went away
 CONNECT = 10.0  # seconds to wait for one at the beginning
+GLANCE = 2.0  # seconds for which a number of workers is believed
 LOOK = 30.0  # seconds without a record after which the state of the cluster is looked at
 
 
@@ -105,6 +108,7 @@ class _Exchange:
         self.waiting = list(left)
         self.running: dict[Any, Task] = {}
         self.failed_on: dict[Task, set[str]] = {}
+        self.threads, self.looked = 1, -math.inf
 
     def records(self) -> Iterator[Record]:
         """As tasks are done; those that failed by their machine are tried on others first."""
@@ -126,8 +130,9 @@ class _Exchange:
             self._hand_out()
 
     def _hand_out(self) -> None:
-        room = AHEAD * max(1, sum(self.client.nthreads().values()))
-        while self.waiting and len(self.running) < room:
+        if time.monotonic() > self.looked + GLANCE:  # asking takes a message to the scheduler and back
+            self.threads, self.looked = max(1, sum(self.client.nthreads().values())), time.monotonic()
+        while self.waiting and len(self.running) < AHEAD * self.threads:
             self._give(self.waiting.pop(0))
 
     def _give(self, task: Task) -> None:
@@ -183,16 +188,17 @@ def _local(count: int, memory: str) -> Iterator[str]:
 
     def environment(number: int) -> dict[str, str]:
         shared = {name: str(threads) for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-        quiet = {"DASK_LOGGING__DISTRIBUTED": "critical"}  # what goes wrong in a task is in its record
-        return shared | quiet | ({"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]} if devices else {})
+        return shared | ({"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]} if devices else {})
 
+    quiet = {"dashboard": False, "silence_logs": logging.CRITICAL}
     nanny = {
         number: {
             "cls": distributed.Nanny,
-            "options": {"nthreads": 1, "memory_limit": memory, "env": environment(number), "dashboard": False},
+            "options": {"nthreads": 1, "memory_limit": memory, "env": environment(number), **quiet},
         }
         for number in range(count)
     }
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong in a task is in its record
     scheduler = {"cls": distributed.Scheduler, "options": {"host": "127.0.0.1", "dashboard": False, "port": 0}}
     with distributed.SpecCluster(workers=nanny, scheduler=scheduler, silence_logs=50) as cluster:
         yield cluster.scheduler_address

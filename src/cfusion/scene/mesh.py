@@ -172,8 +172,8 @@ def _of_chunk(volume: Volume, chunk: Block, least_views: int) -> tuple[Points, F
     nearest = tuple(np.clip(np.rint(local).astype(np.int64), 0, size - 1).T)
     origin = np.array(chunk) * CHUNK * SIDE
     levels = np.rint(255 * np.clip(colour[nearest], 0, 1)).astype(np.uint8)
-    # distances grow towards the camera: with that sign faces turn their front to it
-    return (local.astype(np.float64) + origin) * volume.voxel, faces.astype(np.int64)[:, ::-1], levels
+    # distances grow towards the camera: with scikit-image's default sign faces turn their front to it
+    return (local.astype(np.float64) + origin) * volume.voxel, faces.astype(np.int64), levels
 
 
 def _blocks_of(volume: Volume, chunk: Block) -> Iterator[tuple[tuple[int, ...], int]]:

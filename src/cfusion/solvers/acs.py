@@ -58,7 +58,8 @@ class ACS:
             if lowered <= least:
                 status = Status.partial_optimum
                 break
-        return to_solution(task, at.state, at.lam, status, tuple(history), gap, at.energies, at.prior)
+        known = status, tuple(history), gap, at.energies, at.prior
+        return to_solution(task, at.state, at.lam, *known, floor=convex.floor)
 
     def _approach(self, at: _Iterate, gap: float, pace: StepBalancer, history: list[Outer]) -> tuple[_Iterate, float]:
         """Short depth steps as long as they pay; and about what the certified gap will be then."""

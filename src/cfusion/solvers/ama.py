@@ -58,4 +58,4 @@ class AMA:
             if step and loose and abs(lowered - energy) <= self.tolerance * energies.total:
                 status = Status.partial_optimum
                 break
-        return to_solution(task, state, lam, status, tuple(history), gap, energies, side.value(lam))
+        return to_solution(task, state, lam, status, tuple(history), gap, energies, side.value(lam), floor=convex.floor)

@@ -60,5 +60,6 @@ class Biconvex:
                 break
             before = energy
         bound = backend.bound(problem, state, task.box, REPAIR_ROUNDS)
-        gap = relative_gap(energies.total, bound, energy_floor(task, problem, energies, first))
-        return to_solution(task, state, lam, status, tuple(history), gap, energies, side.value(lam))
+        floor = energy_floor(task, problem, energies, first)
+        gap = relative_gap(energies.total, bound, floor)
+        return to_solution(task, state, lam, status, tuple(history), gap, energies, side.value(lam), floor=floor)

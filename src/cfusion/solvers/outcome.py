@@ -21,6 +21,7 @@ class Status(enum.Enum):
 
     closed_form = "The answer is a closed form; nothing was iterated."
     converged = "The certified duality gap fell below the tolerance."
+    at_rounding = "The energy left is about that of rounding; the gap is a part of so little, and may be large."
     settled = "The energy and the primal-dual iterates settled; the certified gap is looser than the tolerance."
     partial_optimum = "Neither the depth nor the confidence alone can lower the energy by more than the tolerance."
     iteration_limit = "The iteration limit was reached; raise `iterations` or loosen `tolerance`."

@@ -43,7 +43,8 @@ class PDHG:
         state = task.initial_state()
         outcome = self.minimise(task, task.problem(confidence), state, report)
         return to_solution(
-            task, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None
+            *(task, state, confidence, outcome.status, (outcome.outer(),), outcome.gap, outcome.energies, None),
+            floor=outcome.floor,
         )
 
     def minimise(
@@ -115,7 +116,8 @@ class PDHG:
             bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
         gap = relative_gap(energies.total, bound, floor) if self.certify else float("nan")
         if gap <= self.tolerance:
-            status = Status.converged
+            small = relative_gap(energies.total, bound, 1e-300) > self.tolerance
+            status = Status.at_rounding if small else Status.converged
         state.release()
         if report:
             report(Progress(stage, 1.0, gap, energies.total))
@@ -188,8 +190,14 @@ def to_solution(
     energies: Energies,
     prior_value: float | None,
     depth: Floats | None = None,
+    floor: float = 0.0,
 ) -> Solution:
-    """Put depth (unless it is there already), confidence and misfit back into the whole image."""
+    """Put depth (unless it is there already), confidence and misfit back into the whole image.
+
+    The solver's gap is a part of max(energy, floor); the one reported is a part of the energy alone.
+    """
+    if energies.total < floor and gap > 0:
+        gap *= floor / energies.total if energies.total > 0 else float("inf")
     x = state.primal[0]
     misfit = task.backend.misfit(task.problem(confidence), x)
     named = {f"order_{j + 1}": value for j, value in enumerate(energies.regulariser)}

@@ -89,7 +89,7 @@ def _shift(residuals: Residuals, surface: DepthMap) -> float:
     """Length in pixels of the shift that explains r = gx du + gy dv + b best; 0 where that is not sure."""
     gy, gx = np.gradient(np.asarray(surface, np.float64))
     every = max(1, int(np.sqrt(surface.size / SAMPLE)))
-    r, a, b = (each[::every, ::every].ravel() for each in (residuals, gx, gy))
+    r, a, b = (np.asarray(each)[::every, ::every].ravel() for each in (residuals, gx, gy))
     use = np.isfinite(r) & np.isfinite(a) & np.isfinite(b)
     if use.sum() < FEWEST:
         return nan

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.datasets.check.reprojection import STATED, Hypothesis, Meaning, Residuals, Samples
+from cfusion.datasets.check.scales import Scales, view_scales
 from cfusion.errors import InputError
 from cfusion.geometry import View
 
@@ -31,7 +32,14 @@ CONFUSIONS = (
     Hypothesis("length of the ray instead of z", meaning=Meaning.ray),
     Hypothesis("principal point half a pixel less (pixel centres at .5)", shift=-0.5),
     Hypothesis("principal point half a pixel more", shift=0.5),
+    Hypothesis("cx and cy exchanged", swapped=True),
+    Hypothesis("focal length doubled", focal=2.0),
+    Hypothesis("focal length halved", focal=0.5),
+    Hypothesis("K of an image half as large: all of it doubled", enlarged=2.0),
+    Hypothesis("K of an image twice as large: all of it halved", enlarged=0.5),
 )
+TOO_CLOSE = 1.0  # pixels of parallax: with less, noise decides
+SURE = 0.5  # of the residual as stated: below, the other convention is right, and not only a little better
 LEVELS = (0.5, 1.0, 2.0, 4.0)  # of agreement, in median residuals of the best hypothesis
 FINEST = 1e-7  # relative residual that rounding alone makes
 NEEDED_OVERLAP = 0.05  # of the largest: below, a hypothesis sees too little to be judged
@@ -66,6 +74,8 @@ class Check:
 
     fits: tuple[Fit, ...]
     best: Fit
+    parallax: float = float("inf")  # pixels, as stated
+    scales: Scales | None = None  # where the views disagree about it
 
     @property
     def stated(self) -> Fit:
@@ -78,9 +88,27 @@ class Check:
         return self.best is self.stated
 
     @property
+    def is_sure(self) -> bool:
+        """Whether another convention fits so much better that the one stated cannot be right."""
+        better = self.best.residual < SURE * self.stated.residual or not self.stated.overlap > 0
+        return not self.fits_as_stated and self.best.votes >= CLEAR and better
+
+    @property
+    def too_close(self) -> bool:
+        """Whether the views lie too close together to tell."""
+        return self.fits_as_stated and self.parallax < TOO_CLOSE
+
+    @property
     def sentence(self) -> str:
         """What came out, with the evidence."""
         here = f"{_percent(self.stated.residual)} median depth residual, {_percent(self.stated.overlap)} overlap"
+        if self.too_close:
+            return (
+                f"The views are too close together to tell (parallax {self.parallax:.2g} pixels; {here}); "
+                "check views that are farther apart."
+            )
+        if self.fits_as_stated and self.scales is not None:
+            return f"The data fit as stated ({here}), but {self.scales.sentence}."
         if self.fits_as_stated:
             doubt = [fit.hypothesis.name for fit in self.fits[1:] if fit.undecided]
             tail = f"; the data cannot tell: {'; '.join(doubt)}" if doubt else ""
@@ -98,13 +126,20 @@ def check(views: Sequence[View], samples: int = SAMPLES) -> Check:
     return _compared(Samples(views, samples))
 
 
+def quick_check(views: Sequence[View]) -> Check | None:
+    """Likewise on a few views and a few pixels; None where there is nothing to compare."""
+    try:
+        return _compared(Samples(views, FEW_SAMPLES, frames=FEW_FRAMES))
+    except InputError:  # one view, or not perspective
+        return None
+
+
 def warning(views: Sequence[View]) -> str | None:
     """A sentence where the data clearly fit another convention than stated, else None; a few views, a few pixels."""
-    try:
-        found = _compared(Samples(views, FEW_SAMPLES, frames=FEW_FRAMES))
-    except InputError:  # one view, or not perspective: nothing to compare
+    found = quick_check(views)
+    if found is None or found.too_close or (found.fits_as_stated and found.scales is None):
         return None
-    return None if found.fits_as_stated or found.best.votes < CLEAR else found.sentence
+    return found.sentence if found.scales is not None or found.best.votes >= CLEAR else None
 
 
 def _compared(samples: Samples, every: int = 4) -> Check:
@@ -125,15 +160,26 @@ def _compared(samples: Samples, every: int = 4) -> Check:
         Fit(hypothesis, found.median, found.overlap, *_votes(agreed, agreement[0], able, judged[0]))
         for hypothesis, found, agreed, able in zip(hypotheses, residuals, agreement, judged, strict=True)
     )
-    return Check(fits, fits[_champion(agreement, judged)])
+    best = _champion(agreement, judged, [each.median for each in residuals])
+    parallax = samples.parallax(STATED)
+    if max(parallax, samples.parallax(hypotheses[best]), samples.turn()) < TOO_CLOSE:
+        best = 0
+    scales = view_scales(samples)
+    if scales is not None and scales.after < fits[best].residual:
+        best = 0
+    return Check(fits, fits[best], parallax, scales if best == 0 else None)
 
 
-def _champion(agreement: Sequence[NDArray[np.float64]], judged: Sequence[bool]) -> int:
-    """The hypothesis that none beats, starting from the stated one, which has the benefit of the doubt."""
+def _champion(agreement: Sequence[NDArray[np.float64]], judged: Sequence[bool], medians: Sequence[float]) -> int:
+    """The hypothesis that none beats, starting from the stated one, which has the benefit of the doubt.
+
+    What gets more votes and leaves a larger residual is not better.
+    """
     champion = 0
     for challenger in range(1, len(agreement)):
         votes, telling = _votes(agreement[challenger], agreement[champion], judged[challenger], judged[champion])
-        if votes > SLIGHT and telling >= CAN_TELL:
+        worse = judged[challenger] == judged[champion] and medians[challenger] > medians[champion]
+        if votes > SLIGHT and telling >= CAN_TELL and not worse:
             champion = challenger
     return champion
 

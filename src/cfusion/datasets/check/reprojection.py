@@ -39,6 +39,9 @@ class Hypothesis:
     factor: float = 1.0  # by which depths have to be multiplied
     meaning: Meaning = Meaning.z
     shift: float = 0.0  # pixels to add to the principal point
+    focal: float = 1.0  # by which focal lengths have to be multiplied
+    enlarged: float = 1.0  # by which all of K has to be multiplied: it is that of an image of another size
+    swapped: bool = False  # cx and cy are exchanged
 
 
 STATED = Hypothesis("as stated")
@@ -76,6 +79,7 @@ class Samples:
         groups = _groups(len(views), frames)
         numbers = sorted({number for group in groups for number in group})
         loaded = [views[number] for number in numbers]
+        self.numbers = numbers
         place = {number: index for index, number in enumerate(numbers)}
         if any(not isinstance(view.camera, Pinhole) for view in loaded):
             raise InputError(
@@ -95,6 +99,10 @@ class Samples:
         self.typical = float(np.median(self.depth)) if self.depth.size else 1.0
         spread = np.linalg.norm(self.translations - self.translations.mean(axis=0), axis=1)
         self.motion = float(spread.max())
+
+    def forget(self) -> None:
+        """Drop what is kept of the depths: they were changed."""
+        self._kept.clear()
 
     def _draw(self, count: int, rng: np.random.Generator) -> None:
         """The same number of known pixels for each pair."""
@@ -122,12 +130,11 @@ class Samples:
         turned, moved = self._turned(replace(hypothesis, name="", factor=1.0))
         chosen = slice(None, None, every)
         target = self.target[chosen]
-        fx, fy, cx, cy = self.intrinsics[target].T
+        fx, fy, cx, cy = self._k(target, hypothesis)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             x, y, z = (hypothesis.factor * turned[axis, chosen] + moved[axis, chosen] for axis in range(3))
             in_front = np.where(z > 0, z, np.nan)
-            u = fx * (x / in_front) + (cx + hypothesis.shift)
-            v = fy * (y / in_front) + (cy + hypothesis.shift)
+            u, v = fx * (x / in_front) + cx, fy * (y / in_front) + cy
             inside = (u >= 0) & (v >= 0) & (u <= self.widths[target] - 1) & (v <= self.heights[target] - 1)
             inverse = self._inverse_depth(target, np.where(inside, u, 0), np.where(inside, v, 0), hypothesis)
             return Residuals(np.where(inside, np.log(in_front * inverse), np.nan), inside)
@@ -136,13 +143,34 @@ class Samples:
         """(3, M) points turned into the target's frame, and (3, M) its shift; kept, as factors leave both alone."""
         if hypothesis not in self._kept:
             z = self._z(self.depth, self.source, self.column, self.row, hypothesis)
-            fx, fy, cx, cy = self.intrinsics[self.source].T
-            x = (self.column - cx - hypothesis.shift) / fx * z
-            y = (self.row - cy - hypothesis.shift) / fy * z
+            fx, fy, cx, cy = self._k(self.source, hypothesis)
+            x, y = (self.column - cx) / fx * z, (self.row - cy) / fy * z
             rotation, translation = self._target_from_source(hypothesis)
             points = np.einsum("mij,jm->im", rotation[self.pair], np.stack([x, y, z]))
             self._kept[hypothesis] = points, np.ascontiguousarray(translation[self.pair].T)
         return self._kept[hypothesis]
+
+    def _k(self, view: Indices, h: Hypothesis) -> tuple[Coordinates, Coordinates, Coordinates, Coordinates]:
+        """fx, fy, cx, cy of views under a hypothesis."""
+        fx, fy, cx, cy = h.enlarged * self.intrinsics[view].T
+        if h.swapped:
+            cx, cy = cy, cx
+        return h.focal * fx, h.focal * fy, cx + h.shift, cy + h.shift
+
+    def parallax(self, hypothesis: Hypothesis) -> float:
+        """Median way, in pixels, that the camera's motion moves a sample in the neighbour's image."""
+        if self.depth.size == 0:
+            return 0.0
+        moved = np.linalg.norm(self._target_from_source(hypothesis)[1], axis=1)[self.pair]
+        z = self._z(self.depth, self.source, self.column, self.row, hypothesis)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return float(np.nanmedian(self._k(self.source, hypothesis)[0] * moved / z))
+
+    def turn(self) -> float:
+        """Median way, in pixels, that the camera's rotation moves the image."""
+        between, _ = self._target_from_source(STATED)
+        angle = np.arccos(np.clip((np.trace(between, axis1=1, axis2=2) - 1) / 2, -1, 1))
+        return float(np.median(angle * self.intrinsics[self.sources][:, 0]))
 
     def _z(self, value: Coordinates, view: Indices, column: Points, row: Points, h: Hypothesis) -> Coordinates:
         """Depth along the axis of what a file holds at a pixel."""
@@ -150,8 +178,8 @@ class Samples:
             case Meaning.z:
                 return value * h.factor
             case Meaning.ray:
-                fx, fy, cx, cy = self.intrinsics[view].T
-                across, down = (column - cx - h.shift) / fx, (row - cy - h.shift) / fy
+                fx, fy, cx, cy = self._k(view, h)
+                across, down = (column - cx) / fx, (row - cy) / fy
                 return np.asarray(value * h.factor / np.sqrt(1 + across * across + down * down))
             case Meaning.disparity:
                 return np.asarray(h.factor / value)

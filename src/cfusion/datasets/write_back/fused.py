@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, WeightMap
 from cfusion.geometry import Camera
@@ -28,7 +29,7 @@ class FusedMap:
         return np.where(np.isfinite(self.depth) & np.isfinite(self.sigma), _within(limit), 0.0).astype(np.float32)
 
 
-def _within(sigmas: DepthMap) -> DepthMap:
+def _within(sigmas: NDArray[np.float64]) -> NDArray[np.float64]:
     """P(|t| < sigmas) of a normal variable, to 2e-7 (Abramowitz and Stegun 7.1.26)."""
     x = np.nan_to_num(np.abs(sigmas), nan=0.0, posinf=40.0) / np.sqrt(2.0)
     t = 1 / (1 + 0.3275911 * x)

@@ -27,7 +27,8 @@ def semi_global(
 ) -> Floats:
     """The mean of the paths' costs of the eight directions."""
     paths = [_path(cost, left, right, (small_step, large_step), at_edge, edge, way) for way in DIRECTIONS]
-    return np.stack(paths).mean(axis=0)
+    mean: Floats = np.stack(paths).mean(axis=0)
+    return mean
 
 
 def _path(

@@ -55,7 +55,7 @@ class Member:
     def _unpacked(self) -> NDArray[np.generic]:
         """The array, unpacked into its own memory and nothing besides."""
         values = np.empty(self.shape, self.dtype, order="F" if self.fortran else "C")
-        room = memoryview(values.reshape(-1, order="A").view(np.uint8)) if values.size else memoryview(bytearray())
+        room = values.reshape(-1, order="A").view(np.uint8).data if values.size else memoryview(bytearray())
         with zipfile.ZipFile(self.file) as archive, archive.open(f"{self.name}.npy") as stream:
             stream.read(self.header)
             place = 0

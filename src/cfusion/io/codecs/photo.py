@@ -85,4 +85,5 @@ def _read_jpeg(path: Path) -> Image:
             raise
         reason = str(error).splitlines()[0] if str(error) else "no reason given"
         raise FileError(f"{path} is a damaged JPEG ({reason}); write it anew") from None
-    return np.divide(levels, np.float32(255), dtype=np.float32)
+    image: Image = np.divide(levels, np.float32(255), dtype=np.float32)
+    return image

@@ -1,0 +1,153 @@
+"""What a scene costs: overhead per task, one worker against two, a scene against its fuses, memory over the views.
+
+python -m benchmarks.scene_scale [overhead | workers | shared | memory] ...
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from cfusion import Pinhole, Pose, View, fuse
+from cfusion.datasets import write_bundle
+from cfusion.scene.cluster import Cluster
+from cfusion.scene.job import Job, Task, code_version, open_job
+from cfusion.scene.record import Record, folder_of, write_record
+from cfusion.scene.runner import Here
+from cfusion.scene.whole import fuse_scene, prepare
+
+
+def walk_views(count: int, width: int) -> list[View]:
+    """A wall of waves, along which a camera walks."""
+    camera = Pinhole(1.2 * width, 1.2 * width, width / 2, 0.375 * width, width, 3 * width // 4)
+    columns, rows = np.meshgrid(np.arange(camera.width), np.arange(camera.height))
+    views = []
+    for number in range(count):
+        pose = Pose(np.eye(3), np.array([0.05 * number, 0.0, 0.0]))
+        rng = np.random.default_rng(number)
+        across = (columns - camera.cx) / camera.fx * 2.0 + pose.translation[0]
+        depth = 2.0 + 0.05 * np.sin(3 * across) + 0.05 * np.cos(rows / 20) + rng.normal(0, 0.02, camera.shape)
+        views.append(View(depth.astype(np.float32), camera, pose))
+    return views
+
+
+def scene_of(folder: Path, count: int, width: int, method: str, backend: str = "cpu") -> Job:
+    """A walk on disk."""
+    if not (folder / "data").exists():
+        write_bundle(walk_views(count, width), folder / "data")
+    return Job(str(folder / "data"), "bundle", str(folder / "out"), code_version(), method=method, backend=backend)
+
+
+def overhead(folder: Path) -> None:
+    """Tasks that are done already: what is left is the scheduler, the client and the reading of a record."""
+    job = scene_of(folder, 4, 64, "median", "numpy")
+    count = 1000
+    tasks = [Task("fuse", view, (), "there") for view in range(count)]
+    for task in tasks:
+        write_record(folder_of(job.folder, task.view), Record(task.view, str(task.view), "there"))
+    with Cluster(2).open() as cluster:
+        list(cluster.run(job, tasks[:20]))
+        began, cpu = time.perf_counter(), time.process_time()
+        assert len(list(cluster.run(job, tasks))) == count
+        spent, cpu = time.perf_counter() - began, time.process_time() - cpu
+    began = time.perf_counter()
+    list(Here().run(job, tasks))
+    here = time.perf_counter() - began
+    print(
+        f"overhead: {1000 * spent / count:.2f} ms a task on two workers, {1000 * cpu / count:.2f} ms of them computing "
+        f"in scheduler and client; {1000 * here / count:.2f} ms in this process"
+    )
+
+
+def workers(folder: Path) -> None:
+    """The same views on one worker of one thread and on two, alternately, workers warm."""
+    job = scene_of(folder, 24, 320, "auto")
+    spent: dict[int, list[float]] = {1: [], 2: []}
+    threads, os.environ["NUMBA_NUM_THREADS"] = os.environ.get("NUMBA_NUM_THREADS"), "1"
+    for turn in range(2):
+        for count in (1, 2):
+            fresh = replace(job, output=str(folder / f"out-{turn}-{count}"))
+            scene = prepare(fresh)
+            with Cluster(count).open() as cluster:
+                list(cluster.run(replace(fresh, output=str(folder / f"warm-{turn}-{count}")), scene.tasks[:2]))
+                began = time.perf_counter()
+                records = list(cluster.run(fresh, scene.tasks))
+                spent[count].append(time.perf_counter() - began)
+                assert not [record for record in records if record.failure]
+    if threads is not None:
+        os.environ["NUMBA_NUM_THREADS"] = threads
+    ratios = [one / two for one, two in zip(spent[1], spent[2], strict=True)]
+    each = 1000 * min(spent[1]) / 24
+    print(f"workers: one {spent[1]} s, two {spent[2]} s, {max(ratios):.2f}x; {each:.0f} ms a view of 320 x 240")
+
+
+def shared(folder: Path) -> None:
+    """A scene in this process against the same fuses one by one, each reading its views anew."""
+    job = scene_of(folder, 12, 320, "auto")
+    scene = prepare(job)
+    fuse(tuple(open_job(job).views[number] for number in range(3)), backend="cpu")  # compiled
+    began = time.perf_counter()
+    report = fuse_scene(scene)
+    whole = time.perf_counter() - began
+    dataset = open_job(job).dataset
+    began = time.perf_counter()
+    for task in scene.tasks:
+        fuse([dataset.views[number] for number in (task.view, *task.neighbours)], reference=0, backend="cpu")
+    alone = time.perf_counter() - began
+    reads = open_job(job).views.reads
+    print(f"shared: scene {whole:.1f} s, fuses one by one {alone:.1f} s, {whole / alone:.3f}x; {reads} reads")
+    assert not report.failed
+
+
+MEMORY = """
+import sys, resource
+from dataclasses import replace
+from pathlib import Path
+from benchmarks.scene_scale import scene_of
+from cfusion.scene.cloud import write_cloud
+from cfusion.scene.runner import Here
+from cfusion.scene.whole import fuse_scene, prepare
+folder, count = Path(sys.argv[1]), int(sys.argv[2])
+job = replace(scene_of(folder, count, 160, "median", "cpu"), kept_bytes=8 << 20)
+scene = prepare(job)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+fuse_scene(scene)
+write_cloud(job, scene.graph, range(count), Here())
+print(before / 1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def memory(folder: Path) -> None:
+    """Peak memory of a process that fuses a walk of 100 to 2000 views of 160 x 120 and makes its cloud."""
+    for count in (100, 500, 2000):
+        place = folder / str(count)
+        place.mkdir()
+        command = [sys.executable, "-c", MEMORY, str(place), str(count)]
+        scene_of(place, count, 160, "median")
+        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        print(
+            f"memory: {count} views, {float(found[1]):.0f} MB at the peak ({float(found[0]):.0f} MB before fusing)",
+            flush=True,
+        )
+
+
+PARTS = {"overhead": overhead, "shared": shared, "workers": workers, "memory": memory}
+
+
+def main() -> None:
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, page size {resource.getpagesize()}")
+    for name in sys.argv[1:] or PARTS:
+        with tempfile.TemporaryDirectory() as folder:
+            PARTS[name](Path(folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The optional parts of the package, and how to install one: from a clone as well as from an index."""
+
+from importlib import metadata
+from pathlib import Path
+
+# A test compares this with pyproject.toml.
+EXTRAS = {
+    "cpu": ("numba",),
+    "synthetic": ("trimesh", "embreex"),
+    "data": ("pillow", "OpenEXR", "rasterio", "scipy"),
+    "frontends": ("opencv-python-headless",),
+    "mccnn": ("mccnn", "onnxruntime"),
+    "report": ("matplotlib",),
+    "cli": ("rich", "argcomplete"),
+    "mesh": ("scikit-image", "trimesh"),
+    "cluster": ("distributed",),
+    "view": ("viser",),
+    "rerun": ("rerun-sdk",),
+    "xarray": ("xarray",),
+    "cuda": ("cupy-cuda12x",),
+}
+NAMED = "'cfusion["  # as messages name an extra
+
+
+def for_this_place(message: str) -> str:
+    """A message that names an extra, with a command that works here: a clone is installed from its own folder."""
+    clone = Path(__file__).resolve().parents[3]
+    return message.replace(NAMED, f"'{clone}[") if (clone / "pyproject.toml").is_file() else message
+
+
+def missing(extra: str) -> list[str]:
+    """The packages of an extra that are not installed."""
+    return [package for package in EXTRAS[extra] if not _installed(package)]
+
+
+def _installed(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,96 @@
+"""The page of a scene (its middle view with the neighbours it was fused from) and of a mosaic (its heights)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from cfusion.cli.report import PAGE, command_line
+
+if TYPE_CHECKING:
+    from cfusion.rasters.mosaic import Mosaic
+    from cfusion.scene.job import Job
+    from cfusion.scene.whole import Report
+
+LARGEST = 60_000_000  # pixels of a mosaic that is read into memory for its page
+
+
+def write_scene_page(job: Job, report: Report) -> Path | None:
+    """OUT/report.html of the middle one of the fused views; None where all failed."""
+    from cfusion.scene.fused_view import read_fused
+    from cfusion.scene.job import open_job
+    from cfusion.view import write_page
+
+    records = [record for record in report.records if not record.failure]
+    if not records:
+        return None
+    record = records[len(records) // 2]
+    fused, opened = read_fused(job.folder, record.view), open_job(job)
+    views = [opened.views[number] for number in (record.view, *record.neighbours)]
+    shown = SimpleNamespace(
+        depth=fused.depth,
+        sigma=fused.sigma,
+        camera=fused.camera,
+        pose=fused.pose,
+        image=views[0].image,
+        method=job.method,
+        gap=float("nan") if record.gap is None else record.gap,
+        seconds=record.seconds,
+    )
+    return write_page(
+        Path(job.output) / PAGE,
+        shown,
+        views=views,
+        reference=0,
+        title=f"{Path(job.data).name}: {record.name}",
+        notes=[
+            f"{len(records)} views of the scene were fused, each from its neighbours; shown is {record.name}, from "
+            f"itself and {len(views) - 1} others. `cfusion view {job.output}` shows all of them in 3-D."
+        ],
+        unit=opened.dataset.unit,
+        source=job.data,
+        command=command_line(),
+    )
+
+
+def mosaic_page(output: Path) -> Path:
+    """Where the page of a mosaic is: report.html beside height.tif, NAME_report.html beside NAME.tif."""
+    return output.with_name(PAGE if output.stem == "height" else f"{output.stem}_{PAGE}")
+
+
+def write_mosaic_page(made: Mosaic, output: Path) -> Path | None:
+    """The heights and their sigma; None where the mosaic is too large to be read at once."""
+    import numpy as np
+
+    from cfusion.geometry import Orthographic
+    from cfusion.io.codecs.geotiff import read_heights
+    from cfusion.view import write_page
+
+    rows, columns = made.grid.height, made.grid.width
+    if rows * columns > LARGEST:
+        return None
+    heights, sigma = (read_heights(made.files[kind]) for kind in ("height", "sigma"))
+    provenance = np.nan_to_num(read_heights(made.files["provenance"]), nan=-1).astype(np.int16)
+    size = abs(float(made.grid.pixel[0]))
+    degrees = size < 1e-2 and abs(float(made.grid.pixel[1])) < 1e-2  # no length: the page scales such grids itself
+    shown = SimpleNamespace(
+        depth=heights,
+        sigma=sigma,
+        provenance=provenance,
+        camera=None if degrees else Orthographic(size, columns / 2, rows / 2, columns, rows),
+        method="auto",
+        gap=made.gap,
+        seconds=made.seconds,
+        iterations=made.iterations,
+        parameters=made.parameters,
+    )
+    return write_page(
+        mosaic_page(output),
+        shown,
+        title=output.stem,
+        heights=True,
+        notes=[made.status, *made.sentences],
+        source=", ".join(str(each.name) for each in made.rasters),
+        command=command_line(),
+    )

@@ -1,0 +1,68 @@
+"""Look at fused results in 3-D, in the browser: cameras, clouds, time, colours; or write a recording for rerun."""
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cfusion.view.frames import FusedFrame
+
+NAME, SUMMARY = "view", "look at a result, a sequence or a scene in 3-D"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """OUT, where to serve, or what to write."""
+    add = parser.add_argument
+    add("output", type=Path, metavar="OUT", help="the folder that fuse or scene wrote")
+    add("--data", type=Path, metavar="DATA", help="the data it was fused from, for before against after")
+    add("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine only; over ssh, forward the port")
+    add("--port", type=int, default=8080, help="default: 8080, or the next that is free")
+    add("--rerun", type=Path, metavar="FILE.rrd", help="write a recording for rerun instead (extra `rerun`)")
+    add("--seconds", type=float, metavar="S", help="stop after that time (default: at Ctrl-C)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Open the frames; serve or write them."""
+    from cfusion.errors import FileError
+    from cfusion.view.frames import open_frames
+
+    if not arguments.output.is_dir():
+        raise FileError(f"{arguments.output} is not a folder; name the OUT of fuse or scene")
+    frames = open_frames(arguments.output)
+    if arguments.rerun is not None:
+        from cfusion.view.rerun_file import write_rerun
+
+        write_rerun(frames, arguments.rerun)
+        print(f"{len(frames)} frames written; play them with: rerun {arguments.rerun}")
+        return 0
+    from cfusion.view.viewer import Viewer
+
+    viewer = Viewer(frames, _before(arguments.data, frames), arguments.host, arguments.port)
+    print(f"open {viewer.address} ({len(frames)} frames; Ctrl-C ends it)", flush=True)
+    try:
+        until = None if arguments.seconds is None else time.monotonic() + arguments.seconds
+        while until is None or time.monotonic() < until:
+            time.sleep(0.1)
+    except KeyboardInterrupt:
+        pass
+    viewer.stop()
+    return 0
+
+
+def _before(data: Path | None, frames: "Sequence[FusedFrame]") -> dict[str, Any]:
+    """The measured map of each frame, found by its pose among the views of the data."""
+    import numpy as np
+
+    from cfusion.datasets import read
+
+    if data is None:
+        return {}
+    found: dict[str, Any] = {}
+    for view in read(data):
+        for frame in frames:
+            if view.shape == frame.camera.shape and np.allclose(view.pose.matrix(), frame.pose.matrix(), atol=1e-9):
+                found.setdefault(frame.name, view.depth)
+    return found

@@ -1,0 +1,93 @@
+"""Views that disagree about scale, as those of networks do: a factor for each, from ratios of depth between them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.datasets.check.reprojection import STATED, Samples
+from cfusion.errors import InputError
+from cfusion.geometry import View
+
+LEAST = 0.01  # relative: smaller factors are nobody's business
+BETTER = 0.7  # of the residual: less would be noise that is fitted
+TURNS = 4  # the ratios change a little once the factors are applied
+MOST_VIEWS = 60  # that are compared with each other, all pairs
+SAMPLES = 60_000
+
+
+@dataclass(frozen=True)
+class Scales:
+    """By which factor the depths of each view have to be multiplied for all to agree, and what that gains."""
+
+    views: tuple[int, ...]  # numbers of those that were compared
+    factors: tuple[float, ...]  # their product is 1
+    before: float  # median relative difference of depth
+    after: float
+
+    @property
+    def sentence(self) -> str:
+        """What came out."""
+        low, high = min(self.factors), max(self.factors)
+        return (
+            f"the views disagree about scale by factors from {low:.3f} to {high:.3f}; with these the residual is "
+            f"{100 * self.after:.2g} % (say --align-scales)"
+        )
+
+
+def view_scales(samples: Samples) -> Scales | None:
+    """The factors, where they matter and help; None elsewhere."""
+    count = len(samples.starts)
+    logs = np.zeros(count)
+    kept = samples.depths, samples.depth
+    before = samples.residuals(STATED).median
+    try:
+        for _ in range(TURNS):
+            logs += _step(samples, count)
+            _apply(samples, kept, logs)
+        after = samples.residuals(STATED).median
+    finally:
+        samples.depths, samples.depth = kept
+        samples.forget()
+    factors = np.exp(logs - logs.mean())
+    if not np.isfinite(factors).all() or np.abs(logs - logs.mean()).max() < LEAST or not after < BETTER * before:
+        return None
+    return Scales(tuple(samples.numbers), tuple(float(each) for each in factors), before, after)
+
+
+def align_scales(views: Sequence[View]) -> list[View]:
+    """The views with depths brought to one scale; as they are where that does not help."""
+    if len(views) > MOST_VIEWS:
+        raise InputError(f"there are {len(views)} views; scales are aligned for at most {MOST_VIEWS} at a time")
+    found = view_scales(Samples(views, SAMPLES, frames=max(len(views), 2)))
+    if found is None:
+        return list(views)
+    return [
+        replace(view, depth=view.depth * np.float32(factor)) for view, factor in zip(views, found.factors, strict=True)
+    ]
+
+
+def _step(samples: Samples, count: int) -> NDArray[np.float64]:
+    """Least squares of log factors: the median ratio of each pair is that of its two views."""
+    values = samples.residuals(STATED).values
+    rows, ratios = [], []
+    for pair, (source, target) in enumerate(zip(samples.sources, samples.targets, strict=True)):
+        hit = values[(samples.pair == pair) & np.isfinite(values)]
+        if hit.size:
+            row = np.zeros(count)
+            row[source], row[target] = np.sqrt(hit.size), -np.sqrt(hit.size)
+            rows.append(row)
+            ratios.append(-np.sqrt(hit.size) * float(np.median(hit)))
+    if not rows:
+        return np.zeros(count)
+    found: NDArray[np.float64] = np.linalg.lstsq(np.array(rows), np.array(ratios), rcond=None)[0]
+    return np.asarray(found - found.mean())
+
+
+def _apply(samples: Samples, kept: tuple[NDArray[np.float32], NDArray[np.float64]], logs: NDArray[np.float64]) -> None:
+    factors = np.exp(np.clip(logs, -20, 20))
+    sizes = samples.heights * samples.widths
+    samples.depths = (kept[0] * np.repeat(factors, sizes)).astype(np.float32)
+    samples.depth = kept[1] * factors[samples.source]
+    samples.forget()

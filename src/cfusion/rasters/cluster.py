@@ -1,0 +1,62 @@
+"""The same jobs on the workers of a dask scheduler; they have to see the same folders.
+
+A worker that dies takes its tile with it, which the scheduler gives to another. Results are those of one process.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+from cfusion.errors import BackendUnavailable, CFusionError, MissingDependency
+from cfusion.rasters.runner import Crew, Done
+
+AHEAD = 3  # tiles handed out for every worker
+CONNECT = 10.0  # seconds
+
+
+class ClusterCrew(Crew):
+    """Workers of the scheduler at an address such as tcp://host:8786."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(1)
+        try:
+            self._dask = importlib.import_module("distributed")
+        except ImportError:
+            raise MissingDependency("a scheduler needs dask: pip install 'cfusion[cluster]'") from None
+        try:
+            self._client = self._dask.Client(address, timeout=CONNECT, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise BackendUnavailable(f"no dask scheduler answers at {address} ({str(error)[:80]}); start one") from None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def run(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], done: Done) -> None:
+        """As `Crew.run`, a few tiles ahead of the workers."""
+        ahead = AHEAD * max(1, sum(self._client.ncores().values()))
+        left = iter(enumerate(jobs))
+        running = self._dask.as_completed(loop=self._client.loop)
+        numbers: dict[Any, int] = {}
+
+        def hand_out() -> None:
+            for number, job in left:
+                future = self._client.submit(function, *job, pure=False)
+                numbers[future.key] = number
+                running.add(future)
+                return
+
+        for _ in range(ahead):
+            hand_out()
+        for future in running:
+            try:
+                done(numbers[future.key], future.result())
+            except self._dask.KilledWorker:
+                raise CFusionError(
+                    "several workers died at one tile; is there too little memory? Pass a smaller --tile"
+                ) from None
+            hand_out()

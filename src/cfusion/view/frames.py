@@ -1,0 +1,104 @@
+"""What a viewer shows: the fused frames of a folder (one result, a sequence or a scene), read when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import DepthMap
+from cfusion.errors import FileError
+from cfusion.geometry import Camera, Pose
+from cfusion.io.cameras import camera_from_json
+from cfusion.io.codecs.npy import read_npy
+from cfusion.io.json_object import JsonObject
+
+RESULT, PAGE = "result.json", "report.html"
+KEPT = 32  # frames whose maps stay in memory
+LAYERS = ("sigma", "confidence", "provenance")
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """The maps of a frame by name: depth, and what else there is."""
+
+    depth: DepthMap
+    others: dict[str, NDArray[np.generic]]
+
+
+@dataclass(frozen=True, eq=False)
+class FusedFrame:
+    """A fused view: where it was seen from, its page, and its maps when asked for."""
+
+    name: str
+    camera: Camera
+    pose: Pose  # world_from_camera
+    maps: Callable[[], Maps]
+    page: Path | None = None
+    input: str = ""  # the data set that it was fused from, if that is known
+
+
+def open_frames(folder: Path) -> Sequence[FusedFrame]:
+    """The frames of a result folder, of a folder of such (a sequence), or of a scene."""
+    if (folder / RESULT).is_file():
+        return [_of_result(folder)]
+    windows = sorted(path.parent for path in folder.glob(f"*/{RESULT}"))
+    if windows:
+        return [_of_result(each) for each in windows]
+    if (folder / "cfusion").is_dir():
+        found = _of_scene(folder)
+        if found:
+            return found
+    raise FileError(f"{folder} holds no result, no sequence of results and no scene; name the OUT of fuse or scene")
+
+
+def _of_result(folder: Path) -> FusedFrame:
+    entry = JsonObject.of_file(folder / RESULT)
+    if "camera" not in entry:
+        raise FileError(f"{folder / RESULT} has no camera; maps without one are shown by their page only")
+    camera = camera_from_json(entry.object("camera"))
+    pose = Pose.from_matrix(entry.matrix("pose")) if "pose" in entry else Pose.identity()
+    page = folder / PAGE
+    source = entry.content.get("input")
+    return FusedFrame(
+        name=folder.name,
+        camera=camera,
+        pose=pose,
+        maps=lambda: _read(folder),
+        page=page if page.is_file() else None,
+        input=source if isinstance(source, str) else "",
+    )
+
+
+@lru_cache(KEPT)
+def _read(folder: Path) -> Maps:
+    if not (folder / "depth.npy").is_file():
+        raise FileError(f"{folder} has no depth.npy; write the result with npy to view it")
+    others: dict[str, NDArray[Any]] = {
+        name: read_npy(folder / f"{name}.npy") for name in LAYERS if (folder / f"{name}.npy").is_file()
+    }
+    return Maps(np.asarray(read_npy(folder / "depth.npy"), np.float32), others)
+
+
+def _of_scene(folder: Path) -> list[FusedFrame]:
+    from cfusion.scene.fused_view import read_fused
+    from cfusion.scene.record import FILE
+
+    root = folder / "cfusion"
+    found = []
+    for file in sorted(root.glob(f"views/*/*/{FILE}")):
+        number = int(file.parent.name)
+        fused = read_fused(root, number)
+
+        def maps(number: int = number) -> Maps:
+            again = read_fused(root, number)
+            return Maps(again.depth, {"sigma": again.sigma})
+
+        page = folder / PAGE
+        found.append(FusedFrame(fused.name, fused.camera, fused.pose, maps, page if page.is_file() else None))
+    return found

@@ -1,0 +1,44 @@
+"""A recording for rerun: every frame with its camera, depth and points, on a timeline."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cfusion.errors import MissingDependency
+from cfusion.geometry import Orthographic
+from cfusion.view.clouds import points_and_colours, stride_for
+from cfusion.view.frames import FusedFrame
+
+
+def write_rerun(frames: Sequence[FusedFrame], path: Path) -> None:
+    """One file; `rerun FILE.rrd` plays it."""
+    rerun = _rerun()
+    stream = rerun.RecordingStream("cfusion")
+    stream.save(str(path))
+    stream.log("world", rerun.ViewCoordinates.RDF, static=True)
+    for number, frame in enumerate(frames):
+        maps = frame.maps()
+        stream.set_time("frame", sequence=number)
+        points, colours = points_and_colours(frame, maps, "depth", stride_for(1, maps.depth.size))
+        stream.log("world/points", rerun.Points3D(points, colors=colours))
+        pose = frame.pose.matrix()
+        stream.log("world/camera", rerun.Transform3D(translation=pose[:3, 3], mat3x3=pose[:3, :3]))
+        if not isinstance(frame.camera, Orthographic):
+            resolution = [frame.camera.width, frame.camera.height]
+            stream.log(
+                "world/camera/image", rerun.Pinhole(image_from_camera=frame.camera.matrix, resolution=resolution)
+            )
+            stream.log("world/camera/image/depth", rerun.DepthImage(np.nan_to_num(maps.depth), meter=1.0))
+    stream.flush()
+
+
+def _rerun() -> Any:
+    try:
+        return importlib.import_module("rerun")
+    except ImportError:
+        raise MissingDependency("recordings need rerun: pip install 'cfusion[rerun]'") from None

@@ -1,0 +1,158 @@
+"""Confusions about K, views too close together, views that disagree about scale; and what mends each."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cfusion.cli.main import main
+from cfusion.datasets import write_bundle
+from cfusion.datasets.check import Mending, align_scales, check
+from cfusion.datasets.check.reprojection import Hypothesis
+from cfusion.geometry import Pinhole, Pose, View
+
+SAMPLES = 6000
+
+
+def surface(camera: Pinhole, pose: Pose) -> np.ndarray:
+    """Depth of a bumpy ground around z = 3, by a few steps towards it."""
+    rays = camera.back_project(np.ones(camera.shape))
+    depth = np.full(camera.shape, 3.0)
+    for _ in range(60):
+        points = pose.apply(rays * depth[..., None])
+        height = 3 + 0.3 * np.sin(2 * points[..., 0]) * np.cos(3 * points[..., 1])
+        depth += 0.7 * (height - points[..., 2])
+    return depth
+
+
+def views(baseline: float = 0.3, count: int = 4) -> list[View]:
+    camera = Pinhole(90.0, 90.0, 52.0, 34.0, 100, 80)
+    found = []
+    for number in range(count):
+        angle = 0.05 * (number - count / 2) * min(baseline / 0.3, 1)
+        turn = np.array([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]])
+        pose = Pose(turn, np.array([baseline * number, 0.4 * baseline * (number % 2), 0.1 * baseline * number]))
+        found.append(View(surface(camera, pose), camera, pose))
+    return found
+
+
+def with_k(given: Sequence[View], **changes: float) -> list[View]:
+    return [replace(view, camera=replace(view.camera, **changes)) for view in given]
+
+
+def test_the_scene_is_right() -> None:
+    found = check(views(), SAMPLES)
+    assert found.fits_as_stated, found.sentence
+    assert found.stated.residual < 2e-3
+    assert not found.too_close
+    assert found.scales is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"cx": 34.0, "cy": 52.0}, "cx and cy exchanged"),
+        ({"fx": 45.0, "fy": 45.0}, "focal length doubled"),
+        ({"fx": 180.0, "fy": 180.0}, "focal length halved"),
+        ({"fx": 45.0, "fy": 45.0, "cx": 26.0, "cy": 17.0}, "all of it doubled"),
+        ({"fx": 180.0, "fy": 180.0, "cx": 104.0, "cy": 68.0}, "all of it halved"),
+    ],
+)
+def test_mistakes_of_k_are_named(changes: dict[str, float], name: str) -> None:
+    found = check(with_k(views(), **changes), SAMPLES)
+    assert name in found.best.hypothesis.name, found.sentence
+    assert found.best.residual < found.stated.residual
+
+
+@pytest.mark.parametrize("factor", [1.0, 1000.0])
+@pytest.mark.parametrize("baseline", [1e-4, 1e-3])
+def test_views_too_close_together_tell_nothing(baseline: float, factor: float) -> None:
+    """No cause is named that noise decides."""
+    rng = np.random.default_rng(1)
+    given = [
+        replace(view, depth=factor * view.depth * np.exp(0.003 * rng.normal(size=view.shape)))
+        for view in views(baseline)
+    ]
+    found = check(given, SAMPLES)
+    assert found.fits_as_stated, found.sentence
+    assert "too close together to tell" in found.sentence
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_what_is_called_better_has_the_smaller_residual(noise: float) -> None:
+    rng = np.random.default_rng(2)
+    for baseline in (1e-3, 1e-2, 0.05, 0.3):
+        for factor in (1.0, 1000.0, 0.2):
+            given = [
+                replace(view, depth=factor * view.depth * np.exp(noise * rng.normal(size=view.shape)))
+                for view in views(baseline)
+            ]
+            found = check(given, SAMPLES)
+            assert found.best.residual <= found.stated.residual or not found.stated.overlap > 0
+
+
+def test_views_that_disagree_about_scale() -> None:
+    factors = np.array([1.1, 0.95, 1.0, 0.92])
+    given = [replace(view, depth=view.depth * factor) for view, factor in zip(views(0.1), factors, strict=True)]
+    found = check(given, SAMPLES)
+    assert found.fits_as_stated
+    assert found.scales is not None
+    assert "--align-scales" in found.sentence
+    expected = 1 / factors
+    np.testing.assert_allclose(found.scales.factors, expected / np.prod(expected) ** 0.25, rtol=0.01)
+    assert found.scales.after < 0.2 * found.scales.before
+    assert check(align_scales(given), SAMPLES).scales is None
+
+
+MISTAKES = {
+    "--invert-poses": lambda view: replace(view, pose=view.pose.inverse()),
+    "--depth-scale 0.001": lambda view: replace(view, depth=1000 * view.depth),
+    "--depth-scale 0.0002": lambda view: replace(view, depth=5000 * view.depth),
+}
+
+
+@pytest.mark.parametrize("option", MISTAKES)
+def test_fuse_stops_where_it_is_sure(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    """And says the option that mends it; with that option, or --force, it goes on."""
+    write_bundle([MISTAKES[option](view) for view in views()], tmp_path / "data")
+    write_bundle(views(), tmp_path / "right")
+    command = ["fuse", str(tmp_path / "data"), "--method", "median", "--backend", "numpy", "--write", "npy"]
+    assert main([*command, "-o", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert f"say {option};" in said
+    assert not (tmp_path / "out").exists()
+    assert main([*command, "-o", str(tmp_path / "forced"), "--force", "--no-report"]) == 0
+    assert main([*command, "-o", str(tmp_path / "mended"), *option.split(), "--no-report"]) == 0
+    command[1] = str(tmp_path / "right")
+    assert main([*command, "-o", str(tmp_path / "expected"), "--no-report"]) == 0
+    mended, expected = (np.load(tmp_path / name / "depth.npy") for name in ("mended", "expected"))
+    np.testing.assert_allclose(mended, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "hypothesis",
+    [
+        Hypothesis("", inverse=True),
+        Hypothesis("", opengl=True),
+        Hypothesis("", inverse=True, opengl=True),
+        Hypothesis("", factor=0.25),
+        Hypothesis("", shift=-0.5),
+    ],
+)
+def test_what_mends_is_what_was_meant(hypothesis: Hypothesis) -> None:
+    """A view read with the mending is the view that the hypothesis supposes: nothing better is left."""
+    mending = Mending.of(hypothesis)
+    assert mending is not None
+    assert mending.options
+    turned = [mending.view(view) for view in views()]
+    back = check(turned, SAMPLES)
+    again = Mending.of(back.best.hypothesis)
+    assert again is not None
+    if not hypothesis.shift and not (hypothesis.inverse and hypothesis.opengl):
+        for view, expected in zip(turned, views(), strict=True):
+            mended = again.view(view)
+            np.testing.assert_allclose(mended.depth, expected.depth, rtol=2e-3)
+            np.testing.assert_allclose(mended.pose.matrix(), expected.pose.matrix(), atol=1e-9)
