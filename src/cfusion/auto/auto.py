@@ -1,7 +1,7 @@
 """`auto`: read the views at the surface, weigh them, fit a better surface; choose the weights by leaving views out.
 
-surface = fit(splat of all views)                    a guess at the usual weights
-repeat: observations = what each view measured at the surface, less what belongs to another surface
+surface = fit(reference alone), or fit(splat of the views in place), as the views say
+repeat: observations = what each view measured at the surface, less what belongs to another surface or is hidden by it
         guess    fit at the usual weights            until the surface is nearly right
         choose   alpha, inverse depth, local weights by how well views that are left out are predicted, then fit
         final    fit from there, certified
@@ -12,14 +12,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from cfusion.arrays import DepthMap
 from cfusion.auto.assess import assess, leave_unknown
 from cfusion.auto.cross_validation import choose, usual_choices
+from cfusion.auto.edges import edge_weights
+from cfusion.auto.first_surface import first_surface
 from cfusion.auto.fit import Fit, energy_of, fit
 from cfusion.auto.occlusion import observe
 from cfusion.auto.settings import Choices, Settings
 from cfusion.auto.surface import blend
 from cfusion.auto.view_report import report as view_report
 from cfusion.energy import L1
+from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend
 from cfusion.parameters import parameters_of
 from cfusion.solvers import PDHG, Fused, Report
@@ -27,6 +31,7 @@ from cfusion.solvers.task import prepare
 from cfusion.source import Source
 
 PAPERS = Choices((1.0, 2.0))  # until the observations tell better
+FEWEST_FOR_EDGES = 3  # views: with fewer, what is wrong in one has edges too
 Turn = Enum("Turn", ["guess", "choose", "final"])
 
 
@@ -43,22 +48,36 @@ class Auto:
         """Fuse the observations of a source."""
         settings, choices = self.settings, self.settings.choices
         backend.precompile(source.frame.shape, 2, L1().kind)
-        stack = source.first(settings.splat, backend)
-        surface = start = None
-        for number, turn in enumerate(self._turns(source)):
-            if surface is not None:
-                stack = observe(source, surface, settings, backend)
+        surface = start = edges = None
+        turns = self._turns(source)
+        if source.rereads and source.n_views > 1:
+            surface = first_surface(source, settings.splat, lambda stack: self._guessed(stack, backend), backend)
+            turns = turns[1:]
+        readings = 0
+        for turn in turns:
+            if surface is None:
+                stack = source.first(settings.splat, backend)
+            else:
+                observed = observe(source, surface, settings, backend)
+                stack, readings = observed.stack, readings + 1
+                edges = edge_weights(surface, observed.noise) if source.n_views >= FEWEST_FOR_EDGES else None
             task = prepare(energy_of(choices or PAPERS, settings.lam), stack, backend)
             if choices is None and turn is not Turn.guess:
-                choices = choose(task, settings, report)
+                choices = choose(task, settings, edges, report)
             guess = choices or usual_choices(stack, backend)
             solver = self.solver if turn is Turn.final else replace(self.solver, certify=False)
-            found = fit(task, guess, solver, settings.fill_radius, start, report)
+            found = fit(task, guess, solver, settings.fill_radius, start, report, edges)
             start = found.end if turn is Turn.choose else None
-            share = settings.damping if number > 1 else 1.0
+            share = settings.damping if readings > 1 else 1.0
             surface = found.depth if surface is None else blend(surface, found.depth, share)
-        chosen = {"alpha": guess.alpha, "inverse": guess.inverse, "local": guess.local}
+        chosen = {"alpha": guess.alpha, "inverse": guess.inverse, "local": guess.local, "edges": guess.edges}
         return self._trusted(Fused(stack, found.solution(), chosen), source, found, backend)
+
+    def _guessed(self, stack: Stack, backend: Backend) -> DepthMap:
+        """A surface at the usual weights."""
+        guess = self.settings.choices or usual_choices(stack, backend)
+        task = prepare(energy_of(guess, self.settings.lam), stack, backend)
+        return fit(task, guess, replace(self.solver, certify=False), self.settings.fill_radius).depth
 
     def _trusted(self, fused: Fused, source: Source, found: Fit, backend: Backend) -> Fused:
         """The answer with what the views say about it; what they dispute is left unknown."""

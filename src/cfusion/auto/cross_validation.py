@@ -23,6 +23,8 @@ LONGEST_WALK = 6  # steps of the ladder
 CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; of the error, for a much smoother answer
 LOCAL_CHANCE = 3.0  # standard errors, for weights that follow the local noise: two are tipped by rounding
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
+EDGE_FACTORS = (1.0, 2.0, 4.0)  # alpha may grow when edges no longer have to be spared by it
+WEIGHT_SAMPLE = 100_000  # observations that tell the usual weight
 NEARBY = 0.2  # of the first fit's steps, for fits that start where it ended; 0.1 to 1 choose alike
 
 
@@ -32,7 +34,7 @@ def usual_choices(stack: Stack, backend: Backend) -> Choices:
     return Choices((alpha_1, RATIOS[0] * alpha_1))
 
 
-def choose(task: Task, settings: Settings, report: Report | None = None) -> Choices:
+def choose(task: Task, settings: Settings, edges: Floats | None = None, report: Report | None = None) -> Choices:
     """What predicts best the observations of a task that are left out."""
     backend, lam = task.backend, task.energy.lam
     inverse = stereo_like(task) if settings.inverse is None else settings.inverse
@@ -43,10 +45,11 @@ def choose(task: Task, settings: Settings, report: Report | None = None) -> Choi
     if report:
         report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
     alpha = trial.search(start)
+    alpha, sharp = trial.with_edges(alpha, edges)
     grown = start / _usual_alpha(kept, backend)  # the fit had fewer observations
     alpha = (alpha[0] * grown, alpha[1] * grown)
     alpha, local = (alpha, settings.local) if settings.local is not None else trial.with_local(alpha)
-    return Choices(alpha, inverse, local)
+    return Choices(alpha, inverse, local, sharp)
 
 
 class _Trial:
@@ -59,6 +62,7 @@ class _Trial:
         self.state: State | None = None
         self.step_scale = task.step_scale
         self.ratio = RATIOS[0]
+        self.edges: Floats | None = None
         self.fits: dict[tuple[float, float], Floats] = {}
 
     def _fit_on(self, task: Task, held: Stack) -> None:
@@ -112,6 +116,23 @@ class _Trial:
             self.fits[alpha] = self._fit(alpha)
         return self.fits[alpha]
 
+    def with_edges(self, alpha: tuple[float, float], edges: Floats | None) -> tuple[tuple[float, float], bool]:
+        """Whether smoothing less across edges predicts better what was held out, and at which alpha."""
+        if edges is None:
+            return alpha, False
+        best, chosen, sharp = self._fitted(alpha), alpha, False
+        plain, self.task = self.task, self.task.with_edges(edges)
+        for factor in EDGE_FACTORS:
+            candidate = (factor * alpha[0], factor * alpha[1])
+            x = self._fit(candidate)
+            if self._predicts_better(x, best):
+                best, chosen, sharp = x, candidate, True
+            elif factor > 1:
+                break
+        self.edges = edges if sharp else None
+        self.task = self.task if sharp else plain
+        return chosen, sharp
+
     def with_local(self, alpha: tuple[float, float]) -> tuple[tuple[float, float], bool]:
         """Whether weights that follow the local noise predict better what was held out, and at which alpha."""
         task = self.task
@@ -122,7 +143,7 @@ class _Trial:
         depth = depth_of(task, self.state)
         held = local_weights(self.stack, depth, task.backend)
         weighed = local_weights(task.stack, depth, task.backend)
-        self._fit_on(prepare(task.energy, weighed, task.backend), held)
+        self._fit_on(prepare(task.energy, weighed, task.backend).with_edges(self.edges), held)
         self.start = WarmStart.of(task, reached).transfer(self.task)
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
@@ -150,7 +171,13 @@ def _usual_alpha(stack: Stack, backend: Backend) -> float:
     """1.2 sqrt(K) for K observations a pixel of weight one; in proportion to the weights otherwise."""
     here = stack.in_memory_of(backend)
     held = backend.count_observations(here.depths, here.weights)
-    usual = 1.0
-    if here.weights is not None:
-        (usual,), _ = backend.medians(here.weights[None], 0.0)
+    usual = 1.0 if here.weights is None else _usual_weight(here.weights, backend)
     return ALPHA_PER_ROOT_VIEW * float(np.sqrt(usual * held.mass / max(held.pixels, 1)))
+
+
+def _usual_weight(weights: Floats, backend: Backend) -> float:
+    """Half of all weight lies in observations of less, from a sample: many that hardly count do not count here."""
+    every = max(1, int(np.sqrt(weights.size / WEIGHT_SAMPLE)))
+    sample = np.sort(backend.to_host(weights[:, ::every, ::every]).ravel().astype(np.float64))
+    heaped = np.cumsum(sample)
+    return float(sample[np.searchsorted(heaped, 0.5 * heaped[-1])]) if heaped[-1] > 0 else 1.0

@@ -55,19 +55,27 @@ class Fit:
 
 
 def fit(
-    task: Task, choices: Choices, solver: PDHG, fill_radius: int, start: WarmStart | None, report: Report | None
+    task: Task,
+    choices: Choices,
+    solver: PDHG,
+    fill_radius: int,
+    start: WarmStart | None = None,
+    report: Report | None = None,
+    edges: Floats | None = None,
 ) -> Fit:
-    """Solve a task of the same observations under these choices."""
+    """Solve a task of the same observations under these choices; `edges` (H, W) as `edge_weights` gives them."""
     energy = energy_of(choices, task.energy.lam)
     ready = (
         task.with_energy(energy) if energy.inverse == task.energy.inverse else prepare(energy, task.stack, task.backend)
     )
+    edges = edges if choices.edges else None
+    ready = ready.with_edges(edges)
     state = start.transfer(ready) if start else ready.initial_state()
     confidence = fixed_confidence(ready)
     if choices.local:
         advance(ROUGH, ready, confidence, state)
         weighed = local_weights(task.stack, depth_of(ready, state), task.backend)
-        ready = prepare(energy, weighed, task.backend)
+        ready = prepare(energy, weighed, task.backend).with_edges(edges)
     outcome = solver.minimise(ready, ready.problem(confidence), state, report)
     return Fit(fill_within_surfaces(ready, state, fill_radius), ready, state, outcome, choices.local)
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, chunks, on_host
-from cfusion.auto.surface import local_slope, residuals, steps
+from cfusion.auto.surface import local_slope, steps
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law
@@ -26,6 +26,7 @@ from cfusion.solvers.task import Task
 LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace distribution
 VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
 SMALLEST_WEIGHT = 0.05
+LEAST_SIDE = 0.2  # of a view's residuals: with fewer in front of (or behind) the surface, the view is biased
 SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
 PAIR_ROUNDS, PAIRS_AT_ONCE, SETTLED = 10, 1000, 1e-3
 QUIETEST = 1e-3  # of the usual noise: what a view may have at least
@@ -67,16 +68,20 @@ def usual_slope(surface: DepthMap, growth: DepthNoise, backend: Backend) -> floa
     return median if known else 0.0
 
 
-def residual_scales(
-    depths: NDArray[Any], surface: DepthMap, growth: DepthNoise, backend: Backend
-) -> tuple[list[float], list[int]]:
-    """The Laplace scale of each view's residuals, by their median size: a tenth of wrong surfaces does not matter.
+def residual_scales(residuals: NDArray[Any], backend: Backend) -> tuple[list[float], list[int]]:
+    """The Laplace scale of each view's residuals (K, H, W), by their median size, and how many it has.
 
-    And how many each view has.
+    What hides the surface from a view is always in front of it: the quieter side tells, unless the view is biased.
     """
-    found = [backend.medians(residuals(depth, surface, growth)) for depth in chunks(depths)]
-    middles, known = ([each for part in parts for each in part] for parts in zip(*found, strict=True))
-    return [middle / LAPLACE_MEDIAN for middle in middles], known
+    out, known = [], []
+    for part in chunks(residuals):
+        sizes, counts = backend.medians(np.abs(part))
+        behind, in_front = backend.medians(part, 0.0), backend.medians(-part, 0.0)
+        for size, count, above, n_above, below, n_below in zip(sizes, counts, *behind, *in_front, strict=True):
+            two_sided = min(n_above, n_below) >= LEAST_SIDE * count > 0
+            out.append((min(above, below) if two_sided else size) / LAPLACE_MEDIAN)
+            known.append(count)
+    return out, known
 
 
 def weigh_views(

@@ -18,6 +18,14 @@ def pooled_sum(values: Floats, radius: int) -> Floats:
     return out
 
 
+def window_sum(values: Floats, radius: int) -> Floats:
+    """(H, W) the sum over the square of side 2 radius + 1 around each pixel, cut at borders."""
+    out: Floats = values.astype(np.float64)
+    for axis in (0, 1):
+        out = _window_mean(out, radius, axis) * (2 * radius + 1)
+    return out
+
+
 def pooled_mean(values: Floats, weights: Floats | Mask, radius: int) -> Floats:
     """(H, W) the weighted mean around each pixel; zero where nothing around has a weight."""
     mass = pooled_sum(weights, radius)

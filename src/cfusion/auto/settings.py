@@ -17,6 +17,7 @@ class Choices:
     alpha: tuple[float, ...]  # weights of the regulariser, one per order
     inverse: bool = False  # solve for inverse depth: the noise grows as stereo's does
     local: bool = False  # weigh observations by the noise of their own map around them
+    edges: bool = False  # smooth less across the edges that the surface has
 
 
 @dataclass(frozen=True)

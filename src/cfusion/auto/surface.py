@@ -8,12 +8,6 @@ from cfusion.kernels.contract import Floats
 from cfusion.kernels.depth_noise import DepthNoise
 
 
-def residuals(depths: Floats, surface: Floats, growth: DepthNoise) -> Floats:
-    """|depth - surface| in the unit of the noise, (H, W) or (K, H, W)."""
-    away: Floats = np.abs(depths - surface)
-    return away / growth.unit(surface) if growth.power else away
-
-
 def steps(surface: Floats) -> Floats:
     """(2, H, W) the differences to the lower and to the right neighbour, NaN where there is none."""
     out: Floats = np.full_like(surface, np.nan, shape=(2, *surface.shape))

@@ -103,6 +103,13 @@ class Task:
         back: Floats = self.backend.to_host(array) if self.stack.on_host else array
         return back
 
+    def with_edges(self, weights: Floats | None) -> Task:
+        """The same data with the first weight of the regulariser scaled per pixel (H, W); None: not at all."""
+        if weights is None:
+            return replace(self, edge=None)
+        xp = self.backend.arrays
+        return replace(self, edge=xp.ascontiguousarray(self.backend.to_device(weights[self.window], self.dtype)))
+
     def with_energy(self, energy: Energy) -> Task:
         """The same data under other weights of the regulariser."""
         return replace(self, energy=energy)

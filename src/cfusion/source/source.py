@@ -13,8 +13,11 @@ from cfusion.errors import InputError
 from cfusion.geometry import Camera, Pose, Stack, View
 from cfusion.kernels.contract import Backend
 from cfusion.source.reading import Reading, read_at
+from cfusion.source.sight import Sight, sight
 from cfusion.source.splat import Splat, reference_index
-from cfusion.source.upload import UploadedViews, upload
+from cfusion.source.upload import UploadedViews, parts_of, upload
+
+NOT_POSED = "cannot be read at another surface; give views with poses"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +63,12 @@ class Source(Protocol):
     def at(self, surface: DepthMap, agreements: Sequence[float], backend: Backend) -> Reading:
         """What each view measured at this surface (see `read_at`)."""
 
+    def sight(self, view: int, surface: DepthMap, backend: Backend) -> Sight:
+        """How a view sees this surface."""
+
+    def part(self, indices: Sequence[int]) -> Source:
+        """Some of the views, the reference among them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Registered:
@@ -92,7 +101,13 @@ class Registered:
         return self.stack.in_memory_of(backend)
 
     def at(self, surface: DepthMap, agreements: Sequence[float], backend: Backend) -> Reading:
-        raise InputError("registered depth maps cannot be read at another surface; give views with poses")
+        raise InputError(f"registered depth maps {NOT_POSED}")
+
+    def sight(self, view: int, surface: DepthMap, backend: Backend) -> Sight:
+        raise InputError(f"registered depth maps {NOT_POSED}")
+
+    def part(self, indices: Sequence[int]) -> Source:
+        raise InputError(f"registered depth maps {NOT_POSED}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,3 +147,13 @@ class Posed:
 
     def at(self, surface: DepthMap, agreements: Sequence[float], backend: Backend) -> Reading:
         return read_at(surface, self.views, self.views[self.reference], agreements, backend, self.uploads)
+
+    def sight(self, view: int, surface: DepthMap, backend: Backend) -> Sight:
+        seen, reference = self.views[view], self.views[self.reference]
+        view_from_reference = (seen.pose.inverse() @ reference.pose).matrix()[:3]
+        return sight(surface, reference.camera, seen.camera, view_from_reference, backend)
+
+    def part(self, indices: Sequence[int]) -> Posed:
+        chosen = list(indices)
+        uploads = None if self.uploads is None else parts_of(self.uploads, chosen)
+        return Posed([self.views[k] for k in chosen], chosen.index(self.reference), uploads)

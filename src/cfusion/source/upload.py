@@ -69,6 +69,19 @@ def upload(views: Sequence[View], backend: Backend) -> list[UploadedViews]:
     return out
 
 
+def parts_of(uploads: Sequence[UploadedViews], chosen: Sequence[int]) -> list[UploadedViews]:
+    """Some of the views, numbered in the order of `chosen`; nothing crosses the bus."""
+    out = []
+    for each in uploads:
+        inside = [place for place, index in enumerate(each.indices) if index in chosen]
+        if inside:
+            confidences = None if each.confidences is None else each.confidences[inside]
+            indices = [chosen.index(each.indices[place]) for place in inside]
+            poses = [each.poses[place] for place in inside]
+            out.append(UploadedViews(indices, each.depths[inside], confidences, each.cameras[inside], poses))
+    return out
+
+
 def in_view_order(uploads: Sequence[UploadedViews], parts: Sequence[Any]) -> Any:
     """(K, ..) the arrays of all uploads, of as many views each, in the order of the views."""
     if len(parts) == 1:

@@ -1,0 +1,44 @@
+"""Smoothing less across the edges that a surface has: the weight of the regulariser's first order, per pixel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfusion.arrays import DepthMap
+from cfusion.auto.surface import steps
+from cfusion.kernels.contract import Floats
+
+BESIDE = (2, 5)  # pixels: steps as far as this from a pixel, and as many, tell the slope on either side
+SHARPNESS = 1.0  # noise scales: an edge that high counts half
+LEAST = 0.02
+
+
+def edge_weights(surface: DepthMap, noise: Floats) -> Floats:
+    """(H, W) g = 1 / (1 + (e / noise)^2), where e is by how much a step exceeds the slope of the surface beside it.
+
+    The slope beside it is the smaller one of both sides, so that neither a slope nor a ridge is an edge; noise (H, W)
+    is that of an observation.
+    """
+    change = np.abs(np.nan_to_num(steps(surface)))
+    excess = [np.maximum(change[axis] - _slope_beside(change[axis], axis), 0) for axis in (0, 1)]
+    out = 1 / (1 + (np.square(excess[0]) + np.square(excess[1])) / np.square(SHARPNESS * noise))
+    weights: Floats = np.maximum(out, LEAST).astype(np.float32)
+    return weights
+
+
+def _slope_beside(change: Floats, axis: int) -> Floats:
+    """The mean change of a few steps before each, or after it: the smaller one."""
+    away, many = BESIDE
+    size = change.shape[axis]
+    around = np.arange(-(away + many), size + away + many)
+    padded = np.take(change, np.clip(around, 0, max(size - 2, 0)), axis=axis)  # there is no step after the last
+    heaped = np.cumsum(padded, axis=axis, dtype=np.float64)
+
+    def mean(first: int) -> Floats:
+        start = away + many + first - 1
+        low, high = (np.take(heaped, np.arange(at, at + size), axis=axis) for at in (start, start + many))
+        out: Floats = (high - low) / many
+        return out
+
+    least: Floats = np.minimum(mean(-away - many + 1), mean(away))
+    return least

@@ -1,0 +1,105 @@
+"""The first surface: the reference's own, or that of the views whose noise stays in place, by what views measured.
+
+A splat throws the noise of a view across depth edges, the further the wider the baseline: delta f tan(theta) / z
+pixels for noise delta. The surface then starts in another basin, and never leaves it. The reference's own map has its
+edges in place; what it lacks, or has wrong, the views tell whose noise moves their points by less than a pixel, and the
+nearest ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cfusion.arrays import DepthMap
+from cfusion.auto.fit import energy_of
+from cfusion.auto.noise import residual_scales
+from cfusion.auto.pooling import window_sum
+from cfusion.auto.settings import Choices
+from cfusion.geometry import Stack
+from cfusion.kernels.contract import Backend, Floats, Mask
+from cfusion.solvers.task import prepare
+from cfusion.source import Source, Splat
+
+NEAREST = 2  # other views, and those as near
+IN_PLACE = 1.0  # pixels
+AS_NEAR = 1.01  # times
+WORST = 4.0  # noise scales: an observation further off is of something else, however far
+WINDOW = 3  # pixels: the square of side 7 around a pixel votes
+CHANCE = 1.0  # times the root of the number of votes: less may be noise
+
+Fitter = Callable[[Stack], DepthMap]
+
+
+def first_surface(source: Source, splat: Splat, fitted: Fitter, backend: Backend) -> DepthMap:
+    """A surface (H, W) to read all views at."""
+    alone = source.part([source.reference]).first(Splat(fill=False), backend)
+    if not backend.count_observations(alone.depths, alone.weights).pixels:
+        return fitted(source.first(splat, backend))
+    own = fitted(alone)
+    near = source.part(_views_in_place(source, own, alone.depths - own, backend))
+    from_near = fitted(near.first(splat, backend))
+    surface = np.where(_refuted(near, own, from_near, backend), from_near, own)
+    return _completed(surface, source, splat, backend)
+
+
+def _views_in_place(source: Source, own: DepthMap, residuals: Floats, backend: Backend) -> list[int]:
+    """The reference, the views whose noise moves their points by less than a pixel in it, and the nearest ones."""
+    (scale,), _ = residual_scales(residuals, backend)
+    moved = np.zeros(source.n_views)
+    for view in range(source.n_views):
+        (parallax,), (count,) = backend.medians(source.sight(view, own, backend).parallax[None])
+        moved[view] = scale * parallax if count else np.inf
+    moved[source.reference] = -1
+    limit = max(AS_NEAR * np.sort(moved)[min(NEAREST, source.n_views - 1)], IN_PLACE)
+    return [view for view in range(source.n_views) if moved[view] <= limit]
+
+
+def _completed(surface: DepthMap, source: Source, splat: Splat, backend: Backend) -> DepthMap:
+    """What neither knows is taken from the median of all views."""
+    stack = source.first(splat, backend)
+    task = prepare(energy_of(Choices((1.0, 2.0)), 1.0), stack, backend)
+    median = task.given_back(task.whole_depth(task.start))
+    out: DepthMap = np.where(np.isnan(surface), median, surface)
+    return out
+
+
+def _scales(source: Source, surface: DepthMap, backend: Backend) -> list[float]:
+    """The noise of each view, as long as the surface is what it is."""
+    reading = source.at(surface, [0.0] * source.n_views, backend)
+    scales, _ = residual_scales(reading.depths - surface, backend)
+    usual = max(float(np.nanmedian(scales)), 1e-12)
+    return [scale if scale > 0 else usual for scale in scales]
+
+
+def _refuted(source: Source, own: DepthMap, other: DepthMap, backend: Backend) -> Mask:
+    """(H, W) where the own surface is given up for the other one, because that explains better what views measured.
+
+    Everywhere, if it does so in all; else around the pixels where it does by more than chance.
+    """
+    scales = _scales(source, other, backend)
+    cost, count = _misfit(source, own, scales, backend)
+    other_cost, other_count = _misfit(source, other, scales, backend)
+    both = (count > 0) & (other_count > 0)
+    worse, votes = np.where(both, cost - other_cost, 0), np.where(both, np.minimum(count, other_count), 0)
+    if float(worse.sum(dtype=np.float64)) > 0:
+        return ~np.isnan(other)
+    worse, votes = window_sum(worse, WINDOW), window_sum(votes, WINDOW)
+    out: Mask = np.isnan(own) | ((worse > CHANCE * np.sqrt(np.maximum(votes, 1))) & ~np.isnan(other))
+    return out
+
+
+def _misfit(source: Source, surface: DepthMap, scales: list[float], backend: Backend) -> tuple[Floats, Floats]:
+    """(H, W) sum over the views of min(|d - x| / scale, WORST), and how many views measured there.
+
+    The truth wins by this: who sees it is off by noise, who does not by WORST; a wrong surface is seen by none.
+    """
+    reading = source.at(surface, [0.0] * source.n_views, backend)
+    cost, count = np.zeros_like(surface), np.zeros_like(surface)
+    for depth, scale in zip(reading.depths, scales, strict=True):
+        away = np.abs(depth - surface) / np.float32(scale)
+        known = ~np.isnan(away)
+        cost += np.where(known, np.minimum(away, np.float32(WORST)), 0)
+        count += known
+    return cost, count

@@ -1,0 +1,80 @@
+"""What a view may be misread by: a surface that is off by delta is looked up delta x parallax pixels beside the place.
+
+Far from edges that changes nothing. Near one, a view with a wide baseline then reads the other surface, and all such
+views on the same side do so alike: they would outvote the near ones. So the error of an observation has a second part,
+how much the surface changes within the pixels that it may be misread by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cfusion.arrays import DepthMap
+from cfusion.auto.pooling import window_sum
+from cfusion.kernels.contract import Backend, Floats
+from cfusion.source import Sight
+
+RADII = (1, 2, 4, 8, 16)  # pixels around which the relief is known; linear in between
+NEAREST = 4  # other views, and those as near, tell how far the surface is off
+AS_NEAR = 1.01  # times
+WINDOW, FEWEST = 3, 20  # pixels: residuals are averaged over the square of side 7, if it has as many
+OUTLIER = 4.0  # noise scales
+SAFETY = 3.0  # times the usual error of the surface: near edges, where it matters, it is larger
+NORMAL_MEDIAN = 0.6745  # median of |t| over the deviation of a normal distribution
+LEAST_WEIGHT = 1e-3
+
+
+def surface_doubt(residuals: Floats, scales: Sequence[float], near: Sequence[int], backend: Backend) -> float:
+    """How far the surface may be off, in noise scales, at most one.
+
+    Three times the usual mean residual around a pixel. Residuals (K, H, W) are in the unit of the noise; only `near`
+    views tell, which are misread least.
+    """
+    total, count = np.zeros_like(residuals[0]), np.zeros_like(residuals[0])
+    for view in near:
+        away = residuals[view] / np.float32(max(scales[view], 1e-12))
+        believed = np.abs(away) <= OUTLIER
+        total += np.where(believed, away, 0)
+        count += believed
+    total, count = window_sum(total, WINDOW), window_sum(count, WINDOW)
+    mean = np.where(count >= FEWEST, np.abs(total) / np.maximum(count, 1), np.nan).astype(np.float32)
+    (usual,), (known,) = backend.medians(mean[None])
+    return min(SAFETY * usual / NORMAL_MEDIAN, 1.0) if known else 1.0
+
+
+def nearest(sights: Sequence[Sight], reference: int, backend: Backend) -> list[int]:
+    """The other views in which the surface moves least."""
+    moved = [backend.medians(sight.parallax[None])[0][0] for sight in sights]
+    others = [view for view in range(len(sights)) if view != reference and np.isfinite(moved[view])]
+    if not others:
+        return []
+    limit = AS_NEAR * sorted(moved[view] for view in others)[min(NEAREST, len(others)) - 1]
+    return [view for view in others if moved[view] <= limit]
+
+
+class Misreading:
+    """The relief of a surface within any number of pixels."""
+
+    def __init__(self, surface: DepthMap, unit: Floats, backend: Backend) -> None:
+        self.reliefs = []
+        for radius in RADII:
+            relief = backend.local_depth_range(np.ascontiguousarray(surface), radius)
+            self.reliefs.append(np.where(np.isfinite(relief), relief, 0) / unit)
+
+    def within(self, pixels: Floats) -> Floats:
+        """(H, W) how far apart the surface lies within so many pixels (H, W), in the unit of the noise."""
+        out = np.minimum(pixels, 1) * self.reliefs[0]
+        for k, (near, far) in enumerate(zip(RADII, RADII[1:], strict=False)):
+            share = np.clip((pixels - near) / (far - near), 0, 1)
+            out = out + share * (self.reliefs[k + 1] - self.reliefs[k])
+        return out
+
+    def weight(self, sight: Sight, doubt: Floats, noise: float) -> Floats:
+        """(H, W) noise^2 / (noise^2 + relief^2), the relief within doubt (H, W) times parallax pixels.
+
+        The square, and not the root as for independent errors: misread views err alike.
+        """
+        relief = self.within(np.nan_to_num(doubt * sight.parallax))
+        return np.maximum(noise**2 / (noise**2 + np.square(relief)), LEAST_WEIGHT).astype(np.float32)

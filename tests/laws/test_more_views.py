@@ -1,0 +1,84 @@
+"""More views never hurt: an object before walls, where a splat throws the noise of wide views across the outline."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from cfusion import View, fuse, kernels
+from cfusion.auto.edges import edge_weights
+from cfusion.auto.misreading import Misreading
+from cfusion.auto.visibility import hidden
+from cfusion.source import Posed
+from cfusion.synthetic import PAPER_CAMERA, Gauss, Laplace, Noise, object_bundle, room
+
+NUMPY = kernels.load("numpy")
+CAMERA = PAPER_CAMERA.scaled(0.15)
+NOISES = {"laplace": Laplace(0.1), "gauss": Gauss(0.05)}
+COUNTS = (1, 3, 9)
+
+
+@cache
+def seen(noise: str | None) -> tuple[list[View], np.ndarray]:
+    given: Noise | None = None if noise is None else NOISES[noise]
+    views, truth = object_bundle(room(), given, np.random.default_rng(3), max(COUNTS), camera=CAMERA, image=False)
+    return views, truth
+
+
+def middle(views: list[View], count: int) -> list[View]:
+    centre = len(views) // 2
+    return views[centre - count // 2 : centre + count // 2 + 1]
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_more_views_are_better_than_the_reference_alone(noise):
+    """Both errors are below the reference's own; from three views to nine the RMSE may rise, and at edges it does."""
+    views, truth = seen(noise)
+    errors = [fuse(middle(views, count)).depth - truth for count in COUNTS]
+    both = np.isfinite(np.sum(errors, axis=0))
+    assert both.mean() > 0.95 * np.isfinite(truth).mean()
+    rmse = [float(np.sqrt(np.mean(error[both] ** 2))) for error in errors]
+    mean = [float(np.abs(error[both]).mean()) for error in errors]
+    for figures in (rmse, mean):
+        assert all(figure < 0.95 * figures[0] for figure in figures[1:]), figures
+
+
+def test_what_the_surface_hides_is_hidden():
+    """A point is hidden from a view exactly if the view sees something nearer there."""
+    views, truth = seen(None)
+    source = Posed.of(views, None, NUMPY)
+    reading = source.at(truth, [0.0] * len(views), NUMPY)
+    for k in (0, 2, len(views) - 1):
+        behind = hidden(source.sight(k, truth, NUMPY), 0.0, NUMPY)
+        in_front = (reading.depths[k] - truth) < -0.3
+        assert behind[in_front].mean() > 0.5  # the rest is hidden by what the reference does not see
+        assert behind[~in_front].mean() < 0.05
+    assert not hidden(source.sight(source.reference, truth, NUMPY), 0.0, NUMPY).any()
+
+
+def test_parallax_is_how_far_a_point_moves():
+    views, truth = seen(None)
+    source = Posed.of(views, None, NUMPY)
+    near, far = (source.sight(0, truth + np.float32(step), NUMPY) for step in (-0.005, 0.005))
+    moved = np.hypot(far.u - near.u, far.v - near.v) / 0.01
+    np.testing.assert_allclose(source.sight(0, truth, NUMPY).parallax, moved, rtol=0.02)
+
+
+def test_misread_views_count_less_near_edges_and_the_wider_the_baseline():
+    views, truth = seen(None)
+    source = Posed.of(views, None, NUMPY)
+    misreading = Misreading(truth, np.ones_like(truth), NUMPY)
+    doubt = np.full_like(truth, 0.05)
+    wide, near = (misreading.weight(source.sight(k, truth, NUMPY), doubt, 0.1) for k in (0, len(views) // 2 - 1))
+    relief = NUMPY.local_depth_range(truth, 1)
+    assert (wide <= near + 1e-6).mean() > 0.98
+    assert np.median(wide[relief > 0.5]) < 0.5 * np.median(wide[relief < 0.05])
+    assert misreading.weight(source.sight(0, truth, NUMPY), 0 * doubt, 0.1).min() == 1
+
+
+def test_edges_are_steps_and_neither_slopes_nor_flat_places():
+    row = np.concatenate([0.1 * np.arange(20), 5 + 0.1 * np.arange(20)]).astype(np.float32)
+    weights = edge_weights(np.tile(row, (12, 1)), np.full((12, 40), 0.1, np.float32))
+    np.testing.assert_allclose(weights[:, 19], 0.02, atol=1e-3)
+    away = np.r_[0:12, 28:39]
+    np.testing.assert_allclose(weights[:, away], 1, atol=1e-3)
