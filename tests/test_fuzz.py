@@ -14,7 +14,7 @@ if sys.platform != "linux":
 from fuzz.run import fuzz
 
 SECONDS = float(os.environ.get("CFUSION_FUZZ_SECONDS", "15"))
-BATCHES = (0, 2000, 101_600, 104_000)  # of 200: numbers of many digits, long names, odd arrays, damaged EXR
+BATCHES = (0, 2000, 101_600, 104_000, 10_000_800)  # of 200: numbers of many digits, long names, odd arrays, damaged EXR
 
 
 def test_nothing_gets_through() -> None:

@@ -118,7 +118,7 @@ def _room_for(views: int, shape: tuple[int, int], backend: Backend) -> Iterator[
 def _checked(views: Iterable[View]) -> Sequence[View]:
     if isinstance(views, Stack):
         raise InputError("fuse takes views; for depth maps that are registered already use fuse_stack(stack)")
-    if isinstance(views, View) or not isinstance(views, Iterable):
+    if isinstance(views, View | np.ndarray) or not isinstance(views, Iterable):
         raise InputError(f"fuse takes a list of views, not {_named(views)}")
     if not isinstance(views, Sequence):
         views = list(views)
