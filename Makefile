@@ -9,7 +9,7 @@ FIND_PYTHON := for name in python3.13 python3.12 python3.11 python3; do \
 	if $$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
 	then echo $$name; break; fi; done
 
-.PHONY: docs wheel demo test test-cuda lint format bench mutants clean help
+.PHONY: docs wheel demo test fuzz lock audit test-cuda lint format bench mutants clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,8 @@ help:
 	@echo 'make test-cuda  the CUDA tests and the laws on the CUDA backend; PYTHON=python3 uses that one as it is'
 	@echo 'make lint    ruff and mypy only'
 	@echo 'make format  put the code into its standard layout'
+	@echo 'make fuzz    damaged data sets and odd calls; FUZZ_SECONDS=60, FUZZ_SEED=0'
+	@echo 'make lock    requirements.lock anew; make audit: known holes in what it names'
 	@echo 'make docs    the documentation as a site, in build/site'
 	@echo 'make wheel   build the wheel, install it into an empty environment, run the demo from there'
 	@echo 'make bench   the benchmarks, printed as ratios'
@@ -56,6 +58,22 @@ lint: $(VENV)/.installed-dev
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Damaged data sets and odd calls, in children with little memory; before a release, an hour of it.
+FUZZ_SECONDS ?= 60
+FUZZ_SEED ?= 0
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+
+# Versions and hashes of everything that development and CI install.
+lock: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/python -m uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+	--python-version 3.11 --extra dev --output-file requirements.lock pyproject.toml
+
+audit: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/python -m pip_audit --disable-pip --require-hashes -r requirements.lock
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks

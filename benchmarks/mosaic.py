@@ -24,6 +24,7 @@ from cfusion.rasters.noise import noise_scales
 
 NOISE = 0.4  # metres
 VIEWS = 4
+IN_MEMORY = 2000  # pixels, side of what a peer is asked to hold
 WALL = 2.0  # metres: a step of the ground that is a wall
 CORNER = (500_000.0, 4_900_000.0)
 
@@ -154,11 +155,24 @@ def median_by_windows(files: list[Path], out: Path, side: int) -> float:
     return time.perf_counter() - began
 
 
+def geoutils_merge(files: list[Path]) -> float:
+    """Seconds of geoutils' mean of rasters, in memory; nan where it is not installed."""
+    try:
+        import geoutils
+        from geoutils.raster import merge_rasters
+    except ImportError:
+        return float("nan")
+    began = time.perf_counter()
+    merge_rasters([geoutils.Raster(str(file)) for file in files], merge_algorithm=np.nanmean)
+    return time.perf_counter() - began
+
+
 def size(side: int, tile: int = 2048, folder: str | None = None) -> None:
     """Time and memory of one size; run it for two sizes to see that time is linear."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         files = [big(Path(place) / f"r{k}.tif", side, k) for k in range(VIEWS)]
         median = median_by_windows(files, Path(place) / "median.tif", side)
+        merged = geoutils_merge(files) if side <= IN_MEMORY else float("nan")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         stages: dict[str, float] = {}
         last = [time.perf_counter(), "start"]
@@ -177,7 +191,7 @@ def size(side: int, tile: int = 2048, folder: str | None = None) -> None:
         f"{side} x {side} x {VIEWS}, tiles of {tile}: {made.seconds:.0f} s ({cpu:.0f} s of CPU), "
         f"{cpu / pixels:.2f} s of CPU a megapixel, {made.iterations} iterations, gap {made.gap:.1e}, factor "
         f"{made.certificate.factor:.6f}, memory at most {peak:.2f} GB ({before:.2f} before); median by windows "
-        f"{median / pixels:.2f} s a megapixel"
+        f"{median / pixels:.2f}, geoutils' mean {merged / pixels:.2f} s a megapixel"
     )
     print({name: round(seconds, 1) for name, seconds in stages.items()})
 

@@ -1,5 +1,6 @@
 """What has the wrong type, unit or meaning is refused at birth, not read as something else."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -119,3 +120,12 @@ def test_tensors_that_cannot_be_lent(error: Exception) -> None:
     with pytest.raises(CFusionError, match="detach") as caught:
         Stack(Tensor(error))  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
+
+
+def test_the_lock_names_hashes_and_no_hosts() -> None:
+    lock = (Path(__file__).parent.parent / "requirements.lock").read_text()
+    pinned = [line for line in lock.splitlines() if "==" in line and not line.startswith((" ", "#"))]
+    assert len(pinned) > 20
+    assert all(line.endswith("\\") for line in pinned)  # hashes follow
+    assert "://" not in lock
+    assert {"numpy", "numba", "pillow", "rasterio"} <= {line.split("==")[0] for line in pinned}

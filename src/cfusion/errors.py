@@ -1,8 +1,15 @@
 """Every mistake a user can make ends in one of these; the message says what was given and what to do."""
 
 
+LONGEST = 800  # characters of a message
+
+
 class CFusionError(Exception):
-    """The parent of every error raised on purpose by this package."""
+    """The parent of every error raised on purpose by this package; its message is one line, whatever it quotes."""
+
+    def __str__(self) -> str:
+        line = super().__str__().replace("\r", "\\r").replace("\n", "\\n")
+        return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
 
 
 class CFusionWarning(UserWarning):

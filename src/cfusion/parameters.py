@@ -112,12 +112,13 @@ def _refined(method: AnyMethod, name: str, value: Any) -> AnyMethod:
 def _require_number(name: str, value: Any) -> None:
     """Numbers that a computation can hold, one or a few of them; what they have to be the parts say."""
     if name in WHOLE and value is not None and not is_whole(value, -(10**9), 10**9):
-        raise InputError(f"{name} = {str(value)[:60]} is not a whole number; write it without point and exponent")
+        raise InputError(f"{name} is {str(value)[:60]}; it is a whole number, without point and exponent")
     for each in value if isinstance(value, tuple | list) else (value,):
-        if each is None or isinstance(each, bool):
+        if each is None or isinstance(each, bool | float | np.floating):
             continue
-        if not isinstance(each, int | float | np.integer | np.floating) or not abs(float(each)) < LARGEST:
-            raise InputError(f"{name} = {str(value)[:60]!r} is not a number (or a tuple of numbers) below {LARGEST:g}")
+        if not isinstance(each, int | np.integer) or not -LARGEST < each < LARGEST:
+            given = repr(value)[:60]
+            raise InputError(f"{name} = {given} does not fit: it is a number, or a few, below {LARGEST:g}")
 
 
 def _part(method: Any, name: str) -> Any:

@@ -82,7 +82,7 @@ class Result:
         return as_html(self)
 
     def points(self) -> NDArray[np.float64]:
-        """(N, 3) the known pixels as points, row by row: in the world where the pose is known, else in the camera's
+        """(N, 3) the observed pixels as points, row by row: in the world where the pose is known, else in the camera's
         frame (x right, y down, z forward), in the unit of depth.
 
         Example: `result.points().mean(axis=0)` is the middle of the surface.

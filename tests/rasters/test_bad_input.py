@@ -155,6 +155,11 @@ def test_an_output_that_exists(first: Path, tmp_path: Path) -> None:
         fuse_rasters([first], tmp_path / "no" / "out.tif")
 
 
+def test_an_output_that_is_an_input(first: Path) -> None:
+    with pytest.raises(InputError, match="would replace a raster"):
+        fuse_rasters([first], first, overwrite=True)
+
+
 def test_a_disk_that_is_too_small(first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int, start: int, size: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -19,7 +19,7 @@ from cfusion.rasters.huber import huber_minimum
 from cfusion.rasters.runner import Crew
 from cfusion.rasters.scratch import Image
 from cfusion.rasters.solve_tile import DUAL, PRIMAL, Settings
-from cfusion.rasters.tiles import tiles
+from cfusion.rasters.tiles import blocks, tiles
 from cfusion.rasters.work import Work, advance_tile, begin_tile
 
 ROWS, COLUMNS = 96, 110
@@ -212,9 +212,10 @@ def test_a_tile_that_kills_every_worker_is_an_error() -> None:
         crew.run(always_dies, [(0,)], lambda number, result: None)
 
 
-def test_tiles_are_the_image_and_no_two_meet() -> None:
+@pytest.mark.parametrize("cut", [tiles, blocks])
+def test_tiles_are_the_image_and_no_two_meet(cut: Any) -> None:
     count = np.zeros((301, 205), int)
-    for tile in tiles(301, 205, 64):
+    for tile in cut(301, 205, 64):
         count[tile.core] += 1
         window = tile.with_halo(9)
         assert np.zeros((301, 205))[window][tile.core_in(window)].shape == count[tile.core].shape

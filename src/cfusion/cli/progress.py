@@ -54,7 +54,7 @@ def _lines(name: str) -> Listener:
         now = time.monotonic()
         forecast.hear(progress, now - began)
         if now >= due:
-            left = in_words(forecast.left(now - began))
+            left = "" if " left" in progress.stage else in_words(forecast.left(now - began))
             words = [f"{100 * forecast.fraction(now - began):.0f} %", left, described(progress)]
             print(f"{name}: {', '.join(word for word in words if word)}", file=sys.stderr, flush=True)
             due = now + BETWEEN_LINES

@@ -26,7 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("data", type=Path, metavar="DATA", help="folder of a data set in a known format; see `cfusion formats`")
     add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the data set with fused maps")
     add("--neighbours", type=int, default=10, metavar="N", help="views that each view is fused from (default: 10)")
-    add("--write", metavar="FORMAT", help="format of the output (default: that of the input; see `cfusion formats`)")
+    add(
+        "--write",
+        metavar="FORMAT",
+        help="convert to bundle, tum, colmap, mvsnet, openmvs, open3d or nerfstudio (default: the input's own layout, "
+        "with its own files; `cfusion formats` says which can be written back)",
+    )
     add("--cloud", action=argparse.BooleanOptionalAction, default=True, help="OUT/scene.ply, one cloud of all maps")
     add("--mesh", action="store_true", help="OUT/mesh.ply and OUT/mesh.glb, a coloured mesh of all maps")
     add("--voxel", type=float, metavar="SIZE", help="with --mesh: size of a voxel, in the unit of depth")

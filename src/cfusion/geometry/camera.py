@@ -15,6 +15,8 @@ from cfusion.arrays import Coordinates, Matrix, Points
 from cfusion.errors import CameraError, ShapeError
 from cfusion.kernels.numpy import cameras
 
+LARGEST = 1e30  # of whole numbers, which have no infinity
+
 
 @dataclass(frozen=True)
 class Pinhole:
@@ -210,6 +212,8 @@ def _check_numbers(**numbers: float) -> None:
     for name, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
             raise CameraError(f"{name} is {str(number)[:40]!r} ({type(number).__name__}); it is one number")
+        if isinstance(number, int) and abs(number) > LARGEST:
+            raise CameraError(f"{name} is beyond {LARGEST:g}; give pixels")
 
 
 def _check_centre(cx: float, cy: float) -> None:

@@ -245,7 +245,10 @@ def _checked_image(given: ArrayLike, shape: tuple[int, ...]) -> Image:
     """An image as float32 of the shape of its depth map, in [0, 1]."""
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
         raise InputError("image has masked pixels; fill them, or leave the image out")
-    image = np.asarray(given)
+    try:
+        image = np.asarray(given)
+    except ValueError:
+        raise InputError("image has rows of different lengths; give an array (H, W) or (H, W, 3)") from None
     if image.dtype.kind not in "fiu":
         raise InputError(f"image is {image.dtype}; it holds real numbers in [0, 1]")
     if image.shape not in (shape, (*shape, 3)):

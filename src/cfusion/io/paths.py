@@ -1,5 +1,6 @@
 """Names that a data set gives to its files, and the one rule for all of them: they stay inside its folder."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -8,6 +9,7 @@ from pathlib import Path
 from cfusion.errors import FileError
 
 ROOTS: ContextVar[tuple[Path, ...]] = ContextVar("roots", default=())  # where files may be read; () = anywhere
+LONGEST_NAME = 255  # bytes, on every usual disk
 
 
 @contextmanager
@@ -34,6 +36,8 @@ def also(*roots: Path) -> Iterator[None]:
 def inside(root: Path, name: str | Path) -> bool:
     """Whether a name leads to a place below the root, links included."""
     try:
+        if any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(name).parts):
+            return False
         return (root / name).resolve().is_relative_to(root.resolve())
     except (ValueError, OSError, RuntimeError):  # no name a disk can have, or links in a circle
         return False

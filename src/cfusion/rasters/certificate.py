@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cfusion.rasters.runner import HERE, Crew
 from cfusion.rasters.solve_tile import Settings
-from cfusion.rasters.tiles import Tile, tiles
+from cfusion.rasters.tiles import Tile, blocks
 from cfusion.rasters.work import BLOCK, REPAIR_ROUNDS, Work, bound_block, energy_block, repair_block
 
 FEASIBLE = 1 - 1e-4  # a factor that costs less than the tolerances asked for
@@ -42,7 +42,7 @@ class Certificate:
 
 def blocks_of(work: Work) -> tuple[Tile, ...]:
     """The same for any size of tiles."""
-    return tiles(work.height, work.width, BLOCK)
+    return blocks(work.height, work.width, BLOCK)
 
 
 def certify(
@@ -53,19 +53,19 @@ def certify(
     progress: Callable[[float], None] = lambda share: None,
 ) -> Certificate:
     """Certify a state; the other one is used as scratch."""
-    blocks = blocks_of(work)
-    parts: list[tuple[float, float]] = [(0.0, 0.0)] * len(blocks)
-    crew.run(energy_block, [(work, settings, number, block) for block in blocks], parts.__setitem__)
+    every = blocks_of(work)
+    parts: list[tuple[float, float]] = [(0.0, 0.0)] * len(every)
+    crew.run(energy_block, [(work, settings, number, block) for block in every], parts.__setitem__)
     progress(0.2)
-    factors = [1.0] * len(blocks)
+    factors = [1.0] * len(every)
     turns = 0
     while turns == 0 or (turns < MOST_TURNS and min(factors) < FEASIBLE):
-        jobs = [(work, settings, number, turns, REPAIR_ROUNDS, block) for block in blocks]
+        jobs = [(work, settings, number, turns, REPAIR_ROUNDS, block) for block in every]
         crew.run(repair_block, jobs, factors.__setitem__)
         turns += 1
     progress(0.7)
-    bounds = [0.0] * len(blocks)
-    jobs_of_bound = [(work, settings, number, turns, min(factors), block) for block in blocks]
+    bounds = [0.0] * len(every)
+    jobs_of_bound = [(work, settings, number, turns, min(factors), block) for block in every]
     crew.run(bound_block, jobs_of_bound, bounds.__setitem__)
     progress(1.0)
     return Certificate(

@@ -96,6 +96,9 @@ def fuse_rasters(
     target = None if output is None else Path(output)
     if target is not None:
         require_free(target, overwrite=chosen.overwrite)
+        read = {file.resolve() for file in plan.files}
+        if any(file.resolve() in read for file in files_of(target).values()):
+            raise InputError(f"{target} would replace a raster that it is made of; choose another output")
     with tempfile.TemporaryDirectory(prefix="cfusion-", dir=chosen.scratch) as temporary, _crew(chosen) as crew:
         folder = Path(temporary) / "work" if target is None else _scratch(target, chosen)
         made = _Making(plan, chosen, folder, crew, progress or _unheard, say or _silent).run(target)

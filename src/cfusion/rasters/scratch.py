@@ -39,7 +39,7 @@ class Image:
         if self.file.exists() and self.file.stat().st_size == self.bytes:
             return self
         try:
-            descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+            descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
             try:
                 os.posix_fallocate(descriptor, 0, self.bytes)
             finally:

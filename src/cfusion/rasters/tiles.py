@@ -52,6 +52,15 @@ def tiles(height: int, width: int, side: int) -> tuple[Tile, ...]:
     )
 
 
+def blocks(height: int, width: int, side: int) -> tuple[Tile, ...]:
+    """The image cut at multiples of `side`, as blocks inside files are: none of those is written twice."""
+    return tuple(
+        Tile(top, left, min(top + side, height), min(left + side, width), height, width)
+        for top in range(0, height, side)
+        for left in range(0, width, side)
+    )
+
+
 def _cuts(size: int, side: int) -> Iterator[tuple[int, int]]:
     """Equal parts, none much longer than a side."""
     count = max(1, round(size / side))

@@ -6,7 +6,7 @@ falls on, whose own point is q:
     agrees         |n . (q - p)| <= 3 sqrt((c_i sigma_i)^2 + (c_j sigma_j)^2) + half a pixel,  c = |n . ray|
     is seen through  j's depth there lies further behind p than that
 
-Where maps agree p moves along n to the mean weighted by 1 / (c sigma)^2. The view with the smallest pixel there owns
+Where maps agree p moves along n to the mean weighted by 1 / (c sigma)^2. The view with the smaller pixels owns
 the point, the others leave it out. Points that more views see through than agree with, or that nobody confirms although
 others look there, are dropped. Each view's piece needs only its neighbours: pieces are made wherever views are.
 """
@@ -24,7 +24,6 @@ from cfusion.arrays import Points
 from cfusion.errors import FileError
 from cfusion.geometry import Pinhole
 from cfusion.io.codecs.ply_table import write_table
-from cfusion.kernels.numpy.cameras import slopes
 from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.graph import Graph
 from cfusion.scene.job import FOLDER, Job, Task, open_job
@@ -86,8 +85,8 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
         moved[same] += their_weight * seen.apart[seen.agrees]
         weights[same] += their_weight
         sigmas[same] += their_weight * seen.sigma[seen.agrees]
-        finer = _level(seen.size[seen.agrees]), _level(size[same])
-        owned[same] &= (finer[0] > finer[1]) | ((finer[0] == finer[1]) & (other > number))
+        if (_rank(views(other)), other) < (_rank(own), number):
+            owned[same] = False
     kept = owned & (through <= agree) & ((agree > 0) | (looked == 0))
     points = points + normals_ * (moved / weights)[:, None]
     return Cloud(points[kept], normals_[kept], (sigmas / weights)[kept], 1 + agree[kept], pixels[kept])
@@ -100,7 +99,6 @@ class _Seen:
     at: NDArray[np.int64]  # which points
     apart: Floats  # along the point's normal
     sigma: Floats  # along the normal
-    size: Floats  # of its pixel on the surface
     agrees: NDArray[np.bool_]
     through: NDArray[np.bool_]
 
@@ -122,18 +120,21 @@ def _compared(other: FusedView, points: Points, normals_: Points, sigma: Floats,
     apart = np.einsum("nx,nx->n", normals_[at], theirs - points[at])
     their_size = _pixel_size(other, depth) / cosine
     limit = SIGMAS * np.sqrt(sigma[at] ** 2 + along**2) + PIXELS * np.maximum(size[at], their_size)
-    agrees = (np.abs(apart) <= limit) & (facing > 0)
+    usable = facing > GRAZING  # a pixel that is a point of its own view
+    agrees = (np.abs(apart) <= limit) & usable & np.isfinite(other.normals[row, column, 0])
     # further behind along j's own ray than the limit allows, which is longer where the surface is oblique
     through = ~agrees & (depth - z[at] > 2 * limit / cosine)
-    return _Seen(at, apart, along, their_size, agrees, through)
+    return _Seen(at, apart, along, agrees, through)
 
 
 def _points_at(view: FusedView, row: NDArray[np.int64], column: NDArray[np.int64], depth: Floats) -> Points:
     """The points in the world of some pixels."""
     camera = view.camera
-    x, y = slopes(camera.numbers, column, row)
+    across, down = (column - camera.cx).astype(np.float64), (row - camera.cy).astype(np.float64)
     if isinstance(camera, Pinhole):
-        x, y = x * depth, y * depth
+        x, y = across / camera.fx * depth, down / camera.fy * depth
+    else:
+        x, y = across * camera.pixel_size, down * camera.pixel_size
     return view.pose.apply(np.stack([x, y, depth], axis=-1))
 
 
@@ -141,7 +142,7 @@ def _towards(view: FusedView, points: Points) -> Points:
     """Unit directions (n, 3) from points to the camera."""
     if not isinstance(view.camera, Pinhole):
         return np.broadcast_to(-view.pose.rotation[:, 2], points.shape)
-    away: Points = view.pose.translation - points
+    away = view.pose.translation - points
     return np.asarray(away / np.maximum(np.linalg.norm(away, axis=-1, keepdims=True), np.finfo(np.float64).tiny))
 
 
@@ -153,8 +154,14 @@ def _pixel_size(view: FusedView, depth: NDArray[np.floating]) -> Floats:
     return np.full(depth.shape, camera.pixel_size)
 
 
-def _level(size: Floats) -> NDArray[np.int64]:
-    return np.asarray(np.floor(STEPS * np.log2(np.maximum(size, 1e-30))), np.int64)
+def _rank(view: FusedView) -> int:
+    """The size of a view's pixels at its median depth, in half octaves.
+
+    Who owns a point is settled between two views, not two pixels: else both might leave a point to the other.
+    """
+    known = view.depth[np.isfinite(view.depth)]
+    size = _pixel_size(view, np.median(known, keepdims=True)) if known.size else np.ones(1)
+    return int(np.floor(STEPS * np.log2(max(float(size[0]), 1e-30))))
 
 
 def piece(job: Job, task: Task) -> Record:

@@ -77,10 +77,8 @@ class Volume:
         low = found.min(axis=0)
         span = found.max(axis=0) - low + 1
         keys = np.unique(((found[:, 0] - low[0]) * span[1] + found[:, 1] - low[1]) * span[2] + found[:, 2] - low[2])
-        blocks: NDArray[np.int64] = np.stack(
-            [keys // (span[1] * span[2]), keys // span[2] % span[1], keys % span[2]], -1
-        )
-        return np.asarray(blocks + low, np.int64)
+        places = np.stack([keys // (span[1] * span[2]), keys // span[2] % span[1], keys % span[2]], axis=-1)
+        return np.asarray(places + low)
 
     def _slots_of(self, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where blocks are kept; new ones are made."""

@@ -66,10 +66,11 @@ def as_html(result: Result) -> str:
 
 
 def points_of(result: Result) -> NDArray[np.float64]:
-    """(N, 3) the known pixels, row by row; in the world where the pose is known."""
+    """(N, 3) the observed pixels, not the filled ones, row by row; in the world where the pose is known."""
     if result.camera is None:
         raise InputError("this result has no camera, so no points; give Stack(depths, camera=...) to fuse_stack")
-    points = result.camera.back_project(result.depth)[np.isfinite(result.depth)]
+    observed = np.isfinite(result.depth) & (result.provenance != 0)
+    points = result.camera.back_project(result.depth)[observed]
     return points if result.pose is None else result.pose.apply(points)
 
 

@@ -137,7 +137,7 @@ def quick_check(views: Sequence[View]) -> Check | None:
 def warning(views: Sequence[View]) -> str | None:
     """A sentence where the data clearly fit another convention than stated, else None; a few views, a few pixels."""
     found = quick_check(views)
-    if found is None or (found.fits_as_stated and found.scales is None):
+    if found is None or found.too_close or (found.fits_as_stated and found.scales is None):
         return None
     return found.sentence if found.scales is not None or found.best.votes >= CLEAR else None
 

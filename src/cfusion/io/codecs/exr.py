@@ -1,6 +1,8 @@
 """OpenEXR: depth in channel Z (or the only one), confidence beside it; infinity and renderers' 1e10 mean unknown."""
 
 import importlib
+import io
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,10 @@ def read_exr(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float32] | Non
             raise FileError(f"{path} claims {len(names)} channels of {width} x {height} pixels; save depth alone")
         chosen = _name(path, names, DEPTH_NAMES, needed=True)
         trusted = _name(path, names, CONFIDENCE_NAMES, needed=False)
-        with library.File(str(path), separate_channels=True) as file:
+        said = io.StringIO()
+        with redirect_stdout(said), library.File(str(path), separate_channels=True) as file:
+            if "Exception" in said.getvalue():  # it prints what went wrong, and goes on
+                raise FileError(f"{path} is a damaged .exr: its pixels do not unpack; write it anew")
             maps = [np.array(file.channels()[name].pixels, np.float32) for name in (chosen, trusted) if name]
         if any(each.shape != (height, width) for each in maps):
             raise FileError(f"{path} has a subsampled channel; save depth in full size")

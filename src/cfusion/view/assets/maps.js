@@ -89,6 +89,9 @@ class Pane {
   }
 }
 
+// Names of views differ at their end.
+function ending(name) { return name.length > 10 ? `…${name.slice(-9)}` : name; }
+
 function read([x, y]) {
   const pixel = [Math.max(0, Math.min(W - 1, Math.floor(x))), Math.max(0, Math.min(H - 1, Math.floor(y)))];
   if (state.pixel && state.pixel[0] === pixel[0] && state.pixel[1] === pixel[1]) return;
@@ -215,7 +218,7 @@ class Reading {
       bar.style.width = `${50 * Math.abs(share)}%`;
       bar.style[value > 0 ? "left" : "right"] = "50%";
       const text = known ? (value > 0 ? "+" : "") + written(value, map.step) : "-";
-      list.append(element("div", { class: known ? "row" : "row absent" }, element("span", { text: model.views[k] }),
+      list.append(element("div", { class: known ? "row" : "row absent" }, element("span", { text: ending(model.views[k]), title: model.views[k] }),
         element("span", { class: "bar" }, bar), element("span", { "data-residual": k, text })));
     });
     return list;
