@@ -35,6 +35,7 @@ from cfusion.synthetic import (
     sphere,
     step,
 )
+from cfusion.synthetic.room import room
 
 pytest.importorskip("trimesh")
 pytest.importorskip("embreex")
@@ -303,3 +304,16 @@ def test_a_missing_ray_caster_names_its_extra(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setitem(sys.modules, "trimesh", None)
     with pytest.raises(MissingDependency, match=r"cfusion\[synthetic\]"):
         load_mesh(tmp_path / "any.ply")
+
+
+def test_a_thing_stands_on_the_floor_of_its_room() -> None:
+    """Walls and floor around it, nothing of it below the floor; the smooth object where none is given."""
+    thing = blob(20)
+    for scene, count in ((room(thing), len(thing.faces)), (room(), len(blob().faces))):
+        assert len(scene.faces) == count + 8  # two triangles each: floor, back, left, right
+        assert scene.faces.max() == len(scene.vertices) - 1
+        lowest = scene.vertices[:, 1].min()
+        assert (scene.vertices[:4, 1] == lowest).all()  # the floor's corners
+        assert scene.vertices[16:, 1].min() == pytest.approx(lowest)
+        assert np.ptp(scene.vertices[16:], axis=0).max() == pytest.approx(2.0)
+    assert room(thing).name.startswith("room-")
