@@ -1,6 +1,5 @@
 """Every mistake a user can make ends in one of these; the message says what was given and what to do."""
 
-
 LONGEST = 800  # characters of a message
 
 

@@ -182,7 +182,6 @@ def test_array_functions_are_the_same_on_the_device(cuda, power):
     depths, _ = maps((37, 41))
     growth = DepthNoise(1.5, power)
     calls = [
-        lambda one, other: surface.residuals(one, other, growth),
         lambda one, other: surface.local_slope(one, growth),
         lambda one, other: surface.blend(one, other, 0.5),
         lambda one, other: surface.add_plane(one, 0.3, -0.2),

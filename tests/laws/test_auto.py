@@ -18,7 +18,7 @@ Y, X = np.mgrid[:48, :64]
 
 def associated(views: list[View], surface: np.ndarray, reference: int = 0, backend: Any = REFERENCE) -> Stack:
     """What every view measured at a surface, weighed: the step that `auto` repeats."""
-    return observe(Posed.of(views, reference, backend), surface, Settings(), backend)
+    return observe(Posed.of(views, reference, backend), surface, Settings(), backend).stack
 
 
 def seen_alike(depths: np.ndarray) -> list[View]:

@@ -1,9 +1,11 @@
-"""More views never hurt: an object before walls, where a splat throws the noise of wide views across the outline."""
+"""More views beat the reference alone: an object before walls, where a splat throws wide views across the outline."""
 
 from functools import cache
 
 import numpy as np
 import pytest
+
+pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
 
 from cfusion import View, fuse, kernels
 from cfusion.auto.edges import edge_weights

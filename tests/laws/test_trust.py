@@ -6,6 +6,8 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
+
 from cfusion import Pinhole, Pose, Result, Stack, View, fuse, fuse_stack
 from cfusion.auto.belief import confidence
 from cfusion.auto.evidence import Evidence, Placed, collect

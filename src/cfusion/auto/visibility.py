@@ -20,7 +20,7 @@ def hidden(sight: Sight, tolerance: Floats | float, backend: Backend) -> Mask:
     A point is hidden if it is deeper than that by max(1 %, tolerance, twice the change to the next pixel).
     """
     height, width = sight.shape
-    u, v, z = (np.ascontiguousarray(each, dtype=np.float64).ravel() for each in (sight.u, sight.v, sight.depth))
+    u, v, z = (each.astype(np.float64).ravel() for each in (sight.u, sight.v, sight.depth))
     nearest, _ = backend.splat_nearest(u, v, z, None, sight.shape)
     nearest = np.where(np.isnan(nearest), _farthest_around(nearest), nearest)
     with np.errstate(invalid="ignore"):
