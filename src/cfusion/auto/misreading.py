@@ -60,7 +60,7 @@ class Misreading:
     def __init__(self, surface: DepthMap, unit: Floats, backend: Backend) -> None:
         self.reliefs = []
         for radius in RADII:
-            relief = backend.local_depth_range(np.ascontiguousarray(surface), radius)
+            relief = backend.local_depth_range(backend.arrays.ascontiguousarray(surface), radius)
             self.reliefs.append(np.where(np.isfinite(relief), relief, 0) / unit)
 
     def within(self, pixels: Floats) -> Floats:
