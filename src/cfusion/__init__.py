@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cfusion.rasters import fuse_rasters
     from cfusion.scene import fuse_every
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "METHODS",
