@@ -36,11 +36,16 @@ def also(*roots: Path) -> Iterator[None]:
 def inside(root: Path, name: str | Path) -> bool:
     """Whether a name leads to a place below the root, links included."""
     try:
-        if any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(name).parts):
+        if _too_long(name):
             return False
         return (root / name).resolve().is_relative_to(root.resolve())
     except (ValueError, OSError, RuntimeError):  # no name a disk can have, or links in a circle
         return False
+
+
+def _too_long(name: str | Path) -> bool:
+    """Whether a disk can have no such name."""
+    return any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(name).parts)
 
 
 def require_inside(path: Path) -> None:
@@ -54,5 +59,7 @@ def path_inside(folder: Path, name: str, where: str) -> Path:
     """A file below the folder; a name that leads out of it is refused, links included."""
     if not inside(folder, name):
         short = name if len(name) <= 40 else name[:37] + "..."
+        if _too_long(name):
+            raise FileError(f"{where} names {short!r}, which cannot be read: no file has a name of {len(name)} letters")
         raise FileError(f"{where} names {short!r}, which leads out of {folder}; move it inside")
     return folder / name
