@@ -1,6 +1,5 @@
 """Names that a data set gives to its files, and the one rule for all of them: they stay inside its folder."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -45,7 +44,7 @@ def inside(root: Path, name: str | Path) -> bool:
 
 def _too_long(name: str | Path) -> bool:
     """Whether a disk can have no such name."""
-    return any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(name).parts)
+    return any(len(part.encode(errors="surrogatepass")) > LONGEST_NAME for part in Path(name).parts)
 
 
 def require_inside(path: Path) -> None:
