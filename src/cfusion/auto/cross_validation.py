@@ -45,7 +45,7 @@ def choose(task: Task, settings: Settings, edges: Floats | None = None, report: 
     if report:
         report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
     alpha = trial.search(start)
-    alpha, sharp = trial.with_edges(alpha, edges)
+    alpha, sharp = trial.with_edges(alpha, None if settings.edges is False else edges)
     grown = start / _usual_alpha(kept, backend)  # the fit had fewer observations
     alpha = (alpha[0] * grown, alpha[1] * grown)
     alpha, local = (alpha, settings.local) if settings.local is not None else trial.with_local(alpha)

@@ -32,9 +32,10 @@ class Settings:
     splat: Splat = field(default_factory=Splat)  # makes the first surface
     min_confidence: float = 0.8  # a pixel less likely right is left unknown: docs/choosing.md says what that leaves
     keep_views: bool = False  # keep what every view says, which takes a refit without each
-    alpha: tuple[float, ...] | None = None  # None, as for the next two: chosen on views that are left out
+    alpha: tuple[float, ...] | None = None  # None, as for the next three: chosen on views that are left out
     inverse: bool | None = None
     local: bool | None = None
+    edges: bool | None = None
 
     def __post_init__(self) -> None:
         if self.rounds != int(self.rounds) or self.rounds < 1 or not self.gate > 0 or not 0 < self.damping <= 1:
@@ -56,4 +57,6 @@ class Settings:
     @property
     def choices(self) -> Choices | None:
         """What was decided beforehand; None: alpha is to be chosen."""
-        return None if self.alpha is None else Choices(self.alpha, bool(self.inverse), bool(self.local))
+        return (
+            None if self.alpha is None else Choices(self.alpha, bool(self.inverse), bool(self.local), bool(self.edges))
+        )
