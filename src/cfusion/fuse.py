@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,8 @@ def _room_for(views: int, shape: tuple[int, int], backend: Backend) -> Iterator[
 def _checked(views: Iterable[View]) -> Sequence[View]:
     if isinstance(views, Stack):
         raise InputError("fuse takes views; for depth maps that are registered already use fuse_stack(stack)")
+    if isinstance(views, str | PathLike):
+        raise InputError(f"fuse takes a list of views, not a path; read it first: fuse(read({str(views)!r}))")
     if isinstance(views, View | np.ndarray) or not isinstance(views, Iterable):
         raise InputError(f"fuse takes a list of views, not {_named(views)}")
     if not isinstance(views, Sequence):

@@ -223,3 +223,13 @@ def test_a_page_of_640_by_480_is_within_four_megabytes() -> None:
     )
     html = page(Content("large", [shown], views=Stack(depths), reference=5, truth=truth))
     assert len(html.encode()) <= 4_000_000
+
+
+def test_a_result_without_a_count_of_iterations_has_its_sentence():
+    """A scene keeps the gap of every view, and not how it was reached."""
+    from types import SimpleNamespace
+
+    from cfusion.view.sections import sentences
+
+    (sentence,) = sentences(SimpleNamespace(gap=1e-3))
+    assert sentence == "The energy is certified to be at most 0.1 % above its minimum."

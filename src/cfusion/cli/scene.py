@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--mesh", action="store_true", help="OUT/mesh.ply and OUT/mesh.glb, a coloured mesh of all maps")
     add("--voxel", type=float, metavar="SIZE", help="with --mesh: size of a voxel, in the unit of depth")
     add("--method", default="auto", help="see `cfusion methods` (default: auto)")
-    add("--backend", default="auto", help="auto, cpu, cuda or reference (default: auto)")
+    add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the method; repeatable")
     add("--format", help="format of the input (default: recognised)")
     add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the format; repeatable")

@@ -142,10 +142,10 @@ def sentences(result: Any) -> list[str]:
     found = [str(result.status.value)] if hasattr(result, "status") else []
     gap, energies = getattr(result, "gap", math.nan), getattr(result, "energies", {})
     if math.isfinite(gap):
-        found.append(
-            f"The energy {number(energies.get('total', math.nan), 5)} is certified to be at most {100 * gap:.2g} % "
-            f"above its minimum, after {result.iterations} iterations of the last solve."
-        )
+        total, iterations = energies.get("total"), getattr(result, "iterations", None)
+        energy = "The energy" if total is None else f"The energy {number(total, 5)}"
+        after = "" if iterations is None else f", after {iterations} iterations of the last solve"
+        found.append(f"{energy} is certified to be at most {100 * gap:.2g} % above its minimum{after}.")
     parts = {name: value for name, value in energies.items() if name != "total" and math.isfinite(value)}
     if parts:
         found.append("Of it " + ", ".join(f"{name} {number(value, 4)}" for name, value in parts.items()) + ".")
