@@ -205,3 +205,51 @@ def test_independent_noise_is_not_alike_and_smooth_noise_is() -> None:
     assert autocorrelation(noise) < 0.05
     smooth = np.cumsum(np.cumsum(noise, axis=1), axis=2)
     assert autocorrelation(smooth - smooth.mean(axis=(1, 2), keepdims=True)) > 0.7
+
+
+def noisy(views: int, scale: float = 0.05, shape: tuple[int, int] = (36, 48)) -> np.ndarray:
+    """Maps of a wall at depth 4."""
+    return (4 + scale * np.random.default_rng(0).standard_normal((views, *shape))).astype(np.float32)
+
+
+def rms(values: np.ndarray) -> float:
+    return float(np.sqrt(np.nanmean(np.square(values, dtype=np.float64))))
+
+
+def test_where_one_map_alone_measured_sigma_is_no_smaller_than_the_error() -> None:
+    for views in (1, 5):
+        depths = noisy(views, shape=(36, 96))
+        depths[1:, :, 50:] = np.nan
+        result = fuse_stack(Stack(depths), backend="cpu")
+        assert rms(result.sigma[:, 75:]) > 0.5 * rms(result.depth[:, 75:] - 4)
+
+
+def test_a_map_far_off_and_maps_that_say_nothing_do_not_widen_sigma() -> None:
+    good = noisy(5)
+    alone = rms(fuse_stack(Stack(good), backend="cpu").sigma)
+    off = np.concatenate([good, noisy(1, 1.0) + 5])
+    silent = np.concatenate([good, np.full_like(good, np.nan)])
+    for depths, most in ((off, 5), (silent, 1.1)):
+        assert rms(fuse_stack(Stack(depths), backend="cpu").sigma) < most * alone
+
+
+def test_what_has_no_weight_is_no_observation() -> None:
+    depths, weights = noisy(5), np.ones((5, 36, 48), np.float32)
+    weights[1:] = 0
+    known = np.where(weights > 0, depths, np.nan)
+    one, other = (fuse_stack(Stack(each, weights), backend="cpu") for each in (depths, known))
+    assert np.array_equal(one.depth, other.depth, equal_nan=True)
+
+
+def test_heights_across_zero_have_error_bars() -> None:
+    ramp = np.rint(np.linspace(-3, 10, 48) * 4) / 4 * np.ones((36, 1))
+    depths = ramp + 0.02 * np.abs(ramp) * np.random.default_rng(0).standard_normal((5, 36, 48))
+    result = fuse_stack(Stack(depths.astype(np.float32)), backend="cpu", min_confidence=0)
+    assert np.isfinite(result.sigma).all()
+
+
+def test_a_reference_that_measured_nothing_is_fused_from_the_others() -> None:
+    camera = Pinhole(48.0, 48.0, 23.5, 17.5, 48, 36)
+    views = [View(each, camera, Pose(np.eye(3), np.array([0.1 * k, 0, 0]))) for k, each in enumerate(noisy(5))]
+    views[2] = View(np.full((36, 48), np.nan), camera, views[2].pose)
+    assert rms(fuse(views, backend="cpu").depth - 4) < 0.05

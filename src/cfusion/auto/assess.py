@@ -17,6 +17,7 @@ from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.source import Posed, Reading, Source, Splat
 
 READ_BETWEEN = 6.0  # noise scales: neighbours that differ by less are of one surface, and are interpolated
+FAR_OFF = 10.0  # noise scales of the usual view
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     unit = growth.unit(depth)
     x_unit = unit / np.square(depth) if found.task.energy.inverse else unit
     sigma = uncertainty.deviation(
-        _residuals(found, unit),
+        _residuals(found, unit, FAR_OFF * float(np.median(scales))),
         depth,
         local_slope(depth, growth),
         unit,
@@ -94,8 +95,10 @@ def _places(source: Source) -> list[Placed] | None:
     return [Placed(view.camera.numbers, (view.pose.inverse() @ reference).matrix()[:3]) for view in source.views]
 
 
-def _residuals(found: Fit, unit: Floats) -> Floats:
+def _residuals(found: Fit, unit: Floats, most: float) -> Floats:
     """(K, H, W) of the observations that were fitted, in the unit of the noise."""
     stack = found.task.stack
     away: Floats = (stack.depths - found.depth) / unit
+    if most > 0:  # one view that is far off says nothing about the noise of those that the surface follows
+        away = np.where(np.abs(away) <= np.float32(most), away, np.float32(np.nan))
     return away if stack.weights is None else np.where(stack.weights > 0, away, np.float32(np.nan))

@@ -17,6 +17,7 @@ from cfusion.auto.fit import energy_of
 from cfusion.auto.noise import residual_scales
 from cfusion.auto.pooling import window_sum
 from cfusion.auto.settings import Choices
+from cfusion.errors import InputError
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.solvers.task import prepare
@@ -34,7 +35,10 @@ Fitter = Callable[[Stack], DepthMap]
 
 def first_surface(source: Source, splat: Splat, fitted: Fitter, backend: Backend) -> DepthMap:
     """A surface (H, W) to read all views at."""
-    alone = source.part([source.reference]).first(Splat(fill=False), backend)
+    try:
+        alone = source.part([source.reference]).first(Splat(fill=False), backend)
+    except InputError:  # the reference measured nothing
+        return fitted(source.first(splat, backend))
     if not backend.count_observations(alone.depths, alone.weights).pixels:
         return fitted(source.first(splat, backend))
     own = fitted(alone)

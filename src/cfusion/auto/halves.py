@@ -35,24 +35,30 @@ class Halves:
     other: Floats
     n_one: Floats
     n_other: Floats
+    by_pixels: bool = False
 
 
 def refit_halves(found: Fit) -> list[Halves]:
     """The surfaces of both halves of every split."""
-    return [
+    stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
+    out = [
         Halves(*(refit(found, half) for half in halves), *(_count(half) for half in halves))
-        for halves in _splits(found.task.stack.in_memory_of(found.task.backend), found.task.backend)
+        for halves in _splits(stack, backend)
     ]
+    count = _count(stack)
+    if not out or bool((count == 1).any()):  # what one view measured alone is halved by pixels
+        drawn = np.random.default_rng(0).random(stack.shape) < 0.5
+        held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
+        one, other, known = parted(stack.depths, stack.weights, held)
+        if min(known):
+            both = (stack.with_depths(*one), stack.with_depths(*other))
+            out.append(Halves(*(refit(found, half, REACH) for half in both), count / 2, count / 2, True))
+    return out
 
 
 def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
     groups = in_groups(stack, backend)
     if len(groups) < 2:
-        drawn = np.random.default_rng(0).random(stack.shape) < 0.5
-        held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
-        one, other, known = parted(stack.depths, stack.weights, held)
-        if min(known):
-            yield stack.with_depths(*one), stack.with_depths(*other)
         return
     even = np.zeros(stack.views, np.bool_)
     for place, group in enumerate(groups):
@@ -63,11 +69,10 @@ def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
             yield stack.with_depths(*one), stack.with_depths(*other)
 
 
-def refit(found: Fit, half: Stack) -> Floats:
+def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
     """x of one half, at weights of the regulariser in proportion to what it holds."""
     whole = found.task
-    alone = half.views == 1
-    task = prepare(whole.energy, half, whole.backend, REACH if alone else 0)
+    task = prepare(whole.energy, half, whole.backend, reach)
     share = float(task.observations.total.sum()) / max(float(whole.observations.total.sum()), 1e-300)
     regulariser = whole.energy.regulariser
     assert regulariser is not None

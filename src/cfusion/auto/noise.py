@@ -44,7 +44,7 @@ def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> De
     sample = sample if on_host(surface) else backend.to_host(sample)
     depth, measured = sample[0], sample[1:]
     power = fit_power_law(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))
-    whole_power = int(np.clip(np.rint(power), 0, 2))
+    whole_power = 0 if bool((surface <= 0).any()) else int(np.clip(np.rint(power), 0, 2))
     return DepthNoise(float(np.median(depth[depth > 0])), whole_power) if whole_power else CONSTANT
 
 
@@ -147,8 +147,8 @@ def view_distances(sample: Floats, backend: Backend) -> NDArray[np.float64]:
 def share_errors(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(K, K) which maps differ far less from one another than maps do, as the same map given twice."""
     others = distances[~np.eye(len(distances), dtype=np.bool_)]
-    others = others[np.isfinite(others)]
-    return distances < SHARED * np.median(others) if others.size else np.zeros(distances.shape, np.bool_)
+    others = others[np.isfinite(others) & (others > 0)]  # the same map many times does not tell what is usual
+    return distances < SHARED * np.median(others) if others.size else distances == 0
 
 
 def weigh_edges(

@@ -58,6 +58,7 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
             _leave_out(reading, k, hidden(sights[k], np.float32(HIDDEN) * doubt, backend))
     # where the reference measured most of what it looks at, the rest are holes; else the rest is background
     trusted = source.weighed
+    typical = float(weights.sum(dtype=np.float64)) / max(int((weights > 0).sum()), 1) if trusted else 1.0
     measured = int((weights[reference] > 0).sum()) if trusted else known[reference]
     holes = 2 * measured > surface.size
     wrong = np.abs(depths[reference] - surface) > np.float32(gate * max(usual, slope)) * unit
@@ -71,7 +72,7 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
                 scale = max(scales[k], 1e-12) if np.isfinite(scales[k]) else usual
                 weights[k] *= misreading.weight(sights[k], doubt, scale)
         weighed = True
-    wrong &= weights.sum(axis=0) - weights[reference] >= CONFIRMED
+    wrong &= weights.sum(axis=0) - weights[reference] >= CONFIRMED * typical
     _leave_out(reading, reference, wrong)
     frame = source.frame
     stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)

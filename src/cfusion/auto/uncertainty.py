@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cfusion.auto.halves import Halves
-from cfusion.auto.pooling import pooled_mean, relief
+from cfusion.auto.pooling import pooled_mean, pooled_sum, relief
 from cfusion.kernels.contract import Floats
 
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
@@ -28,18 +28,23 @@ RELIEF_RADIUS = 4  # pixels within which another surface may be taken for this o
 STEEP = 4.0  # times the usual relief is an edge
 LAG = 2  # pixels: neighbours share what they are interpolated from
 BY_CHANCE = 0.1  # of an autocorrelation: a surface that follows its observations makes so much of independent noise
+LEAST_MASS = 0.02  # of a square: with fewer pixels, halves tell nothing about its middle
 LARGEST_DELTA = 3.0  # pixels
 
 
 def variance_of_halves(halves: Sequence[Halves], unit: Floats) -> Floats:
     """(H, W) V in the unit of the noise; `unit` is that of x as the halves have it."""
-    total = np.zeros_like(unit, np.float64)
-    for each in halves:
+    total, told = np.zeros_like(unit, np.float64), np.zeros_like(unit, np.float64)
+    for each in halves:  # the last one, by pixels, only where no other tells
         n = each.n_one + each.n_other
         apart = np.abs(each.one - each.other) * np.sqrt(each.n_one * each.n_other) / np.maximum(n, 1) / unit
         both = ~np.isnan(apart) & (each.n_one * each.n_other > 0)
-        total = total + np.square(GAUSS * pooled_mean(np.where(both, apart, 0), both, RADIUS))
-    out: Floats = total / max(len(halves), 1)
+        tells = pooled_sum(both, RADIUS) > LEAST_MASS
+        if each.by_pixels:
+            tells &= told == 0
+        total += np.where(tells, np.square(GAUSS * pooled_mean(np.where(both, apart, 0), both, RADIUS)), 0)
+        told += tells
+    out: Floats = total / np.maximum(told, 1)
     return out
 
 
@@ -100,7 +105,8 @@ def deviation(
     rho = max(0.0, autocorrelation(residuals) - BY_CHANCE) / (1 - BY_CHANCE)
     delta = registration_error(residuals, slope, s)
     steep = np.square(np.where(np.isfinite(slope), slope, 0))
-    few = np.maximum(0, 1 - n / (ENOUGH_VIEWS * len(residuals)))
+    views = max(sum(bool((~np.isnan(each)).any()) for each in residuals), 1)  # that observed anything
+    few = np.maximum(0, 1 - n / (ENOUGH_VIEWS * views))
     variance = (
         variance_of_halves(halves, x_unit)
         + (PIXEL_ERROR**2 + delta**2 / 2) / np.maximum(n, 1) * steep

@@ -85,7 +85,7 @@ def _sentences(records: Sequence[ViewEvidence], names: Sequence[str]) -> list[st
         percent = 100 * (record.scale_factor - 1)
         if off and abs(percent) > 100 * OFF_SCALE:
             odd.append(f"its depths are {abs(percent):.1f} % too {'large' if percent > 0 else 'small'}")
-        if record.noise > NOISIER * noise:
+        if record.noise > NOISIER * noise > 0:
             odd.append(f"it is {record.noise / noise:.1f} times as noisy as the others")
         if shift and record.registration > MISPLACED:
             odd.append(f"it lies about {record.registration:.1f} pixels beside them, so check its pose")

@@ -68,7 +68,7 @@ def _read_one(
         reference.camera.numbers,
         view.camera.numbers,
         np.ascontiguousarray(view_from_reference),
-        view.depth,
+        view.depth if view.confidence is None else np.where(view.confidence > 0, view.depth, np.float32(np.nan)),
         np.empty((0, 0), np.float32) if view.confidence is None else view.confidence,
         agreement,
     )

@@ -98,7 +98,16 @@ class Registered:
         return self.stack.weights is not None
 
     def first(self, splat: Splat, backend: Backend) -> Stack:
-        return self.stack.in_memory_of(backend)
+        stack = self.stack.in_memory_of(backend)
+        if stack.weights is None or not bool((stack.weights == 0).any()):
+            return stack
+        return Stack.unchecked(
+            np.where(stack.weights > 0, stack.depths, np.float32(np.nan)),
+            stack.weights,
+            stack.camera,
+            stack.image,
+            stack.filled,
+        )
 
     def at(self, surface: DepthMap, agreements: Sequence[float], backend: Backend) -> Reading:
         raise InputError(f"registered depth maps {NOT_POSED}")

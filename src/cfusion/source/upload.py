@@ -64,6 +64,8 @@ def upload(views: Sequence[View], backend: Backend) -> list[UploadedViews]:
             one = np.ones(shape, np.float32)
             confidences = backend.upload_stack([one if view.confidence is None else view.confidence for view in chosen])
         depths = backend.upload_stack([view.depth for view in chosen])
+        if confidences is not None:  # a point of zero confidence is no observation
+            depths = np.where(confidences > 0, depths, np.float32(np.nan))
         cameras = np.stack([view.camera.numbers for view in chosen])
         out.append(UploadedViews(indices, depths, confidences, cameras, [view.pose for view in chosen]))
     return out
