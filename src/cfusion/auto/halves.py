@@ -42,8 +42,8 @@ def refit_halves(found: Fit) -> list[Halves]:
     """The surfaces of both halves of every split."""
     stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
     out = [
-        Halves(*(refit(found, half) for half in halves), *(_count(half) for half in halves))
-        for halves in _splits(stack, backend)
+        Halves(refit(found, one), refit(found, other), _count(one), _count(other))
+        for one, other in _splits(stack, backend)
     ]
     count = _count(stack)
     if not out or bool((count == 1).any()):  # what one view measured alone is halved by pixels
@@ -51,8 +51,8 @@ def refit_halves(found: Fit) -> list[Halves]:
         held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
         one, other, known = parted(stack.depths, stack.weights, held)
         if min(known):
-            both = (stack.with_depths(*one), stack.with_depths(*other))
-            out.append(Halves(*(refit(found, half, REACH) for half in both), count / 2, count / 2, True))
+            first, second = (refit(found, stack.with_depths(*half), REACH) for half in (one, other))
+            out.append(Halves(first, second, count / 2, count / 2, by_pixels=True))
     return out
 
 
