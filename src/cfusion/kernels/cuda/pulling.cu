@@ -1,4 +1,4 @@
-// Re-association pixel by pixel, blockIdx.z saying of which view; conventions in reference/pulling.py.
+// Re-association pixel by pixel, blockIdx.z saying of which view; conventions in numpy/pulling.py.
 
 #define UNKNOWN __int_as_float(0x7fc00000)
 

@@ -1,4 +1,4 @@
-// Leaving observations out; definitions in reference/trials.py.
+// Leaving observations out; definitions in numpy/trials.py.
 
 typedef REAL real;
 
