@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from cfusion.errors import InputError
 
 if TYPE_CHECKING:
-    from cfusion.cli.forecast import Forecast, Heard
     from cfusion.cli.progress import Listener
+    from cfusion.cli.solve_forecast import Heard
     from cfusion.datasets.dataset import Dataset
     from cfusion.io.atomic import Place
     from cfusion.sequence import Window
@@ -45,6 +45,8 @@ def run(
     place: "Place",
 ) -> int:
     """Fuse and write the windows that are not there yet, or were made of something else."""
+    from cfusion.cli import parts, report
+    from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import Step, showing
     from cfusion.datasets.fingerprint import contents
     from cfusion.datasets.read_result import settings_of_result
@@ -55,59 +57,78 @@ def run(
 
     began = time.monotonic()
     every = windows(len(views), arguments.every, WIDTH if arguments.window is None else arguments.window)
-    with showing("reading", quiet=arguments.quiet) as progress:
-        held = contents(views, lambda done: progress(Step(f"{len(views)} frames", done)))
-    encoding = encoding_of(0.0, HEADROOM * held.farthest)
+    quiet, mute = arguments.quiet, arguments.quiet or arguments.json
+    todo: list[Window] = []
+    fused: list[Window] = []
+    with showing(arguments.method, quiet=quiet) as progress:
+        pixels = float(views[0].depth.size)
+        page = not arguments.no_report
+        progress.plan(parts.of_sequence(arguments.method, len(every), len(views), pixels, page=page))
+        held = contents(views, lambda done: progress(Step(f"reading {len(views)} frames", done)))
+        encoding = encoding_of(0.0, HEADROOM * held.farthest)
 
-    def settings(window: "Window") -> dict[str, object]:
-        return {**made_by, "contents": held.of(window.frames), "depth_scale": encoding.scale, **_of(window)}
+        def settings(window: "Window") -> dict[str, object]:
+            return {**made_by, "contents": held.of(window.frames), "depth_scale": encoding.scale, **_of(window)}
 
-    def is_there(window: "Window") -> bool:
-        return settings_of_result(arguments.output / window.name) == settings(window)
+        def is_there(window: "Window") -> bool:
+            return settings_of_result(arguments.output / window.name) == settings(window)
 
-    todo = [window for window in every if not is_there(window)]
-    if not arguments.quiet:
-        _say_what_is_there(arguments.output, every, todo)
-    if not todo:
-        return 0
-    empty = 0
-    try:
-        with showing(arguments.method, quiet=arguments.quiet) as progress:
-            fused = fuse_windows(
-                views,
-                todo,
-                arguments.method,
-                backend=arguments.backend,
-                progress=_Teller(progress, len(todo), arguments.method),
-                **parameters,
-            )
-            for window, result in fused:
+        todo += [window for window in every if not is_there(window)]
+        if not mute:
+            _say_what_is_there(arguments.output, every, todo)
+        if todo:
+            compile_kernels([arguments.method], arguments.backend, progress)
+        found = fuse_windows(
+            views,
+            todo,
+            arguments.method,
+            backend=arguments.backend,
+            progress=_Teller(progress, len(todo), arguments.method),
+            **parameters,
+        )
+        try:
+            for window, result in found:
                 if result is None:
-                    empty += 1
                     continue
                 folder: Path = arguments.output / window.name
-                source = str(arguments.bundle)
+                source, unit, made = str(arguments.bundle), views.unit, settings(window)
                 place.require_unmoved()
-                write_result(
-                    result,
-                    folder,
-                    formats,
-                    source=source,
-                    unit=views.unit,
-                    settings=settings(window),
-                    encoding=encoding,
-                )
+                write_result(result, folder, formats, source=source, unit=unit, settings=made, encoding=encoding)
+                if page:
+                    seen = [views[frame] for frame in window.frames]
+                    named = f"{arguments.bundle.name}, frame {window.reference}"
+                    report.write_report(folder, result, seen, unit=unit, source=source, title=named)
+                fused.append(window)
                 place = require_writable(arguments.output)  # it stands now
-        place.require_unmoved()
-    except KeyboardInterrupt:
-        done = sum(is_there(window) for window in every)
-        if done == 0:
-            raise
-        told = f"{done} of {len(every)} windows are in {arguments.output}; the same command goes on from there"
-        raise KeyboardInterrupt(told) from None
-    if not arguments.quiet:
-        _summary(arguments, len(todo) - empty, empty, time.monotonic() - began)
+            place.require_unmoved()
+        except KeyboardInterrupt:
+            done = sum(is_there(window) for window in every)
+            if done == 0:
+                raise
+            told = f"{done} of {len(every)} windows are in {arguments.output}; the same command goes on from there"
+            raise KeyboardInterrupt(told) from None
+    seconds = time.monotonic() - began
+    if arguments.json:
+        _print_json(arguments, every, todo, fused, seconds)
+    elif todo and not quiet:
+        _summary(arguments, len(fused), len(todo) - len(fused), seconds)
     return 0
+
+
+def _print_json(
+    arguments: argparse.Namespace,
+    every: "Sequence[Window]",
+    todo: "Sequence[Window]",
+    fused: "Sequence[Window]",
+    seconds: float,
+) -> None:
+    """The summary as one JSON object."""
+    from cfusion.cli.talk import print_json
+
+    told = {"method": arguments.method, "output": str(arguments.output), "windows": len(every), "seconds": seconds}
+    told |= {"there_already": len(every) - len(todo), "fused": [window.name for window in fused]}
+    told["without_depth"] = [window.name for window in todo if window not in fused]
+    print_json(told)
 
 
 def _say_what_is_there(output: Path, every: "Sequence[Window]", todo: "Sequence[Window]") -> None:
@@ -119,24 +140,16 @@ def _say_what_is_there(output: Path, every: "Sequence[Window]", todo: "Sequence[
 
 
 class _Teller:
-    """Turns the progress of one window into that of all; it never goes back."""
+    """Turns the progress of one window into that of all."""
 
     def __init__(self, listener: "Listener", count: int, method: str) -> None:
         self.listener, self.count, self.method = listener, count, method
-        self.number, self.began, self.heard_last = -1, time.monotonic(), time.monotonic()
-        self.forecast: Forecast | None = None
 
     def __call__(self, number: int, heard: "Heard") -> None:
-        from cfusion.cli import forecast
         from cfusion.cli.progress import Step
 
-        now = time.monotonic()
-        if number != self.number or self.forecast is None:
-            self.number, self.began, self.forecast = number, self.heard_last, forecast.Forecast(self.method)
-        self.heard_last = now
-        self.forecast.hear(heard, now - self.began)
-        done = (number + self.forecast.fraction(now - self.began)) / self.count
-        self.listener(Step(f"window {number + 1} of {self.count}", done, heard.gap))
+        stage = f"window {number + 1} of {self.count}"
+        self.listener(Step(stage, number / self.count, heard.gap, heard, 1 / self.count, self.method))
 
 
 def _of(window: "Window") -> dict[str, object]:
@@ -148,4 +161,7 @@ def _summary(arguments: argparse.Namespace, fused: int, empty: int, seconds: flo
     print(f"{fused} windows fused with {arguments.method} in {seconds:.1f} s{each}")
     if empty:
         print(f"{empty} windows hold no depth and were left out")
-    print(f"written to {arguments.output}, a folder for each frame fused into")
+    page = "" if arguments.no_report else ", each with its page; `cfusion view` shows them in 3-D"
+    print(f"written to {arguments.output}, a folder for each frame fused into{page}")
+    if arguments.verbose:
+        print(f"the folders are named after their frames: {arguments.output / '000000'} and so on")
