@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cfusion.cli.solve_forecast import MOST, SOLVING, Heard, SolveForecast
+from cfusion.forecast import MOST, SOLVING, Heard, SolveForecast
 
 SURE = 0.15  # of a part: from there on its own pace counts, before also that of the parts before it
 PRIOR = 4.0  # seconds that a usual machine is taken to have worked already

@@ -5,28 +5,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from cfusion.cli.forecast import Forecast, Part, in_words
-from cfusion.cli.solve_forecast import Heard
+from cfusion.forecast import Heard, Step
 
 PATIENCE = 1.0  # seconds without a word
 BETWEEN_LINES = 5.0  # seconds
 
 
-@dataclass(frozen=True)
-class Step:
-    """Progress of work that has no gap, or of one task of many: then `inside` is how far that task is."""
-
-    stage: str
-    done: float  # from 0 to 1, of the part of the work that the stage belongs to
-    gap: float = math.nan
-    inside: Heard | None = None
-    share: float = 0.0  # of the part: what the task is of it
-    method: str = ""  # that `inside` tells of
-
-
+__all__ = ["Listener", "Shown", "Step", "described", "showing", "under"]
 Listener = Callable[[Heard], None]
 
 

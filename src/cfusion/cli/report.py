@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cfusion.cli.progress import Listener
-    from cfusion.cli.solve_forecast import Heard
+    from cfusion.forecast import Heard
     from cfusion.view.content import Event
 
 PAGE = "report.html"

@@ -222,12 +222,12 @@ def write_cloud(job: Job, graph: Graph, fused: Sequence[int], runner: Runner, li
     records = [each for task in tasks if (each := _there(job, task)) is not None]
     done = {record.view for record in records}
     todo = [task for task in tasks if task.view not in done]
-    told = Teller(listener, len(todo), runner.workers, "cloud of view")
+    told = Teller(listener, len(todo), "cloud of view")
     for record in runner.run(job, todo):
         if record.failure:
             raise FileError(f"the cloud of view {record.name} failed: {record.failure}")
         records.append(record)
-        told.finished(record.seconds)
+        told.finished()
     records.sort(key=lambda each: each.view)
 
     def chunks() -> Iterator[NDArray[np.void]]:

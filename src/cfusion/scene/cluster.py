@@ -22,8 +22,7 @@ from typing import Any
 from cfusion.errors import BackendUnavailable, InputError, MissingDependency
 from cfusion.scene.job import Job, Task
 from cfusion.scene.record import Record
-from cfusion.scene.runner import Heard
-from cfusion.scene.work import do
+from cfusion.scene.work import Heard, work
 
 AHEAD = 3  # tasks handed out per worker and waiting, so that none idles between two
 TRIES = 3  # of a task that failed for want of disk or memory, each on another worker if there is one
@@ -160,8 +159,7 @@ class _Exchange:
 
 def _at_work(job: Job, task: Task) -> Record:
     """What a worker does."""
-    record = do(job, task)
-    return replace(record, worker=_distributed().get_worker().address)
+    return replace(next(work(job, [task])), worker=_distributed().get_worker().address)
 
 
 def _record_of(future: Any, task: Task) -> Record:

@@ -91,10 +91,10 @@ def write_mesh(job: Job, fused: Sequence[int], voxel: float | None, listener: Li
     some = fused[:: max(1, len(fused) // SAMPLE)]
     volume = volume_for([read_fused(job.folder, view) for view in some], voxel)
     views = open_job(job).views
-    told = Teller(listener, len(fused), 1, "mesh, view")
+    told = Teller(listener, len(fused), "mesh, view")
     for view in fused:
         volume.integrate(read_fused(job.folder, view), views[view].image)
-        told.finished(0.0)
+        told.finished()
     mesh = extract(volume, min(2, len(fused)))
     with placing(Path(job.output)) as draft:
         write_ply(draft / "mesh.ply", mesh)

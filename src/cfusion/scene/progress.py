@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import math
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
-
-@dataclass(frozen=True)
-class Step:
-    """How far a stage of the work is, for `cfusion.cli.progress`; `inside` is how far the task of it is that runs."""
-
-    stage: str
-    done: float  # from 0 to 1
-    gap: float = math.nan
-    inside: Any = None
-    share: float = 0.0  # of the stage: what one task is of it
-
+from cfusion.forecast import Heard, SolveForecast, Step
 
 Listener = Callable[[Step], None]
 
@@ -25,19 +13,29 @@ Listener = Callable[[Step], None]
 class Teller:
     """Turns the progress of single tasks into that of all."""
 
-    def __init__(self, listener: Listener | None, count: int, workers: int, what: str) -> None:
-        self.listener, self.count, self.workers, self.what = listener, max(1, count), workers, what
+    def __init__(self, listener: Listener | None, count: int, what: str, method: str = "") -> None:
+        self.listener, self.count, self.what, self.method = listener, max(1, count), what, method
         self.ready = 0
+        self.running: dict[int, tuple[float, SolveForecast]] = {}  # since when, by the number of the task
 
-    def solver(self, number: int, progress: Any) -> None:
-        """One task is that far."""
-        if self.workers == 1:  # of several at a time, only those that are done are counted
-            self._say(Step(self._stage(), number / self.count, progress.gap, progress, 1 / self.count))
+    def solver(self, number: int, heard: Heard) -> None:
+        """One task is that far: where it runs alone, it is passed on for who forecasts; several are summed here."""
+        began, forecast = self.running.setdefault(number, (time.monotonic(), SolveForecast(self.method)))
+        forecast.hear(heard, time.monotonic() - began)
+        done = self.ready / self.count
+        if len(self.running) == 1:
+            self._say(Step(self._stage(), done, heard.gap, heard, 1 / self.count, self.method))
+            return
+        now = time.monotonic()
+        within = sum(forecast.fraction(now - began) for began, forecast in self.running.values())
+        self._say(Step(self._stage(), min(1.0, done + within / self.count), heard.gap))
 
-    def finished(self, seconds: float) -> None:
-        """One more task is done."""
+    def finished(self) -> None:
+        """One more task is done: of those in this process, the first."""
         self.ready += 1
-        self._say(Step(self._stage(), self.ready / self.count))
+        if self.running:
+            del self.running[min(self.running)]
+        self._say(Step(self._stage(), min(1.0, self.ready / self.count)))
 
     def _stage(self) -> str:
         return f"{self.what} {min(self.ready + 1, self.count)} of {self.count}"

@@ -6,6 +6,8 @@ A solver tells iterations out of the most it may take, and most often ends long 
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Protocol
 
 # Shares of the time of `auto` at which: it first tells of a solve, this ends, weights are chosen, are chosen, the fit
@@ -29,6 +31,18 @@ class Heard(Protocol):
     def done(self) -> float: ...
     @property
     def gap(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """Progress of work that has no gap, or of one task of many: then `inside` is how far that task is."""
+
+    stage: str
+    done: float  # from 0 to 1, of the part of the work that the stage belongs to
+    gap: float = math.nan
+    inside: Heard | None = None
+    share: float = 0.0  # of the part: what the task is of it
+    method: str = ""  # that `inside` tells of
 
 
 class SolveForecast:
