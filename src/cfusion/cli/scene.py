@@ -68,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     job, runner, other = _checked(arguments)
     with places.alone(arguments.output):
-        places.mark(arguments.data, arguments.output, {"format": job.format, "written": other or job.format})
+        about = {"format": job.format, "written": other or job.format, "method": job.method}
+        places.mark(arguments.data, arguments.output, about | {"options": dict(job.options)})
         if runner.workers == 1 and not arguments.scheduler:
             places.sweep(arguments.output)
         try:

@@ -157,4 +157,4 @@ def _write(
     write_disparities(arguments.output, found, formats, alone=False)
     if not arguments.no_report:
         progress(Step(parts.PAGE, 0.0))
-        report.write_report(arguments.output, result, (view,), unit=unit, source=source, title=arguments.left.stem)
+        report.write_report(arguments.output, result, (), unit=unit, source=source, title=arguments.left.stem)
