@@ -41,7 +41,8 @@ class Viewer:
         self.limits: dict[str, Limits | None] = {}
         self.drawn: dict[int, tuple[object, ...]] = {}  # what is shown of each frame
         self.eye = self._look()
-        self._controls(colours_of(first, image=measured.known and measured.of(0).image is not None))
+        own = measured.of(0)
+        self._controls(colours_of(first, image=own is not None and own.image is not None))
         self.cameras = [self._camera(number) for number in range(len(frames))]
         self.wanted, self.ended = threading.Event(), False
         self.server.on_client_connect(self._follow)
