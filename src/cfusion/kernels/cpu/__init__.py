@@ -13,7 +13,9 @@ from cfusion.kernels.contract import links_of
 from cfusion.kernels.cpu.association import close_mask, fill_natural, splat_nearest
 from cfusion.kernels.cpu.certificate import bound
 from cfusion.kernels.cpu.iteration import iterate
+from cfusion.kernels.cpu.pooling import pooled
 from cfusion.kernels.cpu.pulling import read_view
+from cfusion.kernels.cpu.sight import hidden, parallax
 from cfusion.kernels.cpu.sums import adapt, energy, misfit, order_observations
 from cfusion.kernels.cpu.viewing import cosines
 from cfusion.kernels.host import (
@@ -27,7 +29,6 @@ from cfusion.kernels.host import (
     to_device,
     to_host,
     transfer_state,
-    upload_stack,
 )
 from cfusion.kernels.numpy.association import local_depth_range
 from cfusion.kernels.numpy.maps import to_image
@@ -43,7 +44,6 @@ sort_observations = arranging(order_observations, misfit)
 
 __all__ = [
     "NAME",
-    "adapt",
     "arrays",
     "bound",
     "close_mask",
@@ -54,6 +54,7 @@ __all__ = [
     "fill_natural",
     "follow",
     "initial_state",
+    "hidden",
     "iterate",
     "links_of",
     "local_depth_range",
@@ -61,7 +62,8 @@ __all__ = [
     "measure",
     "medians",
     "misfit",
-    "order_observations",
+    "parallax",
+    "pooled",
     "precompile",
     "read_view",
     "reject_occluded",
@@ -76,6 +78,5 @@ __all__ = [
     "to_host",
     "to_image",
     "transfer_state",
-    "upload_stack",
     "weighted_median",
 ]
