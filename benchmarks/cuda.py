@@ -120,7 +120,6 @@ def example(height: int, width: int, views: int, weighted: bool) -> tuple[Proble
         low, high = min(low, float(noisy.min())), max(high, float(noisy.max()))
         depths[k] = cupy.asarray(noisy)
     weights = cupy.asarray(rng.random(depths.shape, np.float32) + np.float32(0.1)) if weighted else None
-    backend = kernels.load("cuda")
     found = _sorted(depths, weights)
     seen, start = found.observations, found.median
     links = cupy.asarray(links_of(np.ones((height, width), np.bool_)))

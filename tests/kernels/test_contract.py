@@ -242,8 +242,8 @@ def seen_by_others(rng: np.random.Generator) -> list[tuple[Any, ...]]:
     for one, other, motion in cameras(rng):
         x = surface(rng)
         x[2, :4] = [-1.0, 1e-3, 30.0, -4.0]
-        for second in (other, bent):
-            out.append((x, one.numbers, np.stack([other.numbers, second.numbers]), np.stack([motion, motion])))
+        motions = np.stack([motion, motion])
+        out += [(x, one.numbers, np.stack([other.numbers, each.numbers]), motions) for each in (other, bent)]
     return out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from cfusion.arrays import chunks
 from cfusion.auto import belief, uncertainty
 from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.fit import Fit
-from cfusion.auto.halves import refit_halves
+from cfusion.auto.halves import refit_halves, refit_pixels
 from cfusion.auto.noise import LAPLACE_MEDIAN, depth_noise, usual_slope
 from cfusion.auto.surface import local_slope
 from cfusion.kernels.contract import Backend, Floats
@@ -45,8 +46,7 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
         depth,
         local_slope(depth, growth),
         unit,
-        refit_halves(found),
-        x_unit,
+        uncertainty.variance_of_halves(refit_halves(found), partial(refit_pixels, found), x_unit, backend),
         1 - confidence,
         backend,
     )

@@ -82,7 +82,7 @@ class Misreading:
     def weigh(
         self, weights: Floats, parallax: Floats, doubt: Floats, noises: Sequence[float], backend: Backend
     ) -> None:
-        """Multiply weights (K, H, W) by that of each view, in place; the reference, which does not move, keeps its own."""
+        """Multiply weights (K, H, W) by that of each view, in place; the reference does not move, and keeps its own."""
         each = np.array(noises, np.float32)[:, None, None]
         each = each if on_host(weights) else backend.to_device(each, np.float32)
         for some, moved, noise in zip(chunks(weights), chunks(parallax), chunks(each), strict=True):

@@ -14,9 +14,11 @@ from cfusion.kernels.cpu.association import close_mask, fill_natural, splat_near
 from cfusion.kernels.cpu.certificate import bound
 from cfusion.kernels.cpu.iteration import iterate
 from cfusion.kernels.cpu.pooling import pooled
+from cfusion.kernels.cpu.preparing import count_observations, local_noise_weights, weighted_median
 from cfusion.kernels.cpu.pulling import read_view
 from cfusion.kernels.cpu.sight import hidden, parallax
 from cfusion.kernels.cpu.sums import adapt, energy, misfit, order_observations
+from cfusion.kernels.cpu.trials import score_difference, split_folds
 from cfusion.kernels.cpu.viewing import cosines
 from cfusion.kernels.host import (
     arranging,
@@ -32,10 +34,8 @@ from cfusion.kernels.host import (
 )
 from cfusion.kernels.numpy.association import local_depth_range
 from cfusion.kernels.numpy.maps import to_image
-from cfusion.kernels.numpy.ordering import weighted_median
-from cfusion.kernels.numpy.preparing import count_observations, extrapolate, initial_state, local_noise_weights
+from cfusion.kernels.numpy.preparing import extrapolate, initial_state
 from cfusion.kernels.numpy.pulling import reject_occluded
-from cfusion.kernels.numpy.trials import score_difference, split_folds
 from cfusion.kernels.numpy.viewing import reproject
 
 NAME = "cpu"
@@ -53,8 +53,8 @@ __all__ = [
     "extrapolate",
     "fill_natural",
     "follow",
-    "initial_state",
     "hidden",
+    "initial_state",
     "iterate",
     "links_of",
     "local_depth_range",

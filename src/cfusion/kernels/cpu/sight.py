@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor, sqrt
+from math import sqrt
 
 import numpy as np
 from numba import njit
@@ -43,31 +43,37 @@ def hidden(
 
 
 @njit(**OPTIONS)
-def _moved(camera: Floats, m: Floats, j: int, i: int, here: float) -> tuple[float, float, float, float, float, float]:
-    """A pixel's point in the other camera, and how it moves there with its depth."""
-    across, down = slopes(camera, j, i)
-    a, b, c = (m[0, 0] * across + m[0, 1] * down, m[1, 0] * across + m[1, 1] * down, m[2, 0] * across + m[2, 1] * down)
-    if camera[0] == 0:
-        a, b, c = a + m[0, 2], b + m[1, 2], c + m[2, 2]
-        return m[0, 3] + a * here, m[1, 3] + b * here, m[2, 3] + c * here, a, b, c
-    x, y, z = a + m[0, 3] + m[0, 2] * here, b + m[1, 3] + m[1, 2] * here, c + m[2, 3] + m[2, 2] * here
-    return x, y, z, m[0, 2], m[1, 2], m[2, 2]
+def _slopes(camera: Floats, i: int, across: Floats, down: Floats) -> None:
+    """Of a row of pixels."""
+    for j in range(len(across)):
+        across[j], down[j] = slopes(camera, j, i)
 
 
 @njit(**OPTIONS)
 def _parallax(
     start: int, stop: int, surface: Floats, camera: Floats, onto: Floats, motions: Floats, out: Floats
 ) -> None:
-    for k in range(len(onto)):
-        for i in range(start, stop):
-            for j in range(surface.shape[1]):
-                x, y, z, across, down, along = _moved(camera, motions[k], j, i, np.float64(surface[i, j]))
-                if onto[k, 0] == 0:
-                    inverse = 1 / z if z > 0 else np.nan
-                    across = (across - x * inverse * along) * inverse
-                    down = (down - y * inverse * along) * inverse
-                across, down = onto[k, 1] * across, onto[k, 2] * down
-                out[k, i, j] = sqrt(across * across + down * down) + 0 * z
+    width = surface.shape[1]
+    across, down = np.empty(width), np.empty(width)
+    on_ray = 1.0 if camera[0] == 0 else 0.0
+    beside = 1.0 - on_ray
+    for i in range(start, stop):
+        _slopes(camera, i, across, down)
+        for k in range(len(onto)):
+            m, fx, fy = motions[k], onto[k, 1], onto[k, 2]
+            to_pinhole = onto[k, 0] == 0
+            for j in range(width):  # without a branch, so that several pixels go at once
+                tilt_x = m[0, 0] * across[j] + m[0, 1] * down[j]
+                tilt_y = m[1, 0] * across[j] + m[1, 1] * down[j]
+                tilt_z = m[2, 0] * across[j] + m[2, 1] * down[j]
+                rate_x, rate_y, rate_z = on_ray * tilt_x + m[0, 2], on_ray * tilt_y + m[1, 2], on_ray * tilt_z + m[2, 2]
+                z = beside * tilt_z + m[2, 3] + rate_z * surface[i, j]
+                over = (1 / z if z > 0 else np.nan) if to_pinhole else 1.0
+                x = (beside * tilt_x + m[0, 3] + rate_x * surface[i, j]) * over
+                y = (beside * tilt_y + m[1, 3] + rate_y * surface[i, j]) * over
+                towards = rate_z if to_pinhole else 0.0
+                moved_x, moved_y = fx * (rate_x - x * towards) * over, fy * (rate_y - y * towards) * over
+                out[k, i, j] = sqrt(moved_x * moved_x + moved_y * moved_y) + 0 * z
 
 
 @njit(**OPTIONS)
@@ -105,7 +111,7 @@ def _land(
     surface: Floats,
     camera: Floats,
     onto: Floats,
-    motion: Floats,
+    m: Floats,
     rows: int,
     columns: int,
     depth: Floats,
@@ -113,21 +119,27 @@ def _land(
     nearest: Floats,
 ) -> None:
     """Every point's depth in the other camera and the pixel that it lands on; the nearest depth of each pixel."""
-    lens = is_bent(onto)
-    for i in range(surface.shape[0]):
-        for j in range(surface.shape[1]):
-            x, y, z, _, _, _ = _moved(camera, motion, j, i, np.float64(surface[i, j]))
+    lens, to_pinhole = is_bent(onto), onto[0] == 0
+    height, width = surface.shape
+    across, down, u, v = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    for i in range(height):
+        _slopes(camera, i, across, down)
+        for j in range(width):
+            reach = np.float64(surface[i, j]) if camera[0] == 0 else 1.0
+            x, y = across[j] * reach, down[j] * reach
+            z = m[2, 0] * x + m[2, 1] * y + m[2, 2] * surface[i, j] + m[2, 3]
+            over = 1 / z if to_pinhole else 1.0
+            u[j] = (m[0, 0] * x + m[0, 1] * y + m[0, 2] * surface[i, j] + m[0, 3]) * over
+            v[j] = (m[1, 0] * x + m[1, 1] * y + m[1, 2] * surface[i, j] + m[1, 3]) * over
             depth[i, j] = z if z > 0 else np.nan
+        if lens:
+            for j in range(width):
+                u[j], v[j] = bent(onto, u[j], v[j])
+        for j in range(width):
             landing[i, j] = NOWHERE
-            if not z > 0:
-                continue
-            if onto[0] == 0:
-                x, y = x / z, y / z
-            if lens:
-                x, y = bent(onto, x, y)
-            column, row = onto[1] * x + onto[3] + 0.5, onto[2] * y + onto[4] + 0.5
-            if column >= 0 and column < columns and row >= 0 and row < rows:
-                at = floor(row) * columns + floor(column)
+            column, row = onto[1] * u[j] + onto[3] + 0.5, onto[2] * v[j] + onto[4] + 0.5
+            if depth[i, j] > 0 and column >= 0 and column < columns and row >= 0 and row < rows:
+                at = np.int64(row) * columns + np.int64(column)
                 landing[i, j] = at
                 nearest[at] = min(nearest[at], depth[i, j])
 
