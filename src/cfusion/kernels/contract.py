@@ -224,7 +224,7 @@ class Convex(Protocol):
         real: Any,
         /,
     ) -> SortedStack:
-        """Sort (or average, for L2) depths[window] - centre (or 1 / depths[window] - centre) as floats of type `real`."""
+        """Sort (or average, for L2) depths[window] - centre (or 1 / depths[window] - centre) as `real` floats."""
 
     def weighted_median(self, observations: Observations) -> Floats:
         """(H, W) the weighted median of ordered observations; the mean, where only that was kept."""
