@@ -6,8 +6,8 @@ falls on, whose own point is q:
     agrees         |n . (q - p)| <= 2 sqrt(sigma_i^2 + sigma_j^2) + half a pixel
     is seen through  j's depth there lies further behind p than that
 
-Where maps agree p moves along n to the mean weighted by 1 / sigma^2. (Not by 1 / (c sigma)^2, c = |n . ray|, as an error
-along the ray alone would have it: what is off in a fused map is the surface, and obliquely seen surfaces are off most.)
+Where maps agree p moves along n to the mean weighted by 1 / sigma^2. (Not by 1 / (c sigma)^2, c = |n . ray|, as an
+error along the ray would have it: in a fused map the surface is off, and most where it is seen obliquely.)
 The view with the smaller pixels owns the point, the others leave it out, but where they sample it more densely. Points
 that more views see through than agree with, or that nobody confirms although others look there, are dropped. Each
 view's piece needs only its neighbours: pieces are made wherever views are.
