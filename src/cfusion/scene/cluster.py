@@ -217,7 +217,10 @@ def _local(count: int, memory: str) -> Iterator[str]:
         for number in range(count)
     }
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong in a task is in its record
-    scheduler = {"cls": distributed.Scheduler, "options": {"host": "127.0.0.1", "dashboard": False, "port": 0}}
+    scheduler = {
+        "cls": distributed.Scheduler,
+        "options": {"host": "127.0.0.1", "dashboard": False, "dashboard_address": ":0", "port": 0},
+    }
     with distributed.SpecCluster(workers=nanny, scheduler=scheduler, silence_logs=50) as cluster:
         yield cluster.scheduler_address
 
