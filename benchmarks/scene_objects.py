@@ -34,7 +34,7 @@ VIEWS, SIZE, THRESHOLD, POINTS = 36, 2.0, 0.01, 200_000
 # Voxels and truncations (in voxels) that Open3D chooses from; noise of 0.85 needs truncations of that size.
 SWEEPS = {
     "kinect": ((0.01, 0.02, 0.04), (4, 8, 16)),
-    "laplace": ((0.04, 0.08, 0.16), (4, 8, 16, 32)),
+    "laplace": ((0.08, 0.16), (8, 16, 32)),
 }
 KINECT_FB, SUBPIXEL = 580 * 0.075, 8  # pixels times metres, steps a pixel
 Points = NDArray[np.float64]

@@ -31,7 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli.text import shown
     from cfusion.datasets import read
     from cfusion.datasets.check import Mending, check
-    from cfusion.report.tables import Column, Table
+    from cfusion.report.columns import Column
+    from cfusion.report.tables import Table
 
     options = settings.parameters(arguments.option, "--option")
     with showing("check", quiet=arguments.quiet) as progress:
