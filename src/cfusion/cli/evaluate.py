@@ -46,9 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     lines = table.text().splitlines()
     print("\n".join(lines[-1:] if arguments.quiet else lines))
     if arguments.verbose:
-        from cfusion.view.explain import METRICS
-
         for column in table.shown():
-            if column.key in METRICS:
-                print(f"{column.title}: {METRICS[column.key]}")
+            if column.meaning:
+                print(f"{column.title}: {column.meaning}")
     return 0
