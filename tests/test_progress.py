@@ -141,7 +141,7 @@ def test_compilation_is_named_and_counted(monkeypatch: pytest.MonkeyPatch) -> No
 
     heard: list[Step] = []
     kernel = numba.njit(lambda x: x + 1)
-    with compiling._told(["auto"], heard.append):
+    with compiling.naming(["auto"], heard.append):
         kernel(1.0)
         kernel(2.0)  # it is there
     assert [step.stage for step in heard] == [compiling.STAGE] * 2  # when it began, when it was done

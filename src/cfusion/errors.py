@@ -6,7 +6,7 @@ LONGEST = 800  # characters of a message
 class CFusionError(Exception):
     """The parent of every error raised on purpose by this package; its message is one line, whatever it quotes.
 
-    Example:
+    Examples:
         >>> import cfusion
         >>> try:
         ...     cfusion.fuse([])

@@ -49,7 +49,7 @@ def fuse(
         progress: is called with a `Progress` now and then.
         parameters: of the method, by name.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from cfusion import Pinhole, Pose, View, fuse
         >>> camera, rng = Pinhole(50, 50, 31.5, 23.5, 64, 48), np.random.default_rng(0)
@@ -85,7 +85,7 @@ def fuse_many(
         backend: as of `fuse`.
         parameters: of the method, by name.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from cfusion import Pinhole, Pose, View, fuse_many
         >>> camera = Pinhole(50, 50, 7.5, 5.5, 16, 12)
@@ -157,7 +157,7 @@ def fuse_stack(
         progress: is called with a `Progress` now and then.
         parameters: of the method, by name.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from cfusion import Stack, fuse_stack
         >>> heights = np.random.default_rng(0).normal(-3.0, 0.1, (7, 20, 30))  # metres, below the sea

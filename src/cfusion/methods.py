@@ -24,7 +24,7 @@ from cfusion.source import Source, Splat
 class Method(Protocol):
     """How the observations of a frame become one depth map.
 
-    Example:
+    Examples:
         >>> from cfusion import METHODS
         >>> METHODS["median"].summary
         'pixel-wise median'

@@ -36,7 +36,7 @@ class Scores:
         plain_mae: mean absolute error, nothing subtracted.
         bias: mean of depth minus truth.
 
-    Example:
+    Examples:
         >>> from cfusion import evaluate
         >>> evaluate([[1.0, 2.0]], [[1.0, 3.0]]).bias
         -0.5
@@ -79,7 +79,7 @@ def evaluate(depth: ArrayLike, truth: ArrayLike, camera: Camera | None = None, b
         camera: of both, for normals and disparities.
         baseline: of a stereo pair, in the unit of depth, for disparities.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from cfusion import evaluate
         >>> scores = evaluate(np.array([[1.0, 2.0], [np.nan, 4.0]]), np.array([[1.0, 2.5], [3.0, 4.5]]))

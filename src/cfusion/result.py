@@ -41,7 +41,7 @@ class Result:
         image: of the reference, or None.
         views: what each view says, where `keep_views=True` asked for it.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from cfusion import Stack, fuse_stack
         >>> surveys = np.array([1.0, 1.2, 1.1, 9.0, 1.1])[:, None, None] * np.ones((5, 8, 10))
@@ -113,7 +113,7 @@ class Result:
         """(N, 3) the observed pixels as points, row by row: in the world where the pose is known, else in the camera's
         frame (x right, y down, z forward), in the unit of depth.
 
-        Example:
+        Examples:
             >>> import numpy as np
             >>> from cfusion import Orthographic, Stack, fuse_stack
             >>> stack = Stack(np.full((3, 4, 5), 2.0), camera=Orthographic(1.0, 2, 1.5, 5, 4))
@@ -131,7 +131,7 @@ class Result:
             folder: is made where it is not there.
             formats: of npy, png, pfm, ply.
 
-        Example:
+        Examples:
             >>> import numpy as np
             >>> from cfusion import Stack, fuse_stack
             >>> fuse_stack(Stack(np.ones((3, 4, 5))), "median", backend="numpy").save("out", formats=("npy",))
@@ -149,7 +149,7 @@ class Result:
             path: of the file.
             more: views and reference, truth, title, unit and so on.
 
-        Example:
+        Examples:
             >>> import numpy as np
             >>> from cfusion import Stack, fuse_stack
             >>> stack = Stack(np.ones((3, 40, 50)))
@@ -163,7 +163,7 @@ class Result:
     def plot(self) -> Any:
         """A matplotlib figure of depth, sigma, confidence and provenance.
 
-        Example:
+        Examples:
             >>> import numpy as np
             >>> from cfusion import Stack, fuse_stack
             >>> figure = fuse_stack(Stack(np.ones((3, 4, 5))), "median", backend="numpy").plot()
@@ -176,7 +176,7 @@ class Result:
     def to_xarray(self) -> Any:
         """An `xarray.Dataset` of the maps over row and column, with how they came about as attributes.
 
-        Example:
+        Examples:
             >>> import numpy as np
             >>> from cfusion import Stack, fuse_stack
             >>> data = fuse_stack(Stack(np.ones((3, 4, 5))), "median", backend="numpy").to_xarray()

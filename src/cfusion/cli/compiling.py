@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 STAGE = "compiling kernels, once, about 10 s"
 PREPARING = "loading kernels"
 COMPILED = ("cpu",)  # backends whose kernels are compiled on this machine when they are first called
-PARTS = (Part("loading", 2.0), Part("compiling", 12.0, surprise=True))
+COMPILING = Part("compiling", 12.0, surprise=True)
+PARTS = (Part("loading", 2.0), COMPILING)
 WIDTH, HEIGHT, VIEWS = 40, 30, 5
 LONG = {"sweep": 6.0, "_fill": 4.0}  # kernels by name: times the usual time to compile one
 WORK = {"auto": 40.0}  # usual kernels that a method compiles, the long ones counted so
@@ -32,16 +33,21 @@ def compile_kernels(methods: Sequence[str], backend: str, progress: Listener) ->
         return
     progress(Step(PREPARING, 0.0))
     views = _tiny_views()
-    with _told(methods, progress):
+    with naming(methods, progress):
         for method in methods:
             fuse(views, method, reference=VIEWS // 2, backend=backend)
 
 
 @contextmanager
-def _told(methods: Sequence[str], progress: Listener) -> Iterator[None]:
-    """Progress by the kernels that are compiled; nothing is said where all come from the cache."""
+def naming(methods: Sequence[str], progress: Listener) -> Iterator[None]:
+    """Progress by the kernels that are compiled; nothing is said where all come from the cache, or none can be."""
     from cfusion.cli.progress import Step
-    from cfusion.kernels.cpu.compiling import hearing
+
+    try:
+        from cfusion.kernels.cpu.compiling import hearing
+    except ImportError:  # without Numba nothing is compiled
+        yield
+        return
 
     everything = sum(WORK.get(method, WORK_OF_OTHERS) for method in methods)
     done = 0.0

@@ -49,7 +49,10 @@ class Forecast:
         base = heard.done
         if inside is None and heard.stage.startswith(SOLVING):
             inside, share, base = heard, 1.0, 0.0
-        self._move_to(self._place_of(heard.stage), now if inside is None else self.heard_last)
+        place = self._place_of(heard.stage)
+        if place < self.place and self.begun:  # of a part that is over: kernels may be compiled at any time
+            return
+        self._move_to(place, now if inside is None else self.heard_last)
         if inside is None:
             self.solve = None
             self.known = max(self.known, min(base, 1.0))

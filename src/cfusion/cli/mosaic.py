@@ -102,6 +102,7 @@ def make(
 ) -> int:
     """Fuse rasters into a file, and say what was done, as `how` asks: quiet, verbose, json."""
     from cfusion.cli import parts
+    from cfusion.cli.compiling import naming
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.report_of_many import mosaic_page, write_mosaic_page
     from cfusion.rasters.mosaic import fuse_rasters, require_free
@@ -112,7 +113,8 @@ def make(
         with showing("mosaic", quiet=how.quiet) as progress:
             progress.plan(parts.of_mosaic(page=page))
             say = _quiet if how.quiet or how.json else print
-            made = fuse_rasters(rasters, output, progress=progress, say=say, **options)
+            with naming(["auto"], progress):
+                made = fuse_rasters(rasters, output, progress=progress, say=say, **options)
             if page:
                 progress(Step(parts.PAGE, 0.0))
                 page = write_mosaic_page(made, output) is not None

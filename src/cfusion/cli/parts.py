@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cfusion.cli.compiling import COMPILING
 from cfusion.cli.compiling import PARTS as KERNELS
 from cfusion.cli.forecast import Part
 
@@ -62,9 +63,9 @@ def of_stereo(matcher: str, *, page: bool) -> tuple[Part, ...]:
     """A pair is read, looked at, matched."""
     matching = Part("matching", MATCHING.get(matcher, 2.0))
     last = (Part(PAGE, 2.0),) if page else ()
-    return (Part("reading", 0.3), Part("looking", 0.5), matching, Part(WRITING, 0.7), *last)
+    return (Part("reading", 0.3), Part("looking", 0.5), matching, Part(WRITING, 2.0), *last)
 
 
 def of_mosaic(*, page: bool) -> tuple[Part, ...]:
-    """All of the mosaic, which tells how far it is itself; then its page."""
-    return (Part("", 10.0), *((Part(PAGE, 1.0),) if page else ()))
+    """Choices from a sample, about as long for any mosaic; the mosaic, which tells how far it is; its page."""
+    return (Part("choosing", 8.0), COMPILING, Part("", 12.0), *((Part(PAGE, 2.0),) if page else ()))

@@ -75,7 +75,7 @@ def read(path: str | PathLike[str], format: str | None = None, options: Mapping[
         format: its name, where it is not recognised (`cfusion formats`).
         options: of the format, by name (`cfusion formats --options`).
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from cfusion import Pinhole, Pose, View, read
         >>> from cfusion.datasets import write_bundle

@@ -30,7 +30,7 @@ class Pinhole:
         width: of the image, in pixels.
         height: of the image, in pixels.
 
-    Example:
+    Examples:
         >>> from cfusion import Pinhole
         >>> camera = Pinhole(fx=500, fy=500, cx=319.5, cy=239.5, width=640, height=480)
         >>> u, v, z = camera.project([0.1, 0.0, 2.0])
@@ -62,7 +62,7 @@ class Pinhole:
             width: of the image, in pixels.
             height: of the image, in pixels.
 
-        Example:
+        Examples:
             >>> from cfusion import Pinhole
             >>> Pinhole.from_matrix([[576, 0, 320], [0, 576, 240], [0, 0, 1]], 640, 480).fx
             576.0
@@ -145,7 +145,7 @@ class BrownConrady(Pinhole):
         p2: tangential.
         k3: radial, of r^6.
 
-    Example:
+    Examples:
         >>> from cfusion import BrownConrady
         >>> camera = BrownConrady(500, 500, 319.5, 239.5, 640, 480, k1=-0.1, k2=0.02)
         >>> u, v, z = camera.project([1.0, 0.0, 2.0])
@@ -204,7 +204,7 @@ class Orthographic:
         width: of the map, in pixels.
         height: of the map, in pixels.
 
-    Example:
+    Examples:
         >>> from cfusion import Orthographic
         >>> Orthographic(0.5, cx=10, cy=10, width=21, height=21).shape
         (21, 21)

@@ -17,7 +17,7 @@ def normals(depth: ArrayLike, camera: Camera) -> Normals:
         depth: (H, W), NaN where unknown.
         camera: of the same shape.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from cfusion import Pinhole, normals
         >>> float(normals(np.full((12, 16), 2.0), Pinhole(50, 50, 7.5, 5.5, 16, 12))[6, 8, 2])  # towards the camera

@@ -26,7 +26,7 @@ class Pose:
         rotation: (3, 3) orthonormal, determinant 1; no unit.
         translation: (3,) in the unit of depth.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from cfusion import Pose
         >>> world_from_camera = Pose(np.eye(3), np.array([0.0, 0.0, 1.5]))

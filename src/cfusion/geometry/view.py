@@ -41,7 +41,7 @@ class View:
         confidence: (H, W) trust in each depth, 0 for none; no unit, or None for equal trust.
         name: for people.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from cfusion import Pinhole, Pose, View
         >>> camera = Pinhole(50, 50, 31.5, 23.5, 64, 48)
@@ -110,7 +110,7 @@ class Stack:
         image: (H, W) or (H, W, 3) from 0 to 1, or None.
         filled: (K, H, W) True where a depth was interpolated and not measured, or None.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from cfusion import Stack
         >>> surveys = np.array([[[1.0, 2.0]], [[1.2, np.nan]]])  # two maps of 1 x 2 pixels

@@ -92,7 +92,7 @@ def fuse_rasters(
         say: is called with sentences about the rasters.
         options: coregister, resolution, bounds, tolerance, tile, workers and so on, as of `cfusion mosaic`.
 
-    Example:
+    Examples:
         >>> import numpy as np, rasterio
         >>> from cfusion import fuse_rasters
         >>> grid = {"driver": "GTiff", "width": 32, "height": 24, "count": 1, "dtype": "float32", "crs": "EPSG:32633"}

@@ -43,7 +43,7 @@ def fuse_every(
         failed: hears the index and the error of a view that cannot be fused.
         parameters: of the method, by name.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from cfusion import Pinhole, Pose, View, fuse_every
         >>> camera = Pinhole(20, 20, 15.5, 11.5, 32, 24)

@@ -19,7 +19,7 @@ Floats = NDArray[Any]
 class Status(enum.Enum):
     """How a solve ended; the value is a sentence.
 
-    Example:
+    Examples:
         >>> from cfusion import Status
         >>> Status.converged.value
         'The certified duality gap fell below the tolerance.'
@@ -42,7 +42,7 @@ class Outer:
         gap: relative, at most this fraction above the minimum.
         iterations: of the convex solve.
 
-    Example:
+    Examples:
         >>> from cfusion import Outer
         >>> Outer(energy=12.5, gap=1e-3, iterations=240).iterations
         240
@@ -63,7 +63,7 @@ class Progress:
         gap: certified and relative, NaN or infinite while there is none.
         energy: now.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from cfusion import Stack, fuse_stack
         >>> heard = []

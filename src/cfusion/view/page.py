@@ -63,7 +63,7 @@ def write_page(
         source: where the data are from.
         command: that makes it again.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from cfusion import Stack, fuse_stack
         >>> from cfusion.view import write_page
