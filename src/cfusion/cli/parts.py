@@ -55,7 +55,7 @@ def of_demo(methods: list[str], pixels: float, *, page: bool) -> tuple[Part, ...
         Part("rendering", 0.5 + 8.0 * pixels / 1e6),
         *KERNELS,
         *(Part(f"{name}:", fusing(name, pixels)) for name in methods),
-        *(writing(pixels, page=page)[1:]),
+        *((Part(PAGE, LEAST + (1 + 0.4 * len(methods)) * PAGE_SECONDS * pixels / 1e6),) if page else ()),
     )
 
 

@@ -13,6 +13,10 @@ LAYERS = {
     "truth": "The true depth.",
     "surface": "The surface in grey, under one light: what the eye sees first.",
 }
+HEIGHTS = {
+    "depth": "Height above the vertical datum of the rasters.",
+    "provenance": "How many rasters observed the pixel; 0: filled from its neighbours, nothing drawn: unknown.",
+}
 VIEW_COLUMNS = {
     "noise": "Standard deviation of what the view measured around the fused surface (robust).",
     "bias": "Median of measured minus fused: positive, the view measures too far.",

@@ -176,7 +176,7 @@ def _model(content: Content, layers: Sequence[Coded], usual_noise: float, image:
         "views": content.names(),
         "reference": content.reference,
         "noise": usual_noise,
-        "words": explain.LAYERS,
+        "words": explain.LAYERS | (explain.HEIGHTS if content.heights else {}),
     }
 
 

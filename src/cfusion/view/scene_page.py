@@ -21,7 +21,8 @@ def scene_of(output: Path) -> tuple[Any, str]:
     data, format, options = mark.get("data"), mark.get("format"), mark.get("options", {})
     if not isinstance(data, str) or not isinstance(format, str) or not isinstance(options, dict):
         raise FileError(f"{output / FOLDER / MARK} does not say which data the scene is of; run `cfusion scene` again")
-    return read(data, format=format, options=options), str(mark.get("method", "auto"))
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    return read(data, format=format, options=given), str(mark.get("method", "auto"))
 
 
 def write_view_page(output: Path, view: int, target: Path, *, dataset: Any = None, command: str = "") -> Path:
