@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ from walls import CAMERA, QUICK, lay, pose_at, run, walk, wall_view
 
 from cfusion import View
 from cfusion.datasets import write_bundle
-from cfusion.synthetic import PAPER_CAMERA
 
 LOUD = tuple(word for word in QUICK if word != "--quiet")
 
@@ -167,23 +165,6 @@ def test_the_output_lies_elsewhere(bundle: Path, tmp_path: Path, capsys: pytest.
     second = lay(walk(2), tmp_path / "second", "bundle")
     assert run(second, "-o", other, *QUICK) == 2
     assert "holds the scene of" in capsys.readouterr().err
-
-
-def test_poses_the_wrong_way_round_are_told_before_a_night_is_lost(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from cfusion.synthetic import Laplace, blob, object_bundle
-
-    views, _ = object_bundle(blob(), Laplace(0.01), np.random.default_rng(0), camera=PAPER_CAMERA.scaled(0.2))
-    write_bundle([replace(view, pose=view.pose.inverse()) for view in views], tmp_path / "data")
-    command = (tmp_path / "data", "-o", tmp_path / "out", *QUICK)
-    assert run(*command) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "world-to-camera" in said
-    assert "--force" in said
-    assert not (tmp_path / "out").exists()
-    assert run(*command, "--force", "--neighbours", 0) == 0
 
 
 def test_mistakes_are_told_before_anything_is_written(

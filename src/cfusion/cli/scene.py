@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the method; repeatable")
     add("--format", help="format of the input (default: recognised)")
     add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the format; repeatable")
-    add("--force", action="store_true", help="write over what OUT holds; go on where the data look wrong")
+    add("--force", action="store_true", help="write into a folder that holds something else")
     add_no_report(parser)
     add("--quiet", action="store_true", help="no progress, no summary; failed views are named all the same")
     cluster = parser.add_argument_group("on several processes or machines (extra `cluster`)").add_argument
@@ -57,7 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     began = time.monotonic()
     job, runner, other = _checked(arguments)
-    _require_plausible(arguments, job)
     with places.alone(arguments.output):
         places.mark(arguments.data, arguments.output, {"format": job.format, "written": other or job.format})
         if runner.workers == 1 and not arguments.scheduler:
@@ -126,22 +125,6 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
         write_back=other is None and format in LAYOUTS,
     )
     return job, runner, other
-
-
-def _require_plausible(arguments: argparse.Namespace, job: "Job") -> None:
-    """Stop where the data surely are of another convention than stated: a night of fusing would be lost."""
-    from cfusion.datasets.check import quick_check
-    from cfusion.errors import FileError, InputError
-    from cfusion.scene.job import open_job
-
-    dataset = open_job(job).dataset
-    try:
-        found = None if arguments.force else quick_check(dataset)
-    except FileError:  # a view that cannot be read is named when its turn comes
-        return
-    if found is not None and found.is_sure:
-        more = f"`cfusion check {arguments.data}` says more; mend the data, or say --force to fuse as stated"
-        raise InputError(f"{found.sentence} {more}")
 
 
 def _other_format(given: str | None, format: str) -> str | None:
