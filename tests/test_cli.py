@@ -15,10 +15,10 @@ import pytest
 
 from cfusion import METHODS, Pinhole, Pose, Result, View
 from cfusion.cli import compiling, progress, settings
-from cfusion.cli.forecast import Forecast
 from cfusion.cli.main import main
 from cfusion.datasets import write_bundle, write_result
 from cfusion.errors import FileError, InputError
+from cfusion.forecast import Forecast
 
 HEAVY = ("numba", "llvmlite", "scipy", "matplotlib", "trimesh", "PIL", "rich", "cupy", "dask", "cv2")
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from cfusion.result import Result
 from cfusion.solvers import Progress
 from cfusion.source import Posed, Registered, Source, reference_index
 
+Item = TypeVar("Item")
 CONCURRENT_BUNDLES = 2  # on a GPU
 BYTES_A_PIXEL, BYTES_AN_OBSERVATION = 250, 25  # at the peak of a solve, roughly
 
@@ -57,20 +59,51 @@ def fuse_many(
     **parameters: Any,
 ) -> Iterator[Result]:
     """Fuse one bundle of views after the other, as `fuse` does each; on a GPU a few at a time, to keep it busy."""
-    loaded = kernels.load(backend)
+    chosen, loaded = refine(methods.get(method), parameters), kernels.load(backend)
+    for _, outcome in fuse_each(bundles, lambda views: views, chosen, loaded, reference=reference):
+        if isinstance(outcome, Exception):
+            raise outcome
+        yield outcome
 
-    def one(views: Sequence[View]) -> Result:
-        with loaded.stream():
-            return fuse(views, method, reference=reference, backend=backend, **parameters)
 
-    with ThreadPoolExecutor(1 if loaded.arrays is np else CONCURRENT_BUNDLES) as pool:
-        waiting: deque[Future[Result]] = deque()
-        for views in bundles:
-            waiting.append(pool.submit(one, views))
+def fuse_each(
+    tasks: Iterable[Item],
+    read: Callable[[Item], Sequence[View]],
+    method: Method,
+    backend: Backend,
+    *,
+    reference: int | None = 0,
+    progress: Callable[[int, Progress], None] | None = None,
+) -> Iterator[tuple[Item, Result | Exception]]:
+    """Every task with its result, in order; in its place the error of a task that cannot be read or fused.
+
+    `progress` hears the number of the task, and what `fuse` tells. Tasks are taken when their turn comes.
+    """
+
+    def one(number: int, task: Item) -> Result | Exception:
+        heard = None if progress is None else partial(progress, number)
+        try:
+            with backend.stream():
+                return fuse(read(task), method, reference=reference, backend=backend.NAME, progress=heard)
+        except Exception as error:
+            return error
+
+    if backend.arrays is np:  # in this thread, which an interrupt then ends at once
+        yield from ((task, one(number, task)) for number, task in enumerate(tasks))
+        return
+    waiting: deque[tuple[Item, Future[Result | Exception]]] = deque()
+    pool = ThreadPoolExecutor(CONCURRENT_BUNDLES)
+    try:
+        for number, task in enumerate(tasks):
+            waiting.append((task, pool.submit(one, number, task)))
             if len(waiting) > CONCURRENT_BUNDLES:
-                yield waiting.popleft().result()
+                done, outcome = waiting.popleft()
+                yield done, outcome.result()
         while waiting:
-            yield waiting.popleft().result()
+            done, outcome = waiting.popleft()
+            yield done, outcome.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def fuse_stack(

@@ -41,6 +41,13 @@ class Scores:
             raise InputError(f"out({pixels}) is not kept; choose one of {', '.join(f'{n:g}' for n in THRESHOLDS)}")
         return self.outliers[THRESHOLDS.index(pixels)]
 
+    def named(self, name: str) -> float:
+        """One of `NAMES`."""
+        return self.out(3) if name == "out3" else float(getattr(self, name))
+
+
+NAMES = tuple("out3" if field.name == "outliers" else field.name for field in fields(Scores))
+
 
 def evaluate(depth: ArrayLike, truth: ArrayLike, camera: Camera | None = None, baseline: float | None = None) -> Scores:
     """Compare a depth map (H, W) with the truth (H, W), NaN = unknown in either.

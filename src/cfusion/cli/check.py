@@ -28,7 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.datasets import read
     from cfusion.datasets.check import Mending, check
     from cfusion.io.to_json import to_json
-    from cfusion.report.tables import Column, Table
+    from cfusion.report.columns import Column
+    from cfusion.report.tables import Table
 
     options = settings.parameters(arguments.option, "--option")
     views = read(arguments.data, format=arguments.format, options=options)

@@ -5,24 +5,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from cfusion.cli.forecast import Forecast, Heard, in_words
+from cfusion.forecast import Forecast, Heard, Step, in_words
 
 PATIENCE = 1.0  # seconds without a word
 BETWEEN_LINES = 5.0  # seconds
 
 
-@dataclass(frozen=True)
-class Step:
-    """Progress of work that has no gap."""
-
-    stage: str
-    done: float  # from 0 to 1
-    gap: float = math.nan
-
-
+__all__ = ["Listener", "Step", "described", "showing"]
 Listener = Callable[[Heard], None]
 
 
@@ -54,7 +45,7 @@ def _lines(name: str) -> Listener:
         now = time.monotonic()
         forecast.hear(progress, now - began)
         if now >= due:
-            left = "" if " left" in progress.stage else in_words(forecast.left(now - began))
+            left = in_words(forecast.left(now - began))
             words = [f"{100 * forecast.fraction(now - began):.0f} %", left, described(progress)]
             print(f"{name}: {', '.join(word for word in words if word)}", file=sys.stderr, flush=True)
             due = now + BETWEEN_LINES

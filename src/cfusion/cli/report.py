@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cfusion.cli.forecast import Heard
     from cfusion.cli.progress import Listener
+    from cfusion.forecast import Heard
     from cfusion.view.content import Event
 
 PAGE = "report.html"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from cfusion.cli.report import add_no_report
 
 if TYPE_CHECKING:
-    from cfusion.cli.progress import Listener
     from cfusion.scene.job import Job
     from cfusion.scene.runner import Runner
     from cfusion.scene.whole import Report, Scene
@@ -65,10 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             with showing("scene", quiet=arguments.quiet) as listener:
                 scene = prepare(job, arguments.neighbours, listener)
-                _say_before(arguments, scene)
-                with runner.open() if scene.todo else nullcontext(runner) as ready:
+            _say_before(arguments, scene)
+            with runner.open() if scene.todo else nullcontext(runner) as ready:
+                with showing(job.method, quiet=arguments.quiet) as listener:
                     report = fuse_scene(scene, ready, listener)
-                    report = _more(arguments, job, scene, report, ready, other, listener)
+                report = _more(arguments, job, scene, report, ready, other)
         except KeyboardInterrupt:
             told = f"what was fused is in {arguments.output}; the same command goes on from there"
             raise KeyboardInterrupt(told) from None
@@ -177,20 +177,22 @@ def _more(
     report: "Report",
     runner: "Runner",
     other: str | None,
-    listener: "Listener",
 ) -> "Report":
     """Another format, the cloud and the mesh, as asked for."""
     from dataclasses import replace
 
+    from cfusion.cli.progress import showing
     from cfusion.scene import cloud, convert, mesh
 
     fused = [record.view for record in report.records if not record.failure]
     if other is not None and fused:
         convert.write_as(job, fused, other)
     if arguments.cloud and fused:
-        report = replace(report, points=cloud.write_cloud(job, scene.graph, fused, runner, listener))
+        with showing("cloud", quiet=arguments.quiet) as listener:
+            report = replace(report, points=cloud.write_cloud(job, scene.graph, fused, runner, listener))
     if arguments.mesh and fused:
-        report = replace(report, triangles=mesh.write_mesh(job, fused, arguments.voxel, listener))
+        with showing("mesh", quiet=arguments.quiet) as listener:
+            report = replace(report, triangles=mesh.write_mesh(job, fused, arguments.voxel, listener))
     return report
 
 

@@ -1,21 +1,5 @@
 """Every figure, layer and choice on a page, explained where it is named."""
 
-METRICS = {
-    "rmse": "Root of the mean squared depth error, after subtracting each map's mean: the shape, not the offset.",
-    "zmae": "Mean absolute depth error, after subtracting the median difference.",
-    "nmae": "Mean angle between the normals of the two surfaces, in radians; 1.57 is a right angle.",
-    "z_avg": "Geometric mean of RMSE, ZMAE and NMAE: one figure for depth and shape.",
-    "out3": "Share of the true pixels whose disparity is off by more than three pixels, holes filled from behind.",
-    "d_avg": "Mean absolute disparity error in pixels, over all true pixels, holes filled from behind.",
-    "density": "Share of the true pixels that have an estimate.",
-    "plain_rmse": "Root of the mean squared depth error, nothing subtracted.",
-    "plain_mae": "Mean absolute depth error, nothing subtracted.",
-    "bias": "Mean of depth minus truth: positive is too far.",
-    "gap": "Certified relative duality gap: the energy is at most this fraction above its minimum.",
-    "iterations": "Iterations of the convex solver in the last solve.",
-    "seconds": "Wall-clock seconds of the fusion, without the compilation of kernels.",
-    "name": "How the views were fused.",
-}
 LAYERS = {
     "depth": "Distance along the optical axis.",
     "sigma": "How far off the depth may be: the standard deviation of its error.",

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.report.tables import SCORES, Table
+from cfusion.report.columns import COLUMNS, SCORES
+from cfusion.report.tables import Table
 from cfusion.view import explain
 from cfusion.view.content import Content
 from cfusion.view.diagrams import gap_falling, reliability_diagram
@@ -56,9 +57,9 @@ def headline(content: Content) -> list[tuple[str, str, str]]:
         found.append(("median sigma", f"{number(float(np.nanmedian(sigma)))} {unit}", explain.LAYERS["sigma"]))
     gap = getattr(result, "gap", math.nan)
     if math.isfinite(gap):
-        found.append(("certified gap", f"{gap:.1e}", explain.METRICS["gap"]))
+        found.append(("certified gap", f"{gap:.1e}", COLUMNS["gap"].meaning))
     if getattr(result, "seconds", 0):
-        found.append(("time", f"{result.seconds:.2f} s", explain.METRICS["seconds"]))
+        found.append(("time", f"{result.seconds:.2f} s", COLUMNS["seconds"].meaning))
     return found
 
 
@@ -93,7 +94,7 @@ def scores_section(content: Content) -> str:
         return ""
     scores = Table([*content.scores], SCORES)
     columns = scores.shown()
-    head = [explained(column.title, explain.METRICS.get(column.key)) for column in columns]
+    head = [explained(column.title, column.meaning) for column in columns]
     rows = []
     for row in scores.rows:
         cells = []

@@ -8,6 +8,7 @@ needed follow from the gap).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Protocol
 
 # Where the turns of `auto` begin, as shares of its time: start, guess, guess, choose, fit, final; after that, trust.
@@ -30,6 +31,15 @@ class Heard(Protocol):
     def done(self) -> float: ...
     @property
     def gap(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """Progress of work that has no gap."""
+
+    stage: str
+    done: float  # from 0 to 1
+    gap: float = math.nan
 
 
 class Forecast:
