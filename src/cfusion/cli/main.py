@@ -7,6 +7,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from difflib import get_close_matches
 from types import FrameType
 
 from cfusion import __version__
@@ -24,7 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     parser = build_parser()
     _complete(parser)
-    chosen = parser.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    _require_command(parser, words)
+    chosen = parser.parse_args(words)
     if chosen.run is None:
         parser.print_help()
         return 0
@@ -95,6 +98,17 @@ def _complete(parser: argparse.ArgumentParser) -> None:
     except ImportError:
         return
     autocomplete(parser)
+
+
+def _require_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Refuse a command that there is not, and suggest one."""
+    names = [command.NAME for command in COMMANDS]
+    word = next((word for word in words if not word.startswith("-")), None)
+    if word is None or word in names:
+        return
+    near = get_close_matches(word, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
+    parser.error(f"there is no command {shown(word[:60])!r}; {hint}")
 
 
 def _silence() -> None:

@@ -4,6 +4,7 @@ A rectified rig has u - u' + doffs = fx baseline / z. A full calibration (two ca
 one lies to the left one) is rectified by OpenCV first.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,9 @@ SPELLINGS = {  # of matrices in OpenCV's files, ours first
 }
 KITTI_PAIRS = (("P0", "P1"), ("P2", "P3"), ("P_rect_00", "P_rect_01"), ("P_rect_02", "P_rect_03"))
 MILLIMETRE = 1e-3
+LONGEST_FILE = 1 << 20  # bytes
+SIZES = re.compile(r"(?:rows|cols)[\s:>]{1,20}([0-9]+)")
+LARGEST_SIZE = 3  # digits of a number of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,22 +125,26 @@ def _middlebury(file: Path) -> Calibration:
 def _of_projections(left: Matrix, right: Matrix) -> Calibration:
     """Of two 3 x 4 projections: -fx baseline is the difference of their fourth numbers."""
     fx, fy, cx, cy = (float(left[i, j]) for i, j in ((0, 0), (1, 1), (0, 2), (1, 2)))
+    if fx == 0:
+        raise InputError("the left camera has a focal length of zero; mend its projection")
     return Calibration(fx, fy, cx, cy, float(left[0, 3] - right[0, 3]) / fx, float(right[0, 2]) - cx)
 
 
 def _opencv_file(file: Path) -> Calibration | RawRig:
     cv2 = opencv()
+    if any(len(digits) > LARGEST_SIZE for digits in SIZES.findall(read_text(file, LONGEST_FILE))):
+        raise FileError(f"{file} claims a matrix of thousands of rows or columns; write it anew")  # they are reserved
+    found: dict[str, Matrix] = {}
     try:
         storage = cv2.FileStorage(str(file), cv2.FILE_STORAGE_READ)
-    except (cv2.error, SystemError):
+        for name, spellings in SPELLINGS.items():
+            nodes = (storage.getNode(each) for each in spellings)
+            matrices = [node.mat() for node in nodes if not node.empty() and node.isMap()]
+            if matrices and matrices[0] is not None:
+                found[name] = np.asarray(matrices[0], np.float64)
+        storage.release()
+    except (cv2.error, SystemError, ValueError, TypeError):
         raise FileError(f"{file} cannot be read as OpenCV's YAML or XML; write it with cv2.FileStorage") from None
-    found: dict[str, Matrix] = {}
-    for name, spellings in SPELLINGS.items():
-        nodes = (storage.getNode(each) for each in spellings)
-        matrices = [node.mat() for node in nodes if not node.empty() and node.isMap()]
-        if matrices and matrices[0] is not None:
-            found[name] = np.asarray(matrices[0], np.float64)
-    storage.release()
     if {"K1", "K2", "R", "T"} <= set(found):
         lenses = [found.get(name, np.zeros(5)).ravel() for name in ("D1", "D2")]
         _require(file, found, K1=(3, 3), K2=(3, 3), R=(3, 3))
