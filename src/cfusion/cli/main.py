@@ -108,7 +108,7 @@ def _require_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> N
         return
     near = get_close_matches(word, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
-    parser.error(f"there is no command {shown(word[:60])!r}; {hint}")
+    parser.error(f"there is no command '{shown(word[:60])}'; {hint}")
 
 
 def _silence() -> None:
