@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import Step, showing
     from cfusion.fuse import fuse
-    from cfusion.io.atomic import require_writable
+    from cfusion.io.atomic import filling, require_writable
     from cfusion.io.to_json import to_json
     from cfusion.metrics import evaluate
     from cfusion.report.scores import result_row
@@ -65,13 +65,14 @@ def run(arguments: argparse.Namespace) -> int:
         rows.append(result_row(results[-1], evaluate(results[-1].depth, truth, middle.camera, baseline)))
     table = Table(rows)
     print(json.dumps(to_json(table.rows)) if arguments.json else table.text())
-    _write(arguments, table)
-    if not arguments.no_report:
-        with showing("page", quiet=arguments.quiet) as progress:
-            progress(Step("writing", 0.0))
-            _write_page(arguments, results, views, truth, rows, traces)
-        if not arguments.json:
-            print(f"\nopen {arguments.output / report.PAGE}")
+    with showing("page", quiet=arguments.quiet) as progress:
+        progress(Step("writing", 0.0))
+        with filling(arguments.output, (report.PAGE,)) as draft:  # scores and page of one run, or none of them
+            _write_scores(draft, table)
+            if not arguments.no_report:
+                _write_page(draft / report.PAGE, arguments, results, views, truth, rows, traces)
+    if not (arguments.no_report or arguments.json):
+        print(f"\nopen {arguments.output / report.PAGE}")
     return 0
 
 
@@ -115,19 +116,18 @@ def _camera(size: tuple[int, int]) -> "Camera":
     return replace(camera, width=width, height=height, cy=camera.cy + 0.5 * (height - camera.height))
 
 
-def _write(arguments: argparse.Namespace, table: "Table") -> None:
-    """scores.md and scores.json, both or none."""
+def _write_scores(folder: Path, table: "Table") -> None:
+    """scores.md and scores.json."""
     import json
 
-    from cfusion.io.atomic import filling
     from cfusion.io.to_json import to_json
 
-    with filling(arguments.output) as draft:
-        (draft / "scores.md").write_text(table.markdown() + "\n", encoding="utf-8")
-        (draft / "scores.json").write_text(json.dumps(to_json(table.rows), indent=1), encoding="utf-8")
+    (folder / "scores.md").write_text(table.markdown() + "\n", encoding="utf-8")
+    (folder / "scores.json").write_text(json.dumps(to_json(table.rows), indent=1), encoding="utf-8")
 
 
 def _write_page(
+    path: Path,
     arguments: argparse.Namespace,
     results: "Sequence[Result]",
     views: "Sequence[View]",
@@ -140,7 +140,7 @@ def _write_page(
 
     width, height = arguments.size
     write_page(
-        arguments.output / report.PAGE,
+        path,
         results[0],
         others=results[1:],
         views=views,
