@@ -175,3 +175,22 @@ def test_many_bands_are_refused_before_they_are_opened(tmp_path: Path) -> None:
             read_heights(file)
     (tmp_path / "none.tif").write_bytes(b"II*\0")
     require_blocks(tmp_path / "none.tif", 4)  # what is no TIFF is for the library to say
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_a_header_that_claims_more_than_the_file_holds(tmp_path: Path, big: bool) -> None:
+    """The library would believe it."""
+    import rasterio
+
+    from cfusion.io.codecs.geotiff import read_heights
+
+    file, room = tmp_path / "a.tif", 20 if big else 12
+    profile = {"driver": "GTiff", "width": 5, "height": 4, "count": 1, "dtype": "float32"}
+    transform = rasterio.Affine(2.0, 0.0, 5.0, 0.0, -2.0, 7.0)
+    with rasterio.open(file, "w", transform=transform, BIGTIFF="YES" if big else "NO", **profile) as raster:
+        raster.write(np.ones((1, 4, 5), np.float32))
+    whole = file.read_bytes()
+    place = whole.index((33550).to_bytes(2, "little") + (12).to_bytes(2, "little")) + 4  # the size of a pixel
+    file.write_bytes(whole[:place] + (12_976_131).to_bytes(room // 3, "little")[:4] + whole[place + 4 :])
+    with pytest.raises(FileError, match="claims more than the file holds"):
+        read_heights(file)

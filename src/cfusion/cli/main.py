@@ -56,11 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe has left
         _silence()
         return 1
-    except OSError as error:  # standard output on a full disk
-        if chosen.debug or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+    except OSError as error:
+        if chosen.debug:
             raise
-        _silence()
-        print(f"cfusion: cannot write: {error.strerror}", file=sys.stderr)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):  # standard output on a full disk
+            _silence()
+        about = "cannot write" if error.filename is None else f"cannot use {error.filename!r}"
+        print(f"cfusion: {shown(f'{about}: {error.strerror or error}')}", file=sys.stderr)
         return MISTAKE
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -15,6 +15,7 @@ from cfusion.arrays import Coordinates, Matrix, Points, adopt
 from cfusion.errors import CameraError, ShapeError
 from cfusion.kernels.numpy import cameras
 
+MOST_PIXELS = 10**9  # along a side
 LARGEST = 1e30  # of whole numbers, which have no infinity
 
 
@@ -207,6 +208,8 @@ def _check_size(width: int, height: int) -> None:
     for name, length in (("width", width), ("height", height)):
         if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
             raise CameraError(f"{name} is {length!r}; an image has a whole number of pixels, at least one (an int)")
+        if length > MOST_PIXELS:
+            raise CameraError(f"{name} is beyond {MOST_PIXELS} pixels; no image is as large")
 
 
 def _check_numbers(**numbers: float) -> None:

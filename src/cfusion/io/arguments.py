@@ -24,7 +24,7 @@ def views_of(given: object, function: str) -> Sequence[View]:
         raise InputError(f"{function} takes the views first, and then the folder; {str(given)[:40]!r} was given first")
     if not isinstance(given, Sequence):
         raise InputError(f"{function} takes a list of views, not {type(given).__name__}")
-    for view in given if isinstance(given, list | tuple) else given[:1]:
+    for view in given if type(given).__module__ == "builtins" else ():  # lists, ranges; what is lazy is not read
         if not isinstance(view, View):
             raise InputError(f"{function} takes cfusion.View, not {type(view).__name__}")
     return given

@@ -1,19 +1,50 @@
 """What a TIFF says of its blocks, before any library opens it: opening reserves memory for every band it claims."""
 
+from __future__ import annotations
+
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from cfusion.errors import FileError
 
+Entry = tuple[int, int, int, bytes]  # tag, type, number of values, and they or where they are
 ORDERS = {b"II": "<", b"MM": ">"}
 CLASSIC, BIG = 42, 43
 WIDTH, HEIGHT, BITS, SAMPLES, ROWS, PLANAR, TILE_WIDTH, TILE_HEIGHT = 256, 257, 258, 277, 278, 284, 322, 323
 NUMBERS = {3: "H", 4: "I", 16: "Q"}  # types that hold what is needed here
+SIZES = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # of a value, else one byte
 MOST_ENTRIES = 4096  # of a directory
+MOST_DIRECTORIES = 64  # that are looked at: a raster and its overviews
 MOST_BANDS = 1000
 BESIDE = 1 << 26  # bytes of a block beyond those of one band of the raster
 DENSEST = 8  # bytes of a block per byte of the file, beyond that
+
+
+class _BeyondTheEnd(ValueError):
+    """The header claims what the file cannot hold."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How numbers are laid down: in classic files, or in big ones."""
+
+    order: str
+    start: int  # where the offset of the first directory is
+    offset: str
+    count: str  # of a directory's entries
+    head: str  # tag, type and number of an entry
+    entry: int  # bytes of an entry
+    room: int  # bytes of an entry for its values, or for where they are
+
+    @classmethod
+    def classic(cls, order: str) -> Form:
+        return cls(order, 4, f"{order}I", f"{order}H", f"{order}HHI", 12, 4)
+
+    @classmethod
+    def big(cls, order: str) -> Form:
+        return cls(order, 8, f"{order}Q", f"{order}Q", f"{order}HHQ", 20, 8)
 
 
 @dataclass(frozen=True)
@@ -26,7 +57,7 @@ class Blocks:
 
 def require_blocks(file: Path, held: int) -> None:
     """Refuse a TIFF of thousands of bands, or whose blocks hold far more than one band of it."""
-    found = _blocks(file)
+    found = _blocks(file, held)
     if found is None:  # no TIFF, or none that is known here: the library says so
         return
     (width, height), blocks = found
@@ -38,10 +69,15 @@ def require_blocks(file: Path, held: int) -> None:
         )
 
 
-def _blocks(file: Path) -> tuple[tuple[int, int], Blocks] | None:
+def _blocks(file: Path, held: int) -> tuple[tuple[int, int], Blocks] | None:
     try:
-        tags = _tags(file)
+        with file.open("rb") as stream:
+            tags = _tags(stream, held)
         width, height = tags[WIDTH], tags[HEIGHT]
+    except _BeyondTheEnd:
+        raise FileError(
+            f"{file} is a damaged TIFF: its header claims more than the file holds; write it anew"
+        ) from None
     except (OSError, struct.error, LookupError):
         return None
     tiled = TILE_WIDTH in tags and TILE_HEIGHT in tags
@@ -51,31 +87,50 @@ def _blocks(file: Path) -> tuple[tuple[int, int], Blocks] | None:
     return (width, height), Blocks(bands, pixels * together * max(tags.get(BITS, 1) // 8, 1))
 
 
-def _tags(file: Path) -> dict[int, int]:
-    """The first number of every tag of the first directory that holds one."""
-    with file.open("rb") as stream:
-        start = stream.read(16)
-        order = ORDERS[start[:2]]
-        (kind,) = struct.unpack_from(f"{order}H", start, 2)
-        big = kind == BIG
-        if kind not in (CLASSIC, BIG):
-            raise LookupError
-        stream.seek(struct.unpack_from(f"{order}Q" if big else f"{order}I", start, 8 if big else 4)[0])
-        count_form, entry, count_size = (f"{order}Q", 20, 8) if big else (f"{order}H", 12, 2)
-        (count,) = struct.unpack(count_form, stream.read(count_size))
-        body = stream.read(min(count, MOST_ENTRIES) * entry)
-        found: dict[int, int] = {}
-        for place in range(0, len(body) - entry + 1, entry):
-            tag, kind = struct.unpack_from(f"{order}HH", body, place)
-            number = struct.unpack_from(f"{order}Q" if big else f"{order}I", body, place + 4)[0]
-            if kind not in NUMBERS or number < 1:
-                continue
-            room = 8 if big else 4  # bytes of an entry for its values, or for where they are
-            at = place + entry - room
-            inside = number * struct.calcsize(f"{order}{NUMBERS[kind]}") <= room
-            if inside:
-                found.setdefault(tag, struct.unpack_from(f"{order}{NUMBERS[kind]}", body, at)[0])
-            elif tag == BITS:
-                stream.seek(struct.unpack_from(f"{order}Q" if big else f"{order}I", body, at)[0])
-                found.setdefault(tag, struct.unpack(f"{order}H", stream.read(2))[0])
+def _tags(stream: BinaryIO, held: int) -> dict[int, int]:
+    """The first number of every tag of the first directory that holds one; all directories are looked at."""
+    start = stream.read(16)
+    order = ORDERS[start[:2]]
+    (kind,) = struct.unpack_from(f"{order}H", start, 2)
+    if kind not in (CLASSIC, BIG):
+        raise LookupError
+    form = Form.big(order) if kind == BIG else Form.classic(order)
+    place, found, seen = struct.unpack_from(form.offset, start, form.start)[0], {}, 0
+    while place and seen < MOST_DIRECTORIES:
+        entries, place = _directory(stream, form, place)
+        if any(number * SIZES.get(kind, 1) > held for _, kind, number, _ in entries):
+            raise _BeyondTheEnd
+        found = found or _numbers(stream, form, entries)
+        seen += 1
+    return found
+
+
+def _directory(stream: BinaryIO, form: Form, place: int) -> tuple[list[Entry], int]:
+    """The entries of one directory, and where the next one is; 0 after the last."""
+    stream.seek(place)
+    (count,) = struct.unpack(form.count, stream.read(struct.calcsize(form.count)))
+    if count > MOST_ENTRIES:
+        raise LookupError
+    body = stream.read(count * form.entry)
+    if len(body) < count * form.entry:
+        raise _BeyondTheEnd
+    after = stream.read(form.room)
+    entries = [
+        (*struct.unpack_from(form.head, body, at), body[at + form.entry - form.room : at + form.entry])
+        for at in range(0, len(body), form.entry)
+    ]
+    return entries, struct.unpack(form.offset, after)[0] if len(after) == form.room else 0
+
+
+def _numbers(stream: BinaryIO, form: Form, entries: list[Entry]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for tag, kind, number, value in entries:
+        if kind not in NUMBERS or number < 1:
+            continue
+        letter = form.order + NUMBERS[kind]
+        if number * struct.calcsize(letter) <= form.room:
+            found.setdefault(tag, struct.unpack_from(letter, value)[0])
+        elif tag == BITS:  # one for each band
+            stream.seek(struct.unpack(form.offset, value)[0])
+            found.setdefault(tag, struct.unpack(letter, stream.read(struct.calcsize(letter)))[0])
     return found
