@@ -9,18 +9,18 @@ from fuzz.data import Place
 
 GOOD = (0, 1, 2)  # fine, scores below a bar, a mistake
 COMMANDS: tuple[tuple[str, ...], ...] = (
-    ("fuse", "DATA", "-o", "OUT", "--method", "median", "--backend", "numpy", "--formats", "npy"),
+    ("fuse", "DATA", "-o", "OUT", "--method", "median", "--backend", "numpy", "--write", "npy"),
     ("fuse", "DATA", "-o", "OUT", "--method", "median", "--backend", "numpy", "--set", "radius=2", "--quiet"),
     ("check", "DATA"),
-    ("evaluate", "DATA", "--truth", "DATA"),
+    ("evaluate", "DATA", "DATA", "--scale", "0.001", "--truth-scale", "1"),
     ("scene", "DATA", "-o", "OUT", "--method", "median", "--backend", "numpy"),
-    ("view", "DATA", "-o", "OUT/page.html"),
-    ("formats", "bundle"),
-    ("methods", "auto"),
+    ("view", "DATA", "--rerun", "OUT.rrd"),
+    ("formats", "--options"),
+    ("methods", "--json"),
     ("info",),
     ("stereo", "DATA/a.png", "DATA/b.png", "-o", "OUT"),
-    ("mosaic", "DATA", "-o", "OUT"),
-    ("demo", "--size", "8x6", "--views", "2", "-o", "OUT", "--method", "median", "--backend", "numpy"),
+    ("mosaic", "DATA/a.tif", "DATA/b.tif", "-o", "OUT/m.tif", "--backend", "numpy", "--quiet"),
+    ("demo", "--size", "8x6", "-o", "OUT", "--methods", "median", "--backend", "numpy", "--quiet"),
 )
 WORDS = (
     *(

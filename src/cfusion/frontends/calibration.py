@@ -4,7 +4,6 @@ A rectified rig has u - u' + doffs = fx baseline / z. A full calibration (two ca
 one lies to the left one) is rectified by OpenCV first.
 """
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from cfusion.datasets.kitti_bundle import read_projections
 from cfusion.datasets.readers import middlebury
 from cfusion.errors import FileError, InputError, ShapeError
 from cfusion.frontends.opencv import opencv
+from cfusion.frontends.opencv_file import read_matrices
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.geometry import Pinhole
 from cfusion.io.text_tables import read_text
@@ -31,9 +31,6 @@ SPELLINGS = {  # of matrices in OpenCV's files, ours first
 }
 KITTI_PAIRS = (("P0", "P1"), ("P2", "P3"), ("P_rect_00", "P_rect_01"), ("P_rect_02", "P_rect_03"))
 MILLIMETRE = 1e-3
-LONGEST_FILE = 1 << 20  # bytes
-SIZES = re.compile(r"(?:rows|cols)[\s:>]{1,20}([0-9]+)")
-LARGEST_SIZE = 3  # digits of a number of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,24 +128,17 @@ def _of_projections(left: Matrix, right: Matrix) -> Calibration:
 
 
 def _opencv_file(file: Path) -> Calibration | RawRig:
-    cv2 = opencv()
-    if any(len(digits) > LARGEST_SIZE for digits in SIZES.findall(read_text(file, LONGEST_FILE))):
-        raise FileError(f"{file} claims a matrix of thousands of rows or columns; write it anew")  # they are reserved
+    stated = read_matrices(file)
     found: dict[str, Matrix] = {}
-    try:
-        storage = cv2.FileStorage(str(file), cv2.FILE_STORAGE_READ)
-        for name, spellings in SPELLINGS.items():
-            nodes = (storage.getNode(each) for each in spellings)
-            matrices = [node.mat() for node in nodes if not node.empty() and node.isMap()]
-            if matrices and matrices[0] is not None:
-                found[name] = np.asarray(matrices[0], np.float64)
-        storage.release()
-    except (cv2.error, SystemError, ValueError, TypeError):
-        raise FileError(f"{file} cannot be read as OpenCV's YAML or XML; write it with cv2.FileStorage") from None
+    for name, spellings in SPELLINGS.items():
+        for each in spellings:
+            if each in stated:
+                found.setdefault(name, stated[each])
     if {"K1", "K2", "R", "T"} <= set(found):
         lenses = [found.get(name, np.zeros(5)).ravel() for name in ("D1", "D2")]
-        _require(file, found, K1=(3, 3), K2=(3, 3), R=(3, 3))
-        return RawRig(found["K1"], lenses[0], found["K2"], lenses[1], found["R"], found["T"].ravel()[:3])
+        found["T"] = found["T"].reshape(1, -1)
+        _require(file, found, K1=(3, 3), K2=(3, 3), R=(3, 3), T=(1, 3))
+        return RawRig(found["K1"], lenses[0], found["K2"], lenses[1], found["R"], found["T"].ravel())
     if {"P1", "P2"} <= set(found):
         _require(file, found, P1=(3, 4), P2=(3, 4))
         return _of_projections(found["P1"], found["P2"])
