@@ -161,27 +161,12 @@ def mosaic_writer(folder: Path, version: int) -> None:
         writer.publish({"VERSION": str(version)})
 
 
-@pytest.fixture
-def page_writer(result: Result, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Writer:
+def page_writer(folder: Path, version: int) -> None:
     """The demo: a table in two files and a page, of which version 1 has none."""
-    import argparse
-
-    from cfusion.cli import demo, report
+    from cfusion.cli import demo
     from cfusion.report.tables import Table
-    from cfusion.view import write_page
 
-    page = write_page(tmp_path_factory.mktemp("page") / "page.html", result).read_text()
-    monkeypatch.setattr("cfusion.view.write_page", lambda path, *given, **more: path.write_text(page))
-
-    def write(folder: Path, version: int) -> None:
-        arguments = argparse.Namespace(size=(5, 4), scene="room", seed=version, noise=None, output=folder)
-        with atomic.filling(folder, (report.PAGE,)) as draft:
-            demo._write_scores(draft, Table([]))
-            (draft / "scores.md").write_text(str(version))
-            if version == 0:
-                demo._write_page(draft / report.PAGE, arguments, [result], [], result.depth, [], {})
-
-    return write
+    demo._write(folder, Table([{"method": f"version {version}"}]), b"page" if version == 0 else None)
 
 
 @pytest.fixture
@@ -258,7 +243,7 @@ def test_a_mosaic_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
         assert found in (old, new), f"a mixture after call {call}"
 
 
-def test_scores_and_page_are_of_one_run(tmp_path: Path, page_writer: Writer) -> None:
+def test_scores_and_page_are_of_one_run(tmp_path: Path) -> None:
     old, new = states(page_writer, tmp_path / "states")
     assert set(old) - set(new) == {"report.html"}
     for call, found in stopped_everywhere(page_writer, tmp_path / "at", "die", 1):

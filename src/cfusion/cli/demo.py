@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import Step, showing
     from cfusion.fuse import fuse
-    from cfusion.io.atomic import filling, require_writable
+    from cfusion.io.atomic import require_writable
     from cfusion.io.to_json import to_json
     from cfusion.metrics import evaluate
     from cfusion.report.scores import result_row
@@ -67,10 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     print(json.dumps(to_json(table.rows)) if arguments.json else table.text())
     with showing("page", quiet=arguments.quiet) as progress:
         progress(Step("writing", 0.0))
-        with filling(arguments.output, (report.PAGE,)) as draft:  # scores and page of one run, or none of them
-            _write_scores(draft, table)
-            if not arguments.no_report:
-                _write_page(draft / report.PAGE, arguments, results, views, truth, rows, traces)
+        page = None if arguments.no_report else _page(arguments, results, views, truth, rows, traces)
+        _write(arguments.output, table, page)
     if not (arguments.no_report or arguments.json):
         print(f"\nopen {arguments.output / report.PAGE}")
     return 0
@@ -116,42 +114,48 @@ def _camera(size: tuple[int, int]) -> "Camera":
     return replace(camera, width=width, height=height, cy=camera.cy + 0.5 * (height - camera.height))
 
 
-def _write_scores(folder: Path, table: "Table") -> None:
-    """scores.md and scores.json."""
+def _write(folder: Path, table: "Table", page: bytes | None) -> None:
+    """scores.md, scores.json and the page: those of one run, or none of them."""
     import json
 
+    from cfusion.io.atomic import filling
     from cfusion.io.to_json import to_json
 
-    (folder / "scores.md").write_text(table.markdown() + "\n", encoding="utf-8")
-    (folder / "scores.json").write_text(json.dumps(to_json(table.rows), indent=1), encoding="utf-8")
+    with filling(folder, (report.PAGE,)) as draft:
+        (draft / "scores.md").write_text(table.markdown() + "\n", encoding="utf-8")
+        (draft / "scores.json").write_text(json.dumps(to_json(table.rows), indent=1), encoding="utf-8")
+        if page is not None:
+            (draft / report.PAGE).write_bytes(page)
 
 
-def _write_page(
-    path: Path,
+def _page(
     arguments: argparse.Namespace,
     results: "Sequence[Result]",
     views: "Sequence[View]",
     truth: "DepthMap",
     rows: "Sequence[Row]",
     traces: "Mapping[str, Sequence[Event]]",
-) -> None:
+) -> bytes:
     """The page of all results, the first one shown first."""
+    import tempfile
+
     from cfusion.view import write_page
 
     width, height = arguments.size
-    write_page(
-        path,
-        results[0],
-        others=results[1:],
-        views=views,
-        reference=VIEWS // 2,
-        truth=truth,
-        scores=rows,
-        traces=traces,
-        title="cfusion demo",
-        notes=[
-            f"{VIEWS} views of a built-in scene ({arguments.scene}), {width} x {height} pixels, Laplace noise "
-            f"of scale {_noise_scale(arguments):g} on each depth (seed {arguments.seed}), fused into the middle one.",
-        ],
-        command=report.command_line(),
-    )
+    with tempfile.TemporaryDirectory() as place:
+        return write_page(
+            Path(place) / report.PAGE,
+            results[0],
+            others=results[1:],
+            views=views,
+            reference=VIEWS // 2,
+            truth=truth,
+            scores=rows,
+            traces=traces,
+            title="cfusion demo",
+            notes=[
+                f"{VIEWS} views of a built-in scene ({arguments.scene}), {width} x {height} pixels, Laplace noise "
+                f"of scale {_noise_scale(arguments):g} on each depth (seed {arguments.seed}), fused into the middle.",
+            ],
+            command=report.command_line(),
+        ).read_bytes()
