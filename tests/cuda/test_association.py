@@ -110,3 +110,29 @@ def test_device_arrays_in_device_arrays_out(cuda):
     assert isinstance(region, cupy.ndarray)
     assert isinstance(filled, cupy.ndarray)
     assert np.array_equal(filled.get(), cuda.fill_natural(depth, region.get()), equal_nan=True)
+
+
+def test_sight_and_pooling_are_the_definition(cuda):
+    """How other cameras see a surface, what it hides from them, and means over squares."""
+    rng = np.random.default_rng(4)
+    y, x = np.mgrid[:45, :70]
+    surface = (4 + 0.01 * x - (np.hypot(x - 30, y - 20) < 12) + rng.normal(0, 0.01, x.shape)).astype(np.float32)
+    surface[rng.random(surface.shape) < 0.1] = np.nan
+    camera = np.array([0, 60.0, 62.0, 34.0, 22.0, 0, 0, 0, 0, 0])
+    onto = np.stack(
+        [camera, camera * np.array([0, 0.5, 0.5, 0.5, 0.5, 0, 0, 0, 0, 0]), [1, 12.0, 12, 34, 22, 0, 0, 0, 0, 0]]
+    )
+    motions = np.stack([np.concatenate([np.eye(3), [[shift], [0.1], [0.0]]], axis=1) for shift in (0.0, -0.8, 0.5)])
+    places, shapes = (camera, onto, motions), [(45, 70), (23, 35), (45, 70)]
+    there = cuda.to_device(surface, np.float32)
+    defined = reference.parallax(surface, *places)
+    np.testing.assert_allclose(cuda.to_host(cuda.parallax(there, *places)), defined, rtol=1e-5, atol=1e-5)
+    limits = np.full_like(surface, 0.05)
+    behind = reference.hidden(surface, *places, shapes, limits)
+    assert behind.any()
+    ours = cuda.to_host(cuda.hidden(there, *places, shapes, cuda.to_device(limits, np.float32)))
+    assert (ours != behind).mean() < 1e-4  # a point on the border between two pixels
+    maps = np.stack([np.nan_to_num(surface), rng.random(surface.shape).astype(np.float32)])
+    for radius, passes in ((1, 1), (3, 3), (8, 3)):
+        pooled = cuda.to_host(cuda.pooled(cuda.to_device(maps, np.float32), radius, passes))
+        np.testing.assert_allclose(pooled, reference.pooled(maps, radius, passes), rtol=1e-9)

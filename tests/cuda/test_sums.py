@@ -18,6 +18,7 @@ KINDS = [
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind) or "plain")
 EVERY_FIDELITY = pytest.mark.parametrize("fidelity", list(Fidelity), ids=lambda fidelity: fidelity.name)
 EVERY_ORDER = pytest.mark.parametrize("order", [1, 2, 3])
+EVERYTHING = (slice(0, 17), slice(0, 33))
 reference = kernels.load("numpy")
 
 
@@ -31,7 +32,8 @@ def test_sorted_observations_have_the_bits_of_the_definition(cuda, make_case, fi
     depths = np.where(np.isfinite(case.depths), case.depths.round(1), np.float32(np.nan))  # with ties
     expected, expected_median = reference.order_observations(depths, case.weights, fidelity)
     weights = None if case.weights is None else cupy.asarray(case.weights)
-    seen, median = cuda.order_observations(cupy.asarray(depths), weights, fidelity)
+    found = cuda.sort_observations(cupy.asarray(depths), weights, EVERYTHING, 0.0, False, fidelity, np.float32)
+    seen, median = found.observations, found.median
     assert np.array_equal(median.get(), expected_median)
     assert np.array_equal(seen.total.get(), expected.total)
     for ours, defined in ((seen.values, expected.values), (seen.weights, expected.weights)):

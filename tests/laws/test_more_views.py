@@ -10,7 +10,6 @@ pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
 from cfusion import View, fuse, kernels
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.misreading import Misreading
-from cfusion.auto.visibility import hidden
 from cfusion.source import Posed
 from cfusion.synthetic import PAPER_CAMERA, Gauss, Laplace, Noise, object_bundle, room
 
@@ -50,20 +49,24 @@ def test_what_the_surface_hides_is_hidden():
     views, truth = seen(None)
     source = Posed.of(views, None, NUMPY)
     reading = source.at(truth, [0.0] * len(views), NUMPY)
+    behind = source.hidden(truth, np.zeros_like(truth), NUMPY)
     for k in (0, 2, len(views) - 1):
-        behind = hidden(source.sight(k, truth, NUMPY), 0.0, NUMPY)
         in_front = (reading.depths[k] - truth) < -0.3
-        assert behind[in_front].mean() > 0.5  # the rest is hidden by what the reference does not see
-        assert behind[~in_front].mean() < 0.05
-    assert not hidden(source.sight(source.reference, truth, NUMPY), 0.0, NUMPY).any()
+        assert behind[k][in_front].mean() > 0.5  # the rest is hidden by what the reference does not see
+        assert behind[k][~in_front].mean() < 0.05
+    assert not behind[source.reference].any()
+    assert not source.hidden(truth, np.full_like(truth, 9), NUMPY).any()
 
 
 def test_parallax_is_how_far_a_point_moves():
     views, truth = seen(None)
     source = Posed.of(views, None, NUMPY)
-    near, far = (source.sight(0, truth + np.float32(step), NUMPY) for step in (-0.005, 0.005))
-    moved = np.hypot(far.u - near.u, far.v - near.v) / 0.01
-    np.testing.assert_allclose(source.sight(0, truth, NUMPY).parallax, moved, rtol=0.02)
+    camera, cameras, motions = source.places()
+    near, far = (NUMPY.reproject(truth + np.float32(step), camera, cameras[0], motions[0]) for step in (-0.005, 0.005))
+    moved = np.hypot(far[0] - near[0], far[1] - near[1]) / 0.01
+    parallax = source.parallax(truth, NUMPY)
+    np.testing.assert_allclose(parallax[0].ravel(), moved, rtol=0.02)
+    np.testing.assert_allclose(parallax[source.reference], 0, atol=1e-6)
 
 
 def test_misread_views_count_less_near_edges_and_the_wider_the_baseline():
@@ -71,11 +74,12 @@ def test_misread_views_count_less_near_edges_and_the_wider_the_baseline():
     source = Posed.of(views, None, NUMPY)
     misreading = Misreading(truth, np.ones_like(truth), NUMPY)
     doubt = np.full_like(truth, 0.05)
-    wide, near = (misreading.weight(source.sight(k, truth, NUMPY), doubt, 0.1) for k in (0, len(views) // 2 - 1))
+    parallax = source.parallax(truth, NUMPY)
+    wide, near = (misreading.weight(parallax[k], doubt, 0.1) for k in (0, len(views) // 2 - 1))
     relief = NUMPY.local_depth_range(truth, 1)
     assert (wide <= near + 1e-6).mean() > 0.98
     assert np.median(wide[relief > 0.5]) < 0.5 * np.median(wide[relief < 0.05])
-    assert misreading.weight(source.sight(0, truth, NUMPY), 0 * doubt, 0.1).min() == 1
+    assert misreading.weight(parallax[0], 0 * doubt, 0.1).min() == 1
 
 
 def test_edges_are_steps_and_neither_slopes_nor_flat_places():

@@ -8,16 +8,17 @@ import pytest
 
 pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
 
-from cfusion import Pinhole, Pose, Result, Stack, View, fuse, fuse_stack
+from cfusion import Pinhole, Pose, Result, Stack, View, fuse, fuse_stack, kernels
 from cfusion.auto.belief import confidence
 from cfusion.auto.evidence import Evidence, Placed, collect
-from cfusion.auto.pooling import pooled_mean, relief
+from cfusion.auto.pooling import pooled_mean
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.errors import InputError
 from cfusion.kernels.depth_noise import CONSTANT
 from cfusion.source import Frame, Reading
 from cfusion.synthetic import PAPER_CAMERA, Gauss, blob, object_bundle
 
+NUMPY = kernels.load("numpy")
 CAMERA = Pinhole(40.0, 40.0, 15.5, 15.5, 32, 32)
 SHAPE = (40, 48)
 
@@ -41,7 +42,7 @@ def told(supporting: int, contradicting: int) -> float:
     support[:supporting], against[supporting:views] = True, True
     weights = (support | against).astype(np.float32)
     evidence = Evidence(support, against, np.zeros(support.shape, np.float32), weights)
-    return float(confidence(evidence, np.ones((9, 9), np.float32))[4, 4])
+    return float(confidence(evidence, np.ones((9, 9), np.float32), NUMPY)[4, 4])
 
 
 def test_confidence_rises_with_every_view_that_agrees_and_falls_with_every_one_that_does_not() -> None:
@@ -129,7 +130,7 @@ def evidence_of(surface: np.ndarray, second: np.ndarray) -> Evidence:
     depths = np.stack([surface, second]).astype(np.float32)
     reading = Reading(depths, np.isfinite(depths).astype(np.float32), np.isfinite(depths))
     frame = Frame((32, 32), CAMERA, reference.pose, None)
-    return collect(reading, surface.astype(np.float32), [0.01, 0.01], CONSTANT, frame, places)
+    return collect(reading, surface.astype(np.float32), [0.01, 0.01], CONSTANT, frame, places, NUMPY)
 
 
 def test_a_view_that_sees_through_contradicts_and_one_that_sees_something_floating_does() -> None:
@@ -192,9 +193,9 @@ def test_the_papers_methods_keep_lam() -> None:
 
 def test_pooling_keeps_constants_and_relief_finds_steps() -> None:
     ones = np.ones((20, 30), np.float32)
-    np.testing.assert_allclose(pooled_mean(7 * ones, ones, 3), 7, rtol=1e-6)
+    np.testing.assert_allclose(pooled_mean(7 * ones, ones, 3, NUMPY), 7, rtol=1e-6)
     step = np.where(np.arange(30) < 15, 1.0, 3.0) * ones
-    found = relief(step.astype(np.float32), 2)
+    found = NUMPY.local_depth_range(step.astype(np.float32), 2)
     assert (found[:, 13:17] == 2).all()
     assert (found[:, :12] == 0).all()
     assert (found[:, 18:] == 0).all()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from cfusion.arrays import chunks
 from cfusion.auto import belief, uncertainty
 from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.fit import Fit
-from cfusion.auto.halves import refit_halves
+from cfusion.auto.halves import refit_halves, refit_pixels
 from cfusion.auto.noise import LAPLACE_MEDIAN, depth_noise, usual_slope
 from cfusion.auto.surface import local_slope
 from cfusion.kernels.contract import Backend, Floats
@@ -35,8 +37,8 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     """Ask every view about the surface found, also those that were not believed."""
     depth = found.depth
     reading, growth, scales = _read(source, found, backend)
-    evidence = collect(reading, depth, scales, growth, source.frame, _places(source))
-    confidence = belief.confidence(evidence, depth)
+    evidence = collect(reading, depth, scales, growth, source.frame, _places(source), backend)
+    confidence = belief.confidence(evidence, depth, backend)
     unit = growth.unit(depth)
     x_unit = unit / np.square(depth) if found.task.energy.inverse else unit
     sigma = uncertainty.deviation(
@@ -44,9 +46,9 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
         depth,
         local_slope(depth, growth),
         unit,
-        refit_halves(found),
-        x_unit,
+        uncertainty.variance_of_halves(refit_halves(found), partial(refit_pixels, found), x_unit, backend),
         1 - confidence,
+        backend,
     )
     return Assessment(confidence, sigma, evidence, growth, scales)
 
@@ -84,8 +86,8 @@ def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthN
 def _scales(reading: Reading, depth: Floats, growth: DepthNoise, backend: Backend) -> list[float]:
     """(K,) the Laplace scale of each view's residuals, by their median size."""
     unit = growth.unit(depth)
-    sizes = [backend.medians((np.abs(each - depth) / unit)[None])[0][0] for each in reading.depths]
-    return [size / LAPLACE_MEDIAN for size in sizes]
+    sizes = [backend.medians(np.abs(part - depth) / unit)[0] for part in chunks(reading.depths)]
+    return [size / LAPLACE_MEDIAN for some in sizes for size in some]
 
 
 def _places(source: Source) -> list[Placed] | None:

@@ -14,7 +14,7 @@ import numpy as np
 from cfusion.arrays import DepthMap
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.pooling import pooled_mean
-from cfusion.kernels.contract import Floats
+from cfusion.kernels.contract import Backend, Floats
 
 # Logistic regression on the design half of three data sets, each counting alike (benchmarks/trust.py); with the
 # constants of any two of them the third is ranked as well.
@@ -23,12 +23,12 @@ RADIUS = 3  # pixels: wrong pixels come in blobs of about that size
 HALF = 0.5  # Jeffreys' prior: what nobody told
 
 
-def confidence(evidence: Evidence, depth: DepthMap) -> Floats:
+def confidence(evidence: Evidence, depth: DepthMap, backend: Backend) -> Floats:
     """(H, W) the probability that depth is right there, zero where it is unknown."""
     support, contradiction = counted(evidence)
     known = ~np.isnan(depth)
     share = (contradiction + HALF) / (support + contradiction + 2 * HALF)
-    around = np.clip(pooled_mean(share, known, RADIUS), 1e-6, 1 - 1e-6)
+    around = np.clip(pooled_mean(share, known, RADIUS, backend), 1e-6, 1 - 1e-6)
     own = np.log((support + HALF) / (contradiction + HALF))
     odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around)
     out: Floats = np.where(known, 1 / (1 + np.exp(-odds)), 0).astype(np.float32)

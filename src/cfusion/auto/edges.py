@@ -30,15 +30,11 @@ def _slope_beside(change: Floats, axis: int) -> Floats:
     """The mean change of a few steps before each, or after it: the smaller one."""
     away, many = BESIDE
     size = change.shape[axis]
-    around = np.arange(-(away + many), size + away + many)
+    around = np.arange(1 - away - many, size + away + many - 1)
     padded = np.take(change, np.clip(around, 0, max(size - 2, 0)), axis=axis)  # there is no step after the last
-    heaped = np.cumsum(padded, axis=axis, dtype=np.float64)
-
-    def mean(first: int) -> Floats:
-        start = away + many + first - 1
-        low, high = (np.take(heaped, np.arange(at, at + size), axis=axis) for at in (start, start + many))
-        out: Floats = (high - low) / many
-        return out
-
-    least: Floats = np.minimum(mean(-away - many + 1), mean(away))
-    return least
+    padded = padded if axis == 0 else padded.T
+    heaped = sum(
+        (padded[k : k + size + 2 * away + many - 1] for k in range(1, many)), padded[: size + 2 * away + many - 1]
+    )
+    least: Floats = np.minimum(heaped[:size], heaped[-size:]) / np.float32(many)
+    return least if axis == 0 else least.T

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cfusion.arrays import DepthMap
-from cfusion.kernels.contract import Floats, Mask
+from cfusion.arrays import DepthMap, chunks, on_host
+from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.numpy.cameras import pixels, slopes
 from cfusion.source import Frame, Reading
@@ -46,54 +46,58 @@ def collect(
     growth: DepthNoise,
     frame: Frame,
     places: Sequence[Placed] | None,
+    backend: Backend,
 ) -> Evidence:
     """The evidence of a reading; `scales` (K,) are the views' noise, `places` None for maps registered already."""
     unit = growth.unit(surface)
     residual = reading.depths - surface
     known = ~np.isnan(residual) & (reading.weights > 0)
-    support, contradiction = np.zeros_like(known), np.zeros_like(known)
-    for k, scale in enumerate(scales):
-        limit = np.float32(AGREE * scale) * unit
-        near = np.abs(residual[k]) <= limit
-        support[k] = known[k] & near
-        against = known[k] & ~near
-        if places is not None:
-            in_front = against & (residual[k] < 0)
-            floating = _floats(surface, residual[k], in_front, limit, frame, places[k])
-            against = (against & ~in_front) | floating
-        contradiction[k] = against
+    support, contradiction = np.empty_like(known), np.empty_like(known)
+    limits = np.array(scales, np.float32)[:, None, None] * np.float32(AGREE)
+    limits = limits if on_host(residual) else backend.to_device(limits, np.float32)
+    parts = (chunks(each) for each in (residual, known, limits, support, contradiction))
+    for away, there, limit, supports, contradicts in zip(*parts, strict=True):
+        supports[...] = there & (np.abs(away) <= limit * unit)
+        contradicts[...] = there & ~supports
+    if places is not None and frame.camera is not None:
+        _take_back_occluders(contradiction, surface, residual, limits, unit, frame.camera.numbers, places, backend)
     usual = reading.weights.sum() / np.maximum(known.sum(), 1)
     weights = np.where(known, reading.weights, 0) / np.maximum(usual, np.float32(1e-12))
     return Evidence(support, contradiction, residual, weights.astype(np.float32))
 
 
-def _floats(surface: DepthMap, residual: Floats, among: Mask, limit: Floats, frame: Frame, place: Placed) -> Mask:
-    """Which measurements, of those in front of the surface, lie in front of it also where the reference sees them."""
-    out = np.zeros_like(among)
-    rows, columns = np.nonzero(among)
-    if frame.camera is None or rows.size == 0:
-        return among
-    camera = frame.camera.numbers
+def _take_back_occluders(
+    contradiction: Mask,
+    surface: DepthMap,
+    residual: Floats,
+    limits: Floats,
+    unit: Floats,
+    camera: Floats,
+    places: Sequence[Placed],
+    backend: Backend,
+) -> None:
+    """In place: what lies in front of the surface contradicts it only if it does so too where the reference sees it."""
+    view, row, column = np.nonzero(contradiction & (residual < 0))
+    if view.size == 0:
+        return
+    motions = backend.to_device(np.stack([place.view_from_reference for place in places]), np.float64)[view]
+    along_rays = backend.to_device([[place.camera[0] == 0] for place in places], np.float64)[view, 0] > 0
+    turn, shift = [[motions[:, a, b] for b in range(3)] for a in range(3)], [motions[:, a, 3] for a in range(3)]
+    depth, away = surface[row, column].astype(np.float64), residual[view, row, column].astype(np.float64)
     perspective = camera[0] == 0
-    turn, shift = place.view_from_reference[:, :3].tolist(), place.view_from_reference[:, 3].tolist()
-    depth = surface[rows, columns].astype(np.float64)
-    away = residual[rows, columns].astype(np.float64)
-    across, down = slopes(camera, columns, rows)
+    across, down = slopes(camera, column, row)
     reach = depth if perspective else 1.0
     ray = (across, down, 1.0) if perspective else (0.0, 0.0, 1.0)
     point = (across * reach, down * reach, depth)
     seen = [sum(turn[a][b] * point[b] for b in range(3)) + shift[a] for a in range(3)]
     measured = seen[2] + away * sum(turn[2][b] * ray[b] for b in range(3))
-    if int(place.camera[0]) == 0:  # along the view's own ray
-        scale = measured / seen[2]
-        seen = [seen[0] * scale, seen[1] * scale, measured]
-    else:
-        seen[2] = measured
+    scale = np.where(along_rays, measured / seen[2], 1.0)  # a perspective view measured along its own ray
+    seen = [seen[0] * scale, seen[1] * scale, measured]
     back = [sum(turn[b][a] * (seen[b] - shift[b]) for b in range(3)) for a in range(3)]
     with np.errstate(divide="ignore", invalid="ignore"):
         over = np.where(back[2] > 0, back[2], np.nan) if perspective else 1.0
-        column, row = (np.floor(at + 0.5) for at in pixels(camera, back[0] / over, back[1] / over))
-        inside = (column >= 0) & (row >= 0) & (column < surface.shape[1]) & (row < surface.shape[0])
-        at = np.where(inside, row, 0).astype(np.int64), np.where(inside, column, 0).astype(np.int64)
-        out[rows, columns] = inside & (back[2] < surface[at] - limit[at])
-    return out
+        to_column, to_row = (np.floor(at + 0.5) for at in pixels(camera, back[0] / over, back[1] / over))
+        inside = (to_column >= 0) & (to_row >= 0) & (to_column < surface.shape[1]) & (to_row < surface.shape[0])
+        at = np.where(inside, to_row, 0).astype(np.int64), np.where(inside, to_column, 0).astype(np.int64)
+        floats = inside & (back[2] < surface[at] - limits[view, 0, 0] * unit[at])
+    contradiction[view, row, column] = floats

@@ -15,7 +15,7 @@ import numpy as np
 from cfusion.arrays import DepthMap
 from cfusion.auto.fit import energy_of
 from cfusion.auto.noise import residual_scales
-from cfusion.auto.pooling import window_sum
+from cfusion.auto.pooling import window_sums
 from cfusion.auto.settings import Choices
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
@@ -51,10 +51,8 @@ def first_surface(source: Source, splat: Splat, fitted: Fitter, backend: Backend
 def _views_in_place(source: Source, own: DepthMap, residuals: Floats, backend: Backend) -> list[int]:
     """The reference, the views whose noise moves their points by less than a pixel in it, and the nearest ones."""
     (scale,), _ = residual_scales(residuals, backend)
-    moved = np.zeros(source.n_views)
-    for view in range(source.n_views):
-        (parallax,), (count,) = backend.medians(source.sight(view, own, backend).parallax[None])
-        moved[view] = scale * parallax if count else np.inf
+    parallaxes, counts = backend.medians(source.parallax(own, backend))
+    moved = np.array([scale * each if count else np.inf for each, count in zip(parallaxes, counts, strict=True)])
     moved[source.reference] = -1
     limit = max(AS_NEAR * np.sort(moved)[min(NEAREST, source.n_views - 1)], IN_PLACE)
     return [view for view in range(source.n_views) if moved[view] <= limit]
@@ -69,10 +67,9 @@ def _completed(surface: DepthMap, source: Source, splat: Splat, backend: Backend
     return out
 
 
-def _scales(source: Source, surface: DepthMap, backend: Backend) -> list[float]:
+def _scales(residuals: Floats, backend: Backend) -> list[float]:
     """The noise of each view, as long as the surface is what it is."""
-    reading = source.at(surface, [0.0] * source.n_views, backend)
-    scales, _ = residual_scales(reading.depths - surface, backend)
+    scales, _ = residual_scales(residuals, backend)
     usual = max(float(np.nanmedian(scales)), 1e-12)
     return [scale if scale > 0 else usual for scale in scales]
 
@@ -82,28 +79,27 @@ def _refuted(source: Source, own: DepthMap, other: DepthMap, backend: Backend) -
 
     Everywhere, if it does so in all; else around the pixels where it does by more than chance.
     """
-    scales = _scales(source, other, backend)
-    cost, count = _misfit(source, own, scales, backend)
-    other_cost, other_count = _misfit(source, other, scales, backend)
+    away, other_away = (source.at(each, [0.0] * source.n_views, backend).depths - each for each in (own, other))
+    scales = _scales(other_away, backend)
+    cost, count = _misfit(away, scales)
+    other_cost, other_count = _misfit(other_away, scales)
     both = (count > 0) & (other_count > 0)
     worse, votes = np.where(both, cost - other_cost, 0), np.where(both, np.minimum(count, other_count), 0)
     if float(worse.sum(dtype=np.float64)) > 0:
         return ~np.isnan(other)
-    worse, votes = window_sum(worse, WINDOW), window_sum(votes, WINDOW)
+    worse, votes = window_sums([worse, votes], WINDOW, backend)
     out: Mask = np.isnan(own) | ((worse > CHANCE * np.sqrt(np.maximum(votes, 1))) & ~np.isnan(other))
     return out
 
 
-def _misfit(source: Source, surface: DepthMap, scales: list[float], backend: Backend) -> tuple[Floats, Floats]:
+def _misfit(residuals: Floats, scales: list[float]) -> tuple[Floats, Floats]:
     """(H, W) sum over the views of min(|d - x| / scale, WORST), and how many views measured there.
 
     The truth wins by this: who sees it is off by noise, who does not by WORST; a wrong surface is seen by none.
     """
-    reading = source.at(surface, [0.0] * source.n_views, backend)
-    cost, count = np.zeros_like(surface), np.zeros_like(surface)
-    for depth, scale in zip(reading.depths, scales, strict=True):
-        away = np.abs(depth - surface) / np.float32(scale)
-        known = ~np.isnan(away)
-        cost += np.where(known, np.minimum(away, np.float32(WORST)), 0)
-        count += known
+    cost, count = np.zeros_like(residuals[0]), np.zeros_like(residuals[0])
+    for residual, scale in zip(residuals, scales, strict=True):
+        away = np.minimum(np.abs(residual) / np.float32(scale), np.float32(WORST))
+        cost += np.nan_to_num(away)
+        count += ~np.isnan(away)
     return cost, count

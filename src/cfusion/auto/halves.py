@@ -15,7 +15,7 @@ import numpy as np
 from cfusion.auto.fit import Fit
 from cfusion.auto.folds import in_groups
 from cfusion.geometry import Stack
-from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.trials import parted
 from cfusion.solvers import PDHG
 from cfusion.solvers.pdhg import fixed_confidence
@@ -24,6 +24,7 @@ from cfusion.solvers.task import Task, prepare
 BLOCK = 32  # pixels: noise of a view is alike over fewer
 REFIT = PDHG(tolerance=2e-4, iterations=120, certify=False, fixed_steps=True)  # from the answer: what moves moves early
 STEPS = 0.2  # of the whole fit's: halves start near their end
+FEW = 0.01  # of the observed pixels: two more refits for fewer would cost more than they tell
 REACH = 2  # pixels: what a half of the pixels of one view leaves out is bridged
 
 
@@ -35,25 +36,31 @@ class Halves:
     other: Floats
     n_one: Floats
     n_other: Floats
-    by_pixels: bool = False
 
 
 def refit_halves(found: Fit) -> list[Halves]:
-    """The surfaces of both halves of every split."""
+    """The surfaces of both halves of every split of the views."""
     stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
-    out = [
+    return [
         Halves(refit(found, one), refit(found, other), _count(one), _count(other))
         for one, other in _splits(stack, backend)
     ]
+
+
+def refit_pixels(found: Fit, untold: Mask) -> Halves | None:
+    """What one view measured alone is halved by pixels; None where hardly a pixel that is untold asks for it."""
+    stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
     count = _count(stack)
-    if not out or bool((count == 1).any()):  # what one view measured alone is halved by pixels
-        drawn = np.random.default_rng(0).random(stack.shape) < 0.5
-        held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
-        one, other, known = parted(stack.depths, stack.weights, held)
-        if min(known):
-            first, second = (refit(found, stack.with_depths(*half), REACH) for half in (one, other))
-            out.append(Halves(first, second, count / 2, count / 2, by_pixels=True))
-    return out
+    observed = count > 0
+    if int((observed & untold).sum()) <= FEW * int(observed.sum()):
+        return None
+    drawn = np.random.default_rng(0).random(stack.shape) < 0.5
+    held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
+    one, other, known = parted(stack.depths, stack.weights, held)
+    if not min(known):
+        return None
+    first, second = (refit(found, stack.with_depths(*half), REACH) for half in (one, other))
+    return Halves(first, second, count / 2, count / 2)
 
 
 def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cfusion.arrays import DepthMap
-from cfusion.auto.pooling import window_sum
+from cfusion.arrays import DepthMap, chunks, on_host
+from cfusion.auto.pooling import window_sums
 from cfusion.kernels.contract import Backend, Floats
-from cfusion.source import Sight
 
 RADII = (1, 2, 4, 8, 16)  # pixels around which the relief is known; linear in between
 NEAREST = 4  # other views, and those as near, tell how far the surface is off
@@ -38,16 +37,16 @@ def surface_doubt(residuals: Floats, scales: Sequence[float], near: Sequence[int
         believed = np.abs(away) <= OUTLIER
         total += np.where(believed, away, 0)
         count += believed
-    total, count = window_sum(total, WINDOW), window_sum(count, WINDOW)
+    total, count = window_sums([total, count], WINDOW, backend)
     mean = np.where(count >= FEWEST, np.abs(total) / np.maximum(count, 1), np.nan).astype(np.float32)
     (usual,), (known,) = backend.medians(mean[None])
     return min(SAFETY * usual / NORMAL_MEDIAN, 1.0) if known else 1.0
 
 
-def nearest(sights: Sequence[Sight], reference: int, backend: Backend) -> list[int]:
-    """The other views in which the surface moves least."""
-    moved = [backend.medians(sight.parallax[None])[0][0] for sight in sights]
-    others = [view for view in range(len(sights)) if view != reference and np.isfinite(moved[view])]
+def nearest(parallax: Floats, reference: int, backend: Backend) -> list[int]:
+    """The other views in which the surface moves least; parallax (K, H, W) as `Source.parallax` gives it."""
+    moved, _ = backend.medians(parallax)
+    others = [view for view in range(len(moved)) if view != reference and np.isfinite(moved[view])]
     if not others:
         return []
     limit = AS_NEAR * sorted(moved[view] for view in others)[min(NEAREST, len(others)) - 1]
@@ -71,10 +70,20 @@ class Misreading:
             out = out + share * (self.reliefs[k + 1] - self.reliefs[k])
         return out
 
-    def weight(self, sight: Sight, doubt: Floats, noise: float) -> Floats:
-        """(H, W) noise^2 / (noise^2 + relief^2), the relief within doubt (H, W) times parallax pixels.
+    def weight(self, parallax: Floats, doubt: Floats, noise: Floats | float) -> Floats:
+        """(.., H, W) noise^2 / (noise^2 + relief^2), the relief within doubt (H, W) times parallax pixels.
 
         The square, and not the root as for independent errors: misread views err alike.
         """
-        relief = self.within(np.nan_to_num(doubt * sight.parallax))
-        return np.maximum(noise**2 / (noise**2 + np.square(relief)), LEAST_WEIGHT).astype(np.float32)
+        relief = self.within(np.nan_to_num(doubt * parallax))
+        square = np.square(noise)
+        return np.maximum(square / (square + np.square(relief)), np.float32(LEAST_WEIGHT)).astype(np.float32)
+
+    def weigh(
+        self, weights: Floats, parallax: Floats, doubt: Floats, noises: Sequence[float], backend: Backend
+    ) -> None:
+        """Multiply weights (K, H, W) by that of each view, in place; the reference does not move, and keeps its own."""
+        each = np.array(noises, np.float32)[:, None, None]
+        each = each if on_host(weights) else backend.to_device(each, np.float32)
+        for some, moved, noise in zip(chunks(weights), chunks(parallax), chunks(each), strict=True):
+            some *= self.weight(moved, doubt, noise)

@@ -10,7 +10,6 @@ from cfusion.arrays import DepthMap
 from cfusion.auto import noise
 from cfusion.auto.misreading import Misreading, nearest, surface_doubt
 from cfusion.auto.settings import Settings
-from cfusion.auto.visibility import hidden
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.source import Reading, Source
@@ -50,12 +49,12 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     limits = [gate * max(scale, slope, 1e-12) for scale in scales]
     # nothing stands between the reference and what it measured
     thresholds = [np.inf if k == reference else limit for k, limit in enumerate(limits)]
-    sights = [source.sight(k, surface, backend) for k in range(count)]
-    off = surface_doubt((depths - surface) / unit, scales, nearest(sights, reference, backend), backend)
+    parallax = source.parallax(surface, backend)
+    off = surface_doubt((depths - surface) / unit, scales, nearest(parallax, reference, backend), backend)
     doubt = np.float32(off * usual) * unit  # (H, W) how far the surface may be off
-    for k in range(count):
-        if k != reference:
-            _leave_out(reading, k, hidden(sights[k], np.float32(HIDDEN) * doubt, backend))
+    behind = source.hidden(surface, np.float32(HIDDEN) * doubt, backend)
+    behind[reference] = False
+    _leave_out(reading, slice(None), behind)
     # where the reference measured most of what it looks at, the rest are holes; else the rest is background
     trusted = source.weighed
     typical = float(weights.sum(dtype=np.float64)) / max(int((weights > 0).sum()), 1) if trusted else 1.0
@@ -66,11 +65,8 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
     weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend)
     if count > 1:
-        misreading = Misreading(surface, unit, backend)
-        for k in range(count):
-            if k != reference:
-                scale = max(scales[k], 1e-12) if np.isfinite(scales[k]) else usual
-                weights[k] *= misreading.weight(sights[k], doubt, scale)
+        noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
+        Misreading(surface, unit, backend).weigh(weights, parallax, doubt, noises, backend)
         weighed = True
     wrong &= weights.sum(axis=0) - weights[reference] >= CONFIRMED * typical
     _leave_out(reading, reference, wrong)
@@ -79,8 +75,8 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     return Observed(stack, np.float32(usual) * unit)
 
 
-def _leave_out(reading: Reading, view: int, where: Mask) -> None:
+def _leave_out(reading: Reading, view: int | slice, where: Mask) -> None:
     """In place: no observation, and not seen."""
-    reading.depths[view] = np.where(where, np.float32(np.nan), reading.depths[view])
-    reading.weights[view] = np.where(where, np.float32(0), reading.weights[view])
-    reading.seen[view] &= ~where
+    reading.depths[view][where] = np.nan
+    reading.weights[view][where] = 0
+    reading.seen[view][where] = False

@@ -12,13 +12,13 @@ relief  how far another surface lies from this one, near an edge; the pixel is o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from cfusion.auto.halves import Halves
-from cfusion.auto.pooling import pooled_mean, pooled_sum, relief
-from cfusion.kernels.contract import Floats
+from cfusion.auto.pooling import pooled_mean, pooled_sums
+from cfusion.kernels.contract import Backend, Floats, Mask
 
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
 RADIUS = 8  # pixels over which halves are compared
@@ -32,23 +32,40 @@ LEAST_MASS = 0.02  # of a square: with fewer pixels, halves tell nothing about i
 LARGEST_DELTA = 3.0  # pixels
 
 
-def variance_of_halves(halves: Sequence[Halves], unit: Floats) -> Floats:
-    """(H, W) V in the unit of the noise; `unit` is that of x as the halves have it."""
+def variance_of_halves(
+    halves: Sequence[Halves], by_pixels: Callable[[Mask], Halves | None], unit: Floats, backend: Backend
+) -> Floats:
+    """(H, W) V in the unit of the noise, NaN where nothing tells; `unit` is that of x as the halves have it.
+
+    `by_pixels` gives halves for the pixels (H, W) that no other tells about, if that is worth it.
+    """
     total, told = np.zeros_like(unit, np.float64), np.zeros_like(unit, np.float64)
-    for each in halves:  # the last one, by pixels, only where no other tells
-        n = each.n_one + each.n_other
-        apart = np.abs(each.one - each.other) * np.sqrt(each.n_one * each.n_other) / np.maximum(n, 1) / unit
-        both = ~np.isnan(apart) & (each.n_one * each.n_other > 0)
-        tells = pooled_sum(both, RADIUS) > LEAST_MASS
-        if each.by_pixels:
-            tells &= told == 0
-        total += np.where(tells, np.square(GAUSS * pooled_mean(np.where(both, apart, 0), both, RADIUS)), 0)
+    for each in halves:
+        variance, tells = _variance(each, unit, backend)
+        total += variance
         told += tells
-    out: Floats = total / np.maximum(told, 1)
+    last = by_pixels(told == 0)
+    if last is not None:
+        variance, tells = _variance(last, unit, backend)
+        tells &= told == 0
+        total += np.where(tells, variance, 0)
+        told += tells
+    out: Floats = np.where(told > 0, total / np.maximum(told, 1), np.nan)
     return out
 
 
-def spread(residuals: Floats) -> tuple[Floats, Floats]:
+def _variance(halves: Halves, unit: Floats, backend: Backend) -> tuple[Floats, Mask]:
+    """(H, W) V of one split, zero where it tells nothing, and where it does tell."""
+    both_count = halves.n_one * halves.n_other
+    n = np.maximum(halves.n_one + halves.n_other, 1)
+    apart = np.abs(halves.one - halves.other) * np.sqrt(both_count) / n / unit
+    both = ~np.isnan(apart) & (both_count > 0)
+    mass, heaped = pooled_sums([both, np.where(both, apart, 0)], RADIUS, backend)
+    tells = mass > LEAST_MASS
+    return np.where(tells, np.square(GAUSS * np.maximum(heaped, 0) / np.maximum(mass, LEAST_MASS)), 0), tells
+
+
+def spread(residuals: Floats, backend: Backend) -> tuple[Floats, Floats]:
     """(H, W) the local deviation of one observation, and n; residuals are (K, H, W), NaN where there is none."""
     n, size = np.zeros_like(residuals[0]), np.zeros_like(residuals[0])
     for residual in residuals:
@@ -56,7 +73,7 @@ def spread(residuals: Floats) -> tuple[Floats, Floats]:
         n += known
         size += np.where(known, np.abs(residual), 0)
     free = np.sqrt(n * np.maximum(n - 1, 0))  # a surface through n observations leaves that much of their size
-    return GAUSS * pooled_mean(size / np.maximum(free, 1), free, RADIUS), n
+    return GAUSS * pooled_mean(size / np.maximum(free, 1), free, RADIUS, backend), n
 
 
 def autocorrelation(residuals: Floats, lag: int = LAG) -> float:
@@ -92,35 +109,36 @@ def deviation(
     depth: Floats,
     slope: Floats,
     unit: Floats,
-    halves: Sequence[Halves],
-    x_unit: Floats,
+    variance_of_fits: Floats,
     wrong: Floats,
+    backend: Backend,
 ) -> Floats:
     """(H, W) sigma in the unit of depth.
 
-    residuals (K, H, W) and slope are in the unit of the noise, `unit` is that in the unit of depth and `x_unit` in that
-    of the halves; `wrong` is the probability of another surface. NaN where nothing was observed.
+    residuals (K, H, W), slope and V are in the unit of the noise, `unit` is that in the unit of depth; `wrong` is the
+    probability of another surface. NaN where nothing was observed.
     """
-    s, n = spread(residuals)
+    s, n = spread(residuals, backend)
     rho = max(0.0, autocorrelation(residuals) - BY_CHANCE) / (1 - BY_CHANCE)
     delta = registration_error(residuals, slope, s)
     steep = np.square(np.where(np.isfinite(slope), slope, 0))
-    views = max(sum(bool((~np.isnan(each)).any()) for each in residuals), 1)  # that observed anything
+    views = max(int((~np.isnan(residuals)).any(axis=(1, 2)).sum()), 1)  # that observed anything
     few = np.maximum(0, 1 - n / (ENOUGH_VIEWS * views))
+    (usual,), (known,) = backend.medians(np.where(n > 0, s, np.nan)[None])
+    untold = np.square(np.maximum(s, usual if known else 0.0))  # as sure as one observation
     variance = (
-        variance_of_halves(halves, x_unit)
+        np.where(np.isnan(variance_of_fits), untold, variance_of_fits)
         + (PIXEL_ERROR**2 + delta**2 / 2) / np.maximum(n, 1) * steep
         + (rho + few) * np.square(s)
     )
-    other = wrong * np.square(_edge_relief(depth))
+    other = wrong * np.square(_edge_relief(depth, backend))
     out: Floats = np.where(n > 0, np.sqrt(variance * np.square(unit) + other), np.nan).astype(np.float32)
     return out
 
 
-def _edge_relief(depth: Floats) -> Floats:
+def _edge_relief(depth: Floats, backend: Backend) -> Floats:
     """(H, W) the relief around each pixel where that is an edge, zero elsewhere."""
-    found = relief(depth, RELIEF_RADIUS)
-    known = found[~np.isnan(depth)]
-    usual = float(np.median(known)) if known.size else 0.0
-    out: Floats = np.where(found > STEEP * usual, found, 0)
+    found = backend.local_depth_range(depth, RELIEF_RADIUS)
+    (usual,), (known,) = backend.medians(np.where(np.isnan(depth), np.float32(np.nan), found)[None])
+    out: Floats = np.where(found > STEEP * (usual if known else 0.0), found, 0)
     return out

@@ -27,7 +27,7 @@ def report(found: Fit, assessed: Assessment, names: Sequence[str], backend: Back
     evidence, growth, depth = assessed.evidence, assessed.growth, found.depth
     unit = growth.unit(depth)
     slope = local_slope(depth, growth)
-    deviation, _ = spread(evidence.residual / unit)
+    deviation, _ = spread(evidence.residual / unit, backend)
     records = []
     for k, scale in enumerate(assessed.scales):
         residual, support = evidence.residual[k], evidence.support[k]

@@ -195,13 +195,10 @@ class Memory(Protocol):
         """The module that makes its arrays: numpy, or one with the same functions for another memory."""
 
     def to_device(self, array: Any, dtype: Any) -> Any:
-        """A copy in the backend's memory, for the backend to keep and overwrite."""
+        """A copy in the backend's memory, for the backend to keep and overwrite; of a list of maps, their stack."""
 
     def to_host(self, array: Any) -> Any:
         """The array as NumPy's."""
-
-    def upload_stack(self, maps: Sequence[Any]) -> Any:
-        """Maps of one shape, float32 on the host, as one array (K, H, W) in the backend's memory."""
 
     def precompile(self, shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
         """Start compiling the kernels for this kind of problem in the background."""
@@ -216,14 +213,6 @@ class Convex(Protocol):
     def links_of(self, domain: Mask, /) -> Links:
         """As `links_of` here."""
 
-    def order_observations(
-        self, depths: Floats, weights: Floats | None, fidelity: Fidelity
-    ) -> tuple[Observations, Floats]:
-        """Sort along K (or average, for L2) once; also the weighted median, 0 where nothing was observed.
-
-        The arrays given may be overwritten.
-        """
-
     def sort_observations(
         self,
         depths: Floats,
@@ -235,7 +224,7 @@ class Convex(Protocol):
         real: Any,
         /,
     ) -> SortedStack:
-        """`order_observations` of depths[window] - centre (or 1 / depths[window] - centre) in floats of type `real`."""
+        """Sort (or average, for L2) depths[window] - centre (or 1 / depths[window] - centre) as `real` floats."""
 
     def weighted_median(self, observations: Observations) -> Floats:
         """(H, W) the weighted median of ordered observations; the mean, where only that was kept."""
@@ -272,13 +261,13 @@ class Convex(Protocol):
     def follow(
         self, problem: Problem, state: State, rate: Floats, strength: Floats, kept: Floats | None, every: int
     ) -> tuple[tuple[Floats, float, Energies], Displacement]:
-        """`adapt` at the state's x, then `measure` at that confidence."""
+        """lam = strength / (misfit + rate) at the state's x, zero outside, sum of rate lam - strength log lam inside.
+
+        Then `measure` at that confidence.
+        """
 
     def misfit(self, problem: Problem, x: Floats) -> Floats:
         """(H, W) sum_k w_k phi(x - d_k): what the confidence is estimated from."""
-
-    def adapt(self, problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[Floats, float]:
-        """lam = strength / (misfit + rate), zero outside; and sum of rate lam - strength log lam inside."""
 
     def to_image(
         self, part: Floats, domain: Mask, window: Window, outside: float, centre: float, inverse: bool, /
@@ -315,6 +304,28 @@ class Raster(Protocol):
         z_measured is bilinear where the four pixels around differ by at most `agreement`, else that of the nearest.
         """
 
+    def parallax(self, surface: Floats, camera: Floats, onto: Floats, onto_from_camera: Floats, /) -> Floats:
+        """(K, H, W) pixels that a point of the camera's surface moves by in each of K others, per unit of its depth.
+
+        NaN where the surface is unknown or not in front. How a lens bends counts for where a point is seen, not for how
+        fast it moves.
+        """
+
+    def hidden(
+        self,
+        surface: Floats,
+        camera: Floats,
+        onto: Floats,
+        onto_from_camera: Floats,
+        shapes: Sequence[tuple[int, int]],
+        tolerance: Floats,
+        /,
+    ) -> Mask:
+        """(K, H, W) which points of the camera's surface lie behind another of it in each of K cameras of these shapes.
+
+        By more than max(RELATIVE z, tolerance (H, W), SLOPES times the change to the next pixel), z the depth there.
+        """
+
     def cosines(self, depths: Floats, camera: Floats) -> Floats:
         """(K, H, W) |n . r| of each map's normals and viewing rays; NaN where a pixel has no normal."""
 
@@ -341,6 +352,9 @@ class Statistics(Protocol):
 
     def medians(self, rows: Floats, above: float = -np.inf, /) -> tuple[list[float], list[int]]:
         """Per row (map, stack, ..): median of the finite values > `above` (NaN if none), and their number."""
+
+    def pooled(self, maps: Floats, radius: int, passes: int, /) -> Floats:
+        """(n, H, W) float64: means over squares of side 2 radius + 1, one pass after the other; zero lies outside."""
 
     def local_noise_weights(self, depths: Floats, weights: Floats | None, depth: Floats, /) -> Floats:
         """(K, H, W) the weights given times b0 (n + a) / (m + a b0); zero where depth is unknown.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -44,11 +44,6 @@ def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
 def stream() -> AbstractContextManager[Any]:
     """Nothing to arrange."""
     return nullcontext()
-
-
-def upload_stack(maps: Sequence[Any]) -> Any:
-    """A copy of all."""
-    return np.stack(maps)
 
 
 def transfer_state(

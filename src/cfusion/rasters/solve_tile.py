@@ -112,7 +112,8 @@ def problem_of(heights: Floats, weights: Floats | None, settings: Settings) -> P
     domain: Mask = np.asarray(known.any(axis=0))
     values = (heights - np.float32(settings.centre)).astype(np.float32)
     given = None if weights is None else np.where(known, weights, 0).astype(np.float32)
-    observations, _ = backend.order_observations(values, given, Fidelity.HUBER)
+    window = slice(0, domain.shape[0]), slice(0, domain.shape[1])
+    observations = backend.sort_observations(values, given, window, 0.0, False, Fidelity.HUBER, np.float32).observations
     links = backend.links_of(domain)
     return Problem(Fidelity.HUBER, settings.delta, observations, np.asarray(domain, np.float32), links, settings.alpha)
 

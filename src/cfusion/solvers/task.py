@@ -131,16 +131,17 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     kind = energy.fidelity.kind
     arranged = backend.sort_observations(here.depths, here.weights, window, centre, energy.inverse, kind, dtype)
     edge, tensor = _edges(energy, stack, window, backend, dtype)
+    seen = _without_empty(arranged.observations, int(held.count.max()))
     return Task(
         backend=backend,
         energy=energy,
         domain=domain,
         window=window,
         centre=centre,
-        observations=arranged.observations,
+        observations=seen,
         links=backend.links_of(domain[window]),
         step_scale=_start_error(arranged),
-        trust=_trust(energy, arranged.observations, held.count[window]),
+        trust=_trust(energy, seen, held.count[window]),
         edge=edge,
         tensor=tensor,
         box=_box(arranged.low, arranged.high),
@@ -148,6 +149,14 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         least=held.least,
         fill_radius=fill_radius,
     )
+
+
+def _without_empty(seen: Observations, most: int) -> Observations:
+    """Observations in order without the last planes, which are empty if no pixel has as many."""
+    if seen.scatter is not None:
+        return seen
+    weights = None if seen.weights is None else seen.weights[:most]
+    return replace(seen, values=seen.values[:most], weights=weights)
 
 
 def _centre(stack: Stack, backend: Backend, inverse: bool) -> float:

@@ -1,7 +1,6 @@
 """Sources: where the observations of a frame come from, and how views become a stack."""
 
 from cfusion.source.reading import Reading, read_at
-from cfusion.source.sight import Sight
 from cfusion.source.source import Frame, Posed, Registered, Source
 from cfusion.source.splat import Splat, reference_index
 from cfusion.source.upload import UploadedViews, upload
@@ -11,7 +10,6 @@ __all__ = [
     "Posed",
     "Reading",
     "Registered",
-    "Sight",
     "Source",
     "Splat",
     "UploadedViews",

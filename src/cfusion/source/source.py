@@ -8,12 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
-from cfusion.arrays import DepthMap, Image
+from cfusion.arrays import DepthMap, Image, MaskStack
 from cfusion.errors import InputError
 from cfusion.geometry import Camera, Pose, Stack, View
-from cfusion.kernels.contract import Backend
+from cfusion.kernels.contract import Backend, Floats
 from cfusion.source.reading import Reading, read_at
-from cfusion.source.sight import Sight, sight
 from cfusion.source.splat import Splat, reference_index
 from cfusion.source.upload import UploadedViews, parts_of, upload
 
@@ -63,8 +62,11 @@ class Source(Protocol):
     def at(self, surface: DepthMap, agreements: Sequence[float], backend: Backend) -> Reading:
         """What each view measured at this surface (see `read_at`)."""
 
-    def sight(self, view: int, surface: DepthMap, backend: Backend) -> Sight:
-        """How a view sees this surface."""
+    def parallax(self, surface: DepthMap, backend: Backend) -> Floats:
+        """(K, H, W) pixels that a point of this surface moves by in each view, per unit of its depth."""
+
+    def hidden(self, surface: DepthMap, tolerance: Floats, backend: Backend) -> MaskStack:
+        """(K, H, W) points that this surface itself hides from each view, by more than the tolerance (H, W)."""
 
     def part(self, indices: Sequence[int]) -> Source:
         """Some of the views, the reference among them."""
@@ -112,7 +114,10 @@ class Registered:
     def at(self, surface: DepthMap, agreements: Sequence[float], backend: Backend) -> Reading:
         raise InputError(f"registered depth maps {NOT_POSED}")
 
-    def sight(self, view: int, surface: DepthMap, backend: Backend) -> Sight:
+    def parallax(self, surface: DepthMap, backend: Backend) -> Floats:
+        raise InputError(f"registered depth maps {NOT_POSED}")
+
+    def hidden(self, surface: DepthMap, tolerance: Floats, backend: Backend) -> MaskStack:
         raise InputError(f"registered depth maps {NOT_POSED}")
 
     def part(self, indices: Sequence[int]) -> Source:
@@ -157,10 +162,17 @@ class Posed:
     def at(self, surface: DepthMap, agreements: Sequence[float], backend: Backend) -> Reading:
         return read_at(surface, self.views, self.views[self.reference], agreements, backend, self.uploads)
 
-    def sight(self, view: int, surface: DepthMap, backend: Backend) -> Sight:
-        seen, reference = self.views[view], self.views[self.reference]
-        view_from_reference = (seen.pose.inverse() @ reference.pose).matrix()[:3]
-        return sight(surface, reference.camera, seen.camera, view_from_reference, backend)
+    def parallax(self, surface: DepthMap, backend: Backend) -> Floats:
+        return backend.parallax(surface, *self.places())
+
+    def hidden(self, surface: DepthMap, tolerance: Floats, backend: Backend) -> MaskStack:
+        return backend.hidden(surface, *self.places(), [view.shape for view in self.views], tolerance)
+
+    def places(self) -> tuple[Floats, Floats, Floats]:
+        """The reference's camera (10,), the views' (K, 10), and view_from_reference (K, 3, 4)."""
+        reference = self.views[self.reference]
+        motions = [(view.pose.inverse() @ reference.pose).matrix()[:3] for view in self.views]
+        return reference.camera.numbers, np.stack([view.camera.numbers for view in self.views]), np.stack(motions)
 
     def part(self, indices: Sequence[int]) -> Posed:
         chosen = list(indices)

@@ -62,8 +62,9 @@ def upload(views: Sequence[View], backend: Backend) -> list[UploadedViews]:
         confidences = None
         if weighed:
             one = np.ones(shape, np.float32)
-            confidences = backend.upload_stack([one if view.confidence is None else view.confidence for view in chosen])
-        depths = backend.upload_stack([view.depth for view in chosen])
+            given = [one if view.confidence is None else view.confidence for view in chosen]
+            confidences = backend.to_device(given, np.float32)
+        depths = backend.to_device([view.depth for view in chosen], np.float32)
         if confidences is not None:  # a point of zero confidence is no observation
             depths = np.where(confidences > 0, depths, np.float32(np.nan))
         cameras = np.stack([view.camera.numbers for view in chosen])

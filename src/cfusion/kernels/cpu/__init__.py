@@ -13,8 +13,12 @@ from cfusion.kernels.contract import links_of
 from cfusion.kernels.cpu.association import close_mask, fill_natural, splat_nearest
 from cfusion.kernels.cpu.certificate import bound
 from cfusion.kernels.cpu.iteration import iterate
+from cfusion.kernels.cpu.pooling import pooled
+from cfusion.kernels.cpu.preparing import count_observations, local_noise_weights, weighted_median
 from cfusion.kernels.cpu.pulling import read_view
+from cfusion.kernels.cpu.sight import hidden, parallax
 from cfusion.kernels.cpu.sums import adapt, energy, misfit, order_observations
+from cfusion.kernels.cpu.trials import score_difference, split_folds
 from cfusion.kernels.cpu.viewing import cosines
 from cfusion.kernels.host import (
     arranging,
@@ -27,14 +31,11 @@ from cfusion.kernels.host import (
     to_device,
     to_host,
     transfer_state,
-    upload_stack,
 )
 from cfusion.kernels.numpy.association import local_depth_range
 from cfusion.kernels.numpy.maps import to_image
-from cfusion.kernels.numpy.ordering import weighted_median
-from cfusion.kernels.numpy.preparing import count_observations, extrapolate, initial_state, local_noise_weights
+from cfusion.kernels.numpy.preparing import extrapolate, initial_state
 from cfusion.kernels.numpy.pulling import reject_occluded
-from cfusion.kernels.numpy.trials import score_difference, split_folds
 from cfusion.kernels.numpy.viewing import reproject
 
 NAME = "cpu"
@@ -43,7 +44,6 @@ sort_observations = arranging(order_observations, misfit)
 
 __all__ = [
     "NAME",
-    "adapt",
     "arrays",
     "bound",
     "close_mask",
@@ -53,6 +53,7 @@ __all__ = [
     "extrapolate",
     "fill_natural",
     "follow",
+    "hidden",
     "initial_state",
     "iterate",
     "links_of",
@@ -61,7 +62,8 @@ __all__ = [
     "measure",
     "medians",
     "misfit",
-    "order_observations",
+    "parallax",
+    "pooled",
     "precompile",
     "read_view",
     "reject_occluded",
@@ -76,6 +78,5 @@ __all__ = [
     "to_host",
     "to_image",
     "transfer_state",
-    "upload_stack",
     "weighted_median",
 ]

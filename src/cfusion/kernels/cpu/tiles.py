@@ -235,14 +235,27 @@ def sweep_for(order: int, fidelity: int, weighted: bool, has_edge: bool, has_ten
                                     rows[0, j + u1] = f
                                     rows[2, j + u1] = two * w
                                     rows[1, j + u1] = min(values[0, a, g + j], f)
-                                for m in range(1, observations):
+                                m = 0
+                                while m + 4 <= observations:  # several at a time: fewer ways to the row and back
                                     for j in range(u0, n):
-                                        f = rows[0, j + u1] - rows[2, j + u1] * weights[m - 1, a, g + j]
-                                        rows[0, j + u1] = f
-                                        rows[1, j + u1] = max(rows[1, j + u1], min(values[m, a, g + j], f))
+                                        w = rows[2, j + u1]
+                                        fa = rows[0, j + u1]
+                                        fb = fa - w * weights[m, a, g + j]
+                                        fc = fb - w * weights[m + 1, a, g + j]
+                                        fd = fc - w * weights[m + 2, a, g + j]
+                                        rows[0, j + u1] = fd - w * weights[m + 3, a, g + j]
+                                        ma = max(min(values[m, a, g + j], fa), min(values[m + 1, a, g + j], fb))
+                                        mb = max(min(values[m + 2, a, g + j], fc), min(values[m + 3, a, g + j], fd))
+                                        rows[1, j + u1] = max(rows[1, j + u1], max(ma, mb))
+                                    m += 4
+                                while m < observations:
+                                    for j in range(u0, n):
+                                        fa = rows[0, j + u1]
+                                        rows[0, j + u1] = fa - rows[2, j + u1] * weights[m, a, g + j]
+                                        rows[1, j + u1] = max(rows[1, j + u1], min(values[m, a, g + j], fa))
+                                    m += 1
                                 for j in range(u0, n):
-                                    f = rows[0, j + u1] - rows[2, j + u1] * weights[observations - 1, a, g + j]
-                                    rows[1, j + u1] = max(rows[1, j + u1], f)
+                                    rows[1, j + u1] = max(rows[1, j + u1], rows[0, j + u1])
                             else:
                                 for j in range(u0, n):
                                     w = step * confidence[a, g + j]

@@ -5,11 +5,12 @@ import cupy as arrays
 from cfusion.kernels.cuda import device
 from cfusion.kernels.cuda.association import close_mask, fill_natural, local_depth_range, splat_nearest
 from cfusion.kernels.cuda.certificate import bound
-from cfusion.kernels.cuda.device import stream, to_device, to_host, upload_stack
+from cfusion.kernels.cuda.device import stream, to_device, to_host
 from cfusion.kernels.cuda.foresight import precompile
 from cfusion.kernels.cuda.iteration import follow, iterate, measure
 from cfusion.kernels.cuda.maps import to_image
-from cfusion.kernels.cuda.ordering import order_observations, sort_observations, weighted_median
+from cfusion.kernels.cuda.ordering import sort_observations, weighted_median
+from cfusion.kernels.cuda.pooling import pooled
 from cfusion.kernels.cuda.preparing import (
     count_observations,
     extrapolate,
@@ -20,7 +21,8 @@ from cfusion.kernels.cuda.preparing import (
 )
 from cfusion.kernels.cuda.pulling import read_view, reject_occluded
 from cfusion.kernels.cuda.selecting import medians
-from cfusion.kernels.cuda.sums import adapt, energy, misfit, snapshot_rows
+from cfusion.kernels.cuda.sight import hidden, parallax
+from cfusion.kernels.cuda.sums import energy, misfit, snapshot_rows
 from cfusion.kernels.cuda.trials import score_difference, split_folds
 from cfusion.kernels.cuda.viewing import cosines, reproject
 
@@ -28,7 +30,6 @@ NAME = "cuda"
 
 __all__ = [
     "NAME",
-    "adapt",
     "arrays",
     "bound",
     "close_mask",
@@ -38,6 +39,7 @@ __all__ = [
     "extrapolate",
     "fill_natural",
     "follow",
+    "hidden",
     "initial_state",
     "iterate",
     "links_of",
@@ -46,7 +48,8 @@ __all__ = [
     "measure",
     "medians",
     "misfit",
-    "order_observations",
+    "parallax",
+    "pooled",
     "precompile",
     "read_view",
     "reject_occluded",
@@ -61,7 +64,6 @@ __all__ = [
     "to_host",
     "to_image",
     "transfer_state",
-    "upload_stack",
     "weighted_median",
 ]
 

@@ -250,6 +250,10 @@ def to_device(array: Any, dtype: Any) -> Any:
     """As `Backend.to_device`."""
     if isinstance(array, cupy.ndarray):
         return cupy.array(array, dtype)
+    if isinstance(array, list) and array and isinstance(array[0], np.ndarray):
+        target = cupy.empty((len(array), *array[0].shape), dtype)
+        _desks.dock.load(array, target)
+        return target
     return cupy.asarray(np.ascontiguousarray(array, dtype))
 
 
@@ -263,13 +267,6 @@ def stream() -> Any:
     if not hasattr(_desks, "stream"):
         _desks.stream = cupy.cuda.Stream(non_blocking=True)
     return _desks.stream
-
-
-def upload_stack(maps: Sequence[Any]) -> Any:
-    """As `Backend.upload_stack`."""
-    target = cupy.empty((len(maps), *maps[0].shape), np.float32)
-    _desks.dock.load(maps, target)
-    return target
 
 
 def on_device(array: Any, dtype: Any) -> Any:

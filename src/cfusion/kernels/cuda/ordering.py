@@ -27,13 +27,6 @@ THREADS = 256
 MOST_BLOCKS = 1024  # that leave seven sums each on the desk
 
 
-def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelity) -> tuple[Observations, Floats]:
-    """As `Backend.order_observations`."""
-    everything = (slice(0, depths.shape[1]), slice(0, depths.shape[2]))
-    found = sort_observations(depths, weights, everything, 0.0, False, fidelity, depths.dtype.type)
-    return found.observations, found.median
-
-
 def sort_observations(
     depths: Floats,
     weights: Floats | None,

@@ -18,26 +18,6 @@ extern "C" __global__ void __launch_bounds__(256) misfit(
     out[p] = misfit_at<real>(x[p], seen, FIDELITY == 1 ? scatter[p] : (real)0, delta);
 }
 
-// lam = b / (misfit + rate) on the domain, and the sum of rate lam - b log lam.
-extern "C" __global__ void __launch_bounds__(256) adapt(
-    const real* __restrict__ x, const real* __restrict__ values, const real* __restrict__ weights,
-    const real* __restrict__ total, const real* __restrict__ scatter, const real* __restrict__ rate,
-    const real* __restrict__ strength, const unsigned short* __restrict__ links, real delta, int views, size_t pixels,
-    real* __restrict__ out, Desk desk
-) {
-    double sum[1] = {0};
-    for (size_t p = (size_t)blockIdx.x * blockDim.x + threadIdx.x; p < pixels; p += (size_t)gridDim.x * blockDim.x) {
-        real lam = 0;
-        if (links[p] & INSIDE) {
-            const Observed seen = {values + p, weights + p, total[p], pixels, views};
-            lam = strength[p] / (misfit_at<real>(x[p], seen, FIDELITY == 1 ? scatter[p] : (real)0, delta) + rate[p]);
-            sum[0] += (double)rate[p] * lam - strength[p] * log((double)lam);
-        }
-        out[p] = lam;
-    }
-    add_up(sum, desk);
-}
-
 __device__ __forceinline__ double length(const double* d, int count) {
     double square = 0;
     for (int m = 0; m < count; m++) square += d[m] * d[m];
@@ -45,7 +25,7 @@ __device__ __forceinline__ double length(const double* d, int count) {
 }
 
 // The prior's value, the terms of the energy (the regulariser without alpha), and how far each plane has come.
-// With a rate, the confidence is made here, as by `adapt`; without `kept`, the ways are not asked for.
+// With a rate b / (misfit + rate), the confidence, is made here; without `kept`, the ways are not asked for.
 extern "C" __global__ void __launch_bounds__(256) measure(
     const real* __restrict__ primal, const real* __restrict__ dual, const real* __restrict__ values, const real* __restrict__ weights,
     const real* __restrict__ total, const real* __restrict__ scatter, const real* confidence,

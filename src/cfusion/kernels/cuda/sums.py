@@ -62,33 +62,6 @@ def misfit(problem: Problem, x: Floats) -> Floats:
     return out
 
 
-def adapt(problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[Floats, float]:
-    """As `Backend.adapt`."""
-    seen, sums = problem.observations, desk()
-    out = cupy.empty_like(x)
-    kind = (real_define(x), 1, int(problem.fidelity), seen.weights is not None, False, False, False)
-    kernel(SOURCES, "adapt", defines_of(kind))(
-        (Desk.BLOCKS,),
-        (Desk.THREADS,),
-        (
-            cupy.ascontiguousarray(x),
-            seen.values,
-            or_nothing(seen.weights),
-            seen.total,
-            or_nothing(seen.scatter),
-            rate,
-            strength,
-            problem.links,
-            x.dtype.type(problem.delta),
-            np.int32(seen.values.shape[0]),
-            np.uint64(x.size),
-            out,
-            sums.argument,
-        ),
-    )
-    return out, sums.read(1)[0]
-
-
 def energy(problem: Problem, state: State) -> Energies:
     """As `Backend.energy`."""
     return measure(problem, state, None, 1)[0]

@@ -12,15 +12,16 @@ from cfusion.kernels.host import (
     to_device,
     to_host,
     transfer_state,
-    upload_stack,
 )
 from cfusion.kernels.numpy.association import close_mask, fill_natural, local_depth_range, splat_nearest
 from cfusion.kernels.numpy.certificate import bound
 from cfusion.kernels.numpy.iteration import adapt, energy, iterate, misfit
 from cfusion.kernels.numpy.maps import to_image
 from cfusion.kernels.numpy.ordering import order_observations, weighted_median
+from cfusion.kernels.numpy.pooling import pooled
 from cfusion.kernels.numpy.preparing import count_observations, extrapolate, initial_state, local_noise_weights
 from cfusion.kernels.numpy.pulling import read_view, reject_occluded
+from cfusion.kernels.numpy.sight import hidden, parallax
 from cfusion.kernels.numpy.trials import score_difference, split_folds
 from cfusion.kernels.numpy.viewing import cosines, reproject
 
@@ -30,7 +31,6 @@ sort_observations = arranging(order_observations, misfit)
 
 __all__ = [
     "NAME",
-    "adapt",
     "arrays",
     "bound",
     "close_mask",
@@ -40,6 +40,7 @@ __all__ = [
     "extrapolate",
     "fill_natural",
     "follow",
+    "hidden",
     "initial_state",
     "iterate",
     "links_of",
@@ -48,7 +49,8 @@ __all__ = [
     "measure",
     "medians",
     "misfit",
-    "order_observations",
+    "parallax",
+    "pooled",
     "precompile",
     "read_view",
     "reject_occluded",
@@ -63,6 +65,5 @@ __all__ = [
     "to_host",
     "to_image",
     "transfer_state",
-    "upload_stack",
     "weighted_median",
 ]

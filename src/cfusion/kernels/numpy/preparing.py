@@ -105,11 +105,14 @@ def _trust(size: Floats, known: Floats, overall: float) -> Floats:
 
 def _shape(scales: Floats, amounts: Floats) -> float:
     """a of the inverse Gamma, from the scales' variance beyond that of a mean of `amounts` exponentials."""
-    mean = float(np.mean(scales))
+    return shape_of(float(np.mean(scales)), float(np.var(scales)), float(np.mean(1 / np.maximum(amounts, 1.0))))
+
+
+def shape_of(mean: float, variance: float, sampled: float) -> float:
+    """The same, from mean and variance of the scales and the mean of 1 / amounts."""
     if mean <= 0:
         return 1e4
-    sampled = float(np.mean(1 / np.maximum(amounts, 1.0)))
-    excess = (float(np.var(scales)) / mean**2 - sampled) / (1 + sampled)
+    excess = (variance / mean**2 - sampled) / (1 + sampled)
     return 2 + 1 / max(excess, 1e-4)
 
 

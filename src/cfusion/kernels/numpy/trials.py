@@ -40,8 +40,14 @@ def split_folds(
     depths: Floats, weights: Floats | None, turns: Mask, block: int
 ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
     """As `Backend.split_folds`."""
-    row, column = (np.abs(2 * np.arange(size) - (size - 1)) // 2 // block for size in depths.shape[1:])
-    return parted(depths, weights, turns[:, (row[:, None] + column[None, :]) % turns.shape[1]])
+    return parted(depths, weights, turns[:, fold_of(depths.shape[1:], turns.shape[1], block)])
+
+
+def fold_of(shape: tuple[int, ...], folds: int, block: int) -> Floats:
+    """(H, W) the fold of each pixel: that of its block, counted from the image's middle."""
+    row, column = (np.abs(2 * np.arange(size) - (size - 1)) // 2 // block for size in shape)
+    out: Floats = (row[:, None] + column[None, :]) % folds
+    return out
 
 
 def parted(
