@@ -104,6 +104,8 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 
 def _require_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
     """Refuse a command that there is not, and suggest one."""
+    if "" in words:  # as a path it would be the working directory
+        parser.error("one of the arguments is empty; is a variable of the shell not set?")
     names = [command.NAME for command in COMMANDS]
     word = next((word for word in words if not word.startswith("-")), None)
     if word is None or word in names:
