@@ -13,8 +13,8 @@ from cfusion.io.codecs import npz
 
 FREE = 64 << 20  # bytes of any case
 CODE = 256 << 20  # bytes of libraries that a call or a command may load besides
-NET = 2 << 30  # bytes beyond what a child has: the machine is not to suffer from what is found
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+NET = 4 << 30  # bytes beyond what a child has: the machine is not to suffer from what is found
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 KIB = 1024
 
 
@@ -31,6 +31,7 @@ class Meter:
         if hasattr(library, "mallopt"):
             library.mallopt(M_MMAP_THRESHOLD, 1 << 20)
             library.mallopt(M_TRIM_THRESHOLD, 1 << 20)
+            library.mallopt(M_ARENA_MAX, 2)  # each reserves 64 MiB of addresses, which count
         self.status, self.reset = (
             os.open("/proc/self/status", os.O_RDONLY),
             os.open("/proc/self/clear_refs", os.O_WRONLY),
