@@ -39,8 +39,10 @@ def fuse(
     progress: Callable[[Progress], None] | None = None,
     **parameters: Any,
 ) -> Result:
-    """Fuse depth maps into one view (the middle one unless given)."""
+    """Fuse depth maps into one view: the one given, else the one their data set names, else the middle one."""
     began = time.perf_counter()
+    if reference is None:
+        reference = getattr(views, "reference", None)
     views = _checked(views)
     chosen = refine(methods.get(method), parameters)
     loaded = kernels.load(backend)
@@ -59,6 +61,8 @@ def fuse_many(
     **parameters: Any,
 ) -> Iterator[Result]:
     """Fuse one bundle of views after the other, as `fuse` does each; on a GPU a few at a time, to keep it busy."""
+    if isinstance(bundles, str | View | np.ndarray) or not isinstance(bundles, Iterable):
+        raise InputError(f"fuse_many takes a list of lists of views, not {_named(bundles)}")
     chosen, loaded = refine(methods.get(method), parameters), kernels.load(backend)
     for _, outcome in fuse_each(bundles, lambda views: views, chosen, loaded, reference=reference):
         if isinstance(outcome, Exception):

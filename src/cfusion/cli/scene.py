@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the method; repeatable")
     add("--format", help="format of the input (default: recognised)")
     add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the format; repeatable")
-    add("--force", action="store_true", help="write into a folder that holds something else")
+    add("--force", action="store_true", help="go on where the data look wrong; write over what is in OUT")
     add_no_report(parser)
     add("--quiet", action="store_true", help="no progress, no summary; failed views are named all the same")
     cluster = parser.add_argument_group("on several processes or machines (extra `cluster`)").add_argument
@@ -50,13 +50,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check everything first, then fuse, give back, merge."""
+    from cfusion.cli.mending import require_plausible
     from cfusion.cli.progress import showing
     from cfusion.cli.report_of_many import write_scene_page
+    from cfusion.errors import FileError
     from cfusion.scene import places
+    from cfusion.scene.job import open_job
     from cfusion.scene.whole import fuse_scene, prepare, write_summary
 
     began = time.monotonic()
     job, runner, other = _checked(arguments)
+    with suppress(FileError):  # a view that cannot be read is named later, and stops no other
+        require_plausible(open_job(job).dataset, force=arguments.force, has_options=False)
     with places.alone(arguments.output):
         places.mark(arguments.data, arguments.output, {"format": job.format, "written": other or job.format})
         if runner.workers == 1 and not arguments.scheduler:

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cfusion.arrays import Normals, Points
+from cfusion.errors import InputError
 from cfusion.geometry.camera import Camera
 
 
@@ -13,6 +14,8 @@ def normals(depth: ArrayLike, camera: Camera) -> Normals:
     n ~ dP/du x dP/dv with forward differences (backward where the next pixel is unknown or outside) and
     the sign that makes n . ray <= 0. A pixel without a known neighbour in its row or its column has none.
     """
+    if not isinstance(camera, Camera):
+        raise InputError(f"normals needs the camera, e.g. a Pinhole, not {type(camera).__name__}")
     points = camera.back_project(depth)
     normal = np.cross(_difference(points, axis=1), _difference(points, axis=0))
     with np.errstate(invalid="ignore", divide="ignore"):
