@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfusion.arrays import DepthMap
+from cfusion.arrays import DepthMap, chunks
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.pooling import pooled_mean
 from cfusion.kernels.contract import Backend, Floats
@@ -38,7 +38,8 @@ def confidence(evidence: Evidence, depth: DepthMap, backend: Backend) -> Floats:
 def counted(evidence: Evidence) -> tuple[Floats, Floats]:
     """(H, W) each: supporting and contradicting views, by what the front end trusts them."""
     support, contradiction = np.zeros_like(evidence.residual[0]), np.zeros_like(evidence.residual[0])
-    for weight, for_it, against in zip(evidence.weights, evidence.support, evidence.contradiction, strict=True):
-        support += np.where(for_it, weight, 0)
-        contradiction += np.where(against, weight, 0)
+    parts = (chunks(each) for each in (evidence.weights, evidence.support, evidence.contradiction))
+    for weight, for_it, against in zip(*parts, strict=True):
+        support += (weight * for_it).sum(axis=0)
+        contradiction += (weight * against).sum(axis=0)
     return support, contradiction
