@@ -77,7 +77,8 @@ class Misreading:
         """
         relief = self.within(np.nan_to_num(doubt * parallax))
         square = np.square(noise)
-        return np.maximum(square / (square + np.square(relief)), np.float32(LEAST_WEIGHT)).astype(np.float32)
+        out: Floats = np.maximum(square / (square + np.square(relief)), np.float32(LEAST_WEIGHT)).astype(np.float32)
+        return out
 
     def weigh(
         self, weights: Floats, parallax: Floats, doubt: Floats, noises: Sequence[float], backend: Backend

@@ -5,6 +5,8 @@ The definition is `cfusion.kernels.host.medians`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -24,7 +26,7 @@ def medians(rows: Floats, above: float = -np.inf) -> tuple[list[float], list[int
     if rows.dtype != np.float32 or rows.size < count * FEWEST:
         return host.medians(rows, above)
     bits = np.ascontiguousarray(rows).reshape(count, -1).view(np.uint32)
-    least, most = (_key(bits_of) for bits_of in np.float32([max(above, -np.inf), np.inf]).view(np.uint32))
+    least, most = (_key(each) for each in np.array([above, np.inf], np.float32).view(np.uint32))
     middle, known = np.empty(count, np.float32), np.empty(count, np.int64)
     parts = cuts(count, min(threads(), count))
     in_parallel([(_medians, start, stop, bits, least, most, middle, known) for start, stop in parts])
@@ -32,7 +34,7 @@ def medians(rows: Floats, above: float = -np.inf) -> tuple[list[float], list[int
 
 
 @njit(**OPTIONS)
-def _medians(start: int, stop: int, bits: Floats, least: int, most: int, middle: Floats, known: Floats) -> None:
+def _medians(start: int, stop: int, bits: Floats, least: Any, most: Any, middle: Floats, known: Floats) -> None:
     """Of the rows [start, stop), of values whose keys lie between two."""
     counts = np.empty(BUCKETS, np.int64)
     found = np.empty(2, np.uint32)
@@ -69,6 +71,6 @@ def _medians(start: int, stop: int, bits: Floats, least: int, most: int, middle:
 
 
 @njit(**OPTIONS)
-def _key(bits: int) -> int:
+def _key(bits: Any) -> Any:
     """A whole number in the order of the floats."""
     return np.uint32(bits ^ (SIGN | np.uint32(np.int32(bits) >> 31)))
