@@ -107,9 +107,9 @@ def evaluate(
         camera = getattr(depth, "camera", None) or getattr(truth, "camera", None)
     elif not isinstance(camera, Camera):
         raise InputError(f"camera is {type(camera).__name__}; give a Pinhole or another camera, or none")
+    given: tuple[Any, Any] = (depth, truth)
     estimate, true = (
-        _numbers(getattr(depth, "depth", depth), "depth"),
-        _numbers(getattr(truth, "depth", truth), "truth"),
+        _numbers(getattr(each, "depth", each), name) for each, name in zip(given, ("depth", "truth"), strict=True)
     )
     if estimate.shape != true.shape or estimate.ndim != 2:
         raise ShapeError(f"depth is {estimate.shape}, the truth is {true.shape}; both have to be the same (H, W)")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfusion.arrays import DepthMap
+from cfusion.arrays import DepthMap, chunks
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.pooling import pooled_mean
@@ -54,7 +54,8 @@ def _beside_an_edge(depth: DepthMap, noise: Floats, backend: Backend) -> Mask:
 def counted(evidence: Evidence) -> tuple[Floats, Floats]:
     """(H, W) each: supporting and contradicting views, by what the front end trusts them."""
     support, contradiction = np.zeros_like(evidence.residual[0]), np.zeros_like(evidence.residual[0])
-    for weight, for_it, against in zip(evidence.weights, evidence.support, evidence.contradiction, strict=True):
-        support += np.where(for_it, weight, 0)
-        contradiction += np.where(against, weight, 0)
+    parts = (chunks(each) for each in (evidence.weights, evidence.support, evidence.contradiction))
+    for weight, for_it, against in zip(*parts, strict=True):
+        support += (weight * for_it).sum(axis=0)
+        contradiction += (weight * against).sum(axis=0)
     return support, contradiction

@@ -78,9 +78,9 @@ class Misreading:
         The square, and not the root as for independent errors: misread views err alike.
         """
         relief = self.within(np.nan_to_num(doubt * parallax))
-        return np.maximum(noise_square / (noise_square + np.square(relief)), np.float32(LEAST_WEIGHT)).astype(
-            np.float32
-        )
+        square = np.square(relief)
+        out: Floats = np.maximum(noise_square / (noise_square + square), np.float32(LEAST_WEIGHT)).astype(np.float32)
+        return out
 
     def weigh(
         self, weights: Floats, parallax: Floats, doubt: Floats, noises: Sequence[float], backend: Backend
