@@ -39,7 +39,7 @@ def fuse(
     progress: Callable[[Progress], None] | None = None,
     **parameters: Any,
 ) -> Result:
-    """Fuse depth maps into one view (the middle one unless given).
+    """Fuse depth maps into one view (the one given, else the one their data set names, else the middle one).
 
     Args:
         views: any number, of any cameras; depths and poses in one unit of length.
@@ -59,6 +59,8 @@ def fuse(
         True
     """
     began = time.perf_counter()
+    if reference is None:
+        reference = getattr(views, "reference", None)
     views = _checked(views)
     chosen = refine(methods.get(method), parameters)
     loaded = kernels.load(backend)
@@ -93,6 +95,8 @@ def fuse_many(
         >>> [float(result.depth[6, 8]) for result in fuse_many(bundles, "median", backend="numpy")]
         [1.0, 2.0]
     """
+    if isinstance(bundles, str | View | np.ndarray) or not isinstance(bundles, Iterable):
+        raise InputError(f"fuse_many takes a list of lists of views, not {_named(bundles)}")
     chosen, loaded = refine(methods.get(method), parameters), kernels.load(backend)
     for _, outcome in fuse_each(bundles, lambda views: views, chosen, loaded, reference=reference):
         if isinstance(outcome, Exception):

@@ -64,10 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
             traces[name] = heard.events
             rows.append(result_row(result, evaluate(result.depth, truth, views[VIEWS // 2].camera, baseline)))
         table = Table(rows)
-        _write(arguments, table)
-        if not arguments.no_report:
-            progress(Step(parts.PAGE, 0.0))
-            _write_page(arguments, results, views, truth, rows, traces)
+        progress(Step(parts.PAGE, 0.0))
+        page = None if arguments.no_report else _page(arguments, results, views, truth, rows, traces)
+        _write(arguments.output, table, page)
     if arguments.json:
         talk.print_json(table.rows)
     else:
@@ -119,43 +118,48 @@ def _camera(size: tuple[int, int]) -> "Camera":
     return replace(camera, width=width, height=height, cy=camera.cy + 0.5 * (height - camera.height))
 
 
-def _write(arguments: argparse.Namespace, table: "Table") -> None:
-    """scores.md and scores.json, both or none."""
+def _write(folder: Path, table: "Table", page: bytes | None) -> None:
+    """scores.md, scores.json and the page: those of one run, or none of them."""
     import json
 
     from cfusion.io.atomic import filling
     from cfusion.io.to_json import to_json
 
-    with filling(arguments.output) as draft:
+    with filling(folder, (report.PAGE,)) as draft:
         (draft / "scores.md").write_text(table.markdown() + "\n", encoding="utf-8")
         (draft / "scores.json").write_text(json.dumps(to_json(table.rows), indent=1), encoding="utf-8")
+        if page is not None:
+            (draft / report.PAGE).write_bytes(page)
 
 
-def _write_page(
+def _page(
     arguments: argparse.Namespace,
     results: "Sequence[Result]",
     views: "Sequence[View]",
     truth: "DepthMap",
     rows: "Sequence[Row]",
     traces: "Mapping[str, Sequence[Event]]",
-) -> None:
+) -> bytes:
     """The page of all results, the first one shown first."""
+    import tempfile
+
     from cfusion.view import write_page
 
     width, height = arguments.size
-    write_page(
-        arguments.output / report.PAGE,
-        results[0],
-        others=results[1:],
-        views=views,
-        reference=VIEWS // 2,
-        truth=truth,
-        scores=rows,
-        traces=traces,
-        title="cfusion demo",
-        notes=[
-            f"{VIEWS} views of a built-in scene ({arguments.scene}), {width} x {height} pixels, Laplace noise "
-            f"of scale {_noise_scale(arguments):g} on each depth (seed {arguments.seed}), fused into the middle one.",
-        ],
-        command=report.command_line(),
-    )
+    with tempfile.TemporaryDirectory() as place:
+        return write_page(
+            Path(place) / report.PAGE,
+            results[0],
+            others=results[1:],
+            views=views,
+            reference=VIEWS // 2,
+            truth=truth,
+            scores=rows,
+            traces=traces,
+            title="cfusion demo",
+            notes=[
+                f"{VIEWS} views of a built-in scene ({arguments.scene}), {width} x {height} pixels, Laplace noise "
+                f"of scale {_noise_scale(arguments):g} on each depth (seed {arguments.seed}), fused into the middle.",
+            ],
+            command=report.command_line(),
+        ).read_bytes()

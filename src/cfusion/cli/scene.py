@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the method; repeatable")
     add("--format", help="format of the input (default: recognised)")
     add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the format; repeatable")
-    add("--force", action="store_true", help="write over what OUT holds; go on where the data look wrong")
+    add("--force", action="store_true", help="go on where the data look wrong; write over what is in OUT")
     add_no_report(parser)
     talk.add_arguments(
         parser,
@@ -59,15 +59,19 @@ def run(arguments: argparse.Namespace) -> int:
     """Check everything first, then fuse, give back, merge."""
     from cfusion.cli import parts
     from cfusion.cli.compiling import compile_kernels
+    from cfusion.cli.mending import require_plausible
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.report_of_many import write_scene_page
+    from cfusion.errors import FileError
     from cfusion.scene import places
+    from cfusion.scene.job import open_job
     from cfusion.scene.runner import Here
     from cfusion.scene.whole import fuse_scene, prepare, write_summary
 
     began = time.monotonic()
     job, runner, other = _checked(arguments)
-    _require_plausible(arguments, job)
+    with suppress(FileError):  # a view that cannot be read is named later, and stops no other
+        require_plausible(open_job(job).dataset, force=arguments.force, has_options=False)
     with places.alone(arguments.output):
         about = {"format": job.format, "written": other or job.format, "method": job.method}
         places.mark(arguments.data, arguments.output, about | {"options": dict(job.options)})
@@ -154,22 +158,6 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
         write_back=other is None and format in LAYOUTS,
     )
     return job, runner, other
-
-
-def _require_plausible(arguments: argparse.Namespace, job: "Job") -> None:
-    """Stop where the data surely are of another convention than stated: a night of fusing would be lost."""
-    from cfusion.datasets.check import quick_check
-    from cfusion.errors import FileError, InputError
-    from cfusion.scene.job import open_job
-
-    dataset = open_job(job).dataset
-    try:
-        found = None if arguments.force else quick_check(dataset)
-    except FileError:  # a view that cannot be read is named when its turn comes
-        return
-    if found is not None and found.is_sure:
-        more = f"`cfusion check {arguments.data}` says more; mend the data, or say --force to fuse as stated"
-        raise InputError(f"{found.sentence} {more}")
 
 
 def _other_format(given: str | None, format: str) -> str | None:

@@ -11,10 +11,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cfusion.arrays import Coordinates, Matrix, Points
+from cfusion.arrays import Coordinates, Matrix, Points, adopt
 from cfusion.errors import CameraError, ShapeError
 from cfusion.kernels.numpy import cameras
 
+MOST_PIXELS = 10**9  # along a side
 LARGEST = 1e30  # of whole numbers, which have no infinity
 
 
@@ -67,7 +68,7 @@ class Pinhole:
             >>> Pinhole.from_matrix([[576, 0, 320], [0, 576, 240], [0, 0, 1]], 640, 480).fx
             576.0
         """
-        k = np.asarray(matrix, dtype=np.float64)
+        k: Matrix = adopt(matrix, np.float64, "an intrinsic matrix")
         if k.shape != (3, 3):
             raise ShapeError(f"an intrinsic matrix is 3x3, not {k.shape}")
         if k[0, 1] != 0 or k[1, 0] != 0 or not np.array_equal(k[2], [0, 0, 1]):
@@ -161,6 +162,7 @@ class BrownConrady(Pinhole):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _check_numbers(k1=self.k1, k2=self.k2, p1=self.p1, p2=self.p2, k3=self.k3)
         if not all(isfinite(each) for each in self.distortion):
             raise CameraError(f"the distortion is {self.distortion}; all of k1, k2, p1, p2, k3 have to be finite")
         u, v = (np.array([0.0, 0.5, 1.0]) * (size - 1) for size in (self.width, self.height))
@@ -263,6 +265,8 @@ def _check_size(width: int, height: int) -> None:
     for name, length in (("width", width), ("height", height)):
         if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
             raise CameraError(f"{name} is {length!r}; an image has a whole number of pixels, at least one (an int)")
+        if length > MOST_PIXELS:
+            raise CameraError(f"{name} is beyond {MOST_PIXELS} pixels; no image is as large")
 
 
 def _check_numbers(**numbers: float) -> None:
@@ -280,14 +284,14 @@ def _check_centre(cx: float, cy: float) -> None:
 
 
 def _depth_seen_by(shape: tuple[int, int], depth: ArrayLike) -> Coordinates:
-    z = np.asarray(depth, dtype=np.float64)
+    z: Coordinates = adopt(depth, np.float64, "depth")
     if z.shape != shape:
         raise ShapeError(f"depth is {z.shape}, its camera sees {shape}")
     return z
 
 
 def _components(points: ArrayLike) -> tuple[Coordinates, Coordinates, Coordinates]:
-    xyz = np.asarray(points, dtype=np.float64)
+    xyz: Points = adopt(points, np.float64, "the points")
     if xyz.ndim == 0 or xyz.shape[-1] != 3:
         raise ShapeError(f"points are {xyz.shape}, expected (..., 3)")
     return xyz[..., 0], xyz[..., 1], xyz[..., 2]
@@ -295,6 +299,7 @@ def _components(points: ArrayLike) -> tuple[Coordinates, Coordinates, Coordinate
 
 def _scaled_frame(cx: float, cy: float, width: int, height: int, factor: float) -> tuple[float, float, int, int]:
     """Centre and size after resizing; the image's corner (-0.5, -0.5) stays where it is."""
+    _check_numbers(factor=factor)
     if not (isfinite(factor) and factor > 0):
         raise CameraError(f"cannot resize a camera by {factor}; the factor is a positive number")
     size = max(1, round(width * factor)), max(1, round(height * factor))

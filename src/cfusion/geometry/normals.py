@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cfusion.arrays import Normals, Points
+from cfusion.errors import InputError
 from cfusion.geometry.camera import Camera
 
 
@@ -23,6 +24,8 @@ def normals(depth: ArrayLike, camera: Camera) -> Normals:
         >>> float(normals(np.full((12, 16), 2.0), Pinhole(50, 50, 7.5, 5.5, 16, 12))[6, 8, 2])  # towards the camera
         -1.0
     """
+    if not isinstance(camera, Camera):
+        raise InputError(f"normals needs the camera, e.g. a Pinhole, not {type(camera).__name__}")
     points = camera.back_project(depth)
     normal = np.cross(_difference(points, axis=1), _difference(points, axis=0))
     with np.errstate(invalid="ignore", divide="ignore"):

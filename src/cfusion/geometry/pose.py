@@ -91,7 +91,7 @@ class Pose:
 
     def turn(self, directions: ArrayLike) -> Points:
         """Directions (..., 3) of frame b in frame a: rotated, not moved."""
-        xyz = np.asarray(directions, dtype=np.float64)
+        xyz: Points = adopt(directions, np.float64, "the points")
         if xyz.ndim == 0 or xyz.shape[-1] != 3:
             raise ShapeError(f"points are {xyz.shape}, expected (..., 3)")
         # Not `@`: a threaded product of this shape gains nothing and stalls on a busy machine.

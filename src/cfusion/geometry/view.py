@@ -149,6 +149,8 @@ class Stack:
         _store(self, "depths", depths)
         if self.weights is not None:
             _store(self, "weights", _checked_weights(self.weights, depths, "weights"))
+        if self.camera is not None and not isinstance(self.camera, Camera):
+            raise InputError(f"camera is {type(self.camera).__name__}; give a Pinhole or another camera, or none")
         if self.camera is not None and self.camera.shape != self.shape:
             raise ShapeError(f"the depth maps are {self.shape}, their camera sees {self.camera.shape}")
         if self.image is not None:

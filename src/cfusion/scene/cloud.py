@@ -42,7 +42,7 @@ POINT = np.dtype(
     ]
 )
 SIGMAS, PIXELS = 2.0, 0.5
-DENSER = 1.25  # spacing of points, of another view to a view's own, up to which the other can stand for it
+DENSER = 1.02  # spacing of points, of another view to a view's own, up to which the other can stand for it
 GRAZING = 0.2  # |n . ray| below which a surface is seen too obliquely to tell
 GREY = 160
 STEPS = 2  # to the octave, by which pixel sizes are told apart: nearly equal ones go by number
