@@ -73,7 +73,7 @@ lock: $(VENV)/.installed-dev
 
 audit: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet pip-audit
-	$(BIN)/python -m pip_audit --disable-pip --require-hashes -r requirements.lock
+	$(BIN)/python -m pip_audit --strict --disable-pip --require-hashes -r requirements.lock
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks

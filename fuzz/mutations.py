@@ -2,6 +2,7 @@
 
 import os
 import re
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ WORDS = (
     *(b"../../../etc/passwd", b"/dev/zero", b"\0", b"\xff\xfe", b"\xc2\xb2", b"\x1b[2J", b"\n" * 50, b"[" * 2000),
     *(b"9" * 5000, b"null", b"{}", b"[]", b"true", b'""', b"65535", b"16384", b"4294967295"),
 )
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
 NUMBER = re.compile(rb"-?\d+\.?\d*")
 
 
@@ -18,25 +20,34 @@ def mutated(data: bytes, rng: np.random.Generator) -> bytes:
     """The bytes, damaged in one to four ways."""
     for _ in range(int(rng.integers(1, 5))):
         data = _ONE[int(rng.integers(0, len(_ONE)))](data, rng)
+    if data.startswith(SIGNATURE) and rng.random() < 0.7:
+        data = _checksums_mended(data)
     return data[: 1 << 20]
 
 
-def replaced(path: Path, rng: np.random.Generator) -> None:
-    """The file becomes something else: empty, gone, a folder, a link, a pipe."""
-    path.unlink()
-    match int(rng.integers(0, 6)):
+def replaced(path: Path, how: int) -> None:
+    """Where a file was there is something else: a folder, a link to what never ends or to nothing, a pipe, nothing."""
+    match how:
         case 0:
-            path.write_bytes(b"")
-        case 1:
             path.mkdir()
-        case 2:
+        case 1:
             path.symlink_to("/dev/zero")
-        case 3:
+        case 2:
             path.symlink_to(path.parent / "nowhere")
-        case 4:
+        case 3:
             os.mkfifo(path)
-        case _:
-            pass
+
+
+def _checksums_mended(data: bytes) -> bytes:
+    """A PNG whose damage no checksum gives away: what is behind the checksums is tried too."""
+    found, place = bytearray(data), len(SIGNATURE)
+    while place + 12 <= len(found):
+        end = place + 8 + int.from_bytes(found[place : place + 4], "big")
+        if end + 4 > len(found):
+            break
+        found[end : end + 4] = zlib.crc32(found[place + 4 : end]).to_bytes(4, "big")
+        place = end + 4
+    return bytes(found)
 
 
 def _bit(data: bytes, rng: np.random.Generator) -> bytes:

@@ -1,8 +1,8 @@
-"""Run cases in children with little memory and time; a child that dies names the case that killed it."""
+"""Run cases in children that live for thousands of them; a child that dies or hangs names the case that it was at."""
 
 import os
-import resource
-import shutil
+import select
+import signal
 import tempfile
 import time
 import traceback
@@ -13,18 +13,23 @@ from pathlib import Path
 
 import numpy as np
 
-from cfusion.datasets import read
-from cfusion.datasets.read_result import read_depth
 from cfusion.errors import CFusionError
-from cfusion.io.codecs.kitti_poses import read_localization
 from fuzz.calls import odd_call
-from fuzz.mutations import mutated, replaced
-from fuzz.seeds import make_seeds
+from fuzz.commands import odd_command
+from fuzz.damage import drawn, run
+from fuzz.data import Data, Place, load_data
+from fuzz.files import odd_file
+from fuzz.memory import Meter
 
-BATCH = 200  # cases a child
-MEMORY = 320 << 20  # bytes beyond what a child has: twice what the free pixels decode to, and 64 MiB
-SECONDS = 10  # a case
-CALLS = 0.15  # share of the cases that are calls
+BATCH = 2000  # cases a child
+SECONDS = 10  # of computing a case may take
+SILENCE = 120  # seconds after which a child that says nothing hangs
+CALLS, COMMANDS, FILES = 0.15, 0.002, 0.45  # shares of the cases that are calls, commands, single files
+LONGEST = 1000  # letters of a message
+
+
+class TooLong(BaseException):
+    """A case that computes on and on; nothing may catch it."""
 
 
 @dataclass(frozen=True)
@@ -35,91 +40,101 @@ class Failure:
     what: str
 
 
-def fuzz(seconds: float, seed: int = 0, most: int = 1 << 60) -> tuple[int, list[Failure]]:
-    """As many cases as fit into the time; how many there were, and those that failed."""
-    count, failures, began = 0, [], time.monotonic()
+def fuzz(seconds: float, seed: int = 0, most: int = 1 << 60) -> Iterator[tuple[int, list[Failure]]]:
+    """As many cases as fit into the time: how many there were so far, and which of the last ones failed."""
+    began, count = time.monotonic(), 0
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as place:
-        seeds = make_seeds(Path(place) / "seeds")
+        data = load_data(Path(place) / "seeds")
         while time.monotonic() - began < seconds and count < most:
-            first = seed + count
-            failures += _batch(range(first, first + BATCH), seeds, Path(place) / "case")
-            count += BATCH
-    return count, failures
+            first, last = seed + count, seed + min(count + BATCH, most)
+            until = began + seconds
+            done, failures = _batch(range(first, last), data, Path(place) / "case", until)
+            count += done
+            yield count, failures
 
 
-def _batch(cases: range, seeds: dict[str, Path], place: Path) -> list[Failure]:
+def _batch(cases: range, data: dict[str, Data], place: Path, until: float) -> tuple[int, list[Failure]]:
+    """How many of the cases were run before the time was up or the child died, and those that failed."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _limit()
-        with os.fdopen(writing, "w", buffering=1) as log:
-            for case in cases:
-                log.write(f"{case} ")
-                log.write(f"{_one(case, seeds, place)}\n")
+        _serve(cases, data, place, writing, until)
         os._exit(0)
     os.close(writing)
-    with os.fdopen(reading, errors="replace") as stream:
-        lines = stream.read().splitlines()
+    lines, hangs = _heard(reading)
+    os.close(reading)
+    if hangs:
+        os.kill(child, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    failures = list(_told(lines))
+    failures = [Failure(int(number), what) for number, _, what in (line.partition(" ") for line in lines) if what]
+    done = len(lines)
     if status != 0:
-        last = int(lines[-1].split()[0]) if lines else cases[0]
-        failures.append(Failure(last, f"the process died with {status}"))
-    return failures
+        what = f"it hung for {SILENCE} s" if hangs else f"the process died with {status}"
+        failures.append(Failure(cases[0] + done, what))
+        done += 1
+    return done, failures
 
 
-def _limit() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+def _heard(reading: int) -> tuple[list[str], bool]:
+    """What a child said, a line a case; and whether it fell silent."""
+    text = b""
+    while True:
+        ready, _, _ = select.select([reading], [], [], SILENCE)
+        if not ready:
+            break
+        piece = os.read(reading, 1 << 16)
+        if not piece:
+            break
+        text += piece
+    return text.decode(errors="replace").split("\n")[:-1], not ready
+
+
+def _serve(cases: range, data: dict[str, Data], place: Path, writing: int, until: float) -> None:
+    """Run cases in this process, and say of each what came of it."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for handle in (0, 1, 2):
+        os.dup2(nowhere, handle)
     warnings.simplefilter("ignore")
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CPU, (BATCH // 2 + SECONDS, BATCH // 2 + SECONDS))
+    signal.signal(signal.SIGPROF, _stop)
+    meter, laid = Meter(), Place(place, data)
+    os.chdir(place.parent)
+    for case in cases:
+        said = one(case, laid, meter).replace("\n", " ")
+        os.write(writing, f"{case} {said}\n".encode(errors="replace"))
+        if time.monotonic() > until:
+            break
 
 
-def _told(lines: list[str]) -> Iterator[Failure]:
-    for line in lines:
-        number, _, what = line.partition(" ")
-        if what and what != "fine" and number.isdigit():
-            yield Failure(int(number), what)
-
-
-def _one(case: int, seeds: dict[str, Path], place: Path) -> str:
-    """`fine`, or what went wrong; a case is all in its number."""
+def one(case: int, place: Place, meter: Meter) -> str:
+    """Nothing, or what went wrong; a case is all in its number."""
     rng = np.random.default_rng(case)
-    began = time.process_time()
+    meter.start()
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    decoded: int | None = 0
     try:
-        if rng.random() < CALLS:
-            odd_call(rng)
+        kind = rng.random()
+        if kind < CALLS:
+            decoded = None
+            odd_call(rng, place.root)
+        elif kind < CALLS + COMMANDS:
+            decoded = None
+            odd_command(rng, place)
+        elif kind < CALLS + COMMANDS + FILES:
+            decoded = odd_file(rng, place)
         else:
-            _damaged(rng, seeds, place)
+            decoded = run(drawn(rng, place.data), place)
     except CFusionError as error:
-        if "\n" in str(error) or len(str(error)) > 1000:
+        if "\n" in str(error) or len(str(error)) > LONGEST:
             return f"a message of several lines, or too long: {str(error)[:80]!r}"
     except BaseException as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         return f"{type(error).__name__}: {str(error)[:100]!r} at {last.filename}:{last.lineno}"
-    spent = time.process_time() - began
-    return "fine" if spent < SECONDS else f"it took {spent:.0f} s"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    excess = meter.excess(decoded)
+    return f"{excess >> 20} MiB too many were taken" if excess else ""
 
 
-def _damaged(rng: np.random.Generator, seeds: dict[str, Path], place: Path) -> None:
-    name = list(seeds)[int(rng.integers(0, len(seeds)))]
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(seeds[name], place)
-    files = sorted(path for path in place.rglob("*") if path.is_file())
-    for _ in range(int(rng.integers(1, 3))):
-        file = files[int(rng.integers(0, len(files)))]
-        if rng.random() < 0.04 and file.is_file():
-            replaced(file, rng)
-        elif file.is_file() and not file.is_symlink():
-            file.write_bytes(mutated(file.read_bytes(), rng))
-    if name == "matlab":
-        for file in files:
-            read_localization(file, 0)
-    elif name == "result":
-        read_depth(place)
-    else:
-        recognised = rng.random() < 0.2
-        tuple(read(place, format=None if recognised else {"maps": "bundle"}.get(name, name)))
+def _stop(number: int, frame: object) -> None:
+    raise TooLong(f"it computed for {SECONDS} s")

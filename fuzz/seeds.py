@@ -13,6 +13,7 @@ from cfusion import Pinhole, Pose, View
 from cfusion.datasets import WRITERS, write_result, write_views
 from cfusion.io.codecs.geotiff import Grid, write_raster
 from cfusion.io.codecs.pfm import write_pfm
+from cfusion.io.codecs.ply import write_ply
 from cfusion.io.codecs.png import Encoding, write_image, write_png
 
 SHAPE = (4, 5)
@@ -107,6 +108,23 @@ def eth3d(folder: Path) -> None:
     (folder / "ground_truth_depth" / "A.JPG").write_bytes(DEPTH.astype("<f4").tobytes())
 
 
+def colmap_binary(folder: Path) -> None:
+    """The same workspace with its model in bytes."""
+    write_views(some_views(), folder, "colmap")
+    model = folder / "sparse"
+    for file in model.glob("*.txt"):
+        file.unlink()
+    camera = struct.pack("<IiQQ4d", 1, 1, CAMERA.width, CAMERA.height, CAMERA.fx, CAMERA.fy, 2.5, 2.0)
+    (model / "cameras.bin").write_bytes(struct.pack("<Q", 1) + camera)
+    images = b""
+    for number in range(2):
+        images += struct.pack("<I7dI", number + 1, 1, 0, 0, 0, -0.1 * number, 0, 0, 1)
+        images += f"{number:06d}.png".encode() + b"\0" + struct.pack("<Q2dq", 1, 1.0, 1.0, 1)
+    (model / "images.bin").write_bytes(struct.pack("<Q", 2) + images)
+    point = struct.pack("<Q3d3BdQ4I", 1, 0, 0, 1, 9, 9, 9, 0.5, 2, 1, 0, 2, 0)
+    (model / "points3D.bin").write_bytes(struct.pack("<Q", 1) + point)
+
+
 def matlab(folder: Path) -> None:
     """A localisation, laid down byte by byte."""
 
@@ -133,11 +151,14 @@ def matlab(folder: Path) -> None:
 
 def maps(folder: Path) -> None:
     """Single maps of every kind, as a bundle."""
-    from cfusion.io.codecs.exr import write_exr
+    from cfusion.io.codecs.exr import require_openexr, write_exr
 
     folder.mkdir(parents=True)
     write_pfm(folder / "a.pfm", DEPTH)
     write_exr(folder / "b.exr", DEPTH, DEPTH)
+    library = require_openexr()
+    header = {"compression": library.PIZ_COMPRESSION, "type": library.scanlineimage}
+    library.File(header, {"Z": DEPTH, "R": DEPTH.astype(np.float16)}).write(str(folder / "e.exr"))
     _depth(folder / "c.png")
     stream = io.BytesIO()
     np.save(stream, DEPTH)
@@ -145,9 +166,57 @@ def maps(folder: Path) -> None:
     camera = {"type": "pinhole", "fx": 10, "fy": 10, "cx": 2, "cy": 1.5, "width": 5, "height": 4}
     views = [
         {"depth": name, "camera": camera, "pose": np.eye(4).tolist()} | ({"scale": 0.001} if name == "c.png" else {})
-        for name in ("a.pfm", "b.exr", "c.png", "d.npy")
+        for name in ("a.pfm", "b.exr", "c.png", "d.npy", "e.exr")
     ]
     _text(folder / "bundle.json", json.dumps({"format": "cfusion-bundle", "version": 1, "views": views}))
+
+
+def kitti_odometry(folder: Path) -> None:
+    """A sequence with maps of disparity, and its poses beside."""
+    sequence = folder / "sequences" / "00"
+    for number in range(2):
+        _depth(sequence / "disparity" / f"{number:06d}.png", 1 / 256)
+    (sequence / "image_0").mkdir()
+    write_image(sequence / "image_0" / "000000.png", np.full(SHAPE, 0.5, np.float32))
+    _text(sequence / "calib.txt", "".join(f"P{n}: 10 0 2 {-5 * n} 0 10 1.5 0 0 0 1 0\n" for n in range(4)))
+    _text(sequence / "times.txt", "0\n0.1\n")
+    _text(folder / "poses" / "00.txt", 2 * "1 0 0 0 0 1 0 0 0 0 1 0\n")
+
+
+def calibrations(folder: Path) -> None:
+    """A rig in every spelling."""
+    k = "[10 0 2; 0 10 1.5; 0 0 1]"
+    _text(folder / "middlebury" / "calib.txt", f"cam0={k}\ncam1={k}\ndoffs=0\nbaseline=100\nwidth=5\nheight=4\n")
+    _text(folder / "kitti.txt", "P0: 10 0 2 0 0 10 1.5 0 0 0 1 0\nP1: 10 0 2 -5 0 10 1.5 0 0 0 1 0\n")
+    parts = {"K1": np.diag([10.0, 10, 1]), "K2": np.diag([10.0, 10, 1]), "R": np.eye(3)}
+    parts |= {"D1": np.zeros((1, 5)), "D2": np.zeros((1, 5)), "T": np.array([[-0.1], [0], [0]])}
+    lines = ["%YAML:1.0", "---"]
+    for name, matrix in parts.items():
+        values = ", ".join(f"{value:g}" for value in matrix.ravel())
+        lines += [f"{name}: !!opencv-matrix", f"   rows: {matrix.shape[0]}", f"   cols: {matrix.shape[1]}", "   dt: d"]
+        lines += [f"   data: [ {values} ]"]
+    _text(folder / "rig.yml", "\n".join(lines) + "\n")
+
+
+def ply(folder: Path) -> None:
+    """Points in bytes and in text."""
+    folder.mkdir(parents=True)
+    points = np.arange(12.0).reshape(4, 3)
+    write_ply(folder / "a.ply", points, np.zeros((4, 3), np.uint8), np.ones(4, np.float32))
+    head = "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\nproperty float y\nproperty float z\nend_header\n"
+    _text(folder / "b.ply", head + "0 0 1\n1 2 3\n")
+
+
+def photos(folder: Path) -> None:
+    """Photographs beside depth: JPEG in colour, in another size than the maps."""
+    from PIL import Image
+
+    for number in range(2):
+        _depth(folder / f"frame-{number:06d}.depth.png")
+        _text(folder / f"frame-{number:06d}.pose.txt", _rows(np.eye(4)))
+        levels = np.full((8, 10, 3), 90 + number, np.uint8)
+        Image.fromarray(levels).save(folder / f"frame-{number:06d}.color.png")
+    Image.fromarray(levels).save(folder / "frame-000001.color.jpg")
 
 
 def a_result(folder: Path) -> None:
@@ -168,6 +237,11 @@ OWN: dict[str, Callable[[Path], None]] = {
     "eth3d": eth3d,
     "matlab": matlab,
     "maps": maps,
+    "colmap-binary": colmap_binary,
+    "kitti-odometry": kitti_odometry,
+    "calibrations": calibrations,
+    "ply": ply,
+    "photos": photos,
     "result": a_result,
 }
 

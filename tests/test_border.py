@@ -71,17 +71,17 @@ def png_of_zeros(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
 
 
-def bundle_around(folder: Path, name: str, content: bytes, scale: float | None = 0.001) -> None:
+def bundle_around(folder: Path, name: str, content: bytes, scale: float | None = 0.001, side: int = 13000) -> None:
     folder.mkdir(exist_ok=True)
     (folder / name).write_bytes(content)
-    camera = {"type": "pinhole", "fx": 5, "fy": 5, "cx": 1, "cy": 1, "width": 13000, "height": 13000}
+    camera = {"type": "pinhole", "fx": 5, "fy": 5, "cx": 1, "cy": 1, "width": side, "height": side}
     view: dict[str, Any] = {"depth": name, "camera": camera, "pose": np.eye(4).tolist()}
     content_ = {"format": "cfusion-bundle", "version": 1, "views": [view | ({"scale": scale} if scale else {})]}
     (folder / "bundle.json").write_text(json.dumps(content_))
 
 
 def test_a_small_png_of_many_pixels(tmp_path: Path) -> None:
-    bundle_around(tmp_path, "d.png", png_of_zeros(9000, 9000))
+    bundle_around(tmp_path, "d.png", png_of_zeros(9000, 9000), side=9000)
     assert (tmp_path / "d.png").stat().st_size < 400_000
     assert "refused" in in_little_memory(lambda: read(tmp_path)[0])
 
@@ -100,10 +100,13 @@ def test_a_small_geotiff_of_many_pixels(tmp_path: Path) -> None:
 def test_a_small_exr_of_many_channels(tmp_path: Path) -> None:
     library = pytest.importorskip("OpenEXR")
     flat = np.zeros((1000, 1000), np.float32)
-    header = {"compression": library.ZIP_COMPRESSION, "type": library.scanlineimage}
-    library.File(header, {f"layer{n}.x": flat for n in range(40)} | {"Z": flat}).write(str(tmp_path / "d.exr"))
-    bundle_around(tmp_path, "d.exr", (tmp_path / "d.exr").read_bytes(), None)
-    assert "save depth alone" in in_little_memory(lambda: read(tmp_path)[0])
+    channels = {f"layer{n}.x": flat for n in range(40)} | {"Z": np.ones_like(flat)}
+    for packing, said in ((library.ZIP_COMPRESSION, "fine"), (library.PIZ_COMPRESSION, "save depth alone")):
+        library.File({"compression": packing, "type": library.scanlineimage}, dict(channels)).write(
+            str(tmp_path / "d.exr")
+        )
+        bundle_around(tmp_path, "d.exr", (tmp_path / "d.exr").read_bytes(), None, side=1000)
+        assert said in in_little_memory(lambda: read(tmp_path)[0])
 
 
 def test_a_small_npz_of_many_bytes(tmp_path: Path) -> None:

@@ -78,7 +78,8 @@ def test_refining_leaves_the_table_alone():
     [
         ("l1", {"order": 1}),
         ("l1", {"alpha": (0.5, 1.5)}),
-        ("l1", {"alpha": 0.7}),
+        ("l1", {"alpha": (0.7,)}),
+        ("l1", {"alpha": 0.7, "order": 1}),
         ("l1", {"lam": 2.0, "tolerance": 1e-2, "iterations": 50}),
         ("tgv-fusion", {"delta": 0.2}),
         ("l1-adapt", {"shape": 2.0, "rate": 0.3, "outer": 2}),

@@ -109,7 +109,10 @@ def figures(result: Result) -> dict[str, float]:
 
 def machine() -> str:
     """The kind of machine, as far as bits depend on it: processor, and what compiles for it."""
-    from numpy._core._multiarray_umath import __cpu_features__
+    try:
+        from numpy._core._multiarray_umath import __cpu_features__
+    except ImportError:  # NumPy 1
+        from numpy.core._multiarray_umath import __cpu_features__
 
     parts = [sys.platform, platform.machine(), platform.python_version_tuple()[:2], np.__version__, platform.libc_ver()]
     parts.append(sorted(name for name, there in __cpu_features__.items() if there))

@@ -30,6 +30,7 @@ Coordinates: TypeAlias = NDArray[np.float64]  # (...), pixels or units of depth
 Matrix: TypeAlias = NDArray[np.float64]  # 3x3, 3x4 or 4x4
 
 _DLPACK_HOST = 1
+MOST_WHOLE = 10**300  # of Python's whole numbers, which have no end
 MOST_RADIUS = 200  # pixels of a hole that is filled; the time grows with its square
 
 
@@ -73,6 +74,13 @@ def _require_real(dtype: Any, what: str) -> None:
 def is_whole(value: Any, least: int, most: int) -> bool:
     """Whether a value is a whole number between two; True and 2.0 are none."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= int(value) <= most
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is one real number that floating point holds; True is none, NaN is one."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return not isinstance(value, int) or abs(value) < MOST_WHOLE
 
 
 def on_host(array: Any) -> bool:

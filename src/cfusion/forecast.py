@@ -1,8 +1,7 @@
-"""How far a run is, and how long it will take: a fraction that never falls, from what a solver tells.
+"""How far one fusion is, from what its solver tells: a fraction that never falls.
 
 A solver tells iterations out of the most it may take, and most often ends long before. What is known beforehand is how
-`auto` spends its time (a table), and that the gap falls about as one over the iterations (so that the iterations still
-needed follow from the gap).
+`auto` spends its time, and how many iterations a method usually takes (both measured).
 """
 
 from __future__ import annotations
@@ -11,15 +10,16 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-# Where the turns of `auto` begin, as shares of its time: start, guess, guess, choose, fit, final; after that, trust.
-AUTO_BEGINS = (0.0, 0.07, 0.14, 0.21, 0.56, 0.62)
-AUTO_TRUST = 0.80
+# Shares of the time of `auto` at which: it first tells of a solve, this ends, weights are chosen, are chosen, the fit
+# ends, the last solve begins, ends; after that, how far to trust it.
+FIRST, GUESSED, CHOOSE, CHOSEN, FITTED, LAST, SOLVED = 0.16, 0.20, 0.25, 0.63, 0.67, 0.71, 0.80
 CHOOSING = "choosing weights"
 SOLVING = ("depth", CHOOSING)  # how the stages of a solver are called, or begin
 OUTER_STEPS = 2.5  # of alternating solvers, usually
-USUAL = 0.1  # of the most iterations that a solve may take: what most take
+USUAL = {"l1-heuristic": 0.15, "l1": 0.08}  # of the most iterations that a solve may take: what it takes
+USUAL_OF_OTHERS = 0.05
+LONGER = 1.3  # times what was done: how long a solve takes that takes longer than usual
 MOST = 0.99  # before the end
-EARLY = 0.02
 
 
 class Heard(Protocol):
@@ -35,32 +35,30 @@ class Heard(Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """Progress of work that has no gap."""
+    """Progress of work that has no gap, or of one task of many: then `inside` is how far that task is."""
 
     stage: str
-    done: float  # from 0 to 1
+    done: float  # from 0 to 1, of the part of the work that the stage belongs to
     gap: float = math.nan
+    inside: Heard | None = None
+    share: float = 0.0  # of the part: what the task is of it
+    method: str = ""  # that `inside` tells of
 
 
-class Forecast:
-    """Hears events with their time in seconds since the start; tells the fraction done and the seconds left."""
+class SolveForecast:
+    """Hears events with their time in seconds since the start; tells the fraction done."""
 
-    def __init__(self, method: str = "", tolerance: float = 1e-3) -> None:
-        self.method, self.tolerance = method, tolerance
-        self.turn, self.ended = 0, False
-        self.known, self.at, self.limit = 0.0, 0.0, EARLY  # fraction by the last event, its time, what time may add
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self.known, self.at, self.limit = 0.0, 0.0, FIRST  # by the last event, its time, what the clock may add
         self.shown = 0.0
-        self.solving_since: float | None = None  # of a method that is one solve: its end is not foreseen well
+        self.chosen, self.ended, self.solves = False, False, 0
+        self.solving_since: float | None = None
 
     def hear(self, heard: Heard, now: float) -> None:
         """Take note of an event."""
-        if not heard.stage.startswith(SOLVING):
-            known, limit = heard.done, max(heard.done, MOST)
-        elif self.method == "auto":
-            known, limit = self._of_auto(heard)
-        else:
-            known, limit = self._of_solve(heard, now)
-        self.known, self.at, self.limit = max(self.known, min(known, 1.0)), now, max(self.limit, min(limit, 1.0))
+        known, limit = self._of_auto(heard) if self.method == "auto" else self._of_one(heard, now)
+        self.known, self.at, self.limit = max(self.known, known), now, max(self.limit, limit)
 
     def fraction(self, now: float) -> float:
         """From 0 to 1; between events it follows the clock, up to where the next event would bring it."""
@@ -68,55 +66,31 @@ class Forecast:
         self.shown = max(self.shown, min(max(moving, self.known), self.limit))
         return self.shown
 
-    def left(self, now: float) -> float:
-        """Seconds, NaN where nobody can tell: early on, and for one solve of unknown length."""
-        done = self.fraction(now)
-        told = done > EARLY and self.known > 0 and self.solving_since is None
-        return now * (1 - done) / done if told else math.nan
-
     def _of_auto(self, heard: Heard) -> tuple[float, float]:
-        """By the turn it is in: each ends with a solve that is done, or with the choice."""
-        begins = (*AUTO_BEGINS, AUTO_TRUST)
+        """By the landmarks that it has passed."""
         if heard.stage == CHOOSING:
-            self.turn, self.ended = max(self.turn + self.ended, 3), False
-            return begins[3], begins[4]
-        if self.ended or self.turn in (0, 3):
-            self.turn, self.ended = self.turn + 1, False
-        self.turn = min(self.turn, len(AUTO_BEGINS) - 1)
-        begin, end = begins[self.turn], begins[self.turn + 1]
-        inside = self._gap_share(heard) if self.turn == len(AUTO_BEGINS) - 1 else 0.5
-        self.ended = heard.done >= 1.0
+            self.chosen, self.solves, self.ended = True, 0, False
+            return CHOOSE, CHOSEN
         if self.ended:
-            return (AUTO_TRUST, MOST) if self.turn == len(AUTO_BEGINS) - 1 else (begin + 0.5 * (end - begin), end)
-        return begin + 0.5 * inside * (end - begin), end
+            self.solves, self.ended = self.solves + 1, False
+        self.ended = heard.done >= 1.0
+        if not self.chosen:
+            return (GUESSED, CHOOSE) if self.ended else (FIRST, GUESSED)
+        if self.solves == 0:
+            return (FITTED, LAST) if self.ended else (CHOSEN, FITTED)
+        return (SOLVED, MOST) if self.ended else (LAST, SOLVED)
 
-    def _of_solve(self, heard: Heard, now: float) -> tuple[float, float]:
-        """By the iterations that the gap asks for."""
+    def _of_one(self, heard: Heard, now: float) -> tuple[float, float]:
+        """By the iterations that its solve usually takes."""
         if self.solving_since is None:
-            self.solving_since = 0.95 * now  # the first block of iterations is done
-        step = heard.stage.rpartition(" ")[2]
-        outer = (int(step) if step.isdigit() else 0) - 1
+            self.solving_since = 0.9 * now  # the first block of iterations is done
         if heard.done >= 1.0:
             return MOST, MOST
-        share = self._gap_share(heard)
-        if outer >= 0:
-            share = min(0.9, (outer + 0.5) / max(OUTER_STEPS, outer + 1.0))
-        spent = now - self.solving_since
-        total = self.solving_since + spent / max(share, 1e-3)
-        return now / total if total > 0 else share, MOST
-
-    def _gap_share(self, heard: Heard) -> float:
-        """Iterations so far over those needed: the gap falls as one over them; while none is known, a usual number."""
-        usual = heard.done / (heard.done + USUAL)
-        if not math.isfinite(heard.gap):
-            return usual
-        return min(0.95, max(self.tolerance / max(heard.gap, 1e-12), 0.5 * usual))
-
-
-def in_words(seconds: float) -> str:
-    """A duration that is left, for people; nothing where it is not known."""
-    if not math.isfinite(seconds):
-        return ""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s left"
-    return f"{seconds / 60:.0f} min left" if seconds < 5400 else f"{seconds / 3600:.1f} h left"
+        step = heard.stage.rpartition(" ")[2]
+        if step.isdigit():
+            share = (int(step) - 0.5) / max(OUTER_STEPS, float(step))
+        else:
+            share = heard.done / max(USUAL.get(self.method, USUAL_OF_OTHERS), LONGER * heard.done)
+        total = self.solving_since + (now - self.solving_since) / max(share, 1e-3)
+        known = min(now / total if total > 0 else share, MOST)
+        return known, known + 0.5 * (1 - known)

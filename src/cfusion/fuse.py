@@ -39,8 +39,28 @@ def fuse(
     progress: Callable[[Progress], None] | None = None,
     **parameters: Any,
 ) -> Result:
-    """Fuse depth maps into one view (the middle one unless given)."""
+    """Fuse depth maps into one view (the one given, else the one their data set names, else the middle one).
+
+    Args:
+        views: any number, of any cameras; depths and poses in one unit of length.
+        method: `auto`, or a row of the paper (`cfusion methods`), or a `Method` of your own.
+        reference: index of the view to fuse into.
+        backend: `cuda`, `cpu`, `numpy`, or `auto`: the fastest that runs here.
+        progress: is called with a `Progress` now and then.
+        parameters: of the method, by name.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Pinhole, Pose, View, fuse
+        >>> camera, rng = Pinhole(50, 50, 31.5, 23.5, 64, 48), np.random.default_rng(0)
+        >>> views = [View(2 + rng.laplace(0, 0.05, (48, 64)), camera, Pose.identity()) for _ in range(5)]
+        >>> result = fuse(views, "l1", backend="numpy", tolerance=1e-2)
+        >>> bool(np.nanmean(abs(result.depth - 2)) < 0.2 * np.mean(abs(views[0].depth - 2)))
+        True
+    """
     began = time.perf_counter()
+    if reference is None:
+        reference = getattr(views, "reference", None)
     views = _checked(views)
     chosen = refine(methods.get(method), parameters)
     loaded = kernels.load(backend)
@@ -58,7 +78,25 @@ def fuse_many(
     backend: str = "auto",
     **parameters: Any,
 ) -> Iterator[Result]:
-    """Fuse one bundle of views after the other, as `fuse` does each; on a GPU a few at a time, to keep it busy."""
+    """Fuse one bundle of views after the other, as `fuse` does each; on a GPU a few at a time, to keep it busy.
+
+    Args:
+        bundles: lists of views; each is taken when its turn comes.
+        method: as of `fuse`.
+        reference: index of the view to fuse into, the same in every bundle; None: the middle one.
+        backend: as of `fuse`.
+        parameters: of the method, by name.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Pinhole, Pose, View, fuse_many
+        >>> camera = Pinhole(50, 50, 7.5, 5.5, 16, 12)
+        >>> bundles = ([View(np.full((12, 16), z), camera, Pose.identity())] * 3 for z in (1.0, 2.0))
+        >>> [float(result.depth[6, 8]) for result in fuse_many(bundles, "median", backend="numpy")]
+        [1.0, 2.0]
+    """
+    if isinstance(bundles, str | View | np.ndarray) or not isinstance(bundles, Iterable):
+        raise InputError(f"fuse_many takes a list of lists of views, not {_named(bundles)}")
     chosen, loaded = refine(methods.get(method), parameters), kernels.load(backend)
     for _, outcome in fuse_each(bundles, lambda views: views, chosen, loaded, reference=reference):
         if isinstance(outcome, Exception):
@@ -114,7 +152,22 @@ def fuse_stack(
     progress: Callable[[Progress], None] | None = None,
     **parameters: Any,
 ) -> Result:
-    """Fuse depth maps that are registered already; the result lies where they do, on the host or on the GPU."""
+    """Fuse depth maps that are registered already; the result lies where they do, on the host or on the GPU.
+
+    Args:
+        stack: K maps of one view, of any sign.
+        method: as of `fuse`.
+        backend: as of `fuse`.
+        progress: is called with a `Progress` now and then.
+        parameters: of the method, by name.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Stack, fuse_stack
+        >>> heights = np.random.default_rng(0).normal(-3.0, 0.1, (7, 20, 30))  # metres, below the sea
+        >>> round(float(np.mean(fuse_stack(Stack(heights), "mean", backend="numpy").depth)), 1)
+        -3.0
+    """
     began = time.perf_counter()
     if not isinstance(stack, Stack):
         raise InputError(f"fuse_stack takes a cfusion.Stack, not {_named(stack)}; make one with Stack(depths)")

@@ -22,7 +22,15 @@ from cfusion.source import Source, Splat
 
 
 class Method(Protocol):
-    """How the observations of a frame become one depth map."""
+    """How the observations of a frame become one depth map.
+
+    Examples:
+        >>> from cfusion import METHODS
+        >>> METHODS["median"].summary
+        'pixel-wise median'
+        >>> METHODS["l1"].parameters()["tolerance"]
+        0.001
+    """
 
     @property
     def name(self) -> str:
@@ -95,13 +103,13 @@ class InputMap:
 
 def get(method: str | Method) -> Method:
     """A method by name, or as it is."""
-    if not isinstance(method, str) and callable(method):
+    if not isinstance(method, str | type) and callable(method) and hasattr(method, "parameters"):
         return method
     name = ALIASES.get(str(method), method)
     if not isinstance(name, str) or name not in METHODS:
         near = get_close_matches(str(name), METHODS, n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(near)}?" if near else f"choose one of: {', '.join(METHODS)}"
-        raise UnknownMethod(f"there is no method {name!r}; {hint}")
+        raise UnknownMethod(f"there is no method {repr(name)[:60]}; {hint}")
     return METHODS[name]
 
 

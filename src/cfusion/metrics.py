@@ -6,11 +6,12 @@ Lengths are in the unit of depth, angles in radians, disparities in pixels, out 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from math import isfinite, nan
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cfusion.arrays import DepthMap, adopt, is_number
 from cfusion.errors import CameraError, InputError, ShapeError
 from cfusion.geometry import Camera, Pinhole, normals
 
@@ -22,7 +23,25 @@ LARGEST_DISPARITY = 256.0
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of one depth map, or their average over several; NaN where a score has no meaning."""
+    """The scores of one depth map, or their average over several; NaN where a score has no meaning.
+
+    Args:
+        rmse: root mean square error after subtracting each map's mean, in the unit of depth.
+        zmae: mean absolute error after subtracting the median difference, in the unit of depth.
+        nmae: mean angle between the normals, in radians.
+        z_avg: geometric mean of the three.
+        outliers: percent of the true pixels off by more than 1, 2, 3, 4, 5 pixels of disparity, holes filled.
+        d_avg: mean absolute disparity error, in pixels.
+        density: percent of the true pixels with an estimate.
+        plain_rmse: root mean square error, nothing subtracted.
+        plain_mae: mean absolute error, nothing subtracted.
+        bias: mean of depth minus truth.
+
+    Examples:
+        >>> from cfusion import evaluate
+        >>> evaluate([[1.0, 2.0]], [[1.0, 3.0]]).bias
+        -0.5
+    """
 
     rmse: float  # after subtracting each map's mean
     zmae: float  # mean absolute error after subtracting the median difference
@@ -49,13 +68,49 @@ class Scores:
 NAMES = tuple("out3" if field.name == "outliers" else field.name for field in fields(Scores))
 
 
-def evaluate(depth: ArrayLike, truth: ArrayLike, camera: Camera | None = None, baseline: float | None = None) -> Scores:
+class Seen(Protocol):
+    """A depth map with its camera: a result, a view."""
+
+    @property
+    def depth(self) -> DepthMap:
+        """(H, W)."""
+
+    @property
+    def camera(self) -> Camera | None:
+        """What saw it, if that is known."""
+
+
+def evaluate(
+    depth: ArrayLike | Seen, truth: ArrayLike | Seen, camera: Camera | None = None, baseline: float | None = None
+) -> Scores:
     """Compare a depth map (H, W) with the truth (H, W), NaN = unknown in either.
+
+    A result or a view may be given for either; its camera is taken where none is given.
 
     Depth errors are taken where both are known. Normals need the camera, disparities = fx baseline / depth
     need a pinhole camera and a baseline; scores without what they need are NaN.
+
+    Args:
+        depth: (H, W) to be judged.
+        truth: (H, W) in the same unit.
+        camera: of both, for normals and disparities.
+        baseline: of a stereo pair, in the unit of depth, for disparities.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import evaluate
+        >>> scores = evaluate(np.array([[1.0, 2.0], [np.nan, 4.0]]), np.array([[1.0, 2.5], [3.0, 4.5]]))
+        >>> round(scores.plain_mae, 3), scores.density
+        (0.333, 75.0)
     """
-    estimate, true = np.asarray(depth, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+    if camera is None:
+        camera = getattr(depth, "camera", None) or getattr(truth, "camera", None)
+    elif not isinstance(camera, Camera):
+        raise InputError(f"camera is {type(camera).__name__}; give a Pinhole or another camera, or none")
+    given: tuple[Any, Any] = (depth, truth)
+    estimate, true = (
+        _numbers(getattr(each, "depth", each), name) for each, name in zip(given, ("depth", "truth"), strict=True)
+    )
     if estimate.shape != true.shape or estimate.ndim != 2:
         raise ShapeError(f"depth is {estimate.shape}, the truth is {true.shape}; both have to be the same (H, W)")
     known = ~np.isnan(true)
@@ -117,6 +172,8 @@ def roc_auc(error: ArrayLike, confidence: ArrayLike, threshold: float) -> float:
     1 is a perfect ranking, 0.5 a random one; NaN when all pixels are on one side.
     """
     absolute, trust = _known_pairs(error, confidence)
+    if not is_number(threshold):
+        raise InputError(f"threshold is {str(threshold)[:40]!r}; it is an error, in the unit of depth")
     good = absolute <= threshold
     n_good, n_bad = int(good.sum()), int((~good).sum())
     if n_good == 0 or n_bad == 0:
@@ -132,7 +189,10 @@ def fill_background(disparity: ArrayLike) -> NDArray[np.float64]:
     The smaller disparity is the farther surface. At a border there is one neighbour; a map that is NaN
     everywhere stays so. This is KITTI's rule for sparse results.
     """
-    rows = _fill_rows(np.asarray(disparity, dtype=np.float64))
+    given = _numbers(disparity, "the disparity")
+    if given.ndim != 2:
+        raise ShapeError(f"the disparity is {given.shape}, expected (H, W)")
+    rows = _fill_rows(given)
     return _fill_rows(rows.T).T
 
 
@@ -168,8 +228,8 @@ def _disparity_scores(
         return (nan,) * len(THRESHOLDS), nan
     if not isinstance(camera, Pinhole):
         raise CameraError("a baseline was given, yet no pinhole camera to turn depth into disparity")
-    if not (isfinite(baseline) and baseline > 0):
-        raise InputError(f"baseline is {baseline}; it is a positive length in the unit of depth")
+    if not is_number(baseline) or not (isfinite(baseline) and baseline > 0):
+        raise InputError(f"baseline is {str(baseline)[:40]}; it is a positive length in the unit of depth")
     if not np.nanmin(true) > 0:
         raise InputError("the truth has depths of zero or less; they have no disparity")
     factor = camera.fx * baseline
@@ -204,13 +264,19 @@ def _root_of_product(values: list[float]) -> float:
 
 def _known_pairs(error: ArrayLike, confidence: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Absolute errors and confidences (N,), where both are known."""
-    absolute, trust = np.abs(np.asarray(error, dtype=np.float64)), np.asarray(confidence, dtype=np.float64)
+    absolute, trust = np.abs(_numbers(error, "the error")), _numbers(confidence, "the confidence")
     if absolute.shape != trust.shape:
         raise ShapeError(f"error is {absolute.shape}, confidence is {trust.shape}")
     both = ~(np.isnan(absolute) | np.isnan(trust))
     if not both.any():
         raise InputError("no pixel has both an error and a confidence")
     return absolute[both], trust[both]
+
+
+def _numbers(given: ArrayLike, what: str) -> NDArray[np.float64]:
+    """Real numbers, NaN where a masked array hides them."""
+    found: NDArray[np.float64] = adopt(given, np.float64, what)
+    return found
 
 
 def _remaining_mean(errors_in_order_of_removal: NDArray[np.float64]) -> NDArray[np.float64]:

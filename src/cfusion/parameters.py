@@ -31,8 +31,18 @@ def _set(part: Any, field: str, value: Any) -> Any:
 
 
 def _set_alpha(part: Any, field: str, value: Any) -> Any:
-    """One weight per order; a regulariser's order follows."""
-    alpha = tuple(value) if isinstance(value, tuple | list) else (value,)
+    """One weight per order; a regulariser's order follows. A single number is one of order 1, and of no other."""
+    if isinstance(value, tuple | list):
+        alpha = tuple(value)
+    elif value is None:
+        return replace(part, alpha=None)
+    elif getattr(part, "order", 2) == 1:
+        alpha = (value,)
+    else:
+        raise InputError(
+            f"alpha is {str(value)[:40]}, a single weight; give one per order: alpha=(alpha_1, alpha_2), "
+            "or alpha=(alpha_1,) for order 1"
+        )
     return replace(part, alpha=alpha, order=len(alpha)) if hasattr(part, "order") else replace(part, alpha=alpha)
 
 
@@ -84,8 +94,11 @@ def parameters_of(method: Named) -> dict[str, Any]:
 
 def refine(method: AnyMethod, given: Mapping[str, Any]) -> AnyMethod:
     """The same method with parameters of its parts changed by name, such as alpha=(1, 2) or tolerance=1e-4."""
-    for name, value in given.items():
-        method = _refined(method, name, value)
+    alpha, order = given.get("alpha"), given.get("order")
+    if isinstance(alpha, tuple | list) and is_whole(order, 1, 9) and len(alpha) != order:
+        raise InputError(f"alpha has {len(alpha)} weights and order is {order}; give one weight per order")
+    for name in sorted(given, key=lambda name: name != "order"):  # an order brings weights of its own, so it is first
+        method = _refined(method, name, given[name])
     return method
 
 
@@ -114,6 +127,11 @@ def _require_number(name: str, value: Any) -> None:
     if name in WHOLE and value is not None and not is_whole(value, -(10**9), 10**9):
         raise InputError(f"{name} is {str(value)[:60]}; it is a whole number, without point and exponent")
     for each in value if isinstance(value, tuple | list) else (value,):
+        size = abs(float(each)) if isinstance(each, float | np.floating) else 0.0
+        if size and np.isfinite(size) and not 1 / LARGEST < size < LARGEST:
+            raise InputError(
+                f"{name} = {str(value)[:60]} does not fit: numbers lie between {1 / LARGEST:g} and {LARGEST:g}"
+            )
         if each is None or isinstance(each, bool | float | np.floating):
             continue
         if not isinstance(each, int | np.integer) or not -LARGEST < each < LARGEST:

@@ -146,6 +146,29 @@ def raster_writer(folder: Path, version: int) -> None:
     write_raster(folder / "heights.tif", np.full((4, 5), 1.0 + version), grid)
 
 
+def mosaic_writer(folder: Path, version: int) -> None:
+    """Six maps and a picture of a mosaic, beside each other."""
+    from cfusion.rasters.coordinates import Coordinates
+    from cfusion.rasters.grids import Grid as Lattice
+    from cfusion.rasters.tiles import Tile
+    from cfusion.rasters.write import KINDS, Writer
+
+    folder.mkdir(parents=True, exist_ok=True)
+    grid = Lattice((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 5, 4, Coordinates(""))
+    with Writer(folder / "m.tif", grid, "metre") as writer:
+        maps = {kind: np.full((4, 5), 1 + version, dtype) for kind, (dtype, _, _) in KINDS.items()}
+        writer.write(Tile(0, 0, 4, 5, 4, 5), maps)
+        writer.publish({"VERSION": str(version)})
+
+
+def page_writer(folder: Path, version: int) -> None:
+    """The demo: a table in two files and a page, of which version 1 has none."""
+    from cfusion.cli import demo
+    from cfusion.report.tables import Table
+
+    demo._write(folder, Table([{"method": f"version {version}"}]), b"page" if version == 0 else None)
+
+
 @pytest.fixture
 def result_writer(result: Result) -> Writer:
     def write(folder: Path, version: int) -> None:
@@ -210,6 +233,57 @@ def test_data_sets_are_the_old_one_or_the_new_one(tmp_path: Path, name: str) -> 
     assert new == tree(tmp_path / "fresh") | {"notes.txt": b"mine"}  # nothing of the old one stays
     for call, found in stopped_everywhere(write, tmp_path / "at", "die", 1 if name == "geotiff" else 5):
         assert found in (old, new), f"a mixture after call {call}"
+
+
+def test_a_mosaic_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
+    old, new = states(mosaic_writer, tmp_path / "states")
+    assert len(old) == 8
+    assert all(old[name] != new[name] for name in old if name.endswith(".tif"))
+    for call, found in stopped_everywhere(mosaic_writer, tmp_path / "at", "die", 5):
+        assert found in (old, new), f"a mixture after call {call}"
+
+
+def test_scores_and_page_are_of_one_run(tmp_path: Path) -> None:
+    old, new = states(page_writer, tmp_path / "states")
+    assert set(old) - set(new) == {"report.html"}
+    for call, found in stopped_everywhere(page_writer, tmp_path / "at", "die", 1):
+        assert found in (old, new), f"a mixture after call {call}"
+
+
+@pytest.mark.parametrize("how", ["die", "fail"])
+def test_a_view_of_a_scene_has_no_record_of_other_files(tmp_path: Path, how: str) -> None:
+    """Workers share the folder, so files go in one by one: a record is there only beside all it stands for."""
+    from cfusion.scene.placing import placing
+    from cfusion.scene.record import Record, folder_of, read_record, write_record
+
+    def write(folder: Path, version: int) -> None:
+        with placing(folder) as draft:
+            inside = folder_of(draft / "cfusion", 0)
+            inside.mkdir(parents=True)
+            for name in ("depth", "sigma", "observed"):
+                np.save(inside / f"{name}.npy", np.full((2, 3), version))
+            (draft / "map.npy").write_bytes(bytes([version]) * 9)
+            write_record(inside, Record(0, "a", f"version {version}"))
+
+    seen = set()
+    write(tmp_path / "count", 0)
+    for call in range(1, calls_of(write, tmp_path / "count") + 1):
+        folder = tmp_path / str(call)
+        write(folder, 0)
+
+        def work(call: int = call, folder: Path = folder) -> None:
+            stop_at(call, how)
+            write(folder, 1)
+
+        assert in_a_child(work) in (DIED, DONE, REFUSED)
+        view = folder_of(folder / "cfusion", 0)
+        for version in (0, 1):
+            record = read_record(view, f"version {version}")
+            if record is not None:
+                assert {int(np.load(file).max()) for file in view.glob("*.npy")} == {version}
+                assert (folder / "map.npy").read_bytes() == bytes([version]) * 9
+                seen.add(version)
+    assert seen == {0, 1}
 
 
 @pytest.mark.parametrize("name", ["npy", "png", "pfm", "ply", "exr", "geotiff"])

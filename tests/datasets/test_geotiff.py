@@ -1,4 +1,5 @@
 import struct
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -148,3 +149,48 @@ def test_files_that_are_none(tmp_path: Path, content: bytes, words: str) -> None
 
 def test_any_bytes(folder: Path, harm: Callable[..., None]) -> None:
     harm(folder, lambda: list(read(folder, format="geotiff")))
+
+
+def test_many_bands_are_refused_before_they_are_opened(tmp_path: Path) -> None:
+    """Opening reserves memory for each band, and a pixel of a packed block holds all of them."""
+    import rasterio
+
+    from cfusion.io.codecs.geotiff import read_heights
+    from cfusion.io.codecs.tiff_header import require_blocks
+
+    for name, options in (("classic", {}), ("big", {"BIGTIFF": "YES"}), ("motorola", {"ENDIANNESS": "BIG"})):
+        file = tmp_path / f"{name}.tif"
+        profile = {"driver": "GTiff", "width": 5, "height": 4, "count": 3, "dtype": "float32", "interleave": "pixel"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with rasterio.open(file, "w", **profile, **options) as raster:
+                raster.write(np.ones((3, 4, 5), np.float32))
+        assert read_heights(file, 2).max() == 1
+        whole = file.read_bytes()
+        order = "big" if name == "motorola" else "little"
+        samples = (277).to_bytes(2, order) + (3).to_bytes(2, order)
+        place = whole.index(samples) + (12 if name == "big" else 8)
+        file.write_bytes(whole[:place] + (65000).to_bytes(2, order) + whole[place + 2 :])
+        with pytest.raises(FileError, match="claims 65000 bands"):
+            read_heights(file)
+    (tmp_path / "none.tif").write_bytes(b"II*\0")
+    require_blocks(tmp_path / "none.tif", 4)  # what is no TIFF is for the library to say
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_a_header_that_claims_more_than_the_file_holds(tmp_path: Path, big: bool) -> None:
+    """The library would believe it."""
+    import rasterio
+
+    from cfusion.io.codecs.geotiff import read_heights
+
+    file, room = tmp_path / "a.tif", 20 if big else 12
+    profile = {"driver": "GTiff", "width": 5, "height": 4, "count": 1, "dtype": "float32"}
+    transform = rasterio.Affine(2.0, 0.0, 5.0, 0.0, -2.0, 7.0)
+    with rasterio.open(file, "w", transform=transform, BIGTIFF="YES" if big else "NO", **profile) as raster:
+        raster.write(np.ones((1, 4, 5), np.float32))
+    whole = file.read_bytes()
+    place = whole.index((33550).to_bytes(2, "little") + (12).to_bytes(2, "little")) + 4  # the size of a pixel
+    file.write_bytes(whole[:place] + (12_976_131).to_bytes(room // 3, "little")[:4] + whole[place + 4 :])
+    with pytest.raises(FileError, match="claims more than the file holds"):
+        read_heights(file)

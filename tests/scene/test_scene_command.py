@@ -1,6 +1,7 @@
 """cfusion scene: records, going on, failures that are named, and what is refused."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from walls import CAMERA, QUICK, lay, pose_at, run, walk, wall_view
 
 from cfusion import View
 from cfusion.datasets import write_bundle
+from cfusion.errors import FileError
 
 LOUD = tuple(word for word in QUICK if word != "--quiet")
 
@@ -196,3 +198,103 @@ def test_one_command_at_a_time(bundle: Path, tmp_path: Path, capsys: pytest.Capt
         assert run(bundle, "-o", out, *QUICK) == 2
     assert "another command is working on" in capsys.readouterr().err
     assert run(bundle, "-o", out, *QUICK) == 0
+
+
+def harmed(file: Path, content: bytes) -> None:
+    """Other contents under the same size and time, where the size is the same."""
+    before = file.stat()
+    file.write_bytes(content)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_other_data_under_the_same_time_are_fused_again(bundle: Path, tmp_path: Path) -> None:
+    """Contents count, not times: a depth doubled in place, a pose edited, an image exchanged."""
+    data, out = bundle, tmp_path / "out"
+    run(data, "-o", out, *QUICK)
+    before = records(out)
+    depth = data / "depth" / "004.npy"
+    harmed(depth, depth.read_bytes()[:-4] + np.float32(3.0).tobytes())
+    assert run(data, "-o", out, *QUICK) == 0
+    assert all(records(out)[name] != before[name] for name in before)  # all five see each other
+    before = records(out)
+    harmed(data / "bundle.json", (data / "bundle.json").read_bytes().replace(b"metre", b"meter"))
+    run(data, "-o", out, *QUICK)
+    assert all(records(out)[name] != before[name] for name in before)
+
+
+@pytest.mark.parametrize("harm", [b"", b"x"])
+@pytest.mark.parametrize("which", ["depth/002.npy", "cfusion/views/000/000002/sigma.npy"])
+def test_a_damaged_output_is_made_again(bundle: Path, tmp_path: Path, which: str, harm: bytes) -> None:
+    out = tmp_path / "out"
+    run(bundle, "-o", out, *QUICK)
+    before, whole = records(out), (out / which).read_bytes()
+    (out / which).write_bytes(harm * len(whole))
+    run(bundle, "-o", out, *QUICK)
+    assert (out / which).read_bytes() == whole
+    assert {name for name, time in records(out).items() if time != before[name]} == {"000002"}
+
+
+def test_an_output_that_was_copied_counts(bundle: Path, tmp_path: Path) -> None:
+    """Other times, the same contents."""
+    out = tmp_path / "out"
+    run(bundle, "-o", out, *QUICK)
+    before = records(out)
+    for file in out.rglob("*.npy"):
+        os.utime(file, ns=(1, 1))
+    run(bundle, "-o", out, *QUICK)
+    assert records(out) == before
+
+
+def test_a_record_is_gone_before_its_files_change(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or, killed in between, it would stand for files of another run."""
+    from cfusion.scene.placing import placing
+
+    out = tmp_path / "out"
+    run(bundle, "-o", out, *QUICK)
+    view = out / "cfusion" / "views" / "000" / "000002"
+
+    def dies(source: Path, target: Path) -> None:
+        assert not (view / "record.json").exists()
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "replace", dies)
+    with pytest.raises(FileError, match="goes on"), placing(out) as draft:
+        inside = draft / view.relative_to(out)
+        inside.mkdir(parents=True)
+        (inside / "depth.npy").write_bytes(b"new")
+        (inside / "record.json").write_text("{}")
+    monkeypatch.undo()
+    assert not (view / "record.json").exists()
+
+
+def test_a_wrong_convention_stops(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Poses the wrong way round: exit 2 and how to mend it; --force goes on."""
+    views = [View(each.depth, each.camera, each.pose.inverse()) for each in turning(6)]
+    write_bundle(views, tmp_path / "data")
+    assert run(tmp_path / "data", "-o", tmp_path / "out", *QUICK) == 2
+    assert "--invert-poses" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "cfusion" / "views").exists()
+    assert run(tmp_path / "data", "-o", tmp_path / "out", *QUICK, "--force") in (0, 1)
+
+
+def turning(count: int) -> list[View]:
+    """A bumpy wall seen from an arc: what is wrong with poses shows."""
+    from cfusion import Pinhole, Pose
+
+    camera, found = Pinhole(60.0, 60.0, 31.5, 23.5, 64, 48), []
+    y, x = np.mgrid[:48, :64]
+    rays = np.stack([(x - 31.5) / 60, (y - 23.5) / 60, np.ones(x.shape)], -1)
+    for number in range(count):
+        angle = 0.12 * (number - count / 2)
+        c, s = np.cos(angle), np.sin(angle)
+        rotation = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+        centre = np.array([1.5 * s, 0.1 * number, 0.3 * number])
+        world = rays @ rotation.T
+        depth = (4 - centre[2]) / world[..., 2]
+        for _ in range(60):
+            at = centre + depth[..., None] * world
+            depth = (4 + 0.4 * np.sin(2 * at[..., 0]) * np.cos(2 * at[..., 1]) - centre[2]) / world[..., 2]
+        found.append(View(depth, camera, Pose(rotation, centre)))
+    return found

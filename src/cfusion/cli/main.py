@@ -7,6 +7,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from difflib import get_close_matches
 from types import FrameType
 
 from cfusion import __version__
@@ -24,7 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     parser = build_parser()
     _complete(parser)
-    chosen = parser.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    _require_command(parser, words)
+    chosen = parser.parse_args(words)
     if chosen.run is None:
         parser.print_help()
         return 0
@@ -53,11 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe has left
         _silence()
         return 1
-    except OSError as error:  # standard output on a full disk
-        if chosen.debug or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+    except OSError as error:
+        if chosen.debug:
             raise
-        _silence()
-        print(f"cfusion: cannot write: {error.strerror}", file=sys.stderr)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):  # standard output on a full disk
+            _silence()
+        about = "cannot write" if error.filename is None else f"cannot use {error.filename!r}"
+        print(f"cfusion: {shown(f'{about}: {error.strerror or error}')}", file=sys.stderr)
         return MISTAKE
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -95,6 +100,19 @@ def _complete(parser: argparse.ArgumentParser) -> None:
     except ImportError:
         return
     autocomplete(parser)
+
+
+def _require_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Refuse a command that there is not, and suggest one."""
+    if "" in words:  # as a path it would be the working directory
+        parser.error("one of the arguments is empty; is a variable of the shell not set?")
+    names = [command.NAME for command in COMMANDS]
+    word = next((word for word in words if not word.startswith("-")), None)
+    if word is None or word in names:
+        return
+    near = get_close_matches(word, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
+    parser.error(f"there is no command '{shown(word[:60])}'; {hint}")
 
 
 def _silence() -> None:

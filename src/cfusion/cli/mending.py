@@ -41,8 +41,11 @@ def mended(arguments: argparse.Namespace, views: "Dataset") -> "Dataset":
     return found
 
 
-def require_plausible(views: "Dataset", *, force: bool) -> None:
-    """Stop where the data surely are of another convention than stated; warn where that is likely."""
+def require_plausible(views: "Dataset", *, force: bool, has_options: bool = True) -> None:
+    """Stop where the data surely are of another convention than stated; warn where that is likely.
+
+    A command without the options that mend it names the one that has them.
+    """
     from cfusion.datasets.check import Mending, quick_check, warning
 
     found = quick_check(views)
@@ -50,7 +53,9 @@ def require_plausible(views: "Dataset", *, force: bool) -> None:
         return
     if found.is_sure and not force:
         mending = Mending.of(found.best.hypothesis)
-        how = f"say {mending.options}" if mending is not None else "mend the data"
+        how = "mend the data" if mending is None else f"say {mending.options}"
+        if mending is not None and not has_options:
+            how = f"mend the data (`cfusion fuse` reads them with {mending.options})"
         raise InputError(f"{found.sentence} To go on, {how}; or --force, to fuse as stated.")
     caution = warning(views)
     if caution:

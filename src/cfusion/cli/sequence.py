@@ -50,6 +50,8 @@ def run(
 ) -> int:
     """Fuse and write the windows that are not there yet, or were made of something else."""
     from cfusion import kernels, methods
+    from cfusion.cli import parts, report
+    from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import Step, showing
     from cfusion.datasets.fingerprint import contents
     from cfusion.datasets.read_result import settings_of_result
@@ -67,55 +69,79 @@ def run(
     began = time.monotonic()
     graph = in_time(len(views), WIDTH if arguments.window is None else arguments.window)
     references = range(0, len(views), arguments.every)
-    with showing("reading", quiet=arguments.quiet) as progress:
-        held = contents(views, lambda done: progress(Step(f"{len(views)} frames", done)))
-    encoding, kept = encoding_of(0.0, HEADROOM * held.farthest), Kept.of(views)
-
-    def settings(reference: int) -> dict[str, object]:
-        frames = sorted(graph.bundle(reference))
-        of = {"reference": reference, "first": frames[0], "frames": len(frames)}
-        return {**made_by, "contents": held.of(frames), "depth_scale": encoding.scale, **of}
-
-    def is_there(reference: int) -> bool:
-        return settings_of_result(_folder(arguments.output, reference)) == settings(reference)
-
-    def bundle(reference: int) -> "Sequence[View]":
-        return _with_depth([kept[frame] for frame in graph.bundle(reference)])
-
-    todo = [reference for reference in references if not is_there(reference)]
-    if not arguments.quiet:
-        _say_what_is_there(arguments.output, len(references), todo)
+    todo: list[int] = []
     failed: dict[int, Exception] = {}
-    try:
-        with showing(arguments.method, quiet=arguments.quiet) as progress:
-            told = Teller(progress, len(todo), "window", arguments.method)
-            method, backend = refine(methods.get(arguments.method), parameters), kernels.load(arguments.backend)
+    with showing(arguments.method, quiet=arguments.quiet) as progress:
+        pixels, page = float(views[0].depth.size), not arguments.no_report
+        progress.plan(parts.of_sequence(arguments.method, len(references), len(views), pixels, page=page))
+        held = contents(views, lambda done: progress(Step(f"reading {len(views)} frames", done)))
+        encoding, kept = encoding_of(0.0, HEADROOM * held.farthest), Kept.of(views)
+
+        def settings(reference: int) -> dict[str, object]:
+            frames = sorted(graph.bundle(reference))
+            of = {"reference": reference, "first": frames[0], "frames": len(frames)}
+            return {**made_by, "contents": held.of(frames), "depth_scale": encoding.scale, **of}
+
+        def is_there(reference: int) -> bool:
+            return settings_of_result(_folder(arguments.output, reference)) == settings(reference)
+
+        def bundle(reference: int) -> "Sequence[View]":
+            return _with_depth([kept[frame] for frame in graph.bundle(reference)])
+
+        todo += [reference for reference in references if not is_there(reference)]
+        if not (arguments.quiet or arguments.json):
+            _say_what_is_there(arguments.output, len(references), todo)
+        if todo:
+            compile_kernels([arguments.method], arguments.backend, progress)
+        told = Teller(progress, len(todo), "window", arguments.method)
+        method, backend = refine(methods.get(arguments.method), parameters), kernels.load(arguments.backend)
+        source, unit = str(arguments.bundle), views.unit
+        try:
             for reference, outcome in fuse_each(todo, bundle, method, backend, progress=told.solver):
-                told.finished()
                 if isinstance(outcome, Exception):
+                    told.finished()
                     if not isinstance(outcome, CFusionError):
                         raise outcome
                     failed[reference] = outcome
                     continue
+                folder, made = _folder(arguments.output, reference), settings(reference)
                 place.require_unmoved()
-                write_result(
-                    outcome,
-                    _folder(arguments.output, reference),
-                    formats,
-                    source=str(arguments.bundle),
-                    unit=views.unit,
-                    settings=settings(reference),
-                    encoding=encoding,
-                )
+                write_result(outcome, folder, formats, source=source, unit=unit, settings=made, encoding=encoding)
+                if page:
+                    title = f"{arguments.bundle.name}, frame {reference}"
+                    report.write_report(folder, outcome, bundle(reference), unit=unit, source=source, title=title)
+                told.finished()
                 place = require_writable(arguments.output)  # it stands now
-        place.require_unmoved()
-    except KeyboardInterrupt:
-        done = sum(is_there(reference) for reference in references)
-        if done == 0:
-            raise
-        words = f"{done} of {len(references)} windows are in {arguments.output}; the same command goes on from there"
-        raise KeyboardInterrupt(words) from None
-    return _said_after(arguments, len(todo), failed, time.monotonic() - began)
+            place.require_unmoved()
+        except KeyboardInterrupt:
+            done = sum(is_there(reference) for reference in references)
+            if done == 0:
+                raise
+            words = (
+                f"{done} of {len(references)} windows are in {arguments.output}; the same command goes on from there"
+            )
+            raise KeyboardInterrupt(words) from None
+    seconds = time.monotonic() - began
+    if arguments.json:
+        _print_json(arguments, len(references), todo, failed, seconds)
+    return _said_after(arguments, len(todo), failed, seconds)
+
+
+def _print_json(
+    arguments: argparse.Namespace,
+    count: int,
+    todo: "Sequence[int]",
+    failed: Mapping[int, Exception],
+    seconds: float,
+) -> None:
+    """The summary as one JSON object."""
+    from cfusion.cli.talk import print_json
+
+    told: dict[str, object] = {"method": arguments.method, "output": str(arguments.output), "seconds": seconds}
+    told |= {"windows": count, "there_already": count - len(todo)}
+    told["fused"] = [_folder(arguments.output, each).name for each in todo if each not in failed]
+    told["left_out"] = {_folder(arguments.output, each).name: str(error) for each, error in failed.items()}
+    print_json(told)
 
 
 class _NoDepth(InputError):
@@ -146,13 +172,16 @@ def _say_what_is_there(output: Path, count: int, todo: "Sequence[int]") -> None:
 def _said_after(arguments: argparse.Namespace, tried: int, failed: Mapping[int, Exception], seconds: float) -> int:
     """What was fused, what was left out, what failed; the exit code."""
     bad = {reference: error for reference, error in failed.items() if not isinstance(error, _NoDepth)}
-    if tried and not arguments.quiet:
+    if tried and not (arguments.quiet or arguments.json):
         fused, empty = tried - len(failed), len(failed) - len(bad)
         each = f", {seconds / fused:.1f} s each" if fused else ""
         print(f"{fused} windows fused with {arguments.method} in {seconds:.1f} s{each}")
         if empty:
             print(f"{empty} windows hold no depth and were left out")
-        print(f"written to {arguments.output}, a folder for each frame fused into")
+        page = "" if arguments.no_report else ", each with its page; `cfusion view` shows them in 3-D"
+        print(f"written to {arguments.output}, a folder for each frame fused into{page}")
+        if arguments.verbose:
+            print(f"the folders are named after their frames, as {_folder(arguments.output, 0).name}")
     for reference, error in bad.items():
         print(f"cfusion: window {reference:06d} failed: {error}", file=sys.stderr)
     if bad:

@@ -6,10 +6,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import overload
 
+from cfusion.arrays import is_whole
 from cfusion.errors import InputError
 from cfusion.geometry import View
 from cfusion.io.paths import ROOTS, within
 
+MOST_VIEWS = 10**9
 KEPT = 12  # frames kept in memory: a window of eleven, and the next
 
 
@@ -55,6 +57,8 @@ class Dataset(Sequence[View]):
     files: tuple[Path, ...] = ()  # the depth map of each view, where each is a file of its own
 
     def __post_init__(self) -> None:
+        if self.reference is not None and not is_whole(self.reference, -MOST_VIEWS, MOST_VIEWS):
+            raise InputError(f"reference is {str(self.reference)[:40]!r}; it is the number of a view, from 0")
         if self.reference is not None and not 0 <= self.reference < len(self.views):
             raise InputError(
                 f"reference is {self.reference}, the views are 0 to {len(self.views) - 1}; name one of them"

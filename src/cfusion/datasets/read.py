@@ -11,6 +11,7 @@ from types import MappingProxyType, ModuleType
 from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.options import chosen
 from cfusion.errors import FileError, InputError
+from cfusion.io.arguments import path_of
 from cfusion.io.paths import within
 
 
@@ -69,10 +70,26 @@ def read(path: str | PathLike[str], format: str | None = None, options: Mapping[
     """Views found at a path; the format is recognised, or named (a key of `READERS`), its options given by name.
 
     `.sentence` of what is returned says what was recognised and converted. Frames are read when they are asked for.
+
+    Args:
+        path: folder or file of a data set.
+        format: its name, where it is not recognised (`cfusion formats`).
+        options: of the format, by name (`cfusion formats --options`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Pinhole, Pose, View, read
+        >>> from cfusion.datasets import write_bundle
+        >>> write_bundle([View(np.full((12, 16), 2.0), Pinhole(50, 50, 7.5, 5.5, 16, 12), Pose.identity())], "data")
+        >>> views = read("data")
+        >>> len(views), views[0].shape
+        (1, (12, 16))
     """
-    place = Path(path)
+    place = path_of(path, "the data")
     name = recognised(place) if format is None else known(format)
     reader = READERS[name]
+    if options is not None and not isinstance(options, Mapping):
+        raise InputError(f"options is {type(options).__name__}; give them by name, e.g. {{'images': False}}")
     given = () if reader.options is None and not options else (chosen(reader.options, options or {}, name),)
     with within(place if place.is_dir() else place.resolve().parent):
         views: Dataset = reader.load().read(place, *given)
@@ -104,8 +121,8 @@ def _recognises(reader: Reader, place: Path) -> bool:
 
 def known(name: str) -> str:
     """The name of a format, or an error that suggests one."""
-    if name not in READERS:
-        near = get_close_matches(name, READERS, n=1)
+    if not isinstance(name, str) or name not in READERS:
+        near = get_close_matches(str(name), READERS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(READERS)}"
-        raise InputError(f"unknown format {name!r}; {hint}")
+        raise InputError(f"unknown format {str(name)[:60]!r}; {hint}")
     return name

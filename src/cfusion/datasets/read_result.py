@@ -28,7 +28,8 @@ def read_depth(path: Path, scale: float | None = None) -> tuple[DepthMap, Camera
     if found != (FORMAT, VERSION):
         raise FileError(f"{entry.where} says format {found[0]!r}, version {found[1]!r}; expected {FORMAT!r}")
     camera = camera_from_json(entry.object("camera")) if "camera" in entry else None
-    return _read_written(entry.object("files").object("depth"), path), camera
+    size = None if camera is None else camera.shape
+    return _read_written(entry.object("files").object("depth"), path, size), camera
 
 
 def settings_of_result(folder: Path) -> dict[str, object] | None:
@@ -52,12 +53,12 @@ def _is_as_written(entry: JsonObject, file: Path) -> bool:
     return file_fingerprint(file) == stated
 
 
-def _read_written(written: JsonObject, folder: Path) -> DepthMap:
+def _read_written(written: JsonObject, folder: Path, size: tuple[int, int] | None) -> DepthMap:
     for name in ("npy", "pfm", "exr"):  # exact, unlike png
         if name in written:
-            return read_map(written.object(name).path_inside("file", folder))
+            return read_map(written.object(name).path_inside("file", folder), expected=size)
     if "png" not in written:
         raise FileError(f"{written.where} names no depth map; write the result with npy, pfm or png")
     png = written.object("png")
     encoding = Encoding(png.number("scale"), png.number("offset"))
-    return np.asarray(read_png(png.path_inside("file", folder), encoding))
+    return np.asarray(read_png(png.path_inside("file", folder), encoding, expected=size))

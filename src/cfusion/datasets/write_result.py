@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cfusion.datasets.fingerprint import file_fingerprint
 from cfusion.errors import InputError
+from cfusion.io.arguments import path_of, word_of, words_of
 from cfusion.io.atomic import filling
 from cfusion.io.cameras import camera_to_json
 from cfusion.io.codecs import exr, npy, pfm, png
@@ -38,7 +39,7 @@ Files = dict[str, dict[str, object]]
 
 def require_formats(formats: Sequence[str]) -> None:
     """Find out before computing whether results can be written in these formats."""
-    for name in formats:
+    for name in words_of(formats, "formats"):
         if name not in FORMATS:
             raise InputError(f"results cannot be written as {name!r}; known are: {', '.join(FORMATS)}")
     if "png" in formats:
@@ -62,8 +63,11 @@ def write_result(
     `settings` are kept as they are, for `settings_of_result` to compare with. `encoding` is that of depth.png and
     sigma.png, the finest unless given: the frames of a sequence share one. Depths beyond it are unknown in the PNG.
     """
+    if not hasattr(result, "provenance"):
+        raise InputError(f"write_result takes a Result first, not {type(result).__name__}; make one with fuse(views)")
+    target, unit = path_of(folder, "folder"), word_of(unit, "unit")
     require_formats(formats)
-    with filling(Path(folder), OWN_FILES) as draft:
+    with filling(target, OWN_FILES) as draft:
         files: Files = {}
         maps = {"depth": result.depth, "confidence": _nan_for_zero(result.confidence), "sigma": result.sigma}
         for name, values in maps.items():

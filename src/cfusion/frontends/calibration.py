@@ -14,6 +14,7 @@ from cfusion.datasets.kitti_bundle import read_projections
 from cfusion.datasets.readers import middlebury
 from cfusion.errors import FileError, InputError, ShapeError
 from cfusion.frontends.opencv import opencv
+from cfusion.frontends.opencv_file import read_matrices
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.geometry import Pinhole
 from cfusion.io.text_tables import read_text
@@ -121,26 +122,23 @@ def _middlebury(file: Path) -> Calibration:
 def _of_projections(left: Matrix, right: Matrix) -> Calibration:
     """Of two 3 x 4 projections: -fx baseline is the difference of their fourth numbers."""
     fx, fy, cx, cy = (float(left[i, j]) for i, j in ((0, 0), (1, 1), (0, 2), (1, 2)))
+    if fx == 0:
+        raise InputError("the left camera has a focal length of zero; mend its projection")
     return Calibration(fx, fy, cx, cy, float(left[0, 3] - right[0, 3]) / fx, float(right[0, 2]) - cx)
 
 
 def _opencv_file(file: Path) -> Calibration | RawRig:
-    cv2 = opencv()
-    try:
-        storage = cv2.FileStorage(str(file), cv2.FILE_STORAGE_READ)
-    except (cv2.error, SystemError):
-        raise FileError(f"{file} cannot be read as OpenCV's YAML or XML; write it with cv2.FileStorage") from None
+    stated = read_matrices(file)
     found: dict[str, Matrix] = {}
     for name, spellings in SPELLINGS.items():
-        nodes = (storage.getNode(each) for each in spellings)
-        matrices = [node.mat() for node in nodes if not node.empty() and node.isMap()]
-        if matrices and matrices[0] is not None:
-            found[name] = np.asarray(matrices[0], np.float64)
-    storage.release()
+        for each in spellings:
+            if each in stated:
+                found.setdefault(name, stated[each])
     if {"K1", "K2", "R", "T"} <= set(found):
         lenses = [found.get(name, np.zeros(5)).ravel() for name in ("D1", "D2")]
-        _require(file, found, K1=(3, 3), K2=(3, 3), R=(3, 3))
-        return RawRig(found["K1"], lenses[0], found["K2"], lenses[1], found["R"], found["T"].ravel()[:3])
+        found["T"] = found["T"].reshape(1, -1)
+        _require(file, found, K1=(3, 3), K2=(3, 3), R=(3, 3), T=(1, 3))
+        return RawRig(found["K1"], lenses[0], found["K2"], lenses[1], found["R"], found["T"].ravel())
     if {"P1", "P2"} <= set(found):
         _require(file, found, P1=(3, 4), P2=(3, 4))
         return _of_projections(found["P1"], found["P2"])

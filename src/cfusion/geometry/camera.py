@@ -11,16 +11,33 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cfusion.arrays import Coordinates, Matrix, Points
+from cfusion.arrays import Coordinates, Matrix, Points, adopt
 from cfusion.errors import CameraError, ShapeError
 from cfusion.kernels.numpy import cameras
 
+MOST_PIXELS = 10**9  # along a side
 LARGEST = 1e30  # of whole numbers, which have no infinity
 
 
 @dataclass(frozen=True)
 class Pinhole:
-    """A perspective camera: u = fx x/z + cx, v = fy y/z + cy (all in pixels)."""
+    """A perspective camera: u = fx x/z + cx, v = fy y/z + cy (all in pixels).
+
+    Args:
+        fx: focal length across, in pixels; positive.
+        fy: focal length down, in pixels; positive.
+        cx: column of the principal point, in pixels; 0 is the centre of the first pixel.
+        cy: row of the principal point, in pixels.
+        width: of the image, in pixels.
+        height: of the image, in pixels.
+
+    Examples:
+        >>> from cfusion import Pinhole
+        >>> camera = Pinhole(fx=500, fy=500, cx=319.5, cy=239.5, width=640, height=480)
+        >>> u, v, z = camera.project([0.1, 0.0, 2.0])
+        >>> float(u), float(v), float(z)
+        (344.5, 239.5, 2.0)
+    """
 
     fx: float
     fy: float
@@ -41,9 +58,17 @@ class Pinhole:
     def from_matrix(cls, matrix: ArrayLike, width: int, height: int) -> "Pinhole":
         """The camera of a 3x3 intrinsic matrix K = [[fx, 0, cx], [0, fy, cy], [0, 0, 1]], all in pixels.
 
-        Example: `Pinhole.from_matrix([[576, 0, 320], [0, 576, 240], [0, 0, 1]], 640, 480)`.
+        Args:
+            matrix: K, without skew.
+            width: of the image, in pixels.
+            height: of the image, in pixels.
+
+        Examples:
+            >>> from cfusion import Pinhole
+            >>> Pinhole.from_matrix([[576, 0, 320], [0, 576, 240], [0, 0, 1]], 640, 480).fx
+            576.0
         """
-        k = np.asarray(matrix, dtype=np.float64)
+        k: Matrix = adopt(matrix, np.float64, "an intrinsic matrix")
         if k.shape != (3, 3):
             raise ShapeError(f"an intrinsic matrix is 3x3, not {k.shape}")
         if k[0, 1] != 0 or k[1, 0] != 0 or not np.array_equal(k[2], [0, 0, 1]):
@@ -107,6 +132,26 @@ class BrownConrady(Pinhole):
     """A perspective camera whose lens bends rays: radial k1, k2, k3 and tangential p1, p2, as OpenCV has them.
 
     Depth maps of such a camera are used as they are; nothing has to be undistorted, and resampled, first.
+
+    Args:
+        fx: focal length across, in pixels.
+        fy: focal length down, in pixels.
+        cx: column of the principal point, in pixels.
+        cy: row of the principal point, in pixels.
+        width: of the image, in pixels.
+        height: of the image, in pixels.
+        k1: radial, of r^2 with r = the slope of a ray (no unit, as all five).
+        k2: radial, of r^4.
+        p1: tangential.
+        p2: tangential.
+        k3: radial, of r^6.
+
+    Examples:
+        >>> from cfusion import BrownConrady
+        >>> camera = BrownConrady(500, 500, 319.5, 239.5, 640, 480, k1=-0.1, k2=0.02)
+        >>> u, v, z = camera.project([1.0, 0.0, 2.0])
+        >>> round(float(u), 2)  # without the lens: 569.5
+        563.56
     """
 
     k1: float = 0.0
@@ -117,6 +162,7 @@ class BrownConrady(Pinhole):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _check_numbers(k1=self.k1, k2=self.k2, p1=self.p1, p2=self.p2, k3=self.k3)
         if not all(isfinite(each) for each in self.distortion):
             raise CameraError(f"the distortion is {self.distortion}; all of k1, k2, p1, p2, k3 have to be finite")
         u, v = (np.array([0.0, 0.5, 1.0]) * (size - 1) for size in (self.width, self.height))
@@ -151,7 +197,20 @@ class BrownConrady(Pinhole):
 
 @dataclass(frozen=True)
 class Orthographic:
-    """A camera with parallel rays: x = (u - cx) pixel_size, y = (v - cy) pixel_size, z = depth."""
+    """A camera with parallel rays: x = (u - cx) pixel_size, y = (v - cy) pixel_size, z = depth.
+
+    Args:
+        pixel_size: side of a pixel, in units of depth; positive.
+        cx: column that x = 0 falls on, in pixels.
+        cy: row that y = 0 falls on, in pixels.
+        width: of the map, in pixels.
+        height: of the map, in pixels.
+
+    Examples:
+        >>> from cfusion import Orthographic
+        >>> Orthographic(0.5, cx=10, cy=10, width=21, height=21).shape
+        (21, 21)
+    """
 
     pixel_size: float  # units of depth per pixel
     cx: float
@@ -206,6 +265,8 @@ def _check_size(width: int, height: int) -> None:
     for name, length in (("width", width), ("height", height)):
         if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
             raise CameraError(f"{name} is {length!r}; an image has a whole number of pixels, at least one (an int)")
+        if length > MOST_PIXELS:
+            raise CameraError(f"{name} is beyond {MOST_PIXELS} pixels; no image is as large")
 
 
 def _check_numbers(**numbers: float) -> None:
@@ -223,14 +284,14 @@ def _check_centre(cx: float, cy: float) -> None:
 
 
 def _depth_seen_by(shape: tuple[int, int], depth: ArrayLike) -> Coordinates:
-    z = np.asarray(depth, dtype=np.float64)
+    z: Coordinates = adopt(depth, np.float64, "depth")
     if z.shape != shape:
         raise ShapeError(f"depth is {z.shape}, its camera sees {shape}")
     return z
 
 
 def _components(points: ArrayLike) -> tuple[Coordinates, Coordinates, Coordinates]:
-    xyz = np.asarray(points, dtype=np.float64)
+    xyz: Points = adopt(points, np.float64, "the points")
     if xyz.ndim == 0 or xyz.shape[-1] != 3:
         raise ShapeError(f"points are {xyz.shape}, expected (..., 3)")
     return xyz[..., 0], xyz[..., 1], xyz[..., 2]
@@ -238,6 +299,7 @@ def _components(points: ArrayLike) -> tuple[Coordinates, Coordinates, Coordinate
 
 def _scaled_frame(cx: float, cy: float, width: int, height: int, factor: float) -> tuple[float, float, int, int]:
     """Centre and size after resizing; the image's corner (-0.5, -0.5) stays where it is."""
+    _check_numbers(factor=factor)
     if not (isfinite(factor) and factor > 0):
         raise CameraError(f"cannot resize a camera by {factor}; the factor is a positive number")
     size = max(1, round(width * factor)), max(1, round(height * factor))

@@ -11,19 +11,28 @@ from cfusion.io.codecs import exr, npy, pfm, png
 SUFFIXES = (".npy", ".png", ".pfm", ".exr")
 
 
-def read_map(path: Path, scale: float | None = None, *, zero_is_unknown: bool = True) -> NDArray[np.float32]:
-    """A map (H, W) times scale, NaN = unknown; a PNG holds counts, so its scale has to be given."""
+def read_map(
+    path: Path,
+    scale: float | None = None,
+    *,
+    zero_is_unknown: bool = True,
+    expected: tuple[int, int] | None = None,
+) -> NDArray[np.float32]:
+    """A map (H, W) times scale, NaN = unknown; a PNG holds counts, so its scale has to be given.
+
+    Where the data set says how large it is, packed maps of another size are refused before they are decoded.
+    """
     match path.suffix.lower():
         case ".npy":
             return _times(npy.read_npy(path), scale)
         case ".pfm":
             return _times(pfm.read_pfm(path), scale)
         case ".exr":
-            return _times(exr.read_exr(path)[0], scale)
+            return _times(exr.read_exr(path, expected)[0], scale)
         case ".png":
             if scale is None:
                 raise FileError(f"{path} holds counts; state its scale, in units of depth per count (e.g. 0.001)")
-            return png.read_png(path, png.Encoding(scale), zero_is_unknown=zero_is_unknown)
+            return png.read_png(path, png.Encoding(scale), zero_is_unknown=zero_is_unknown, expected=expected)
         case other:
             raise FileError(f"{path} ends in {other!r}; maps are read from {', '.join(SUFFIXES)}")
 

@@ -1,5 +1,6 @@
 """Names that a data set gives to its files, and the one rule for all of them: they stay inside its folder."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -37,21 +38,37 @@ def inside(root: Path, name: str | Path) -> bool:
     try:
         if _too_long(name):
             return False
-        return (root / name).resolve().is_relative_to(root.resolve())
+        return _below(os.path.realpath(root), os.path.realpath(os.path.join(root, name)))
     except (ValueError, OSError, RuntimeError):  # no name a disk can have, or links in a circle
         return False
 
 
+def _below(root: str, path: str) -> bool:
+    """Whether one place lies below the other, both without links."""
+    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
+
 def _too_long(name: str | Path) -> bool:
     """Whether a disk can have no such name."""
-    return any(len(part.encode(errors="surrogatepass")) > LONGEST_NAME for part in Path(name).parts)
+    return any(len(part.encode(errors="surrogatepass")) > LONGEST_NAME for part in str(name).split(os.sep))
 
 
 def require_inside(path: Path) -> None:
     """Refuse to read a file outside of the folders that are being read."""
     roots = ROOTS.get()
-    if roots and not any(inside(root, path.absolute()) for root in roots):
+    if roots and not _inside_one_of(roots, path):
         raise FileError(f"{path} leads out of {roots[0]}; copy it inside instead of linking to it")
+
+
+def _inside_one_of(roots: tuple[Path, ...], path: Path) -> bool:
+    """Likewise for roots without links."""
+    try:
+        if _too_long(path):
+            return False
+        real = os.path.realpath(path)
+        return any(_below(str(root), real) for root in roots)
+    except (ValueError, OSError, RuntimeError):
+        return False
 
 
 def path_inside(folder: Path, name: str, where: str) -> Path:

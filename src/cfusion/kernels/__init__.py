@@ -25,6 +25,8 @@ ALIASES = {"reference": "numpy"}  # the name of before, for one release
 
 def load(name: str = "auto") -> Backend:
     """The backend of that name; `auto` is the fastest one that can run here."""
+    if not isinstance(name, str):
+        raise BackendUnavailable(f"backend is {str(name)[:40]!r}; choose one of: auto, {', '.join(BACKENDS)}")
     if name == "auto":
         name = available()[0]
     name = ALIASES.get(name, name)
@@ -32,7 +34,9 @@ def load(name: str = "auto") -> Backend:
         raise BackendUnavailable(f"there is no backend {name!r}; choose one of: auto, {', '.join(BACKENDS)}")
     module, library, extra = BACKENDS[name]
     if find_spec(library) is None:
-        raise BackendUnavailable(f"backend {name!r} needs {library}: pip install '{extra}', or pass backend='numpy'")
+        raise BackendUnavailable(
+            f"backend {name!r} needs {library}: pip install '{extra}', or pass backend='auto', the fastest one here"
+        )
     try:
         return cast("Backend", import_module(module))
     except ImportError as error:

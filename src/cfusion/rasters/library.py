@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from cfusion.errors import FileError, InputError, MissingDependency
+from cfusion.io.codecs.tiff_header import require_blocks
+from cfusion.io.files import require_file
+
+MOST_BYTES = 1 << 50  # of a raster: it is read in windows
 
 
 def rasterio() -> Any:
@@ -27,6 +31,7 @@ def opened(file: Path) -> Iterator[Any]:
     library = rasterio()
     if not file.exists():
         raise FileError(f"{file} does not exist; give GeoTIFF files")
+    require_blocks(file, require_file(file, MOST_BYTES))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a raster without coordinates is a raster

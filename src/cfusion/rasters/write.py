@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import warnings
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.errors import FileError
+from cfusion.io.atomic import filling
+from cfusion.io.drafts import draft_in
 from cfusion.rasters.grids import Grid
 from cfusion.rasters.library import rasterio, reason
 from cfusion.rasters.tiles import Tile
@@ -49,7 +51,8 @@ class Writer:
 
     def __enter__(self) -> Writer:
         library = rasterio()
-        self.draft = Path(tempfile.mkdtemp(prefix=".cfusion-", dir=self.output.parent))
+        self.held = ExitStack()
+        self.draft = self.held.enter_context(draft_in(self.output.parent))  # locked, or others would sweep it
         a, b, c, d, e, f = self.grid.transform
         self.open: dict[str, Any] = {}
         inner = {"tiled": True, "blockxsize": INNER, "blockysize": INNER} if min(self.grid.shape) >= INNER else {}
@@ -73,7 +76,7 @@ class Writer:
             except Exception:  # a draft that is removed anyway
                 if kind is None:
                     raise
-        shutil.rmtree(self.draft, ignore_errors=True)
+        self.held.close()
 
     def write(self, block: Tile, maps: Mapping[str, NDArray[Any]]) -> None:
         window = ((block.top, block.bottom), (block.left, block.right))
@@ -99,8 +102,9 @@ class Writer:
         except (library.errors.RasterioError, OSError) as error:
             raise self._failed(error) from None
         made = dict(self.files)
-        for kind, file in made.items():
-            os.replace(self.draft / ("hillshade.png" if kind == "hillshade" else f"{kind}.tif"), file)
+        with filling(self.output.parent) as draft:  # all of one run, or none
+            for kind, file in made.items():
+                os.replace(self.draft / ("hillshade.png" if kind == "hillshade" else f"{kind}.tif"), draft / file.name)
         return made
 
     def _failed(self, error: BaseException) -> FileError:

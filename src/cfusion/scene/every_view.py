@@ -33,6 +33,24 @@ def fuse_every(
     `into=range(0, len(views), 5)` is a sequence fused eleven frames at a time, into every fifth.
     Views may be lazy: each is read when its turn comes and kept as long as it fits. A view that cannot be fused ends
     the iteration with its error, unless `failed` is given: then that hears its number and error, and the rest go on.
+
+    Args:
+        views: of one scene, in one unit of length.
+        method: as of `fuse`.
+        neighbours: how many views each is fused from beside itself, or a graph of them.
+        into: indices of the views to fuse into; None: all.
+        backend: as of `fuse`.
+        failed: hears the index and the error of a view that cannot be fused.
+        parameters: of the method, by name.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Pinhole, Pose, View, fuse_every
+        >>> camera = Pinhole(20, 20, 15.5, 11.5, 32, 24)
+        >>> poses = [Pose(np.eye(3), np.array([0.05 * k, 0, 0])) for k in range(3)]
+        >>> views = [View(np.full((24, 32), 2.0), camera, pose) for pose in poses]
+        >>> [result.depth.shape for result in fuse_every(views, "median", neighbours=2, backend="numpy")]
+        [(24, 32), (24, 32), (24, 32)]
     """
     if isinstance(views, View | Stack) or not isinstance(views, Sequence):
         raise InputError(f"fuse_every takes a list of views, not {type(views).__name__}")

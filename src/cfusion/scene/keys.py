@@ -6,10 +6,10 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cfusion.io.codecs.photo import SUFFIXES
 from cfusion.io.to_json import to_json
 from cfusion.scene.graph import Graph
 from cfusion.scene.job import FOLDER, Job, Task
@@ -17,7 +17,7 @@ from cfusion.scene.job import FOLDER, Job, Task
 if TYPE_CHECKING:
     from cfusion.datasets.dataset import Dataset
 
-Stamp = tuple[int, int]  # size and time of change, in ns
+Stamp = str  # of a file's contents
 
 
 def digest(content: object) -> str:
@@ -26,16 +26,23 @@ def digest(content: object) -> str:
 
 
 def stamp(file: Path) -> Stamp:
-    """Size and time of change; zeros where there is no file."""
+    """A hash of what is in a file, whatever its time says; empty where there is none."""
     try:
         found = file.stat()
+        return _hashed(str(file), found.st_size, found.st_mtime_ns, found.st_ctime_ns)
     except OSError:
-        return 0, 0
-    return found.st_size, found.st_mtime_ns
+        return ""
+
+
+@lru_cache(1 << 17)
+def _hashed(file: str, size: int, modified: int, changed: int) -> Stamp:
+    """Read once as long as neither size nor times change."""
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:32]
 
 
 def description_key(root: Path, dataset: Dataset) -> str:
-    """Of everything but depth maps and images: cameras, poses, lists, models."""
+    """Of everything but depth maps: cameras, poses, lists, models, images."""
     maps = {str(file) for file in dataset.files}
     return digest([(str(file.relative_to(root)), stamp(file)) for file in _described(root, maps)])
 
@@ -45,14 +52,14 @@ def _described(root: Path, maps: set[str]) -> Iterator[Path]:
         below[:] = sorted(name for name in below if not name.startswith(".") and name != FOLDER)
         for name in sorted(names):
             path = Path(folder) / name
-            if not name.startswith(".") and path.suffix not in SUFFIXES and str(path) not in maps:
+            if not name.startswith(".") and str(path) not in maps and path.is_file():
                 yield path
 
 
 def fuse_tasks(job: Job, root: Path, dataset: Dataset, graph: Graph) -> tuple[Task, ...]:
     """One task a view."""
     described = description_key(root, dataset)
-    stamps: Sequence[Stamp] = [stamp(file) for file in dataset.files] or [(0, 0)] * len(dataset)
+    stamps: Sequence[Stamp] = [stamp(file) for file in dataset.files] or [""] * len(dataset)
     settings = (job.version, job.format, job.options, job.method, job.parameters, job.backend, job.write_back)
     return tuple(
         Task(

@@ -7,7 +7,7 @@ folder is shared, so files are renamed into it one by one.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,6 +28,8 @@ def placing(output: Path) -> Iterator[Path]:
             files = sorted((path for path in draft.rglob("*") if path.is_file()), key=_json_last)
             for path in files:
                 _to_disk(path)
+            for record in _records(files):  # an old one must not stand for new files, should we die among them
+                (output / record.relative_to(draft)).unlink(missing_ok=True)
             for path in files:
                 target = output / path.relative_to(draft)
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -36,6 +38,12 @@ def placing(output: Path) -> Iterator[Path]:
         if isinstance(error, FileError):
             raise
         raise FileError(f"cannot write to {output}: {reason(error, output)}; the same command goes on") from error
+
+
+def _records(files: Sequence[Path]) -> list[Path]:
+    """The .json files that stand for others; alone they stand for themselves."""
+    records = [path for path in files if path.suffix == ".json"]
+    return records if len(records) < len(files) else []
 
 
 def _json_last(path: Path) -> tuple[bool, Path]:

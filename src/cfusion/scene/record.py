@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -11,6 +12,8 @@ from cfusion.errors import FileError
 from cfusion.io.to_json import to_json
 
 FILE = "record.json"
+FILES = "files"  # in a record: what it stands for
+DEPTH = 3  # folders between a view's own and the output
 
 
 @dataclass(frozen=True)
@@ -43,16 +46,23 @@ def folder_of(root: Path, view: int) -> Path:
 
 
 def write_record(folder: Path, record: Record, name: str = FILE) -> None:
-    """Into a folder of drafts: the record comes last, and makes the rest count."""
+    """Into a folder of drafts: the record comes last, and makes the rest count.
+
+    It says what it stands for: size, time and hash of every file of the draft.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(json.dumps(to_json(asdict(record)), indent=1, allow_nan=False), encoding="utf-8")
+    content = asdict(record) | {FILES: _written(folder.parents[DEPTH])}
+    (folder / name).write_text(json.dumps(to_json(content), indent=1, allow_nan=False), encoding="utf-8")
 
 
 def read_record(folder: Path, key: str | None = None, name: str = FILE) -> Record | None:
-    """The record in a folder; None where there is none, or one of another key."""
+    """The record in a folder; None where there is none, or one of another key, or of files that are not as written."""
     try:
         content = json.loads((folder / name).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        files = content.pop(FILES)
+    except (OSError, ValueError, LookupError, AttributeError, TypeError):
+        return None
+    if key is not None and not _are_as_written(folder.parents[DEPTH], files):
         return None
     if not isinstance(content, dict) or set(content) != {field.name for field in fields(Record)}:
         return None
@@ -60,6 +70,35 @@ def read_record(folder: Path, key: str | None = None, name: str = FILE) -> Recor
         content[field] = tuple(content[field])
     record = Record(**content)
     return record if key is None or record.key == key else None
+
+
+def _written(draft: Path) -> dict[str, list[object]]:
+    """Size, time of change and hash of what a draft holds, by name."""
+    files = (path for path in sorted(draft.rglob("*")) if path.is_file() and path.suffix != ".json")
+    return {str(path.relative_to(draft)): [*_size_and_time(path), _hash(path)] for path in files}
+
+
+def _are_as_written(output: Path, files: object) -> bool:
+    """Whether all of them are there with the size and time they had, or else with the contents."""
+    try:
+        return isinstance(files, dict) and all(_is_as_written(output / name, *found) for name, found in files.items())
+    except (OSError, TypeError, ValueError):
+        return False
+
+
+def _is_as_written(file: Path, size: int, changed: int, contents: str) -> bool:
+    found = _size_and_time(file)
+    return found[0] == size and (found[1] == changed or _hash(file) == contents)
+
+
+def _size_and_time(file: Path) -> tuple[int, int]:
+    found = file.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _hash(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def require_record(folder: Path) -> Record:

@@ -160,7 +160,7 @@ def _write_graph(file: Path, graph: Graph, key: str, names: Sequence[str]) -> No
     file.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
-def _stamps(dataset: Dataset) -> list[tuple[int, int]]:
+def _stamps(dataset: Dataset) -> list[str]:
     return [stamp(file) for file in dataset.files]
 
 

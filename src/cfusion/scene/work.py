@@ -24,6 +24,7 @@ from cfusion.scene.record import Record, folder_of, read_record, write_record
 from cfusion.solvers import Progress
 
 MOST_VIEWS = 255  # of a pixel's count
+MOST_HALF = 6e4  # that half precision holds
 Heard = Callable[[int, Progress], None]  # the number of the task, and what its solver says
 
 
@@ -105,6 +106,7 @@ def _write(job: Job, task: Task, opened: Opened, result: Result, record: Record)
         inside.mkdir(parents=True)
         write_npy(inside / "depth.npy", result.depth)
         write_npy(inside / "sigma.npy", result.sigma)
+        write_npy(inside / "confidence.npy", np.minimum(result.confidence, MOST_HALF).astype(np.float16))
         write_npy(inside / "observed.npy", np.clip(result.provenance, -1, MOST_VIEWS).astype(np.int16))
         if job.write_back:
             _write_back(job, task, opened, result, draft)

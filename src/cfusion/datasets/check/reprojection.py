@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import Coordinates, Matrix
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, View
+from cfusion.io.arguments import views_of
 
 OPENGL = np.diag([1.0, -1.0, -1.0])
 SMOOTH = 0.02  # inverse depths of four pixels that differ by less, relatively, are one surface
@@ -76,9 +77,11 @@ class Samples:
     """M pixels of some views, each with another view to look it up in; everything in flat arrays."""
 
     def __init__(self, views: Sequence[View], count: int, *, frames: int = FEW, seed: int = 0) -> None:
+        views = views_of(views, "a check")
         groups = _groups(len(views), frames)
         numbers = sorted({number for group in groups for number in group})
         loaded = [views[number] for number in numbers]
+        views_of(loaded, "a check")
         self.numbers = numbers
         place = {number: index for index, number in enumerate(numbers)}
         if any(not isinstance(view.camera, Pinhole) for view in loaded):

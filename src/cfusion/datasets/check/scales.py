@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from cfusion.datasets.check.reprojection import STATED, Samples
 from cfusion.errors import InputError
 from cfusion.geometry import View
+from cfusion.io.arguments import views_of
 
 LEAST = 0.01  # relative: smaller factors are nobody's business
 BETTER = 0.7  # of the residual: less would be noise that is fitted
@@ -58,6 +59,7 @@ def view_scales(samples: Samples) -> Scales | None:
 
 def align_scales(views: Sequence[View]) -> list[View]:
     """The views with depths brought to one scale; as they are where that does not help."""
+    views = views_of(views, "align_scales")
     if len(views) > MOST_VIEWS:
         raise InputError(f"there are {len(views)} views; scales are aligned for at most {MOST_VIEWS} at a time")
     found = view_scales(Samples(views, SAMPLES, frames=max(len(views), 2)))

@@ -9,6 +9,7 @@ from cfusion.arrays import WeightMap
 from cfusion.datasets.dataset import KEPT, Dataset, LazyViews
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pose, View
+from cfusion.io.arguments import path_of, views_of, word_of
 from cfusion.io.atomic import filling
 from cfusion.io.cameras import camera_from_json, camera_to_json
 from cfusion.io.codecs import npy, png
@@ -57,10 +58,13 @@ def write_bundle(
     unit: str = "metre",
 ) -> None:
     """Write views as a bundle that `read` returns bit by bit (images: to 8 bits)."""
-    header = {"format": FORMAT, "version": VERSION, "unit": unit}
+    views, target = views_of(views, "write_bundle"), path_of(folder, "folder")
+    if len(views) == 0:
+        raise InputError("there are no views to write; give at least one")
+    header: dict[str, object] = {"format": FORMAT, "version": VERSION, "unit": word_of(unit, "unit")}
     if reference is not None:
         header["reference"] = Dataset(tuple(views), reference).reference
-    with filling(Path(folder)) as draft:
+    with filling(target) as draft:
         entries = [_write_view(view, draft, f"{number:03d}") for number, view in enumerate(views)]
         text = json.dumps(header | {"views": entries}, indent=1, allow_nan=False)
         (draft / FILE_NAME).write_text(text, encoding="utf-8")
@@ -69,23 +73,25 @@ def write_bundle(
 def _read_view(entry: JsonObject, folder: Path, number: int) -> View:
     entry.refuse_unknown("name", "depth", "scale", "camera", "pose", "image", "confidence", "confidence_scale")
     try:
+        camera = camera_from_json(entry.object("camera"))
+        size = camera.shape
         return View(
-            depth=read_map(entry.path_inside("depth", folder), entry.scale("scale")),
-            camera=camera_from_json(entry.object("camera")),
+            depth=read_map(entry.path_inside("depth", folder), entry.scale("scale"), expected=size),
+            camera=camera,
             pose=Pose.from_matrix(entry.matrix("pose")),
-            image=png.read_image(entry.path_inside("image", folder)) if "image" in entry else None,
-            confidence=_read_confidence(entry, folder) if "confidence" in entry else None,
+            image=png.read_image(entry.path_inside("image", folder), size) if "image" in entry else None,
+            confidence=_read_confidence(entry, folder, size) if "confidence" in entry else None,
             name=entry.get("name", str) if "name" in entry else f"{number:03d}",
         )
     except InputError as error:
         raise type(error)(f"{entry.where}: {error}") from None
 
 
-def _read_confidence(entry: JsonObject, folder: Path) -> WeightMap:
+def _read_confidence(entry: JsonObject, folder: Path, size: tuple[int, int]) -> WeightMap:
     path, scale = entry.path_inside("confidence", folder), entry.scale("confidence_scale")
     if scale is None and path.suffix.lower() == ".png":
         scale = FULL_SCALE
-    return read_map(path, scale, zero_is_unknown=False)
+    return read_map(path, scale, zero_is_unknown=False, expected=size)
 
 
 def _write_view(view: View, draft: Path, stem: str) -> dict[str, object]:

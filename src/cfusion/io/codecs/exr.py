@@ -10,50 +10,67 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.errors import FileError, MissingDependency, ShapeError
+from cfusion.io.codecs.exr_header import DEEP, Header, read_header
+from cfusion.io.codecs.exr_lines import read_channels
 from cfusion.io.files import require_file
-from cfusion.io.limits import most_unpacked, require_pixels
+from cfusion.io.limits import require_pixels, require_shape
 
-MAGIC = b"\x76\x2f\x31\x01"
 DEPTH_NAMES = ("Z", "depth", "V", "Y", "R")
 CONFIDENCE_NAMES = ("confidence", "conf", "C")
 BACKGROUND = 1e9  # at least: where renderers put what they did not hit
+BESIDE = 1 << 26  # bytes of other channels that the library may decode along, of any file
+DENSEST = 8  # bytes per byte of a file, beyond that
 
 
-def read_exr(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-    """Depth (H, W), NaN where unknown, and confidence (H, W) where there is one.
+def read_exr(
+    path: Path, expected: tuple[int, int] | None = None
+) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+    """Depth (H, W), NaN where unknown, and confidence (H, W) where there is one; no other channel is kept.
+
+    Where the data set says how large it is, another size is refused before anything is decoded.
+    """
+    held = require_file(path)
+    header = read_header(path)
+    require_pixels(path, header.width, header.height, held)
+    require_shape(path, (header.height, header.width), expected)
+    if header.flags & DEEP:
+        raise FileError(f"{path} is an .exr of deep samples; save one depth per pixel")
+    names = [channel.name for channel in header.channels]
+    chosen = _name(path, names, DEPTH_NAMES, needed=True)
+    trusted = _name(path, names, CONFIDENCE_NAMES, needed=False)
+    wanted = [name for name in (chosen, trusted) if name]
+    maps = read_channels(path, header, wanted) if header.is_plain else _read_by_library(path, header, wanted, held)
+    depth = maps[0]
+    depth[~(np.isfinite(depth) & (depth < BACKGROUND))] = np.nan
+    return depth, maps[1] if trusted else None
+
+
+def _read_by_library(path: Path, header: Header, wanted: list[str], held: int) -> list[NDArray[np.float32]]:
+    """Channels of tiles, of several parts, or packed in other ways.
 
     The library decodes every channel, and its call for a single one dies of damaged files: so all of them count.
     """
     library = require_openexr()
-    held = require_file(path)
-    with path.open("rb") as stream:
-        if stream.read(len(MAGIC)) != MAGIC:
-            raise FileError(f"{path} is not an .exr file")
+    pixels = header.width * header.height
+    if 4 * pixels * len(header.channels) > max(4 * pixels * len(wanted) + BESIDE, DENSEST * held):
+        raise FileError(
+            f"{path} claims {len(header.channels)} channels of {header.width} x {header.height} pixels in {held} "
+            "bytes; save depth alone, or by lines and ZIP"
+        )
     try:
-        header = library.File(str(path), header_only=True).header()
-        low, high = header["dataWindow"]
-        width, height = int(high[0]) - int(low[0]) + 1, int(high[1]) - int(low[1]) + 1
-        require_pixels(path, width, height, held)
-        names = [str(channel.name) for channel in header["channels"]]
-        if 4 * width * height * len(names) > most_unpacked(held):
-            raise FileError(f"{path} claims {len(names)} channels of {width} x {height} pixels; save depth alone")
-        chosen = _name(path, names, DEPTH_NAMES, needed=True)
-        trusted = _name(path, names, CONFIDENCE_NAMES, needed=False)
         said = io.StringIO()
         with redirect_stdout(said), library.File(str(path), separate_channels=True) as file:
             if "Exception" in said.getvalue():  # it prints what went wrong, and goes on
                 raise FileError(f"{path} is a damaged .exr: its pixels do not unpack; write it anew")
-            maps = [np.array(file.channels()[name].pixels, np.float32) for name in (chosen, trusted) if name]
-        if any(each.shape != (height, width) for each in maps):
-            raise FileError(f"{path} has a subsampled channel; save depth in full size")
+            maps = [np.array(file.channels()[name].pixels, np.float32) for name in wanted]
     except FileError:
         raise
     except Exception as error:  # the library raises RuntimeError, ValueError and others on damaged files
         reason = (str(error).splitlines() or ["no reason given"])[0][:100]
-        raise FileError(f"{path} is a damaged .exr, or one of deep samples ({reason}); write it anew") from None
-    depth = maps[0]
-    depth[~(np.isfinite(depth) & (depth < BACKGROUND))] = np.nan
-    return depth, maps[1] if trusted else None
+        raise FileError(f"{path} is a damaged .exr ({reason}); write it anew") from None
+    if any(each.shape != (header.height, header.width) for each in maps):
+        raise FileError(f"{path} has a subsampled channel; save depth in full size")
+    return maps
 
 
 def write_exr(path: Path, depth: NDArray[np.floating], confidence: NDArray[np.floating] | None = None) -> None:

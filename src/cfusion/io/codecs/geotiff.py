@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError, InputError, MissingDependency
 from cfusion.io.atomic import filling
+from cfusion.io.codecs.tiff_header import require_blocks
 from cfusion.io.files import require_file
 from cfusion.io.limits import require_pixels
 
+STRIP = 1 << 20  # pixels read at a time
+CACHE = 32  # MiB of decoded blocks that the library keeps; it takes a twentieth of the memory unless told
 SAME = 1e-6  # of a pixel: grids that differ by less are one grid
 
 
@@ -66,16 +69,22 @@ def grid_of(file: Path, band: int = 1) -> Grid:
 def read_heights(file: Path, band: int = 1) -> NDArray[np.float32]:
     """Heights (H, W), NaN where the raster has nodata or its mask says so."""
     with _opened(file) as raster:
-        values = raster.read(band, masked=True)
+        require_pixels(file, raster.width, raster.height, require_file(file))
+        kind = np.dtype(raster.dtypes[band - 1])
+        if kind.kind not in "fiu":
+            raise FileError(f"{file} holds {kind}, expected real numbers")
         scale, offset = raster.scales[band - 1], raster.offsets[band - 1]
-    if values.dtype.kind not in "fiu":
-        raise FileError(f"{file} holds {values.dtype}, expected real numbers")
-    heights = np.ma.filled(values.astype(np.float64), np.nan) * scale + offset
+        heights = np.empty((raster.height, raster.width), np.float32)
+        step = max(1, STRIP // raster.width)
+        for first in range(0, raster.height, step):  # in double precision, but not the whole raster at once
+            window = ((first, min(first + step, raster.height)), (0, raster.width))
+            values = raster.read(band, window=window, masked=True)
+            with np.errstate(over="ignore"):  # beyond float32 is unknown
+                heights[first : first + step] = np.ma.filled(values.astype(np.float64), np.nan) * scale + offset
     heights[~np.isfinite(heights)] = np.nan
     if np.isnan(heights).all():
         raise FileError(f"{file} has no height at all: every pixel is nodata")
-    narrow: NDArray[np.float32] = heights.astype(np.float32)
-    return narrow
+    return heights
 
 
 def write_raster(path: str | PathLike[str], heights: NDArray[np.floating], grid: Grid) -> None:
@@ -110,11 +119,11 @@ def _require_written(file: Path, heights: NDArray[np.float32]) -> None:
 @contextmanager
 def _opened(file: Path) -> Iterator[Any]:
     library = _rasterio()
-    require_file(file)
+    require_blocks(file, require_file(file))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a raster without coordinates is a raster
-            with library.open(file, driver="GTiff") as raster:
+            with library.Env(GDAL_CACHEMAX=CACHE), library.open(file, driver="GTiff") as raster:
                 yield raster
     except (library.errors.RasterioError, library.errors.RasterioIOError, ValueError) as error:
         if isinstance(error, InputError):

@@ -78,7 +78,7 @@ def _read_jpeg(path: Path) -> Image:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", module.DecompressionBombWarning)  # the size is bounded below
             picture = module.open(io.BytesIO(data), formats=("JPEG",))
-            require_pixels(path, picture.width, picture.height, len(data))
+            require_pixels(path, picture.width, picture.height, len(data), 4 if picture.mode == "L" else 12)
             levels = np.asarray(picture if picture.mode in ("L", "RGB") else picture.convert("RGB"))
     except (OSError, SyntaxError, ValueError, module.DecompressionBombError) as error:
         if isinstance(error, FileError):

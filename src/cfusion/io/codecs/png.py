@@ -34,9 +34,11 @@ class Encoding:
         return self.offset + self.scale * (LARGEST_COUNT + 0.5)
 
 
-def read_png(path: Path, encoding: Encoding, *, zero_is_unknown: bool = True) -> NDArray[np.float32]:
+def read_png(
+    path: Path, encoding: Encoding, *, zero_is_unknown: bool = True, expected: tuple[int, int] | None = None
+) -> NDArray[np.float32]:
     """A map (H, W) from a 16-bit grey PNG; NaN where the count is 0, unless told that 0 is a value."""
-    counts = _read_counts(path)
+    counts = _read_counts(path, expected)
     values = np.empty(counts.shape, np.float32)
     with np.errstate(over="ignore"):  # of a scale beyond reason: infinite, which a View refuses
         for first in range(0, len(counts), ROWS):  # in double precision, but not the whole map at once
@@ -81,10 +83,10 @@ def encoding_of(low: float, high: float) -> Encoding:
     return Encoding(scale, offset=low - scale if low < 0 else 0.0)
 
 
-def read_image(path: Path) -> Image:
+def read_image(path: Path, expected: tuple[int, int] | None = None) -> Image:
     """An image (H, W) or (H, W, 3) in [0, 1]; transparency is dropped."""
     data = read_bytes(path)
-    bits, colour = check(path, data)
+    bits, colour = check(path, data, expected)
     if colour == GREY and bits == 16:
         return np.divide(_decode(path, data, mode=None), np.float32(LARGEST_COUNT), dtype=np.float32)
     mode = "L" if colour in (GREY, GREY_ALPHA) else "RGB"
@@ -105,9 +107,9 @@ def pillow_image() -> ModuleType:
         raise MissingDependency("PNG files need Pillow: pip install 'cfusion[data]'") from None
 
 
-def _read_counts(path: Path) -> NDArray[np.uint16]:
+def _read_counts(path: Path, expected: tuple[int, int] | None) -> NDArray[np.uint16]:
     data = read_bytes(path)
-    bits, colour = check(path, data)
+    bits, colour = check(path, data, expected)
     if bits != 16 or colour != GREY:
         kind = {GREY: "grey", RGB: "colour", PALETTE: "palette"}.get(colour, "transparent")
         raise FileError(f"{path} is a {bits}-bit {kind} PNG; depth needs 16-bit grey, without alpha")

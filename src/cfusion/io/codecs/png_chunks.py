@@ -5,7 +5,7 @@ import zlib
 from pathlib import Path
 
 from cfusion.errors import FileError
-from cfusion.io.limits import require_pixels
+from cfusion.io.limits import require_pixels, require_shape
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PIECE = 1 << 20  # bytes unpacked at a time
@@ -20,13 +20,14 @@ ADAM7: Passes = (
 )
 
 
-def check(path: Path, data: bytes) -> tuple[int, int]:
+def check(path: Path, data: bytes, expected: tuple[int, int] | None = None) -> tuple[int, int]:
     """Bits and colour type of a PNG that is all there; Pillow would fill missing rows with zeros."""
     header, packed = _header_and_pixels(path, data)
     if len(header) != 13:
         raise FileError(f"{path} is a damaged PNG: its header is {len(header)} bytes; write it anew")
     width, height, bits, colour, _, _, interlaced = struct.unpack(">IIBBBBB", header)
-    require_pixels(path, width, height, len(data))
+    require_pixels(path, width, height, len(data), 4 if CHANNELS.get(colour, 1) < 3 and colour != PALETTE else 12)
+    require_shape(path, (height, width), expected)
     claimed = _unpacked_size(width, height, bits * CHANNELS.get(colour, 1), ADAM7 if interlaced else PLAIN)
     try:
         held = _unpacked(packed, claimed)

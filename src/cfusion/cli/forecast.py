@@ -1,0 +1,133 @@
+"""How far a command is, and how long it will take: its parts in order, each with the time it takes beside the others.
+
+The fraction shown never falls. What is left follows from the pace of the part that runs, so that a slow machine is
+known to be slow after a moment; parts that only sometimes take time (kernels to compile) count from when they begin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cfusion.forecast import MOST, SOLVING, Heard, SolveForecast
+
+SURE = 0.15  # of a part: from there on its own pace counts, before also that of the parts before it
+PRIOR = 4.0  # seconds that a usual machine is taken to have worked already
+LINGERING = 0.25  # of the time spent in a part that tells nothing and takes longer than expected: what is left of it
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of work: how its stages begin, and how long it takes (seconds on a usual machine)."""
+
+    stages: str
+    seconds: float
+    surprise: bool = False  # it counts only once it has begun
+
+
+class Forecast:
+    """Hears events with their time in seconds since the start; tells the fraction done and the seconds left."""
+
+    def __init__(self, method: str = "", parts: Sequence[Part] = ()) -> None:
+        self.method, self.parts = method, tuple(parts) or (Part("", 1.0),)
+        self.place, self.began, self.heard_last = self._first(), 0.0, 0.0
+        self.known = 0.0  # of the part, by what was told
+        self.solve: tuple[float, float, SolveForecast] | None = None  # since when, how much of the part, how far
+        self.begun: set[int] = set()  # parts
+        self.shown = 0.0
+
+    def plan(self, parts: Sequence[Part], method: str) -> None:
+        """What is to come, once that is known; what was before is the beginning of the first part."""
+        self.parts, self.method = tuple(parts), method
+        self.place = self._first()
+        self.begun.clear()
+
+    def hear(self, heard: Heard, now: float) -> None:
+        """Take note of an event."""
+        inside, share = getattr(heard, "inside", None), getattr(heard, "share", 0.0)
+        base = heard.done
+        if inside is None and heard.stage.startswith(SOLVING):
+            inside, share, base = heard, 1.0, 0.0
+        place = self._place_of(heard.stage)
+        if place < self.place and self.begun:  # of a part that is over: kernels may be compiled at any time
+            return
+        self._move_to(place, now if inside is None else self.heard_last)
+        if inside is None:
+            self.solve = None
+            self.known = max(self.known, min(base, 1.0))
+        else:
+            if self.solve is None or base > self.known + 1e-9:
+                self.known = max(self.known, base)
+                method = getattr(heard, "method", "") or self.method
+                self.solve = (self.heard_last if self.solve or base else self.began, share, SolveForecast(method))
+            since, _, forecast = self.solve
+            forecast.hear(inside, now - since)
+        self.heard_last = now
+
+    def fraction(self, now: float) -> float:
+        """From 0 to 1, never less than before."""
+        if now > 0:
+            self.shown = max(self.shown, min(now / (now + self.left(now)), MOST))
+        return self.shown
+
+    def left(self, now: float) -> float:
+        """Seconds."""
+        part, inside = self.parts[self.place], self._inside(now)
+        after = sum(self._seconds(place) for place in range(self.place + 1, len(self.parts)))
+        spent, expected = now - self.began, self._pace() * part.seconds
+        if inside > 0:
+            sure = min(1.0, inside / SURE)
+            expected += sure * (spent / inside - expected)
+        own = expected * (1 - inside) if inside > 0 else max(expected - spent, LINGERING * spent)
+        before = sum(self._seconds(place) for place in range(self.place))
+        pace = (self.began + expected + PRIOR) / (before + part.seconds + PRIOR)
+        return own + pace * after
+
+    def _pace(self) -> float:
+        """Seconds here per second on a usual machine, by the parts that are done."""
+        before = sum(self._seconds(place) for place in range(self.place))
+        return (self.began + PRIOR) / (before + PRIOR)
+
+    def _inside(self, now: float) -> float:
+        """How far the part is that runs, by what it tells; between events it follows the clock a little."""
+        if self.solve is not None:
+            since, share, forecast = self.solve
+            return min(MOST, self.known + share * forecast.fraction(now - since))
+        told = self.heard_last - self.began
+        if self.known <= 0 or told <= 0 or self.known >= 1:
+            return min(self.known, MOST)
+        return min(self.known * (now - self.began) / told, self.known + 0.5 * (1 - self.known))
+
+    def _seconds(self, place: int) -> float:
+        """That a part takes on a usual machine; nothing where it was passed over, or may be."""
+        part = self.parts[place]
+        over = place < self.place or part.surprise
+        return 0.0 if over and place not in self.begun else part.seconds
+
+    def _move_to(self, place: int, began: float) -> None:
+        """To a part further on, or to one before it while none has begun."""
+        if place > self.place or (place < self.place and not self.begun):
+            self.place, self.began, self.known, self.solve = place, began, 0.0, None
+        self.begun.add(place)
+
+    def _first(self) -> int:
+        """The first part that is sure to come."""
+        return next((place for place, part in enumerate(self.parts) if not part.surprise), 0)
+
+    def _place_of(self, stage: str) -> int:
+        """The part that a stage belongs to: the one whose words it begins with, else the one without any."""
+        for place, part in enumerate(self.parts):
+            if part.stages and stage.startswith(part.stages):
+                return place
+        unnamed = [place for place, part in enumerate(self.parts) if not part.stages]
+        return unnamed[0] if unnamed else self.place
+
+
+def in_words(seconds: float) -> str:
+    """A duration that is left, for people; nothing where it is not known."""
+    if not math.isfinite(seconds):
+        return ""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s left"
+    return f"{seconds / 60:.0f} min left" if seconds < 5400 else f"{seconds / 3600:.1f} h left"

@@ -1,0 +1,44 @@
+"""What functions that write and read are given: a path, some views, a word; anything else in one sentence."""
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from cfusion.errors import FileError, InputError
+from cfusion.geometry import View
+
+
+def path_of(given: object, what: str) -> Path:
+    """A path, as text or as any kind of path."""
+    if not isinstance(given, str | PathLike):
+        raise InputError(f"{what} is {type(given).__name__}; give a path, e.g. 'out'")
+    path = Path(given)
+    if "\0" in str(path):
+        raise FileError(f"{what}: {str(path)[:40]!r} is no name of a folder or file; give another")
+    return path
+
+
+def views_of(given: object, function: str) -> Sequence[View]:
+    """Views in a list or the like; lazy ones are looked at when they are read."""
+    if isinstance(given, str | bytes | PathLike):
+        raise InputError(f"{function} takes the views first, and then the folder; {str(given)[:40]!r} was given first")
+    if not isinstance(given, Sequence):
+        raise InputError(f"{function} takes a list of views, not {type(given).__name__}")
+    for view in given if type(given).__module__ == "builtins" else ():  # lists, ranges; what is lazy is not read
+        if not isinstance(view, View):
+            raise InputError(f"{function} takes cfusion.View, not {type(view).__name__}")
+    return given
+
+
+def word_of(given: object, what: str) -> str:
+    """Some text."""
+    if not isinstance(given, str):
+        raise InputError(f"{what} is {str(given)[:40]!r} ({type(given).__name__}); give text")
+    return given
+
+
+def words_of(given: object, what: str) -> tuple[str, ...]:
+    """Some words in a list or the like; a single one is no list."""
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(each, str) for each in given):
+        raise InputError(f"{what} is {str(given)[:40]!r}; give a list of words, e.g. ['npy']")
+    return tuple(given)

@@ -1,0 +1,137 @@
+"""What a TIFF says of its blocks, before any library opens it: opening reserves memory for every band it claims."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from cfusion.errors import FileError
+
+Entry = tuple[int, int, int, bytes]  # tag, type, number of values, and they or where they are
+ORDERS = {b"II": "<", b"MM": ">"}
+CLASSIC, BIG = 42, 43
+WIDTH, HEIGHT, BITS, SAMPLES, ROWS, PLANAR, TILE_WIDTH, TILE_HEIGHT = 256, 257, 258, 277, 278, 284, 322, 323
+NUMBERS = {3: "H", 4: "I", 16: "Q"}  # types that hold what is needed here
+SIZES = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # of a value, else one byte
+MOST_ENTRIES = 4096  # of a directory
+MOST_DIRECTORIES = 64  # that are looked at: a raster and its overviews
+MOST_BANDS = 1000
+BESIDE = 1 << 26  # bytes of a block beyond those of one band of the raster
+DENSEST = 8  # bytes of a block per byte of the file, beyond that
+
+
+class _BeyondTheEnd(ValueError):
+    """The header claims what the file cannot hold."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How numbers are laid down: in classic files, or in big ones."""
+
+    order: str
+    start: int  # where the offset of the first directory is
+    offset: str
+    count: str  # of a directory's entries
+    head: str  # tag, type and number of an entry
+    entry: int  # bytes of an entry
+    room: int  # bytes of an entry for its values, or for where they are
+
+    @classmethod
+    def classic(cls, order: str) -> Form:
+        return cls(order, 4, f"{order}I", f"{order}H", f"{order}HHI", 12, 4)
+
+    @classmethod
+    def big(cls, order: str) -> Form:
+        return cls(order, 8, f"{order}Q", f"{order}Q", f"{order}HHQ", 20, 8)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Bands of a raster, and the bytes that are decoded together."""
+
+    bands: int
+    bytes: int
+
+
+def require_blocks(file: Path, held: int) -> None:
+    """Refuse a TIFF of thousands of bands, or whose blocks hold far more than one band of it."""
+    found = _blocks(file, held)
+    if found is None:  # no TIFF, or none that is known here: the library says so
+        return
+    (width, height), blocks = found
+    if blocks.bands > MOST_BANDS:
+        raise FileError(f"{file} claims {blocks.bands} bands; expected at most {MOST_BANDS}, save heights alone")
+    if blocks.bytes > max(4 * width * height + BESIDE, DENSEST * held):
+        raise FileError(
+            f"{file} claims blocks of {blocks.bytes} bytes in a file of {held}; save heights alone, in tiles"
+        )
+
+
+def _blocks(file: Path, held: int) -> tuple[tuple[int, int], Blocks] | None:
+    try:
+        with file.open("rb") as stream:
+            tags = _tags(stream, held)
+        width, height = tags[WIDTH], tags[HEIGHT]
+    except _BeyondTheEnd:
+        raise FileError(
+            f"{file} is a damaged TIFF: its header claims more than the file holds; write it anew"
+        ) from None
+    except (OSError, struct.error, LookupError):
+        return None
+    tiled = TILE_WIDTH in tags and TILE_HEIGHT in tags
+    pixels = tags[TILE_WIDTH] * tags[TILE_HEIGHT] if tiled else width * min(tags.get(ROWS, height), height)
+    bands = tags.get(SAMPLES, 1)
+    together = bands if tags.get(PLANAR, 1) == 1 else 1
+    return (width, height), Blocks(bands, pixels * together * max(tags.get(BITS, 1) // 8, 1))
+
+
+def _tags(stream: BinaryIO, held: int) -> dict[int, int]:
+    """The first number of every tag of the first directory that holds one; all directories are looked at."""
+    start = stream.read(16)
+    order = ORDERS[start[:2]]
+    (kind,) = struct.unpack_from(f"{order}H", start, 2)
+    if kind not in (CLASSIC, BIG):
+        raise LookupError
+    form = Form.big(order) if kind == BIG else Form.classic(order)
+    found: dict[int, int] = {}
+    place, seen = struct.unpack_from(form.offset, start, form.start)[0], 0
+    while place and seen < MOST_DIRECTORIES:
+        entries, place = _directory(stream, form, place)
+        if any(number * SIZES.get(kind, 1) > held for _, kind, number, _ in entries):
+            raise _BeyondTheEnd
+        found = found or _numbers(stream, form, entries)
+        seen += 1
+    return found
+
+
+def _directory(stream: BinaryIO, form: Form, place: int) -> tuple[list[Entry], int]:
+    """The entries of one directory, and where the next one is; 0 after the last."""
+    stream.seek(place)
+    (count,) = struct.unpack(form.count, stream.read(struct.calcsize(form.count)))
+    if count > MOST_ENTRIES:
+        raise LookupError
+    body = stream.read(count * form.entry)
+    if len(body) < count * form.entry:
+        raise _BeyondTheEnd
+    after = stream.read(form.room)
+    entries = [
+        (*struct.unpack_from(form.head, body, at), body[at + form.entry - form.room : at + form.entry])
+        for at in range(0, len(body), form.entry)
+    ]
+    return entries, struct.unpack(form.offset, after)[0] if len(after) == form.room else 0
+
+
+def _numbers(stream: BinaryIO, form: Form, entries: list[Entry]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for tag, kind, number, value in entries:
+        if kind not in NUMBERS or number < 1:
+            continue
+        letter = form.order + NUMBERS[kind]
+        if number * struct.calcsize(letter) <= form.room:
+            found.setdefault(tag, struct.unpack_from(letter, value)[0])
+        elif tag == BITS:  # one for each band
+            stream.seek(struct.unpack(form.offset, value)[0])
+            found.setdefault(tag, struct.unpack(letter, stream.read(struct.calcsize(letter)))[0])
+    return found
