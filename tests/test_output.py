@@ -2,6 +2,7 @@
 
 import json
 import os
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -172,9 +173,8 @@ def test_formats_of_an_older_result_do_not_stay(walls: Path, tmp_path: Path) -> 
 def test_output_that_is_moved_away_is_said(
     walls: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import cfusion.sequence
-
-    out, whole, calls = tmp_path / "out", cfusion.sequence.fuse, []
+    engine = import_module("cfusion.fuse")  # `cfusion.fuse` is the function
+    out, whole, calls = tmp_path / "out", engine.fuse, []
 
     def fuse(*arguments: object, **options: object) -> object:
         calls.append(1)
@@ -182,7 +182,7 @@ def test_output_that_is_moved_away_is_said(
             out.rename(tmp_path / "elsewhere")
         return whole(*arguments, **options)
 
-    monkeypatch.setattr(cfusion.sequence, "fuse", fuse)
+    monkeypatch.setattr(engine, "fuse", fuse)
     assert every_other(walls, out) == 2
     assert "was moved or removed while cfusion was running" in capsys.readouterr().err
     assert written(tmp_path / "elsewhere").keys() == {"000000", "000002"}

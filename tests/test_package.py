@@ -60,12 +60,26 @@ def test_the_shell_is_answered() -> None:
     assert found.stdout.strip() == "evaluate"
 
 
+def test_the_readme_of_the_package_has_no_links_into_the_repository() -> None:
+    from tools.pypi_readme import for_index
+
+    shown = for_index((ROOT / "README.md").read_text())
+    assert re.findall(r"\]\((?!https?://|#)[^)]*\)", shown) == []
+    assert for_index("![a](b.png)\nsee [the *model*](docs/model.md), [here](https://a.b/c)") == (
+        "see the *model*, [here](https://a.b/c)"
+    )
+
+
 def test_the_wheel_holds_what_the_commands_read(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
     program = f"from hatchling.build import build_wheel; print(build_wheel({str(tmp_path)!r}))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    names = set(zipfile.ZipFile(tmp_path / done.stdout.split()[-1]).namelist())
+    wheel = zipfile.ZipFile(tmp_path / done.stdout.split()[-1])
+    names = set(wheel.namelist())
+    (about,) = [name for name in names if name.endswith("/METADATA")]
+    assert b"Description-Content-Type: text/markdown" in wheel.read(about)
+    assert b"](docs/" not in wheel.read(about)
     assert {f"cfusion/paper/{path.name}" for path in (ROOT / "paper").glob("*.toml")} <= names
     sources = {
         path for path in (ROOT / "src" / "cfusion").rglob("*") if path.is_file() and "__pycache__" not in str(path)

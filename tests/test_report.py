@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, Result, View
+from cfusion.metrics import NAMES, evaluate
+from cfusion.report.columns import COLUMNS, Column
 from cfusion.report.page import Exhibit, Picture, page
-from cfusion.report.tables import Column, Table
+from cfusion.report.scores import score_row
+from cfusion.report.tables import Table
 
 ROWS = [
     {"name": "median", "rmse": 0.5, "density": 89.0, "gap": float("nan"), "iterations": None},
@@ -151,3 +154,12 @@ class TestPictures:
         assert [picture.label for picture in shown[1].pictures] == ["depth", "confidence", "error", "surface"]
         assert all(picture.png.startswith(PNG) for exhibit in shown for picture in exhibit.pictures)
         assert "1.0e-03" in shown[1].sentence
+
+
+def test_every_score_has_one_column_that_says_what_it_means() -> None:
+    """A metric is a field of Scores and a line of report.columns, and nothing else."""
+    assert set(NAMES) <= set(COLUMNS)
+    assert all(column.meaning for column in COLUMNS.values())
+    assert set(score_row("auto", evaluate(np.ones((2, 2)), np.ones((2, 2))))) == {"name", *NAMES}
+    assert COLUMNS["out3"].beside_the_paper.format == ".3f"
+    assert COLUMNS["rmse"].beside_the_paper == COLUMNS["rmse"]

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cfusion import Pinhole, Pose, View, fuse
+from cfusion import Pinhole, Pose, View, fuse, fuse_every
 from cfusion.cli.main import main
 from cfusion.datasets import read, write_bundle
 from cfusion.datasets.dataset import LazyViews
 from cfusion.datasets.read_result import settings_of_result
 from cfusion.errors import FileError, InputError
-from cfusion.sequence import fuse_windows, windows
+from cfusion.scene import in_time
 
 CAMERA = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
 QUICK = ("--method", "median", "--backend", "numpy", "--write", "npy")
@@ -40,29 +40,14 @@ def times(out: Path) -> dict[str, int]:
     return {path.parent.name: path.stat().st_mtime_ns for path in out.glob("*/result.json")}
 
 
-def test_windows_lie_inside_and_hold_their_reference() -> None:
-    for count, every, width in ((60, 5, 11), (7, 3, 3), (4, 1, 11), (9, 20, 4), (1, 1, 1)):
-        found = windows(count, every, width)
-        assert [window.reference for window in found] == list(range(0, count, every))
-        for window in found:
-            assert window.reference in window.frames
-            assert len(window.frames) == min(width, count)
-            assert 0 <= window.frames[0] <= window.frames[-1] < count
-    middle = windows(60, 5, 11)[4]
-    assert (middle.reference, middle.frames) == (20, range(15, 26))
-    assert windows(0) == ()
-    for every, width in ((0, 3), (1, 0)):
-        with pytest.raises(InputError, match="at least 1"):
-            windows(5, every, width)
-
-
 def test_windows_are_fused_as_if_alone() -> None:
     views = [frame(number) for number in range(7)]
-    found = list(fuse_windows(views, windows(7, 3, 3), "median", backend="numpy"))
-    assert [window.reference for window, _ in found] == [0, 3, 6]
+    found = list(fuse_every(views, "median", neighbours=in_time(7, 3), into=range(0, 7, 3), backend="numpy"))
+    assert len(found) == 3
     alone = fuse(views[2:5], "median", reference=1, backend="numpy")
-    assert found[1][1] is not None
-    np.testing.assert_array_equal(found[1][1].depth, alone.depth)
+    np.testing.assert_array_equal(found[1].depth, alone.depth)
+    with pytest.raises(InputError, match="no view 7"):
+        fuse_every(views, "median", neighbours=in_time(7, 3), into=[7])
 
 
 def test_frames_are_read_when_their_turn_comes() -> None:
@@ -74,7 +59,8 @@ def test_frames_are_read_when_their_turn_comes() -> None:
         return frame(number % 20)
 
     views = LazyViews.reading(load, 10_000)
-    fused = fuse_windows(views, windows(len(views), 5, 11), "median", backend="numpy")
+    graph = in_time(len(views), 11)
+    fused = fuse_every(views, "median", neighbours=graph, into=range(0, len(views), 5), backend="numpy")
     next(fused)
     assert read == list(range(11))
     for _ in range(3):
@@ -93,22 +79,27 @@ def test_long_bundles_are_read_frame_by_frame(tmp_path: Path) -> None:
 
 def test_windows_without_depth_are_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dark = [View(np.full((4, 5), np.nan), CAMERA, Pose.identity()) for _ in range(3)]
-    found = list(fuse_windows([*dark, frame(0)], windows(4, 3, 2), "median", backend="numpy"))
-    assert found[0][1] is None
-    assert found[1][1] is not None
     write_bundle([*dark, frame(0)], tmp_path / "dark")
     assert run("fuse", tmp_path / "dark", "-o", tmp_path / "out", "--every", 3, "--window", 2, *QUICK) == 0
     assert "1 windows hold no depth" in capsys.readouterr().out
     assert times(tmp_path / "out").keys() == {"000003"}
 
 
-def test_mistakes_are_told_from_frames_that_cannot_be_fused() -> None:
-    with pytest.raises(InputError, match=r"^there is no method"):
-        next(fuse_windows([frame(0)], windows(1), "medain"))
+def test_a_window_that_fails_does_not_end_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Named at the end with its reason, told by the exit code, and tried again by the same command."""
+    views = [frame(number) for number in range(4)]
     dark = View(np.full((4, 5), np.nan), CAMERA, Pose.identity())
-    ahead = View(np.ones((4, 5)), CAMERA, Pose(np.eye(3), np.array([0.0, 0.0, 99.0])))
-    with pytest.raises(InputError, match=r"^frames 0 to 1: "):
-        list(fuse_windows([dark, ahead], windows(2, 5, 2), "input", backend="numpy"))
+    ahead = View(np.ones((4, 5)), CAMERA, Pose(np.eye(3), np.array([0.0, 0.0, 99.0])))  # sees nothing of the others
+    write_bundle([dark, ahead, *views], tmp_path / "data")
+    command = ("fuse", tmp_path / "data", "-o", tmp_path / "out", "--every", 2, "--window", 2, *QUICK, "--force")
+    command = (*command, "--method", "input")
+    for _ in range(2):
+        assert run(*command) == 1
+        said = capsys.readouterr()
+        assert "cfusion: window 000000 failed: " in said.err
+        assert "1 windows failed; the same command tries them again" in said.err
+        assert times(tmp_path / "out").keys() == {"000002", "000004"}
+    assert "2 of 3 windows are there already" in said.out
 
 
 def test_each_window_has_a_folder(sequence: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,16 +156,17 @@ def test_mistakes_are_one_line(
 
 STUCK_AT_THE_THIRD = """
 import sys, time
-import cfusion.sequence as sequence
+from importlib import import_module
 from cfusion.cli.main import main
-whole, calls = sequence.fuse, []
+engine = import_module("cfusion.fuse")
+whole, calls = engine.fuse, []
 def fuse(*arguments, **options):
     calls.append(1)
     if len(calls) == 3:
         print("stuck", flush=True)
         time.sleep(60)
     return whole(*arguments, **options)
-sequence.fuse = fuse
+engine.fuse = fuse
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cfusion.errors import FileError, InputError, MissingDependency
-from cfusion.geometry import Orthographic, Pinhole, Pose, normals
+from cfusion.geometry import BrownConrady, Orthographic, Pinhole, Pose, normals
 from cfusion.synthetic import (
     PAPER_CAMERA,
     Gauss,
@@ -296,11 +296,28 @@ def test_normals_of_a_rendered_sphere_point_outwards() -> None:
     assert np.nanpercentile(cosine, 10) > 0.9
 
 
+@pytest.mark.parametrize("name", ["plane", "blob", "room", "orthographic"])
+def test_without_embree_the_same_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy finds the same faces, those partly behind the camera and those seen along parallel rays, too."""
+    scene = {"plane": plane(), "blob": blob(), "room": room()}.get(name, sphere(1.0, 20))
+    parallel, pinhole = Orthographic(0.1, 15.5, 11.5, 32, 24), Pinhole(30.0, 30.0, 15.5, 11.5, 32, 24)
+    camera = parallel if name == "orthographic" else pinhole
+    pose = Pose.identity() if name == "plane" else orbit()[3]
+    expected, image = photograph(scene, camera, pose)
+    monkeypatch.delitem(sys.modules, "trimesh.ray.ray_pyembree", raising=False)
+    monkeypatch.setitem(sys.modules, "embreex", None)
+    found, again = photograph(scene, camera, pose)
+    assert np.isfinite(expected).any()
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(again, image, atol=1e-6)
+
+
 def test_a_missing_ray_caster_names_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delitem(sys.modules, "trimesh.ray.ray_pyembree", raising=False)
     monkeypatch.setitem(sys.modules, "embreex", None)
+    bent = BrownConrady(30.0, 30.0, 15.5, 11.5, 32, 24, k1=0.01)
     with pytest.raises(MissingDependency, match=r"embreex: pip install 'cfusion\[synthetic\]'"):
-        render(plane(), CAMERA, Pose.identity())
+        render(plane(), bent, Pose.identity())
     monkeypatch.setitem(sys.modules, "trimesh", None)
     with pytest.raises(MissingDependency, match=r"cfusion\[synthetic\]"):
         load_mesh(tmp_path / "any.ply")

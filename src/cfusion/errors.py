@@ -4,7 +4,16 @@ LONGEST = 800  # characters of a message
 
 
 class CFusionError(Exception):
-    """The parent of every error raised on purpose by this package; its message is one line, whatever it quotes."""
+    """The parent of every error raised on purpose by this package; its message is one line, whatever it quotes.
+
+    Examples:
+        >>> import cfusion
+        >>> try:
+        ...     cfusion.fuse([])
+        ... except cfusion.CFusionError as error:
+        ...     print(error)
+        there are no views; give at least one
+    """
 
     def __str__(self) -> str:
         line = super().__str__().replace("\r", "\\r").replace("\n", "\\n")

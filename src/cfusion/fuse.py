@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from cfusion.result import Result
 from cfusion.solvers import Progress
 from cfusion.source import Posed, Registered, Source, reference_index
 
+Item = TypeVar("Item")
 CONCURRENT_BUNDLES = 2  # on a GPU
 BYTES_A_PIXEL, BYTES_AN_OBSERVATION = 250, 25  # at the peak of a solve, roughly
 
@@ -37,7 +39,25 @@ def fuse(
     progress: Callable[[Progress], None] | None = None,
     **parameters: Any,
 ) -> Result:
-    """Fuse depth maps into one view: the one given, else the one their data set names, else the middle one."""
+    """Fuse depth maps into one view (the one given, else the one their data set names, else the middle one).
+
+    Args:
+        views: any number, of any cameras; depths and poses in one unit of length.
+        method: `auto`, or a row of the paper (`cfusion methods`), or a `Method` of your own.
+        reference: index of the view to fuse into.
+        backend: `cuda`, `cpu`, `numpy`, or `auto`: the fastest that runs here.
+        progress: is called with a `Progress` now and then.
+        parameters: of the method, by name.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Pinhole, Pose, View, fuse
+        >>> camera, rng = Pinhole(50, 50, 31.5, 23.5, 64, 48), np.random.default_rng(0)
+        >>> views = [View(2 + rng.laplace(0, 0.05, (48, 64)), camera, Pose.identity()) for _ in range(5)]
+        >>> result = fuse(views, "l1", backend="numpy", tolerance=1e-2)
+        >>> bool(np.nanmean(abs(result.depth - 2)) < 0.2 * np.mean(abs(views[0].depth - 2)))
+        True
+    """
     began = time.perf_counter()
     if reference is None:
         reference = getattr(views, "reference", None)
@@ -58,23 +78,70 @@ def fuse_many(
     backend: str = "auto",
     **parameters: Any,
 ) -> Iterator[Result]:
-    """Fuse one bundle of views after the other, as `fuse` does each; on a GPU a few at a time, to keep it busy."""
+    """Fuse one bundle of views after the other, as `fuse` does each; on a GPU a few at a time, to keep it busy.
+
+    Args:
+        bundles: lists of views; each is taken when its turn comes.
+        method: as of `fuse`.
+        reference: index of the view to fuse into, the same in every bundle; None: the middle one.
+        backend: as of `fuse`.
+        parameters: of the method, by name.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Pinhole, Pose, View, fuse_many
+        >>> camera = Pinhole(50, 50, 7.5, 5.5, 16, 12)
+        >>> bundles = ([View(np.full((12, 16), z), camera, Pose.identity())] * 3 for z in (1.0, 2.0))
+        >>> [float(result.depth[6, 8]) for result in fuse_many(bundles, "median", backend="numpy")]
+        [1.0, 2.0]
+    """
     if isinstance(bundles, str | View | np.ndarray) or not isinstance(bundles, Iterable):
         raise InputError(f"fuse_many takes a list of lists of views, not {_named(bundles)}")
-    loaded = kernels.load(backend)
+    chosen, loaded = refine(methods.get(method), parameters), kernels.load(backend)
+    for _, outcome in fuse_each(bundles, lambda views: views, chosen, loaded, reference=reference):
+        if isinstance(outcome, Exception):
+            raise outcome
+        yield outcome
 
-    def one(views: Sequence[View]) -> Result:
-        with loaded.stream():
-            return fuse(views, method, reference=reference, backend=backend, **parameters)
 
-    with ThreadPoolExecutor(1 if loaded.arrays is np else CONCURRENT_BUNDLES) as pool:
-        waiting: deque[Future[Result]] = deque()
-        for views in bundles:
-            waiting.append(pool.submit(one, views))
+def fuse_each(
+    tasks: Iterable[Item],
+    read: Callable[[Item], Sequence[View]],
+    method: Method,
+    backend: Backend,
+    *,
+    reference: int | None = 0,
+    progress: Callable[[int, Progress], None] | None = None,
+) -> Iterator[tuple[Item, Result | Exception]]:
+    """Every task with its result, in order; in its place the error of a task that cannot be read or fused.
+
+    `progress` hears the number of the task, and what `fuse` tells. Tasks are taken when their turn comes.
+    """
+
+    def one(number: int, task: Item) -> Result | Exception:
+        heard = None if progress is None else partial(progress, number)
+        try:
+            with backend.stream():
+                return fuse(read(task), method, reference=reference, backend=backend.NAME, progress=heard)
+        except Exception as error:
+            return error
+
+    if backend.arrays is np:  # in this thread, which an interrupt then ends at once
+        yield from ((task, one(number, task)) for number, task in enumerate(tasks))
+        return
+    waiting: deque[tuple[Item, Future[Result | Exception]]] = deque()
+    pool = ThreadPoolExecutor(CONCURRENT_BUNDLES)
+    try:
+        for number, task in enumerate(tasks):
+            waiting.append((task, pool.submit(one, number, task)))
             if len(waiting) > CONCURRENT_BUNDLES:
-                yield waiting.popleft().result()
+                done, outcome = waiting.popleft()
+                yield done, outcome.result()
         while waiting:
-            yield waiting.popleft().result()
+            done, outcome = waiting.popleft()
+            yield done, outcome.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def fuse_stack(
@@ -85,7 +152,22 @@ def fuse_stack(
     progress: Callable[[Progress], None] | None = None,
     **parameters: Any,
 ) -> Result:
-    """Fuse depth maps that are registered already; the result lies where they do, on the host or on the GPU."""
+    """Fuse depth maps that are registered already; the result lies where they do, on the host or on the GPU.
+
+    Args:
+        stack: K maps of one view, of any sign.
+        method: as of `fuse`.
+        backend: as of `fuse`.
+        progress: is called with a `Progress` now and then.
+        parameters: of the method, by name.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Stack, fuse_stack
+        >>> heights = np.random.default_rng(0).normal(-3.0, 0.1, (7, 20, 30))  # metres, below the sea
+        >>> round(float(np.mean(fuse_stack(Stack(heights), "mean", backend="numpy").depth)), 1)
+        -3.0
+    """
     began = time.perf_counter()
     if not isinstance(stack, Stack):
         raise InputError(f"fuse_stack takes a cfusion.Stack, not {_named(stack)}; make one with Stack(depths)")

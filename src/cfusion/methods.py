@@ -22,7 +22,15 @@ from cfusion.source import Source, Splat
 
 
 class Method(Protocol):
-    """How the observations of a frame become one depth map."""
+    """How the observations of a frame become one depth map.
+
+    Examples:
+        >>> from cfusion import METHODS
+        >>> METHODS["median"].summary
+        'pixel-wise median'
+        >>> METHODS["l1"].parameters()["tolerance"]
+        0.001
+    """
 
     @property
     def name(self) -> str:

@@ -23,7 +23,25 @@ LARGEST_DISPARITY = 256.0
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of one depth map, or their average over several; NaN where a score has no meaning."""
+    """The scores of one depth map, or their average over several; NaN where a score has no meaning.
+
+    Args:
+        rmse: root mean square error after subtracting each map's mean, in the unit of depth.
+        zmae: mean absolute error after subtracting the median difference, in the unit of depth.
+        nmae: mean angle between the normals, in radians.
+        z_avg: geometric mean of the three.
+        outliers: percent of the true pixels off by more than 1, 2, 3, 4, 5 pixels of disparity, holes filled.
+        d_avg: mean absolute disparity error, in pixels.
+        density: percent of the true pixels with an estimate.
+        plain_rmse: root mean square error, nothing subtracted.
+        plain_mae: mean absolute error, nothing subtracted.
+        bias: mean of depth minus truth.
+
+    Examples:
+        >>> from cfusion import evaluate
+        >>> evaluate([[1.0, 2.0]], [[1.0, 3.0]]).bias
+        -0.5
+    """
 
     rmse: float  # after subtracting each map's mean
     zmae: float  # mean absolute error after subtracting the median difference
@@ -43,6 +61,13 @@ class Scores:
                 f"out({str(pixels)[:40]}) is not kept; choose one of {', '.join(f'{n:g}' for n in THRESHOLDS)}"
             )
         return self.outliers[THRESHOLDS.index(pixels)]
+
+    def named(self, name: str) -> float:
+        """One of `NAMES`."""
+        return self.out(3) if name == "out3" else float(getattr(self, name))
+
+
+NAMES = tuple("out3" if field.name == "outliers" else field.name for field in fields(Scores))
 
 
 class Seen(Protocol):
@@ -66,14 +91,27 @@ def evaluate(
 
     Depth errors are taken where both are known. Normals need the camera, disparities = fx baseline / depth
     need a pinhole camera and a baseline; scores without what they need are NaN.
+
+    Args:
+        depth: (H, W) to be judged.
+        truth: (H, W) in the same unit.
+        camera: of both, for normals and disparities.
+        baseline: of a stereo pair, in the unit of depth, for disparities.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import evaluate
+        >>> scores = evaluate(np.array([[1.0, 2.0], [np.nan, 4.0]]), np.array([[1.0, 2.5], [3.0, 4.5]]))
+        >>> round(scores.plain_mae, 3), scores.density
+        (0.333, 75.0)
     """
     if camera is None:
         camera = getattr(depth, "camera", None) or getattr(truth, "camera", None)
     elif not isinstance(camera, Camera):
         raise InputError(f"camera is {type(camera).__name__}; give a Pinhole or another camera, or none")
+    given: tuple[Any, Any] = (depth, truth)
     estimate, true = (
-        _numbers(getattr(depth, "depth", depth), "depth"),
-        _numbers(getattr(truth, "depth", truth), "truth"),
+        _numbers(getattr(each, "depth", each), name) for each, name in zip(given, ("depth", "truth"), strict=True)
     )
     if estimate.shape != true.shape or estimate.ndim != 2:
         raise ShapeError(f"depth is {estimate.shape}, the truth is {true.shape}; both have to be the same (H, W)")

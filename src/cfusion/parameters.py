@@ -127,12 +127,8 @@ def _require_number(name: str, value: Any) -> None:
     if name in WHOLE and value is not None and not is_whole(value, -(10**9), 10**9):
         raise InputError(f"{name} is {str(value)[:60]}; it is a whole number, without point and exponent")
     for each in value if isinstance(value, tuple | list) else (value,):
-        if (
-            isinstance(each, float | np.floating)
-            and each
-            and np.isfinite(each)
-            and not 1 / LARGEST < abs(each) < LARGEST
-        ):
+        size = abs(float(each)) if isinstance(each, float | np.floating) else 0.0
+        if size and np.isfinite(size) and not 1 / LARGEST < size < LARGEST:
             raise InputError(
                 f"{name} = {str(value)[:60]} does not fit: numbers lie between {1 / LARGEST:g} and {LARGEST:g}"
             )

@@ -20,7 +20,35 @@ from cfusion.source import Frame
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One depth map, how far to trust it, and how it came about."""
+    """One depth map, how far to trust it, and how it came about.
+
+    Args:
+        depth: (H, W) in the unit of the views; NaN where nothing is known.
+        confidence: (H, W) `auto`: the probability of being right; the paper's methods: lam of the energy. No unit.
+        sigma: (H, W) standard deviation of the depth's error, in the unit of depth; NaN where nothing was observed.
+        provenance: (H, W) n > 0: observed n times, 0: filled, -1: unknown.
+        history: an `Outer` for each outer step of the last solve.
+        gap: certified relative duality gap of the last convex solve; NaN where there was none.
+        energies: of the answer, by name: total, fidelity, orders of the regulariser.
+        status: how the solve ended; its value is a sentence.
+        seconds: of wall-clock time.
+        iterations: of the last solve.
+        method: by its name.
+        parameters: by name, with what `auto` chose.
+        backend: that computed it.
+        camera: of the reference, or None.
+        pose: world_from_camera of the reference, or None.
+        image: of the reference, or None.
+        views: what each view says, where `keep_views=True` asked for it.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Stack, fuse_stack
+        >>> surveys = np.array([1.0, 1.2, 1.1, 9.0, 1.1])[:, None, None] * np.ones((5, 8, 10))
+        >>> result = fuse_stack(Stack(surveys), "median", backend="numpy")
+        >>> round(float(result.depth[0, 0]), 3), int(result.provenance[0, 0])
+        (1.1, 5)
+    """
 
     depth: DepthMap  # (H, W), NaN where nothing is known
     confidence: WeightMap  # (H, W) `auto`: probability of being right; the paper's: lam. Zero where unknown
@@ -85,7 +113,12 @@ class Result:
         """(N, 3) the observed pixels as points, row by row: in the world where the pose is known, else in the camera's
         frame (x right, y down, z forward), in the unit of depth.
 
-        Example: `result.points().mean(axis=0)` is the middle of the surface.
+        Examples:
+            >>> import numpy as np
+            >>> from cfusion import Orthographic, Stack, fuse_stack
+            >>> stack = Stack(np.full((3, 4, 5), 2.0), camera=Orthographic(1.0, 2, 1.5, 5, 4))
+            >>> fuse_stack(stack, "median", backend="numpy").points().mean(axis=0).tolist()
+            [0.0, 0.0, 2.0]
         """
         from cfusion.view.notebook import points_of
 
@@ -94,7 +127,16 @@ class Result:
     def save(self, folder: str | PathLike[str], formats: Sequence[str] = ("npy", "png", "pfm", "ply")) -> None:
         """Write depth, confidence, sigma, provenance, points and result.json to a folder, whole or not at all.
 
-        Example: `result.save("out", formats=("npy", "ply"))`.
+        Args:
+            folder: is made where it is not there.
+            formats: of npy, png, pfm, ply.
+
+        Examples:
+            >>> import numpy as np
+            >>> from cfusion import Stack, fuse_stack
+            >>> fuse_stack(Stack(np.ones((3, 4, 5))), "median", backend="numpy").save("out", formats=("npy",))
+            >>> np.load("out/depth.npy").shape
+            (4, 5)
         """
         from cfusion.view.notebook import save
 
@@ -103,7 +145,16 @@ class Result:
     def report(self, path: str | PathLike[str], **more: Any) -> Path:
         """Write the page that shows it, one HTML file; `more` as of `cfusion.view.write_page` (views, truth, ...).
 
-        Example: `result.report("report.html", views=views, reference=2)`.
+        Args:
+            path: of the file.
+            more: views and reference, truth, title, unit and so on.
+
+        Examples:
+            >>> import numpy as np
+            >>> from cfusion import Stack, fuse_stack
+            >>> stack = Stack(np.ones((3, 40, 50)))
+            >>> fuse_stack(stack, "median", backend="numpy").report("report.html", views=stack).name
+            'report.html'
         """
         from cfusion.view import write_page
 
@@ -112,7 +163,11 @@ class Result:
     def plot(self) -> Any:
         """A matplotlib figure of depth, sigma, confidence and provenance.
 
-        Example: `result.plot().savefig("result.png")`.
+        Examples:
+            >>> import numpy as np
+            >>> from cfusion import Stack, fuse_stack
+            >>> figure = fuse_stack(Stack(np.ones((3, 4, 5))), "median", backend="numpy").plot()
+            >>> figure.savefig("result.png")
         """
         from cfusion.report.plots import plot
 
@@ -121,7 +176,12 @@ class Result:
     def to_xarray(self) -> Any:
         """An `xarray.Dataset` of the maps over row and column, with how they came about as attributes.
 
-        Example: `result.to_xarray().depth.sel(row=120)`.
+        Examples:
+            >>> import numpy as np
+            >>> from cfusion import Stack, fuse_stack
+            >>> data = fuse_stack(Stack(np.ones((3, 4, 5))), "median", backend="numpy").to_xarray()
+            >>> dict(data.sizes), data.attrs["method"]
+            ({'row': 4, 'column': 5}, 'median')
         """
         from cfusion.view.notebook import as_dataset
 

@@ -182,7 +182,10 @@ def for_split_folds(rng):
 def for_medians(rng):
     rows = maps(rng)[0]
     rows[2] = np.nan
-    return [(rows,), (rows.reshape(4, -1), 4.0)]
+    many = rng.normal(0, 1, (3, 1 << 15)).astype(np.float32)  # enough to be counted
+    many[0, ::3], many[1, :-5], many[2, ::2] = np.nan, 1e-3, np.inf
+    alike = np.repeat(np.float32([[-2.0, -0.0, 0.0, 3.5]]), 1 << 13, axis=1)
+    return [(rows,), (rows.reshape(4, -1), 4.0), (many,), (many[:, 1:], 0.0), (-many,), (alike,), (alike[:, 1:], -1.0)]
 
 
 @inputs

@@ -15,9 +15,10 @@ from cfusion.frontends.consistency import agreeing, disagreement
 from cfusion.frontends.features import Circle
 from cfusion.frontends.odometry import Ransac, motion_of_matches
 from cfusion.frontends.rig import Rig
+from cfusion.report.columns import Column
 from cfusion.report.page import Exhibit, Picture, page
 from cfusion.report.paper_page import Chapter, paper_page
-from cfusion.report.tables import Column, Table
+from cfusion.report.tables import Table
 
 CAMERA = Pinhole(200.0, 200.0, 119.5, 59.5, 240, 120)
 

@@ -33,7 +33,7 @@ def middle(views: list[View], count: int) -> list[View]:
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_more_views_are_better_than_the_reference_alone(noise):
-    """Both errors are below the reference's own; from three views to nine the RMSE may rise, and at edges it does."""
+    """Both errors are below the reference's own, and do not rise with the number of views, but for single pixels."""
     views, truth = seen(noise)
     errors = [fuse(middle(views, count)).depth - truth for count in COUNTS]
     both = np.isfinite(np.sum(errors, axis=0))
@@ -42,6 +42,7 @@ def test_more_views_are_better_than_the_reference_alone(noise):
     mean = [float(np.abs(error[both]).mean()) for error in errors]
     for figures in (rmse, mean):
         assert all(figure < 0.95 * figures[0] for figure in figures[1:]), figures
+        assert all(more < 1.03 * fewer for fewer, more in zip(figures, figures[1:], strict=False)), figures
 
 
 def test_what_the_surface_hides_is_hidden():
@@ -75,11 +76,21 @@ def test_misread_views_count_less_near_edges_and_the_wider_the_baseline():
     misreading = Misreading(truth, np.ones_like(truth), NUMPY)
     doubt = np.full_like(truth, 0.05)
     parallax = source.parallax(truth, NUMPY)
-    wide, near = (misreading.weight(parallax[k], doubt, 0.1) for k in (0, len(views) // 2 - 1))
+    wide, near = (misreading.weight(parallax[k], doubt, 0.1**2) for k in (0, len(views) // 2 - 1))
     relief = NUMPY.local_depth_range(truth, 1)
     assert (wide <= near + 1e-6).mean() > 0.98
     assert np.median(wide[relief > 0.5]) < 0.5 * np.median(wide[relief < 0.05])
-    assert misreading.weight(parallax[0], 0 * doubt, 0.1).min() == 1
+    assert misreading.weight(parallax[0], 0 * doubt, 0.1**2).min() == 1
+
+
+def test_far_views_count_less_and_half_of_what_a_pixel_loses_is_given_back():
+    """w / (1 + (p / 4)^2) on a plane, p the pixels that a view is misread by; then times sqrt(lost)."""
+    plane = np.full((12, 16), 4, np.float32)
+    misreading, weights = Misreading(plane, np.ones_like(plane), NUMPY), np.ones((3, 12, 16), np.float32)
+    parallax = np.ones((3, 12, 16), np.float32) * np.array([0, 40, 400], np.float32)[:, None, None]
+    misreading.weigh(weights, parallax, np.full_like(plane, 0.1), [0.1] * 3, NUMPY)
+    far = 1 / (1 + (np.array([0, 4, 40]) / 4) ** 2)
+    np.testing.assert_allclose(weights[:, 6, 8], far * np.sqrt(3 / far.sum()), rtol=1e-4)
 
 
 def test_edges_are_steps_and_neither_slopes_nor_flat_places():

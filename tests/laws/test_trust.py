@@ -42,7 +42,27 @@ def told(supporting: int, contradicting: int) -> float:
     support[:supporting], against[supporting:views] = True, True
     weights = (support | against).astype(np.float32)
     evidence = Evidence(support, against, np.zeros(support.shape, np.float32), weights)
-    return float(confidence(evidence, np.ones((9, 9), np.float32), NUMPY)[4, 4])
+    flat = np.ones((9, 9), np.float32)
+    return float(confidence(evidence, flat, 0.01 * flat, NUMPY)[4, 4])
+
+
+@pytest.mark.parametrize(("edge", "believed"), [(True, False), (False, True)])
+def test_beside_an_edge_one_view_of_many_is_not_believed_and_two_are(edge: bool, believed: bool) -> None:
+    """On a slope as steep as the step it is: only what exceeds the slope around it is an edge."""
+    x = np.mgrid[:24, :24][1].astype(np.float32)
+    depth = 4 + (np.where(x < 12, 0, 1) if edge else x).astype(np.float32)
+    support = np.ones((5, 24, 24), np.bool_)
+    support[1:, :, 11:13] = False  # the reference alone measured there
+    weights = support.astype(np.float32)
+    evidence = Evidence(support, ~support & False, np.zeros(support.shape, np.float32), weights)
+    noise = np.full(depth.shape, 0.01, np.float32)
+    alone = confidence(evidence, depth, noise, NUMPY)
+    assert ((alone[8:16, 11:13] > 0.5) == believed).all()
+    assert (alone[:, :9] > 0.5).all()
+    support[1], weights[1] = True, 1  # a second one
+    assert (confidence(evidence, depth, noise, NUMPY) > 0.5).all()
+    nobody = Evidence(0 * support > 0, 0 * support > 0, evidence.residual, 0 * weights)  # interpolated: as it was
+    assert (confidence(nobody, depth, noise, NUMPY) == confidence(nobody, 0 * depth + 4, noise, NUMPY)).all()
 
 
 def test_confidence_rises_with_every_view_that_agrees_and_falls_with_every_one_that_does_not() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from walls import QUICK, disk_is_full, lay, run, short_of_memory, walk, wall_depth
+from walls import QUICK, disk_is_full, lay, never_ends, run, short_of_memory, walk, wall_depth
 
 from cfusion import Pinhole, View
 from cfusion.errors import BackendUnavailable, InputError
@@ -207,6 +207,26 @@ def test_a_worker_in_trouble_leaves_its_tasks_to_others(
     again = tmp_path / "again"
     fuse_scene(prepare(job_of(data, again)))
     require_same(out, again)
+
+
+def test_a_worker_that_is_stuck_does_not_hold_the_others_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lives, it answers, and never ends its task: as when memory ran out in the wrong moment."""
+    from cfusion.scene import cluster
+
+    monkeypatch.setattr(cluster, "LOOK", 0.5)
+    monkeypatch.setattr(cluster, "STUCK", 1.0)
+    out, port, data = tmp_path / "out", free_port(), large(3, 64, tmp_path / "data")
+    scene = prepare(job_of(data, out))
+    with scheduler(port), worker(port, "--name", "stuck"), worker(port, "--name", "sound"):
+        address = f"tcp://127.0.0.1:{port}"
+        with distributed.Client(address, timeout=30, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=30)
+            bad = [place for place, each in client.scheduler_info()["workers"].items() if each["name"] == "stuck"]
+            client.run(never_ends, workers=bad)
+        records = list(Cluster(address=address).run(scene.job, scene.tasks))
+    assert sorted(record.view for record in records) == [0, 1, 2]
+    assert not [record.failure for record in records if record.failure]
+    assert not {record.worker for record in records} & set(bad)
 
 
 def test_a_scheduler_that_never_answers_is_named(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from cfusion.errors import CFusionError, FileError, InputError
 from cfusion.scene import Graph, by_surface, in_time, neighbours
 from cfusion.scene.neighbours import LEAST, score
 from cfusion.scene.sketch import sketch
-from cfusion.sequence import windows
 
 
 def test_nearer_views_share_more() -> None:
@@ -105,11 +104,14 @@ def test_more_views_than_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     assert by_surface(views).cut(6) == whole
 
 
-def test_a_window_of_a_sequence_is_a_graph_in_time() -> None:
+def test_neighbours_in_time_are_a_window_inside_the_sequence() -> None:
     for count, width in ((60, 11), (7, 3), (4, 11), (9, 4), (1, 1)):
         graph = in_time(count, width)
-        for window in windows(count, 1, width):
-            assert set(graph.bundle(window.reference)) == set(window.frames)
+        for frame in range(count):
+            window = sorted(graph.bundle(frame))
+            assert window == list(range(window[0], window[0] + min(width, count)))
+            assert 0 <= window[0] <= frame <= window[-1] < count
+    assert sorted(in_time(60, 11).bundle(20)) == list(range(15, 26))
     assert in_time(9, 5).neighbours[4] == (3, 5, 2, 6)
     with pytest.raises(InputError, match="at least 1"):
         in_time(5, 0)

@@ -108,3 +108,12 @@ def disk_is_full() -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (2048, -1))
+
+
+def never_ends() -> None:
+    """Let this process take tasks and not end them."""
+    import threading
+
+    from cfusion.scene import cluster
+
+    cluster.work = lambda job, tasks: threading.Event().wait()  # type: ignore[assignment, return-value]

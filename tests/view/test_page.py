@@ -13,6 +13,7 @@ from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View
 from cfusion.errors import ShapeError
 from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
 from cfusion.solvers import ViewEvidence
+from cfusion.view import sections
 from cfusion.view.content import Content, median_of_views
 from cfusion.view.document import as_json
 from cfusion.view.encode import PREDICTORS, encode, estimated_size
@@ -233,3 +234,30 @@ def test_a_result_without_a_count_of_iterations_has_its_sentence():
 
     (sentence,) = sentences(SimpleNamespace(gap=1e-3))
     assert sentence == "The energy is certified to be at most 0.1 % above its minimum."
+
+
+def test_a_view_that_is_partly_hidden_is_not_accused() -> None:
+    """Beside what hides the surface, readings are off to one side; that is no bias, no noise and no shift."""
+    rng = np.random.default_rng(0)
+    row, column = np.mgrid[:120, :160]
+    surface = (3 + 0.01 * column + 0.004 * row).astype(np.float32)
+    maps = [rng.normal(0, 0.01, surface.shape).astype(np.float32) for _ in range(5)]
+    maps[0][:, :36] = -1.5
+    maps[0][:, 36:40] -= np.linspace(0.05, 0.02, 4, dtype=np.float32)
+    figures = view_figures([f"v{k}" for k in range(5)], lambda k: maps[k], surface)
+    assert [each.verdict for each in figures] == [""] * 5
+    assert abs(figures[0].bias) < 0.001
+    assert figures[0].noise == pytest.approx(0.01, rel=0.05)
+    assert figures[0].kept == pytest.approx(1 - 36 / 160, abs=0.02)
+
+
+def test_what_auto_compared_is_a_sentence(result: Result) -> None:
+    chosen = {"alpha": (1.0, 2.0), "margins": ((0.5, 0.02), (0.71, 0.001), (1.41, 0.003), (2.0, -0.0005))}
+    told = sections.sentences(replace(result, method="auto", parameters=chosen))
+    (sentence,) = [each for each in told if "held out were predicted" in each]
+    assert "at 1.4 times these weights (smoother) 0.3 % worse" in sentence
+    assert "at 0.71 times these weights (rougher) 0.1 % worse" in sentence
+
+
+def test_notes_set_code_between_backquotes_and_nothing_else() -> None:
+    assert sections.with_code("run `cfusion view <b>` now") == "run <code>cfusion view &lt;b&gt;</code> now"

@@ -1,6 +1,10 @@
 """The viewer opens what fuse and sequences write, serves it, and writes recordings."""
 
+import re
+import time
+import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +15,11 @@ from cfusion import Pose, Result, View
 from cfusion.cli.main import main
 from cfusion.datasets import write_bundle, write_result
 from cfusion.errors import FileError
-from cfusion.view.clouds import points_and_colours, stride_for
+from cfusion.view.clouds import colours_of, limits_of, points_and_colours
 from cfusion.view.frames import open_frames
+from cfusion.view.levels import MOST_POINTS, strides
+from cfusion.view.measured import Measured
+from cfusion.view.scene_page import write_view_page
 
 
 @pytest.fixture
@@ -42,25 +49,73 @@ def test_points_are_those_of_the_result(sequence: Path, result: Result) -> None:
     np.testing.assert_allclose(points[known], moved.points(), rtol=1e-6)
     assert colours.shape == points.shape
     assert len(points_and_colours(frame, frame.maps(), "views", 2)[0]) == np.isfinite(result.depth[::2, ::2]).sum()
-    assert stride_for(10, 100) == 1
-    assert 3_000_000 / stride_for(10, 300_000) ** 2 <= 1_500_000  # large scenes are thinned
+    assert colours_of(frame.maps(), image=True) == ("depth", "sigma", "views", "confidence", "image")
+    low, high = limits_of(open_frames(sequence), "depth") or (0.0, 0.0)
+    assert np.nanmin(result.depth) <= low < high <= np.nanmax(result.depth)
 
 
-def test_the_viewer_serves_a_page(sequence: Path, result: Result, tmp_path: Path) -> None:
+def test_large_scenes_are_coarse_but_where_the_eye_is() -> None:
+    assert strides([1.0, 2.0], 100) == [1, 1]
+    found = strides([float(each) for each in range(400)], 300_000)
+    assert sum(300_000 / each**2 for each in found) <= MOST_POINTS
+    assert found == sorted(found)  # the nearest are the finest
+    assert found[0] < found[-1]
+    assert strides([2.0, 1.0, 3.0], 1_000_000) == [2, 1, 2]
+
+
+def test_the_viewer_serves_frames_and_their_pages(sequence: Path, result: Result, tmp_path: Path) -> None:
     pytest.importorskip("viser")
-    from cfusion.view.viewer import Viewer
+    from cfusion.view.viewer import ONE, Viewer
 
+    (sequence / "000001" / "report.html").write_text("<html>its page")
+    views = [View(result.depth + 1, result.camera, Pose.identity()) for _ in range(3)]
+    write_bundle(views, tmp_path / "data")
     frames = open_frames(sequence)
-    viewer = Viewer(frames, {"000001": result.depth + 1}, "127.0.0.1", 18080)
+    viewer = Viewer(frames, Measured(frames, tmp_path / "data"), "127.0.0.1", 18080)
     try:
         with urllib.request.urlopen(viewer.address, timeout=20) as answer:
             assert b"<html" in answer.read()
+        waited_for(lambda: len(viewer.drawn) == 3)
         viewer.colour.value, viewer.side.value = "sigma", "before"
         viewer.select(1)
-        viewer.draw()
-        assert "000001" in viewer.words.content
+        waited_for(lambda: viewer.drawn == {1: ("sigma", True, 1)} and viewer.which.value == ONE)
+        address = re.search(r"\((http://localhost:\d+/1)\)", viewer.words.content)
+        assert address, viewer.words.content
+        with urllib.request.urlopen(address.group(1), timeout=20) as answer:
+            assert answer.read() == b"<html>its page"
+        with pytest.raises(urllib.error.HTTPError):  # it has none
+            urllib.request.urlopen(address.group(1)[:-1] + "2", timeout=20)
     finally:
         viewer.stop()
+
+
+def waited_for(happened: Callable[[], bool]) -> None:
+    for _ in range(400):
+        if happened():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen")
+
+
+def test_the_page_of_a_view_of_a_scene_is_made_when_asked_for(result: Result, tmp_path: Path) -> None:
+    poses = [Pose(np.eye(3), np.array([0.01 * k, 0.0, 0.0])) for k in range(3)]
+    write_bundle(
+        [View(result.depth, result.camera, pose, name=f"<{k}>") for k, pose in enumerate(poses)], tmp_path / "in"
+    )
+    out = tmp_path / "out"
+    assert (
+        main(["scene", str(tmp_path / "in"), "-o", str(out), "--method", "median", "--backend", "numpy", "--quiet"])
+        == 0
+    )
+    frames = open_frames(out)
+    assert [frame.number for frame in frames] == [0, 1, 2]
+    assert set(frames[0].maps().others) == {"sigma", "provenance", "confidence"}
+    measured = Measured(frames)  # the scene remembers its data
+    assert measured.known
+    np.testing.assert_array_equal(measured.of(2).depth, result.depth.astype(np.float32))  # type: ignore[union-attr]
+    page = write_view_page(out, 2, tmp_path / "page.html").read_text()
+    assert "in: &lt;2&gt;" in page
+    assert "fused from itself and 2 others" in page
 
 
 def test_the_command_prints_where_it_is_and_ends(

@@ -38,8 +38,8 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     depth = found.depth
     reading, growth, scales = _read(source, found, backend)
     evidence = collect(reading, depth, scales, growth, source.frame, _places(source), backend)
-    confidence = belief.confidence(evidence, depth, backend)
     unit = growth.unit(depth)
+    confidence = belief.confidence(evidence, depth, np.float32(max(float(np.median(scales)), 1e-12)) * unit, backend)
     x_unit = unit / np.square(depth) if found.task.energy.inverse else unit
     sigma = uncertainty.deviation(
         _residuals(found, unit, FAR_OFF * float(np.median(scales))),

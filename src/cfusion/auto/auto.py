@@ -71,6 +71,7 @@ class Auto:
             share = settings.damping if readings > 1 else 1.0
             surface = found.depth if surface is None else blend(surface, found.depth, share)
         chosen = {"alpha": guess.alpha, "inverse": guess.inverse, "local": guess.local, "edges": guess.edges}
+        chosen |= {"margins": guess.margins} if guess.margins else {}
         return self._trusted(Fused(stack, found.solution(), chosen), source, found, backend)
 
     def _guessed(self, stack: Stack, backend: Backend) -> DepthMap:

@@ -3,28 +3,33 @@
     log p / (1 - p) = A + B log (S + 1/2) / (C + 1/2) + N log (1 - c) / c
 
 S and C are the supporting and contradicting views, each counted by what its front end trusts it; c is the pooled share
-of contradiction around the pixel, (C + 1/2) / (S + C + 1). Nothing else comes in: number and geometry of views do so
-through S and C (a view that is hidden says nothing), and a pixel that nobody measured has S = C = 0.
+of contradiction around the pixel, (C + 1/2) / (S + C + 1). Number and geometry of views come in through S and C (a view
+that is hidden says nothing), and a pixel that nobody measured has S = C = 0. Beside an edge, where sensors mix what
+lies on both sides, one view alone is not believed.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from cfusion.arrays import DepthMap
+from cfusion.arrays import DepthMap, chunks
+from cfusion.auto.edges import edge_weights
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.pooling import pooled_mean
-from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.contract import Backend, Floats, Mask
 
 # Logistic regression on the design half of three data sets, each counting alike (benchmarks/trust.py); with the
 # constants of any two of them the third is ranked as well.
 OFFSET, OWN, AROUND = 1.4, 0.3, 1.2
 RADIUS = 3  # pixels: wrong pixels come in blobs of about that size
+ALONE = 0.5  # at most, beside an edge, of a pixel that one view alone supports: about half of those are wrong
+FEWEST_VIEWS, CONFIRMED = 3, 1.5  # from so many views on; supporting views, below which a pixel has but one
+EDGE = 6.0  # noise scales
 HALF = 0.5  # Jeffreys' prior: what nobody told
 
 
-def confidence(evidence: Evidence, depth: DepthMap, backend: Backend) -> Floats:
-    """(H, W) the probability that depth is right there, zero where it is unknown."""
+def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, backend: Backend) -> Floats:
+    """(H, W) the probability that depth is right there, zero where it is unknown; noise (H, W) of one observation."""
     support, contradiction = counted(evidence)
     known = ~np.isnan(depth)
     share = (contradiction + HALF) / (support + contradiction + 2 * HALF)
@@ -32,13 +37,25 @@ def confidence(evidence: Evidence, depth: DepthMap, backend: Backend) -> Floats:
     own = np.log((support + HALF) / (contradiction + HALF))
     odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around)
     out: Floats = np.where(known, 1 / (1 + np.exp(-odds)), 0).astype(np.float32)
+    if len(evidence.support) >= FEWEST_VIEWS:
+        measured = (evidence.weights > 0).any(axis=0)  # what nobody measured was interpolated within one surface
+        alone = measured & (support < CONFIRMED) & _beside_an_edge(depth, noise, backend)
+        out = np.where(alone, np.minimum(out, np.float32(ALONE)), out)
+    return out
+
+
+def _beside_an_edge(depth: DepthMap, noise: Floats, backend: Backend) -> Mask:
+    """(H, W) where a step to a pixel beside exceeds the slope around it by EDGE noise scales."""
+    smooth = edge_weights(depth, np.float32(EDGE) * noise)
+    out: Mask = (smooth < HALF) | (backend.local_depth_range(smooth, 1) > HALF)
     return out
 
 
 def counted(evidence: Evidence) -> tuple[Floats, Floats]:
     """(H, W) each: supporting and contradicting views, by what the front end trusts them."""
     support, contradiction = np.zeros_like(evidence.residual[0]), np.zeros_like(evidence.residual[0])
-    for weight, for_it, against in zip(evidence.weights, evidence.support, evidence.contradiction, strict=True):
-        support += np.where(for_it, weight, 0)
-        contradiction += np.where(against, weight, 0)
+    parts = (chunks(each) for each in (evidence.weights, evidence.support, evidence.contradiction))
+    for weight, for_it, against in zip(*parts, strict=True):
+        support += (weight * for_it).sum(axis=0)
+        contradiction += (weight * against).sum(axis=0)
     return support, contradiction

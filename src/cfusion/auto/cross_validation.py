@@ -45,11 +45,12 @@ def choose(task: Task, settings: Settings, edges: Floats | None = None, report: 
     if report:
         report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
     alpha = trial.search(start)
+    margins = trial.margins(alpha)
     alpha, sharp = trial.with_edges(alpha, None if settings.edges is False else edges)
     grown = start / _usual_alpha(kept, backend)  # the fit had fewer observations
     alpha = (alpha[0] * grown, alpha[1] * grown)
     alpha, local = (alpha, settings.local) if settings.local is not None else trial.with_local(alpha)
-    return Choices(alpha, inverse, local, sharp)
+    return Choices(alpha, inverse, local, sharp, margins)
 
 
 class _Trial:
@@ -82,6 +83,15 @@ class _Trial:
         self.ratio = ratio
         alpha_1 = self._walk(alpha_1, float(np.sqrt(LADDER)), 1)
         return alpha_1, ratio * alpha_1
+
+    def margins(self, chosen: tuple[float, float]) -> tuple[tuple[float, float], ...]:
+        """(factor, how much worse) of the other alphas of the same ratio: what was held out told them apart so."""
+        best, found = self._fitted(chosen), []
+        for alpha, x in self.fits.items():
+            if alpha != chosen and np.isclose(alpha[1] / alpha[0], chosen[1] / chosen[0]):
+                gain, _, error = self.task.backend.score_difference(best, x, self.held)
+                found.append((float(alpha[0] / chosen[0]), float(gain / error) if error > 0 else 0.0))
+        return tuple(sorted(found))
 
     def _walk(self, start: float, factor: float, steps: int = LONGEST_WALK) -> float:
         """Multiply or divide by the factor as long as that helps."""

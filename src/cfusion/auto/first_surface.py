@@ -1,9 +1,8 @@
-"""The first surface: the reference's own, or that of the views whose noise stays in place, by what views measured.
+"""The first surface: the reference's own, or that of the nearest views too, by what they measured.
 
 A splat throws the noise of a view across depth edges, the further the wider the baseline: delta f tan(theta) / z
 pixels for noise delta. The surface then starts in another basin, and never leaves it. The reference's own map has its
-edges in place; what it lacks, or has wrong, the views tell whose noise moves their points by less than a pixel, and the
-nearest ones.
+edges in place; what it lacks, or has wrong, the nearest views tell.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto.fit import energy_of
+from cfusion.auto.misreading import nearest
 from cfusion.auto.noise import residual_scales
 from cfusion.auto.pooling import window_sums
 from cfusion.auto.settings import Choices
@@ -24,8 +24,6 @@ from cfusion.solvers.task import prepare
 from cfusion.source import Source, Splat
 
 NEAREST = 2  # other views, and those as near
-IN_PLACE = 1.0  # pixels
-AS_NEAR = 1.01  # times
 WORST = 4.0  # noise scales: an observation further off is of something else, however far
 WINDOW = 3  # pixels: the square of side 7 around a pixel votes
 CHANCE = 1.0  # times the root of the number of votes: less may be noise
@@ -42,20 +40,16 @@ def first_surface(source: Source, splat: Splat, fitted: Fitter, backend: Backend
     if not backend.count_observations(alone.depths, alone.weights).pixels:
         return fitted(source.first(splat, backend))
     own = fitted(alone)
-    near = source.part(_views_in_place(source, own, alone.depths - own, backend))
+    near = source.part(_nearest_views(source, own, backend))
     from_near = fitted(near.first(splat, backend))
     surface = np.where(_refuted(near, own, from_near, backend), from_near, own)
     return _completed(surface, source, splat, backend)
 
 
-def _views_in_place(source: Source, own: DepthMap, residuals: Floats, backend: Backend) -> list[int]:
-    """The reference, the views whose noise moves their points by less than a pixel in it, and the nearest ones."""
-    (scale,), _ = residual_scales(residuals, backend)
-    parallaxes, counts = backend.medians(source.parallax(own, backend))
-    moved = np.array([scale * each if count else np.inf for each, count in zip(parallaxes, counts, strict=True)])
-    moved[source.reference] = -1
-    limit = max(AS_NEAR * np.sort(moved)[min(NEAREST, source.n_views - 1)], IN_PLACE)
-    return [view for view in range(source.n_views) if moved[view] <= limit]
+def _nearest_views(source: Source, own: DepthMap, backend: Backend) -> list[int]:
+    """The reference, and the views in which the surface moves least."""
+    others = nearest(source.parallax(own, backend), source.reference, NEAREST, backend)
+    return sorted([source.reference, *others])
 
 
 def _completed(surface: DepthMap, source: Source, splat: Splat, backend: Backend) -> DepthMap:

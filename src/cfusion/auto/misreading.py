@@ -16,13 +16,15 @@ from cfusion.auto.pooling import window_sums
 from cfusion.kernels.contract import Backend, Floats
 
 RADII = (1, 2, 4, 8, 16)  # pixels around which the relief is known; linear in between
-NEAREST = 4  # other views, and those as near, tell how far the surface is off
+TELLING = 4  # nearest other views tell how far the surface is off
 AS_NEAR = 1.01  # times
 WINDOW, FEWEST = 3, 20  # pixels: residuals are averaged over the square of side 7, if it has as many
 OUTLIER = 4.0  # noise scales
 SAFETY = 3.0  # times the usual error of the surface: near edges, where it matters, it is larger
 NORMAL_MEDIAN = 0.6745  # median of |t| over the deviation of a normal distribution
 LEAST_WEIGHT = 1e-3
+FAR = 4.0  # pixels: a view that is usually misread by as many counts half
+GIVEN_BACK, MOST_LOST = 0.5, 4.0  # the power of what a pixel lost that is given back, and the most that counts as lost
 
 
 def surface_doubt(residuals: Floats, scales: Sequence[float], near: Sequence[int], backend: Backend) -> float:
@@ -43,13 +45,13 @@ def surface_doubt(residuals: Floats, scales: Sequence[float], near: Sequence[int
     return min(SAFETY * usual / NORMAL_MEDIAN, 1.0) if known else 1.0
 
 
-def nearest(parallax: Floats, reference: int, backend: Backend) -> list[int]:
-    """The other views in which the surface moves least; parallax (K, H, W) as `Source.parallax` gives it."""
+def nearest(parallax: Floats, reference: int, number: int, backend: Backend) -> list[int]:
+    """As many other views in which the surface moves least, and those as near; parallax (K, H, W) as of a source."""
     moved, _ = backend.medians(parallax)
     others = [view for view in range(len(moved)) if view != reference and np.isfinite(moved[view])]
     if not others:
         return []
-    limit = AS_NEAR * sorted(moved[view] for view in others)[min(NEAREST, len(others)) - 1]
+    limit = AS_NEAR * sorted(moved[view] for view in others)[min(number, len(others)) - 1]
     return [view for view in others if moved[view] <= limit]
 
 
@@ -70,20 +72,31 @@ class Misreading:
             out = out + share * (self.reliefs[k + 1] - self.reliefs[k])
         return out
 
-    def weight(self, parallax: Floats, doubt: Floats, noise: Floats | float) -> Floats:
+    def weight(self, parallax: Floats, doubt: Floats, noise_square: Floats | float) -> Floats:
         """(.., H, W) noise^2 / (noise^2 + relief^2), the relief within doubt (H, W) times parallax pixels.
 
         The square, and not the root as for independent errors: misread views err alike.
         """
         relief = self.within(np.nan_to_num(doubt * parallax))
-        square = np.square(noise)
-        return np.maximum(square / (square + np.square(relief)), np.float32(LEAST_WEIGHT)).astype(np.float32)
+        square = np.square(relief)
+        out: Floats = np.maximum(noise_square / (noise_square + square), np.float32(LEAST_WEIGHT)).astype(np.float32)
+        return out
 
     def weigh(
         self, weights: Floats, parallax: Floats, doubt: Floats, noises: Sequence[float], backend: Backend
     ) -> None:
-        """Multiply weights (K, H, W) by that of each view, in place; the reference does not move, and keeps its own."""
-        each = np.array(noises, np.float32)[:, None, None]
-        each = each if on_host(weights) else backend.to_device(each, np.float32)
-        for some, moved, noise in zip(chunks(weights), chunks(parallax), chunks(each), strict=True):
-            some *= self.weight(moved, doubt, noise)
+        """Multiply weights (K, H, W) in place by how far each view is read at the right place.
+
+        That is `weight` / (1 + (p / FAR)^2), a view being misread by p pixels usually; the reference does not move, and
+        keeps its own. What a pixel lost is given back in part to what it keeps: else the few that are read rightly
+        beside an edge would be smoothed away.
+        """
+        before = weights.sum(axis=0)
+        away, known = backend.medians(doubt * parallax)
+        far = [1 + (pixels / FAR) ** 2 if count else 1.0 for pixels, count in zip(away, known, strict=True)]
+        per_view = np.array([np.square(noises), far], np.float32)[..., None, None]
+        per_view = per_view if on_host(weights) else backend.to_device(per_view, np.float32)
+        for some, moved, square, further in zip(*map(chunks, (weights, parallax, *per_view)), strict=True):
+            some *= self.weight(moved, doubt, square) / further
+        after = np.maximum(weights.sum(axis=0), np.float32(1e-6))
+        weights *= np.clip(before / after, 1, MOST_LOST) ** np.float32(GIVEN_BACK)

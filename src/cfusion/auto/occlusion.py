@@ -8,14 +8,14 @@ import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto import noise
-from cfusion.auto.misreading import Misreading, nearest, surface_doubt
+from cfusion.auto.misreading import TELLING, Misreading, nearest, surface_doubt
 from cfusion.auto.settings import Settings
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.source import Reading, Source
 
 HIDDEN = 2.0  # times what the surface may be off by: a point that it hides by more is hidden
-CONFIRMED = 1.5  # other views, by their weights, that confirm the surface where the reference measured something else
+CONFIRMED = 3.0  # other views, by their weights, that confirm the surface where the reference measured something else
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     # nothing stands between the reference and what it measured
     thresholds = [np.inf if k == reference else limit for k, limit in enumerate(limits)]
     parallax = source.parallax(surface, backend)
-    off = surface_doubt((depths - surface) / unit, scales, nearest(parallax, reference, backend), backend)
+    off = surface_doubt((depths - surface) / unit, scales, nearest(parallax, reference, TELLING, backend), backend)
     doubt = np.float32(off * usual) * unit  # (H, W) how far the surface may be off
     behind = source.hidden(surface, np.float32(HIDDEN) * doubt, backend)
     behind[reference] = False

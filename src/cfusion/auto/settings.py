@@ -18,6 +18,7 @@ class Choices:
     inverse: bool = False  # solve for inverse depth: the noise grows as stereo's does
     local: bool = False  # weigh observations by the noise of their own map around them
     edges: bool = False  # smooth less across the edges that the surface has
+    margins: tuple[tuple[float, float], ...] = ()  # other alphas, as factors, and how much worse they predict
 
 
 @dataclass(frozen=True)

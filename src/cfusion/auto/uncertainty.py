@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cfusion.arrays import chunks
 from cfusion.auto.halves import Halves
 from cfusion.auto.pooling import pooled_mean, pooled_sums
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -68,10 +69,9 @@ def _variance(halves: Halves, unit: Floats, backend: Backend) -> tuple[Floats, M
 def spread(residuals: Floats, backend: Backend) -> tuple[Floats, Floats]:
     """(H, W) the local deviation of one observation, and n; residuals are (K, H, W), NaN where there is none."""
     n, size = np.zeros_like(residuals[0]), np.zeros_like(residuals[0])
-    for residual in residuals:
-        known = ~np.isnan(residual)
-        n += known
-        size += np.where(known, np.abs(residual), 0)
+    for part in chunks(residuals):
+        n += (~np.isnan(part)).sum(axis=0, dtype=np.float32)
+        size += np.nan_to_num(np.abs(part)).sum(axis=0)
     free = np.sqrt(n * np.maximum(n - 1, 0))  # a surface through n observations leaves that much of their size
     return GAUSS * pooled_mean(size / np.maximum(free, 1), free, RADIUS, backend), n
 

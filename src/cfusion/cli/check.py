@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from cfusion.cli import mending
+from cfusion.cli import mending, talk
 
 NAME, SUMMARY = "check", "which convention a data set fits (poses, axes, scale, ...)"
 ANOTHER_FITS = 1  # exit code
@@ -16,24 +16,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--format", help="format of the input (default: recognised)")
     add("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the format; repeatable")
     mending.add_arguments(parser)
-    add("--json", action="store_true", help="print JSON instead of a table")
+    talk.add_arguments(
+        parser,
+        quiet="the sentence at the end only",
+        verbose="what was looked at, too",
+        json="print JSON instead of a table",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, check, print; exit code 1 where another convention fits better."""
-    import json
-
     from cfusion.cli import settings
+    from cfusion.cli.progress import Step, showing
     from cfusion.cli.text import shown
     from cfusion.datasets import read
     from cfusion.datasets.check import Mending, check
-    from cfusion.io.to_json import to_json
-    from cfusion.report.tables import Column, Table
+    from cfusion.report.columns import Column
+    from cfusion.report.tables import Table
 
     options = settings.parameters(arguments.option, "--option")
-    views = read(arguments.data, format=arguments.format, options=options)
-    views = mending.mended(arguments, views)
-    found = check(views)
+    with showing("check", quiet=arguments.quiet) as progress:
+        progress(Step("reading", 0.0))
+        views = read(arguments.data, format=arguments.format, options=options)
+        views = mending.mended(arguments, views)
+        progress(Step(f"comparing {len(views)} views under every convention", 0.0))
+        found = check(views)
     columns = (
         Column("name", "hypothesis"),
         Column("residual", "residual [%]", ".3g", "lowest"),
@@ -53,9 +60,14 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     if arguments.json:
         best = found.best.hypothesis.name
-        print(json.dumps(to_json({"read": views.sentence, "rows": rows, "best": best, "sentence": found.sentence})))
+        talk.print_json({"read": views.sentence, "rows": rows, "best": best, "sentence": found.sentence})
+    elif arguments.quiet:
+        print(found.sentence)
     else:
         print(shown(views.sentence))
+        if arguments.verbose:
+            sizes = sorted({f"{view.shape[1]} x {view.shape[0]}" for view in views})
+            print(f"{len(views)} views of {', '.join(sizes)} pixels; {len(found.fits)} conventions compared")
         print(Table(rows, columns).text())
         print("residual: median relative difference of depth; overlap: samples that hit a known depth; votes: for this")
         print("and not as stated, of those samples (last column) that can tell")

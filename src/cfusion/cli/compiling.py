@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from cfusion.cli.forecast import Part
 
 if TYPE_CHECKING:
     from cfusion.cli.progress import Listener
     from cfusion.geometry import View
 
 STAGE = "compiling kernels, once, about 10 s"
+PREPARING = "loading kernels"
 COMPILED = ("cpu",)  # backends whose kernels are compiled on this machine when they are first called
+COMPILING = Part("compiling", 12.0, surprise=True)
+PARTS = (Part("loading", 2.0), COMPILING)
 WIDTH, HEIGHT, VIEWS = 40, 30, 5
+LONG = {"sweep": 6.0, "_fill": 4.0}  # kernels by name: times the usual time to compile one
+WORK = {"auto": 40.0}  # usual kernels that a method compiles, the long ones counted so
+WORK_OF_OTHERS = 20.0
 
 
 def compile_kernels(methods: Sequence[str], backend: str, progress: Listener) -> None:
@@ -22,10 +31,34 @@ def compile_kernels(methods: Sequence[str], backend: str, progress: Listener) ->
 
     if kernels.load(backend).NAME not in COMPILED:
         return
+    progress(Step(PREPARING, 0.0))
     views = _tiny_views()
-    for done, method in enumerate(methods):
-        progress(Step(STAGE, done / len(methods)))
-        fuse(views, method, reference=VIEWS // 2, backend=backend)
+    with naming(methods, progress):
+        for method in methods:
+            fuse(views, method, reference=VIEWS // 2, backend=backend)
+
+
+@contextmanager
+def naming(methods: Sequence[str], progress: Listener) -> Iterator[None]:
+    """Progress by the kernels that are compiled; nothing is said where all come from the cache, or none can be."""
+    from cfusion.cli.progress import Step
+
+    try:
+        from cfusion.kernels.cpu.compiling import hearing
+    except ImportError:  # without Numba nothing is compiled
+        yield
+        return
+
+    everything = sum(WORK.get(method, WORK_OF_OTHERS) for method in methods)
+    done = 0.0
+
+    def told(name: str, ready: bool) -> None:
+        nonlocal done
+        done += LONG.get(name, 1.0) if ready else 0.0
+        progress(Step(STAGE, min(0.97, done / everything)))
+
+    with hearing(told):
+        yield
 
 
 def _tiny_views() -> list[View]:

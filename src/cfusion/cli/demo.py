@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cfusion.cli import report, settings
+from cfusion.cli import report, settings, talk
 
 if TYPE_CHECKING:
     from cfusion.arrays import DepthMap
@@ -31,44 +31,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--methods", type=settings.names, metavar="NAMES", help="separated by commas (default: all)")
     add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     report.add_no_report(parser)
-    add("--quiet", action="store_true", help="no progress")
-    add("--json", action="store_true", help="print the scores as JSON instead of a table")
+    talk.add_arguments(
+        parser, quiet="no progress", verbose="how each method was solved, too", json="print the scores as JSON"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Render, compile, fuse, score, print, write."""
-    import json
-
+    from cfusion.cli import parts
     from cfusion.cli.compiling import compile_kernels
-    from cfusion.cli.progress import Step, showing
+    from cfusion.cli.progress import Step, showing, under
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
-    from cfusion.io.to_json import to_json
     from cfusion.metrics import evaluate
     from cfusion.report.scores import result_row
     from cfusion.report.tables import Table
 
     require_writable(arguments.output)
     names = _methods(arguments)
-    with showing("scene", quiet=arguments.quiet) as progress:
+    results, rows, traces = [], [], {}
+    with showing("demo", quiet=arguments.quiet) as progress:
+        pixels = float(arguments.size[0] * arguments.size[1])
+        progress.plan(parts.of_demo(names, pixels, page=not arguments.no_report))
         progress(Step(f"rendering {VIEWS} views", 0.0))
         views, truth, baseline = _scene(arguments)
-    with showing("kernels", quiet=arguments.quiet) as progress:
         compile_kernels(names, arguments.backend, progress)
-    middle = views[VIEWS // 2]
-    results, rows, traces = [], [], {}
-    for name in names:
-        with showing(name, quiet=arguments.quiet) as progress:
-            heard = report.Recorder(progress)
-            results.append(fuse(views, name, reference=VIEWS // 2, backend=arguments.backend, progress=heard))
-        traces[name] = heard.events
-        rows.append(result_row(results[-1], evaluate(results[-1].depth, truth, middle.camera, baseline)))
-    table = Table(rows)
-    print(json.dumps(to_json(table.rows)) if arguments.json else table.text())
-    with showing("page", quiet=arguments.quiet) as progress:
-        progress(Step("writing", 0.0))
+        for name in names:
+            heard = report.Recorder(under(name, progress))
+            progress(Step(f"{name}:", 0.0))
+            result = fuse(views, name, reference=VIEWS // 2, backend=arguments.backend, progress=heard)
+            results.append(result)
+            traces[name] = heard.events
+            rows.append(result_row(result, evaluate(result.depth, truth, views[VIEWS // 2].camera, baseline)))
+        table = Table(rows)
+        progress(Step(parts.PAGE, 0.0))
         page = None if arguments.no_report else _page(arguments, results, views, truth, rows, traces)
         _write(arguments.output, table, page)
+    if arguments.json:
+        talk.print_json(table.rows)
+    else:
+        print(table.text())
+    if arguments.verbose:
+        print("\n".join(f"{result.method}: {' '.join(report.sentences(result))}" for result in results))
     if not (arguments.no_report or arguments.json):
         print(f"\nopen {arguments.output / report.PAGE}")
     return 0

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from cfusion.cli import settings
+from cfusion.cli import settings, talk
 
 NAME, SUMMARY = "evaluate", "score a result or a depth map against the truth"
 
@@ -17,17 +17,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--baseline", type=float, help="of a stereo pair, in the unit of depth, for out-3 and D-avg")
     add("--scale", type=float, help="units of depth per count, where RESULT is a png")
     add("--truth-scale", type=float, help="units of depth per count, where TRUTH is a png")
-    add("--json", action="store_true", help="print JSON instead of a table")
+    talk.add_arguments(
+        parser, quiet="the numbers only", verbose="what each number means, too", json="print JSON instead of a table"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read both, compare, print."""
-    import json
-
     from cfusion.datasets.read_result import read_depth
     from cfusion.errors import InputError
     from cfusion.geometry import Pinhole
-    from cfusion.io.to_json import to_json
     from cfusion.metrics import evaluate
     from cfusion.report.scores import score_row
     from cfusion.report.tables import Table
@@ -40,5 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
         fx, fy, cx, cy = arguments.camera
         camera = Pinhole(fx, fy, cx, cy, width=depth.shape[1], height=depth.shape[0])
     row = score_row(arguments.result.stem, evaluate(depth, truth, camera, arguments.baseline))
-    print(json.dumps(to_json(row)) if arguments.json else Table([row]).text())
+    if arguments.json:
+        talk.print_json(row)
+        return 0
+    table = Table([row])
+    lines = table.text().splitlines()
+    print("\n".join(lines[-1:] if arguments.quiet else lines))
+    if arguments.verbose:
+        for column in table.shown():
+            if column.meaning:
+                print(f"{column.title}: {column.meaning}")
     return 0

@@ -1,106 +1,127 @@
-"""How far a run is, and how long it will take: a fraction that never falls, from what a solver tells.
+"""How far a command is, and how long it will take: its parts in order, each with the time it takes beside the others.
 
-A solver tells iterations out of the most it may take, and most often ends long before. What is known beforehand is how
-`auto` spends its time (a table), and that the gap falls about as one over the iterations (so that the iterations still
-needed follow from the gap).
+The fraction shown never falls. What is left follows from the pace of the part that runs, so that a slow machine is
+known to be slow after a moment; parts that only sometimes take time (kernels to compile) count from when they begin.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-# Where the turns of `auto` begin, as shares of its time: start, guess, guess, choose, fit, final; after that, trust.
-AUTO_BEGINS = (0.0, 0.07, 0.14, 0.21, 0.56, 0.62)
-AUTO_TRUST = 0.80
-CHOOSING = "choosing weights"
-SOLVING = ("depth", CHOOSING)  # how the stages of a solver are called, or begin
-OUTER_STEPS = 2.5  # of alternating solvers, usually
-USUAL = 0.1  # of the most iterations that a solve may take: what most take
-MOST = 0.99  # before the end
-EARLY = 0.02
+from cfusion.forecast import MOST, SOLVING, Heard, SolveForecast
+
+SURE = 0.15  # of a part: from there on its own pace counts, before also that of the parts before it
+PRIOR = 4.0  # seconds that a usual machine is taken to have worked already
+LINGERING = 0.25  # of the time spent in a part that tells nothing and takes longer than expected: what is left of it
 
 
-class Heard(Protocol):
-    """What is told: `cfusion.Progress`, or a `Step`."""
+@dataclass(frozen=True)
+class Part:
+    """A stretch of work: how its stages begin, and how long it takes (seconds on a usual machine)."""
 
-    @property
-    def stage(self) -> str: ...
-    @property
-    def done(self) -> float: ...
-    @property
-    def gap(self) -> float: ...
+    stages: str
+    seconds: float
+    surprise: bool = False  # it counts only once it has begun
 
 
 class Forecast:
     """Hears events with their time in seconds since the start; tells the fraction done and the seconds left."""
 
-    def __init__(self, method: str = "", tolerance: float = 1e-3) -> None:
-        self.method, self.tolerance = method, tolerance
-        self.turn, self.ended = 0, False
-        self.known, self.at, self.limit = 0.0, 0.0, EARLY  # fraction by the last event, its time, what time may add
+    def __init__(self, method: str = "", parts: Sequence[Part] = ()) -> None:
+        self.method, self.parts = method, tuple(parts) or (Part("", 1.0),)
+        self.place, self.began, self.heard_last = self._first(), 0.0, 0.0
+        self.known = 0.0  # of the part, by what was told
+        self.solve: tuple[float, float, SolveForecast] | None = None  # since when, how much of the part, how far
+        self.begun: set[int] = set()  # parts
         self.shown = 0.0
-        self.solving_since: float | None = None  # of a method that is one solve: its end is not foreseen well
+
+    def plan(self, parts: Sequence[Part], method: str) -> None:
+        """What is to come, once that is known; what was before is the beginning of the first part."""
+        self.parts, self.method = tuple(parts), method
+        self.place = self._first()
+        self.begun.clear()
 
     def hear(self, heard: Heard, now: float) -> None:
         """Take note of an event."""
-        if not heard.stage.startswith(SOLVING):
-            known, limit = heard.done, max(heard.done, MOST)
-        elif self.method == "auto":
-            known, limit = self._of_auto(heard)
+        inside, share = getattr(heard, "inside", None), getattr(heard, "share", 0.0)
+        base = heard.done
+        if inside is None and heard.stage.startswith(SOLVING):
+            inside, share, base = heard, 1.0, 0.0
+        place = self._place_of(heard.stage)
+        if place < self.place and self.begun:  # of a part that is over: kernels may be compiled at any time
+            return
+        self._move_to(place, now if inside is None else self.heard_last)
+        if inside is None:
+            self.solve = None
+            self.known = max(self.known, min(base, 1.0))
         else:
-            known, limit = self._of_solve(heard, now)
-        self.known, self.at, self.limit = max(self.known, min(known, 1.0)), now, max(self.limit, min(limit, 1.0))
+            if self.solve is None or base > self.known + 1e-9:
+                self.known = max(self.known, base)
+                method = getattr(heard, "method", "") or self.method
+                self.solve = (self.heard_last if self.solve or base else self.began, share, SolveForecast(method))
+            since, _, forecast = self.solve
+            forecast.hear(inside, now - since)
+        self.heard_last = now
 
     def fraction(self, now: float) -> float:
-        """From 0 to 1; between events it follows the clock, up to where the next event would bring it."""
-        moving = self.known * now / self.at if self.at > 0 else 0.0
-        self.shown = max(self.shown, min(max(moving, self.known), self.limit))
+        """From 0 to 1, never less than before."""
+        if now > 0:
+            self.shown = max(self.shown, min(now / (now + self.left(now)), MOST))
         return self.shown
 
     def left(self, now: float) -> float:
-        """Seconds, NaN where nobody can tell: early on, and for one solve of unknown length."""
-        done = self.fraction(now)
-        told = done > EARLY and self.known > 0 and self.solving_since is None
-        return now * (1 - done) / done if told else math.nan
+        """Seconds."""
+        part, inside = self.parts[self.place], self._inside(now)
+        after = sum(self._seconds(place) for place in range(self.place + 1, len(self.parts)))
+        spent, expected = now - self.began, self._pace() * part.seconds
+        if inside > 0:
+            sure = min(1.0, inside / SURE)
+            expected += sure * (spent / inside - expected)
+        own = expected * (1 - inside) if inside > 0 else max(expected - spent, LINGERING * spent)
+        before = sum(self._seconds(place) for place in range(self.place))
+        pace = (self.began + expected + PRIOR) / (before + part.seconds + PRIOR)
+        return own + pace * after
 
-    def _of_auto(self, heard: Heard) -> tuple[float, float]:
-        """By the turn it is in: each ends with a solve that is done, or with the choice."""
-        begins = (*AUTO_BEGINS, AUTO_TRUST)
-        if heard.stage == CHOOSING:
-            self.turn, self.ended = max(self.turn + self.ended, 3), False
-            return begins[3], begins[4]
-        if self.ended or self.turn in (0, 3):
-            self.turn, self.ended = self.turn + 1, False
-        self.turn = min(self.turn, len(AUTO_BEGINS) - 1)
-        begin, end = begins[self.turn], begins[self.turn + 1]
-        inside = self._gap_share(heard) if self.turn == len(AUTO_BEGINS) - 1 else 0.5
-        self.ended = heard.done >= 1.0
-        if self.ended:
-            return (AUTO_TRUST, MOST) if self.turn == len(AUTO_BEGINS) - 1 else (begin + 0.5 * (end - begin), end)
-        return begin + 0.5 * inside * (end - begin), end
+    def _pace(self) -> float:
+        """Seconds here per second on a usual machine, by the parts that are done."""
+        before = sum(self._seconds(place) for place in range(self.place))
+        return (self.began + PRIOR) / (before + PRIOR)
 
-    def _of_solve(self, heard: Heard, now: float) -> tuple[float, float]:
-        """By the iterations that the gap asks for."""
-        if self.solving_since is None:
-            self.solving_since = 0.95 * now  # the first block of iterations is done
-        step = heard.stage.rpartition(" ")[2]
-        outer = (int(step) if step.isdigit() else 0) - 1
-        if heard.done >= 1.0:
-            return MOST, MOST
-        share = self._gap_share(heard)
-        if outer >= 0:
-            share = min(0.9, (outer + 0.5) / max(OUTER_STEPS, outer + 1.0))
-        spent = now - self.solving_since
-        total = self.solving_since + spent / max(share, 1e-3)
-        return now / total if total > 0 else share, MOST
+    def _inside(self, now: float) -> float:
+        """How far the part is that runs, by what it tells; between events it follows the clock a little."""
+        if self.solve is not None:
+            since, share, forecast = self.solve
+            return min(MOST, self.known + share * forecast.fraction(now - since))
+        told = self.heard_last - self.began
+        if self.known <= 0 or told <= 0 or self.known >= 1:
+            return min(self.known, MOST)
+        return min(self.known * (now - self.began) / told, self.known + 0.5 * (1 - self.known))
 
-    def _gap_share(self, heard: Heard) -> float:
-        """Iterations so far over those needed: the gap falls as one over them; while none is known, a usual number."""
-        usual = heard.done / (heard.done + USUAL)
-        if not math.isfinite(heard.gap):
-            return usual
-        return min(0.95, max(self.tolerance / max(heard.gap, 1e-12), 0.5 * usual))
+    def _seconds(self, place: int) -> float:
+        """That a part takes on a usual machine; nothing where it was passed over, or may be."""
+        part = self.parts[place]
+        over = place < self.place or part.surprise
+        return 0.0 if over and place not in self.begun else part.seconds
+
+    def _move_to(self, place: int, began: float) -> None:
+        """To a part further on, or to one before it while none has begun."""
+        if place > self.place or (place < self.place and not self.begun):
+            self.place, self.began, self.known, self.solve = place, began, 0.0, None
+        self.begun.add(place)
+
+    def _first(self) -> int:
+        """The first part that is sure to come."""
+        return next((place for place, part in enumerate(self.parts) if not part.surprise), 0)
+
+    def _place_of(self, stage: str) -> int:
+        """The part that a stage belongs to: the one whose words it begins with, else the one without any."""
+        for place, part in enumerate(self.parts):
+            if part.stages and stage.startswith(part.stages):
+                return place
+        unnamed = [place for place, part in enumerate(self.parts) if not part.stages]
+        return unnamed[0] if unnamed else self.place
 
 
 def in_words(seconds: float) -> str:

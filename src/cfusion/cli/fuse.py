@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from cfusion.cli import kitti, mending, mosaic, output, report, sequence
+from cfusion.cli import kitti, mending, mosaic, output, report, sequence, talk
 from cfusion.methods import METHODS
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
@@ -40,9 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a parameter of the method; repeatable",
     )
     report.add_no_report(parser)
-    add("--quiet", action="store_true", help="no progress, no summary")
-    add("--verbose", action="store_true", help="what was chosen and how the energy is made up, too")
-    add("--json", action="store_true", help="print the summary as JSON; see result.json for all of it")
+    talk.add_arguments(
+        parser,
+        verbose="what was chosen and how the energy is made up, too",
+        json="print the summary as JSON; see result.json for all of it",
+    )
     output.add_arguments(parser)
     mending.add_arguments(parser)
     kitti.add_arguments(parser)
@@ -52,9 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check the way out first, then read, fuse, write."""
     from cfusion import kernels, methods
-    from cfusion.cli import settings
+    from cfusion.cli import parts, settings
     from cfusion.cli.compiling import compile_kernels
-    from cfusion.cli.progress import showing
+    from cfusion.cli.progress import Step, showing
     from cfusion.cli.text import shown
     from cfusion.datasets import read, write_result
     from cfusion.datasets.fingerprint import contents
@@ -91,9 +93,10 @@ def run(arguments: argparse.Namespace) -> int:
     reference = views.reference if arguments.reference is None else arguments.reference
     reference_index(views, reference)  # a mistake is said before anything is compiled
     read_once = tuple(views)  # fusing goes through them several times
+    pixels = float(read_once[reference_index(views, reference)].depth.size)
     with showing(arguments.method, quiet=arguments.quiet) as progress:
+        progress.plan(parts.of_fuse(arguments.method, pixels, page=not arguments.no_report))
         compile_kernels([arguments.method], arguments.backend, progress)
-    with showing(arguments.method, quiet=arguments.quiet) as progress:
         heard = report.Recorder(progress)
         result = fuse(
             read_once,
@@ -103,12 +106,14 @@ def run(arguments: argparse.Namespace) -> int:
             progress=heard,
             **parameters,
         )
-    settings_of_run = made_by | {"contents": contents(read_once).of(range(len(read_once)))}
-    place.require_unmoved()
-    source = str(arguments.bundle)
-    write_result(result, arguments.output, formats, source=source, unit=views.unit, settings=settings_of_run)
-    if not arguments.no_report:
-        report.write_report(arguments.output, result, read_once, events=heard.events, unit=views.unit, source=source)
+        progress(Step(parts.WRITING, 0.0))
+        settings_of_run = made_by | {"contents": contents(read_once).of(range(len(read_once)))}
+        place.require_unmoved()
+        source, unit = str(arguments.bundle), views.unit
+        write_result(result, arguments.output, formats, source=source, unit=unit, settings=settings_of_run)
+        if not arguments.no_report:
+            progress(Step(parts.PAGE, 0.0))
+            report.write_report(arguments.output, result, read_once, events=heard.events, unit=unit, source=source)
     bundle = None if raw_stereo is None else kitti.opened(arguments, raw_stereo)
     submission = None if bundle is None else kitti.write_submission(bundle, arguments.output, result)
     if arguments.json:

@@ -2,19 +2,25 @@
 
 import argparse
 import os
+from pathlib import Path
+
+from cfusion.cli import talk
 
 NAME, SUMMARY = "info", "versions, backends, threads and extras"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It takes one."""
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    """How much to say."""
+    talk.add_arguments(
+        parser,
+        quiet="what can run here only, no versions, no extras",
+        verbose="where the package and its caches are, too",
+        json="print JSON instead of a table",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
-    import json
-
     from cfusion import kernels
     from cfusion.cli.extras import EXTRAS, for_this_place, missing
     from cfusion.io.versions import versions
@@ -23,13 +29,16 @@ def run(arguments: argparse.Namespace) -> int:
     backends = list(kernels.available())
     lacking = {name: missing(name) for name in EXTRAS}
     if arguments.json:
-        print(json.dumps({"versions": versions(), "backends": backends, "threads": threads, "missing": lacking}))
+        talk.print_json({"versions": versions(), "backends": backends, "threads": threads, "missing": lacking})
         return 0
-    for name, version in versions().items():
+    for name, version in () if arguments.quiet else versions().items():
         print(f"{name:<10} {version or 'not installed'}")
     print(f"{'backends':<10} {', '.join(backends)}")
     print(f"{'threads':<10} {threads}")
-    for name, packages in lacking.items():
+    if arguments.verbose:
+        print(f"{'package':<10} {Path(__file__).parents[1]}")
+        print(f"{'kernels':<10} compiled once, kept in {os.environ.get('NUMBA_CACHE_DIR') or '__pycache__'}")
+    for name, packages in () if arguments.quiet else lacking.items():
         hint = for_this_place(f"pip install 'cfusion[{name}]'")
         print(f"extra {name:<10} " + (f"missing {', '.join(packages)}: {hint}" if packages else "installed"))
     return 0

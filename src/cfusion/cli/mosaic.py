@@ -2,10 +2,14 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cfusion.cli import talk
 from cfusion.cli.report import add_no_report
 from cfusion.errors import InputError
+
+if TYPE_CHECKING:
+    from cfusion.rasters.mosaic import Mosaic
 
 NAME, SUMMARY = "mosaic", "fuse height models (GeoTIFF) into one GeoTIFF"
 
@@ -48,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--scratch", type=Path, metavar="FOLDER", help="for work in progress (default: beside the output)")
     add("--overwrite", action="store_true", help="replace an output that exists")
     add_no_report(parser)
-    add("--quiet", action="store_true", help="no progress, no summary")
+    talk.add_arguments(parser, verbose="what was chosen, and where work in progress is, too")
 
 
 OPTIONS = (
@@ -61,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Check, fuse, write, say."""
     options = {name: getattr(arguments, name) for name in OPTIONS}
     page = not arguments.no_report
-    return make(arguments.rasters, arguments.output, quiet=arguments.quiet, options=options, page=page)
+    return make(arguments.rasters, arguments.output, arguments, options=options, page=page)
 
 
 def is_meant(arguments: argparse.Namespace) -> bool:
@@ -90,25 +94,35 @@ def fuse_folder(arguments: argparse.Namespace) -> int:
         output.mkdir(parents=True, exist_ok=True)
         output = output / "height.tif"
     page = not arguments.no_report
-    return make([arguments.bundle], output, quiet=arguments.quiet, options=options, page=page)
+    return make([arguments.bundle], output, arguments, options=options, page=page)
 
 
-def make(rasters: list[Path], output: Path, *, quiet: bool, options: dict[str, Any], page: bool = True) -> int:
-    """Fuse rasters into a file, and say what was done."""
-    from cfusion.cli.progress import showing
-    from cfusion.cli.report_of_many import write_mosaic_page
+def make(
+    rasters: list[Path], output: Path, how: argparse.Namespace, *, options: dict[str, Any], page: bool = True
+) -> int:
+    """Fuse rasters into a file, and say what was done, as `how` asks: quiet, verbose, json."""
+    from cfusion.cli import parts
+    from cfusion.cli.compiling import naming
+    from cfusion.cli.progress import Step, showing
+    from cfusion.cli.report_of_many import mosaic_page, write_mosaic_page
     from cfusion.rasters.mosaic import fuse_rasters, require_free
     from cfusion.rasters.report import table
 
     require_free(output, overwrite=options.get("overwrite", False))
     try:
-        with showing("mosaic", quiet=quiet) as progress:
-            made = fuse_rasters(rasters, output, progress=progress, say=_quiet if quiet else print, **options)
+        with showing("mosaic", quiet=how.quiet) as progress:
+            progress.plan(parts.of_mosaic(page=page))
+            say = _quiet if how.quiet or how.json else print
+            with naming(["auto"], progress):
+                made = fuse_rasters(rasters, output, progress=progress, say=say, **options)
+            if page:
+                progress(Step(parts.PAGE, 0.0))
+                page = write_mosaic_page(made, output) is not None
     except KeyboardInterrupt:
         raise KeyboardInterrupt("what was done is kept; give the same command again to go on") from None
-    if page:
-        write_mosaic_page(made, output)
-    if quiet:
+    if how.json:
+        _print_json(made, mosaic_page(output) if page else None)
+    if how.quiet or how.json:
         return 0
     print(table(made.rasters))
     print(
@@ -116,8 +130,21 @@ def make(rasters: list[Path], output: Path, *, quiet: bool, options: dict[str, A
         f"gap {made.gap:.1e} after {made.iterations} iterations"
     )
     print(made.status)
+    if how.verbose:
+        print("\n".join(made.sentences))
+        print(", ".join(f"{name} = {value}" for name, value in made.parameters.items()))
     print(f"written: {', '.join(str(file) for file in made.files.values())}")
+    if page:
+        print(f"open {mosaic_page(output)}")
     return 0
+
+
+def _print_json(made: "Mosaic", page: Path | None) -> None:
+    """The summary as one JSON object."""
+    told = {name: getattr(made, name) for name in ("gap", "iterations", "seconds", "status", "parameters")}
+    told |= {"files": {kind: str(file) for kind, file in made.files.items()}, "rasters": len(made.rasters)}
+    told |= {"width": made.grid.width, "height": made.grid.height, "report": None if page is None else str(page)}
+    talk.print_json(told)
 
 
 def _quiet(sentence: str) -> None:

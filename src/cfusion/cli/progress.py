@@ -3,39 +3,60 @@
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from cfusion.cli.forecast import Forecast, Heard, in_words
+from cfusion.cli.forecast import Forecast, Part, in_words
+from cfusion.forecast import Heard, Step
 
 PATIENCE = 1.0  # seconds without a word
 BETWEEN_LINES = 5.0  # seconds
 
 
-@dataclass(frozen=True)
-class Step:
-    """Progress of work that has no gap."""
-
-    stage: str
-    done: float  # from 0 to 1
-    gap: float = math.nan
-
-
+__all__ = ["Listener", "Shown", "Step", "described", "showing", "under"]
 Listener = Callable[[Heard], None]
 
 
+class Shown:
+    """A listener for `fuse(progress=...)`; `plan` says what is to come, once that is known."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.began, self.forecast = name, time.monotonic(), Forecast(name)
+
+    def plan(self, parts: Sequence[Part], method: str = "") -> None:
+        """The parts of the work, in order."""
+        self.forecast.plan(parts, method or self.name)
+
+    def __call__(self, heard: Heard) -> None:
+        """Take note, and say it where it is time to."""
+        now = time.monotonic()
+        self.forecast.hear(heard, now - self.began)
+        self.say(heard, now)
+
+    def say(self, heard: Heard, now: float) -> None:
+        """Nothing: this one is quiet."""
+
+
 @contextmanager
-def showing(name: str, *, quiet: bool = False) -> Iterator[Listener]:
-    """A listener for `fuse(progress=...)` that shows what it hears while the block runs."""
+def showing(name: str, *, quiet: bool = False) -> Iterator[Shown]:
+    """A listener that shows what it hears while the block runs."""
     if quiet:
-        yield lambda progress: None
+        yield Shown(name)
     elif sys.stderr.isatty() and _has_rich():
         with _bar(name) as listener:
             yield listener
     else:
-        yield _lines(name)
+        yield _Lines(name)
+
+
+def under(name: str, listener: Listener) -> Listener:
+    """A listener for one method of several: its stages are named after it, and are a part of their own."""
+
+    def listen(heard: Heard) -> None:
+        listener(Step(f"{name}: {heard.stage}", 0.0, heard.gap, heard, 1.0, name))
+
+    return listen
 
 
 def described(progress: Heard) -> str:
@@ -43,35 +64,30 @@ def described(progress: Heard) -> str:
     return f"{progress.stage}, gap {progress.gap:.1e}" if math.isfinite(progress.gap) else progress.stage
 
 
-def _lines(name: str) -> Listener:
+class _Lines(Shown):
     """Plain lines: none within the first second, then one every few seconds."""
-    began = time.monotonic()
-    due = began + PATIENCE
-    forecast = Forecast(name)
 
-    def listen(progress: Heard) -> None:
-        nonlocal due
-        now = time.monotonic()
-        forecast.hear(progress, now - began)
-        if now >= due:
-            left = "" if " left" in progress.stage else in_words(forecast.left(now - began))
-            words = [f"{100 * forecast.fraction(now - began):.0f} %", left, described(progress)]
-            print(f"{name}: {', '.join(word for word in words if word)}", file=sys.stderr, flush=True)
-            due = now + BETWEEN_LINES
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.due = self.began + PATIENCE
 
-    return listen
+    def say(self, heard: Heard, now: float) -> None:
+        """A line, if one is due."""
+        if now >= self.due:
+            spent = now - self.began
+            words = [f"{100 * self.forecast.fraction(spent):.0f} %", in_words(self.forecast.left(spent))]
+            words.append(described(heard))
+            print(f"{self.name}: {', '.join(word for word in words if word)}", file=sys.stderr, flush=True)
+            self.due = now + BETWEEN_LINES
 
 
 @contextmanager
-def _bar(name: str) -> Iterator[Listener]:
+def _bar(name: str) -> Iterator[Shown]:
     """A bar that moves with the clock between events, and vanishes when it is done."""
     from rich.console import Console
     from rich.progress import BarColumn, ProgressColumn, TextColumn
     from rich.progress import Progress as Bar
     from rich.text import Text
-
-    began = time.monotonic()
-    forecast = Forecast(name)
 
     class Share(ProgressColumn):
         """The fraction as it is at this moment; the bar beside it is drawn from the same."""
@@ -79,25 +95,28 @@ def _bar(name: str) -> Iterator[Listener]:
         max_refresh = None
 
         def render(self, task: Any) -> Text:
-            now = time.monotonic() - began
-            done = forecast.fraction(now)
+            now = time.monotonic() - listener.began
+            done = listener.forecast.fraction(now)
             bar.update(task.id, completed=done)
-            return Text(f"{100 * done:3.0f} % {now:4.0f} s {in_words(forecast.left(now)):>12}")
+            return Text(f"{100 * done:3.0f} % {now:4.0f} s {in_words(listener.forecast.left(now)):>12}")
 
+    class OnBar(Shown):
+        """Its words stand behind the bar."""
+
+        def say(self, heard: Heard, now: float) -> None:
+            """What is done now."""
+            bar.update(task, description=described(heard))
+
+    listener = OnBar(name)
     columns = (
         TextColumn("{task.fields[method]:<14}"),
         Share(),
         BarColumn(bar_width=24),
         TextColumn("{task.description}"),
     )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()) as bar:
         task = bar.add_task("", total=1.0, method=name)
-
-        def listen(progress: Heard) -> None:
-            forecast.hear(progress, time.monotonic() - began)
-            bar.update(task, description=described(progress))
-
-        yield listen
+        yield listener
 
 
 def _has_rich() -> bool:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cfusion.cli.forecast import Heard
     from cfusion.cli.progress import Listener
+    from cfusion.forecast import Heard
     from cfusion.view.content import Event
 
 PAGE = "report.html"
@@ -47,7 +47,7 @@ class Recorder:
 def write_report(
     folder: Path,
     result: Any,
-    views: Sequence[Any],
+    views: Sequence[Any],  # none where there is nothing to compare the result with
     *,
     events: Sequence[Event] = (),
     unit: str = "metre",
@@ -60,8 +60,8 @@ def write_report(
     return write_page(
         folder / PAGE,
         result,
-        views=views,
-        reference=reference_of(result, views),
+        views=views or None,
+        reference=reference_of(result, views) if views else None,
         traces={result.method: events},
         title=title or f"{Path(source).name or source}, fused" if source else title,
         unit=unit,

@@ -18,40 +18,14 @@ LARGEST = 60_000_000  # pixels of a mosaic that is read into memory for its page
 
 def write_scene_page(job: Job, report: Report) -> Path | None:
     """OUT/report.html of the middle one of the fused views; None where all failed."""
-    from cfusion.scene.fused_view import read_fused
     from cfusion.scene.job import open_job
-    from cfusion.view import write_page
+    from cfusion.view.scene_page import write_view_page
 
     records = [record for record in report.records if not record.failure]
     if not records:
         return None
-    record = records[len(records) // 2]
-    fused, opened = read_fused(job.folder, record.view), open_job(job)
-    views = [opened.views[number] for number in (record.view, *record.neighbours)]
-    shown = SimpleNamespace(
-        depth=fused.depth,
-        sigma=fused.sigma,
-        camera=fused.camera,
-        pose=fused.pose,
-        image=views[0].image,
-        method=job.method,
-        gap=float("nan") if record.gap is None else record.gap,
-        seconds=record.seconds,
-    )
-    return write_page(
-        Path(job.output) / PAGE,
-        shown,
-        views=views,
-        reference=0,
-        title=f"{Path(job.data).name}: {record.name}",
-        notes=[
-            f"{len(records)} views of the scene were fused, each from its neighbours; shown is {record.name}, from "
-            f"itself and {len(views) - 1} others. `cfusion view {job.output}` shows all of them in 3-D."
-        ],
-        unit=opened.dataset.unit,
-        source=job.data,
-        command=command_line(),
-    )
+    view, output = records[len(records) // 2].view, Path(job.output)
+    return write_view_page(output, view, output / PAGE, dataset=open_job(job).views, command=command_line())
 
 
 def mosaic_page(output: Path) -> Path:

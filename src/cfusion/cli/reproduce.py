@@ -5,12 +5,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cfusion.cli import talk
+
 if TYPE_CHECKING:
+    from cfusion.cli.progress import Listener
     from cfusion.experiments import Level, Spec, Store
     from cfusion.experiments.publish import Findings
     from cfusion.report.paper_page import Chapter
 
 NAME, SUMMARY = "reproduce", "run the paper's experiments, beside what it published"
+PUBLISHING = "tables and figures"
 EXPERIMENTS = ("objects", "urban", "scale-space", "noise", "surfaces", "convergence", "kitti")
 
 
@@ -32,11 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     part.add_argument(
         "--so-far", action="store_true", help="run nothing: tables and figures of what a run, here or elsewhere, left"
     )
-    add("--quiet", action="store_true", help="no progress, no tables")
+    talk.add_arguments(
+        parser,
+        quiet="no progress, no tables",
+        verbose="where the results of every run are kept, too",
+        json="print where the results are and the checks as JSON",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run or read, sum up, print, write."""
+    from cfusion.cli.forecast import Part
+    from cfusion.cli.progress import Step, showing
     from cfusion.errors import InputError
     from cfusion.experiments import Level, Store, load
     from cfusion.experiments.publish import publish
@@ -52,24 +63,44 @@ def run(arguments: argparse.Namespace) -> int:
     store = Store(arguments.cache or arguments.output / "cache")
     names = EXPERIMENTS if arguments.experiment == "all" else (arguments.experiment,)
     chapters: list[tuple[Findings, Chapter]] = []
-    for name in names:
-        findings = _findings(arguments, load(name), level, store)
-        if arguments.run_only:
-            continue
-        chapters.append((findings, findings.chapter(store)))
-        if not arguments.quiet:
-            _tell(chapters[-1][1])
-    if arguments.run_only:
+    with showing("reproduce", quiet=arguments.quiet) as progress:
+        progress.plan([*(Part(f"{name},", 1.0) for name in names), Part(PUBLISHING, 0.1 * len(names))])
+        for name in names:
+            findings = _findings(arguments, load(name), level, store, progress)
+            if not arguments.run_only:
+                chapters.append((findings, findings.chapter(store)))
+        if not arguments.run_only:
+            progress(Step(PUBLISHING, 0.0))
+            publish(chapters, arguments.output, f"cfusion {' '.join(sys.argv[1:])}")
+    if arguments.json:
+        _print_json(arguments, store, chapters)
+    elif arguments.run_only and not arguments.quiet:
         print(f"results are in {store.folder}; --so-far makes tables and figures of them")
-        return 0
-    publish(chapters, arguments.output, f"cfusion {' '.join(sys.argv[1:])}")
-    print(f"\nopen {arguments.output / 'index.html'}")
+    elif not arguments.quiet:
+        for _, chapter in chapters:
+            _tell(chapter)
+        if arguments.verbose:
+            print(f"\nresults are in {store.folder}")
+        print(f"\nopen {arguments.output / 'index.html'}")
     return 0
 
 
-def _findings(arguments: argparse.Namespace, spec: "Spec", level: "Level", store: "Store") -> "Findings":
+def _print_json(arguments: argparse.Namespace, store: "Store", chapters: "list[tuple[Findings, Chapter]]") -> None:
+    """Where everything is, and how the checks against the paper came out, as one JSON object."""
+    told: dict[str, object] = {"results": str(store.folder)}
+    if not arguments.run_only:
+        told["page"] = str(arguments.output / "index.html")
+        told["checks"] = {
+            chapter.title: [verdict.sentence() for exhibit in chapter.exhibits for verdict in exhibit.verdicts]
+            for _, chapter in chapters
+        }
+    talk.print_json(told)
+
+
+def _findings(
+    arguments: argparse.Namespace, spec: "Spec", level: "Level", store: "Store", progress: "Listener"
+) -> "Findings":
     from cfusion import kernels
-    from cfusion.cli.progress import showing
     from cfusion.errors import InputError
     from cfusion.experiments import plan, run, so_far
     from cfusion.experiments.publish import Findings
@@ -85,8 +116,7 @@ def _findings(arguments: argparse.Namespace, spec: "Spec", level: "Level", store
             raise InputError(f"{store.folder} has no results of {spec.name} by backend {name!r} and this code")
         return Findings(spec, level, lines, (*chosen.notes, *([note] if note else [])))
     chosen = plan(spec, level, kernels.load(arguments.backend).NAME)
-    with showing("reproduce", quiet=arguments.quiet) as progress:
-        lines = run(chosen, store, workers=arguments.jobs, report=progress)
+    lines = run(chosen, store, workers=arguments.jobs, report=progress)
     return Findings(spec, level, lines, chosen.notes)
 
 

@@ -7,7 +7,8 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cfusion.cli.report import add_no_report
+from cfusion.cli import talk
+from cfusion.cli.report import PAGE, add_no_report
 
 if TYPE_CHECKING:
     from cfusion.cli.progress import Listener
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 NAME, SUMMARY = "scene", "fuse every view of a scene, written back as the data set it came from"
 FAILED = 1  # exit code: some views failed
+USUAL_PIXELS = 640.0 * 480.0
 MOST_LINES = 40  # of the table on the screen
 
 
@@ -42,7 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the format; repeatable")
     add("--force", action="store_true", help="go on where the data look wrong; write over what is in OUT")
     add_no_report(parser)
-    add("--quiet", action="store_true", help="no progress, no summary; failed views are named all the same")
+    talk.add_arguments(
+        parser,
+        quiet="no progress, no summary; failed views are named all the same",
+        verbose="every line of the table, and who is fused with whom",
+    )
     cluster = parser.add_argument_group("on several processes or machines (extra `cluster`)").add_argument
     cluster("--workers", type=int, metavar="N", help="start N worker processes on this machine")
     cluster("--scheduler", metavar="ADDRESS", help="use the workers of a dask scheduler, e.g. tcp://host:8786")
@@ -51,12 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check everything first, then fuse, give back, merge."""
+    from cfusion.cli import parts
+    from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.mending import require_plausible
-    from cfusion.cli.progress import showing
+    from cfusion.cli.progress import Step, showing
     from cfusion.cli.report_of_many import write_scene_page
     from cfusion.errors import FileError
     from cfusion.scene import places
     from cfusion.scene.job import open_job
+    from cfusion.scene.runner import Here
     from cfusion.scene.whole import fuse_scene, prepare, write_summary
 
     began = time.monotonic()
@@ -64,25 +73,44 @@ def run(arguments: argparse.Namespace) -> int:
     with suppress(FileError):  # a view that cannot be read is named later, and stops no other
         require_plausible(open_job(job).dataset, force=arguments.force, has_options=False)
     with places.alone(arguments.output):
-        places.mark(arguments.data, arguments.output, {"format": job.format, "written": other or job.format})
+        about = {"format": job.format, "written": other or job.format, "method": job.method}
+        places.mark(arguments.data, arguments.output, about | {"options": dict(job.options)})
         if runner.workers == 1 and not arguments.scheduler:
             places.sweep(arguments.output)
         try:
             with showing("scene", quiet=arguments.quiet) as listener:
+                asked = {"cloud": arguments.cloud, "mesh": arguments.mesh, "page": not arguments.no_report}
+                count, pixels = _extent(job)
+                listener.plan(parts.of_scene(job.method, count, pixels, **asked), job.method)
                 scene = prepare(job, arguments.neighbours, listener)
                 _say_before(arguments, scene)
+                if scene.todo and isinstance(runner, Here):
+                    compile_kernels([job.method], job.backend, listener)
                 with runner.open() if scene.todo else nullcontext(runner) as ready:
                     report = fuse_scene(scene, ready, listener)
                     report = _more(arguments, job, scene, report, ready, other, listener)
+                lines = write_summary(job, report)
+                if not arguments.no_report:
+                    listener(Step(parts.PAGE, 0.0))
+                    write_scene_page(job, report)
         except KeyboardInterrupt:
             told = f"what was fused is in {arguments.output}; the same command goes on from there"
             raise KeyboardInterrupt(told) from None
-        lines = write_summary(job, report)
-        if not arguments.no_report:
-            write_scene_page(job, report)
         places.sweep(arguments.output)
     _say_after(arguments, report, lines, time.monotonic() - began)
     return FAILED if report.failed else 0
+
+
+def _extent(job: "Job") -> tuple[int, float]:
+    """How many views, and how many pixels the first has, or usually."""
+    from cfusion.errors import CFusionError
+    from cfusion.scene.job import open_job
+
+    opened = open_job(job)
+    try:
+        return len(opened.dataset), float(opened.views[0].depth.size)
+    except CFusionError:  # that view will be said to be unreadable
+        return len(opened.dataset), USUAL_PIXELS
 
 
 def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
@@ -165,7 +193,7 @@ def _say_before(arguments: argparse.Namespace, scene: "Scene") -> None:
     if len(together) > 1:
         sizes = " and ".join(str(size) for size in together)
         print(f"cfusion: the views fall into {len(together)} groups that share nothing: {sizes}", file=sys.stderr)
-    if arguments.quiet:
+    if arguments.quiet or arguments.json:
         return
     sentence = open_job(scene.job).dataset.sentence
     if sentence:
@@ -173,6 +201,9 @@ def _say_before(arguments: argparse.Namespace, scene: "Scene") -> None:
     print(graph_sentence(scene.graph.neighbours, scene.graph.source))
     if scene.done:
         print(f"{len(scene.done)} of {len(scene.tasks)} views are there already, made with the same settings")
+    if arguments.verbose:
+        for view, neighbours in enumerate(scene.graph.neighbours):
+            print(f"view {view} from {', '.join(map(str, neighbours)) or 'itself alone'}")
 
 
 def _more(
@@ -200,8 +231,12 @@ def _more(
 
 
 def _say_after(arguments: argparse.Namespace, report: "Report", lines: list[str], seconds: float) -> None:
-    if not arguments.quiet:
-        shown = lines if len(lines) <= MOST_LINES + 1 else [*lines[:MOST_LINES], f"... {len(lines) - MOST_LINES} more"]
+    page = arguments.output / PAGE if not arguments.no_report and len(report.failed) < len(report.records) else None
+    if arguments.json:
+        _print_json(arguments, report, seconds, page)
+    elif not arguments.quiet:
+        every = arguments.verbose or len(lines) <= MOST_LINES + 1
+        shown = lines if every else [*lines[:MOST_LINES], f"... {len(lines) - MOST_LINES} more"]
         print("\n".join(shown))
         done = len(report.records) - len(report.failed)
         print(f"{done} of {len(report.records)} views fused with {arguments.method} in {seconds:.1f} s")
@@ -210,7 +245,17 @@ def _say_after(arguments: argparse.Namespace, report: "Report", lines: list[str]
         if report.triangles:
             print(f"{report.triangles} triangles in {arguments.output / 'mesh.ply'} and mesh.glb")
         print(f"written to {arguments.output}; the table is in {arguments.output / 'cfusion' / 'summary.txt'}")
+        if page is not None:
+            print(f"open {page}, or look at all of it: cfusion view {arguments.output}")
     for record in report.failed:
         print(f"cfusion: {record.name} failed: {record.failure}", file=sys.stderr)
     if report.failed:
         print(f"cfusion: {len(report.failed)} views failed; the same command tries them again", file=sys.stderr)
+
+
+def _print_json(arguments: argparse.Namespace, report: "Report", seconds: float, page: Path | None) -> None:
+    """The summary as one JSON object; OUT/cfusion/summary.json has every view."""
+    told: dict[str, object] = {"views": len(report.records), "failed": [each.name for each in report.failed]}
+    told |= {"method": arguments.method, "seconds": seconds, "points": report.points, "triangles": report.triangles}
+    told |= {"output": str(arguments.output), "report": None if page is None else str(page)}
+    talk.print_json(told)

@@ -1,20 +1,24 @@
-"""The part of `cfusion fuse` that goes through a sequence: window by window, resumed where it was interrupted."""
+"""The part of `cfusion fuse` that goes through a sequence: a scene whose neighbours are those in time.
+
+Every few frames are fused into, each result in a folder of its own; a run goes on where it was interrupted.
+"""
 
 import argparse
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cfusion.errors import InputError
+from cfusion.errors import CFusionError, InputError
 
 if TYPE_CHECKING:
-    from cfusion.cli.forecast import Forecast, Heard
-    from cfusion.cli.progress import Listener
     from cfusion.datasets.dataset import Dataset
+    from cfusion.geometry import View
     from cfusion.io.atomic import Place
-    from cfusion.sequence import Window
 
+WIDTH = 11  # frames of a window
+FAILED = 1  # exit code: some windows failed
 HEADROOM = 2.0  # of depth.png: a point is farther from one camera than from another
 
 
@@ -45,107 +49,141 @@ def run(
     place: "Place",
 ) -> int:
     """Fuse and write the windows that are not there yet, or were made of something else."""
+    from cfusion import kernels, methods
+    from cfusion.cli import parts, report
+    from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import Step, showing
     from cfusion.datasets.fingerprint import contents
     from cfusion.datasets.read_result import settings_of_result
     from cfusion.datasets.write_result import write_result
+    from cfusion.fuse import fuse_each
     from cfusion.io.atomic import require_writable
     from cfusion.io.codecs.png import encoding_of
-    from cfusion.sequence import WIDTH, fuse_windows, windows
+    from cfusion.parameters import refine
+    from cfusion.scene.graph import in_time
+    from cfusion.scene.kept import Kept
+    from cfusion.scene.progress import Teller
 
+    if arguments.every < 1:
+        raise InputError(f"--every is {arguments.every}; it is at least 1 frame")
     began = time.monotonic()
-    every = windows(len(views), arguments.every, WIDTH if arguments.window is None else arguments.window)
-    with showing("reading", quiet=arguments.quiet) as progress:
-        held = contents(views, lambda done: progress(Step(f"{len(views)} frames", done)))
-    encoding = encoding_of(0.0, HEADROOM * held.farthest)
+    graph = in_time(len(views), WIDTH if arguments.window is None else arguments.window)
+    references = range(0, len(views), arguments.every)
+    todo: list[int] = []
+    failed: dict[int, Exception] = {}
+    with showing(arguments.method, quiet=arguments.quiet) as progress:
+        pixels, page = float(views[0].depth.size), not arguments.no_report
+        progress.plan(parts.of_sequence(arguments.method, len(references), len(views), pixels, page=page))
+        held = contents(views, lambda done: progress(Step(f"reading {len(views)} frames", done)))
+        encoding, kept = encoding_of(0.0, HEADROOM * held.farthest), Kept.of(views)
 
-    def settings(window: "Window") -> dict[str, object]:
-        return {**made_by, "contents": held.of(window.frames), "depth_scale": encoding.scale, **_of(window)}
+        def settings(reference: int) -> dict[str, object]:
+            frames = sorted(graph.bundle(reference))
+            of = {"reference": reference, "first": frames[0], "frames": len(frames)}
+            return {**made_by, "contents": held.of(frames), "depth_scale": encoding.scale, **of}
 
-    def is_there(window: "Window") -> bool:
-        return settings_of_result(arguments.output / window.name) == settings(window)
+        def is_there(reference: int) -> bool:
+            return settings_of_result(_folder(arguments.output, reference)) == settings(reference)
 
-    todo = [window for window in every if not is_there(window)]
-    if not arguments.quiet:
-        _say_what_is_there(arguments.output, every, todo)
-    if not todo:
-        return 0
-    empty = 0
-    try:
-        with showing(arguments.method, quiet=arguments.quiet) as progress:
-            fused = fuse_windows(
-                views,
-                todo,
-                arguments.method,
-                backend=arguments.backend,
-                progress=_Teller(progress, len(todo), arguments.method),
-                **parameters,
-            )
-            for window, result in fused:
-                if result is None:
-                    empty += 1
+        def bundle(reference: int) -> "Sequence[View]":
+            return _with_depth([kept[frame] for frame in graph.bundle(reference)])
+
+        todo += [reference for reference in references if not is_there(reference)]
+        if not (arguments.quiet or arguments.json):
+            _say_what_is_there(arguments.output, len(references), todo)
+        if todo:
+            compile_kernels([arguments.method], arguments.backend, progress)
+        told = Teller(progress, len(todo), "window", arguments.method)
+        method, backend = refine(methods.get(arguments.method), parameters), kernels.load(arguments.backend)
+        source, unit = str(arguments.bundle), views.unit
+        try:
+            for reference, outcome in fuse_each(todo, bundle, method, backend, progress=told.solver):
+                if isinstance(outcome, Exception):
+                    told.finished()
+                    if not isinstance(outcome, CFusionError):
+                        raise outcome
+                    failed[reference] = outcome
                     continue
-                folder: Path = arguments.output / window.name
-                source = str(arguments.bundle)
+                folder, made = _folder(arguments.output, reference), settings(reference)
                 place.require_unmoved()
-                write_result(
-                    result,
-                    folder,
-                    formats,
-                    source=source,
-                    unit=views.unit,
-                    settings=settings(window),
-                    encoding=encoding,
-                )
+                write_result(outcome, folder, formats, source=source, unit=unit, settings=made, encoding=encoding)
+                if page:
+                    title = f"{arguments.bundle.name}, frame {reference}"
+                    report.write_report(folder, outcome, bundle(reference), unit=unit, source=source, title=title)
+                told.finished()
                 place = require_writable(arguments.output)  # it stands now
-        place.require_unmoved()
-    except KeyboardInterrupt:
-        done = sum(is_there(window) for window in every)
-        if done == 0:
-            raise
-        told = f"{done} of {len(every)} windows are in {arguments.output}; the same command goes on from there"
-        raise KeyboardInterrupt(told) from None
-    if not arguments.quiet:
-        _summary(arguments, len(todo) - empty, empty, time.monotonic() - began)
-    return 0
+            place.require_unmoved()
+        except KeyboardInterrupt:
+            done = sum(is_there(reference) for reference in references)
+            if done == 0:
+                raise
+            words = (
+                f"{done} of {len(references)} windows are in {arguments.output}; the same command goes on from there"
+            )
+            raise KeyboardInterrupt(words) from None
+    seconds = time.monotonic() - began
+    if arguments.json:
+        _print_json(arguments, len(references), todo, failed, seconds)
+    return _said_after(arguments, len(todo), failed, seconds)
 
 
-def _say_what_is_there(output: Path, every: "Sequence[Window]", todo: "Sequence[Window]") -> None:
-    if len(todo) < len(every):
-        print(f"{len(every) - len(todo)} of {len(every)} windows are there already, made of the same data and settings")
-    stale = sum((output / window.name / "result.json").exists() for window in todo)
+def _print_json(
+    arguments: argparse.Namespace,
+    count: int,
+    todo: "Sequence[int]",
+    failed: Mapping[int, Exception],
+    seconds: float,
+) -> None:
+    """The summary as one JSON object."""
+    from cfusion.cli.talk import print_json
+
+    told: dict[str, object] = {"method": arguments.method, "output": str(arguments.output), "seconds": seconds}
+    told |= {"windows": count, "there_already": count - len(todo)}
+    told["fused"] = [_folder(arguments.output, each).name for each in todo if each not in failed]
+    told["left_out"] = {_folder(arguments.output, each).name: str(error) for each, error in failed.items()}
+    print_json(told)
+
+
+class _NoDepth(InputError):
+    """No frame of a window holds a depth."""
+
+
+def _with_depth(frames: "Sequence[View]") -> "Sequence[View]":
+    """The same frames; raises where none holds a depth."""
+    import numpy as np
+
+    if all(np.isnan(frame.depth).all() for frame in frames):
+        raise _NoDepth("no frame holds a depth")
+    return frames
+
+
+def _folder(output: Path, reference: int) -> Path:
+    return output / f"{reference:06d}"
+
+
+def _say_what_is_there(output: Path, count: int, todo: "Sequence[int]") -> None:
+    if len(todo) < count:
+        print(f"{count - len(todo)} of {count} windows are there already, made of the same data and settings")
+    stale = sum((_folder(output, reference) / "result.json").exists() for reference in todo)
     if stale:
-        print(f"{stale} of {len(every)} windows are there but damaged, or made of other data or code: done again")
+        print(f"{stale} of {count} windows are there but damaged, or made of other data or code: done again")
 
 
-class _Teller:
-    """Turns the progress of one window into that of all; it never goes back."""
-
-    def __init__(self, listener: "Listener", count: int, method: str) -> None:
-        self.listener, self.count, self.method = listener, count, method
-        self.number, self.began, self.heard_last = -1, time.monotonic(), time.monotonic()
-        self.forecast: Forecast | None = None
-
-    def __call__(self, number: int, heard: "Heard") -> None:
-        from cfusion.cli import forecast
-        from cfusion.cli.progress import Step
-
-        now = time.monotonic()
-        if number != self.number or self.forecast is None:
-            self.number, self.began, self.forecast = number, self.heard_last, forecast.Forecast(self.method)
-        self.heard_last = now
-        self.forecast.hear(heard, now - self.began)
-        done = (number + self.forecast.fraction(now - self.began)) / self.count
-        self.listener(Step(f"window {number + 1} of {self.count}", done, heard.gap))
-
-
-def _of(window: "Window") -> dict[str, object]:
-    return {"reference": window.reference, "first": window.frames[0], "frames": len(window.frames)}
-
-
-def _summary(arguments: argparse.Namespace, fused: int, empty: int, seconds: float) -> None:
-    each = f", {seconds / fused:.1f} s each" if fused else ""
-    print(f"{fused} windows fused with {arguments.method} in {seconds:.1f} s{each}")
-    if empty:
-        print(f"{empty} windows hold no depth and were left out")
-    print(f"written to {arguments.output}, a folder for each frame fused into")
+def _said_after(arguments: argparse.Namespace, tried: int, failed: Mapping[int, Exception], seconds: float) -> int:
+    """What was fused, what was left out, what failed; the exit code."""
+    bad = {reference: error for reference, error in failed.items() if not isinstance(error, _NoDepth)}
+    if tried and not (arguments.quiet or arguments.json):
+        fused, empty = tried - len(failed), len(failed) - len(bad)
+        each = f", {seconds / fused:.1f} s each" if fused else ""
+        print(f"{fused} windows fused with {arguments.method} in {seconds:.1f} s{each}")
+        if empty:
+            print(f"{empty} windows hold no depth and were left out")
+        page = "" if arguments.no_report else ", each with its page; `cfusion view` shows them in 3-D"
+        print(f"written to {arguments.output}, a folder for each frame fused into{page}")
+        if arguments.verbose:
+            print(f"the folders are named after their frames, as {_folder(arguments.output, 0).name}")
+    for reference, error in bad.items():
+        print(f"cfusion: window {reference:06d} failed: {error}", file=sys.stderr)
+    if bad:
+        print(f"cfusion: {len(bad)} windows failed; the same command tries them again", file=sys.stderr)
+    return FAILED if bad else 0

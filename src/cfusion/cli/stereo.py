@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cfusion.cli import report
+from cfusion.cli import report, talk
 
 if TYPE_CHECKING:
+    from cfusion.cli.progress import Listener
     from cfusion.frontends.calibration import Calibration, RawRig
     from cfusion.frontends.rig import Rig, StereoFrame
     from cfusion.frontends.stereo import Matching
@@ -36,14 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--unchecked", action="store_true", help="match pairs that look swapped, unrectified or unrelated, too")
     add("--write", default="npy,png,ply", metavar="FORMATS", help="npy, png, pfm, ply (default: npy,png,ply)")
     report.add_no_report(parser)
-    add("--quiet", action="store_true", help="no summary")
+    talk.add_arguments(parser, verbose="what was matched, and how far to trust it, too")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the way out and the pair first, then match and write."""
-    import numpy as np
-
-    from cfusion.cli import settings
+    from cfusion.cli import parts, settings
+    from cfusion.cli.progress import Step, showing
     from cfusion.errors import InputError
     from cfusion.frontends.pair_check import find_points, range_warning, require_pair
     from cfusion.frontends.pairs import read_pair
@@ -56,19 +56,51 @@ def run(arguments: argparse.Namespace) -> int:
             raise InputError(f"disparities cannot be written as {name!r}; known are: {', '.join(FORMATS)}")
     require_writable(arguments.output)
     require_matcher(arguments.matcher)
-    frame, rig = read_pair(arguments.left, arguments.right, _calibration(arguments))
-    looks = grey_bytes(frame.left), grey_bytes(frame.right)
-    points = (find_points if arguments.unchecked else require_pair)(*looks)
-    found = match(frame.left, frame.right, arguments.matcher, arguments.disparities)
-    caution = range_warning(points, found.disparity, arguments.disparities)
+    calibration = _calibration(arguments)
+    with showing("stereo", quiet=arguments.quiet) as progress:
+        progress.plan(parts.of_stereo(arguments.matcher, page=not arguments.no_report))
+        progress(Step("reading the pair", 0.0))
+        frame, rig = read_pair(arguments.left, arguments.right, calibration)
+        looks = grey_bytes(frame.left), grey_bytes(frame.right)
+        progress(Step("looking whether it is a pair", 0.0))
+        points = (find_points if arguments.unchecked else require_pair)(*looks)
+        progress(Step(f"matching by {arguments.matcher}", 0.0))
+        found = match(frame.left, frame.right, arguments.matcher, arguments.disparities)
+        caution = range_warning(points, found.disparity, arguments.disparities)
+        progress(Step(parts.WRITING, 0.0))
+        _write(arguments, formats, frame, rig, found, progress)
     if caution:
         print(f"cfusion: {caution}", file=sys.stderr)
-    _write(arguments, formats, frame, rig, found)
-    if not arguments.quiet:
-        known = np.isfinite(found.disparity)
-        print(f"{100 * known.mean():.1f} % of {known.shape[1]} x {known.shape[0]} pixels matched")
-        print(f"written to {arguments.output}")
+    _say(arguments, found, rig is not None)
     return 0
+
+
+def _say(arguments: argparse.Namespace, found: "Matching", with_depth: bool) -> None:
+    """The summary, as asked for."""
+    import numpy as np
+
+    known = np.isfinite(found.disparity)
+    rows, columns = known.shape
+    page = arguments.output / report.PAGE if with_depth and not arguments.no_report else None
+    disparities = found.disparity[known] if known.any() else np.array([np.nan])
+    if arguments.json:
+        told = {"matcher": arguments.matcher, "width": columns, "height": rows, "matched": float(known.mean())}
+        told |= {"nearest": float(disparities.max()), "farthest": float(disparities.min())}  # in pixels of disparity
+        talk.print_json(told | {"output": str(arguments.output), "report": None if page is None else str(page)})
+        return
+    if arguments.quiet:
+        return
+    print(f"{100 * known.mean():.1f} % of {columns} x {rows} pixels matched")
+    if arguments.verbose:
+        low, middle, high = np.quantile(disparities, (0.0, 0.5, 1.0))
+        print(f"disparities from {low:.1f} to {high:.1f} pixels, half of them below {middle:.1f}")
+        print(
+            f"confidence {np.nanmedian(found.confidence[known]):.2f}, sigma {np.nanmedian(found.sigma[known]):.2f} "
+            "pixels (medians)"
+        )
+    print(f"written to {arguments.output}")
+    if page is not None:
+        print(f"open {page}")
 
 
 def _calibration(arguments: argparse.Namespace) -> "Calibration | RawRig | None":
@@ -95,12 +127,15 @@ def _write(
     frame: "StereoFrame",
     rig: "Rig | None",
     found: "Matching",
+    progress: "Listener",
 ) -> None:
     """Disparity with its confidence; with a rig also depth, sigma, points and result.json, as `cfusion fuse` does."""
     from dataclasses import replace
 
     import numpy as np
 
+    from cfusion.cli import parts
+    from cfusion.cli.progress import Step
     from cfusion.cli.stereo_files import write_disparities
     from cfusion.datasets import write_result
     from cfusion.errors import InputError
@@ -121,4 +156,5 @@ def _write(
     write_result(result, arguments.output, formats, source=source, unit=unit)
     write_disparities(arguments.output, found, formats, alone=False)
     if not arguments.no_report:
-        report.write_report(arguments.output, result, (view,), unit=unit, source=source, title=arguments.left.stem)
+        progress(Step(parts.PAGE, 0.0))
+        report.write_report(arguments.output, result, (), unit=unit, source=source, title=arguments.left.stem)

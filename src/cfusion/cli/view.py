@@ -3,12 +3,6 @@
 import argparse
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cfusion.view.frames import FusedFrame
 
 NAME, SUMMARY = "view", "look at a result, a sequence or a scene in 3-D"
 
@@ -17,7 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """OUT, where to serve, or what to write."""
     add = parser.add_argument
     add("output", type=Path, metavar="OUT", help="the folder that fuse or scene wrote")
-    add("--data", type=Path, metavar="DATA", help="the data it was fused from, for before against after")
+    add("--data", type=Path, metavar="DATA", help="what it was fused from, if that has moved: for before and after")
     add("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine only; over ssh, forward the port")
     add("--port", type=int, default=8080, help="default: 8080, or the next that is free")
     add("--rerun", type=Path, metavar="FILE.rrd", help="write a recording for rerun instead (extra `rerun`)")
@@ -38,10 +32,13 @@ def run(arguments: argparse.Namespace) -> int:
         write_rerun(frames, arguments.rerun)
         print(f"{len(frames)} frames written; play them with: rerun {arguments.rerun}")
         return 0
+    from cfusion.view.measured import Measured
     from cfusion.view.viewer import Viewer
 
-    viewer = Viewer(frames, _before(arguments.data, frames), arguments.host, arguments.port)
-    print(f"open {viewer.address} ({len(frames)} frames; Ctrl-C ends it)", flush=True)
+    viewer = Viewer(frames, Measured(frames, arguments.data), arguments.host, arguments.port)
+    ports = viewer.server.get_port(), viewer.pages.port
+    print(f"open {viewer.address} ({len(frames)} frames; Ctrl-C ends it)")
+    print(f"from elsewhere: ssh {' '.join(f'-L {port}:localhost:{port}' for port in ports)} THIS_MACHINE", flush=True)
     try:
         until = None if arguments.seconds is None else time.monotonic() + arguments.seconds
         while until is None or time.monotonic() < until:
@@ -50,19 +47,3 @@ def run(arguments: argparse.Namespace) -> int:
         pass
     viewer.stop()
     return 0
-
-
-def _before(data: Path | None, frames: "Sequence[FusedFrame]") -> dict[str, Any]:
-    """The measured map of each frame, found by its pose among the views of the data."""
-    import numpy as np
-
-    from cfusion.datasets import read
-
-    if data is None:
-        return {}
-    found: dict[str, Any] = {}
-    for view in read(data):
-        for frame in frames:
-            if view.shape == frame.camera.shape and np.allclose(view.pose.matrix(), frame.pose.matrix(), atol=1e-9):
-                found.setdefault(frame.name, view.depth)
-    return found

@@ -70,6 +70,20 @@ def read(path: str | PathLike[str], format: str | None = None, options: Mapping[
     """Views found at a path; the format is recognised, or named (a key of `READERS`), its options given by name.
 
     `.sentence` of what is returned says what was recognised and converted. Frames are read when they are asked for.
+
+    Args:
+        path: folder or file of a data set.
+        format: its name, where it is not recognised (`cfusion formats`).
+        options: of the format, by name (`cfusion formats --options`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Pinhole, Pose, View, read
+        >>> from cfusion.datasets import write_bundle
+        >>> write_bundle([View(np.full((12, 16), 2.0), Pinhole(50, 50, 7.5, 5.5, 16, 12), Pose.identity())], "data")
+        >>> views = read("data")
+        >>> len(views), views[0].shape
+        (1, (12, 16))
     """
     place = path_of(path, "the data")
     name = recognised(place) if format is None else known(format)

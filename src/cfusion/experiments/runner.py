@@ -52,13 +52,13 @@ def run(plan: Plan, store: Store, *, workers: int | None = None, report: Report 
         for number, failure in enumerate(complete([[task] for task in first]), start=1):
             failures += [] if failure is None else [failure]
             _say(report, f"{plan.spec.name}, scenes, {number} of {len(first)}", 0.0)
-        eta = Eta(todo, crew)
+        eta = Eta(todo)
         by_condition: dict[Condition, list[Task]] = {}
         for job in [] if failures else todo:
             by_condition.setdefault(job.condition, []).append((_run_job, store, job, keys[job], jobs[job]))
         for number, (job, seconds, failure) in enumerate(complete(list(by_condition.values())), start=1):
             failures += [] if failure is None else [failure]
-            _say(report, f"{plan.spec.name}, {number} of {len(todo)}, {eta.after(job, seconds)}", number / len(todo))
+            _say(report, f"{plan.spec.name}, {number} of {len(todo)}", eta.after(job, seconds))
     if failures:
         raise Unfinished(f"{len(failures)} of {len(todo)} jobs failed, the rest is kept; the first: {failures[0]}")
     return [cell.place() | _stored(store, keys[cell.job]) for cell in plan.cells]

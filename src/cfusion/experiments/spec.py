@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import product
 from typing import Literal, TypeAlias
 
@@ -11,7 +11,7 @@ from cfusion import methods
 from cfusion.errors import InputError
 from cfusion.experiments.boxes import Regions
 from cfusion.experiments.conditions import NOISES, Condition
-from cfusion.metrics import Scores
+from cfusion.metrics import NAMES
 from cfusion.parameters import refine
 
 Value: TypeAlias = float | int | str | bool | tuple[float, ...]
@@ -20,7 +20,7 @@ Parameters: TypeAlias = tuple[tuple[str, Value], ...]
 TRUTH, LITERAL = "truth", "literal"  # rows that are no method: the truth itself, and the paper's algorithm as it stands
 KINDS = ("table", "sweep", "surfaces", "panels", "traces")
 VARIED = (*NOISES, "views", "spacing")
-SCORES = {field.name for field in fields(Scores)} - {"outliers"} | {"out3", "out3_all", "d_avg_all"}
+SCORES = {*NAMES, "out3_all", "d_avg_all"}
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ from cfusion.experiments.work import scores_of
 from cfusion.io.cameras import camera_from_json
 from cfusion.io.json_object import JsonObject
 from cfusion.metrics import Scores, arithmetic_mean, geometric_mean
+from cfusion.report.columns import COLUMNS, Column
 from cfusion.report.paper_checks import Exhibit, Plain, Verdict
 from cfusion.report.paper_figures import Sweep, Traces
 from cfusion.report.paper_maps import Gallery, Panel, Panels
-from cfusion.report.paper_tables import COLUMNS, Comparison, Line, Pair
-from cfusion.report.tables import Column, Table
+from cfusion.report.paper_tables import Comparison, Line, Pair
+from cfusion.report.tables import Table
 
 LoadMaps = Callable[[str], Mapping[str, NDArray[Any]]]
 EXTRA = ("density", "bias", "plain_rmse", "plain_mae", "seconds", "iterations")
@@ -50,7 +51,7 @@ def _table(spec: Spec, part: Part, lines: Sequence[Record], load_maps: LoadMaps)
         published = (part.published or {}).get(name)
         pairs = [
             Pair(
-                None if scores is None else score(scores, column.removesuffix(ALL)),
+                None if scores is None else scores.named(column.removesuffix(ALL)),
                 None if published is None else published[group * len(part.columns) + place],
             )
             for group in range(len(averages))
@@ -60,14 +61,11 @@ def _table(spec: Spec, part: Part, lines: Sequence[Record], load_maps: LoadMaps)
         extra = _extra(spec, mine, averages)
         rows.append(Line(name, tuple(pairs), extra, labelled=spec.rows[name].oracle is not None))
     groups = part.data if len(part.data) > 1 else ("",)
-    table = Comparison(part.name, part.caption, groups, tuple(COLUMNS[key] for key in part.columns), tuple(rows))
+    table = Comparison(
+        part.name, part.caption, groups, tuple(COLUMNS[key].beside_the_paper for key in part.columns), tuple(rows)
+    )
     verdicts = tuple(verdict(check, table) for check in part.checks)
     return [Comparison(table.name, table.caption, table.groups, table.columns, table.lines, verdicts)]
-
-
-def score(scores: Scores, column: str) -> float:
-    """One score by the name of its column."""
-    return scores.out(3) if column == "out3" else float(getattr(scores, column))
 
 
 def _average(spec: Spec, row: Row, lines: Sequence[Record], kind: str = "scores") -> Scores | None:
@@ -89,13 +87,13 @@ def _chosen(row: Row, lines: Sequence[Record]) -> list[Record]:
 
 
 def _by(line: Record, column: str) -> float:
-    value = score(scores_of(line), column)
+    value = scores_of(line).named(column)
     return math.inf if math.isnan(value) else value
 
 
 def _extra(spec: Spec, lines: Sequence[Record], averages: Sequence[Scores | None]) -> dict[str, float]:
     first = next((each for each in averages if each is not None), None)
-    known = {} if first is None else {name: float(getattr(first, name)) for name in EXTRA[:4]}
+    known = {} if first is None else {name: first.named(name) for name in EXTRA[:4]}
     timed = [line for line in lines if line.get("seconds")]
     if timed:
         known["seconds"] = float(np.mean([line["seconds"] for line in timed]))
@@ -115,9 +113,9 @@ def _sweep(spec: Spec, part: Part, lines: Sequence[Record], load_maps: LoadMaps)
             _average(spec, spec.rows[name], [line for line in mine if line["value"] == value]) for value in values
         ]
         series[name] = {
-            column: [math.nan if each is None else score(each, column) for each in averages] for column in part.columns
+            column: [math.nan if each is None else each.named(column) for each in averages] for column in part.columns
         }
-    columns = tuple(COLUMNS[key] for key in part.columns)
+    columns = tuple(COLUMNS[key].beside_the_paper for key in part.columns)
     verdicts = () if part.champion not in series else (champion_verdict(str(part.champion), part, values, series),)
     return [Sweep(part.name, part.caption, part.over, values, columns, series, verdicts)]
 

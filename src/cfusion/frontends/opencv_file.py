@@ -27,7 +27,7 @@ def read_matrices(file: Path) -> dict[str, Matrix]:
     """The matrices at the top of the file, by name; whatever else it holds is left alone."""
     text = read_text(file, LONGEST_FILE)
     try:
-        found = {}
+        found: dict[str, Matrix] = {}
         for name, rows, columns, words in _stated(text):
             shape = (whole(rows), whole(columns))
             values = [number(word) for word in words]

@@ -21,7 +21,23 @@ LARGEST = 1e30  # of whole numbers, which have no infinity
 
 @dataclass(frozen=True)
 class Pinhole:
-    """A perspective camera: u = fx x/z + cx, v = fy y/z + cy (all in pixels)."""
+    """A perspective camera: u = fx x/z + cx, v = fy y/z + cy (all in pixels).
+
+    Args:
+        fx: focal length across, in pixels; positive.
+        fy: focal length down, in pixels; positive.
+        cx: column of the principal point, in pixels; 0 is the centre of the first pixel.
+        cy: row of the principal point, in pixels.
+        width: of the image, in pixels.
+        height: of the image, in pixels.
+
+    Examples:
+        >>> from cfusion import Pinhole
+        >>> camera = Pinhole(fx=500, fy=500, cx=319.5, cy=239.5, width=640, height=480)
+        >>> u, v, z = camera.project([0.1, 0.0, 2.0])
+        >>> float(u), float(v), float(z)
+        (344.5, 239.5, 2.0)
+    """
 
     fx: float
     fy: float
@@ -42,7 +58,15 @@ class Pinhole:
     def from_matrix(cls, matrix: ArrayLike, width: int, height: int) -> "Pinhole":
         """The camera of a 3x3 intrinsic matrix K = [[fx, 0, cx], [0, fy, cy], [0, 0, 1]], all in pixels.
 
-        Example: `Pinhole.from_matrix([[576, 0, 320], [0, 576, 240], [0, 0, 1]], 640, 480)`.
+        Args:
+            matrix: K, without skew.
+            width: of the image, in pixels.
+            height: of the image, in pixels.
+
+        Examples:
+            >>> from cfusion import Pinhole
+            >>> Pinhole.from_matrix([[576, 0, 320], [0, 576, 240], [0, 0, 1]], 640, 480).fx
+            576.0
         """
         k: Matrix = adopt(matrix, np.float64, "an intrinsic matrix")
         if k.shape != (3, 3):
@@ -108,6 +132,26 @@ class BrownConrady(Pinhole):
     """A perspective camera whose lens bends rays: radial k1, k2, k3 and tangential p1, p2, as OpenCV has them.
 
     Depth maps of such a camera are used as they are; nothing has to be undistorted, and resampled, first.
+
+    Args:
+        fx: focal length across, in pixels.
+        fy: focal length down, in pixels.
+        cx: column of the principal point, in pixels.
+        cy: row of the principal point, in pixels.
+        width: of the image, in pixels.
+        height: of the image, in pixels.
+        k1: radial, of r^2 with r = the slope of a ray (no unit, as all five).
+        k2: radial, of r^4.
+        p1: tangential.
+        p2: tangential.
+        k3: radial, of r^6.
+
+    Examples:
+        >>> from cfusion import BrownConrady
+        >>> camera = BrownConrady(500, 500, 319.5, 239.5, 640, 480, k1=-0.1, k2=0.02)
+        >>> u, v, z = camera.project([1.0, 0.0, 2.0])
+        >>> round(float(u), 2)  # without the lens: 569.5
+        563.56
     """
 
     k1: float = 0.0
@@ -153,7 +197,20 @@ class BrownConrady(Pinhole):
 
 @dataclass(frozen=True)
 class Orthographic:
-    """A camera with parallel rays: x = (u - cx) pixel_size, y = (v - cy) pixel_size, z = depth."""
+    """A camera with parallel rays: x = (u - cx) pixel_size, y = (v - cy) pixel_size, z = depth.
+
+    Args:
+        pixel_size: side of a pixel, in units of depth; positive.
+        cx: column that x = 0 falls on, in pixels.
+        cy: row that y = 0 falls on, in pixels.
+        width: of the map, in pixels.
+        height: of the map, in pixels.
+
+    Examples:
+        >>> from cfusion import Orthographic
+        >>> Orthographic(0.5, cx=10, cy=10, width=21, height=21).shape
+        (21, 21)
+    """
 
     pixel_size: float  # units of depth per pixel
     cx: float

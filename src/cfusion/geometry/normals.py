@@ -13,6 +13,16 @@ def normals(depth: ArrayLike, camera: Camera) -> Normals:
 
     n ~ dP/du x dP/dv with forward differences (backward where the next pixel is unknown or outside) and
     the sign that makes n . ray <= 0. A pixel without a known neighbour in its row or its column has none.
+
+    Args:
+        depth: (H, W), NaN where unknown.
+        camera: of the same shape.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Pinhole, normals
+        >>> float(normals(np.full((12, 16), 2.0), Pinhole(50, 50, 7.5, 5.5, 16, 12))[6, 8, 2])  # towards the camera
+        -1.0
     """
     if not isinstance(camera, Camera):
         raise InputError(f"normals needs the camera, e.g. a Pinhole, not {type(camera).__name__}")

@@ -21,6 +21,19 @@ class Pose:
 
     A rotation that is slightly off (max |R^T R - I| <= 1e-2) is replaced by the nearest one; any other
     matrix is an error.
+
+    Args:
+        rotation: (3, 3) orthonormal, determinant 1; no unit.
+        translation: (3,) in the unit of depth.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Pose
+        >>> world_from_camera = Pose(np.eye(3), np.array([0.0, 0.0, 1.5]))
+        >>> world_from_camera.apply([[0.0, 0.0, 2.0]]).tolist()
+        [[0.0, 0.0, 3.5]]
+        >>> (world_from_camera.inverse() @ world_from_camera).translation.tolist()
+        [0.0, 0.0, 0.0]
     """
 
     rotation: Matrix  # (3, 3)

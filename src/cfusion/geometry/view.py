@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,25 @@ LARGEST = 1e15
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A depth map, and where it was seen from."""
+    """A depth map, and where it was seen from.
+
+    Args:
+        depth: (H, W) z along the optical axis, in any unit of length, positive; NaN where unknown. Any floats, of
+            NumPy or of a library that shares arrays; kept as float32.
+        camera: that took it, of the same shape.
+        pose: world_from_camera, its translation in the unit of depth.
+        image: (H, W) or (H, W, 3) from 0 (black) to 1 (white), or None.
+        confidence: (H, W) trust in each depth, 0 for none; no unit, or None for equal trust.
+        name: for people.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Pinhole, Pose, View
+        >>> camera = Pinhole(50, 50, 31.5, 23.5, 64, 48)
+        >>> view = View(np.full((48, 64), 2.0), camera, Pose.identity(), name="first")
+        >>> view.shape, view.depth.dtype.name
+        ((48, 64), 'float32')
+    """
 
     depth: DepthMap  # (H, W), z along the axis, NaN where unknown
     camera: Camera
@@ -38,6 +56,18 @@ class View:
     image: Image | None = None  # (H, W) or (H, W, 3) in [0, 1]
     confidence: WeightMap | None = None  # (H, W), >= 0, zero where depth is unknown
     name: str = ""
+
+    if TYPE_CHECKING:  # it takes what becomes an array of floats, and keeps float32
+
+        def __init__(
+            self,
+            depth: ArrayLike,
+            camera: Camera,
+            pose: Pose,
+            image: ArrayLike | None = None,
+            confidence: ArrayLike | None = None,
+            name: str = "",
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if not isinstance(self.camera, Camera):
@@ -72,6 +102,20 @@ class Stack:
 
     Depths may have any sign (a height map may lie below zero). Arrays of the right type are not copied, and stay on
     the GPU if they lie there: CuPy's, or those of any library that lends them by DLPack.
+
+    Args:
+        depths: (K, H, W) in one unit of length, NaN where unknown.
+        weights: (K, H, W) from 0, without a unit; None: 1 where a depth is known.
+        camera: of the view that all maps are of, for points and normals; or None.
+        image: (H, W) or (H, W, 3) from 0 to 1, or None.
+        filled: (K, H, W) True where a depth was interpolated and not measured, or None.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Stack
+        >>> surveys = np.array([[[1.0, 2.0]], [[1.2, np.nan]]])  # two maps of 1 x 2 pixels
+        >>> Stack(surveys).count.tolist()
+        [[2, 1]]
     """
 
     depths: DepthStack  # (K, H, W), NaN where unknown
@@ -79,6 +123,17 @@ class Stack:
     camera: Camera | None = None
     image: Image | None = None  # of the reference
     filled: MaskStack | None = None  # (K, H, W), interpolated and not measured
+
+    if TYPE_CHECKING:  # as of View
+
+        def __init__(
+            self,
+            depths: ArrayLike,
+            weights: ArrayLike | None = None,
+            camera: Camera | None = None,
+            image: ArrayLike | None = None,
+            filled: ArrayLike | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         depths = _lengths(self.depths, "the stack")

@@ -84,7 +84,27 @@ def fuse_rasters(
     say: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Mosaic:
-    """Fuse height rasters into one GeoTIFF (or, without an output, into arrays); `Options` has what may be said."""
+    """Fuse height rasters into one GeoTIFF (or, without an output, into arrays); `Options` has what may be said.
+
+    Args:
+        paths: GeoTIFF files or folders of them; heights in metres, or whatever their unit is.
+        output: a .tif; sigma, count, NMAD, provenance and source lie beside it. None: arrays in `.maps`.
+        progress: is called with how far it is.
+        say: is called with sentences about the rasters.
+        options: coregister, resolution, bounds, tolerance, tile, workers and so on, as of `cfusion mosaic`.
+
+    Examples:
+        >>> import numpy as np, rasterio
+        >>> from cfusion import fuse_rasters
+        >>> grid = {"driver": "GTiff", "width": 32, "height": 24, "count": 1, "dtype": "float32", "crs": "EPSG:32633"}
+        >>> place = rasterio.transform.from_origin(5e5, 5e6, 10, 10)
+        >>> for k in range(3):
+        ...     with rasterio.open(f"{k}.tif", "w", transform=place, **grid) as file:
+        ...         file.write(100 + np.random.default_rng(k).normal(0, 1, (24, 32)).astype("float32"), 1)
+        >>> made = fuse_rasters(["0.tif", "1.tif", "2.tif"], backend="numpy")
+        >>> made.maps["height"].shape, len(made.rasters)
+        ((24, 32), 3)
+    """
     began = time.perf_counter()
     chosen = _options(options)
     if isinstance(paths, str | Path):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Protocol
 
-from cfusion.report.tables import Column, Table
+from cfusion.report.columns import Column
+from cfusion.report.tables import Table
 
 
 class Exhibit(Protocol):

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.report.columns import Column
 from cfusion.report.paper_axes import PLOT, label, legend, picture, png_of, sheet, style
 from cfusion.report.paper_checks import Verdict, as_bullets, as_items
-from cfusion.report.tables import Column, Row, Table
+from cfusion.report.tables import Row, Table
 
 
 @dataclass(frozen=True)

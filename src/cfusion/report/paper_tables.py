@@ -7,26 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
+from cfusion.report.columns import Column
 from cfusion.report.paper_checks import Verdict, as_bullets, as_items
-from cfusion.report.tables import MISSING, Column, Table
-
-COLUMNS = {
-    column.key: column
-    for column in (
-        Column("rmse", "RMSE", ".4f", "lowest"),
-        Column("zmae", "ZMAE", ".4f", "lowest"),
-        Column("nmae", "NMAE", ".4f", "lowest"),
-        Column("z_avg", "Z-avg", ".4f", "lowest"),
-        Column("out3", "out-3 [%]", ".3f", "lowest"),
-        Column("d_avg", "D-avg [px]", ".4f", "lowest"),
-        Column("out3_all", "out-3 all [%]", ".3f", "lowest"),
-        Column("d_avg_all", "D-avg all [px]", ".4f", "lowest"),
-        Column("density", "density [%]", ".2f", "highest"),
-        Column("plain_rmse", "plain RMSE", ".4f", "lowest"),
-        Column("plain_mae", "plain MAE", ".4f", "lowest"),
-        Column("bias", "bias", "+.4f"),
-    )
-}
+from cfusion.report.tables import MISSING, Table
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from cfusion.metrics import Scores
+from cfusion.metrics import NAMES, Scores
 from cfusion.report.tables import Row
 
 if TYPE_CHECKING:
@@ -10,20 +10,8 @@ if TYPE_CHECKING:
 
 
 def score_row(name: str, scores: Scores) -> dict[str, float | int | str | None]:
-    """The scores of one depth map under the keys of `tables.SCORES`."""
-    return {
-        "name": name,
-        "rmse": scores.rmse,
-        "zmae": scores.zmae,
-        "nmae": scores.nmae,
-        "z_avg": scores.z_avg,
-        "out3": scores.out(3),
-        "d_avg": scores.d_avg,
-        "density": scores.density,
-        "plain_rmse": scores.plain_rmse,
-        "plain_mae": scores.plain_mae,
-        "bias": scores.bias,
-    }
+    """The scores of one depth map under the keys of `columns.COLUMNS`."""
+    return {"name": name} | {key: scores.named(key) for key in NAMES}
 
 
 def result_row(result: "Result", scores: Scores) -> Row:

@@ -3,36 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-
-@dataclass(frozen=True)
-class Column:
-    """A column: where its values come from, its heading, how a number is written, and which value is best."""
-
-    key: str
-    title: str
-    format: str = ""
-    best: Literal["lowest", "highest"] | None = None
-
+from cfusion.report.columns import SCORES, Column
 
 Row = Mapping[str, float | int | str | None]
 
 MISSING = "-"
-SCORES = (
-    Column("name", "method"),
-    Column("rmse", "RMSE", ".4f", "lowest"),
-    Column("zmae", "ZMAE", ".4f", "lowest"),
-    Column("nmae", "NMAE [rad]", ".4f", "lowest"),
-    Column("z_avg", "Z-avg", ".4f", "lowest"),
-    Column("out3", "out-3 [%]", ".2f", "lowest"),
-    Column("d_avg", "D-avg [px]", ".3f", "lowest"),
-    Column("density", "density [%]", ".1f", "highest"),
-    Column("bias", "bias", "+.4f"),
-    Column("gap", "gap", ".1e"),
-    Column("iterations", "iterations", "d"),
-    Column("seconds", "seconds", ".2f"),
-)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,14 @@
 A point p of view i with normal n is compared with the map of each view j that shares surface with i, at the pixel it
 falls on, whose own point is q:
 
-    agrees         |n . (q - p)| <= 3 sqrt((c_i sigma_i)^2 + (c_j sigma_j)^2) + half a pixel,  c = |n . ray|
+    agrees         |n . (q - p)| <= 2 sqrt(sigma_i^2 + sigma_j^2) + half a pixel
     is seen through  j's depth there lies further behind p than that
 
-Where maps agree p moves along n to the mean weighted by 1 / (c sigma)^2. The view with the smaller pixels owns
-the point, the others leave it out. Points that more views see through than agree with, or that nobody confirms although
-others look there, are dropped. Each view's piece needs only its neighbours: pieces are made wherever views are.
+Where maps agree p moves along n to the mean weighted by 1 / sigma^2. (Not by 1 / (c sigma)^2, c = |n . ray|, as an
+error along the ray would have it: in a fused map the surface is off, and most where it is seen obliquely.)
+The view with the smaller pixels owns the point, the others leave it out, but where they sample it more densely. Points
+that more views see through than agree with, or that nobody confirms although others look there, are dropped. Each
+view's piece needs only its neighbours: pieces are made wherever views are.
 """
 
 from __future__ import annotations
@@ -39,8 +41,9 @@ POINT = np.dtype(
         *(("red", "u1"), ("green", "u1"), ("blue", "u1"), ("sigma", "<f4"), ("views", "<u2")),
     ]
 )
-SIGMAS, PIXELS = 3.0, 0.5
-GRAZING = 0.1  # |n . ray| below which a surface is seen too obliquely to tell
+SIGMAS, PIXELS = 2.0, 0.5
+DENSER = 1.02  # spacing of points, of another view to a view's own, up to which the other can stand for it
+GRAZING = 0.2  # |n . ray| below which a surface is seen too obliquely to tell
 GREY = 160
 STEPS = 2  # to the octave, by which pixel sizes are told apart: nearly equal ones go by number
 FILE, RECORD = "cloud.npy", "cloud.json"
@@ -69,7 +72,7 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
     points = own.pose.apply(own.camera.back_project(own.depth)[usable])
     normals_ = own.pose.turn(normal[usable])
     size = _pixel_size(own, own.depth[usable]) / facing[usable]
-    sigma = np.maximum(own.sigma[usable].astype(np.float64) * facing[usable], 1e-9 * np.abs(own.depth[usable]))
+    sigma = np.maximum(own.sigma[usable].astype(np.float64), 1e-9 * np.abs(own.depth[usable]))
     weight = 1 / sigma**2
     moved, weights, sigmas = np.zeros(len(points)), weight.copy(), weight * sigma
     agree, through, looked = (np.zeros(len(points), np.int64) for _ in range(3))
@@ -86,7 +89,7 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
         weights[same] += their_weight
         sigmas[same] += their_weight * seen.sigma[seen.agrees]
         if (_rank(views(other)), other) < (_rank(own), number):
-            owned[same] = False
+            owned[same[seen.size[seen.agrees] <= DENSER * size[same]]] = False
     kept = owned & (through <= agree) & ((agree > 0) | (looked == 0))
     points = points + normals_ * (moved / weights)[:, None]
     return Cloud(points[kept], normals_[kept], (sigmas / weights)[kept], 1 + agree[kept], pixels[kept])
@@ -99,6 +102,7 @@ class _Seen:
     at: NDArray[np.int64]  # which points
     apart: Floats  # along the point's normal
     sigma: Floats  # along the normal
+    size: Floats  # of its pixels on the surface
     agrees: NDArray[np.bool_]
     through: NDArray[np.bool_]
 
@@ -116,7 +120,7 @@ def _compared(other: FusedView, points: Points, normals_: Points, sigma: Floats,
     away = _towards(other, points[at])
     facing = np.einsum("nx,nx->n", normals_[at], away)
     cosine = np.maximum(np.abs(facing), GRAZING)
-    along = np.maximum(their_sigma * cosine, 1e-9 * np.abs(depth))
+    along = np.maximum(their_sigma, 1e-9 * np.abs(depth))
     apart = np.einsum("nx,nx->n", normals_[at], theirs - points[at])
     their_size = _pixel_size(other, depth) / cosine
     limit = SIGMAS * np.sqrt(sigma[at] ** 2 + along**2) + PIXELS * np.maximum(size[at], their_size)
@@ -124,7 +128,7 @@ def _compared(other: FusedView, points: Points, normals_: Points, sigma: Floats,
     agrees = (np.abs(apart) <= limit) & usable & np.isfinite(other.normals[row, column, 0])
     # further behind along j's own ray than the limit allows, which is longer where the surface is oblique
     through = ~agrees & (depth - z[at] > 2 * limit / cosine)
-    return _Seen(at, apart, along, agrees, through)
+    return _Seen(at, apart, along, their_size, agrees, through)
 
 
 def _points_at(view: FusedView, row: NDArray[np.int64], column: NDArray[np.int64], depth: Floats) -> Points:
@@ -222,12 +226,12 @@ def write_cloud(job: Job, graph: Graph, fused: Sequence[int], runner: Runner, li
     records = [each for task in tasks if (each := _there(job, task)) is not None]
     done = {record.view for record in records}
     todo = [task for task in tasks if task.view not in done]
-    told = Teller(listener, len(todo), runner.workers, "cloud of view")
+    told = Teller(listener, len(todo), "cloud of view")
     for record in runner.run(job, todo):
         if record.failure:
             raise FileError(f"the cloud of view {record.name} failed: {record.failure}")
         records.append(record)
-        told.finished(record.seconds)
+        told.finished()
     records.sort(key=lambda each: each.view)
 
     def chunks() -> Iterator[NDArray[np.void]]:

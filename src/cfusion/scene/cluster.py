@@ -22,8 +22,7 @@ from typing import Any
 from cfusion.errors import BackendUnavailable, InputError, MissingDependency
 from cfusion.scene.job import Job, Task
 from cfusion.scene.record import Record
-from cfusion.scene.runner import Heard
-from cfusion.scene.work import do
+from cfusion.scene.work import Heard, work
 
 AHEAD = 3  # tasks handed out per worker and waiting, so that none idles between two
 TRIES = 3  # of a task that failed for want of disk or memory, each on another worker if there is one
@@ -32,6 +31,7 @@ CONNECT = 10.0  # seconds to wait for one at the beginning
 MOST_WORKERS = 1000  # that one command starts
 GLANCE = 2.0  # seconds for which a number of workers is believed
 LOOK = 30.0  # seconds without a record after which the state of the cluster is looked at
+STUCK, TIMES = 900.0, 10  # seconds, and times the longest task, without a record: tasks are given to others as well
 
 
 @dataclass(frozen=True)
@@ -117,18 +117,23 @@ class _Exchange:
         self.waiting = list(left)
         self.running: dict[Any, Task] = {}
         self.failed_on: dict[Task, set[str]] = {}
+        self.stuck_on: dict[Task, set[str]] = {}
         self.threads, self.looked = 1, -math.inf
+        self.heard, self.longest = time.monotonic(), 0.0  # when the last record came, and the seconds of the longest
 
     def records(self) -> Iterator[Record]:
         """As tasks are done; those that failed by their machine are tried on others first."""
         self._hand_out()
-        while self.running:
+        while self.left:
             for future in self._ready():
                 task = self.running.pop(future)
+                if task not in self.left:  # another worker was quicker
+                    continue
                 if self.client.status != "running" or future.status in ("lost", "cancelled"):
                     raise _Gone("connection lost")
                 record = _record_of(future, task)
                 future.release()
+                self.heard, self.longest = time.monotonic(), max(self.longest, record.seconds)
                 self.left[task] += 1
                 if record.failure and record.elsewhere and self.left[task] < TRIES:
                     self.failed_on.setdefault(task, set()).add(record.worker)
@@ -145,7 +150,7 @@ class _Exchange:
             self._give(self.waiting.pop(0))
 
     def _give(self, task: Task) -> None:
-        bad = self.failed_on.get(task, set())
+        bad = self.failed_on.get(task, set()) | self.stuck_on.get(task, set())
         others = [each for each in self.client.nthreads() if each not in bad] if bad else []
         # Not pure: a result must not be taken from an earlier try.
         future = self.client.submit(_at_work, self.job, task, pure=False, workers=others or None)
@@ -159,18 +164,31 @@ class _Exchange:
         except TimeoutError:
             if self.client.status != "running":
                 raise _Gone("connection lost") from None
-            for future, task in [each for each in self.running.items() if each[1] in self.failed_on]:
-                del self.running[future]
-                future.cancel()
-                self.failed_on.pop(task)
-                self._give(task)
+            self._look_after()
             return []
+
+    def _look_after(self) -> None:
+        """Give anew the tasks whose only workers went away, and to others as well those of workers that are stuck.
+
+        A worker without memory may live on and never end its task; which of two ends first does not matter.
+        """
+        for future, task in [each for each in self.running.items() if each[1] in self.failed_on]:
+            del self.running[future]
+            future.cancel()
+            self.failed_on.pop(task, None)
+            self._give(task)
+        if time.monotonic() > self.heard + max(STUCK, TIMES * self.longest):
+            self.heard = time.monotonic()
+            at = {key: place for place, keys in self.client.processing().items() for key in keys}
+            for future, task in list(self.running.items()):
+                if task in self.left and sum(each == task for each in self.running.values()) < TRIES:
+                    self.stuck_on.setdefault(task, set()).add(at.get(future.key, ""))
+                    self._give(task)
 
 
 def _at_work(job: Job, task: Task) -> Record:
     """What a worker does."""
-    record = do(job, task)
-    return replace(record, worker=_distributed().get_worker().address)
+    return replace(next(work(job, [task])), worker=_distributed().get_worker().address)
 
 
 def _record_of(future: Any, task: Task) -> Record:
@@ -208,7 +226,10 @@ def _local(count: int, memory: str) -> Iterator[str]:
         for number in range(count)
     }
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong in a task is in its record
-    scheduler = {"cls": distributed.Scheduler, "options": {"host": "127.0.0.1", "dashboard": False, "port": 0}}
+    scheduler = {
+        "cls": distributed.Scheduler,
+        "options": {"host": "127.0.0.1", "dashboard": False, "dashboard_address": ":0", "port": 0},
+    }
     with distributed.SpecCluster(workers=nanny, scheduler=scheduler, silence_logs=50) as cluster:
         yield cluster.scheduler_address
 

@@ -1,4 +1,4 @@
-"""Fuse every view of a scene from its best neighbours, one after the other."""
+"""Fuse every view of a scene from its best neighbours, or every few frames of a sequence from those around them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from cfusion import kernels, methods
 from cfusion.errors import CFusionError, InputError
-from cfusion.fuse import fuse_many
+from cfusion.fuse import fuse_each
 from cfusion.geometry import Stack, View
 from cfusion.io.arguments import views_of
 from cfusion.methods import Method
@@ -23,43 +23,62 @@ def fuse_every(
     method: str | Method = "auto",
     *,
     neighbours: int | Graph = NEIGHBOURS,
+    into: Sequence[int] | None = None,
     backend: str = "auto",
     failed: Callable[[int, CFusionError], None] | None = None,
     **parameters: Any,
 ) -> Iterator[Result]:
     """The result of every view, in order, each fused from the view and its best `neighbours` (or those of a graph).
 
+    `into` names the views to fuse into, all unless given: `neighbours=in_time(len(views), 11)` and
+    `into=range(0, len(views), 5)` is a sequence fused eleven frames at a time, into every fifth.
     Views may be lazy: each is read when its turn comes and kept as long as it fits. A view that cannot be fused ends
     the iteration with its error, unless `failed` is given: then that hears its number and error, and the rest go on.
+
+    Args:
+        views: of one scene, in one unit of length.
+        method: as of `fuse`.
+        neighbours: how many views each is fused from beside itself, or a graph of them.
+        into: indices of the views to fuse into; None: all.
+        backend: as of `fuse`.
+        failed: hears the index and the error of a view that cannot be fused.
+        parameters: of the method, by name.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Pinhole, Pose, View, fuse_every
+        >>> camera = Pinhole(20, 20, 15.5, 11.5, 32, 24)
+        >>> poses = [Pose(np.eye(3), np.array([0.05 * k, 0, 0])) for k in range(3)]
+        >>> views = [View(np.full((24, 32), 2.0), camera, pose) for pose in poses]
+        >>> [result.depth.shape for result in fuse_every(views, "median", neighbours=2, backend="numpy")]
+        [(24, 32), (24, 32), (24, 32)]
     """
     if isinstance(views, View | Stack) or not isinstance(views, Sequence):
         raise InputError(f"fuse_every takes a list of views, not {type(views).__name__}")
     views_of(views, "fuse_every")
     refined = refine(methods.get(method), parameters)  # a mistake in these is not one of the views
-    loaded = kernels.load(backend).NAME
+    loaded = kernels.load(backend)
     kept = Kept.of(views)
+    chosen = range(len(views)) if into is None else into
+    strange = [number for number in chosen if not 0 <= number < len(views)]
+    if strange:
+        raise InputError(f"there is no view {strange[0]} to fuse into; there are {len(views)}, counted from 0")
     graph = neighbours if isinstance(neighbours, Graph) else by_surface(kept, failed=failed).cut(neighbours)
     if len(graph) != len(views):
         raise InputError(f"the graph has {len(graph)} views, {len(views)} were given")
-    return _each(kept, graph, refined, loaded, failed)
 
+    def bundle(number: int) -> Sequence[View]:
+        return tuple(kept[other] for other in graph.bundle(number))
 
-def _each(
-    views: Sequence[View],
-    graph: Graph,
-    method: Method,
-    backend: str,
-    failed: Callable[[int, CFusionError], None] | None,
-) -> Iterator[Result]:
-    number = 0
-    while number < len(views):
-        bundles = (tuple(views[other] for other in graph.bundle(view)) for view in range(number, len(views)))
-        try:
-            for result in fuse_many(bundles, method, reference=0, backend=backend):
-                number += 1
-                yield result
-        except CFusionError as error:
-            if failed is None:
-                raise type(error)(f"view {number}: {error}") from None
-            failed(number, error)
-            number += 1  # and go on behind it
+    def each() -> Iterator[Result]:
+        for number, outcome in fuse_each(chosen, bundle, refined, loaded):
+            if isinstance(outcome, Result):
+                yield outcome
+            elif not isinstance(outcome, CFusionError):
+                raise outcome
+            elif failed is None:
+                raise type(outcome)(f"view {number}: {outcome}") from None
+            else:
+                failed(number, outcome)
+
+    return each()

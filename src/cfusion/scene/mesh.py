@@ -22,9 +22,10 @@ from cfusion.scene.progress import Listener, Teller
 from cfusion.scene.volume import SIDE, Block, Volume
 
 CHUNK = 8  # blocks along a chunk
-VOXEL = 1.5  # pixels
-TRUNCATION = 4.0  # voxels at least
-SIGMAS = 4.0  # at least, of the usual sigma
+VOXEL = 1.0  # pixels
+# The less the better: at an outline the distance to what is seen there, not to the surface, is cut off by it alone.
+TRUNCATION = 2.0  # voxels at least
+SIGMAS = 1.0  # at least, of the usual sigma
 WELD = 256  # parts of a voxel within which vertices are one
 SAMPLE = 20  # views that tell size and noise
 VERTEX = np.dtype(
@@ -57,7 +58,7 @@ class Mesh:
 
 
 def volume_for(views: Sequence[FusedView], voxel: float | None = None) -> Volume:
-    """An empty volume whose voxel and truncation suit some of the views: 1.5 pixels, 4 voxels or 4 sigma."""
+    """An empty volume whose voxel and truncation suit some of the views: a pixel, 2 voxels or 1 sigma."""
     sizes, sigmas = [], []
     for view in views:
         known = np.isfinite(view.depth) & np.isfinite(view.sigma) & (view.sigma > 0)
@@ -91,10 +92,10 @@ def write_mesh(job: Job, fused: Sequence[int], voxel: float | None, listener: Li
     some = fused[:: max(1, len(fused) // SAMPLE)]
     volume = volume_for([read_fused(job.folder, view) for view in some], voxel)
     views = open_job(job).views
-    told = Teller(listener, len(fused), 1, "mesh, view")
+    told = Teller(listener, len(fused), "mesh, view")
     for view in fused:
         volume.integrate(read_fused(job.folder, view), views[view].image)
-        told.finished(0.0)
+        told.finished()
     mesh = extract(volume, min(2, len(fused)))
     with placing(Path(job.output)) as draft:
         write_ply(draft / "mesh.ply", mesh)

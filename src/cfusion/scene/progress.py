@@ -1,54 +1,45 @@
-"""Progress of many tasks as that of one piece of work, with the time that is left."""
+"""Progress of many tasks as that of one piece of work."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
-
-@dataclass(frozen=True)
-class Step:
-    """How far a stage of the work is, for `cfusion.cli.progress`."""
-
-    stage: str
-    done: float  # from 0 to 1
-    gap: float = math.nan
-
+from cfusion.forecast import Heard, SolveForecast, Step
 
 Listener = Callable[[Step], None]
 
 
 class Teller:
-    """Turns the progress of single tasks into that of all, with the time left."""
+    """Turns the progress of single tasks into that of all."""
 
-    def __init__(self, listener: Listener | None, count: int, workers: int, what: str) -> None:
-        self.listener, self.count, self.workers, self.what = listener, max(1, count), workers, what
-        self.began, self.ready, self.furthest = time.monotonic(), 0, 0.0
+    def __init__(self, listener: Listener | None, count: int, what: str, method: str = "") -> None:
+        self.listener, self.count, self.what, self.method = listener, max(1, count), what, method
+        self.ready = 0
+        self.running: dict[int, tuple[float, SolveForecast]] = {}  # since when, by the number of the task
 
-    def solver(self, number: int, progress: Any) -> None:
-        """One task is that far."""
-        self._say((number + progress.done) / self.count, progress.gap)
-
-    def finished(self, seconds: float) -> None:
-        """One more task is done."""
-        self.ready += 1
-        self._say(self.ready / self.count, math.nan)
-
-    def _say(self, done: float, gap: float) -> None:
-        if self.listener is None:
+    def solver(self, number: int, heard: Heard) -> None:
+        """One task is that far: where it runs alone, it is passed on for who forecasts; several are summed here."""
+        began, forecast = self.running.setdefault(number, (time.monotonic(), SolveForecast(self.method)))
+        forecast.hear(heard, time.monotonic() - began)
+        done = self.ready / self.count
+        if len(self.running) == 1:
+            self._say(Step(self._stage(), done, heard.gap, heard, 1 / self.count, self.method))
             return
-        self.furthest = min(1.0, max(self.furthest, done))
-        stage = f"{self.what} {min(self.ready + 1, self.count)} of {self.count}"
-        if self.ready > 0:
-            spent = time.monotonic() - self.began
-            stage += f", {_in_words(spent * (1 - self.furthest) / self.furthest)}"
-        self.listener(Step(stage, self.furthest, gap))
+        now = time.monotonic()
+        within = sum(forecast.fraction(now - began) for began, forecast in self.running.values())
+        self._say(Step(self._stage(), min(1.0, done + within / self.count), heard.gap))
 
+    def finished(self) -> None:
+        """One more task is done: of those in this process, the first."""
+        self.ready += 1
+        if self.running:
+            del self.running[min(self.running)]
+        self._say(Step(self._stage(), min(1.0, self.ready / self.count)))
 
-def _in_words(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s left"
-    return f"{seconds / 60:.0f} min left" if seconds < 5400 else f"{seconds / 3600:.1f} h left"
+    def _stage(self) -> str:
+        return f"{self.what} {min(self.ready + 1, self.count)} of {self.count}"
+
+    def _say(self, step: Step) -> None:
+        if self.listener is not None:
+            self.listener(step)

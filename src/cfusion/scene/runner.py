@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
 from cfusion.scene.job import Job, Task
 from cfusion.scene.record import Record
-from cfusion.scene.work import do
-from cfusion.solvers import Progress
-
-Heard = Callable[[int, Progress], None]  # the number of the task, and what its solver says
+from cfusion.scene.work import Heard, work
 
 
 class Runner(Protocol):
@@ -41,10 +38,4 @@ class Here:
 
     def run(self, job: Job, tasks: Sequence[Task], heard: Heard | None = None) -> Iterator[Record]:
         """In order."""
-        for number, task in enumerate(tasks):
-
-            def told(progress: Progress, number: int = number) -> None:
-                if heard is not None:
-                    heard(number, progress)
-
-            yield do(job, task, told)
+        return work(job, tasks, heard)

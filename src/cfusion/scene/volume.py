@@ -2,10 +2,10 @@
 
 A voxel x that view k sees at depth z where its map has depth d and standard deviation sigma observes
 
-    s_k = c (d - z),   w_k = 1 / sigma^2,   c = |n . ray|
+    s_k = c (d - z),   w_k = (c / sigma)^2,   c = |n . ray|
 
-(c turns a distance along the ray into one along the normal); the volume holds sum w s / sum w, |s| cut at the
-truncation. Only blocks within the truncation of some surface exist.
+(c turns a distance along the ray into one along the normal, and surfaces seen obliquely count less: they are off most);
+the volume holds sum w s / sum w, |s| cut at the truncation. Only blocks within the truncation of some surface exist.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cfusion.scene.fused_view import FusedView
 SIDE = 8  # voxels along a block
 VOXELS = SIDE**3
 AT_ONCE = 1024  # blocks whose voxels are projected together
-SHALLOWEST = 0.2  # c is at least that
+SHALLOWEST = 0.2  # c below which a pixel tells nothing
 Block = tuple[int, int, int]
 OFFSETS = np.stack(np.meshgrid(*[np.arange(SIDE)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
 
@@ -52,16 +52,16 @@ class Volume:
         usable = np.isfinite(view.depth) & np.isfinite(view.sigma) & (view.sigma > 0)
         normal = view.normals.astype(np.float64)
         facing = np.abs(np.einsum("hwx,hwx->hw", normal, view.camera.rays()))
-        usable &= np.isfinite(facing)
+        with np.errstate(invalid="ignore"):
+            usable &= facing > SHALLOWEST
         if not usable.any():
             return
         touched = self._touched(view, usable)
         slots = self._slots_of(touched)
         colours = _rgb(image, view.depth.shape)
-        cosine = np.maximum(np.nan_to_num(facing, nan=1.0), SHALLOWEST)
         for first in range(0, len(touched), AT_ONCE):
             part = slice(first, first + AT_ONCE)
-            self._update(view, usable, cosine, colours, touched[part], slots[part])
+            self._update(view, usable, facing, colours, touched[part], slots[part])
 
     def _touched(self, view: FusedView, usable: NDArray[np.bool_]) -> NDArray[np.int64]:
         """(n, 3) the blocks within the truncation of the map's surface."""
@@ -114,7 +114,7 @@ class Volume:
         kept = distance >= -self.truncation
         at, row, column = at[kept], row[kept], column[kept]
         signed = np.minimum(distance[kept], self.truncation)
-        weight = (self.unit_sigma / view.sigma[row, column].astype(np.float64)) ** 2
+        weight = (self.unit_sigma * cosine[row, column] / view.sigma[row, column].astype(np.float64)) ** 2
         where = slots[at // VOXELS], at % VOXELS
         before = self.weight[where]
         total = before + weight

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfusion.errors import CFusionError, FileError, InputError
+from cfusion.forecast import Step
 from cfusion.scene.graph import NEIGHBOURS, Graph
 from cfusion.scene.job import FOLDER, Job, Task, open_job
 from cfusion.scene.keys import description_key, digest, fuse_tasks, stamp
 from cfusion.scene.neighbours import by_surface
 from cfusion.scene.placing import placing
-from cfusion.scene.progress import Listener, Step, Teller
+from cfusion.scene.progress import Listener, Teller
 from cfusion.scene.record import Record, folder_of, read_record
 from cfusion.scene.runner import Here, Runner
 from cfusion.scene.summary import table
@@ -89,11 +90,11 @@ def fuse_scene(scene: Scene, runner: Runner | None = None, listener: Listener | 
     if job.write_back:
         _take_over(job, scene)
     todo = scene.todo
-    told = Teller(listener, len(todo), where.workers, "view")
+    told = Teller(listener, len(todo), "view", job.method)
     fresh = []
     for record in where.run(job, todo, told.solver):
         fresh.append(record)
-        told.finished(record.seconds)
+        told.finished()
     records = sorted((*scene.done, *fresh), key=lambda each: each.view)
     if job.write_back:
         _own_maps_of_failed(job, [record.view for record in records if record.failure])

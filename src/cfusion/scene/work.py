@@ -1,20 +1,22 @@
-"""The work on one view, wherever it is done: read by reference, fuse, write atomically, return a short record."""
+"""The work on some views, wherever it is done: read by reference, fuse, write atomically, return short records."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from cfusion import kernels, methods
 from cfusion.errors import CFusionError, OutOfMemory
-from cfusion.fuse import fuse
+from cfusion.fuse import fuse_each
 from cfusion.geometry import View
 from cfusion.io.cameras import camera_to_json
 from cfusion.io.codecs.npy import write_npy
+from cfusion.parameters import refine
 from cfusion.result import Result
 from cfusion.scene.job import FOLDER, Job, Opened, Task, open_job
 from cfusion.scene.placing import placing
@@ -22,55 +24,62 @@ from cfusion.scene.record import Record, folder_of, read_record, write_record
 from cfusion.solvers import Progress
 
 MOST_VIEWS = 255  # of a pixel's count
+MOST_HALF = 6e4  # that half precision holds
+Heard = Callable[[int, Progress], None]  # the number of the task, and what its solver says
 
 
-def do(job: Job, task: Task, progress: Callable[[Progress], None] | None = None) -> Record:
-    """Do a task, unless it is done already; an error becomes a record that says why."""
-    from cfusion.scene import cloud
-
+def work(job: Job, tasks: Sequence[Task], heard: Heard | None = None) -> Iterator[Record]:
+    """Do tasks of one kind, but those that are done already; an error becomes a record that says why."""
+    if tasks and tasks[0].kind == "cloud":
+        yield from (_piece(job, task) for task in tasks)
+        return
+    there = {task: read_record(folder_of(job.folder, task.view), task.key) for task in tasks}
+    yield from (record for record in there.values() if record is not None)
+    todo = [task for task, record in there.items() if record is None]
+    if not todo:
+        return
     try:
-        return fuse_view(job, task, progress) if task.kind == "fuse" else cloud.piece(job, task)
+        bundles = _Bundles(open_job(job))
+        method, backend = refine(methods.get(job.method), dict(job.parameters)), kernels.load(job.backend)
     except CFusionError as error:
-        return _failure(job, task, str(error), elsewhere=isinstance(error, OutOfMemory))
-    except MemoryError:
-        return _failure(job, task, "out of memory; give the worker more, or fewer neighbours", elsewhere=True)
-    except Exception as error:  # a mistake of ours, or of the machine: no reason to lose the other views
-        return _failure(job, task, f"{type(error).__name__}: {error}", elsewhere=True)
+        yield from (_failure(job, task, error) for task in todo)
+        return
+    for task, outcome in fuse_each(todo, bundles, method, backend, progress=heard):
+        yield _kept(job, task, bundles, outcome) if isinstance(outcome, Result) else _failure(job, task, outcome)
 
 
-def fuse_view(job: Job, task: Task, progress: Callable[[Progress], None] | None = None) -> Record:
-    """Fuse one view from its neighbours and write its maps, its record, and its place in the data set."""
-    folder = folder_of(job.folder, task.view)
-    there = read_record(folder, task.key)
-    if there is not None:
-        return there
-    began = time.perf_counter()
-    opened = open_job(job)
-    view = opened.views[task.view]
-    others, left_out = _read(opened.views, task.neighbours)
-    result = fuse(
-        (view, *others), job.method, reference=0, backend=job.backend, progress=progress, **dict(job.parameters)
-    )
-    record = _record(task, view, result, left_out, time.perf_counter() - began)
+class _Bundles:
+    """A task's view and the neighbours that can be read; why others cannot, and since when it is worked on."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.opened = opened
+        self.left_out: dict[Task, tuple[str, ...]] = {}
+        self.began: dict[Task, float] = {}
+
+    def __call__(self, task: Task) -> Sequence[View]:
+        self.began[task] = time.perf_counter()
+        read, left_out = [self.opened.views[task.view]], []
+        for number in task.neighbours:
+            try:
+                read.append(self.opened.views[number])
+            except CFusionError as error:
+                left_out.append(f"{number}: {error}")
+        self.left_out[task] = tuple(left_out)
+        return tuple(read)
+
+
+def _kept(job: Job, task: Task, bundles: _Bundles, result: Result) -> Record:
+    """The record of a result whose maps, record and place in the data set are written."""
+    record = _record(task, bundles.opened.views[task.view], result)
+    record = replace(record, left_out=bundles.left_out[task], seconds=time.perf_counter() - bundles.began[task])
     try:
-        _write(job, task, opened, result, record)
-    except CFusionError as error:
-        return replace(record, failure=str(error), elsewhere=True)
+        _write(job, task, bundles.opened, result, record)
+    except Exception as error:
+        return replace(record, failure=_reason(error), elsewhere=True)
     return record
 
 
-def _read(views: Sequence[View], neighbours: Sequence[int]) -> tuple[list[View], tuple[str, ...]]:
-    """The neighbours that can be read, and why the others cannot."""
-    read, left_out = [], []
-    for number in neighbours:
-        try:
-            read.append(views[number])
-        except CFusionError as error:
-            left_out.append(f"{number}: {error}")
-    return read, tuple(left_out)
-
-
-def _record(task: Task, view: View, result: Result, left_out: tuple[str, ...], seconds: float) -> Record:
+def _record(task: Task, view: View, result: Result) -> Record:
     known = np.isfinite(result.depth)
     sigma = result.sigma[np.isfinite(result.sigma)]
     return Record(
@@ -78,13 +87,11 @@ def _record(task: Task, view: View, result: Result, left_out: tuple[str, ...], s
         name=view.name or f"{task.view:06d}",
         key=task.key,
         neighbours=task.neighbours,
-        left_out=left_out,
         density_before=float(np.isfinite(view.depth).mean()),
         density_after=float(known.mean()),
         noise=float(np.median(sigma)) if sigma.size else None,
         gap=result.gap if math.isfinite(result.gap) else None,
         status=result.status.value,
-        seconds=seconds,
         backend=result.backend,
         camera=camera_to_json(view.camera),
         pose=view.pose.matrix().tolist(),
@@ -99,6 +106,7 @@ def _write(job: Job, task: Task, opened: Opened, result: Result, record: Record)
         inside.mkdir(parents=True)
         write_npy(inside / "depth.npy", result.depth)
         write_npy(inside / "sigma.npy", result.sigma)
+        write_npy(inside / "confidence.npy", np.minimum(result.confidence, MOST_HALF).astype(np.float16))
         write_npy(inside / "observed.npy", np.clip(result.provenance, -1, MOST_VIEWS).astype(np.int16))
         if job.write_back:
             _write_back(job, task, opened, result, draft)
@@ -117,9 +125,28 @@ def _write_back(job: Job, task: Task, opened: Opened, result: Result, draft: Pat
     LAYOUTS[job.format].load().write(root, source, draft, fused, options)
 
 
-def _failure(job: Job, task: Task, reason: str, *, elsewhere: bool) -> Record:
+def _piece(job: Job, task: Task) -> Record:
+    from cfusion.scene import cloud
+
+    try:
+        return cloud.piece(job, task)
+    except Exception as error:
+        return _failure(job, task, error)
+
+
+def _failure(job: Job, task: Task, error: Exception) -> Record:
+    """No reason to lose the other views; a failure of the machine's, or a mistake of ours, may do better elsewhere."""
     try:
         name = open_job(job).names[task.view]
     except CFusionError:
         name = f"{task.view:06d}"
-    return Record(task.view, name, task.key, task.neighbours, failure=reason, elsewhere=elsewhere)
+    elsewhere = isinstance(error, OutOfMemory) or not isinstance(error, CFusionError)
+    return Record(task.view, name, task.key, task.neighbours, failure=_reason(error), elsewhere=elsewhere)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, CFusionError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "out of memory; give the worker more, or fewer neighbours"
+    return f"{type(error).__name__}: {error}"

@@ -17,7 +17,13 @@ Floats = NDArray[Any]
 
 
 class Status(enum.Enum):
-    """How a solve ended; the value is a sentence."""
+    """How a solve ended; the value is a sentence.
+
+    Examples:
+        >>> from cfusion import Status
+        >>> Status.converged.value
+        'The certified duality gap fell below the tolerance.'
+    """
 
     closed_form = "The answer is a closed form; nothing was iterated."
     converged = "The certified duality gap fell below the tolerance."
@@ -29,7 +35,18 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class Outer:
-    """One outer step: the energy after it, the certified gap of its convex solve, its iterations."""
+    """One outer step: the energy after it, the certified gap of its convex solve, its iterations.
+
+    Args:
+        energy: of depth and confidence together; no unit.
+        gap: relative, at most this fraction above the minimum.
+        iterations: of the convex solve.
+
+    Examples:
+        >>> from cfusion import Outer
+        >>> Outer(energy=12.5, gap=1e-3, iterations=240).iterations
+        240
+    """
 
     energy: float
     gap: float
@@ -38,7 +55,23 @@ class Outer:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a running solve is; `done` runs from 0 to 1."""
+    """Where a running solve is; `done` runs from 0 to 1.
+
+    Args:
+        stage: in words.
+        done: share of the most iterations that it may take.
+        gap: certified and relative, NaN or infinite while there is none.
+        energy: now.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Stack, fuse_stack
+        >>> heard = []
+        >>> stack = Stack(np.random.default_rng(0).random((3, 8, 10)))
+        >>> result = fuse_stack(stack, "l1", backend="numpy", progress=heard.append)
+        >>> heard[-1].stage, heard[-1].done
+        ('depth', 1.0)
+    """
 
     stage: str
     done: float

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, Image, Points
-from cfusion.errors import MissingDependency
 from cfusion.geometry import Camera, Pinhole, Pose
+from cfusion.synthetic.first_hit import first_faces
 from cfusion.synthetic.scene import Scene
 
 LIGHT = np.array([0.60, 0.78, 0.18])  # towards the light, in the world; unit
@@ -49,9 +49,13 @@ class RayCaster:
         return depth, image
 
     def _cast(self, camera: Camera, pose: Pose) -> tuple[DepthMap, "Hits"]:
-        """Depth (H, W) and what was hit: Embree finds the face in float32, float64 tells where on it."""
+        """Depth (H, W) and what was hit: Embree finds the face in float32, or NumPy; float64 tells where on it."""
         origins, rays = _world_rays(camera, pose)
-        first = np.asarray(self._embree.intersects_first(origins, rays), dtype=np.int64)
+        if self._embree is None:
+            corners = self.scene.vertices[self.scene.faces]
+            first = first_faces(corners, camera, pose, origins, rays)
+        else:
+            first = np.asarray(self._embree.intersects_first(origins, rays), dtype=np.int64)
         hit = first >= 0
         face, ray = first[hit], rays[hit]
         weights = _barycentric(self.scene.vertices[self.scene.faces[face]], origins[hit], ray)
@@ -70,11 +74,12 @@ class Hits(NamedTuple):
 
 
 def _embree(scene: Scene) -> Any:
+    """The scene in Embree; None where that is not installed: NumPy finds the same faces, more slowly."""
     try:
         import trimesh
         from trimesh.ray.ray_pyembree import RayMeshIntersector
-    except ImportError as error:
-        raise MissingDependency("ray casting needs trimesh and embreex: pip install 'cfusion[synthetic]'") from error
+    except ImportError:
+        return None
     return RayMeshIntersector(trimesh.Trimesh(scene.vertices, scene.faces, process=False))
 
 

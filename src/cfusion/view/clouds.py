@@ -1,6 +1,8 @@
-"""Frames as coloured points: as many as there is room for, spread evenly; one frame alone in full."""
+"""Frames as coloured points, one scale of colours for all frames."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,17 +10,36 @@ from numpy.typing import NDArray
 from cfusion.io.colour_pictures import depth_colours, sigma_colours
 from cfusion.view.frames import FusedFrame, Maps
 
-MOST_POINTS = 1_500_000  # of all frames together
-COLOURS = ("depth", "sigma", "views", "confidence")
+LAYER = {"sigma": "sigma", "views": "provenance", "confidence": "confidence"}  # by what people call it
+SAMPLED, ACROSS = 9, 64  # frames, and pixels across of them, that tell the limits of a colour
+Limits = tuple[float, float]
 
 
-def stride_for(frames: int, pixels: int) -> int:
-    """Every how many pixels a frame is drawn when all are."""
-    return max(1, int(np.ceil(np.sqrt(frames * pixels / MOST_POINTS))))
+def colours_of(maps: Maps, *, image: bool) -> tuple[str, ...]:
+    """What a frame can be coloured by."""
+    return ("depth", *(name for name, layer in LAYER.items() if layer in maps.others), *(["image"] if image else []))
+
+
+def limits_of(frames: Sequence[FusedFrame], colour: str) -> Limits | None:
+    """The range of a colour over all frames, from some of them, so that it means the same everywhere."""
+    some = [frames[int(at)] for at in np.unique(np.linspace(0, len(frames) - 1, SAMPLED).round())]
+    known = np.concatenate([_thinned(_values(each.maps(), None, colour)) for each in some])
+    known = known[np.isfinite(known) & (known > 0)] if colour == "sigma" else known[np.isfinite(known)]
+    if not known.size:
+        return None
+    low, high = np.percentile(known, (1, 99))
+    return float(low), float(max(high, low * (1 + 1e-6), low + 1e-12))
 
 
 def points_and_colours(
-    frame: FusedFrame, maps: Maps, colour: str, stride: int, depth: NDArray[np.generic] | None = None
+    frame: FusedFrame,
+    maps: Maps,
+    colour: str,
+    stride: int,
+    depth: NDArray[np.generic] | None = None,
+    *,
+    limits: Limits | None = None,
+    image: NDArray[np.generic] | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
     """(N, 3) points in the world and their (N, 3) colours; of another depth map of the frame, if one is given."""
     shown = np.asarray(maps.depth if depth is None else depth, np.float64)
@@ -26,13 +47,27 @@ def points_and_colours(
     thinned[::stride, ::stride] = shown[::stride, ::stride]
     known = np.isfinite(thinned)
     points = frame.pose.apply(frame.camera.back_project(thinned)[known])
-    return points.astype(np.float32), np.ascontiguousarray(_colours(maps, shown, colour)[known][:, :3])
+    if colour == "image" and image is not None and image.shape[:2] == shown.shape:
+        painted = _of_image(np.asarray(image, np.float64))
+    else:
+        values = _values(maps, depth, colour)
+        painted = sigma_colours(values, limits) if colour == "sigma" else depth_colours(values, limits)
+    return points.astype(np.float32), np.ascontiguousarray(painted[known][:, :3])
 
 
-def _colours(maps: Maps, depth: NDArray[np.float64], colour: str) -> NDArray[np.uint8]:
-    if colour == "sigma" and "sigma" in maps.others:
-        return sigma_colours(maps.others["sigma"])
-    name = {"views": "provenance"}.get(colour, colour)
-    if name in maps.others and name != "sigma":
-        return depth_colours(np.asarray(maps.others[name], np.float64))
-    return depth_colours(depth)
+def _values(maps: Maps, depth: NDArray[np.generic] | None, colour: str) -> NDArray[np.generic]:
+    layer = LAYER.get(colour, "")
+    if layer in maps.others:
+        return maps.others[layer]
+    return np.asarray(maps.depth if depth is None else depth)
+
+
+def _thinned(values: NDArray[np.generic]) -> NDArray[np.float64]:
+    every = max(1, values.shape[1] // ACROSS)
+    return np.asarray(values[::every, ::every], np.float64).ravel()
+
+
+def _of_image(image: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """(H, W, 3) of an image from 0 to 1, grey or in colour."""
+    levels = np.clip(np.nan_to_num(image) * 255, 0, 255).astype(np.uint8)
+    return np.repeat(levels[..., None], 3, axis=2) if levels.ndim == 2 else levels[..., :3]

@@ -21,13 +21,13 @@ def gap_falling(events: Sequence[Event]) -> str:
     seconds, gaps = [each[0] for each in known], [math.log10(each[1]) for each in known]
     axes = _Axes((min(seconds), max(seconds)), (math.floor(min(gaps)), math.ceil(max(gaps))))
     ticks_y = [(power, f"1e{power:d}") for power in range(math.floor(min(gaps)), math.ceil(max(gaps)) + 1)]
-    ticks_x = [(value, f"{value:.2g} s") for value in (min(seconds), max(seconds))]
+    ticks_x = [(value, f"{value:.3g}") for value in (min(seconds), max(seconds))]
     points = " ".join(f"{axes.x(second):.1f},{axes.y(gap):.1f}" for second, gap in zip(seconds, gaps, strict=True))
     dots = "".join(
         f'<circle cx="{axes.x(s):.1f}" cy="{axes.y(g):.1f}" r="2.5"/>' for s, g in zip(seconds, gaps, strict=True)
     )
     drawn = f'<polyline class="curve" points="{points}"/>{dots}'
-    return axes.svg("The certified gap falling with time", "certified gap", ticks_x, ticks_y, drawn)
+    return axes.svg("The certified gap falling with time", "certified gap over seconds", ticks_x, ticks_y, drawn)
 
 
 def reliability_diagram(found: Reliability, unit: str) -> str:
@@ -43,7 +43,8 @@ def reliability_diagram(found: Reliability, unit: str) -> str:
     )
     ends = [(f'x{end}="{axes.x(at):.1f}"', f'y{end}="{axes.y(at):.1f}"') for end, at in ((1, low), (2, high))]
     diagonal = f'<line class="ideal" {" ".join(each for pair in ends for each in pair)}/>'
-    label = f"actual error [{unit}] against sigma [{unit}]"
+    length = f" [{unit}]" if unit else ""
+    label = f"actual error{length} against sigma{length}"
     return axes.svg("Actual error against sigma, bin by bin", label, ticks, ticks, diagonal + points)
 
 

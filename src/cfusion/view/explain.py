@@ -1,21 +1,5 @@
 """Every figure, layer and choice on a page, explained where it is named."""
 
-METRICS = {
-    "rmse": "Root of the mean squared depth error, after subtracting each map's mean: the shape, not the offset.",
-    "zmae": "Mean absolute depth error, after subtracting the median difference.",
-    "nmae": "Mean angle between the normals of the two surfaces, in radians; 1.57 is a right angle.",
-    "z_avg": "Geometric mean of RMSE, ZMAE and NMAE: one figure for depth and shape.",
-    "out3": "Share of the true pixels whose disparity is off by more than three pixels, holes filled from behind.",
-    "d_avg": "Mean absolute disparity error in pixels, over all true pixels, holes filled from behind.",
-    "density": "Share of the true pixels that have an estimate.",
-    "plain_rmse": "Root of the mean squared depth error, nothing subtracted.",
-    "plain_mae": "Mean absolute depth error, nothing subtracted.",
-    "bias": "Mean of depth minus truth: positive is too far.",
-    "gap": "Certified relative duality gap: the energy is at most this fraction above its minimum.",
-    "iterations": "Iterations of the convex solver in the last solve.",
-    "seconds": "Wall-clock seconds of the fusion, without the compilation of kernels.",
-    "name": "How the views were fused.",
-}
 LAYERS = {
     "depth": "Distance along the optical axis.",
     "sigma": "How far off the depth may be: the standard deviation of its error.",
@@ -29,6 +13,10 @@ LAYERS = {
     "truth": "The true depth.",
     "surface": "The surface in grey, under one light: what the eye sees first.",
 }
+HEIGHTS = {
+    "depth": "Height above the vertical datum of the rasters.",
+    "provenance": "How many rasters observed the pixel; 0: filled from its neighbours, nothing drawn: unknown.",
+}
 VIEW_COLUMNS = {
     "noise": "Standard deviation of what the view measured around the fused surface (robust).",
     "bias": "Median of measured minus fused: positive, the view measures too far.",
@@ -40,6 +28,8 @@ CHOICES = {
     "alpha": "Weights of the regulariser, one per order: larger is smoother.",
     "inverse": "Whether the surface was sought in inverse depth, as stereo's errors ask for, or in depth.",
     "local": "Whether observations were weighed by the noise around them.",
+    "edges": "Whether less was smoothed across the edges that the surface has.",
+    "margins": "Other weights as factors of the chosen ones, and how much worse they predict what was held out.",
     "order": "Order of the regulariser: 1 prefers steps, 2 planes, 3 curved patches.",
     "lam": "Weight of the observations against the regulariser.",
     "delta": "Errors below it count squared, above linearly (Huber).",
@@ -51,6 +41,9 @@ CHOICES = {
     "iterations": "The most iterations a convex solve may take.",
 }
 METHODS = {
+    "sgm": "Semi-global matching (OpenCV, 8 paths) of the pair, both ways; what disagrees is left out.",
+    "elas": "Matching by triangles between robust points of the pair, both ways; what disagrees is left out.",
+    "mc-cnn": "Matching costs by a network, then semi-global matching, both ways; what disagrees is left out.",
     "reference": "The reference view alone: what you had before fusing.",
     "input": "The reference view alone: what you had before fusing.",
     "mean": "All views are splatted onto the reference, and each pixel takes their mean.",

@@ -39,8 +39,10 @@ class FusedFrame:
     camera: Camera
     pose: Pose  # world_from_camera
     maps: Callable[[], Maps]
-    page: Path | None = None
+    page: Path | None = None  # of the frame alone
     input: str = ""  # the data set that it was fused from, if that is known
+    number: int | None = None  # of its own map in that data set, if that is known
+    scene: Path | None = None  # the output of the scene that it is of: its page can be made
 
 
 def open_frames(folder: Path) -> Sequence[FusedFrame]:
@@ -49,7 +51,7 @@ def open_frames(folder: Path) -> Sequence[FusedFrame]:
         return [_of_result(folder)]
     windows = sorted(path.parent for path in folder.glob(f"*/{RESULT}"))
     if windows:
-        return [_of_result(each) for each in windows]
+        return [_of_result(each, in_sequence=True) for each in windows]
     if (folder / "cfusion").is_dir():
         found = _of_scene(folder)
         if found:
@@ -57,7 +59,7 @@ def open_frames(folder: Path) -> Sequence[FusedFrame]:
     raise FileError(f"{folder} holds no result, no sequence of results and no scene; name the OUT of fuse or scene")
 
 
-def _of_result(folder: Path) -> FusedFrame:
+def _of_result(folder: Path, *, in_sequence: bool = False) -> FusedFrame:
     entry = JsonObject.of_file(folder / RESULT)
     if "camera" not in entry:
         raise FileError(f"{folder / RESULT} has no camera; maps without one are shown by their page only")
@@ -72,6 +74,7 @@ def _of_result(folder: Path) -> FusedFrame:
         maps=lambda: _read(folder),
         page=page if page.is_file() else None,
         input=source if isinstance(source, str) else "",
+        number=int(folder.name) if in_sequence and folder.name.isdigit() else None,
     )
 
 
@@ -95,10 +98,16 @@ def _of_scene(folder: Path) -> list[FusedFrame]:
         number = int(file.parent.name)
         fused = read_fused(root, number)
 
-        def maps(number: int = number) -> Maps:
+        def maps(number: int = number, inside: Path = file.parent) -> Maps:
             again = read_fused(root, number)
-            return Maps(again.depth, {"sigma": again.sigma})
+            return Maps(again.depth, {"sigma": again.sigma, **scene_layers(inside)})
 
-        page = folder / PAGE
-        found.append(FusedFrame(fused.name, fused.camera, fused.pose, maps, page if page.is_file() else None))
+        frame = FusedFrame(fused.name, fused.camera, fused.pose, maps, number=number, scene=folder)
+        found.append(frame)
     return found
+
+
+def scene_layers(folder: Path) -> dict[str, NDArray[Any]]:
+    """What a scene kept of a view beside depth and sigma: how many views observed a pixel, and the confidence."""
+    files = {"provenance": "observed.npy", "confidence": "confidence.npy"}
+    return {name: read_npy(folder / file) for name, file in files.items() if (folder / file).is_file()}

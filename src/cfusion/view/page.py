@@ -49,7 +49,30 @@ def write_page(
     as `report.scores.result_row` makes them; `traces` are the events of each method's solve; `heights` says that
     the maps are heights, so that up is towards the viewer.
 
-    Example: `write_page("report.html", cfusion.fuse(views), views=views, reference=2)`.
+    Args:
+        path: of the file.
+        result: whose maps share one shape.
+        views: what it was fused from.
+        reference: index of the view it was fused into.
+        others: results to switch to.
+        truth: (H, W) in the unit of depth.
+        scores: rows of a table.
+        traces: by method.
+        title: of the page.
+        unit: of depth, in words (`metre`), or empty.
+        heights: whether up is towards the viewer.
+        notes: sentences below the title; what stands between backquotes is set as code.
+        source: where the data are from.
+        command: that makes it again.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cfusion import Stack, fuse_stack
+        >>> from cfusion.view import write_page
+        >>> stack = Stack(1 + np.random.default_rng(0).random((3, 40, 50)))
+        >>> page = write_page("page.html", fuse_stack(stack, "median", backend="numpy"), views=stack, title="three")
+        >>> "<title>three</title>" in page.read_text()
+        True
     """
     target = path_of(path, "path")
     if not (hasattr(result, "depth") and hasattr(result, "method")):
@@ -157,7 +180,7 @@ def _model(content: Content, layers: Sequence[Coded], usual_noise: float, image:
         "views": content.names(),
         "reference": content.reference,
         "noise": usual_noise,
-        "words": explain.LAYERS,
+        "words": explain.LAYERS | (explain.HEIGHTS if content.heights else {}),
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cfusion.errors import MissingDependency
 from cfusion.geometry import Orthographic
-from cfusion.view.clouds import points_and_colours, stride_for
+from cfusion.view.clouds import limits_of, points_and_colours
 from cfusion.view.frames import FusedFrame
 
 
@@ -21,10 +21,11 @@ def write_rerun(frames: Sequence[FusedFrame], path: Path) -> None:
     stream = rerun.RecordingStream("cfusion")
     stream.save(str(path))
     stream.log("world", rerun.ViewCoordinates.RDF, static=True)
+    limits = limits_of(frames, "depth")
     for number, frame in enumerate(frames):
         maps = frame.maps()
         stream.set_time("frame", sequence=number)
-        points, colours = points_and_colours(frame, maps, "depth", stride_for(1, maps.depth.size))
+        points, colours = points_and_colours(frame, maps, "depth", 1, limits=limits)
         stream.log("world/points", rerun.Points3D(points, colors=colours))
         pose = frame.pose.matrix()
         stream.log("world/camera", rerun.Transform3D(translation=pose[:3, 3], mat3x3=pose[:3, :3]))

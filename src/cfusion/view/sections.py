@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.report.tables import SCORES, Table
+from cfusion.report.columns import COLUMNS, SCORES
+from cfusion.report.tables import Table
 from cfusion.view import explain
 from cfusion.view.content import Content
 from cfusion.view.diagrams import gap_falling, reliability_diagram
@@ -17,17 +18,39 @@ from cfusion.view.document import explained, number, table
 from cfusion.view.reliability import reliability
 from cfusion.view.view_figures import ViewFigures
 
-SHORT_UNITS = {"metre": "m", "millimetre": "mm", "centimetre": "cm", "foot": "ft", "kilometre": "km"}
+SHORT_UNITS = {
+    "unit of baseline": "",
+    "metre": "m",
+    "millimetre": "mm",
+    "centimetre": "cm",
+    "foot": "ft",
+    "kilometre": "km",
+}
+
+
+PARTS_OF_ENERGY = {"fidelity": "the observations", "prior": "the prior of the confidence"}
+MOST_ODD = 6  # views that are described above the table
 
 
 def short(unit: str) -> str:
-    """The symbol of a unit."""
+    """The symbol of a unit; nothing where the unit has no name of its own."""
     return SHORT_UNITS.get(unit, unit)
+
+
+def in_brackets(unit: str) -> str:
+    """` [m]`, for the head of a column."""
+    return f" [{short(unit)}]" if short(unit) else ""
+
+
+def with_code(sentence: str) -> str:
+    """As HTML, with what stands between backquotes set as code."""
+    words = [escape(part) for part in sentence.split("`")]
+    return "".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate(words))
 
 
 def header(content: Content) -> str:
     """What was fused, and the figures that matter."""
-    notes = "".join(f"<p>{escape(note)}</p>" for note in content.notes)
+    notes = "".join(f"<p>{with_code(note)}</p>" for note in content.notes)
     tiles = "".join(
         f'<div class="tile"><b>{escape(value)}</b><span>{explained(label, words)}</span></div>'
         for label, value, words in headline(content)
@@ -53,20 +76,20 @@ def headline(content: Content) -> list[tuple[str, str, str]]:
         found.append(("known", f"{100 * known.mean():.1f} %", ""))
     sigma = getattr(result, "sigma", None)
     if sigma is not None and np.isfinite(sigma).any():
-        found.append(("median sigma", f"{number(float(np.nanmedian(sigma)))} {unit}", explain.LAYERS["sigma"]))
+        found.append(("median sigma", f"{number(float(np.nanmedian(sigma)))} {unit}".strip(), explain.LAYERS["sigma"]))
     gap = getattr(result, "gap", math.nan)
     if math.isfinite(gap):
-        found.append(("certified gap", f"{gap:.1e}", explain.METRICS["gap"]))
+        found.append(("certified gap", f"{gap:.1e}", COLUMNS["gap"].meaning))
     if getattr(result, "seconds", 0):
-        found.append(("time", f"{result.seconds:.2f} s", explain.METRICS["seconds"]))
+        found.append(("time", f"{result.seconds:.2f} s", COLUMNS["seconds"].meaning))
     return found
 
 
 def views_section(records: Sequence[ViewFigures], reference: int | None, unit: str) -> str:
-    """The table of views, the odd ones marked in words."""
-    if not records:
+    """The table of views, the odd ones marked in words; nothing to compare where there is one alone."""
+    if not records or (len(records) == 1 and not records[0].verdict):
         return ""
-    length = f" [{short(unit)}]"
+    length = in_brackets(unit)
     titles = {"noise": "noise" + length, "bias": "bias" + length, "kept": "kept [%]", "shift": "shift [px]"}
     titles["effect"] = "without it" + length
     head = ["residuals", "view", *(explained(titles[key], explain.VIEW_COLUMNS[key]) for key in titles), ""]
@@ -79,12 +102,22 @@ def views_section(records: Sequence[ViewFigures], reference: int | None, unit: s
         thumbnail = f'<td><canvas class="thumbnail" data-view="{place}" width="96" height="72"></canvas></td>'
         cells = [f"<td>{number(value)}</td>" for value in values]
         rows.append([thumbnail, f"<th scope='row'{mark}>{name}</th>", *cells, words])
-    odd = [each.name for each in records if each.verdict]
-    told = f"{len(odd)} of {len(records)} stand out: {', '.join(odd)}." if odd else "No view stands out."
     return (
-        f'<section id="views"><h2>Which view is wrong?</h2><p id="odd">{escape(told)} Red in a thumbnail: the view '
-        f"measured further than the fused surface; blue: nearer.</p>{table(head, rows, name='view-table')}</section>"
+        f'<section id="views"><h2>Which view is wrong?</h2><div id="odd">{_odd(records)}</div><p>Red in a thumbnail: '
+        f"the view measured further than the fused surface; blue: nearer.</p>{table(head, rows, name='view-table')}"
+        "</section>"
     )
+
+
+def _odd(records: Sequence[ViewFigures]) -> str:
+    """Which views stand out, and by what, in words."""
+    odd = [each for each in records if each.verdict]
+    if not odd:
+        return f"<p>None of the {len(records)} views stands out.</p>"
+    many = f"{len(odd)} of {len(records)} views stand out:" if len(odd) > 1 else f"One of {len(records)} stands out:"
+    lines = "".join(f"<li><b>{escape(each.name)}</b>: {escape(each.verdict)}</li>" for each in odd[:MOST_ODD])
+    more = f"<li>{len(odd) - MOST_ODD} more, in the table</li>" if len(odd) > MOST_ODD else ""
+    return f"<p>{many}</p><ul>{lines}{more}</ul>"
 
 
 def scores_section(content: Content) -> str:
@@ -93,7 +126,7 @@ def scores_section(content: Content) -> str:
         return ""
     scores = Table([*content.scores], SCORES)
     columns = scores.shown()
-    head = [explained(column.title, explain.METRICS.get(column.key)) for column in columns]
+    head = [explained(column.title, column.meaning) for column in columns]
     rows = []
     for row in scores.rows:
         cells = []
@@ -119,7 +152,8 @@ def solve_section(content: Content) -> str:
 
 
 def _solved(content: Content, result: Any) -> str:
-    words = [f"<p><b>{escape(result.method)}</b>: {escape(explain.METHODS.get(result.method, ''))}</p>"]
+    what = explain.METHODS.get(result.method, "")
+    words = [f"<p><b>{escape(result.method)}</b>{escape(f': {what}' if what else '')}</p>"]
     words.append("".join(f"<p>{escape(sentence)}</p>" for sentence in sentences(result)))
     diagrams = gap_falling(content.traces.get(result.method, ()))
     sigma = getattr(result, "sigma", None)
@@ -146,16 +180,38 @@ def sentences(result: Any) -> list[str]:
         energy = "The energy" if total is None else f"The energy {number(total, 5)}"
         after = "" if iterations is None else f", after {iterations} iterations of the last solve"
         found.append(f"{energy} is certified to be at most {100 * gap:.2g} % above its minimum{after}.")
-    parts = {name: value for name, value in energies.items() if name != "total" and math.isfinite(value)}
-    if parts:
-        found.append("Of it " + ", ".join(f"{name} {number(value, 4)}" for name, value in parts.items()) + ".")
+    found += _energy_in_words(energies)
     chosen = getattr(result, "parameters", {})
     if getattr(result, "method", "") == "auto" and "alpha" in chosen:
-        found.append(_chosen(chosen))
+        found += [_chosen(chosen), *_compared(chosen)]
     backend = getattr(result, "backend", "")
     if backend:
         found.append(f"Computed in {result.seconds:.2f} s by backend {backend}.")
     return found
+
+
+def _energy_in_words(energies: Mapping[str, float]) -> list[str]:
+    """What the energy is made up of: the observations, and each order of the regulariser."""
+    total = energies.get("total", math.nan)
+    if not math.isfinite(total) or total <= 0:
+        return []
+    names = dict(PARTS_OF_ENERGY)
+    names |= {name: f"order {name[6:]} of the regulariser" for name in energies if name.startswith("order_")}
+    parts = [(names[name], value) for name, value in energies.items() if name in names and math.isfinite(value)]
+    shares = [f"{100 * value / total:.1f} % {name}" for name, value in parts if value > 0]
+    return [f"Of it, {', '.join(shares)}."] if shares else []
+
+
+def _compared(chosen: Mapping[str, Any]) -> list[str]:
+    """How much worse the neighbours of the chosen weights predicted what was held out."""
+    found = []
+    for smoother, words in ((True, "smoother"), (False, "rougher")):
+        beside = [each for each in chosen.get("margins", ()) if (each[0] > 1) == smoother and each[0] != 1]
+        if beside:
+            factor, worse = min(beside, key=lambda each: abs(math.log(each[0])))
+            how = f"{100 * worse:.2g} % worse" if worse > 0 else f"{-100 * worse:.2g} % better, which may be chance"
+            found.append(f"at {factor:.2g} times these weights ({words}) {how}")
+    return [f"Views that were held out were predicted {', '.join(found)}."] if found else []
 
 
 def _chosen(chosen: Mapping[str, Any]) -> str:

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 MEDIAN_OF_NORMAL = 0.6745  # median of |t| over the standard deviation of a normal distribution
 GATE = 6.0  # usual noises: an observation further from the surface is of another one
 NOISY, BIASED, FEW_KEPT, SHIFTED = 2.0, 0.5, 0.5, 0.75  # of the usual noise, noise, share; pixels
-SURE = 4.0  # standard errors of a shift
+SURE, EXPLAINED = 4.0, 0.02  # of a shift: standard errors; share of the residuals' variance
 SAMPLE = 20_000  # pixels that tell a shift
 FEWEST = 50
+BLOCK, MIXED = 12, 0.08  # pixels; share of readings of another surface from which on a block is not of this one
+LEAST_OURS = 0.3  # of the readings: with fewer, the view is odd as a whole
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,10 @@ def view_figures(
     names: Sequence[str], residuals: Callable[[int], Residuals], surface: DepthMap
 ) -> tuple[ViewFigures, ...]:
     """The figures of every view; `residuals(k)` is asked for twice, so that memory holds one map at a time."""
-    first = [_spread(residuals(k)) for k in range(len(names))]
-    usual = float(np.nanmedian([noise for noise, _ in first])) if any(isfinite(n) for n, _ in first) else nan
+    first = [_spread(residuals(k))[0] for k in range(len(names))]
+    usual = float(np.nanmedian(first)) if any(isfinite(noise) for noise in first) else nan
     total, count = np.zeros(surface.shape), np.zeros(surface.shape, np.int32)
-    shares, shifts = [], []
+    spreads, shares, shifts = [], [], []
     for k in range(len(names)):
         found = residuals(k)
         within = np.abs(found) <= GATE * usual if usual > 0 else np.isfinite(found)
@@ -60,12 +62,35 @@ def view_figures(
         shares.append(float(within.sum() / known) if known else nan)
         total[within] += found[within]
         count += within
-        shifts.append(_shift(np.where(within, found, np.nan), surface))
+        ours = _of_this_surface(found, within)
+        spreads.append(_spread(ours))
+        shifts.append(_shift(ours, surface))
     rows = []
     for k, name in enumerate(names):
         effect = _effect(residuals(k), total, count, GATE * usual)
-        rows.append(ViewFigures(name, first[k][0], first[k][1], shares[k], shifts[k], effect))
+        rows.append(ViewFigures(name, *spreads[k], shares[k], shifts[k], effect))
     return tuple(_judged(row, rows) for row in rows)
+
+
+def _of_this_surface(residuals: Residuals, within: NDArray[np.bool_]) -> Residuals:
+    """The residuals away from what hides this surface from the view: whole blocks are left out where that begins.
+
+    Beside what is hidden, readings are off to one side only, which would look like a bias or a shift.
+    """
+    known = np.isfinite(residuals)
+    outside, all_known = (_block_sums(each) for each in (known & ~within, known))
+    mixed = np.kron(outside > MIXED * all_known, np.ones((BLOCK, BLOCK), np.bool_))
+    rows, columns = residuals.shape
+    ours = np.where(within & ~mixed[:rows, :columns], residuals, np.float32(np.nan))
+    return ours if np.isfinite(ours).sum() >= LEAST_OURS * known.sum() else residuals
+
+
+def _block_sums(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    rows, columns = mask.shape
+    whole = np.pad(mask, ((0, -rows % BLOCK), (0, -columns % BLOCK)))
+    blocks = whole.reshape(whole.shape[0] // BLOCK, BLOCK, whole.shape[1] // BLOCK, BLOCK)
+    found: NDArray[np.int64] = blocks.sum(axis=(1, 3), dtype=np.int64)
+    return found
 
 
 def _spread(residuals: Residuals) -> tuple[float, float]:
@@ -103,8 +128,9 @@ def _shift(residuals: Residuals, surface: DepthMap) -> float:
     found = np.linalg.solve(normal, design.T @ values)
     spread = float(np.std(values - design @ found))
     errors = spread * np.sqrt(np.diag(np.linalg.inv(normal)))
-    sure = np.abs(found[:2]) > SURE * errors[:2]
-    return float(np.hypot(*found[:2])) if sure.any() else 0.0
+    sure = bool((np.abs(found[:2]) > SURE * errors[:2]).any())
+    explains = 1 - (spread / max(float(np.std(values)), 1e-30)) ** 2
+    return float(np.hypot(*found[:2])) if sure and explains > EXPLAINED else 0.0
 
 
 def _judged(row: ViewFigures, rows: Sequence[ViewFigures]) -> ViewFigures:

@@ -95,7 +95,8 @@ def _tags(stream: BinaryIO, held: int) -> dict[int, int]:
     if kind not in (CLASSIC, BIG):
         raise LookupError
     form = Form.big(order) if kind == BIG else Form.classic(order)
-    place, found, seen = struct.unpack_from(form.offset, start, form.start)[0], {}, 0
+    found: dict[int, int] = {}
+    place, seen = struct.unpack_from(form.offset, start, form.start)[0], 0
     while place and seen < MOST_DIRECTORIES:
         entries, place = _directory(stream, form, place)
         if any(number * SIZES.get(kind, 1) > held for _, kind, number, _ in entries):

@@ -16,6 +16,7 @@ from cfusion.kernels.cpu.iteration import iterate
 from cfusion.kernels.cpu.pooling import pooled
 from cfusion.kernels.cpu.preparing import count_observations, local_noise_weights, weighted_median
 from cfusion.kernels.cpu.pulling import read_view
+from cfusion.kernels.cpu.selecting import medians
 from cfusion.kernels.cpu.sight import hidden, parallax
 from cfusion.kernels.cpu.sums import adapt, energy, misfit, order_observations
 from cfusion.kernels.cpu.trials import score_difference, split_folds
@@ -24,7 +25,6 @@ from cfusion.kernels.host import (
     arranging,
     arrays,
     measuring,
-    medians,
     precompile,
     snapshot_rows,
     stream,

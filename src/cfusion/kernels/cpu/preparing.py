@@ -33,12 +33,12 @@ def _count(start: int, stop: int, depths: Floats, weights: Floats, count: Floats
             count[i, j] = 0
         for k in range(views):
             for j in range(width):
-                weight = weights[k, i, j] if weighted else np.float32(1)
                 d = depths[k, i, j]
-                if weight > 0 if weighted else d == d:
+                if weights[k, i, j] > 0 if weighted else d == d:
                     count[i, j] += 1
-                    least = min(least, d) if d == d else least
-                mass += weight if weighted or d == d else 0.0
+                    mass += weights[k, i, j] if weighted else 1.0
+                    if d < least:
+                        least = d
         sums[i, 0], sums[i, 1] = mass, least
 
 

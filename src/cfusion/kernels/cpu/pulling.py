@@ -48,7 +48,10 @@ def _pull(
     width = x.shape[1]
     rows, columns = depth.shape
     lens = is_bent(view_camera)
+    across_row, down_row = np.empty(width), np.empty(width)
     for i in range(start, stop):
+        for j in range(width):
+            across_row[j], down_row[j] = slopes(reference_camera, j, i)
         for j in range(width):
             observed[i, j] = np.nan
             weight[i, j] = 0
@@ -56,7 +59,7 @@ def _pull(
             here = np.float64(x[i, j])
             if here != here:
                 continue
-            across, down = slopes(reference_camera, j, i)
+            across, down = across_row[j], down_row[j]
             pinhole = reference_camera[0] == 0
             px = across * here if pinhole else across
             py = down * here if pinhole else down
@@ -88,7 +91,8 @@ def _pull(
             measured = np.float64(depth[near_row, near_column])
             left = np.floor(u)
             top = np.floor(v)
-            if left >= 0 and top >= 0 and left + 1 < columns and top + 1 < rows:
+            # four pixels that agree exactly are what the nearest is
+            if agreement > 0 and left >= 0 and top >= 0 and left + 1 < columns and top + 1 < rows:
                 a = np.int64(top)
                 b = np.int64(left)
                 c0 = np.float64(depth[a, b])

@@ -159,7 +159,5 @@ def _even_slope(depth: Floats, i: int, j: int) -> float:
 @njit(**OPTIONS)
 def _least(one: float, other: float) -> float:
     """The smaller one of what is known; zero if neither is."""
-    one = one if one == one else np.float32(np.inf)
-    other = other if other == other else np.float32(np.inf)
-    least = min(one, other)
-    return least if least < np.inf else np.float32(0)
+    least = one if one < other or other != other else other
+    return least if least < np.inf else 0.0

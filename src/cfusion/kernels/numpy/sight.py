@@ -29,9 +29,9 @@ def _parallax(surface: Floats, camera: Floats, onto: Floats, onto_from_camera: F
     turn, shift = onto_from_camera[:, :3], onto_from_camera[:, 3]
     tilted = [turn[axis, 0] * column + turn[axis, 1] * row for axis in range(3)]
     if camera[0] == 0:
-        origins, rays = shift, [tilted[axis] + turn[axis, 2] for axis in range(3)]
+        origins, rays = list(shift), [tilted[axis] + turn[axis, 2] for axis in range(3)]
     else:
-        origins, rays = [tilted[axis] + shift[axis] for axis in range(3)], turn[:, 2]
+        origins, rays = [tilted[axis] + shift[axis] for axis in range(3)], list(turn[:, 2])
     x, y, z = (origin + ray * surface.astype(np.float64) for origin, ray in zip(origins, rays, strict=True))
     across, down = rays[0], rays[1]
     if onto[0] == 0:

@@ -3,6 +3,7 @@
 const KINDS = ["depth", "surface", "sigma", "confidence", "provenance", "error", "normals", "image"];
 const TITLES = { depth: "depth", surface: "surface", sigma: "sigma", confidence: "confidence", provenance: "views",
   error: "error", normals: "normals", image: "image", input: "input", median: "median", truth: "truth" };
+if (model.heights) Object.assign(TITLES, { depth: "height", provenance: "rasters" });
 
 // A canvas that shows a part of the image, and tells which pixel is under a point of it.
 class Pane {

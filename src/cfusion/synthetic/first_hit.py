@@ -1,0 +1,83 @@
+"""Which face a ray meets first, in NumPy alone: for where Embree is not installed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfusion.arrays import Points
+from cfusion.errors import MissingDependency
+from cfusion.geometry import BrownConrady, Camera, Pose
+
+PAIRS = 1_000_000  # of a face and a pixel, looked at together
+BORDER = 1e-9  # barycentric: rays through an edge hit both faces beside it
+Faces = NDArray[np.int64]
+
+
+def first_faces(corners: Points, camera: Camera, pose: Pose, origins: Points, rays: Points) -> Faces:
+    """(H W,) the face (of corners (F, 3, 3) in the world) that each pixel's ray meets first; -1 where none.
+
+    Faces are looked at in the pixels of the box around their picture; those partly behind the camera in all.
+    """
+    if isinstance(camera, BrownConrady):
+        raise MissingDependency("lenses that bend rays need trimesh and embreex: pip install 'cfusion[synthetic]'")
+    left, right, top, bottom = _boxes(corners, camera, pose)
+    counts = np.maximum(right - left + 1, 0) * np.maximum(bottom - top + 1, 0)
+    nearest, face_of = np.full(len(rays), np.inf), np.full(len(rays), -1, np.int64)
+    ends = np.cumsum(counts)
+    start = 0
+    while start < len(counts):
+        done = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, done + PAIRS, side="right")))
+        some = np.arange(start, stop)
+        face = np.repeat(some, counts[some])
+        place = np.arange(len(face)) - np.repeat(ends[some] - counts[some] - done, counts[some])
+        across = (right - left + 1)[face]
+        pixel = (top[face] + place // across) * camera.width + left[face] + place % across
+        distance = _distances(corners, face, origins[pixel], rays[pixel])
+        _keep_nearest(nearest, face_of, pixel, face, distance)
+        start = stop
+    return face_of
+
+
+def _boxes(corners: Points, camera: Camera, pose: Pose) -> tuple[Faces, Faces, Faces, Faces]:
+    """First and last column and row of each face's picture; the whole image where a corner is behind the camera."""
+    u, v, _ = camera.project(pose.inverse().apply(corners.reshape(-1, 3)))
+    u, v = u.reshape(-1, 3), v.reshape(-1, 3)
+    whole = ~(np.isfinite(u) & np.isfinite(v)).all(axis=1)
+    found = []
+    for values, size in ((u, camera.width), (v, camera.height)):
+        low = np.where(whole, 0, np.ceil(np.nan_to_num(values.min(axis=1)) - BORDER))
+        high = np.where(whole, size - 1, np.floor(np.nan_to_num(values.max(axis=1)) + BORDER))
+        found += [np.clip(low, 0, size).astype(np.int64), np.clip(high, -1, size - 1).astype(np.int64)]
+    return found[0], found[1], found[2], found[3]
+
+
+def _distances(corners: Points, face: Faces, origins: Points, rays: Points) -> NDArray[np.float64]:
+    """(N,) along each ray to its face's plane; infinite where it passes by."""
+    a, edge_b, edge_c = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    across = np.cross(rays, edge_c[face])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = 1 / np.einsum("nx,nx->n", edge_b[face], across)
+        offset = origins - a[face]
+        b = np.einsum("nx,nx->n", offset, across) * scale
+        turned = np.cross(offset, edge_b[face])
+        c = np.einsum("nx,nx->n", rays, turned) * scale
+        distance = np.einsum("nx,nx->n", edge_c[face], turned) * scale
+        meets = (b >= -BORDER) & (c >= -BORDER) & (b + c <= 1 + BORDER) & (distance > 0)
+    return np.where(meets, distance, np.inf)
+
+
+def _keep_nearest(
+    nearest: NDArray[np.float64], face_of: Faces, pixel: Faces, face: Faces, distance: NDArray[np.float64]
+) -> None:
+    """Of the faces that a pixel meets, the first; in place."""
+    hit = np.isfinite(distance)
+    pixel, face, distance = pixel[hit], face[hit], distance[hit]
+    order = np.lexsort((face, distance, pixel))
+    pixel, face, distance = pixel[order], face[order], distance[order]
+    first = np.ones(len(pixel), np.bool_)
+    first[1:] = pixel[1:] != pixel[:-1]
+    pixel, face, distance = pixel[first], face[first], distance[first]
+    closer = distance < nearest[pixel]
+    nearest[pixel[closer]], face_of[pixel[closer]] = distance[closer], face[closer]

@@ -1,0 +1,68 @@
+"""The page of one view of a scene, made of what the scene left in its output and of the data it came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from cfusion.errors import FileError
+from cfusion.io.json_object import JsonObject
+from cfusion.view.page import write_page
+
+FOLDER, MARK = "cfusion", "scene.json"
+
+
+def scene_of(output: Path) -> tuple[Any, str]:
+    """The data set that a scene was made of, opened, and the method it was made with."""
+    from cfusion.datasets import read
+
+    mark = JsonObject.of_file(output / FOLDER / MARK).content
+    data, format, options = mark.get("data"), mark.get("format"), mark.get("options", {})
+    if not isinstance(data, str) or not isinstance(format, str) or not isinstance(options, dict):
+        raise FileError(f"{output / FOLDER / MARK} does not say which data the scene is of; run `cfusion scene` again")
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    return read(data, format=format, options=given), str(mark.get("method", "auto"))
+
+
+def write_view_page(output: Path, view: int, target: Path, *, dataset: Any = None, command: str = "") -> Path:
+    """The page of a view: its maps, and the neighbours that it was fused from."""
+    from cfusion.scene.fused_view import read_fused
+    from cfusion.scene.record import folder_of, require_record
+    from cfusion.view.frames import scene_layers
+
+    found, method = scene_of(output)
+    opened = found if dataset is None else dataset
+    folder = folder_of(output / FOLDER, view)
+    record, fused, layers = require_record(folder), read_fused(output / FOLDER, view), scene_layers(folder)
+    views = [opened[number] for number in (record.view, *record.neighbours)]
+    shown = SimpleNamespace(
+        depth=fused.depth,
+        sigma=fused.sigma,
+        camera=fused.camera,
+        pose=fused.pose,
+        image=views[0].image,
+        method=method,
+        gap=float("nan") if record.gap is None else record.gap,
+        seconds=record.seconds,
+        backend=record.backend,
+        **layers,
+    )
+    if record.status:
+        shown.status = SimpleNamespace(value=record.status)
+    note = (
+        f"View {view} of a scene, fused from itself and {len(views) - 1} others. `cfusion view {output}` shows all of "
+        "them in 3-D."
+    )
+    data = str(JsonObject.of_file(output / FOLDER / MARK).content.get("data", ""))
+    return write_page(
+        target,
+        shown,
+        views=views,
+        reference=0,
+        title=f"{Path(data).name}: {record.name}",
+        notes=[note],
+        unit=found.unit,
+        source=data,
+        command=command,
+    )

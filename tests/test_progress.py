@@ -1,0 +1,236 @@
+"""Progress of every command, recorded through a pseudo-terminal: it only moves forward, and foresees the end."""
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cfusion import Pinhole, Pose, View
+from cfusion.cli import main as cli
+from cfusion.cli import parts
+from cfusion.cli.forecast import Forecast, Part, in_words
+from cfusion.cli.main import main
+from cfusion.cli.progress import Step, under
+from cfusion.datasets import write_bundle
+
+WIDTH, HEIGHT, VIEWS = 64, 48, 5
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Views of a slanted wall from places a little apart."""
+    rng = np.random.default_rng(0)
+    camera = Pinhole(60.0, 60.0, WIDTH / 2, HEIGHT / 2, WIDTH, HEIGHT)
+    views = []
+    for k in range(VIEWS):
+        depth = 3 + 0.01 * np.arange(WIDTH)[None] + rng.laplace(0, 0.01, camera.shape)
+        image = rng.random(camera.shape).astype(np.float32)
+        views.append(View(depth, camera, Pose(np.eye(3), np.array([0.02 * k, 0.0, 0.0])), image=image, name=f"v{k}"))
+    folder = tmp_path_factory.mktemp("bundle") / "data"
+    write_bundle(views, folder)
+    return folder
+
+
+def rasters(folder: Path) -> list[str]:
+    rasterio = pytest.importorskip("rasterio")
+    from rasterio.transform import from_origin
+
+    folder.mkdir(exist_ok=True)
+    rng, files = np.random.default_rng(1), []
+    hill = 100 + 5 * np.sin(np.arange(96) / 9)[:, None] * np.cos(np.arange(96) / 11)[None]
+    for k in range(3):
+        file = folder / f"{k}.tif"
+        about = {"driver": "GTiff", "width": 96, "height": 96, "count": 1, "dtype": "float32", "crs": "EPSG:32633"}
+        with rasterio.open(file, "w", transform=from_origin(5e5, 5e6, 10, 10), **about) as written:
+            written.write((hill + rng.laplace(0, 0.5, hill.shape)).astype(np.float32), 1)
+        files.append(str(file))
+    return files
+
+
+def pair(folder: Path) -> list[str]:
+    pytest.importorskip("cv2")
+    image = pytest.importorskip("PIL.Image")
+    folder.mkdir(exist_ok=True)
+    rng = np.random.default_rng(2)
+    texture = np.kron(rng.random((40, 60)), np.ones((4, 4))) + 0.3 * rng.random((160, 240))
+    files = []
+    for name, shift in (("left", 0), ("right", 12)):
+        shown = np.roll(texture, -shift, axis=1)[:, :200]
+        files.append(str(folder / f"{name}.png"))
+        image.fromarray((255 * np.clip(shown / 1.3, 0, 1)).astype(np.uint8)).save(files[-1])
+    return files
+
+
+METHOD, RIG = ("--method", "l1-heuristic"), ("--focal", "100", "--baseline", "1", "--disparities", "32")
+COMMANDS: dict[str, Callable[[Path, Path], list[str]]] = {
+    "fuse, auto": lambda data, out: ["fuse", str(data), "-o", str(out), "--backend", "cpu"],
+    "fuse, l1": lambda data, out: ["fuse", str(data), "-o", str(out), *METHOD, "--set", "tolerance=1e-5"],
+    "sequence": lambda data, out: ["fuse", str(data), "-o", str(out), *METHOD, "--every", "2", "--window", "3"],
+    "scene": lambda data, out: ["scene", str(data), "-o", str(out), *METHOD, "--neighbours", "2"],
+    "mosaic": lambda data, out: ["mosaic", *rasters(out), "-o", str(out / "made.tif")],
+    "stereo": lambda data, out: ["stereo", *pair(out), "-o", str(out / "o"), *RIG],
+    "demo": lambda data, out: ["demo", "-o", str(out), "--size", "80x60", "--methods", "median,l1"],
+    "reproduce": lambda data, out: ["reproduce", "surfaces", "--quick", "-o", str(out), "--jobs", "1"],
+    "check": lambda data, out: ["check", str(data)],
+}
+
+
+def recorded(arguments: list[str]) -> tuple[int, str]:
+    """Exit code, and what a terminal of 140 columns was told on stderr."""
+    pty = pytest.importorskip("pty")
+    controller, terminal = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "140"}
+    command = [sys.executable, "-m", "cfusion.cli", *arguments]
+    process = subprocess.Popen(command, stderr=terminal, stdout=subprocess.DEVNULL, env=environment)
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(controller, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(controller)
+    return process.wait(timeout=120), re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode(errors="replace"))
+
+
+SLOW = {"reproduce"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in COMMANDS]
+)
+def test_progress_never_falls(name: str, bundle: Path, tmp_path: Path) -> None:
+    pytest.importorskip("rich")
+    code, shown = recorded(COMMANDS[name](bundle, tmp_path / "out"))
+    assert code == 0, shown
+    shares = [int(each) for each in re.findall(r"(\d+) %\s+\d+ s ", shown)]
+    assert shares, "no bar was shown"
+    assert shares == sorted(shares)
+    assert shares[-1] <= 99  # the bar vanishes at the end, it does not wait at 100 %
+    stages = {
+        "fuse, auto": ("choosing weights", "making the page"),
+        "fuse, l1": ("gap ", "writing"),
+        "sequence": ("window 3 of 3",),
+        "scene": ("looking for neighbours", "view 5 of 5", "cloud of view"),
+        "mosaic": ("iterating", "making the page"),
+        "stereo": ("matching by sgm",),
+        "demo": ("rendering 11 views", "l1: depth"),
+        "reproduce": ("surfaces, ", "tables and figures"),
+        "check": ("comparing 5 views",),
+    }
+    for stage in stages[name]:
+        assert stage in shown
+
+
+def test_compilation_is_named_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    numba = pytest.importorskip("numba")
+    from cfusion.cli import compiling
+
+    heard: list[Step] = []
+    kernel = numba.njit(lambda x: x + 1)
+    with compiling.naming(["auto"], heard.append):
+        kernel(1.0)
+        kernel(2.0)  # it is there
+    assert [step.stage for step in heard] == [compiling.STAGE] * 2  # when it began, when it was done
+    assert heard[0].done == 0 < heard[1].done
+    forecast = Forecast("auto", parts.of_fuse("auto", 1e5, page=True))
+    calm = forecast.left(0.1)
+    forecast.hear(heard[0], 0.2)
+    assert forecast.left(0.2) > calm + 5  # kernels that have to be compiled take time
+
+
+class TestForecast:
+    """Events of real runs, recorded: the fraction never falls, and from a quarter on the end is foreseen."""
+
+    RUNS = json.loads((Path(__file__).parent / "progress.json").read_text())
+
+    @pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run['method']}-{run['pixels']}")
+    def test_the_end_is_foreseen_within_a_factor_of_two(self, run: dict[str, Any]) -> None:
+        forecast = Forecast(run["method"], parts.of_fuse(run["method"], run["pixels"], page=True))
+        total, before = run["total"], 0.0
+        coming = [(at, stage, done, math.nan if gap is None else gap) for at, stage, done, gap in run["events"]]
+        for now in np.linspace(0.01, 0.97, 97) * total:
+            while coming and coming[0][0] <= now:
+                at, stage, done, gap = coming.pop(0)
+                forecast.hear(SimpleNamespace(stage=stage, done=done, gap=gap), at)
+            fraction = forecast.fraction(now)
+            assert before <= fraction < 1
+            before = fraction
+            if now >= 0.25 * total:
+                real = total - now
+                assert 0.5 <= forecast.left(now) / real <= 2 or abs(forecast.left(now) - real) <= 1  # whole seconds
+
+    def test_many_tasks_are_foreseen_by_their_pace(self) -> None:
+        forecast = Forecast("l1", (Part("looking", 1.0), Part("view", 100.0)))
+        for view in range(10):  # each takes 4 s, of which its solve tells once
+            solving = SimpleNamespace(stage="depth", done=0.04, gap=math.inf)
+            at = 2 + 4 * view
+            forecast.hear(Step(f"view {view + 1} of 10", view / 10, math.inf, solving, 0.1), at + 2)
+            if view >= 3:
+                assert forecast.left(at + 2) == pytest.approx(42 - at - 2, rel=0.5, abs=2)
+                assert 0.5 <= forecast.fraction(at + 2) / ((at + 2) / 42) <= 2
+            forecast.hear(Step(f"view {view + 1} of 10", (view + 1) / 10), at + 4)
+        assert forecast.left(42.0) <= 1
+
+    def test_a_silent_part_follows_the_clock(self) -> None:
+        forecast = Forecast("", (Part("a", 100.0), Part("b", 100.0)))
+        forecast.hear(Step("a", 0.0), 0.0)
+        forecast.hear(Step("b", 0.0), 200.0)  # twice as slow as usual
+        assert forecast.left(200.0) == pytest.approx(200.0, rel=0.1)
+        assert forecast.left(350.0) == pytest.approx(50.0, rel=0.2)
+        assert 0 < forecast.left(1000.0) < 300
+
+    def test_methods_have_parts_of_their_own(self) -> None:
+        heard: list[Any] = []
+        under("l1", heard.append)(SimpleNamespace(stage="depth", done=0.5, gap=0.1))
+        assert (heard[0].stage, heard[0].method, heard[0].share) == ("l1: depth", "l1", 1.0)
+
+    def test_durations_are_for_people(self) -> None:
+        said = ["1 s left", "30 s left", "50 min left", "10.0 h left", ""]
+        assert [in_words(each) for each in (0.2, 30, 3000, 36000, math.nan)] == said
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then(bundle: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cfusion.cli", "scene", str(bundle), "-o", str(tmp_path / "out")]
+    began = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    spent = time.monotonic() - began
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) <= 2 + spent / 5
+    shares = [int(share) for share in re.findall(r"^scene: (\d+) %", done.stderr, re.MULTILINE)]
+    assert shares == sorted(shares)
+    assert all(share < 100 for share in shares)
+
+
+@pytest.mark.parametrize("name", ["fuse, l1", "sequence", "scene", "mosaic", "stereo", "demo"])
+def test_json_is_one_object_and_nothing_else(
+    name: str, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = COMMANDS[name](bundle, tmp_path / "out")
+    assert main([*arguments, "--json", "--quiet", "--no-report"]) == 0
+    assert json.loads(capsys.readouterr().out)
+    assert not list((tmp_path / "out").rglob("*report.html"))
+
+
+def test_every_command_that_reports_takes_the_three_flags() -> None:
+    needed = {"mosaic": ["a.tif", "-o", "b.tif"], "evaluate": ["a", "b"], "reproduce": ["noise"]}
+    needed |= {"fuse": ["a", "-o", "b"], "scene": ["a", "-o", "b"], "stereo": ["a", "b", "-o", "c"], "check": ["a"]}
+    for command in cli.COMMANDS:
+        if command.NAME != "view":  # it serves a page until it is ended
+            for flag in ("--quiet", "--verbose", "--json"):
+                chosen = cli.build_parser().parse_args([command.NAME, *needed.get(command.NAME, []), flag])
+                assert vars(chosen)[flag[2:]] is True
