@@ -224,6 +224,7 @@ COMMANDS = {
     ("--debug", "evalute", "x"): "did you mean 'evaluate'?",
     ("quux",): "there are: demo, fuse",
     ("a\x1b[2J",): "a\\x1b[2J",
+    ("info", "a\x1b[2J"): "a\\x1b[2J",
     ("fuse", "data", "-o", ""): "one of the arguments is empty",
 }
 
