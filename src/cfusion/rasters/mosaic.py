@@ -109,7 +109,7 @@ def fuse_rasters(
     chosen = _options(options)
     if isinstance(paths, str | Path):
         paths = [paths]
-    if isinstance(paths, bytes) or not isinstance(paths, Sequence):
+    if not isinstance(paths, Sequence):
         raise InputError(f"fuse_rasters takes a list of files, not {type(paths).__name__}")
     target = None if output is None else path_of(output, "output")
     plan = plan_mosaic([path_of(path, "a raster") for path in paths], chosen)
