@@ -13,7 +13,6 @@ import numpy as np
 
 from cfusion.arrays import DepthMap, chunks, on_host
 from cfusion.auto.pooling import window_sums
-from cfusion.auto.surface import even_slope
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.kernels.contract import Backend, Floats
 
@@ -69,15 +68,13 @@ def nearest(parallax: Floats, reference: int, number: int, backend: Backend) -> 
 
 
 class Misreading:
-    """The relief of a surface within any number of pixels, beyond what its slope makes: a slope has no other side."""
+    """The relief of a surface within any number of pixels."""
 
     def __init__(self, surface: DepthMap, unit: Floats, backend: Backend) -> None:
-        slope = even_slope(surface)
         self.reliefs = []
         for radius in RADII:
             relief = backend.local_depth_range(backend.arrays.ascontiguousarray(surface), radius)
-            beyond = np.maximum(relief - np.float32(2 * radius) * slope, 0)
-            self.reliefs.append(np.where(np.isfinite(relief), beyond, 0) / unit)
+            self.reliefs.append(np.where(np.isfinite(relief), relief, 0) / unit)
 
     def within(self, pixels: Floats) -> Floats:
         """(H, W) how far apart the surface lies within so many pixels (H, W), in the unit of the noise."""

@@ -13,11 +13,11 @@ from cfusion.solvers.steps import BLOCK, RELAXATION, StepBalancer
 from cfusion.solvers.task import BOX_MARGIN, Task
 
 CHECK = BLOCK  # iterations between two looks at the energy
-REPAIR_ROUNDS = 24  # of the dual, per attempt at a certificate: 20 are worth 160 on smooth and planar scenes
+REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
 ENDING = 3.0  # tolerances: a change that will probably be within it at the next look
 STALLED = 0.9  # of the gap at the attempt before: the certificate gets no better
 ROUNDINGS = 2000  # float steps of the depth's range that are not told apart from none, times the tolerance of 1e-3
-NEARLY = 3.0  # tolerances away: a longer repair may certify it, if a second short one did not
+NEARLY = 3.0  # tolerances away: a longer repair may certify it
 LEAST_WAIT = 3 * BLOCK  # iterations between two attempts, for every tolerance that the gap is away
 DUAL_HASTE = 3.0  # larger steps once only the certificate is missing: the dual, on which it rests, then moves faster
 PATIENCE, MOST_PATIENCE = 1.5, 2.0  # times as many iterations before the next attempt at a certificate, by the gap left
@@ -73,7 +73,6 @@ class PDHG:
         before = float("inf") if initial_energy is None else initial_energy  # a rough answer does without
         floor, bound, done = 0.0, float("-inf"), 0
         status, last_gap, tried = Status.iteration_limit, expected_gap, False
-        longer_helps = maybe = True  # whether a longer repair does, and whether that is not known yet
         attempt_at = 0
         if expected_gap < float("inf"):
             attempt_at = self._wait(0, expected_gap)
@@ -97,15 +96,12 @@ class PDHG:
             if change > self.tolerance or done < attempt_at:
                 continue
             near = self.tolerance / 2 < last_gap < NEARLY * self.tolerance
-            if maybe or not (near and longer_helps):  # else a short repair will not do
+            if not near:  # else a short repair will not do
                 bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
             gap = relative_gap(now, bound, floor)
-            if gap > self.tolerance and tried and longer_helps and min(gap, last_gap) < NEARLY * self.tolerance:
-                short = gap
-                bound = max(bound, backend.bound(problem, state, task.box, 6 * REPAIR_ROUNDS))
+            if gap > self.tolerance and min(gap, last_gap) < NEARLY * self.tolerance:
+                bound = max(bound, backend.bound(problem, state, task.box, 4 * REPAIR_ROUNDS))
                 gap = relative_gap(now, bound, floor)
-                if maybe:
-                    longer_helps, maybe = gap < STALLED * short, False
             if gap <= self.tolerance:
                 status = Status.converged
                 break
