@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cfusion.errors import CameraError, InputError, ShapeError
 from cfusion.geometry import Camera, Orthographic, Pinhole, Pose, Stack, View, normals
+from cfusion.geometry.quaternion import quaternion_of, rotation_of
 
 PINHOLE = Pinhole(50.0, 60.0, 15.3, 11.8, 32, 24)
 ORTHOGRAPHIC = Orthographic(0.2, 15.3, 11.8, 32, 24)
@@ -216,3 +217,12 @@ def test_a_stack_checks_what_comes_along() -> None:
         Stack(depths, camera=PINHOLE)
     with pytest.raises(ShapeError, match="filled is"):
         Stack(depths, filled=np.zeros((3, 4), bool))
+
+
+def test_a_rotation_and_its_quaternion_are_one() -> None:
+    """Half turns about each axis have w = 0; of the two quaternions of a rotation, that with w >= 0 is given."""
+    turns = [*np.eye(4), *np.random.default_rng(4).normal(size=(20, 4))]
+    for given in (each / np.linalg.norm(each) for each in turns):
+        found = np.array(quaternion_of(rotation_of(*given)))
+        assert found[0] >= 0
+        assert abs(found @ given) == pytest.approx(1, abs=1e-12)

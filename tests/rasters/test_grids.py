@@ -115,3 +115,11 @@ def test_the_grid_may_be_named(tmp_path: Path) -> None:
     for wrong in ({"resolution": -1.0}, {"bounds": (1.0, 1.0, 0.0, 2.0)}):
         with pytest.raises(InputError):
             target_grid([one.grid], **wrong)
+
+
+def test_a_raster_that_was_moved_along_one_axis_says_so(tmp_path: Path) -> None:
+    one = open_raster(write_tif(tmp_path / "a.tif", plane(8, 9, CORNER, 0.5)))
+    part = open_raster(write_tif(tmp_path / "b.tif", plane(4, 4, CORNER, 0.5)))
+    assert "moved" not in Aligned(part, one.grid).sentence
+    for shift, said in (((1.0, 0.0), "+1 right, +0 up"), ((0.0, -0.5), "+0 right, -0.5 up")):
+        assert f"moved by {said}" in Aligned(part, one.grid, shift=shift).sentence
