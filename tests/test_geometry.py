@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from cfusion.errors import CameraError, InputError, ShapeError
 from cfusion.geometry import Camera, Orthographic, Pinhole, Pose, Stack, View, normals
 from cfusion.geometry.quaternion import quaternion_of, rotation_of
+from cfusion.geometry.view import _maps
 
 PINHOLE = Pinhole(50.0, 60.0, 15.3, 11.8, 32, 24)
 ORTHOGRAPHIC = Orthographic(0.2, 15.3, 11.8, 32, 24)
@@ -226,3 +227,9 @@ def test_a_rotation_and_its_quaternion_are_one() -> None:
         found = np.array(quaternion_of(rotation_of(*given)))
         assert found[0] >= 0
         assert abs(found @ given) == pytest.approx(1, abs=1e-12)
+
+
+def test_a_stack_is_looked_at_map_by_map() -> None:
+    """Masks of all maps at once would need as much memory as the stack; rows one by one would take for ever."""
+    for shape in ((5, 7), (3, 5, 7)):
+        assert [each.shape for each in _maps(np.zeros(shape, np.float32))] == [(1, 5, 7)] * (3 if len(shape) > 2 else 1)
