@@ -564,6 +564,10 @@ def test_confidence_by_regions_saves_one_box(tmp_path: Path) -> None:
 def test_a_box_that_does_not_fit_is_refused() -> None:
     with pytest.raises(CFusionError, match="does not fit"):
         draw((10, 10), 1.0, (Box(8, 5, 5, 1.0),))
+    assert Box(10, 0, 0, 1.0).mask((10, 10)).all()
+    for wrong in ((0, 0, 0, 1.0), (1, -1, 0, 1.0), (1, 0, -1, 1.0), (1, 0, 0, 0.0)):
+        with pytest.raises(CFusionError, match="a box has"):
+            Box(*wrong)
 
 
 @pytest.mark.parametrize(

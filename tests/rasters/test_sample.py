@@ -1,6 +1,7 @@
 """What is chosen for a mosaic, and the sample it is chosen from."""
 
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from tests.rasters.conftest import ground
 from cfusion.rasters import choose
 from cfusion.rasters.mosaic import _energy_floor
 from cfusion.rasters.sample import Sample
+from cfusion.rasters.work import align_block
 
 
 def test_windows_of_a_sample_stand_side_by_side_and_apart() -> None:
@@ -26,8 +28,9 @@ def test_the_search_goes_up_as_long_as_smoother_is_better() -> None:
     trial = object.__new__(choose._Trial)
     trial.kept_views, trial.judges = 1.0, np.ones(choose.FEWEST_JUDGES, bool)
     trial._losses = lambda candidate: np.full(4, 1 / candidate[0])  # type: ignore[method-assign]
-    (first, _), corner = trial.search()
+    (first, second), corner = trial.search()
     assert first * corner == pytest.approx(choose.LADDER[-1] * max(choose.FINE))
+    assert second == pytest.approx(choose.RATIOS[0] * first)
 
 
 def test_with_weights_given_the_corner_is_the_robust_one() -> None:
@@ -45,3 +48,25 @@ def test_the_energy_of_rounding_grows_with_heights_and_pixels() -> None:
     small, wide, many = floor(10, 5), floor(40, 5), floor(10, 10)
     assert wide == pytest.approx(4 * small)
     assert small < many < 2 * small
+
+
+@pytest.mark.parametrize(
+    ("factors", "error", "helps"), [((1, 1), 0.0, False), ((1, 2), 0.5, True), ((1, 2), 2.0, False)]
+)
+def test_rasters_are_weighed_where_that_predicts_better(factors: tuple[int, int], error: float, helps: bool) -> None:
+    trial = object.__new__(choose._Trial)
+    trial.kept, trial.judges = np.zeros((2, 3, 3), np.float32), np.ones(choose.FEWEST_JUDGES, bool)
+    trial._losses = lambda candidate: np.ones(9)  # type: ignore[method-assign]
+    trial._fit = lambda alpha, corner, weights: np.full(9, error)  # type: ignore[method-assign]
+    assert trial.weighing_helps(factors, (0.5, 1.0), 1.5) is helps
+
+
+def test_a_height_without_weight_is_unknown() -> None:
+    heights, weights = np.full((1, 4), 5, np.float32), np.array([[0, 0.5, 2, 0]], np.float32)
+    raster = SimpleNamespace(read=lambda rows, columns: heights.copy())
+    belief = SimpleNamespace(weights=lambda rows, columns, one: weights)
+    kept = SimpleNamespace(weights=MagicMock(), heights=MagicMock())
+    block = SimpleNamespace(core=(slice(0, 1), slice(0, 4)))
+    low, high, known = align_block(kept, (raster,), (belief,), block)  # type: ignore[arg-type]
+    assert (low, high, known) == (5, 5, [2])
+    np.testing.assert_array_equal(kept.heights.write.call_args.args[0], [[[np.nan, 5, 5, np.nan]]])

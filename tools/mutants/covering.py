@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-BUDGET = 20.0  # seconds of tests for one mutant, the quickest tests first
+BUDGET = (
+    60.0  # seconds of tests for one mutant; under coverage, maybe on a busy machine: few are spent on one that dies
+)
 READING = {"tests/test_dataclasses.py"}  # of what is declared: these read the sources, and run none of them
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SLOWEST = 20.0  # seconds: a test that takes longer is left out
