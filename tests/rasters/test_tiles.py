@@ -238,3 +238,12 @@ def test_a_line_written_in_part_is_a_full_disk(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(os, "pwrite", lambda descriptor, line, place: len(line) - 1)
     with pytest.raises(FileError, match="is full"):
         image.write(np.ones((1, 2, 2)), 0, 0)
+
+
+def test_a_mosaic_begins_near_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the median of the rasters: a few iterations are far from the minimum only by noise."""
+    monkeypatch.setattr(mosaic, "PASS", 4)
+    files = surveys(tmp_path, ground(48, 60), 3)
+    few, done = (fused(files, iterations=count) for count in (4, 1000))
+    assert few.iterations == 4 < done.iterations
+    assert few.certificate.energy < 1.5 * done.certificate.energy
