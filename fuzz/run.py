@@ -42,9 +42,10 @@ class Failure:
 
 def fuzz(seconds: float, seed: int = 0, most: int = 1 << 60) -> Iterator[tuple[int, list[Failure]]]:
     """As many cases as fit into the time: how many there were so far, and which of the last ones failed."""
-    began, count = time.monotonic(), 0
+    count = 0
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as place:
         data = load_data(Path(place) / "seeds")
+        began = time.monotonic()
         while time.monotonic() - began < seconds and count < most:
             first, last = seed + count, seed + min(count + BATCH, most)
             until = began + seconds

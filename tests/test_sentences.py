@@ -20,6 +20,7 @@ from cfusion.errors import CFusionError
 from cfusion.io.codecs.exr import read_exr
 from cfusion.io.codecs.ply import read_ply
 from cfusion.io.codecs.png import read_png
+from cfusion.view import write_page
 
 CAMERA = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
 MAP = np.ones((4, 5))
@@ -165,6 +166,14 @@ CALLS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a stack with no camera": (lambda at: Stack(MAP[None], camera="x"), "give a Pinhole"),  # type: ignore[arg-type]
     "a lens of text": (lambda at: cfusion.BrownConrady(10, 10, 2, 1.5, 5, 4, k1="x"), "it is one number"),  # type: ignore[arg-type]
     "fuse_many of a number": (lambda at: list(fuse_many(5)), "list of lists"),  # type: ignore[arg-type]
+    "fuse_rasters of a number": (lambda at: cfusion.fuse_rasters(5), "takes a list of files"),  # type: ignore[arg-type]
+    "fuse_rasters of numbers": (lambda at: cfusion.fuse_rasters([1, 2]), "give a path"),  # type: ignore[list-item]
+    "fuse_rasters of a long name": (lambda at: cfusion.fuse_rasters(["a" * 5000]), "no name"),
+    "fuse_every of text": (lambda at: list(cfusion.fuse_every("ab")), "takes"),  # type: ignore[arg-type]
+    "fuse_every, no number": (lambda at: list(cfusion.fuse_every(views(), neighbours="x")), "whole"),  # type: ignore[arg-type]
+    "a page of an array": (lambda at: write_page(at / "p.html", MAP), "takes a result second"),
+    "a page nowhere": (lambda at: result().report(5), "give a path"),  # type: ignore[arg-type]
+    "scores at no threshold": (lambda at: evaluate(MAP, MAP).out(MAP), "is not kept"),  # type: ignore[arg-type]
     "depths near 3e38": (lambda at: View(np.full((4, 5), 3e38), CAMERA, Pose.identity()), "unit"),
 }
 
@@ -215,6 +224,7 @@ COMMANDS = {
     ("--debug", "evalute", "x"): "did you mean 'evaluate'?",
     ("quux",): "there are: demo, fuse",
     ("a\x1b[2J",): "a\\x1b[2J",
+    ("info", "a\x1b[2J"): "a\\x1b[2J",
     ("fuse", "data", "-o", ""): "one of the arguments is empty",
 }
 

@@ -56,8 +56,10 @@ class Scores:
 
     def out(self, pixels: float) -> float:
         """Percent of the true pixels whose disparity is off by more than 1, 2, 3, 4 or 5 pixels."""
-        if pixels not in THRESHOLDS:
-            raise InputError(f"out({pixels}) is not kept; choose one of {', '.join(f'{n:g}' for n in THRESHOLDS)}")
+        if not is_number(pixels) or pixels not in THRESHOLDS:
+            raise InputError(
+                f"out({str(pixels)[:40]}) is not kept; choose one of {', '.join(f'{n:g}' for n in THRESHOLDS)}"
+            )
         return self.outliers[THRESHOLDS.index(pixels)]
 
     def named(self, name: str) -> float:

@@ -298,3 +298,24 @@ def turning(count: int) -> list[View]:
             depth = (4 + 0.4 * np.sin(2 * at[..., 0]) * np.cos(2 * at[..., 1]) - centre[2]) / world[..., 2]
         found.append(View(depth, camera, Pose(rotation, centre)))
     return found
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--workers", "9" * 30), "1 to 1000"),
+        (("--scheduler", "x"), "tcp://host:8786"),
+        (("-o", "loop"), "loop"),
+    ],
+)
+def test_words_that_no_machine_follows(
+    bundle: Path, tmp_path: Path, more: tuple[str, str], says: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    pytest.importorskip("distributed")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert run(bundle, "-o", tmp_path / "out", *QUICK, *more) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1

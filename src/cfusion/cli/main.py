@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 from types import FrameType
+from typing import NoReturn
 
 from cfusion import __version__
 from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, mosaic, reproduce, scene, stereo, view
@@ -68,13 +69,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, before)
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that shows what was typed, and does not let it steer the terminal."""
+
+    def error(self, message: str) -> NoReturn:
+        """One line on what is wrong, after the usage; exit code 2."""
+        super().error(shown(message))
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands; it imports nothing heavy, so that --help is quick."""
-    parser = argparse.ArgumentParser(prog="cfusion", description="Fuse depth maps into one, with confidence.")
+    parser = Parser(prog="cfusion", description="Fuse depth maps into one, with confidence.")
     parser.add_argument("--version", action="version", version=f"cfusion {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser.set_defaults(run=None)
-    shared = argparse.ArgumentParser(add_help=False)
+    shared = Parser(add_help=False)
     shared.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--scheduler", metavar="ADDRESS", help="dask's, e.g. tcp://host:8786, whose workers see the same folders")
     add("--backend", default="auto", help="auto, cpu or numpy (default: auto)")
     add("--scratch", type=Path, metavar="FOLDER", help="for work in progress (default: beside the output)")
-    add("--overwrite", action="store_true", help="replace an output that exists")
+    add("--overwrite", "--force", action="store_true", help="replace an output that exists")
     add_no_report(parser)
     talk.add_arguments(parser, verbose="what was chosen, and where work in progress is, too")
 

@@ -101,11 +101,14 @@ def _bar(name: str) -> Iterator[Shown]:
             return Text(f"{100 * done:3.0f} % {now:4.0f} s {in_words(listener.forecast.left(now)):>12}")
 
     class OnBar(Shown):
-        """Its words stand behind the bar."""
+        """Its words stand behind the bar; a stage is shown at once, however short it is."""
+
+        stage = ""
 
         def say(self, heard: Heard, now: float) -> None:
             """What is done now."""
-            bar.update(task, description=described(heard))
+            bar.update(task, description=described(heard), refresh=heard.stage != self.stage)
+            self.stage = heard.stage
 
     listener = OnBar(name)
     columns = (

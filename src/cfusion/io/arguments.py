@@ -1,11 +1,13 @@
 """What functions that write and read are given: a path, some views, a word; anything else in one sentence."""
 
+import os
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import View
+from cfusion.io.paths import LONGEST_NAME
 
 
 def path_of(given: object, what: str) -> Path:
@@ -13,7 +15,7 @@ def path_of(given: object, what: str) -> Path:
     if not isinstance(given, str | PathLike):
         raise InputError(f"{what} is {type(given).__name__}; give a path, e.g. 'out'")
     path = Path(given)
-    if "\0" in str(path):
+    if "\0" in str(path) or any(len(os.fsencode(part)) > LONGEST_NAME for part in path.parts):
         raise FileError(f"{what}: {str(path)[:40]!r} is no name of a folder or file; give another")
     return path
 

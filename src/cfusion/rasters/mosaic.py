@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.errors import InputError
+from cfusion.io.arguments import path_of
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.begin import Plan, plan_mosaic
 from cfusion.rasters.certificate import Certificate, blocks_of, certify
@@ -108,12 +109,14 @@ def fuse_rasters(
     chosen = _options(options)
     if isinstance(paths, str | Path):
         paths = [paths]
-    plan = plan_mosaic([Path(path) for path in paths], chosen)
+    if not isinstance(paths, Sequence):
+        raise InputError(f"fuse_rasters takes a list of files, not {type(paths).__name__}")
+    target = None if output is None else path_of(output, "output")
+    plan = plan_mosaic([path_of(path, "a raster") for path in paths], chosen)
     for sentence in plan.sentences:
         (say or _silent)(sentence)
     if chosen.scratch is not None and not chosen.scratch.is_dir():
         raise InputError(f"--scratch is {chosen.scratch}, which is not a folder; make it first")
-    target = None if output is None else Path(output)
     if target is not None:
         require_free(target, overwrite=chosen.overwrite)
         read = {file.resolve() for file in plan.files}

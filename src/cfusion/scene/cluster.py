@@ -28,6 +28,7 @@ AHEAD = 3  # tasks handed out per worker and waiting, so that none idles between
 TRIES = 3  # of a task that failed for want of disk or memory, each on another worker if there is one
 PATIENCE = 60.0  # seconds to wait for a scheduler that went away
 CONNECT = 10.0  # seconds to wait for one at the beginning
+MOST_WORKERS = 1000  # that one command starts
 GLANCE = 2.0  # seconds for which a number of workers is believed
 LOOK = 30.0  # seconds without a record after which the state of the cluster is looked at
 STUCK, TIMES = 900.0, 10  # seconds, and times the longest task, without a record: tasks are given to others as well
@@ -45,6 +46,10 @@ class Cluster:
     def __post_init__(self) -> None:
         if self.count <= 0 and not self.address:
             raise InputError("name a number of workers (at least 1), or the address of a scheduler")
+        if self.count > MOST_WORKERS:
+            raise InputError(
+                f"{str(self.count)[:20]} workers are more than this machine can start; give 1 to {MOST_WORKERS}"
+            )
 
     @contextmanager
     def open(self) -> Iterator[Cluster]:
@@ -92,6 +97,10 @@ def _served(address: str, job: Job, left: dict[Task, int], timeout: float) -> It
         client = distributed.Client(address, timeout=timeout, set_as_default=False)
     except (OSError, TimeoutError) as error:
         raise _Gone(str(error) or type(error).__name__) from None
+    except ValueError as error:
+        raise InputError(
+            f"{address[:80]!r} is no address of a scheduler ({error}); give one as tcp://host:8786"
+        ) from None
     try:
         yield from _Exchange(client, job, left).records()
     except (OSError, CancelledError, asyncio.CancelledError) as error:

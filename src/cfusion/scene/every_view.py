@@ -9,6 +9,7 @@ from cfusion import kernels, methods
 from cfusion.errors import CFusionError, InputError
 from cfusion.fuse import fuse_each
 from cfusion.geometry import Stack, View
+from cfusion.io.arguments import views_of
 from cfusion.methods import Method
 from cfusion.parameters import refine
 from cfusion.result import Result
@@ -54,6 +55,7 @@ def fuse_every(
     """
     if isinstance(views, View | Stack) or not isinstance(views, Sequence):
         raise InputError(f"fuse_every takes a list of views, not {type(views).__name__}")
+    views_of(views, "fuse_every")
     refined = refine(methods.get(method), parameters)  # a mistake in these is not one of the views
     loaded = kernels.load(backend)
     kept = Kept.of(views)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cfusion.arrays import is_whole
 from cfusion.errors import InputError
 
 NEIGHBOURS = 10  # of each view, unless said otherwise
@@ -34,8 +35,8 @@ class Graph:
 
     def cut(self, most: int) -> Graph:
         """The best `most` neighbours of each view."""
-        if most < 0:
-            raise InputError(f"neighbours is {most}; it is a whole number from 0")
+        if not is_whole(most, 0, 10**9):
+            raise InputError(f"neighbours is {str(most)[:40]}; it is a whole number from 0")
         return Graph(tuple(others[:most] for others in self.neighbours), self.source)
 
     @property

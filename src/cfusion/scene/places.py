@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,7 +48,7 @@ def _formats(place: Path) -> list[str]:
 
 def require_apart(data: Path, output: Path) -> None:
     """Refuse an output inside the data, or around them: neither may grow into the other."""
-    root, out = root_of(data).resolve(), output.resolve()
+    root, out = (Path(os.path.realpath(each)) for each in (root_of(data), output))  # also of links in a circle
     if out == root or out.is_relative_to(root):
         raise InputError(f"the output {output} lies inside the data {data}; choose a folder elsewhere")
     if root.is_relative_to(out):

@@ -40,6 +40,7 @@ CHOICES = {
     "radius": "Gaps up to this many pixels wide are closed when a view is splatted.",
     "iterations": "The most iterations a convex solve may take.",
 }
+MATCHERS = ("sgm", "elas", "mc-cnn")
 METHODS = {
     "sgm": "Semi-global matching (OpenCV, 8 paths) of the pair, both ways; what disagrees is left out.",
     "elas": "Matching by triangles between robust points of the pair, both ways; what disagrees is left out.",

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import DepthMap
+from cfusion.errors import InputError
 from cfusion.geometry import Camera, Orthographic, Stack, View
+from cfusion.io.arguments import path_of
 from cfusion.io.atomic import filling
 from cfusion.io.versions import versions
 from cfusion.view import explain, sections
@@ -72,6 +74,9 @@ def write_page(
         >>> "<title>three</title>" in page.read_text()
         True
     """
+    target = path_of(path, "path")
+    if not (hasattr(result, "depth") and hasattr(result, "method")):
+        raise InputError(f"write_page takes a result second, not {type(result).__name__}; make one with fuse(views)")
     content = Content(
         title=title or "Fused depth",
         results=(result, *others),
@@ -86,7 +91,6 @@ def write_page(
         source=source,
         command=command,
     )
-    target = Path(path)
     with filling(target.parent) as draft:
         (draft / target.name).write_text(page(content), encoding="utf-8")
     return target

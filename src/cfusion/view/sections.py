@@ -173,7 +173,8 @@ def _solved(content: Content, result: Any) -> str:
 
 def sentences(result: Any) -> list[str]:
     """How it ended, how near to the optimum, what was chosen: a sentence each."""
-    found = [str(result.status.value)] if hasattr(result, "status") else []
+    matched = getattr(result, "method", "") in explain.MATCHERS  # nothing was solved
+    found = [str(result.status.value)] if hasattr(result, "status") and not matched else []
     gap, energies = getattr(result, "gap", math.nan), getattr(result, "energies", {})
     if math.isfinite(gap):
         total, iterations = energies.get("total"), getattr(result, "iterations", None)
