@@ -13,7 +13,7 @@ import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto.fit import energy_of
-from cfusion.auto.misreading import nearest
+from cfusion.auto.misreading import independence, nearest
 from cfusion.auto.noise import residual_scales
 from cfusion.auto.pooling import window_sums
 from cfusion.auto.settings import Choices
@@ -41,6 +41,9 @@ def first_surface(source: Source, splat: Splat, fitted: Fitter, backend: Backend
         return fitted(source.first(splat, backend))
     own = fitted(alone)
     near = source.part(_nearest_views(source, own, backend))
+    reading = near.at(own, [0.0] * near.n_views, backend)
+    if not independence(reading.depths - own):  # its edges are no more in place than those of the others
+        return fitted(source.first(splat, backend))
     from_near = fitted(near.first(splat, backend))
     surface = np.where(_refuted(near, own, from_near, backend), from_near, own)
     return _completed(surface, source, splat, backend)

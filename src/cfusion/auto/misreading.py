@@ -13,6 +13,8 @@ import numpy as np
 
 from cfusion.arrays import DepthMap, chunks, on_host
 from cfusion.auto.pooling import window_sums
+from cfusion.auto.surface import even_slope
+from cfusion.auto.uncertainty import autocorrelation
 from cfusion.kernels.contract import Backend, Floats
 
 RADII = (1, 2, 4, 8, 16)  # pixels around which the relief is known; linear in between
@@ -23,6 +25,7 @@ OUTLIER = 4.0  # noise scales
 SAFETY = 3.0  # times the usual error of the surface: near edges, where it matters, it is larger
 NORMAL_MEDIAN = 0.6745  # median of |t| over the deviation of a normal distribution
 LEAST_WEIGHT = 1e-3
+SHARED = (0.4, 0.6)  # rho of a view's residuals: stereo has 0.65, poses that are off 0.33, white noise below 0.12
 FAR = 4.0  # pixels: a view that is usually misread by as many counts half
 GIVEN_BACK, MOST_LOST = 0.5, 4.0  # the power of what a pixel lost that is given back, and the most that counts as lost
 
@@ -45,6 +48,16 @@ def surface_doubt(residuals: Floats, scales: Sequence[float], near: Sequence[int
     return min(SAFETY * usual / NORMAL_MEDIAN, 1.0) if known else 1.0
 
 
+def independence(residuals: Floats) -> float:
+    """From one, the errors of neighbouring pixels are independent, to zero, they are shared as those of stereo are.
+
+    A view whose errors are shared by neighbours has edges in wrong places itself, the reference no less than others:
+    then it is not worth more than they are.
+    """
+    most, none = SHARED
+    return float(np.clip((none - autocorrelation(residuals)) / (none - most), 0, 1))
+
+
 def nearest(parallax: Floats, reference: int, number: int, backend: Backend) -> list[int]:
     """As many other views in which the surface moves least, and those as near; parallax (K, H, W) as of a source."""
     moved, _ = backend.medians(parallax)
@@ -56,13 +69,15 @@ def nearest(parallax: Floats, reference: int, number: int, backend: Backend) -> 
 
 
 class Misreading:
-    """The relief of a surface within any number of pixels."""
+    """The relief of a surface within any number of pixels, beyond what its slope makes: a slope has no other side."""
 
     def __init__(self, surface: DepthMap, unit: Floats, backend: Backend) -> None:
+        slope = even_slope(surface)
         self.reliefs = []
         for radius in RADII:
             relief = backend.local_depth_range(backend.arrays.ascontiguousarray(surface), radius)
-            self.reliefs.append(np.where(np.isfinite(relief), relief, 0) / unit)
+            beyond = np.maximum(relief - np.float32(2 * radius) * slope, 0)
+            self.reliefs.append(np.where(np.isfinite(relief), beyond, 0) / unit)
 
     def within(self, pixels: Floats) -> Floats:
         """(H, W) how far apart the surface lies within so many pixels (H, W), in the unit of the noise."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto import noise
-from cfusion.auto.misreading import TELLING, Misreading, nearest, surface_doubt
+from cfusion.auto.misreading import TELLING, Misreading, independence, nearest, surface_doubt
 from cfusion.auto.settings import Settings
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -50,7 +50,8 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     # nothing stands between the reference and what it measured
     thresholds = [np.inf if k == reference else limit for k, limit in enumerate(limits)]
     parallax = source.parallax(surface, backend)
-    off = surface_doubt((depths - surface) / unit, scales, nearest(parallax, reference, TELLING, backend), backend)
+    away = (depths - surface) / unit
+    off = surface_doubt(away, scales, nearest(parallax, reference, TELLING, backend), backend)
     doubt = np.float32(off * usual) * unit  # (H, W) how far the surface may be off
     behind = source.hidden(surface, np.float32(HIDDEN) * doubt, backend)
     behind[reference] = False
@@ -66,7 +67,8 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend)
     if count > 1:
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
-        Misreading(surface, unit, backend).weigh(weights, parallax, doubt, noises, backend)
+        misread = np.float32(independence(away)) * doubt
+        Misreading(surface, unit, backend).weigh(weights, parallax, misread, noises, backend)
         weighed = True
     wrong &= weights.sum(axis=0) - weights[reference] >= CONFIRMED * typical
     _leave_out(reading, reference, wrong)

@@ -28,6 +28,20 @@ def local_slope(surface: Floats, growth: DepthNoise) -> Floats:
     return out / growth.unit(surface) if growth.power else out
 
 
+def even_slope(surface: Floats) -> Floats:
+    """(H, W) how much the surface changes to the next row and column together, the smaller change of both sides each.
+
+    So edges do not count; zero where neither neighbour is known.
+    """
+    change = np.abs(steps(surface))
+    change = np.where(np.isnan(change), np.float32(np.inf), change)
+    before = np.full_like(change, np.inf)
+    before[0, 1:], before[1, :, 1:] = change[0, :-1], change[1, :, :-1]
+    least = np.minimum(change, before)
+    out: Floats = np.where(np.isinf(least), np.float32(0), least).sum(axis=0)
+    return out
+
+
 def blend(surface: Floats, found: Floats, share: float) -> Floats:
     """surface + share (found - surface) where both are known, `found` elsewhere."""
     both = ~np.isnan(surface) & ~np.isnan(found)
