@@ -22,6 +22,7 @@ from cfusion.cli.main import main
 from cfusion.cli.text import shown
 from cfusion.datasets import write_bundle, write_views
 from cfusion.errors import CFusionError, CFusionWarning, FileError, InputError
+from cfusion.io.codecs import matlab
 
 CAMERA = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
 MEMORY = 600 << 20  # bytes a child may take beyond what it has
@@ -341,3 +342,10 @@ def test_matlab_files_are_read_without_their_library(tmp_path: Path) -> None:
                 read_localization(file, 0)
             except CFusionError as error:
                 assert "\n" not in str(error)
+
+
+def test_a_packed_variable_may_grow_to_the_limit_and_not_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matlab, "most_unpacked", lambda packed: 1000)
+    assert len(matlab._unpacked(memoryview(zlib.compress(bytes(1000))))) == 1000
+    with pytest.raises(matlab._Damaged):
+        matlab._unpacked(memoryview(zlib.compress(bytes(1001))))

@@ -1,3 +1,5 @@
+import argparse
+import ast
 import json
 import os
 import re
@@ -13,7 +15,8 @@ import numpy as np
 import pytest
 
 from cfusion import METHODS, Pinhole, Pose, Result, View
-from cfusion.cli import compiling, progress, settings
+from cfusion.cli import compiling, fuse, mosaic, progress, settings
+from cfusion.cli import main as main_module
 from cfusion.cli.main import main
 from cfusion.datasets import write_bundle, write_result
 from cfusion.errors import FileError, InputError
@@ -399,3 +402,36 @@ class TestProgress:
         shares = [int(each) for each in re.findall(rb"(\d+) %", shown)]
         assert len(set(shares)) > 2
         assert shares == sorted(shares)  # it never falls, whatever it hears
+
+
+def test_after_silence_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (tmp_path / "out").open("w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        main_module._silence()
+        sys.stdout.write("more")
+    assert (tmp_path / "out").read_text() == ""
+
+
+@pytest.mark.parametrize("command", main_module.COMMANDS, ids=lambda command: command.NAME)
+def test_every_option_that_a_command_reads_can_be_given(command: ModuleType) -> None:
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    read = {
+        node.attr
+        for node in ast.walk(ast.parse(Path(command.__file__ or "").read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "arguments"
+    }
+    offered = {action.dest for action in parser._actions} | {"debug"}
+    if command is mosaic:  # to which `fuse` hands height models over
+        fuse.add_arguments(other := argparse.ArgumentParser())
+        offered |= {action.dest for action in other._actions}
+    assert read <= offered
+
+
+def test_what_was_fused_is_told_as_json(
+    bundle: Path, tmp_path: Path, calls: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("fuse", bundle, "-o", tmp_path / "out", "--json", "--no-report") == 0
+    assert len(calls) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert str(tmp_path / "out") in json.dumps(told)

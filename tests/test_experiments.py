@@ -39,6 +39,7 @@ from cfusion.experiments.code_version import (
 )
 from cfusion.experiments.conditions import BoxImage, OnTrack
 from cfusion.experiments.eta import Eta
+from cfusion.experiments.matches import Matches
 from cfusion.experiments.models import Model
 from cfusion.experiments.plan import Job
 from cfusion.experiments.publish import Findings, publish
@@ -563,6 +564,10 @@ def test_confidence_by_regions_saves_one_box(tmp_path: Path) -> None:
 def test_a_box_that_does_not_fit_is_refused() -> None:
     with pytest.raises(CFusionError, match="does not fit"):
         draw((10, 10), 1.0, (Box(8, 5, 5, 1.0),))
+    assert Box(10, 0, 0, 1.0).mask((10, 10)).all()
+    for wrong in ((0, 0, 0, 1.0), (1, -1, 0, 1.0), (1, 0, -1, 1.0), (1, 0, 0, 0.0)):
+        with pytest.raises(CFusionError, match="a box has"):
+            Box(*wrong)
 
 
 @pytest.mark.parametrize(
@@ -758,3 +763,36 @@ def test_mistakes_of_the_command_end_in_one_line(
     told = capsys.readouterr().err
     assert told.startswith("cfusion: ")
     assert told.count("\n") == 1
+
+
+# ---- what is kept and told --------------------------------------------------------------------------------------
+
+
+def test_a_quick_run_is_not_held_against_the_paper(paper: Path, tmp_path: Path) -> None:
+    spec, lines = load("small", paper), [a_line("Median", "a", 9.0)]
+    chapters = {
+        level: Findings(spec, level, lines, ()).chapter(Store(tmp_path)) for level in (Level.quick, Level.tables)
+    }
+    assert [len(chapters[level].exhibits[0].verdicts) for level in chapters] == [0, 1]
+
+
+def test_matched_views_come_back_with_the_image_of_the_reference_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maps = np.random.default_rng(0).uniform(1, 2, (3, 4, 5))
+    kept = {"depths": maps, "confidences": np.ones_like(maps), "poses": np.stack([np.eye(4)] * 3), "image": maps[0] / 2}
+    np.savez(tmp_path / "kept.npz", **kept, camera=np.array([9.0, 9, 2, 1.5, 5, 4]), reference=np.array(1))
+    monkeypatch.setattr(Matches, "_file", lambda self, bundle: tmp_path / "kept.npz")
+    views, reference = Matches(tmp_path).load(None)  # type: ignore[arg-type]
+    assert reference == 1
+    assert [view.image is not None for view in views] == [False, True, False]
+
+
+def test_a_model_is_its_file_where_that_is_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CFUSION_DATA", str(tmp_path))
+    model = Model("mesh", "blob", "mesh.ply")
+    assert model.path is None
+    assert model.replaced
+    (tmp_path / "mesh.ply").write_bytes(b"ply")
+    assert model.path == tmp_path / "mesh.ply"
+    assert not model.replaced

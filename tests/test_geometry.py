@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from cfusion.errors import CameraError, InputError, ShapeError
 from cfusion.geometry import Camera, Orthographic, Pinhole, Pose, Stack, View, normals
+from cfusion.geometry.quaternion import quaternion_of, rotation_of
+from cfusion.geometry.view import _maps
 
 PINHOLE = Pinhole(50.0, 60.0, 15.3, 11.8, 32, 24)
 ORTHOGRAPHIC = Orthographic(0.2, 15.3, 11.8, 32, 24)
@@ -216,3 +218,18 @@ def test_a_stack_checks_what_comes_along() -> None:
         Stack(depths, camera=PINHOLE)
     with pytest.raises(ShapeError, match="filled is"):
         Stack(depths, filled=np.zeros((3, 4), bool))
+
+
+def test_a_rotation_and_its_quaternion_are_one() -> None:
+    """Half turns about each axis have w = 0; of the two quaternions of a rotation, that with w >= 0 is given."""
+    turns = [*np.eye(4), *np.random.default_rng(4).normal(size=(20, 4))]
+    for given in (each / np.linalg.norm(each) for each in turns):
+        found = np.array(quaternion_of(rotation_of(*given)))
+        assert found[0] >= 0
+        assert abs(found @ given) == pytest.approx(1, abs=1e-12)
+
+
+def test_a_stack_is_looked_at_map_by_map() -> None:
+    """Masks of all maps at once would need as much memory as the stack; rows one by one would take for ever."""
+    for shape in ((5, 7), (3, 5, 7)):
+        assert [each.shape for each in _maps(np.zeros(shape, np.float32))] == [(1, 5, 7)] * (3 if len(shape) > 2 else 1)

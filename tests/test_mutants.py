@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 sites = pytest.importorskip("tools.mutants.sites", reason="the tools are not part of what is distributed")
+from tools.mutants.covering import Covering, _importers  # noqa: E402
 from tools.mutants.draw import drawn  # noqa: E402
 from tools.mutants.table import Table  # noqa: E402
 from tools.mutants.trial import Outcome, Workplace  # noqa: E402
@@ -87,3 +88,16 @@ def test_a_mistake_is_noticed_or_not_and_always_undone(tree: Path) -> None:
         assert (tree / "src" / "area.py").read_text() == SOURCE
     assert verdicts.pop((8, "/")) == verdicts.pop((8, "3.0")) == "killed"
     assert verdicts.pop((4, "3")) == verdicts.pop((8, "-")) == "survived"  # the height was given; nothing is added
+
+
+def test_tests_of_the_subject_come_first_and_what_runs_at_import_is_everybodys(tree: Path) -> None:
+    (tree / "tests").mkdir()
+    (tree / "tests" / "test_area.py").write_text("from area import area\n")
+    own = _importers(tree, "tests")
+    assert own == {"src/area.py": {"tests/test_area.py"}}
+    other, direct, unseen = "tests/test_other.py::a", "tests/test_area.py::a", "tests/test_area.py::b"
+    lines = {"src/area.py": {4: {other}, 8: {other, direct}}}
+    covering = Covering(lines, {other: 0.1, direct: 1.0, unseen: 2.0}, {}, own, tree)
+    assert covering.tests_of("src/area.py", 8, 8) == [direct, other]
+    assert covering.tests_of("src/area.py", 4, 4) == [direct, unseen, other]  # a default: set at import
+    assert covering.tests_of("src/area.py", 7, 7) == [direct, unseen, other]  # run by nobody: maybe in another process

@@ -22,6 +22,7 @@ from cfusion.cli.forecast import Forecast, Part, in_words
 from cfusion.cli.main import main
 from cfusion.cli.progress import Step, under
 from cfusion.datasets import write_bundle
+from cfusion.forecast import CHOOSE, CHOOSING, CHOSEN, FIRST, FITTED, GUESSED, LAST, SOLVED, SolveForecast
 
 WIDTH, HEIGHT, VIEWS = 64, 48, 5
 
@@ -234,3 +235,33 @@ def test_every_command_that_reports_takes_the_three_flags() -> None:
             for flag in ("--quiet", "--verbose", "--json"):
                 chosen = cli.build_parser().parse_args([command.NAME, *needed.get(command.NAME, []), flag])
                 assert vars(chosen)[flag[2:]] is True
+
+
+@pytest.mark.parametrize("page", [False, True])
+def test_a_page_is_a_part_of_the_work_where_one_is_made(page: bool) -> None:
+    planned = (
+        parts.of_fuse("auto", 1e5, page=page),
+        parts.of_scene("auto", 3, 1e5, cloud=True, mesh=True, page=page),
+        parts.of_demo(["auto"], 1e5, page=page),
+        parts.of_stereo("elas", page=page),
+        parts.of_mosaic(page=page),
+    )
+    assert [any(part.stages == parts.PAGE for part in each) for each in planned] == [page] * 5
+
+
+def test_auto_passes_its_landmarks_in_order() -> None:
+    """A first solve, the choice of weights, the fit and the last solve: each tells more than the one before."""
+    forecast, shown = SolveForecast("auto"), []
+    told = [
+        ("depth", 0.5),
+        ("depth", 1.0),
+        (CHOOSING, 0.5),
+        ("depth", 0.5),
+        ("depth", 1.0),
+        ("depth", 0.5),
+        ("depth", 1.0),
+    ]
+    for second, (stage, done) in enumerate(told, 1):
+        forecast.hear(Step(stage, done), float(second))
+        shown.append(forecast.known)
+    assert shown == [FIRST, GUESSED, CHOOSE, CHOSEN, FITTED, LAST, SOLVED]

@@ -7,6 +7,7 @@ import pytest
 
 from cfusion import Pinhole, Pose, Result, View
 from cfusion.metrics import NAMES, evaluate
+from cfusion.report import figures
 from cfusion.report.columns import COLUMNS, Column
 from cfusion.report.page import Exhibit, Picture, page
 from cfusion.report.scores import score_row
@@ -163,3 +164,13 @@ def test_every_score_has_one_column_that_says_what_it_means() -> None:
     assert set(score_row("auto", evaluate(np.ones((2, 2)), np.ones((2, 2))))) == {"name", *NAMES}
     assert COLUMNS["out3"].beside_the_paper.format == ".3f"
     assert COLUMNS["rmse"].beside_the_paper == COLUMNS["rmse"]
+
+
+def test_confidence_is_drawn_as_it_is_and_unknown_where_it_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    monkeypatch.setattr(figures, "_picture", lambda values, colours, limits, label: drawn.append((values, limits)))
+    figures.confidence_picture(np.array([[0, 0.5], [2, 4]], np.float32))
+    ((values, limits),) = drawn
+    np.testing.assert_array_equal(values, [[np.nan, 0.5], [2, 4]])
+    assert limits[0] == 0
+    assert 2 < limits[1] <= 4

@@ -309,3 +309,10 @@ def test_steady_steps_stay_as_they_are():
         solver = PDHG(iterations=96, certify=False, fixed_steps=fixed_steps)
         outcome = solver.minimise(far, far.problem(fixed_confidence(far)), far.initial_state())
         assert (outcome.step_scale == far.step_scale) is fixed_steps
+
+
+def test_confidence_is_lambda_in_the_domain_and_nothing_outside():
+    task = prepare(Energy(L1(), TGV(1), lam=0.8), small_stack(), REFERENCE)
+    inside = task.inside()
+    assert not inside.all()
+    np.testing.assert_allclose(fixed_confidence(task), np.where(inside, 0.8, 0), rtol=1e-6)

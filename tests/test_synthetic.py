@@ -35,7 +35,10 @@ from cfusion.synthetic import (
     sphere,
     step,
 )
+from cfusion.synthetic.isosurface import isosurface
+from cfusion.synthetic.noise import _smooth_region
 from cfusion.synthetic.room import room
+from cfusion.synthetic.sensors import _inner_slope
 
 pytest.importorskip("trimesh")
 pytest.importorskip("embreex")
@@ -334,3 +337,37 @@ def test_a_thing_stands_on_the_floor_of_its_room() -> None:
         assert scene.vertices[16:, 1].min() == pytest.approx(lowest)
         assert np.ptp(scene.vertices[16:], axis=0).max() == pytest.approx(2.0)
     assert room(thing).name.startswith("room-")
+
+
+def test_the_blob_keeps_its_shape(small_blob: Scene) -> None:
+    """What was published about it is about this one: volume, area and the mean of its surface have not moved."""
+    corners = small_blob.vertices[small_blob.faces]
+    normals_by_area = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]) / 2
+    areas = np.linalg.norm(normals_by_area, axis=1)
+    assert np.sum(corners[:, 0] * normals_by_area) / 3 == pytest.approx(1.0873, rel=5e-4)
+    assert areas.sum() == pytest.approx(6.9425, rel=5e-4)
+    np.testing.assert_allclose(areas @ corners.mean(axis=1) / areas.sum(), [0.1021, -0.3310, -0.0413], atol=5e-4)
+
+
+def test_the_projected_surface_is_the_fields_zero_whatever_its_slope() -> None:
+    def ball(points: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(0.2 * (np.linalg.norm(points, axis=-1) - 0.7))
+
+    box = np.ones(3)
+    vertices, _ = isosurface(ball, -box, box, 12)
+    np.testing.assert_allclose(np.linalg.norm(vertices, axis=-1), 0.7, atol=1e-6)
+
+
+def test_a_smooth_region_is_as_wide_as_high() -> None:
+    region = _smooth_region(np.ones((200, 200), bool), 0.3, 6.0, np.random.default_rng(2))
+    across, down = np.count_nonzero(np.diff(region, axis=1)), np.count_nonzero(np.diff(region, axis=0))
+    assert region.mean() == pytest.approx(0.3, abs=0.01)
+    assert 0.7 < across / down < 1.4
+
+
+def test_a_surface_seen_too_flat_is_steep_on_both_sides_and_a_jump_is_not() -> None:
+    rows, columns = np.mgrid[:12, :17]
+    for steep in (rows, columns):
+        assert _inner_slope((10 + steep).astype(np.float32), 400.0)[1:-1, 1:-1].all()
+        jump = np.where(steep > 5, 3, 2).astype(np.float32)
+        assert not _inner_slope(jump, 400.0).any()

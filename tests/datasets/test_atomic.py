@@ -133,3 +133,21 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="No space left"), filling(tmp_path / "out"):
         raise OSError(28, "No space left on device")
     assert everything_below(tmp_path) == []
+
+
+@pytest.mark.parametrize("before", [None, "old"], ids=["new", "replaced"])
+def test_a_file_in_its_place_is_brought_to_the_disk(
+    tmp_path: Path, before: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rename itself is in the folder, which has to reach the disk too, and after it."""
+    brought: list[str] = []
+
+    def sync(path: Path) -> None:
+        brought.extend([(path / "x").read_text()] if path == tmp_path else [])
+
+    monkeypatch.setattr(atomic, "_sync", sync)
+    if before:
+        (tmp_path / "x").write_text(before)
+    with filling(tmp_path) as draft:
+        (draft / "x").write_text("new")
+    assert brought == ["new"]

@@ -7,9 +7,11 @@ import pytest
 
 from cfusion import read
 from cfusion.arrays import Matrix
+from cfusion.datasets.readers.eth3d import _read_depth, _undistorted
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole
 from cfusion.geometry.fisheye import thin_prism_fisheye
+from cfusion.io.codecs.colmap_model import ModelCamera
 
 POSE = "0.7071067811865476 0 -0.7071067811865476 0 3 -2 -1"  # world-to-camera of the pose in conftest
 LENS = "6 4 5 5 3.0 2.0 0.1 0 0 0 0 0 0 0"  # 6 x 4 pixels, f = 5, k1 = 0.1
@@ -109,3 +111,21 @@ def test_a_lens_without_its_pinhole_keeps_its_intrinsics(folder: Path) -> None:
         file.unlink()
     (folder / "dslr_calibration_undistorted").rmdir()
     assert read(folder)[0].camera == Pinhole(5.0, 5.0, 2.5, 1.5, 6, 4)
+
+
+def test_depth_comes_from_every_pixel_of_the_lens_and_from_none_beside() -> None:
+    """A wide pinhole behind a lens without distortion but its own: all of the lens is seen, and more."""
+    lens = ModelCamera("THIN_PRISM_FISHEYE", 6, 4, (5.0, 5.0, 3.0, 2.0, *[0.0] * 8))
+    depth = np.arange(1, 25, dtype=np.float32).reshape(4, 6)
+    found = _undistorted(depth, lens, Pinhole(8.0, 8.0, 7.5, 5.5, 16, 12))
+    assert set(found[np.isfinite(found)].tolist()) == set(range(1, 25))
+    assert np.isnan(found[[0, -1]]).all()
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5)], ids=["upright", "lying"])
+def test_depth_is_read_whole_and_not_beyond(tmp_path: Path, shape: tuple[int, int]) -> None:
+    (tmp_path / "a").write_bytes(np.arange(1, 16, dtype="<f4").tobytes())
+    np.testing.assert_array_equal(_read_depth(tmp_path / "a", shape), np.arange(1, 16).reshape(shape))
+    (tmp_path / "a").write_bytes(bytes(61))
+    with pytest.raises(FileError, match="expected"):
+        _read_depth(tmp_path / "a", shape)

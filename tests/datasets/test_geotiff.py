@@ -1,6 +1,7 @@
 import struct
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from cfusion import read
 from cfusion.datasets.readers.geotiff import depth_of_height, read_grid, read_stack
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Orthographic
-from cfusion.io.codecs.geotiff import write_raster
+from cfusion.io.codecs.geotiff import Grid, write_raster
 
 pytest.importorskip("rasterio")
 HEIGHTS = [[10.0, 12.0, -9999.0], [11.0, -3.0, 14.5]]
@@ -194,3 +195,12 @@ def test_a_header_that_claims_more_than_the_file_holds(tmp_path: Path, big: bool
     file.write_bytes(whole[:place] + (12_976_131).to_bytes(room // 3, "little")[:4] + whole[place + 4 :])
     with pytest.raises(FileError, match="claims more than the file holds"):
         read_heights(file)
+
+
+def test_two_grids_are_as_far_apart_as_their_corners() -> None:
+    """Each of the three corners tells: the others of these pairs lie on one another."""
+    first = Grid((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 4, 5, "")
+    for column, row, off in ((-3 / 4, -3 / 5, 3), (3 / 4, 0, 0), (0, 3 / 5, 0)):
+        other = replace(first, transform=(1.0 + column, row, off, 0.0, -1.0, 0.0))
+        assert first.difference(other) == "lies 3 pixels off the first"
+    assert first.difference(first) == ""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cfusion.errors import FileError
+from cfusion.io.codecs.photo import resized
 from cfusion.io.codecs.png import (
     Encoding,
     finest_encoding,
@@ -142,3 +143,11 @@ def test_interlaced_files_are_read_whole(tmp_path: Path, png_bytes: PngMaker) ->
     path.write_bytes(png_bytes(2, 1, [struct.pack(">H", 7)], interlaced=1))
     with pytest.raises(FileError, match="damaged PNG"):
         read_png(path, MILLIMETRES)
+
+
+@pytest.mark.parametrize("channels", [(), (3,)], ids=["grey", "colour"])
+def test_an_image_is_averaged_onto_fewer_pixels_and_left_alone_on_its_own(channels: tuple[int, ...]) -> None:
+    image = np.random.default_rng(0).random((6, 8, *channels)).astype(np.float32)
+    means = image.reshape(3, 2, 4, 2, *channels).mean(axis=(1, 3))
+    np.testing.assert_allclose(resized(image, (3, 4)), means, atol=1e-6)
+    assert resized(image, (6, 8)) is image

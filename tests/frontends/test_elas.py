@@ -102,3 +102,14 @@ def test_both_sides_agree(scenes: SimpleNamespace) -> None:
     inner = (slice(5, -5), slice(12, -12))
     np.testing.assert_allclose(left[inner], 7, atol=0.3)
     np.testing.assert_allclose(right[inner], 7, atol=0.3)
+
+
+def test_what_does_not_move_has_disparity_zero() -> None:
+    """The ends of the range are disparities too: 0, and the last before the border."""
+    ours = np.random.default_rng(4).integers(0, 256, (8, 24, 48), dtype=np.uint8)
+    nothing = np.zeros((1, 2), np.int32), np.zeros((1, 2, 9), np.int32)
+    for shift, inner in ((0, np.s_[3:-3, 3:-3]), (3, np.s_[3:-3, 6:-3])):
+        prior = np.full(ours.shape[:2], 1.5, np.float32)
+        theirs = np.roll(ours, -shift, axis=1)
+        found = kernels.map_disparities(ours, theirs, prior, *nothing, 20, -1, 0.01, np.zeros(25, np.float32), 0.0)
+        np.testing.assert_allclose(found[inner], shift, atol=0.5)

@@ -1,5 +1,6 @@
 """MC-CNN: the compiled loops compute what the definition says; the network is the real one where it is installed."""
 
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from cfusion.errors import InputError, MissingDependency
 from cfusion.frontends.mc_cnn import McCnn, network
 from cfusion.frontends.mc_cnn import definition as defined
+from cfusion.frontends.mc_cnn.matcher import Curves, curve_cues
 from cfusion.frontends.mc_cnn.semi_global import Penalties, semi_global
 
 kernels = pytest.importorskip("cfusion.frontends.mc_cnn.kernels")
@@ -103,3 +105,19 @@ def test_mean_and_contrast_of_an_image_do_not_matter(monkeypatch: pytest.MonkeyP
     inner = given[network.RADIUS : -network.RADIUS, network.RADIUS : -network.RADIUS]
     assert (float(inner.mean()), float(inner.std())) == pytest.approx((0.0, 1.0), abs=1e-5)
     assert not network.features(np.full((HEIGHT, WIDTH), 0.5, np.float32)).any()
+
+
+def test_a_missing_runtime_is_said_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "weights_file", lambda: None)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingDependency, match="pip install"):
+        network.require_network()
+
+
+def test_cues_of_the_curves_are_shares() -> None:
+    costs = np.array([[-0.2, 0.5, 1.7]], np.float32)
+    curves = Curves(costs, costs, costs + np.array([[-1, 0, 5]], np.float32), costs, costs)
+    unsure, unlike = curve_cues(curves)
+    np.testing.assert_array_equal(unlike, [[0, 0.5, 1]])
+    np.testing.assert_array_equal(unsure[0, :2], 1)  # no margin to the second best
+    assert 0 < unsure[0, 2] < 0.5

@@ -187,3 +187,10 @@ def test_there_and_back_are_opposite(scenes: SimpleNamespace) -> None:
     there, back = motion(first, second, scenes.rig), motion(second, first, scenes.rig)
     product = (there.previous_from_current @ back.previous_from_current).matrix()
     np.testing.assert_allclose(product, np.eye(4), atol=1e-3)
+
+
+def test_one_proposal_and_one_iteration_are_enough_and_none_is_refused() -> None:
+    Ransac(proposals=1, iterations=1)
+    for wrong in ({"proposals": 0}, {"iterations": 0}, {"inlier": 0.0}):
+        with pytest.raises(InputError, match="at least 1"):
+            Ransac(**wrong)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from cfusion import Pose, read
 from cfusion.cli.main import main
 from cfusion.errors import FileError, InputError
 from cfusion.frontends.calibration import Calibration, RawRig, read_rig, rectified
-from cfusion.frontends.pair_check import find_points, range_warning, require_pair, same_size
+from cfusion.frontends.pair_check import Points, find_points, range_warning, require_pair, same_size
 from cfusion.frontends.rig import StereoFrame
 from cfusion.frontends.stereo import grey_bytes
 from cfusion.io.codecs.png import write_image
@@ -189,3 +189,12 @@ def test_poses_that_are_given_are_taken(place: Path, tmp_path: Path) -> None:
     (copy / "poses.txt").write_text(line.format(0))
     with pytest.raises(FileError, match="1 poses for 3 pairs"):
         read(copy)
+
+
+@pytest.mark.parametrize(("beyond", "told"), [(3, False), (30, True)])
+def test_a_few_points_beyond_the_range_are_no_word_worth(beyond: int, told: bool) -> None:
+    """Mismatches are always some; of a thousand points, a share of them counts and not their number."""
+    u = np.where(np.arange(1000) < beyond, 90.0, 20.0)
+    points = Points(np.column_stack([u + 5, np.zeros(1000)]), np.column_stack([np.full(1000, 5.0), np.zeros(1000)]))
+    sentence = range_warning(points, np.full((4, 4), 20, np.float32), 64)
+    assert (sentence is not None) == told

@@ -80,3 +80,16 @@ def test_filters_keep_edges_and_holes() -> None:
     assert np.isnan(smooth[5, 5])
     known = np.isfinite(smooth)
     assert np.abs(smooth - step)[known].mean() < 0.5 * np.abs(noisy - step)[known].mean()
+
+
+def test_maps_of_another_matcher_are_trusted_as_sgms_but_for_the_check_they_lack() -> None:
+    assert (MAP_TRUST.weights[0], MAP_TRUST.blur[0]) == (0, 0)
+    again = {name: (getattr(SGM_TRUST, name)[0], *getattr(MAP_TRUST, name)[1:]) for name in ("weights", "blur")}
+    assert replace(MAP_TRUST, **again) == SGM_TRUST
+
+
+def test_a_pixel_of_roughness_counts_one_half() -> None:
+    """Alternating by half a pixel, second differences along rows are one, along columns zero: 2 (1 + 0) / 2 = 1."""
+    disparity = np.tile(np.array([10, 10.5], np.float32), (40, 20))
+    found = pair_cues(disparity, np.zeros_like(disparity), textured()[:40, :40])[NAMES.index("rough")]
+    np.testing.assert_allclose(found[10:-10, 10:-10], 0.5, atol=1e-3)

@@ -60,6 +60,7 @@ def problems(rng: np.random.Generator, iterations: int = 12) -> list[tuple[Probl
     """Each order and fidelity, with and without all that a problem may carry; in the middle of a solve."""
     out = []
     kinds = [(1, Fidelity.L2, False, False), (2, Fidelity.HUBER, False, False), (3, Fidelity.L1, True, False)]
+    kinds += [(1, Fidelity.HUBER, True, False)]
     for order, fidelity, full, bent in [*kinds, (2, Fidelity.L1, False, False), (2, Fidelity.L1, True, True)]:
         depths, weights = maps(rng)
         seen, start = REFERENCE.order_observations(depths - np.float32(4), weights if full else None, fidelity)

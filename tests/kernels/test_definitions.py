@@ -131,3 +131,18 @@ def test_motions_of_a_batch_are_those_of_its_poses():
         np.testing.assert_allclose(
             batch.view_from_reference(poses[2])[k], (pose.inverse() @ poses[2]).matrix()[:3], atol=1e-12
         )
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=["numpy", "cpu"])
+@pytest.mark.parametrize(
+    "side", [np.s_[:1], np.s_[-1:], np.s_[:, :1], np.s_[:, -1:]], ids=["top", "bottom", "left", "right"]
+)
+def test_what_is_known_at_one_side_reaches_the_other_and_does_not_go_round(backend, side):
+    observed, start = np.zeros(SHAPE, np.bool_), np.zeros(SHAPE, np.float32)
+    observed[side], start[side] = True, 3
+    inside = np.ones(SHAPE, np.bool_)
+    assert (backend.extrapolate(start, observed, inside) == 3).all()
+    across = observed.all(axis=1).any()
+    inside[(SHAPE[0] // 2) if across else np.s_[:, SHAPE[1] // 2]] = False  # nothing beyond the middle is reached
+    reached = backend.extrapolate(start, observed, inside) == 3
+    assert reached[:, 3].mean() < 0.6 if across else reached[3].mean() < 0.6

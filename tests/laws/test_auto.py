@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Stack, View, fuse, fuse_stack, kernels
+from cfusion.auto import auto
 from cfusion.auto.occlusion import observe
 from cfusion.auto.pooling import pooled_mean, pooled_sums
 from cfusion.auto.settings import Settings
@@ -119,3 +120,13 @@ def test_what_is_pooled_turns_with_the_image() -> None:
         means = pooled_mean(turned(values), turned(weights), 3, REFERENCE)
         np.testing.assert_allclose(means, turned(pooled_mean(values, weights, 3, REFERENCE)), rtol=1e-9)
     np.testing.assert_allclose(pooled_mean(np.full(X.shape, 2.5), weights, 3, REFERENCE), 2.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("views", "spared"), [(2, False), (3, True)])
+def test_edges_are_spared_from_three_views_on(views: int, spared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two, what is wrong in one has edges too, and nobody outvotes it."""
+    asked = []
+    monkeypatch.setattr(auto, "edge_weights", lambda surface, noise: asked.append(surface))
+    depths = np.where(X < 32, 4.0, 4.5) + np.random.default_rng(1).normal(0, 0.01, (views, *X.shape))
+    fuse(seen_alike(depths)[:views], backend="numpy")
+    assert bool(asked) == spared

@@ -1,5 +1,6 @@
 """Grids: what is on the lattice is taken as it is, the rest is resampled, nothing is moved by accident."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -115,3 +116,18 @@ def test_the_grid_may_be_named(tmp_path: Path) -> None:
     for wrong in ({"resolution": -1.0}, {"bounds": (1.0, 1.0, 0.0, 2.0)}):
         with pytest.raises(InputError):
             target_grid([one.grid], **wrong)
+
+
+def test_a_raster_that_was_moved_along_one_axis_says_so(tmp_path: Path) -> None:
+    one = open_raster(write_tif(tmp_path / "a.tif", plane(8, 9, CORNER, 0.5)))
+    part = open_raster(write_tif(tmp_path / "b.tif", plane(4, 4, CORNER, 0.5)))
+    assert "moved" not in Aligned(part, one.grid).sentence
+    for shift, said in (((1.0, 0.0), "+1 right, +0 up"), ((0.0, -0.5), "+0 right, -0.5 up")):
+        assert f"moved by {said}" in Aligned(part, one.grid, shift=shift).sentence
+
+
+def test_pixels_of_a_turned_grid_are_found_again(tmp_path: Path) -> None:
+    grid = open_raster(write_tif(tmp_path / "a.tif", plane(8, 9, CORNER, 0.5))).grid
+    turned = replace(grid, transform=(0.4, 0.3, CORNER[0], 0.3, -0.4, CORNER[1]))
+    columns, rows = np.array([0.0, 9, 2.5]), np.array([0.0, 8, 7.25])
+    np.testing.assert_allclose(turned.to_pixels(*turned.at(columns, rows)), [columns, rows], atol=1e-6)

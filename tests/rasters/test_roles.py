@@ -64,6 +64,9 @@ def test_the_layout_of_cars_states_roles(folder: Path) -> None:
     found = assign([folder])
     assert found.inputs[0].weights is not None
     assert "s0.tif, s1.tif not used" in found.sentences[0]
+    assert "weights.tif its weights" in found.sentences[0]
+    (folder / "weights.tif").unlink()
+    assert "its weights" not in assign([folder]).sentences[0]
 
 
 @pytest.mark.parametrize(

@@ -231,3 +231,19 @@ def test_an_image_on_disk_holds_what_was_written(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"short")
     with pytest.raises(FileError, match="ends early"):
         image.read(slice(0, 7), slice(0, 9))
+
+
+def test_a_line_written_in_part_is_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = Image(tmp_path / "x", 1, 4, 4).create()
+    monkeypatch.setattr(os, "pwrite", lambda descriptor, line, place: len(line) - 1)
+    with pytest.raises(FileError, match="is full"):
+        image.write(np.ones((1, 2, 2)), 0, 0)
+
+
+def test_a_mosaic_begins_near_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the median of the rasters: a few iterations are far from the minimum only by noise."""
+    monkeypatch.setattr(mosaic, "PASS", 4)
+    files = surveys(tmp_path, ground(48, 60), 3)
+    few, done = (fused(files, iterations=count) for count in (4, 1000))
+    assert few.iterations == 4 < done.iterations
+    assert few.certificate.energy < 1.5 * done.certificate.energy

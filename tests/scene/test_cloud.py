@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 from walls import CAMERA, NORMAL, OFFSET, QUICK, lay, pose_at, run, walk, wall_depth
 
+from cfusion.datasets.dataset import Dataset
+from cfusion.errors import FileError
 from cfusion.io.codecs.ply import read_ply
-from cfusion.scene.cloud import POINT, merged
+from cfusion.scene.cloud import FILE, POINT, merged
 from cfusion.scene.fused_view import FusedView
+from cfusion.scene.job import Opened
+from cfusion.scene.kept import Kept
+from cfusion.scene.placing import placing
 
 
 def fused(x: float, shift: float = 0.0, sigma: float = 0.01, turn: float = 0.0) -> FusedView:
@@ -94,3 +99,27 @@ def test_the_cloud_of_a_scene(tmp_path: Path) -> None:
         run("--no-such-flag")
     assert run(tmp_path / "data", "-o", tmp_path / "bare", *QUICK, "--no-cloud") == 0
     assert not (tmp_path / "bare" / "scene.ply").exists()
+
+
+def test_a_piece_is_made_once(tmp_path: Path) -> None:
+    data, out = lay(walk(3), tmp_path / "data", "bundle"), tmp_path / "out"
+    run(data, "-o", out, *QUICK)
+    before = {path: path.stat().st_ino for path in out.rglob(FILE)}
+    assert len(before) == 3
+    run(data, "-o", out, *QUICK)
+    assert {path: path.stat().st_ino for path in before} == before
+
+
+def test_an_error_of_what_is_placed_stays_as_it_is_and_one_of_the_disk_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"^map 3 is damaged$"), placing(tmp_path):
+        raise FileError("map 3 is damaged")
+    with pytest.raises(FileError, match=r"^cannot write to .*the same command goes on$"), placing(tmp_path):
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("files", "names"), [((), ["0", "1"]), ((Path("a/x.png"), Path("a/y.png")), ["x.png", "y.png"])]
+)
+def test_views_are_named_by_their_files_or_numbers(files: tuple[Path, ...], names: list[str]) -> None:
+    views = walk(2)
+    assert Opened(Kept(views), Dataset(views, files=files)).names == names

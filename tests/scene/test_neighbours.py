@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from walls import CAMERA, lay, pose_at, walk, wall_depth, wall_view
 
-from cfusion import Pose, View, fuse, read
+from cfusion import Orthographic, Pose, View, fuse, read
 from cfusion.datasets.named_neighbours import named_neighbours, read_plan
 from cfusion.errors import CFusionError, FileError, InputError
 from cfusion.scene import Graph, by_surface, in_time, neighbours
+from cfusion.scene.job import Job
 from cfusion.scene.neighbours import LEAST, score
 from cfusion.scene.sketch import sketch
+from cfusion.scene.whole import _graph
 
 
 def test_nearer_views_share_more() -> None:
@@ -170,3 +172,22 @@ def test_dmap_ids_name_neighbours(tmp_path: Path) -> None:
     named = named_neighbours(data, "openmvs", read(data))
     assert named is not None
     assert named.neighbours == ((1, 2), (0, 2), (0, 1))
+
+
+@pytest.mark.parametrize("parallel", [False, True], ids=["pinhole", "orthographic"])
+def test_the_directions_of_a_sketch_lead_to_its_camera(parallel: bool) -> None:
+    camera = Orthographic(0.05, 15.5, 11.5, 32, 24) if parallel else CAMERA
+    drawn = sketch(View(np.full(CAMERA.shape, 2.0), camera, pose_at(0.3, 0.2)))
+    found = drawn.towards(drawn.points)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
+    back = -drawn.pose.rotation[:, 2] if parallel else drawn.pose.translation - drawn.points
+    assert (np.sum(found * back, axis=1) > 0).all()
+    np.testing.assert_allclose(np.cross(found, back), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_each_view_of_a_scene_gets_as_many_neighbours_as_are_asked_for(tmp_path: Path, number: int) -> None:
+    dataset = read(lay(walk(4), tmp_path / "data", "bundle"))
+    job = Job(str(tmp_path / "data"), "bundle", str(tmp_path / "out"), "")
+    graph = _graph(job, dataset.views, dataset, number, [], None)
+    assert [len(each) for each in graph.neighbours] == [number] * 4

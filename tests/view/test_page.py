@@ -15,8 +15,9 @@ from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
 from cfusion.solvers import ViewEvidence
 from cfusion.view import sections
 from cfusion.view.content import Content, median_of_views
-from cfusion.view.document import as_json
+from cfusion.view.document import as_json, number
 from cfusion.view.encode import PREDICTORS, encode, estimated_size
+from cfusion.view.layers import Layer
 from cfusion.view.page import page
 from cfusion.view.quantise import quantise
 from cfusion.view.readings import residuals_of_stack, residuals_of_view
@@ -261,3 +262,16 @@ def test_what_auto_compared_is_a_sentence(result: Result) -> None:
 
 def test_notes_set_code_between_backquotes_and_nothing_else() -> None:
     assert sections.with_code("run `cfusion view <b>` now") == "run <code>cfusion view &lt;b&gt;</code> now"
+
+
+def test_a_layer_is_rounded_by_steps_unless_it_says_otherwise() -> None:
+    """Errors are negative as well, and have no logarithm."""
+    values = np.array([[-0.52, 0.0, 0.31]], np.float32)
+    np.testing.assert_allclose(Layer("error", values, step=0.01).finest().values(), values, atol=0.0051)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.12345, "0.123"), (123.4, "123"), (1.2345e-5, "1.23e-05"), (None, "-"), (np.inf, "-")]
+)
+def test_numbers_for_people_have_three_digits(value: float | None, text: str) -> None:
+    assert number(value) == text

@@ -4,9 +4,11 @@ import re
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from cfusion import Pose, Result, View
 from cfusion.cli.main import main
 from cfusion.datasets import write_bundle, write_result
 from cfusion.errors import FileError
+from cfusion.view import rerun_file
 from cfusion.view.clouds import colours_of, limits_of, points_and_colours
 from cfusion.view.frames import open_frames
 from cfusion.view.levels import MOST_POINTS, strides
@@ -134,3 +137,18 @@ def test_a_recording_is_written(sequence: Path, tmp_path: Path) -> None:
     pytest.importorskip("rerun")
     assert main(["view", str(sequence), "--rerun", str(tmp_path / "out.rrd")]) == 0
     assert (tmp_path / "out.rrd").read_bytes().startswith(b"RRF")
+
+
+def test_a_recording_has_points_and_camera_of_every_frame(
+    sequence: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rerun = MagicMock()
+    monkeypatch.setattr(rerun_file, "_rerun", lambda: rerun)
+    frames = open_frames(sequence)
+    rerun_file.write_rerun(frames, tmp_path / "out.rrd")
+    stream = rerun.RecordingStream.return_value
+    said = Counter(call.args[0] for call in stream.log.call_args_list)
+    assert said["world/points"] == said["world/camera"] == said["world/camera/image/depth"] == len(frames)
+    for call, frame in zip(rerun.Transform3D.call_args_list, frames, strict=True):
+        np.testing.assert_array_equal(call.kwargs["translation"], frame.pose.translation)
+        np.testing.assert_array_equal(call.kwargs["mat3x3"], frame.pose.rotation)

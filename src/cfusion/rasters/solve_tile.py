@@ -54,7 +54,7 @@ class Settings:
     backend: str = "cpu"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trial:
     """What a solve of the sample told: how to step, how long, and the surface."""
 
