@@ -74,7 +74,7 @@ def medians(rows: Floats, above: float = -np.inf) -> tuple[list[float], list[int
 
 
 def adapted(misfit: Floats, problem: Problem, rate: Floats, strength: Floats) -> tuple[Floats, float]:
-    """What `Backend.adapt` gives at this misfit."""
+    """lam = strength / (misfit + rate) in the domain, and the prior's term of the energy there."""
     inside = (problem.links & INSIDE) > 0
     lam = np.where(inside, strength / (misfit + rate), 0).astype(misfit.dtype)
     known = lam[inside].astype(np.float64)

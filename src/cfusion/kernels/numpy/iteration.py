@@ -132,7 +132,7 @@ def misfit(problem: Problem, x: Floats) -> Floats:
 
 
 def adapt(problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[Floats, float]:
-    """As `Backend.adapt`."""
+    """`host.adapted` at the misfit of x."""
     return adapted(misfit(problem, x), problem, rate, strength)
 
 
