@@ -123,7 +123,7 @@ def test_progress_never_falls(name: str, bundle: Path, tmp_path: Path) -> None:
     assert shares[-1] <= 99  # the bar vanishes at the end, it does not wait at 100 %
     stages = {
         "fuse, auto": ("choosing weights", "making the page"),
-        "fuse, l1": ("gap ", "writing"),
+        "fuse, l1": ("making the page",),  # its solve may end between two pictures of the bar
         "sequence": ("window 3 of 3",),
         "scene": ("view 5 of 5",),
         "mosaic": ("iterating", "making the page"),

@@ -86,7 +86,9 @@ def test_unit_of_length_of_views(scenes, scene, method):
     assert np.array_equal(exact.depth, metres.depth * np.float32(1024), equal_nan=True)
     millimetres = fuse([in_unit(view, 1000.0) for view in views], method)
     assert same_pixels(millimetres.depth, metres.depth)
-    np.testing.assert_allclose(millimetres.depth / 1000, metres.depth, atol=2e-3 * noise)
+    away = np.abs(millimetres.depth / 1000 - metres.depth)[np.isfinite(metres.depth)]
+    assert np.quantile(away, 0.999) < 2e-3 * noise  # rounding may decide otherwise about a pixel
+    assert away.max() < 2e-2 * noise
 
 
 @pytest.mark.parametrize("method", ["mean", "median", "rof", "l1", "l1-adapt", "auto"])
