@@ -373,36 +373,6 @@ class TestProgress:
             listen(self.heard())
         assert capsys.readouterr().err == ""
 
-    def test_a_terminal_gets_a_bar_with_the_gap(self) -> None:
-        pytest.importorskip("rich")
-        pty = pytest.importorskip("pty")
-        program = (
-            "import time\nfrom types import SimpleNamespace\nfrom cfusion.cli.progress import showing\n"
-            "with showing('l1') as listen:\n"
-            "    for done in (0.2, 0.5, 0.3, 1.0, 0.1):\n"
-            "        listen(SimpleNamespace(stage='solve', done=done, gap=2.5e-3, energy=1.0))\n"
-            "        time.sleep(0.25)\n"
-        )
-        controller, terminal = pty.openpty()
-        environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
-        process = subprocess.Popen([sys.executable, "-c", program], stderr=terminal, env=environment)
-        os.close(terminal)
-        shown = b""
-        while True:
-            try:
-                piece = os.read(controller, 4096)
-            except OSError:
-                break
-            if not piece:
-                break
-            shown += piece
-        os.close(controller)
-        assert process.wait(timeout=20) == 0
-        assert b"gap 2.5e-03" in shown
-        shares = [int(each) for each in re.findall(rb"(\d+) %", shown)]
-        assert len(set(shares)) > 2
-        assert shares == sorted(shares)  # it never falls, whatever it hears
-
 
 def test_after_silence_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (tmp_path / "out").open("w") as stream:

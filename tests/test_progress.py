@@ -87,12 +87,13 @@ COMMANDS: dict[str, Callable[[Path, Path], list[str]]] = {
 
 
 def recorded(arguments: list[str]) -> tuple[int, str]:
-    """Exit code, and what a terminal of 140 columns was told on stderr."""
+    """Exit code of Python with these arguments, and what a terminal of 140 columns was told on stderr."""
     pty = pytest.importorskip("pty")
     controller, terminal = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "140"}
-    command = [sys.executable, "-m", "cfusion.cli", *arguments]
-    process = subprocess.Popen(command, stderr=terminal, stdout=subprocess.DEVNULL, env=environment)
+    process = subprocess.Popen(
+        [sys.executable, *arguments], stderr=terminal, stdout=subprocess.DEVNULL, env=environment
+    )
     os.close(terminal)
     shown = b""
     while True:
@@ -115,7 +116,7 @@ SLOW = {"reproduce"}
 )
 def test_progress_never_falls(name: str, bundle: Path, tmp_path: Path) -> None:
     pytest.importorskip("rich")
-    code, shown = recorded(COMMANDS[name](bundle, tmp_path / "out"))
+    code, shown = recorded(["-m", "cfusion.cli", *COMMANDS[name](bundle, tmp_path / "out")])
     assert code == 0, shown
     shares = [int(each) for each in re.findall(r"(\d+) %\s+\d+ s ", shown)]
     assert shares, "no bar was shown"
@@ -134,6 +135,23 @@ def test_progress_never_falls(name: str, bundle: Path, tmp_path: Path) -> None:
     }
     for stage in stages[name]:
         assert stage in shown
+
+
+def test_a_terminal_gets_a_bar_with_the_gap() -> None:
+    pytest.importorskip("rich")
+    program = (
+        "import time\nfrom types import SimpleNamespace\nfrom cfusion.cli.progress import showing\n"
+        "with showing('l1') as listen:\n"
+        "    for done in (0.2, 0.5, 0.3, 1.0, 0.1):\n"
+        "        listen(SimpleNamespace(stage='solve', done=done, gap=2.5e-3, energy=1.0))\n"
+        "        time.sleep(0.25)\n"
+    )
+    code, shown = recorded(["-c", program])
+    assert code == 0, shown
+    assert "gap 2.5e-03" in shown
+    shares = [int(each) for each in re.findall(r"(\d+) %", shown)]
+    assert len(set(shares)) > 2
+    assert shares == sorted(shares)  # it never falls, whatever it hears
 
 
 def test_compilation_is_named_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,11 +188,9 @@ def test_the_client_is_gone_and_the_same_command_comes_again(data: Path, undistu
     assert not list(out.rglob(".cfusion-*"))
 
 
-@pytest.mark.parametrize(("trouble", "width"), [(disk_is_full, 64), (short_of_memory, 480)], ids=["disk", "memory"])
-def test_a_worker_in_trouble_leaves_its_tasks_to_others(
-    trouble: Callable[[], None], width: int, tmp_path: Path
-) -> None:
-    out, port, data = tmp_path / "out", free_port(), large(3, width, tmp_path / "data")
+def beside(trouble: Callable[[], None], data: Path, out: Path) -> None:
+    """A scene on a sound worker and one in trouble: every view is made, none by the latter."""
+    port = free_port()
     scene = prepare(job_of(data, out))
     with scheduler(port), worker(port, "--name", "poor"), worker(port, "--name", "sound"):
         address = f"tcp://127.0.0.1:{port}"
@@ -204,7 +202,14 @@ def test_a_worker_in_trouble_leaves_its_tasks_to_others(
     assert sorted(record.view for record in records) == [0, 1, 2]
     assert not [record.failure for record in records if record.failure]
     assert not {record.worker for record in records} & set(poor)
-    again = tmp_path / "again"
+
+
+@pytest.mark.parametrize(("trouble", "width"), [(disk_is_full, 64), (short_of_memory, 480)], ids=["disk", "memory"])
+def test_a_worker_in_trouble_leaves_its_tasks_to_others(
+    trouble: Callable[[], None], width: int, tmp_path: Path
+) -> None:
+    out, again, data = tmp_path / "out", tmp_path / "again", large(3, width, tmp_path / "data")
+    beside(trouble, data, out)
     fuse_scene(prepare(job_of(data, again)))
     require_same(out, again)
 
@@ -215,18 +220,7 @@ def test_a_worker_that_is_stuck_does_not_hold_the_others_up(tmp_path: Path, monk
 
     monkeypatch.setattr(cluster, "LOOK", 0.5)
     monkeypatch.setattr(cluster, "STUCK", 1.0)
-    out, port, data = tmp_path / "out", free_port(), large(3, 64, tmp_path / "data")
-    scene = prepare(job_of(data, out))
-    with scheduler(port), worker(port, "--name", "stuck"), worker(port, "--name", "sound"):
-        address = f"tcp://127.0.0.1:{port}"
-        with distributed.Client(address, timeout=30, set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=30)
-            bad = [place for place, each in client.scheduler_info()["workers"].items() if each["name"] == "stuck"]
-            client.run(never_ends, workers=bad)
-        records = list(Cluster(address=address).run(scene.job, scene.tasks))
-    assert sorted(record.view for record in records) == [0, 1, 2]
-    assert not [record.failure for record in records if record.failure]
-    assert not {record.worker for record in records} & set(bad)
+    beside(never_ends, large(3, 64, tmp_path / "data"), tmp_path / "out")
 
 
 def test_a_scheduler_that_never_answers_is_named(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

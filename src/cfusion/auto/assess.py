@@ -93,8 +93,8 @@ def _scales(reading: Reading, depth: Floats, growth: DepthNoise, backend: Backen
 def _places(source: Source) -> list[Placed] | None:
     if not isinstance(source, Posed):
         return None
-    reference = source.views[source.reference].pose
-    return [Placed(view.camera.numbers, (view.pose.inverse() @ reference).matrix()[:3]) for view in source.views]
+    _, cameras, motions = source.places()
+    return [Placed(camera, motion) for camera, motion in zip(cameras, motions, strict=True)]
 
 
 def _residuals(found: Fit, unit: Floats, most: float) -> Floats:

@@ -1,6 +1,6 @@
 """`auto`: read the views at the surface, weigh them, fit a better surface; choose the weights by leaving views out.
 
-surface = fit(reference alone), or fit(splat of the views in place), as the views say
+surface = fit(reference alone), or fit(splat of it and the nearest views), as those say
 repeat: observations = what each view measured at the surface, less what belongs to another surface or is hidden by it
         guess    fit at the usual weights            until the surface is nearly right
         choose   alpha, inverse depth, local weights by how well views that are left out are predicted, then fit

@@ -25,7 +25,7 @@ LOCAL_CHANCE = 3.0  # standard errors, for weights that follow the local noise: 
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
 EDGE_FACTORS = (1.0, 2.0, 4.0)  # alpha may grow when edges no longer have to be spared by it
 WEIGHT_SAMPLE = 100_000  # observations that tell the usual weight
-NEARBY = 0.2  # of the first fit's steps, for fits that start where it ended; 0.1 to 1 choose alike
+NEARBY = 0.2  # of the first fit's steps, where it ended; longer ones choose another alpha on some scenes
 
 
 def usual_choices(stack: Stack, backend: Backend) -> Choices:

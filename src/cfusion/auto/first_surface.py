@@ -41,11 +41,11 @@ def first_surface(source: Source, splat: Splat, fitted: Fitter, backend: Backend
         return fitted(source.first(splat, backend))
     own = fitted(alone)
     near = source.part(_nearest_views(source, own, backend))
-    reading = near.at(own, [0.0] * near.n_views, backend)
-    if not independence(reading.depths - own):  # its edges are no more in place than those of the others
+    away = _residuals(near, own, backend)
+    if not independence(away):  # its edges are no more in place than those of the others
         return fitted(source.first(splat, backend))
     from_near = fitted(near.first(splat, backend))
-    surface = np.where(_refuted(near, own, from_near, backend), from_near, own)
+    surface = np.where(_refuted(own, from_near, away, _residuals(near, from_near, backend), backend), from_near, own)
     return _completed(surface, source, splat, backend)
 
 
@@ -71,12 +71,18 @@ def _scales(residuals: Floats, backend: Backend) -> list[float]:
     return [scale if scale > 0 else usual for scale in scales]
 
 
-def _refuted(source: Source, own: DepthMap, other: DepthMap, backend: Backend) -> Mask:
+def _residuals(source: Source, surface: DepthMap, backend: Backend) -> Floats:
+    """(K, H, W) what each view measured at a surface, less the surface."""
+    out: Floats = source.at(surface, [0.0] * source.n_views, backend).depths - surface
+    return out
+
+
+def _refuted(own: DepthMap, other: DepthMap, away: Floats, other_away: Floats, backend: Backend) -> Mask:
     """(H, W) where the own surface is given up for the other one, because that explains better what views measured.
 
-    Everywhere, if it does so in all; else around the pixels where it does by more than chance.
+    Everywhere, if it does so in all; else around the pixels where it does by more than chance. `away` (K, H, W) is what
+    views measured at the own surface, less the surface.
     """
-    away, other_away = (source.at(each, [0.0] * source.n_views, backend).depths - each for each in (own, other))
     scales = _scales(other_away, backend)
     cost, count = _misfit(away, scales)
     other_cost, other_count = _misfit(other_away, scales)
