@@ -2,7 +2,6 @@ import argparse
 import ast
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
