@@ -10,7 +10,7 @@ FITS, OF_A_FIT = 13, 210  # usually tried on the sample; iterations of one
 TRIAL = 600  # iterations of the sample that take as long as its certified solve
 READING, CERTIFYING, FINISHING = 5, 80, 70  # iterations of the mosaic that take as long
 USUAL = 300  # iterations, until the sample has told
-LONGER = 1.25  # times those of the sample: what the mosaic usually takes
+LONGER, CERTIFICATES = 1.125, 1.5  # times those of the sample, and how many: in the mean of mosaics, half need more
 
 Ahead = tuple[tuple[tuple[str, ...], float], ...]
 
@@ -32,7 +32,7 @@ class Effort:
             (("laying",), one * LAYING * self.rasters),
             (("choosing",), one * (FITS * OF_A_FIT + TRIAL)),
             (("reading",), all_ * READING / self.hands),
-            (("iterating", "certifying"), self._iterating(LONGER * iterations, 2)),
+            (("iterating", "certifying"), self._iterating(LONGER * iterations, CERTIFICATES)),
             (("writing", "comparing"), all_ * FINISHING + one * COMPARING * self.rasters),
         )
 
@@ -42,10 +42,8 @@ class Effort:
 
     def iterating(self, iterations: float, goal: int, certificates: float) -> float:
         """The share of the iterations that is done; the first certificate usually asks for some more."""
-        expected = LONGER * goal if certificates < 1 else goal
-        return self._iterating(iterations, certificates) / self._iterating(
-            expected, int(certificates) + 1 + (certificates < 1)
-        )
+        expected = (LONGER * goal, CERTIFICATES) if certificates < 1 else (goal, int(certificates) + 1)
+        return self._iterating(iterations, certificates) / self._iterating(*expected)
 
     def writing(self, share: float, compared: int) -> float:
         """The share of the end that is done: of the maps, and rasters compared with them."""

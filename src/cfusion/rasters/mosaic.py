@@ -318,6 +318,7 @@ class _Making:
         jobs = [(work, settings, number, noise, gain, block) for block in blocks]
         observed, kept = np.zeros(len(plan.rasters), np.int64), np.zeros(len(plan.rasters), np.int64)
         share = self._share("writing", lambda done: self._effort().writing(done, 0))
+        share(0.0)
         said = {name: parameters[name] for name in ("alpha", "delta", "noise", "backend")}
         said |= {"method": "auto", "order": 2, "weights": parameters["factors"]}
         maps: dict[str, NDArray[Any]] = {}
