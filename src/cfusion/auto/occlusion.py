@@ -64,10 +64,11 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     wrong = np.abs(depths[reference] - surface) > np.float32(gate * max(usual, slope)) * unit
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
-    weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend)
     if count > 1:
+        exact = independence(away)  # how far the reference's edges are in place
+        weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
-        misread = np.float32(independence(away)) * doubt
+        misread = np.float32(exact) * doubt
         Misreading(surface, unit, backend).weigh(weights, parallax, misread, noises, backend)
         weighed = True
     wrong &= weights.sum(axis=0) - weights[reference] >= CONFIRMED * typical
