@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tools.mutants.covering import Covering
 from tools.mutants.draw import drawn
+from tools.mutants.forked import load_often_used
 from tools.mutants.table import Table, claimed
 from tools.mutants.trial import Workplace, environment
 
@@ -42,6 +43,7 @@ def main() -> None:
         table.forget("survived")
     place = Workplace(copied(out / f"tree-{os.getpid()}"))
     covering = Covering.read(ROOT, maps, place.collected())
+    load_often_used()
     try:
         for number, site in enumerate(drawn(ROOT, given.number, given.seed, given.only)):
             if table.claim(number, site):
