@@ -1,12 +1,13 @@
 """Exact values of what a mosaic counts with, on grids and stacks of a few pixels."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cfusion.errors import InputError
-from cfusion.rasters import choose, coregister, ground, huber, noise
+from cfusion.rasters import certificate, choose, coregister, ground, huber, inspect_raster, noise, sample
 from cfusion.rasters.coordinates import Coordinates, unit_name
 from cfusion.rasters.grids import Grid, target_grid
 from cfusion.rasters.report import RasterReport, as_json, table
@@ -451,3 +452,72 @@ class TestCoregister:
         assert beta == pytest.approx([2, 3], abs=0.01)
         expected = 0.01 * np.sqrt(25 * np.diag(np.linalg.inv(design.T @ design)))
         assert errors == pytest.approx(expected, rel=0.35)  # errors of neighbours are alike: five times as unsure
+
+
+class TestSample:
+    def test_candidates_are_a_lattice_over_the_mosaic(self) -> None:
+        square = Grid((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 2560, 2560, Coordinates(""))
+        found = sample._candidates([], square)
+        assert len(found) == 100
+        assert found[:2] == [(slice(0, 256), slice(0, 256)), (slice(0, 256), slice(256, 512))]
+        assert found[-1] == (slice(2304, 2560), slice(2304, 2560))
+        narrow = Grid((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 100, 5000, Coordinates(""))
+        assert all(columns == slice(0, 100) for _, columns in sample._candidates([], narrow))
+
+    def test_and_the_middles_of_where_two_rasters_meet(self) -> None:
+        square = Grid((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 2560, 2560, Coordinates(""))
+        boxes = [(0, 0, 1000, 2000), (600, 400, 2560, 1200)]
+        rasters = [SimpleNamespace(footprint=lambda box=box: box) for box in boxes]
+        lattice, more = set(map(str, sample._candidates([], square))), sample._candidates(rasters, square)  # type: ignore[arg-type]
+        beside = [each for each in more if str(each) not in lattice]
+        assert {(rows.start + 128, columns.start + 128) for rows, columns in beside} == {
+            (row, column) for row in (600, 800, 1000) for column in (700, 800, 900)
+        }
+
+    def test_small_mosaics_are_their_own_sample(self) -> None:
+        small = Grid((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 600, 600, Coordinates(""))
+        assert sample.windows_of([], small) == ((slice(0, 600), slice(0, 600)),)
+
+
+def test_rasters_are_looked_at_in_windows_over_their_extent() -> None:
+    assert inspect_raster._starts(512) == [0]
+    assert inspect_raster._starts(1000) == [0, 512]
+    assert inspect_raster._starts(100_000)[0] == 0
+    assert inspect_raster._starts(100_000)[-1] == 100_000 - 512
+
+
+def test_where_nothing_can_be_left_out_the_usual_weights_are_taken() -> None:
+    trial = choose._Trial(np.zeros((2, 8, 8), np.float32), None, 1.0, "numpy", lambda fits: None)
+    (first, second), corner = trial.search()
+    assert corner == 1.5
+    assert first == pytest.approx(np.sqrt(trial.kept_views) * 0.8 / 1.5)
+    assert second == 2 * first
+
+
+@pytest.mark.parametrize(("factor", "turns"), [(1.0, 1), (0.99995, 1), (0.9998, 4)])
+def test_a_dual_that_violates_nothing_is_repaired_once(
+    factor: float, turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def repair(work: object, settings: object, number: int, turn: int, rounds: int, block: object) -> float:
+        asked.append(turn)
+        return factor
+
+    def bound(work: object, settings: object, number: int, turns: int, least: float, block: object) -> float:
+        assert (turns, least) == (len(asked), factor)
+        return 3.0
+
+    monkeypatch.setattr(certificate, "repair_block", repair)
+    monkeypatch.setattr(certificate, "energy_block", lambda *given: (1.0, 4.0))
+    monkeypatch.setattr(certificate, "bound_block", bound)
+    told: list[float] = []
+    settings = SimpleNamespace(energy_floor=1e-9)
+    found = certificate.certify(SimpleNamespace(height=9, width=9), settings, 0, progress=told.append)  # type: ignore[arg-type]
+    assert asked == list(range(turns))
+    assert (found.energy, found.bound, found.factor) == (5.0, 3.0, factor)
+    assert found.gap == pytest.approx(0.4)
+    assert replace(found, floor=10.0).gap == pytest.approx(0.2)
+    assert replace(found, bound=6.0).gap == 0.0
+    assert told == sorted(told)
+    assert told[-1] == 1.0
