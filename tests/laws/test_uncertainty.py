@@ -1,0 +1,123 @@
+"""The terms of sigma and of the confidence, each by its own formula on maps that isolate it."""
+
+import numpy as np
+import pytest
+
+from cfusion import kernels
+from cfusion.auto import uncertainty
+from cfusion.auto.belief import counted
+from cfusion.auto.evidence import Evidence
+from cfusion.auto.halves import Halves
+from cfusion.auto.surface import add_plane, blend
+from cfusion.auto.uncertainty import (
+    autocorrelation,
+    registration_error,
+    shared_with_neighbours,
+    spread,
+    variance_of_halves,
+)
+
+BACKEND = kernels.load("numpy")
+SHAPE = (40, 50)
+NAN = np.float32(np.nan)
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, 1, shape).astype(np.float32)
+
+
+def test_halves_that_differ_by_d_have_the_variance_of_their_mean() -> None:
+    """n and m observations, surfaces d apart: V = (pi / 2) d^2 n m / (n + m)^2 for a constant |d|."""
+    one, other = np.full(SHAPE, 3.2, np.float32), np.full(SHAPE, 3.0, np.float32)
+    n, m = np.full(SHAPE, 3, np.float32), np.full(SHAPE, 1, np.float32)
+    halves = Halves(one, other, n, m)
+    np.testing.assert_allclose(halves.middle(), (3 * 3.2 + 3.0) / 4, rtol=1e-6)
+    unit = np.full(SHAPE, 0.5, np.float32)
+    found = variance_of_halves([halves], halves.middle(), lambda untold: None, unit, BACKEND)
+    apart = 0.2 * np.sqrt(3) / 4 / 0.5
+    np.testing.assert_allclose(found, (1.2533 * apart) ** 2, rtol=1e-3)
+
+
+def test_what_smoothing_costs_is_added() -> None:
+    """A middle that lies 0.1 beside the whole: (1.5 . 0.1 / unit)^2 more."""
+    flat = np.full(SHAPE, 3.0, np.float32)
+    ones = np.ones(SHAPE, np.float32)
+    halves = Halves(flat, flat, ones, ones)
+    found = variance_of_halves([halves], flat + np.float32(0.1), lambda untold: None, 0.5 * ones, BACKEND)
+    np.testing.assert_allclose(found, (1.5 * 0.1 / 0.5) ** 2, rtol=1e-3)
+
+
+def test_pixels_that_no_split_tells_about_ask_for_another() -> None:
+    flat, ones = np.full(SHAPE, 3.0, np.float32), np.ones(SHAPE, np.float32)
+    unknown = np.full(SHAPE, NAN)
+    asked: list[int] = []
+
+    def by_pixels(untold: np.ndarray) -> Halves:
+        asked.append(int(untold.sum()))
+        return Halves(flat + np.float32(0.4), flat, ones, ones)
+
+    found = variance_of_halves([Halves(unknown, flat, ones, ones)], flat, by_pixels, ones, BACKEND)
+    assert asked == [flat.size]
+    np.testing.assert_allclose(found, (1.2533 * 0.4 / 2) ** 2, rtol=1e-3)
+    nothing = variance_of_halves([Halves(unknown, flat, ones, ones)], flat, lambda untold: None, ones, BACKEND)
+    assert np.isnan(nothing).all()
+
+
+def test_the_deviation_of_one_observation_counts_what_the_surface_took() -> None:
+    residuals = np.stack([np.full(SHAPE, 0.3, np.float32), np.full(SHAPE, -0.3, np.float32), np.full(SHAPE, NAN)])
+    s, n = spread(residuals, BACKEND)
+    assert (n == 2).all()
+    np.testing.assert_allclose(s, 1.2533 * 0.6 / np.sqrt(2), rtol=1e-4)
+
+
+class TestAutocorrelation:
+    def test_white_noise_has_none_and_blocks_have_much(self) -> None:
+        assert autocorrelation(normal(4, 200, 200)) < 0.03
+        blocks = np.kron(normal(3, 50, 50), np.ones((1, 4, 4), np.float32))
+        assert autocorrelation(blocks) == pytest.approx(np.sin(np.pi / 2 * 0.5), abs=0.05)  # half of pairs two apart
+        assert autocorrelation(blocks, 8) < 0.05
+        assert autocorrelation(-np.abs(blocks)) == 1.0
+        assert autocorrelation(np.full((1, 9, 9), NAN)) == 0.0
+
+    def test_alternating_errors_are_not_shared(self) -> None:
+        checks = np.tile([1.0, 1.0, -1.0, -1.0], (1, 8, 8)).astype(np.float32)
+        assert autocorrelation(checks.repeat(4, axis=0)) == 0.0
+
+    @pytest.mark.parametrize(
+        ("near", "far", "rho"),
+        [(0.2, 0.0, 0.0), (0.5, 0.0, 1.7 * 0.3), (0.5, 0.3, 1.7 * 0.2), (0.5, 0.45, 0.0), (0.1, 0.0, 0.0)],
+    )
+    def test_what_neighbours_share_but_whole_views_do_not(
+        self, near: float, far: float, rho: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(uncertainty, "autocorrelation", lambda residuals, lag=2: near if lag == 2 else far)
+        assert shared_with_neighbours(normal(1, 3, 3)) == pytest.approx(rho)
+
+
+class TestRegistration:
+    def test_errors_that_grow_with_the_slope_are_pixels(self) -> None:
+        slope = np.linspace(2, 10, 40 * 50).reshape(SHAPE).astype(np.float32)
+        residuals = np.sqrt(1 + (0.5 * slope) ** 2) * normal(6, *SHAPE)
+        ones = np.ones(SHAPE, np.float32)
+        assert registration_error(residuals, slope, ones) == pytest.approx(0.5, abs=0.08)
+        assert registration_error(normal(6, *SHAPE), slope, ones) < 0.1
+        assert registration_error(residuals, 0.5 * ones, ones) == 0.0  # flat ground tells nothing
+        assert registration_error(residuals, 20 * ones, ones) == 0.0  # an edge neither
+        assert registration_error(1000 * residuals, slope, ones) == 3.0  # at most
+
+
+def test_views_count_by_what_their_front_end_trusts_them() -> None:
+    support = np.array([[[True]], [[False]], [[True]]])
+    against = ~support
+    weights = np.array([2.0, 0.5, 0.25], np.float32).reshape(3, 1, 1)
+    found = counted(Evidence(support, against, np.zeros((3, 1, 1), np.float32), weights))
+    assert [float(each[0, 0]) for each in found] == [2.25, 0.5]
+
+
+def test_surfaces_are_blended_where_both_are_known() -> None:
+    one, other = np.array([[1.0, np.nan, 3.0]]), np.array([[2.0, 5.0, np.nan]])
+    np.testing.assert_array_equal(blend(one, other, 0.25), [[1.25, 5.0, np.nan]])
+
+
+def test_a_plane_is_added_by_rows_and_columns() -> None:
+    assert add_plane(np.zeros((2, 3)), 10.0, 1.0).tolist() == [[0, 1, 2], [10, 11, 12]]
