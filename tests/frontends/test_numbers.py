@@ -1,0 +1,129 @@
+"""Exact values of what front ends count with, on maps of a few pixels."""
+
+import numpy as np
+import pytest
+
+from cfusion import Pose
+from cfusion.errors import InputError
+from cfusion.frontends import cues
+from cfusion.frontends.motion import exponential, halfway
+from cfusion.frontends.refine import bilateral_filtered
+from cfusion.frontends.trust import ELAS_TRUST, MAP_TRUST, MC_CNN_TRUST, SGM_TRUST, Trust
+
+NAN = float("nan")
+SIMPLE = Trust(1.0, (2.0, 0.0, 0.0, 0.0, 0.0, 1.0), 0.5, (1.0, 0.0, 0.0, 0.0, 0.0, 0.0), wrong=4.0, systematic=0.25)
+
+
+def pixel(apart: float = 0.0, flat: float = 0.0) -> np.ndarray:
+    return np.array([apart, 0, 0, 0, 0, flat], np.float32).reshape(6, 1, 1)
+
+
+class TestTrust:
+    KNOWN = np.ones((1, 1), bool)
+
+    def test_cues_lower_the_logit(self) -> None:
+        for apart, flat in ((0.0, 0.0), (0.5, 0.0), (1.0, 0.5)):
+            found = SIMPLE.confidence(pixel(apart, flat), self.KNOWN)[0, 0]
+            assert found == pytest.approx(1 / (1 + np.exp(-(1 - 2 * apart - flat))), rel=1e-5)
+        assert SIMPLE.confidence(pixel(), ~self.KNOWN)[0, 0] == 0
+
+    def test_without_any_texture_nothing_speaks_for_a_disparity(self) -> None:
+        half = SIMPLE.confidence(pixel(flat=0.975), self.KNOWN)[0, 0]  # half of the blank share
+        assert half == pytest.approx(0.5 / (1 + np.exp(-0.025)), rel=1e-3)
+        assert SIMPLE.confidence(pixel(flat=1.0), self.KNOWN)[0, 0] == pytest.approx(1e-3)
+
+    def test_sigma_of_right_and_wrong_ones(self) -> None:
+        confidence = np.array([[0.75]], np.float32)
+        assert SIMPLE.spread(pixel(0.5))[0, 0] == 1.0
+        assert SIMPLE.sigma(pixel(0.5), confidence)[0, 0] == pytest.approx(np.sqrt(0.75 * 1 + 0.25 * 16))
+        assert SIMPLE.weight(pixel(0.5), confidence)[0, 0] == pytest.approx(0.75 * 0.5 / 1.0)
+        assert np.isnan(SIMPLE.sigma(pixel(), np.zeros((1, 1), np.float32)))
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"weights": (-1.0,) * 6}, {"blur": (-1.0,) * 6}, {"good": 0.0}, {"good": 4.0}, {"systematic": 1.1}],
+        ids=str,
+    )
+    def test_what_is_no_calibration(self, wrong: dict[str, object]) -> None:
+        usual: dict[str, object] = {"offset": 1.0, "weights": (1.0,) * 6, "good": 0.5, "blur": (1.0,) * 6}
+        with pytest.raises(InputError, match="cues only lower"):
+            Trust(**(usual | {"wrong": 4.0, "systematic": 0.5} | wrong))  # type: ignore[arg-type]
+        Trust(**(usual | {"wrong": 4.0, "systematic": 1.0}))  # type: ignore[arg-type]
+
+    def test_calibrations_are_those_that_were_measured(self) -> None:
+        """By a figure that every number has a part in: `benchmarks.stereo calibrate` finds them."""
+
+        def mixed(trust: Trust) -> float:
+            values = (trust.offset, *trust.weights, trust.good, *trust.blur, trust.wrong, trust.systematic)
+            return float(sum((k + 1) * value for k, value in enumerate(values)))
+
+        found = [mixed(each) for each in (SGM_TRUST, ELAS_TRUST, MC_CNN_TRUST, MAP_TRUST)]
+        assert found == pytest.approx([171.1, 149.14, 248.94, 166.42], abs=1e-6)
+
+
+class TestCues:
+    def setup_method(self) -> None:
+        pytest.importorskip("cv2")
+
+    def test_a_smooth_map_with_texture_has_hardly_any(self) -> None:
+        image = np.tile(np.linspace(0, 1, 40), (30, 1)).astype(np.float32)
+        found = cues.pair_cues(np.full((30, 40), 7.0, np.float32), np.zeros((30, 40), np.float32), image)[:, 15, 20]
+        assert found[:5] == pytest.approx(0.0, abs=1e-6)
+        assert found[5] == pytest.approx(0.02 / (0.02 + 1 / 39), rel=1e-3)
+
+    def test_a_jump_has_a_front_and_a_back(self) -> None:
+        disparity = np.full((30, 40), 10.0, np.float32)
+        disparity[:, 20:] = 4.0  # six pixels further behind
+        flat = np.zeros((30, 40), np.float32)
+        found = cues.pair_cues(disparity, flat, flat)
+        front, behind = found[3, 15], found[4, 15]
+        assert front[[15, 16, 19, 20]] == pytest.approx([0, 6 / 9, 6 / 9, 0])  # within four pixels
+        assert behind[[19, 20, 23, 24]] == pytest.approx([0, 6 / 9, 6 / 9, 0])
+        assert (found[5] == 1).all()  # no texture
+
+    def test_holes_and_disagreement(self) -> None:
+        disparity = np.full((31, 31), 5.0, np.float32)
+        disparity[:, 16:] = np.nan
+        apart = np.full((31, 31), 0.25, np.float32)
+        apart[0, 0], apart[0, 1] = np.nan, 7.0
+        found = cues.pair_cues(disparity, apart, np.zeros((31, 31, 3), np.float32))
+        assert found[0, 0, :3].tolist() == [1.0, 1.0, 0.25]
+        assert found[1, 15, 15] == pytest.approx(7 / 15)  # of fifteen columns around
+        assert found[1, 15, 0] == 0
+
+    def test_roughness_is_the_mean_second_difference(self) -> None:
+        zigzag = np.tile([0.0, 1.0], (20, 10)).astype(np.float32)
+        assert cues.roughness(zigzag)[10, 10] == pytest.approx(2 * 2 / 2)  # across 2, along 0
+        assert cues.roughness(np.tile(np.arange(20.0), (20, 1)).astype(np.float32))[10, 10] == 0
+
+
+class TestMotion:
+    def test_a_quarter_turn(self) -> None:
+        moved = exponential(np.array([1.0, 2.0, 3.0, 0.0, 0.0, np.pi / 2]))
+        np.testing.assert_allclose(moved, [[0, -1, 0, 1], [1, 0, 0, 2], [0, 0, 1, 3], [0, 0, 0, 1]], atol=1e-12)
+        about_x = exponential(np.array([0, 0, 0, np.pi / 2, 0, 0.0]))
+        np.testing.assert_allclose(about_x[:3, :3], [[1, 0, 0], [0, 0, -1], [0, 1, 0]], atol=1e-12)
+        about_y = exponential(np.array([0, 0, 0, 0, np.pi / 2, 0.0]))
+        np.testing.assert_allclose(about_y[:3, :3], [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], atol=1e-12)
+
+    def test_tiny_turns_are_as_smooth_as_larger_ones(self) -> None:
+        for angle in (0.0, 5e-8, 2e-7, 1e-3):
+            turned = exponential(np.array([0, 0, 0, 0, 0, angle]))[:3, :3]
+            np.testing.assert_allclose(turned @ turned.T, np.eye(3), atol=1e-12)
+            assert turned[1, 0] == pytest.approx(np.sin(angle), abs=1e-15)
+
+    def test_halfway(self) -> None:
+        turn = exponential(np.array([0.0, 0, 0, 0, 0, 0.4]))[:3, :3]
+        middle = halfway(Pose.identity(), Pose(turn, np.array([2.0, 0.0, 4.0])))
+        np.testing.assert_allclose(middle.rotation, exponential(np.array([0.0, 0, 0, 0, 0, 0.2]))[:3, :3], atol=1e-12)
+        assert middle.translation.tolist() == [1.0, 0.0, 2.0]
+
+
+def test_the_bilateral_mean_stops_at_a_step() -> None:
+    disparity = np.array([[1.0, 1.2, 5.0, 5.2, NAN]], np.float32)
+    found = bilateral_filtered(disparity, 1, 1.5, 0.5)[0]
+    near = np.exp(-1 / 4.5)
+    means = [(one + near * other) / (1 + near) for one, other in ((1, 1.2), (1.2, 1), (5, 5.2), (5.2, 5))]
+    assert found[:4] == pytest.approx(means)
+    assert np.isnan(found[4])
+    assert bilateral_filtered(np.array([[1.0, 1.5]], np.float32), 1, 1.5, 0.5)[0].tolist() == [1.0, 1.5]  # not within
