@@ -6,6 +6,7 @@ import pytest
 from cfusion import Pose
 from cfusion.errors import InputError
 from cfusion.frontends import cues
+from cfusion.frontends.elas import _sobel, _with_corners
 from cfusion.frontends.motion import exponential, halfway
 from cfusion.frontends.refine import bilateral_filtered
 from cfusion.frontends.trust import ELAS_TRUST, MAP_TRUST, MC_CNN_TRUST, SGM_TRUST, Trust
@@ -127,3 +128,18 @@ def test_the_bilateral_mean_stops_at_a_step() -> None:
     assert found[:4] == pytest.approx(means)
     assert np.isnan(found[4])
     assert bilateral_filtered(np.array([[1.0, 1.5]], np.float32), 1, 1.5, 0.5)[0].tolist() == [1.0, 1.5]  # not within
+
+
+def test_slopes_of_an_image_are_bytes_around_128() -> None:
+    pytest.importorskip("cv2")
+    ramp = np.tile(np.array([0, 2, 4, 100, 200, 100, 0], np.uint8), (5, 1))
+    along, down = _sobel(ramp)
+    assert along[2, 1:6].tolist() == [128 + 4 * 4, 255, 255, 128, 0]  # cut off where steep
+    assert (down == 128).all()
+    assert _sobel(np.ascontiguousarray(ramp.T))[1][1, 2] == 144
+
+
+def test_corners_take_the_disparity_of_the_nearest_point() -> None:
+    support = np.array([[10.0, 10.0, 3.0], [90.0, 40.0, 7.0]], np.float32)
+    found = _with_corners(support, 50, 100)
+    assert found[2:].tolist() == [[0, 0, 3], [0, 49, 3], [99, 0, 7], [99, 49, 7]]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cfusion import kernels
-from cfusion.auto import uncertainty
+from cfusion.auto import uncertainty, view_report
 from cfusion.auto.belief import counted
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.halves import Halves
@@ -16,6 +16,7 @@ from cfusion.auto.uncertainty import (
     spread,
     variance_of_halves,
 )
+from cfusion.solvers import ViewEvidence
 
 BACKEND = kernels.load("numpy")
 SHAPE = (40, 50)
@@ -121,3 +122,44 @@ def test_surfaces_are_blended_where_both_are_known() -> None:
 
 def test_a_plane_is_added_by_rows_and_columns() -> None:
     assert add_plane(np.zeros((2, 3)), 10.0, 1.0).tolist() == [[0, 1, 2], [10, 11, 12]]
+
+
+class TestViewReport:
+    """What is odd about a view among usual ones: each sentence by its own limit."""
+
+    @staticmethod
+    def said(**odd: float) -> str:
+        usual = {"noise": 1.0, "bias": 0.0, "scale_factor": 1.0, "registration": 0.1, "share_kept": 0.9, "effect": 0.0}
+        mask = np.ones((1, 1), bool)
+        records = [
+            ViewEvidence(mask, ~mask, np.zeros((1, 1), np.float32), **(usual | (odd if k == 3 else {})))  # type: ignore[arg-type]
+            for k in range(5)
+        ]
+        told = view_report._sentences(records, [f"v{k}" for k in range(5)])
+        assert [each for k, each in enumerate(told) if k != 3] == [""] * 4
+        assert view_report._sentences(records[2:4], ["a", "b"]) == ["", ""]  # two cannot tell
+        return told[3]
+
+    @pytest.mark.parametrize(
+        ("odd", "words"),
+        [
+            ({"noise": 2.0}, ""),
+            ({"noise": 2.5}, "v3: it is 2.5 times as noisy as the others"),
+            ({"scale_factor": 1.009}, ""),
+            ({"scale_factor": 1.02}, "v3: its depths are 2.0 % too large"),
+            ({"scale_factor": 0.9}, "v3: its depths are 10.0 % too small"),
+            ({"registration": 1.0}, ""),
+            ({"registration": 1.5}, "v3: it lies about 1.5 pixels beside them, so check its pose"),
+            ({"share_kept": 0.45}, ""),
+            ({"share_kept": 0.4}, "v3: only 40 % of it supports the surface"),
+        ],
+        ids=str,
+    )
+    def test_limits(self, odd: dict[str, float], words: str) -> None:
+        assert self.said(**odd) == words
+
+    def test_outlying_is_four_usual_distances(self) -> None:
+        assert view_report._outlying(np.array([0.0, 1.0, 2.0, 3.0, 6.0])) == [False] * 5  # 4 from the median of 2
+        assert view_report._outlying(np.array([0.0, 1.0, 2.0, 3.0, 6.1])) == [False] * 4 + [True]
+        assert view_report._usual([1.0, np.nan, 3.0]) == 2.0
+        assert view_report._usual([np.nan]) == np.inf

@@ -11,6 +11,7 @@ from cfusion.rasters import certificate, choose, coregister, ground, huber, insp
 from cfusion.rasters.coordinates import Coordinates, unit_name
 from cfusion.rasters.grids import Grid, target_grid
 from cfusion.rasters.report import RasterReport, as_json, table
+from cfusion.rasters.solve_tile import INSIDE, Settings, problem_of
 from cfusion.rasters.tiles import Tile, blocks, tiles
 from cfusion.rasters.units import degree_sentence
 from cfusion.rasters.work import Believed, _around, _nmad, _sigma
@@ -521,3 +522,13 @@ def test_a_dual_that_violates_nothing_is_repaired_once(
     assert replace(found, bound=6.0).gap == 0.0
     assert told == sorted(told)
     assert told[-1] == 1.0
+
+
+def test_a_pixel_is_solved_where_any_raster_knows_it() -> None:
+    heights = np.array([[[1.0, NAN, 5.0]], [[NAN, NAN, 7.0]]], np.float32)
+    settings = Settings((1.0, 2.0), 0.5, 4.0, 1.0, (0.0, 0.0), -9.0, 9.0, backend="numpy")
+    problem = problem_of(heights, None, settings)
+    assert ((problem.links & INSIDE) > 0).tolist() == [[True, False, True]]
+    np.testing.assert_array_equal(problem.observations.values[:, 0, 2], [1.0, 3.0])  # less the centre, ascending
+    weights = np.array([[[0.0, 1.0, 1.0]], [[1.0, 1.0, 2.0]]], np.float32)
+    assert ((problem_of(heights, weights, settings).links & INSIDE) > 0).tolist() == [[False, False, True]]

@@ -1,9 +1,12 @@
 """Exact values of what a scene counts with, on maps of a few pixels."""
 
+import os
+
 import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, View
+from cfusion.datasets.write_back.take_over import _linked, _same
 from cfusion.errors import InputError
 from cfusion.scene import cloud, neighbours
 from cfusion.scene.fused_view import FusedView
@@ -224,3 +227,23 @@ class TestKept:
 
 def test_a_thousand_views_to_a_folder(tmp_path) -> None:  # type: ignore[no-untyped-def]
     assert folder_of(tmp_path, 12_345) == tmp_path / "views" / "012" / "012345"
+
+
+def test_a_draft_that_an_interrupted_run_left_is_replaced(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    source, draft = tmp_path / "a", tmp_path / "b"
+    source.write_text("new")
+    draft.write_text("left over")
+    assert _linked(source, draft)
+    assert draft.samefile(source)
+    assert not _linked(tmp_path / "none", tmp_path / "c")
+
+
+def test_a_file_is_the_same_by_its_inode_or_size_and_time(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    one, other = tmp_path / "a", tmp_path / "b"
+    one.write_text("xy")
+    assert not _same(one, other)
+    other.write_text("zw")
+    os.utime(other, ns=(0, one.stat().st_mtime_ns))
+    assert _same(one, other)
+    os.utime(other, ns=(0, one.stat().st_mtime_ns + 1))
+    assert not _same(one, other)
