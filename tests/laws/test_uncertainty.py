@@ -1,13 +1,17 @@
 """The terms of sigma and of the confidence, each by its own formula on maps that isolate it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from cfusion import kernels
 from cfusion.auto import uncertainty, view_report
+from cfusion.auto.auto import Auto
 from cfusion.auto.belief import counted
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.halves import Halves
+from cfusion.auto.settings import Settings
 from cfusion.auto.surface import add_plane, blend
 from cfusion.auto.uncertainty import (
     autocorrelation,
@@ -16,6 +20,7 @@ from cfusion.auto.uncertainty import (
     spread,
     variance_of_halves,
 )
+from cfusion.confidence import edge_weight, nagel_enkelmann
 from cfusion.solvers import ViewEvidence
 
 BACKEND = kernels.load("numpy")
@@ -163,3 +168,47 @@ class TestViewReport:
         assert view_report._outlying(np.array([0.0, 1.0, 2.0, 3.0, 6.1])) == [False] * 4 + [True]
         assert view_report._usual([1.0, np.nan, 3.0]) == 2.0
         assert view_report._usual([np.nan]) == np.inf
+
+
+class TestTurns:
+    """What `auto` does in every round, by how often the views may be read."""
+
+    @pytest.mark.parametrize(
+        ("rounds", "turns"),
+        [(1, "guess final"), (2, "guess choose final"), (3, "guess guess choose final")],
+    )
+    def test_with_views(self, rounds: int, turns: str) -> None:
+        told = Auto(settings=Settings(rounds=rounds))._turns(SimpleNamespace(rereads=True))  # type: ignore[arg-type]
+        assert " ".join(turn.name for turn in told) == turns
+
+    def test_registered_maps_are_solved_once(self) -> None:
+        told = Auto()._turns(SimpleNamespace(rereads=False))  # type: ignore[arg-type]
+        assert [turn.name for turn in told] == ["final"]
+
+
+class TestImageEdges:
+    """D^(1/2) of a ramp: weaker across it, one along it; the identity where the image is flat."""
+
+    RAMP = np.tile(np.linspace(0, 1, 21), (15, 1)).astype(np.float32)  # 0.05 a pixel
+
+    def test_the_scalar_weight(self) -> None:
+        expected = np.exp(-2 * 0.05**1.5)
+        np.testing.assert_allclose(edge_weight(self.RAMP)[5:-5, 5:-5], expected, rtol=1e-4)
+        assert (edge_weight(np.full((9, 9), 0.5, np.float32)) == 1).all()
+
+    def test_the_tensor_along_both_axes(self) -> None:
+        root = np.sqrt(np.exp(-2 * 0.05**1.5))
+        inner = nagel_enkelmann(self.RAMP)[5:-5, 5:-5]
+        np.testing.assert_allclose(inner, np.broadcast_to([root, 0, 1], inner.shape), atol=1e-4)
+        turned = nagel_enkelmann(np.ascontiguousarray(self.RAMP.T))[5:-5, 5:-5]
+        np.testing.assert_allclose(turned, np.broadcast_to([1, 0, root], turned.shape), atol=1e-4)
+        flat = nagel_enkelmann(np.full((9, 9), 0.5, np.float32))
+        np.testing.assert_array_equal(flat, np.broadcast_to(np.float32([1, 0, 1]), flat.shape))
+
+    def test_the_tensor_of_a_diagonal(self) -> None:
+        v, u = np.mgrid[:21, :21]
+        diagonal = ((u + v) / 40).astype(np.float32)  # 0.025 along each
+        root = np.sqrt(np.exp(-2 * (0.025 * np.sqrt(2)) ** 1.5))
+        inner = nagel_enkelmann(diagonal)[7:-7, 7:-7]
+        half = (1 - root) / 2
+        np.testing.assert_allclose(inner, np.broadcast_to([1 - half, -half, 1 - half], inner.shape), atol=1e-4)

@@ -8,6 +8,7 @@ import pytest
 
 from cfusion.errors import InputError
 from cfusion.rasters import certificate, choose, coregister, ground, huber, inspect_raster, noise, sample
+from cfusion.rasters.begin import Plan
 from cfusion.rasters.coordinates import Coordinates, unit_name
 from cfusion.rasters.grids import Grid, target_grid
 from cfusion.rasters.report import RasterReport, as_json, table
@@ -532,3 +533,11 @@ def test_a_pixel_is_solved_where_any_raster_knows_it() -> None:
     np.testing.assert_array_equal(problem.observations.values[:, 0, 2], [1.0, 3.0])  # less the centre, ascending
     weights = np.array([[[0.0, 1.0, 1.0]], [[1.0, 1.0, 2.0]]], np.float32)
     assert ((problem_of(heights, weights, settings).links & INSIDE) > 0).tolist() == [[False, False, True]]
+
+
+def test_rasters_count_alike_or_by_their_factors_or_as_stated() -> None:
+    plan = Plan((), (), None, (), PLANE, sample.Sample((), ()), "", ())
+    assert plan.believed((1.0, 1.0)) is None
+    assert plan.believed((1.0, 0.5)) == (Believed(None, factor=1.0), Believed(None, factor=0.5))
+    stated = (Believed(None, factor=7.0),)
+    assert replace(plan, beliefs=stated).believed((1.0, 0.5)) is stated
