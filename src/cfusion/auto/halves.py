@@ -24,9 +24,7 @@ from cfusion.solvers.task import Task, prepare
 
 BLOCK = 32  # pixels: noise of a view is alike over fewer
 REFIT = PDHG(tolerance=2e-4, iterations=120, certify=False, fixed_steps=True)  # from the answer: what moves moves early
-STEPS = 0.2  # of the whole fit's: halves start near their end
 FEW = 0.01  # of the observed pixels: two more refits for fewer would cost more than they tell
-SMOOTHING = 0.75  # power of a half's share: 1 smooths it as the whole, 0.5 lets as little of its noise through
 REACH = 2  # pixels: what a half of the pixels of one view leaves out is bridged
 
 
@@ -86,16 +84,16 @@ def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
 
 
 def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
-    """x of one half, the weights of the regulariser times the SMOOTHING power of its share."""
+    """x of one half, the regulariser times the root of its share, so that as little of its noise gets through."""
     whole = found.task
     task = prepare(whole.energy, half, whole.backend, reach)
     share = float(task.observations.total.sum()) / max(float(whole.observations.total.sum()), 1e-300)
     regulariser = whole.energy.regulariser
     assert regulariser is not None
-    alpha = tuple(share**SMOOTHING * each for each in regulariser.alpha)
+    alpha = tuple(np.sqrt(share) * each for each in regulariser.alpha)
     task = task.with_energy(replace(whole.energy, regulariser=replace(regulariser, alpha=alpha)))
     state = found.end.transfer(task)
-    start = replace(task, step_scale=STEPS * found.outcome.step_scale / max(share, 1e-3))
+    start = replace(task, step_scale=found.outcome.step_scale / max(share, 1e-3))
     REFIT.minimise(start, task.problem(fixed_confidence(task)), state)
     return _coordinate(task, state.primal[0])
 

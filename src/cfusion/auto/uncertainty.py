@@ -31,7 +31,7 @@ STEEP = 4.0  # times the usual relief is an edge
 LAG, FAR_LAG = 2, 8  # pixels: neighbours share what they are interpolated from, and pixels far apart a pose
 BY_CHANCE = 0.2, 0.1  # of an autocorrelation, and of a difference of two: what independent noise may come to
 SHARED = 1.7, 2.0  # times an autocorrelation, and a difference of two, is the share of the variance
-SMOOTHED, BIAS_RADIUS = 1.5, 3  # times the distance of the middle of two halves from the whole; pixels of its pooling
+SMOOTHED, BIAS_RADIUS = 2.0, 3  # times the distance of the middle of two halves from the whole; pixels of its pooling
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves tell nothing about its middle
 LARGEST_DELTA = 3.0  # pixels
 
