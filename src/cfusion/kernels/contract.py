@@ -350,8 +350,11 @@ class Statistics(Protocol):
     def count_observations(self, depths: Floats, weights: Floats | None, /) -> Coverage:
         """Count a stack's observations."""
 
-    def medians(self, rows: Floats, above: float = -np.inf, /) -> tuple[list[float], list[int]]:
-        """Per row (map, stack, ..): median of the finite values > `above` (NaN if none), and their number."""
+    def medians(self, rows: Floats, above: float = -np.inf, /, *, sides: bool = False) -> tuple[list[float], list[int]]:
+        """Per row (map, stack, ..): median of the finite values > `above` (NaN if none), and their number.
+
+        With `sides`: first of all rows' sizes |t|, then of the positive t of each, then of the sizes of the negative.
+        """
 
     def pooled(self, maps: Floats, radius: int, passes: int, /) -> Floats:
         """(n, H, W) float64: means over squares of side 2 radius + 1, one pass after the other; zero lies outside."""

@@ -86,12 +86,22 @@ def compile_ahead(units: Iterable[Unit]) -> None:
 @cache
 def _compiled(unit: Unit, device: int) -> Any:
     sources, defines, cooperative = unit
-    code = "\n".join(files(__package__).joinpath(source).read_text() for source in sources)
+    code = "\n".join(map(source, sources))
     options = ("-std=c++17", *(f"-D{define}" for define in defines))
     with cupy.cuda.Device(device):
         module = cupy.RawModule(code=code, options=options, enable_cooperative_groups=cooperative)
         module.compile()
     return module
+
+
+def source(name: str) -> str:
+    """The text of a file of this folder."""
+    return files(__package__).joinpath(name).read_text()
+
+
+def kernel_of(code: str, name: str, options: tuple[str, ...] = ()) -> Kernel:
+    """A kernel of a text."""
+    return Kernel(cupy.RawModule(code=code, options=("-std=c++17", *options)).get_function(name), cooperative=False)
 
 
 def multiprocessors() -> int:

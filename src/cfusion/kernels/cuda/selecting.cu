@@ -1,6 +1,7 @@
 // Order statistics of many rows at once, exactly: three passes over the bits of the floats, the high ones first.
 // Rows hold NaN or infinities where nothing is known; what is not above `least` does not count either. Each (row,
-// probability) has two targets: the values of the ranks below and above where the probability falls.
+// probability) has two targets: the values of the ranks below and above where the probability falls. Of `sides`, the
+// first probability of a row is of |t|, the second of t > 0, the third of -t > 0.
 
 #define BINS 2048
 #define NARROW 1024  // bins of the last pass: 11 + 11 + 10 bits
@@ -22,15 +23,15 @@ __device__ __forceinline__ double value_of(unsigned key) {
 
 // One pass over a row's bits: count them into the histogram, this block's share of the row.
 __device__ void count_bits(
-    const float* __restrict__ row, unsigned length, float least, int pass, unsigned low, unsigned high, unsigned* mine,
-    unsigned* histogram
+    const float* __restrict__ row, unsigned length, float least, int side, int pass, unsigned low, unsigned high,
+    unsigned* mine, unsigned* histogram
 ) {
     const int thread = threadIdx.x;
     const bool apart = low != high;
     for (int k = thread; k < 2 * BINS; k += THREADS) mine[k] = 0;
     __syncthreads();
     for (unsigned k = blockIdx.x * THREADS + thread; k < length; k += gridDim.x * THREADS) {
-        const float value = row[k];
+        const float value = side == 0 ? row[k] : side == 1 ? fabsf(row[k]) : side == 2 ? row[k] : -row[k];
         if (!(isfinite(value) && value > least)) continue;
         const unsigned key = key_of(value);
         const unsigned above = pass == 0 ? 0 : pass == 1 ? key >> 21 : key >> 10;
@@ -103,19 +104,20 @@ __device__ void write_down(volatile Target* target, double share, double* out) {
 
 // All three passes; the blocks of a row (gridDim.x) run at the same time, and wait for one another between passes.
 extern "C" __global__ void __launch_bounds__(THREADS) select_bits(
-    const float* __restrict__ rows, unsigned length, float least, const double* __restrict__ probabilities, int asked,
-    Target* targets, unsigned* histograms, double* __restrict__ out
+    const float* __restrict__ rows, unsigned length, float above, const double* __restrict__ probabilities, int asked,
+    bool sides, Target* targets, unsigned* histograms, double* __restrict__ out
 ) {
     __shared__ unsigned mine[2 * BINS];
     __shared__ unsigned parts[THREADS];
     __shared__ unsigned last[1];
-    const int which = blockIdx.y, thread = threadIdx.x;
+    const int which = blockIdx.y, thread = threadIdx.x, side = sides ? 1 + which % asked : 0;
+    const float least = side > 1 ? 0.f : above;
     const double share = probabilities[which % asked];
     volatile Target* target = targets + which;
     unsigned* histogram = histograms + (size_t)which * 2 * BINS;
     for (int pass = 0; pass < 3; pass++) {
         const unsigned low = pass ? target->prefix[0] : 0, high = pass ? target->prefix[1] : 0;
-        count_bits(rows + (size_t)(which / asked) * length, length, least, pass, low, high, mine, histogram);
+        count_bits(rows + (size_t)(which / asked) * length, length, least, side, pass, low, high, mine, histogram);
         if (thread == 0) last[0] = atomicAdd(&targets[which].arrived, 1u) == gridDim.x - 1;
         __syncthreads();
         if (last[0]) {

@@ -1,0 +1,50 @@
+"""Array functions in one pass: on a GPU a whole function of pixels is one kernel, and on the host NumPy runs it as it is.
+
+    @one_pass
+    def misfit(depths, surface, scale):          # (K, H, W), (H, W), a number
+        return np.minimum(np.abs(depths - surface) / scale, 4).sum(axis=0)
+
+What may be written is what `tracing` follows. Positional arguments are arrays and numbers, keywords decide what is
+computed. The text of the function is its definition: nothing else states it for a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from importlib import import_module
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+P, R = ParamSpec("P"), TypeVar("R")
+FUNCTIONS: list[Callable[..., Any]] = []  # all of them, for tests
+
+
+def rewrite(function: Callable[..., Any], targets: Sequence[Any], *arguments: Any, **choices: Any) -> None:
+    """Write what a function makes of each view into stacks (K, H, W), which may be among its arguments.
+
+    View by view on the host, where what lies between finds no room for all of them.
+    """
+    if not isinstance(targets[0], np.ndarray):
+        import_module("cfusion.kernels.cuda.passing").run(function.__wrapped__, arguments, choices, targets)  # type: ignore[attr-defined]
+        return
+    for k in range(len(targets[0])):
+        given = [each[k : k + 1] if getattr(each, "ndim", 0) == 3 else each for each in arguments]
+        made = function(*given, **choices)
+        for target, part in zip(targets, made if isinstance(made, tuple) else (made,), strict=True):
+            target[k] = part[0]
+
+
+def one_pass(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, as one kernel where an array lies on a GPU."""
+
+    @wraps(function)
+    def run(*arguments: P.args, **choices: P.kwargs) -> R:
+        if any(hasattr(each, "__cuda_array_interface__") for each in arguments):
+            result: R = import_module("cfusion.kernels.cuda.passing").run(function, arguments, choices)
+            return result
+        return function(*arguments, **choices)
+
+    FUNCTIONS.append(run)
+    return run

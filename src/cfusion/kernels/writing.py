@@ -1,0 +1,170 @@
+"""What a traced function computes for each pixel, as C."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cfusion.kernels.tracing import Traced
+
+TYPES = {"f": "float", "d": "double", "?": "bool", "i": "int", "l": "long long", "q": "long long", "B": "unsigned char"}
+PLANE = "((size_t)height * width)"
+Place = tuple[str, str, str]  # names of the view, the row and the column
+
+
+@dataclass(frozen=True)
+class Written:
+    """The text of a pass: what it does for pixel p at (i, j), and for view k if it is `for_each_view` on its own.
+
+    Maps and stacks are written to out0, out1, .., what is added up over all pixels to found[0], ..
+    """
+
+    lines: list[str]
+    for_each_view: bool
+    totals: int
+
+
+def write(outputs: Sequence[Traced]) -> Written:
+    """The text that computes these values."""
+    apart = all(each.views for each in outputs) and not any(map(_brings_together, outputs))
+    assignments, totals = [], 0
+    for number, each in enumerate(outputs):
+        if each.formula == "total":
+            assignments.append((f"found[{totals}] += {{}};", each.inputs[0]))
+            totals += 1
+        elif each.formula == "stack":
+            assignments += [(f"out{number}[{k} * {PLANE} + p] = {{}};", one) for k, one in enumerate(each.inputs)]
+        else:
+            assignments.append((f"out{number}[{f'k * {PLANE} + ' if each.views else ''}p] = {{}};", each))
+    writer = _Writer()
+    ends = [text.format(writer.value(value, ("k", "i", "j"))) for text, value in assignments if not value.views]
+    of_views = [(text, value) for text, value in assignments if value.views]
+    if of_views:
+        body = writer.for_view(
+            "k", lambda: [text.format(writer.value(each, ("k", "i", "j"))) for text, each in of_views]
+        )
+        ends += body if apart else ["for (int k = 0; k < views; k++) {", *body, "}"]
+    return Written([*writer.scopes[0], *ends], apart, totals)
+
+
+def _brings_together(value: Any) -> bool:
+    """Whether a sum is a part of a value."""
+    if not isinstance(value, Traced):
+        return False
+    return value.formula in ("sum", "any", "total") or any(map(_brings_together, value.inputs))
+
+
+class _Writer:
+    """Writes each value once; what does not depend on the view stands before loops over views."""
+
+    def __init__(self) -> None:
+        self.scopes: list[list[str]] = [[]]
+        self.known: list[dict[Any, str]] = [{}]
+        self.depth: dict[str, int] = {}  # of the loop over a view of that name
+        self.places: dict[Any, tuple[str, str]] = {}
+        self.count = 0
+
+    def name(self) -> str:
+        self.count += 1
+        return f"t{self.count}"
+
+    def for_view(self, k: str, write_body: Any) -> list[str]:
+        """The lines of a loop over views, as `write_body` writes and ends them."""
+        self.scopes.append([])
+        self.known.append({})
+        self.depth[k] = len(self.scopes) - 1
+        ends = write_body()
+        self.known.pop()
+        return [*self.scopes.pop(), *ends]
+
+    def value(self, of: Any, place: Place, dtype: Any = None) -> str:
+        """The name of a value at a place, or a number, as that type."""
+        if not isinstance(of, Traced):
+            return literal(of, dtype)
+        written = self._written(of, place)
+        return written if dtype is None or dtype == of.dtype else f"({TYPES[dtype.char]}){written}"
+
+    def _written(self, of: Traced, place: Place) -> str:
+        level = self.depth.get(place[0], 0) if of.views else 0
+        key = (id(of), place[0] if of.views else "", *(place[1:] if of.pixels else ()))
+        if key not in self.known[level]:
+            text = self._text(of, place)
+            self.known[level][key] = name = self.name()
+            self.scopes[level].append(f"const {TYPES[of.dtype.char]} {name} = {text};")
+        return self.known[level][key]
+
+    def _text(self, of: Traced, place: Place) -> str:
+        k, i, j = place
+        if of.formula in ("sum", "any"):
+            return self._over_views(of, place)
+        if of.formula == "neighbour":
+            return self._beside(of, place)
+        if of.formula == "nearest":
+            values, down, right, *last = of.inputs
+            return self.value(values, (k, *self._place(i, j, down, right, *last)))
+        if of.formula in ("row", "column"):
+            return i if of.formula == "row" else j
+        if of.formula == "view":
+            stack, view = of.inputs
+            index = self.value(view, place, np.dtype(np.int32))
+            self.depth[index] = self.depth.get(k, 0) if of.views else 0
+            return self.value(stack, (index, i, j))
+        if of.formula == "choose":
+            condition, one, other = of.inputs
+            test = self.value(condition, place, np.dtype(np.bool_))
+            return f"{test} ? {self.value(one, place, of.dtype)} : {self.value(other, place, of.dtype)}"
+        if of.formula.startswith("@"):
+            at = f"{k} * {PLANE} + (size_t){i} * width + {j}" if of.views else f"(size_t){i} * width + {j}"
+            return of.formula[1:] + (f"[{at}]" if of.pixels else f".v[{k}]" if of.views else "")
+        return of.formula.format(*(self.value(each, place, of.given) for each in of.inputs))
+
+    def _beside(self, of: Traced, place: Place) -> str:
+        values, down, right, outside = of.inputs
+        k, i, j = place
+        row, column = self._place(i, j, down, right)
+        inside = f"{row} == {i} + {down} && {column} == {j} + {right}"
+        return f"{inside} ? {self.value(values, (k, row, column))} : {literal(outside, of.dtype)}"
+
+    def _place(self, i: str, j: str, down: int, right: int, below: int = 0, beyond: int = 0) -> tuple[str, str]:
+        """The names of a row and a column so far away, within the image less its last rows and columns."""
+        key = (i, j, down, right, below, beyond)
+        if key not in self.places:
+            self.places[key] = row, column = self.name(), self.name()
+            self.scopes[0].append(f"const int {row} = max(min({i} + {down}, height - {1 + below}), 0);")
+            self.scopes[0].append(f"const int {column} = max(min({j} + {right}, width - {1 + beyond}), 0);")
+        return self.places[key]
+
+    def _over_views(self, of: Traced, place: Place) -> str:
+        """The name of a sum over the views; the loop is written before what asks for it."""
+        name, k = self.name(), self.name()
+
+        def body() -> list[str]:
+            each = self.value(of.inputs[0], (k, *place[1:]), of.dtype)
+            return [f"{name} = {name} || {each};" if of.formula == "any" else f"{name} += {each};"]
+
+        lines = self.for_view(k, body)
+        self.scopes[0] += [
+            f"{TYPES[of.dtype.char]} {name} = 0;",
+            f"for (int {k} = 0; {k} < views; {k}++) {{",
+            *lines,
+            "}",
+        ]
+        return name
+
+
+def literal(number: Any, dtype: Any) -> str:
+    """A number as C has it, in that type."""
+    value = np.asarray(number).astype(dtype)[()]
+    if value.dtype.kind == "b":
+        return "true" if value else "false"
+    if value.dtype.kind in "iu":
+        return f"({TYPES[value.dtype.char]}){int(value)}"
+    kind = TYPES[value.dtype.char]
+    if np.isnan(value):
+        return f"({kind})UNKNOWN"
+    if np.isinf(value):
+        return f"({kind})({'-' if value < 0 else ''}INFINITE)"
+    return f"({kind}){float(value).hex()}"
