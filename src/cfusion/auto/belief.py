@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfusion.arrays import DepthMap, chunks
+from cfusion.arrays import DepthMap
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.evidence import Evidence
-from cfusion.auto.pooling import pooled_mean
+from cfusion.auto.pooling import PASSES
 from cfusion.kernels.contract import Backend, Floats, Mask
+from cfusion.kernels.one_pass import added_up, one_pass
 
 # Logistic regression on the design half of three data sets, each counting alike (benchmarks/trust.py); with the
 # constants of any two of them the third is ranked as well.
@@ -30,32 +31,45 @@ HALF = 0.5  # Jeffreys' prior: what nobody told
 
 def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, backend: Backend) -> Floats:
     """(H, W) the probability that depth is right there, zero where it is unknown; noise (H, W) of one observation."""
-    support, contradiction = counted(evidence)
+    support, contradiction, measured = added_up(_counts, evidence.weights, evidence.support, evidence.contradiction)
+    around = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
+    if len(evidence.support) < FEWEST_VIEWS:
+        return _probability(support, contradiction, depth, *around)
+    smooth = edge_weights(depth, np.float32(EDGE) * noise)
+    beside = backend.local_depth_range(smooth, 1)
+    return _unless_alone(_probability(support, contradiction, depth, *around), support, measured, smooth, beside)
+
+
+@one_pass
+def _shares(support: Floats, contradiction: Floats, depth: DepthMap) -> Floats:
+    """(2, H, W) where depth is known, and the share of contradiction there."""
     known = ~np.isnan(depth)
     share = (contradiction + HALF) / (support + contradiction + 2 * HALF)
-    around = np.clip(pooled_mean(share, known, RADIUS, backend), 1e-6, 1 - 1e-6)
+    out: Floats = np.stack([known, np.where(known, share, 0) * known])
+    return out
+
+
+@one_pass
+def _probability(support: Floats, contradiction: Floats, depth: DepthMap, mass: Floats, heaped: Floats) -> Floats:
+    """(H, W) by the formula above."""
+    around = np.clip(np.maximum(heaped, 0) / np.maximum(mass, 1e-9), 1e-6, 1 - 1e-6)
     own = np.log((support + HALF) / (contradiction + HALF))
     odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around)
-    out: Floats = np.where(known, 1 / (1 + np.exp(-odds)), 0).astype(np.float32)
-    if len(evidence.support) >= FEWEST_VIEWS:
-        measured = (evidence.weights > 0).any(axis=0)  # what nobody measured was interpolated within one surface
-        alone = measured & (support < CONFIRMED) & _beside_an_edge(depth, noise, backend)
-        out = np.where(alone, np.minimum(out, np.float32(ALONE)), out)
+    out: Floats = np.where(~np.isnan(depth), 1 / (1 + np.exp(-odds)), 0).astype(np.float32)
     return out
 
 
-def _beside_an_edge(depth: DepthMap, noise: Floats, backend: Backend) -> Mask:
-    """(H, W) where a step to a pixel beside exceeds the slope around it by EDGE noise scales."""
-    smooth = edge_weights(depth, np.float32(EDGE) * noise)
-    out: Mask = (smooth < HALF) | (backend.local_depth_range(smooth, 1) > HALF)
-    return out
+@one_pass
+def _unless_alone(probability: Floats, support: Floats, measured: Floats, smooth: Floats, beside: Floats) -> Floats:
+    """(H, W) less where one view alone supports what it measured, and a step to a pixel beside is an edge.
+
+    What nobody measured was interpolated within one surface.
+    """
+    edge = (smooth < HALF) | (beside > HALF)
+    alone = (measured > 0) & (support < CONFIRMED) & edge
+    return np.where(alone, np.minimum(probability, np.float32(ALONE)), probability)
 
 
-def counted(evidence: Evidence) -> tuple[Floats, Floats]:
-    """(H, W) each: supporting and contradicting views, by what the front end trusts them."""
-    support, contradiction = np.zeros_like(evidence.residual[0]), np.zeros_like(evidence.residual[0])
-    parts = (chunks(each) for each in (evidence.weights, evidence.support, evidence.contradiction))
-    for weight, for_it, against in zip(*parts, strict=True):
-        support += (weight * for_it).sum(axis=0)
-        contradiction += (weight * against).sum(axis=0)
-    return support, contradiction
+def _counts(weights: Floats, support: Mask, contradiction: Mask) -> tuple[Floats, Floats, Floats]:
+    """(K, H, W) supporting and contradicting views, by what the front end trusts them, and those that measured."""
+    return weights * support, weights * contradiction, (weights > 0).astype(np.float32)

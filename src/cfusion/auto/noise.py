@@ -20,7 +20,7 @@ from cfusion.auto.surface import local_slope
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law, unit_of
-from cfusion.kernels.one_pass import one_pass, rewrite
+from cfusion.kernels.one_pass import added_up, one_pass, rewrite
 from cfusion.kernels.tracing import neighbour, picked
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task
@@ -242,13 +242,17 @@ def local_weights(stack: Stack, depth: Floats, backend: Backend) -> Stack:
     return stack.weighed(backend.local_noise_weights(stack.depths, stack.weights, depth))
 
 
-def mean_weight(stack: Stack) -> Floats:
-    """(H, W) what an observation of the pixel is worth on average; zero where there is none."""
+def mean_weight(stack: Stack, depth: DepthMap) -> Floats:
+    """(H, W) what an observation of the pixel is worth on average; zero where there is none, and no depth."""
     assert stack.weights is not None
-    return _mean_weight(stack.weights)
+    return _mean_weight(*added_up(_worth, stack.weights), depth)
+
+
+def _worth(weights: Floats) -> tuple[Floats, Floats]:
+    return weights, (weights > 0).astype(np.int64)
 
 
 @one_pass
-def _mean_weight(weights: Floats) -> Floats:
-    out: Floats = weights.sum(axis=0) / np.maximum((weights > 0).sum(axis=0), 1)
+def _mean_weight(total: Floats, count: Floats, depth: DepthMap) -> Floats:
+    out: Floats = np.where(np.isnan(depth), 0, total / np.maximum(count, 1)).astype(np.float32)
     return out

@@ -147,6 +147,7 @@ class Coverage:
     pixels: float  # number of observed pixels
     mass: float  # sum of the weights
     least: float  # smallest depth observed; inf if there is none
+    most: int  # observations of one pixel
 
 
 @dataclass(frozen=True, eq=False)

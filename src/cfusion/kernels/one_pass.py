@@ -1,4 +1,4 @@
-"""Array functions in one pass: on a GPU a whole function of pixels is one kernel, and on the host NumPy runs it as it is.
+"""Array functions in one pass: on a GPU a whole function of pixels is one kernel; on the host NumPy runs it as it is.
 
     @one_pass
     def misfit(depths, surface, scale):          # (K, H, W), (H, W), a number
@@ -11,7 +11,7 @@ computed. The text of the function is its definition: nothing else states it for
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import cache, wraps
 from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
 
@@ -34,6 +34,28 @@ def rewrite(function: Callable[..., Any], targets: Sequence[Any], *arguments: An
         made = function(*given, **choices)
         for target, part in zip(targets, made if isinstance(made, tuple) else (made,), strict=True):
             target[k] = part[0]
+
+
+def added_up(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> list[Any]:
+    """(H, W) the sums over the views of each of the stacks that a function makes; view by view on the host."""
+    if not isinstance(arguments[0], np.ndarray):
+        sums = import_module("cfusion.kernels.cuda.passing").run(_sums_of(function), arguments, {})
+        return list(sums) if isinstance(sums, tuple) else [sums]
+    totals: list[Any] = []
+    for k in range(len(arguments[0])):
+        made = function(*(each[k : k + 1] if getattr(each, "ndim", 0) == 3 else each for each in arguments))
+        totals = (
+            [total + part[0] for total, part in zip(totals, made, strict=True)] if k else [each[0] for each in made]
+        )
+    return totals
+
+
+@cache
+def _sums_of(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    def sums(*arguments: Any) -> tuple[Any, ...]:
+        return tuple(each.sum(axis=0, dtype=each.dtype) for each in function(*arguments))
+
+    return sums
 
 
 def one_pass(function: Callable[P, R]) -> Callable[P, R]:

@@ -129,10 +129,11 @@ def _common(inputs: Sequence[Any]) -> Any:
 
 
 def _power(base: Traced, power: Any) -> Traced:
-    formulas = {0: "1", 0.5: "sqrt({0})", 1: "{0}", 2: "({0} * {0})"}
+    formulas = {0: "1", 0.5: "sqrt({0})", 1: "{0}", 1.5: "pow({0}, 1.5)", 2: "({0} * {0})"}
     if isinstance(power, Traced) or power not in formulas:
         raise ValueError(f"a power is one of {list(formulas)} here, not {power!r}")
-    return _made(formulas[float(power)], (base,), base.dtype, base.dtype)
+    dtype = np.power(_shadow(base), power).dtype
+    return _made(formulas[float(power)], (base,), dtype, dtype)
 
 
 def _where(condition: Traced, one: Any, other: Any) -> Traced:
@@ -208,6 +209,22 @@ def _cut(values: Any, axis: int, first: int, size: int) -> Any:
 def picked(stack: Any, indices: Any) -> Any:
     """(n, H, W) the views of a stack with these numbers (n, 1, 1)."""
     return stack[indices] if isinstance(stack, Traced) else stack[indices.ravel()]
+
+
+def looked_up(values: Any, row: Any, column: Any) -> Any:
+    """What a map (H, W) holds at rows and columns, whole numbers inside it."""
+    if isinstance(values, Traced):
+        views = row.views or column.views
+        return Traced("looked up", (values, row, column), None, values.dtype, pixels=True, views=views)
+    return values[row, column]
+
+
+def last_place(values: Any) -> tuple[Any, Any]:
+    """The last row and the last column of a map."""
+    if isinstance(values, Traced):
+        row, column = (Traced(name, (), None, np.dtype(np.int32), False, False) for name in ("height - 1", "width - 1"))
+        return row, column
+    return values.shape[0] - 1, values.shape[1] - 1
 
 
 def row_and_column(values: Any) -> tuple[Any, Any]:

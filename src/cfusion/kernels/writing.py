@@ -10,7 +10,7 @@ import numpy as np
 
 from cfusion.kernels.tracing import Traced
 
-TYPES = {"f": "float", "d": "double", "?": "bool", "i": "int", "l": "long long", "q": "long long", "B": "unsigned char"}
+TYPES = {"f": "float", "d": "double", "?": "bool", "i": "int", "l": "long long", "q": "long long", "h": "short"}
 PLANE = "((size_t)height * width)"
 Place = tuple[str, str, str]  # names of the view, the row and the column
 
@@ -29,7 +29,7 @@ class Written:
 
 def write(outputs: Sequence[Traced]) -> Written:
     """The text that computes these values."""
-    apart = all(each.views for each in outputs) and not any(map(_brings_together, outputs))
+    apart = all(each.views for each in outputs) and not _bring_together(outputs)
     assignments, totals = [], 0
     for number, each in enumerate(outputs):
         if each.formula == "total":
@@ -50,11 +50,18 @@ def write(outputs: Sequence[Traced]) -> Written:
     return Written([*writer.scopes[0], *ends], apart, totals)
 
 
-def _brings_together(value: Any) -> bool:
-    """Whether a sum is a part of a value."""
-    if not isinstance(value, Traced):
-        return False
-    return value.formula in ("sum", "any", "total") or any(map(_brings_together, value.inputs))
+def _bring_together(values: Sequence[Traced]) -> bool:
+    """Whether a sum is a part of some value."""
+    known: set[int] = set()
+    left: list[Any] = list(values)
+    while left:
+        each = left.pop()
+        if isinstance(each, Traced) and id(each) not in known:
+            if each.formula in ("sum", "any", "total"):
+                return True
+            known.add(id(each))
+            left += each.inputs
+    return False
 
 
 class _Writer:
@@ -88,7 +95,8 @@ class _Writer:
         return written if dtype is None or dtype == of.dtype else f"({TYPES[dtype.char]}){written}"
 
     def _written(self, of: Traced, place: Place) -> str:
-        level = self.depth.get(place[0], 0) if of.views else 0
+        named = [*place[:1]] * of.views + [*place[1:]] * of.pixels
+        level = max((self.depth.get(name, 0) for name in named), default=0)
         key = (id(of), place[0] if of.views else "", *(place[1:] if of.pixels else ()))
         if key not in self.known[level]:
             text = self._text(of, place)
@@ -102,6 +110,11 @@ class _Writer:
             return self._over_views(of, place)
         if of.formula == "neighbour":
             return self._beside(of, place)
+        if of.formula == "looked up":
+            values, *at = of.inputs
+            row, column = (self.value(each, place, np.dtype(np.int32)) for each in at)
+            self.depth[row] = self.depth[column] = max(self.depth.get(each, 0) for each in (k * of.views, i, j))
+            return self.value(values, (k, row, column))
         if of.formula == "nearest":
             values, down, right, *last = of.inputs
             return self.value(values, (k, *self._place(i, j, down, right, *last)))

@@ -131,7 +131,7 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     kind = energy.fidelity.kind
     arranged = backend.sort_observations(here.depths, here.weights, window, centre, energy.inverse, kind, dtype)
     edge, tensor = _edges(energy, stack, window, backend, dtype)
-    seen = _without_empty(arranged.observations, int(held.count.max()))
+    seen = _without_empty(arranged.observations, held.most)
     return Task(
         backend=backend,
         energy=energy,

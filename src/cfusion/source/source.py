@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -170,6 +171,10 @@ class Posed:
 
     def places(self) -> tuple[Floats, Floats, Floats]:
         """The reference's camera (10,), the views' (K, 10), and view_from_reference (K, 3, 4)."""
+        return self._places
+
+    @cached_property
+    def _places(self) -> tuple[Floats, Floats, Floats]:
         reference = self.views[self.reference]
         motions = [(view.pose.inverse() @ reference.pose).matrix()[:3] for view in self.views]
         return reference.camera.numbers, np.stack([view.camera.numbers for view in self.views]), np.stack(motions)
@@ -177,4 +182,7 @@ class Posed:
     def part(self, indices: Sequence[int]) -> Posed:
         chosen = list(indices)
         uploads = None if self.uploads is None else parts_of(self.uploads, chosen)
-        return Posed([self.views[k] for k in chosen], chosen.index(self.reference), uploads)
+        part = Posed([self.views[k] for k in chosen], chosen.index(self.reference), uploads)
+        camera, cameras, motions = self._places
+        vars(part)["_places"] = camera, cameras[chosen], motions[chosen]  # they are where they were
+        return part

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,12 @@ class UploadedViews:
             view_from_world @ world_from_reference.rotation, np.einsum("kij,kj->ki", view_from_world, offsets)
         )
 
-    @property
+    @cached_property
     def _rotations(self) -> Floats:
         """(n, 3, 3)."""
         return np.stack([pose.rotation for pose in self.poses])
 
-    @property
+    @cached_property
     def _translations(self) -> Floats:
         """(n, 3)."""
         return np.stack([pose.translation for pose in self.poses])

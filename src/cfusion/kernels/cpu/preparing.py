@@ -20,7 +20,7 @@ def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
     in_bands(shape, (_count, depths, NONE if weights is None else weights, count, sums))
     observed = count > 0
     mass, least = float(sums[:, 0].sum()), float(sums[:, 1].min(initial=np.inf))
-    return Coverage(count, observed, window_of(observed), float(observed.sum()), mass, least)
+    return Coverage(count, observed, window_of(observed), float(observed.sum()), mass, least, int(count.max()))
 
 
 @njit(**OPTIONS)

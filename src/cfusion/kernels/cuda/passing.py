@@ -15,12 +15,22 @@ from cfusion.kernels.tracing import Kind, Traced, follow
 from cfusion.kernels.writing import TYPES, Written, write
 
 THREADS = 256
-MOST_BY_VALUE = 128  # numbers per view that travel with the launch; more lie in memory
+MOST_BY_VALUE = 3 << 10  # bytes of numbers per view that travel with the launch; more lie in memory
 PRELUDE = """
 #define UNKNOWN __int_as_float(0x7fc00000)
 #define INFINITE __int_as_float(0x7f800000)
 """
 ROUNDED = ("-fmad=false",)  # each operation on its own, as NumPy has it
+
+
+class Lent:
+    """Numbers per view that lie in the memory of the device."""
+
+    ndim = 3
+
+    def __init__(self, numbers: Any) -> None:
+        self.array = cupy.asarray(numbers)
+        self.dtype, self.shape = numbers.dtype, numbers.shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +55,8 @@ def run(
     """
     if any(each.ndim not in (2, 3) for each in arguments if isinstance(each, cupy.ndarray)):
         return function(*arguments, **choices)
+    if sum(each.nbytes for each in arguments if isinstance(each, np.ndarray)) > MOST_BY_VALUE:
+        arguments = [Lent(each) if isinstance(each, np.ndarray) else each for each in arguments]
     key = (function, into is None, tuple(map(_key_of, arguments)), *choices.items())
     made = _passes.get(key)
     if made is None:
@@ -68,12 +80,12 @@ def _key_of(given: Any) -> Any:
 
 
 def _kind(given: Any) -> Kind:
-    return Kind.of(given, per_view=isinstance(given, np.ndarray))
+    return Kind.of(given, per_view=isinstance(given, np.ndarray | Lent))
 
 
 def _sizes(arguments: Sequence[Any]) -> tuple[int, int, int]:
     shapes = [each.shape for each in arguments if isinstance(each, cupy.ndarray)]
-    per_view = [each.shape for each in arguments if isinstance(each, np.ndarray)]
+    per_view = [each.shape for each in arguments if isinstance(each, np.ndarray | Lent)]
     views = next((shape[0] for shape in (*per_view, *shapes) if len(shape) == 3), 1)
     return views, *shapes[0][-2:]
 
@@ -91,7 +103,9 @@ def _passed(given: Any) -> Any:
     if isinstance(given, cupy.ndarray):
         return given if given.flags.c_contiguous else cupy.ascontiguousarray(given)
     if isinstance(given, np.ndarray):
-        return by_value(given) if len(given) <= MOST_BY_VALUE else cupy.asarray(given)
+        return by_value(given)
+    if isinstance(given, Lent):
+        return given.array
     return given if isinstance(given, np.generic) else np.int32(given) if isinstance(given, int) else np.float64(given)
 
 
@@ -106,7 +120,7 @@ def _compiled(function: Callable[..., Any], arguments: Sequence[Any], choices: d
             continue
         of = TYPES[kind.dtype]
         if kind.views and not kind.pixels:
-            held = f"{of} v[{len(given)}]" if len(given) <= MOST_BY_VALUE else f"const {of}* v"
+            held = f"{of} v[{len(given)}]" if isinstance(given, np.ndarray) else f"const {of}* v"
             structures.append(f"struct Views{number} {{ {held}; }};")
             parameters.append(f"Views{number} a{number}")
         else:

@@ -35,13 +35,14 @@ extern "C" __global__ void __launch_bounds__(256) link_pixels(
 
 // ---- what a stack holds, and what a domain reaches over
 
-// counts, and whether there are any; sums: pixels and weights, then the least row, minus the largest, columns, and depth.
+// counts, and whether there are any; sums: pixels and weights, then the least row, minus the largest, columns, and depth,
+// and minus the largest count.
 extern "C" __global__ void __launch_bounds__(256) tally(
     const float* __restrict__ depths, const float* __restrict__ weights, int views, unsigned pixels, unsigned width,
     int* __restrict__ counts, bool* __restrict__ observed, Desk desk
 ) {
-    double found[7];
-    for (int k = 0; k < 7; k++) found[k] = SumsAndEnds<2>::neutral(k);
+    double found[8];
+    for (int k = 0; k < 8; k++) found[k] = SumsAndEnds<2>::neutral(k);
     for (unsigned p = blockIdx.x * blockDim.x + threadIdx.x; p < pixels; p += gridDim.x * blockDim.x) {
         int count = 0;
         float least = __int_as_float(0x7f800000);
@@ -59,6 +60,7 @@ extern "C" __global__ void __launch_bounds__(256) tally(
         if (!count) continue;
         const double row = p / width, column = p % width;
         found[0] += 1;
+        found[7] = min(found[7], -(double)count);
         found[2] = min(found[2], row), found[3] = min(found[3], -row);
         found[4] = min(found[4], column), found[5] = min(found[5], -column);
     }

@@ -44,8 +44,9 @@ def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
     arrays = (contiguous(depths), contiguous(weights))
     sizes = (np.int32(len(depths)), np.uint32(pixels), np.uint32(shape[1]))
     _kernel("tally")((Desk.BLOCKS,), (Desk.THREADS,), (*arrays, *sizes, count, observed, sums.argument))
-    seen, mass, *ends, least = sums.read(7)
-    return Coverage(count, observed, _window(ends) if seen else None, seen, mass, least if seen else float("inf"))
+    seen, mass, *ends, least, fewest = sums.read(8)
+    window = _window(ends) if seen else None
+    return Coverage(count, observed, window, seen, mass, least if seen else float("inf"), -int(fewest) if seen else 0)
 
 
 def _window(ends: list[float]) -> Window:

@@ -25,7 +25,7 @@ def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
         mass += float(seen.sum() if weights is None else weights[k].sum(dtype=np.float64))
         least = min(least, float(np.min(np.where(seen, depth, np.inf))))
     observed = count > 0
-    return Coverage(count, observed, window_of(observed), float(observed.sum()), mass, least)
+    return Coverage(count, observed, window_of(observed), float(observed.sum()), mass, least, int(count.max()))
 
 
 def initial_state(start: Floats, links: Floats, order: int) -> State:
