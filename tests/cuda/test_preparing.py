@@ -35,6 +35,9 @@ def test_medians_are_exact(cuda, shape):
     assert ours[1] == defined[1]
     np.testing.assert_array_equal(ours[0], defined[0])
     np.testing.assert_array_equal(cuda.medians(depths, 1.5)[0], reference.medians(depths, 1.5)[0])
+    ours, defined = (backend.medians(depths - np.float32(2), sides=True) for backend in (cuda, reference))
+    assert ours[1] == defined[1]
+    np.testing.assert_array_equal(ours[0], defined[0])
 
 
 @EVERY_SHAPE

@@ -33,6 +33,7 @@ from cfusion.kernels import one_pass as passes
 from cfusion.kernels.depth_noise import unit_of
 from cfusion.kernels.tracing import Kind, Traced, follow, heaped, looked_up, neighbour, picked, row_and_column
 from cfusion.kernels.writing import TYPES, write
+from cfusion.solvers import task
 
 PRELUDE = """#include <math.h>
 #include <stddef.h>
@@ -268,6 +269,7 @@ def cases(i: Inputs) -> list[Case]:
         ),
         (holes._there, (i.mask(), i.map()), {}),
         (holes._near, (i.mask(), i.map(), 1.7), {}),
+        (task._second_differences, (i.map(), i.positive()), {}),
         (halves._mass, (i.positive(),), {}),
         (halves._asking, (i.positive(), i.mask()), {}),
         *((assess._units, (i.unit(), i.map(), f32(0.3)), {"inverse": each}) for each in (False, True)),

@@ -143,8 +143,8 @@ def view_scales(
     distinct = sum(bool(tell[view, :view].all()) for view in range(views))
     if not np.median(distances[np.tril_indices(views, -1)]) > 0 or distinct < 3:
         return None
-    squares = np.nanmedian(np.where(tell, pairs, np.nan), axis=1) / 2
-    least = QUIETEST**2 * float(np.median(squares))
+    squares = np.array([middle_of(pair[told].tolist()) for pair, told in zip(pairs, tell, strict=True)]) / 2
+    least = QUIETEST**2 * middle_of(squares.tolist())
     for _ in range(PAIR_ROUNDS):  # least squares, near pairs counting most: a pair is known to a part of itself
         trust = np.where(tell, 1 / np.square(squares[:, None] + squares[None, :]), 0)
         found = np.linalg.solve(trust + np.diag(trust.sum(axis=1)), (trust * pairs).sum(axis=1))

@@ -18,7 +18,7 @@ from cfusion.kernels.contract import Window
 from cfusion.kernels.cuda.launching import Kernel
 
 NOTHING = np.uint64(0)  # a null pointer, for arrays that a kind of problem does not have
-HANDS = 4  # threads that put maps down for the device to fetch
+HANDS, PARTS = 4, 12  # threads that put maps down for the device to fetch, and parts that are fetched one by one
 OLDEST_CAPABILITY = 70  # 128-bit accesses that are never torn
 
 
@@ -188,7 +188,7 @@ class Dock:
             self.memory = np.frombuffer(pinned, np.uint8, target.nbytes)
         there = self.memory[: target.nbytes].view(target.dtype).reshape(target.shape)
         stream = cupy.cuda.get_current_stream()
-        each = blocks_of(len(maps), HANDS)
+        each = blocks_of(len(maps), PARTS)
         shares = [slice(first, min(first + each, len(maps))) for first in range(0, len(maps), each)]
         put_down = [self.hands.submit(_put_down, maps[share], there[share]) for share in shares]
         for share, done in zip(shares, put_down, strict=True):

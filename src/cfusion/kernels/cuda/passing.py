@@ -23,26 +23,19 @@ PRELUDE = """
 ROUNDED = ("-fmad=false",)  # each operation on its own, as NumPy has it
 
 
-class Lent:
-    """Numbers per view that lie in the memory of the device."""
-
-    ndim = 3
-
-    def __init__(self, numbers: Any) -> None:
-        self.array = cupy.asarray(numbers)
-        self.dtype, self.shape = numbers.dtype, numbers.shape
-
-
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """A compiled function: what it makes, and how it is launched."""
+    """A compiled function: what it makes, how it is launched, and which arguments say how large all is."""
 
     launch: Kernel
     outputs: list[Traced]
     written: Written
+    of_pixels: int
+    of_views: int | None
+    lent: bool  # numbers per view lie in memory
 
 
-_passes: dict[Any, _Pass] = {}
+_passes: dict[Any, _Pass | None] = {}
 
 
 def run(
@@ -51,67 +44,65 @@ def run(
     """What the function makes of these arguments, its maps on the device, its sums as numbers.
 
     Stacks and maps lie on the device, numbers per view (K, 1, 1) on the host. `into`: where to write what it makes,
-    which may be among the arguments.
+    which may be among the arguments. Arrays of other shapes are left to CuPy.
     """
-    if any(each.ndim not in (2, 3) for each in arguments if isinstance(each, cupy.ndarray)):
-        return function(*arguments, **choices)
-    if sum(each.nbytes for each in arguments if isinstance(each, np.ndarray)) > MOST_BY_VALUE:
-        arguments = [Lent(each) if isinstance(each, np.ndarray) else each for each in arguments]
-    key = (function, into is None, tuple(map(_key_of, arguments)), *choices.items())
-    made = _passes.get(key)
+    key = (function, into is None, tuple([_key_of(each) for each in arguments]), *choices.items())
+    if key not in _passes:
+        _passes[key] = _compiled(function, arguments, choices, "__restrict__" if into is None else "")
+    made = _passes[key]
     if made is None:
-        made = _passes[key] = _compiled(function, arguments, choices, "__restrict__" if into is None else "")
-    views, height, width = _sizes(arguments)
+        return function(*arguments, **choices)
+    height, width = arguments[made.of_pixels].shape[-2:]
+    views = 1 if made.of_views is None else len(arguments[made.of_views])
     written, kept = made.written, into or [_room(each, views, height, width) for each in made.outputs]
-    given = [_passed(each) for each in arguments if each is not None]
-    sizes = (np.int32(views), np.int32(height), np.int32(width))
-    sums = (desk().argument,) if written.totals else ()
-    blocks = Desk.BLOCKS if written.totals else blocks_of(height * width, THREADS)
-    grid = (blocks, views if written.for_each_view else 1)
-    made.launch(grid, (THREADS,), (*given, *sizes, *(each for each in kept if each is not None), *sums))
-    found = iter(desk().read(written.totals) if written.totals else ())
+    given = [_passed(each, made.lent) for each in arguments if each is not None]
+    given += (np.int32(views), np.int32(height), np.int32(width), *(each for each in kept if each is not None))
+    if not written.totals:
+        grid = (blocks_of(height * width, THREADS), views if written.for_each_view else 1)
+        made.launch(grid, (THREADS,), given)
+        return kept[0] if len(kept) == 1 else tuple(kept)
+    sums = desk()
+    made.launch((Desk.BLOCKS,), (THREADS,), (*given, sums.argument))
+    found = iter(sums.read(written.totals))
     out = tuple(next(found) if each is None else each for each in kept)
     return out[0] if len(out) == 1 else out
 
 
 def _key_of(given: Any) -> Any:
-    """What a kernel depends on: the kind of an argument, and how many views if their numbers travel with the launch."""
-    return (given.dtype.char, len(given)) if isinstance(given, np.ndarray) else _kind(given)
-
-
-def _kind(given: Any) -> Kind:
-    return Kind.of(given, per_view=isinstance(given, np.ndarray | Lent))
-
-
-def _sizes(arguments: Sequence[Any]) -> tuple[int, int, int]:
-    shapes = [each.shape for each in arguments if isinstance(each, cupy.ndarray)]
-    per_view = [each.shape for each in arguments if isinstance(each, np.ndarray | Lent)]
-    views = next((shape[0] for shape in (*per_view, *shapes) if len(shape) == 3), 1)
-    return views, *shapes[0][-2:]
+    """What a kernel depends on: type and rank of an array, and how many numbers per view travel with the launch."""
+    kind = type(given)
+    if kind is cupy.ndarray:
+        return given.dtype.char, given.ndim
+    return (kind, given.dtype.char, len(given)) if kind is np.ndarray else kind
 
 
 def _room(value: Traced, views: int, height: int, width: int) -> Any:
     """Where a map or a stack will lie; None for a sum."""
     if value.formula == "total":
         return None
-    first = (len(value.inputs),) if value.formula == "stack" else (views,) if value.views else ()
-    return cupy.empty((*first, height, width), value.dtype)
+    if value.views:
+        return cupy.empty((views, height, width), value.dtype)
+    return cupy.empty((len(value.inputs), height, width) if value.formula == "stack" else (height, width), value.dtype)
 
 
-def _passed(given: Any) -> Any:
+def _passed(given: Any, lent: bool) -> Any:
     """An argument as a kernel takes it."""
-    if isinstance(given, cupy.ndarray):
+    kind = type(given)
+    if kind is cupy.ndarray:
         return given if given.flags.c_contiguous else cupy.ascontiguousarray(given)
-    if isinstance(given, np.ndarray):
-        return by_value(given)
-    if isinstance(given, Lent):
-        return given.array
-    return given if isinstance(given, np.generic) else np.int32(given) if isinstance(given, int) else np.float64(given)
+    if kind is np.ndarray:
+        return cupy.asarray(given) if lent else by_value(given)
+    return np.float64(given) if kind is float else np.int32(given) if kind is int else given
 
 
-def _compiled(function: Callable[..., Any], arguments: Sequence[Any], choices: dict[str, Any], apart: str) -> _Pass:
+def _compiled(
+    function: Callable[..., Any], arguments: Sequence[Any], choices: dict[str, Any], apart: str
+) -> _Pass | None:
     """The kernel of a function; `apart` says that what it writes is none of what it reads."""
-    kinds = [_kind(each) for each in arguments]
+    if any(each.ndim not in (2, 3) for each in arguments if isinstance(each, cupy.ndarray)):
+        return None
+    kinds = [Kind.of(each, per_view=isinstance(each, np.ndarray)) for each in arguments]
+    lent = sum(each.nbytes for each in arguments if isinstance(each, np.ndarray)) > MOST_BY_VALUE
     outputs = follow(function, kinds, choices)
     written = write(outputs)
     structures, parameters = [], []
@@ -120,7 +111,7 @@ def _compiled(function: Callable[..., Any], arguments: Sequence[Any], choices: d
             continue
         of = TYPES[kind.dtype]
         if kind.views and not kind.pixels:
-            held = f"{of} v[{len(given)}]" if isinstance(given, np.ndarray) else f"const {of}* v"
+            held = f"const {of}* v" if lent else f"{of} v[{len(given)}]"
             structures.append(f"struct Views{number} {{ {held}; }};")
             parameters.append(f"Views{number} a{number}")
         else:
@@ -129,6 +120,15 @@ def _compiled(function: Callable[..., Any], arguments: Sequence[Any], choices: d
     for number, each in enumerate(outputs):
         if each.formula != "total":
             parameters.append(f"{TYPES[each.dtype.char]}* {apart} out{number}")
+    code = _text(structures, parameters, written)
+    many = [number for number, kind in enumerate(kinds) if kind.views]
+    of_views = min(many, key=lambda number: kinds[number].pixels) if many else None  # numbers per view come first
+    of_pixels = next(number for number, kind in enumerate(kinds) if kind.pixels)
+    return _Pass(kernel_of(code, "over_pixels", ROUNDED), outputs, written, of_pixels, of_views, lent)
+
+
+def _text(structures: list[str], parameters: list[str], written: Written) -> str:
+    """The whole source of a kernel."""
     lines = [
         "for (unsigned p = blockIdx.x * blockDim.x + threadIdx.x; p < height * width; p += gridDim.x * blockDim.x) {",
         "const int i = p / width, j = p % width;",
@@ -137,9 +137,8 @@ def _compiled(function: Callable[..., Any], arguments: Sequence[Any], choices: d
         "}",
     ]
     if written.totals:
-        parameters.append("Desk desk")
+        parameters = [*parameters, "Desk desk"]
         lines = [f"double found[{written.totals}] = {{}};", *lines, "add_up(found, desk);"]
     head = f'extern "C" __global__ void __launch_bounds__({THREADS}) over_pixels({", ".join(parameters)})'
     reduce = source("reduce.cuh") if written.totals else ""
-    code = "\n".join([PRELUDE, reduce, *structures, head, "{", *lines, "}"])
-    return _Pass(kernel_of(code, "over_pixels", ROUNDED), outputs, written)
+    return "\n".join([PRELUDE, reduce, *structures, head, "{", *lines, "}"])

@@ -82,14 +82,15 @@ extern "C" __global__ void __launch_bounds__(256) sample_slopes(
 }
 
 extern "C" __global__ void __launch_bounds__(256) begin(
-    const real* __restrict__ start, const unsigned short* __restrict__ links, real across, real down, unsigned pixels,
-    real* __restrict__ primal
+    const real* __restrict__ start, const unsigned short* __restrict__ links, const double2* __restrict__ slopes,
+    unsigned pixels, real* __restrict__ primal
 ) {
     const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
     if (p >= pixels) return;
+    const double2 across = slopes[0], down = slopes[1];  // a median, and of how many
     primal[p] = start[p];
-    primal[(size_t)pixels + p] = links[p] & 1 ? across : (real)0;
-    primal[2 * (size_t)pixels + p] = links[p] & 2 ? down : (real)0;
+    primal[(size_t)pixels + p] = links[p] & 1 && across.y > 0 ? (real)across.x : (real)0;
+    primal[2 * (size_t)pixels + p] = links[p] & 2 && down.y > 0 ? (real)down.x : (real)0;
 }
 
 // What another state is, where both have pixels; offset of this one's first pixel from the other's.

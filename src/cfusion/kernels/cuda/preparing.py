@@ -20,7 +20,7 @@ from cfusion.kernels.cuda.device import (
     real_define,
     rows_of,
 )
-from cfusion.kernels.cuda.selecting import medians
+from cfusion.kernels.cuda.selecting import select_medians
 from cfusion.kernels.numpy.preparing import RADIUS, RANGE, slope_stride
 
 SOURCES = ("reduce.cuh", "preparing.cu")
@@ -72,12 +72,10 @@ def initial_state(start: Floats, links: Any, order: int) -> State:
     _kernel("sample_slopes", real_define(start))(
         (blocks_of(rows * columns, THREADS),), (THREADS,), (start, links, *sizes, sample)
     )
-    slopes, known = medians(sample)
-    across, down = (real.type(slope if count else 0) for slope, count in zip(slopes, known, strict=True))
+    slopes = cupy.empty((2, 2))
+    select_medians(sample, slopes)
     _kernel("begin", real_define(start))(
-        (blocks_of(start.size, THREADS),),
-        (THREADS,),
-        (start, links, across, down, np.uint32(start.size), state.primal),
+        (blocks_of(start.size, THREADS),), (THREADS,), (start, links, slopes, np.uint32(start.size), state.primal)
     )
     return state
 

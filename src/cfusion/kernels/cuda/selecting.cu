@@ -3,8 +3,8 @@
 // probability) has two targets: the values of the ranks below and above where the probability falls. Of `sides`, the
 // first probability of a row is of |t|, the second of t > 0, the third of -t > 0.
 
-#define BINS 2048
-#define NARROW 1024  // bins of the last pass: 11 + 11 + 10 bits
+#define BINS 4096  // of 12 bits
+#define COARSE 256  // bins of the first pass: 8 + 12 + 12 bits; few values would meet in one bin of more bits
 #define THREADS 256
 
 // Zero between two uses. Blocks on different multiprocessors take turns at it: always read from memory, never cached.
@@ -21,29 +21,41 @@ __device__ __forceinline__ double value_of(unsigned key) {
     return __uint_as_float(key >> 31 ? key & 0x7fffffffu : ~key);
 }
 
-// One pass over a row's bits: count them into the histogram, this block's share of the row.
+// One pass over a row's bits: count them into the histogram, this block's share of the row. In the first pass most values
+// are in the same few bins: each lane of a warp has its own.
 __device__ void count_bits(
     const float* __restrict__ row, unsigned length, float least, int side, int pass, unsigned low, unsigned high,
     unsigned* mine, unsigned* histogram
 ) {
-    const int thread = threadIdx.x;
+    const int thread = threadIdx.x, lane = thread % 32;
     const bool apart = low != high;
-    for (int k = thread; k < 2 * BINS; k += THREADS) mine[k] = 0;
+    const int used = pass == 0 || apart ? 2 * BINS : BINS;
+    for (int k = thread; k < used; k += THREADS) mine[k] = 0;
     __syncthreads();
     for (unsigned k = blockIdx.x * THREADS + thread; k < length; k += gridDim.x * THREADS) {
         const float value = side == 0 ? row[k] : side == 1 ? fabsf(row[k]) : side == 2 ? row[k] : -row[k];
         if (!(isfinite(value) && value > least)) continue;
         const unsigned key = key_of(value);
-        const unsigned above = pass == 0 ? 0 : pass == 1 ? key >> 21 : key >> 10;
-        const unsigned bin = pass == 0 ? key >> 21 : pass == 1 ? key >> 10 & (BINS - 1) : key & (NARROW - 1);
+        if (pass == 0) {
+            atomicAdd(mine + (key >> 24) * 32 + lane, 1u);
+            continue;
+        }
+        const unsigned above = pass == 1 ? key >> 24 : key >> 12, bin = (pass == 1 ? key >> 12 : key) & (BINS - 1);
         if (above == low) atomicAdd(mine + bin, 1u);
         if (apart && above == high) atomicAdd(mine + BINS + bin, 1u);
     }
     __syncthreads();
-    for (int k = thread; k < 2 * BINS; k += THREADS) if (mine[k]) atomicAdd(histogram + k, mine[k]);
+    if (pass == 0) {
+        unsigned sum = 0;
+        for (int k = 0; k < 32; k++) sum += mine[thread * 32 + (k + thread) % 32];
+        if (sum) atomicAdd(histogram + thread, sum);
+    } else {
+        for (int k = thread; k < used; k += THREADS) if (mine[k]) atomicAdd(histogram + k, mine[k]);
+    }
     __threadfence();
     __syncthreads();
 }
+static_assert(COARSE == THREADS && COARSE * 32 == 2 * BINS, "a thread adds up one bin of the first pass");
 
 // The sum of what this thread and those before it have; parts[w] is that of all threads up to warp w.
 __device__ unsigned sum_up_to(unsigned mine, unsigned* parts) {
@@ -61,17 +73,17 @@ __device__ unsigned sum_up_to(unsigned mine, unsigned* parts) {
 
 // The bins that the target's two ranks fall into, once all blocks of its row have counted.
 __device__ void find_bins(volatile Target* target, double share, int pass, unsigned* mine, unsigned* parts, unsigned* histogram) {
-    const int thread = threadIdx.x;
+    const int thread = threadIdx.x, each = pass ? BINS / THREADS : COARSE / THREADS;  // bins of a thread
     const bool apart = target->prefix[0] != target->prefix[1];
-    for (int k = thread; k < 2 * BINS; k += THREADS) {
+    for (int k = thread; k < (pass == 0 ? COARSE : apart ? 2 * BINS : BINS); k += THREADS) {
         mine[k] = __ldcg(histogram + k);
         histogram[k] = 0;  // for the next pass
     }
     __syncthreads();
     for (int side = 0; side < 2; side++) {
-        const unsigned* bins = mine + (apart ? side * BINS : 0) + thread * (BINS / THREADS);  // this thread's
+        const unsigned* bins = mine + (apart ? side * BINS : 0) + thread * each;  // this thread's
         unsigned sum = 0;
-        for (int k = 0; k < BINS / THREADS; k++) sum += bins[k];
+        for (int k = 0; k < each; k++) sum += bins[k];
         const unsigned up_to = sum_up_to(sum, parts), count = parts[THREADS / 32 - 1];
         if (thread == 0 && pass == 0) {
             const double place = count ? share * (count - 1) : 0;
@@ -84,9 +96,9 @@ __device__ void find_bins(volatile Target* target, double share, int pass, unsig
         if ((wanted >= up_to - sum && wanted < up_to) || (count == 0 && thread == 0)) {
             unsigned rank = wanted - (up_to - sum);
             int bin = 0;
-            while (bin < BINS / THREADS - 1 && rank >= bins[bin]) rank -= bins[bin++];
+            while (bin < each - 1 && rank >= bins[bin]) rank -= bins[bin++];
             target->rank[side] = rank;
-            target->prefix[side] = target->prefix[side] << (pass == 2 ? 10 : 11) | (thread * (BINS / THREADS) + bin);
+            target->prefix[side] = target->prefix[side] << 12 | (thread * each + bin);
         }
         __syncthreads();
     }

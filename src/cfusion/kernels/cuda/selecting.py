@@ -13,7 +13,7 @@ from cfusion.kernels.cuda.device import blocks_of, desk, kernel, multiprocessors
 
 SOURCES = ("selecting.cu",)
 PER_BLOCK, MOST_BLOCKS = 4096, 64  # values of a row that one block counts, at least, and blocks of a row
-BINS, TARGET = 2048, 7  # whole numbers of a histogram, and of `Target` in selecting.cu
+BINS, TARGET = 4096, 7  # whole numbers of a histogram, and of `Target` in selecting.cu
 
 
 def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tuple[list[float], list[int]]:
@@ -47,9 +47,20 @@ def _select(rows: Floats, probabilities: tuple[float, ...], above: float = -np.i
 
 def _selected(rows: Floats, probabilities: tuple[float, ...], above: float, sides: bool) -> Any:
     """The same of rows that fit on the device at once."""
+    count, asked, work = len(rows), len(probabilities), desk()
+    numbers = 2 * count * asked
+    _launch(rows, probabilities, above, sides, work.page(numbers))
+    return work.turn(numbers).reshape(count, asked, 2)
+
+
+def select_medians(rows: Floats, out: Floats) -> None:
+    """The medians of a few rows, and of how many values, to (R, 2) numbers of the device: nobody waits for them."""
+    _launch(rows, (0.5,), -np.inf, False, out)
+
+
+def _launch(rows: Floats, probabilities: tuple[float, ...], above: float, sides: bool, out: Any) -> None:
     (count, length), asked = rows.shape, len(probabilities)
-    work, numbers = desk(), 2 * count * asked
-    room = work.room(count * asked * (2 * BINS + TARGET))
+    room = desk().room(count * asked * (2 * BINS + TARGET))
     blocks = min(blocks_of(length, PER_BLOCK), MOST_BLOCKS, max(1, multiprocessors() // (count * asked)))
     kernel(SOURCES, "select_bits", cooperative=True)(
         (blocks, count * asked),
@@ -63,7 +74,6 @@ def _selected(rows: Floats, probabilities: tuple[float, ...], above: float, side
             np.bool_(sides),
             room,
             room[count * asked * TARGET :],
-            work.page(numbers),
+            out,
         ),
     )
-    return work.turn(numbers).reshape(count, asked, 2)
