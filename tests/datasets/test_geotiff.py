@@ -176,6 +176,10 @@ def test_many_bands_are_refused_before_they_are_opened(tmp_path: Path) -> None:
             read_heights(file)
     (tmp_path / "none.tif").write_bytes(b"II*\0")
     require_blocks(tmp_path / "none.tif", 4)  # what is no TIFF is for the library to say
+    many = b"II*\0" + (8).to_bytes(4, "little") + (60_000).to_bytes(2, "little") + bytes(300)
+    (tmp_path / "many.tif").write_bytes(many)
+    with pytest.raises(FileError, match="claims more than the file holds"):
+        read_heights(tmp_path / "many.tif")
 
 
 @pytest.mark.parametrize("big", [False, True])

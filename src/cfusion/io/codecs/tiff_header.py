@@ -110,8 +110,8 @@ def _directory(stream: BinaryIO, form: Form, place: int) -> tuple[list[Entry], i
     """The entries of one directory, and where the next one is; 0 after the last."""
     stream.seek(place)
     (count,) = struct.unpack(form.count, stream.read(struct.calcsize(form.count)))
-    if count > MOST_ENTRIES:
-        raise LookupError
+    if count > MOST_ENTRIES:  # no raster has as many, and the library would make room for them
+        raise _BeyondTheEnd
     body = stream.read(count * form.entry)
     if len(body) < count * form.entry:
         raise _BeyondTheEnd
