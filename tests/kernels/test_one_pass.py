@@ -179,7 +179,6 @@ def cases(i: Inputs) -> list[Case]:
         *((unit_of, (i.map(), f32(2.0)), {"power": power}) for power in (0, 1, 2)),
         *((surface._local_slope, (i.map(), f32(2.0)), {"power": power}) for power in (0, 2)),
         *((noise._step_sizes, (i.map(), f32(2.0)), {"power": power}) for power in (0, 1)),
-        (surface.steps, (i.map(),), {}),
         (surface.blend, (i.map(), i.map(), 0.3), {}),
         (surface.add_plane, (i.map(), 0.1, -0.2), {}),
         (edges.edge_weights, (i.map(), i.unit()), {}),
@@ -267,8 +266,8 @@ def cases(i: Inputs) -> list[Case]:
             (holes._completed, (i.map(), i.mask(), i.map(), 0.1, 0.2, f32(0.3)), {"inverse": each})
             for each in (False, True)
         ),
-        (holes._there, (i.mask(), i.map()), {}),
-        (holes._near, (i.mask(), i.map(), 1.7), {}),
+        (holes._changes, (i.map(), i.mask(), i.map()), {}),
+        (holes._within_one, (i.mask(), i.map(), 1.7), {}),
         (task._second_differences, (i.map(), i.positive()), {}),
         (halves._mass, (i.positive(),), {}),
         (halves._asking, (i.positive(), i.mask()), {}),

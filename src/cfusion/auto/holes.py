@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cfusion.auto.surface import add_plane, steps
-from cfusion.kernels.contract import Backend, Floats, Mask, State
+from cfusion.kernels.contract import Floats, Mask, State
 from cfusion.kernels.one_pass import one_pass
 from cfusion.solvers.task import Task
 
@@ -28,9 +28,10 @@ def fill_within_surfaces(task: Task, state: State, radius: int) -> Floats:
     if not any_hole:
         return task.given_back(task.whole_depth(state.primal[0]))
     known = task.whole(state.primal[0], float("nan"))
-    holes = same_surface(known, observed, holes, radius, task.step_scale, backend)
+    change = backend.local_depth_range(known, radius)
+    (usual, *slopes), (_, *amounts) = backend.medians(_changes(known, observed, change))
+    holes = _within_one(holes, change, STEEP * usual + NOISE * task.step_scale)
     # a plane is taken out and put back: the interpolant of one is not quite a plane
-    slopes, amounts = backend.medians(steps(known))
     down, right = (step if amount else 0.0 for step, amount in zip(slopes, amounts, strict=True))
     filled = backend.fill_natural(add_plane(known, -down, -right), holes)
     centre, inverse = known.dtype.type(task.centre), task.energy.inverse
@@ -56,19 +57,15 @@ def _completed(
         return np.where(depth > 0, 1 / depth, np.nan).astype(np.float32)
 
 
-def same_surface(x: Floats, observed: Mask, holes: Mask, radius: int, noise: float, backend: Backend) -> Mask:
-    """Holes around which what was observed lies, within the radius, at about the same depth; x is NaN elsewhere."""
-    change = backend.local_depth_range(x, radius)
-    (usual,), _ = backend.medians(_there(observed, change)[None])
-    return _near(holes, change, STEEP * usual + NOISE * noise)
+@one_pass
+def _changes(known: Floats, observed: Mask, change: Floats) -> Floats:
+    """(3, H, W) how far apart the depths around what was observed lie, and the steps to the next pixel."""
+    out: Floats = np.stack([np.where(observed, change, np.nan), *steps(known)])
+    return out
 
 
 @one_pass
-def _there(observed: Mask, change: Floats) -> Floats:
-    return np.where(observed, change, np.nan)
-
-
-@one_pass
-def _near(holes: Mask, change: Floats, most: float) -> Mask:
+def _within_one(holes: Mask, change: Floats, most: float) -> Mask:
+    """(H, W) holes around which what was observed lies at about the same depth."""
     out: Mask = holes & (change <= most)
     return out

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, chunks, on_host
-from cfusion.auto.surface import local_slope
+from cfusion.auto.surface import local_slope, steps
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law, unit_of
 from cfusion.kernels.one_pass import added_up, one_pass, rewrite
-from cfusion.kernels.tracing import neighbour, picked
+from cfusion.kernels.tracing import picked
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task
 
@@ -76,8 +76,7 @@ def usual_slope(surface: DepthMap, growth: DepthNoise, backend: Backend) -> floa
 def _step_sizes(surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
     """(2, H, W) the sizes of `steps` in the unit of the noise."""
     unit = unit_of(surface, middle, power=power)
-    beside = [neighbour(surface, down, right, np.nan) - surface for down, right in ((1, 0), (0, 1))]
-    out: Floats = np.stack([np.abs(step) / unit for step in beside])
+    out: Floats = np.stack([np.abs(step) / unit for step in steps(surface)])
     return out
 
 

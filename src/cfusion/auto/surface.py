@@ -12,12 +12,9 @@ from cfusion.kernels.tracing import neighbour, row_and_column
 BESIDE = ((1, 0), (-1, 0), (0, 1), (0, -1))  # rows down and columns to the right
 
 
-@one_pass
-def steps(surface: Floats) -> Floats:
-    """(2, H, W) the differences to the lower and to the right neighbour, NaN where there is none."""
-    lower, right = (neighbour(surface, *beside, np.nan) for beside in ((1, 0), (0, 1)))
-    out: Floats = np.stack([lower - surface, right - surface])
-    return out
+def steps(surface: Floats) -> tuple[Floats, Floats]:
+    """(H, W) each: the differences to the lower and to the right neighbour, NaN where there is none."""
+    return neighbour(surface, 1, 0, np.nan) - surface, neighbour(surface, 0, 1, np.nan) - surface
 
 
 def local_slope(surface: Floats, growth: DepthNoise) -> Floats:

@@ -148,6 +148,7 @@ class Coverage:
     mass: float  # sum of the weights
     least: float  # smallest depth observed; inf if there is none
     most: int  # observations of one pixel
+    middle: float  # median of the middle map's depths; NaN if it knows none
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,7 +350,7 @@ class Statistics(Protocol):
     """What tells noise and choices from a stack."""
 
     def count_observations(self, depths: Floats, weights: Floats | None, /) -> Coverage:
-        """Count a stack's observations."""
+        """Count a stack's observations; the middle map is number K // 2."""
 
     def medians(self, rows: Floats, above: float = -np.inf, /, *, sides: bool = False) -> tuple[list[float], list[int]]:
         """Per row (map, stack, ..): median of the finite values > `above` (NaN if none), and their number.

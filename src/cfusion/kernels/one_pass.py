@@ -27,7 +27,7 @@ def rewrite(function: Callable[..., Any], targets: Sequence[Any], *arguments: An
     View by view on the host, where what lies between finds no room for all of them.
     """
     if not isinstance(targets[0], np.ndarray):
-        import_module("cfusion.kernels.cuda.passing").run(function.__wrapped__, arguments, choices, targets)  # type: ignore[attr-defined]
+        _on_gpu()(function.__wrapped__, arguments, choices, targets)  # type: ignore[attr-defined]
         return
     for k in range(len(targets[0])):
         given = [each[k : k + 1] if getattr(each, "ndim", 0) == 3 else each for each in arguments]
@@ -39,7 +39,7 @@ def rewrite(function: Callable[..., Any], targets: Sequence[Any], *arguments: An
 def added_up(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> list[Any]:
     """(H, W) the sums over the views of each of the stacks that a function makes; view by view on the host."""
     if not isinstance(arguments[0], np.ndarray):
-        sums = import_module("cfusion.kernels.cuda.passing").run(_sums_of(function), arguments, {})
+        sums = _on_gpu()(_sums_of(function), arguments, {})
         return list(sums) if isinstance(sums, tuple) else [sums]
     totals: list[Any] = []
     for k in range(len(arguments[0])):
@@ -48,6 +48,13 @@ def added_up(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> list[
             [total + part[0] for total, part in zip(totals, made, strict=True)] if k else [each[0] for each in made]
         )
     return totals
+
+
+@cache
+def _on_gpu() -> Callable[..., Any]:
+    """What runs a function as one kernel; CuPy is imported only where there are arrays of it."""
+    run: Callable[..., Any] = import_module("cfusion.kernels.cuda.passing").run
+    return run
 
 
 @cache
@@ -63,9 +70,10 @@ def one_pass(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def run(*arguments: P.args, **choices: P.kwargs) -> R:
-        if any(hasattr(each, "__cuda_array_interface__") for each in arguments):
-            result: R = import_module("cfusion.kernels.cuda.passing").run(function, arguments, choices)
-            return result
+        for each in arguments:
+            if hasattr(type(each), "__cuda_array_interface__"):
+                result: R = _on_gpu()(function, arguments, choices)
+                return result
         return function(*arguments, **choices)
 
     FUNCTIONS.append(run)

@@ -130,7 +130,7 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     if fill_radius:
         domain = backend.close_mask(held.observed, fill_radius)
         window = window_of(backend.to_host(domain)) or window
-    centre = _centre(here, backend, energy.inverse)
+    centre = 0.0 if np.isnan(held.middle) else 1 / held.middle if energy.inverse else held.middle
     kind = energy.fidelity.kind
     arranged = backend.sort_observations(here.depths, here.weights, window, centre, energy.inverse, kind, dtype)
     edge, tensor = _edges(energy, stack, window, backend, dtype)
@@ -160,14 +160,6 @@ def _without_empty(seen: Observations, most: int) -> Observations:
         return seen
     weights = None if seen.weights is None else seen.weights[:most]
     return replace(seen, values=seen.values[:most], weights=weights)
-
-
-def _centre(stack: Stack, backend: Backend, inverse: bool) -> float:
-    """The median of the middle map, or one over it; zero if that knows nothing."""
-    (median,), (known,) = backend.medians(stack.depths[stack.views // 2][None])
-    if not known:
-        return 0.0
-    return 1 / median if inverse else median
 
 
 def _box(low: float, high: float) -> Box:

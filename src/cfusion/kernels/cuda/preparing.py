@@ -20,7 +20,7 @@ from cfusion.kernels.cuda.device import (
     real_define,
     rows_of,
 )
-from cfusion.kernels.cuda.selecting import select_medians
+from cfusion.kernels.cuda.selecting import select_for, select_medians
 from cfusion.kernels.numpy.preparing import RADIUS, RANGE, slope_stride
 
 SOURCES = ("reduce.cuh", "preparing.cu")
@@ -44,9 +44,11 @@ def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
     arrays = (contiguous(depths), contiguous(weights))
     sizes = (np.int32(len(depths)), np.uint32(pixels), np.uint32(shape[1]))
     _kernel("tally")((Desk.BLOCKS,), (Desk.THREADS,), (*arrays, *sizes, count, observed, sums.argument))
+    middle = select_for(sums, arrays[0][len(depths) // 2])
     seen, mass, *ends, least, fewest = sums.read(8)
     window = _window(ends) if seen else None
-    return Coverage(count, observed, window, seen, mass, least if seen else float("inf"), -int(fewest) if seen else 0)
+    of_depths = least if seen else float("inf"), -int(fewest) if seen else 0, float(middle[0])
+    return Coverage(count, observed, window, seen, mass, *of_depths)
 
 
 def _window(ends: list[float]) -> Window:

@@ -9,7 +9,7 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cuda.device import blocks_of, desk, kernel, multiprocessors, on_device
+from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, multiprocessors, on_device
 
 SOURCES = ("selecting.cu",)
 PER_BLOCK, MOST_BLOCKS = 4096, 64  # values of a row that one block counts, at least, and blocks of a row
@@ -51,6 +51,12 @@ def _selected(rows: Floats, probabilities: tuple[float, ...], above: float, side
     numbers = 2 * count * asked
     _launch(rows, probabilities, above, sides, work.page(numbers))
     return work.turn(numbers).reshape(count, asked, 2)
+
+
+def select_for(work: Desk, values: Floats) -> Any:
+    """The median of a map, and of how many values, in memory of the host once what the desk does next has been read."""
+    _launch(values.reshape(1, -1), (0.5,), -np.inf, False, work.page(2))
+    return work.written
 
 
 def select_medians(rows: Floats, out: Floats) -> None:

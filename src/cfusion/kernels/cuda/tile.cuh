@@ -10,7 +10,7 @@
 #define PAIRS 32  // pairs of columns in a tile: one per lane
 #define REACH (LEVELS / 2)  // lanes of a rim
 #define PACKETS (PARTS * (2 * LEVELS * PAIRS + 2 * REACH * ROWS * WARPS))  // of a rim, at most; PARTS for a pair of pixels
-#define SLOT_BITS 11
+#define SLOT_BITS 13
 #define INFINITE __int_as_float(0x7f800000)
 
 // Three values and the number of their round, in one indivisible access: whoever sees the number has the values.
