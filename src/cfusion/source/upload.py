@@ -79,11 +79,19 @@ def parts_of(uploads: Sequence[UploadedViews], chosen: Sequence[int]) -> list[Up
     for each in uploads:
         inside = [place for place, index in enumerate(each.indices) if index in chosen]
         if inside:
-            confidences = None if each.confidences is None else each.confidences[inside]
+            depths, confidences = _some(each.depths, inside), _some(each.confidences, inside)
             indices = [chosen.index(each.indices[place]) for place in inside]
             poses = [each.poses[place] for place in inside]
-            out.append(UploadedViews(indices, each.depths[inside], confidences, each.cameras[inside], poses))
+            out.append(UploadedViews(indices, depths, confidences, each.cameras[inside], poses))
     return out
+
+
+def _some(stack: Any, places: Sequence[int]) -> Any:
+    """Some maps of a stack: neighbours where they lie, others as a copy."""
+    if stack is None:
+        return None
+    first, last = places[0], places[-1]
+    return stack[first : last + 1] if list(places) == list(range(first, last + 1)) else stack[places]
 
 
 def in_view_order(uploads: Sequence[UploadedViews], parts: Sequence[Any]) -> Any:

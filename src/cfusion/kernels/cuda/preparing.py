@@ -61,8 +61,9 @@ def initial_state(start: Floats, links: Any, order: int) -> State:
     """As `Backend.initial_state`."""
     (height, width), real = start.shape, start.dtype
     start = cupy.ascontiguousarray(start)
+    room = cupy.empty if order == 2 else cupy.zeros  # of order 2, all planes are written below
     state = State(
-        cupy.zeros((primal_planes(order), height, width), real), cupy.zeros((dual_planes(order), height, width), real)
+        room((primal_planes(order), height, width), real), cupy.zeros((dual_planes(order), height, width), real)
     )
     if order == 1:
         state.primal[0] = start
