@@ -9,7 +9,6 @@ out, of every method alike: nobody can know the common part of the offsets.
 
 from __future__ import annotations
 
-import resource
 import sys
 import tempfile
 import time
@@ -139,10 +138,10 @@ def big(file: Path, side: int, number: int) -> Path:
 
 
 def median_by_windows(files: list[Path], out: Path, side: int) -> float:
-    """Seconds of the plainest mosaic: read a window of all, take the median, write it."""
+    """Seconds of CPU of the plainest mosaic: read a window of all, take the median, write it."""
     import rasterio
 
-    began = time.perf_counter()
+    began = time.process_time()
     opened = [rasterio.open(file) for file in files]
     with rasterio.open(out, "w", **opened[0].profile) as raster:
         for top in range(0, side, 512):
@@ -152,48 +151,85 @@ def median_by_windows(files: list[Path], out: Path, side: int) -> float:
                 raster.write(np.median(stack, axis=0), 1, window=window)
     for each in opened:
         each.close()
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def geoutils_merge(files: list[Path]) -> float:
-    """Seconds of geoutils' mean of rasters, in memory; nan where it is not installed."""
+    """Seconds of CPU of geoutils' mean of rasters, in memory; nan where it is not installed."""
     try:
         import geoutils
         from geoutils.raster import merge_rasters
     except ImportError:
         return float("nan")
-    began = time.perf_counter()
+    began = time.process_time()
     merge_rasters([geoutils.Raster(str(file)) for file in files], merge_algorithm=np.nanmean)
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
-def size(side: int, tile: int = 2048, folder: str | None = None) -> None:
-    """Time and memory of one size; run it for two sizes to see that time is linear."""
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        files = [big(Path(place) / f"r{k}.tif", side, k) for k in range(VIEWS)]
-        median = median_by_windows(files, Path(place) / "median.tif", side)
-        merged = geoutils_merge(files) if side <= IN_MEMORY else float("nan")
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+def size(side: int, tile: int = 1024, folder: str | None = None) -> None:
+    """Time and memory of one size; run it for two sizes to see that time is linear.
+
+    In a folder that is named, rasters and work in progress stay: the same command goes on where it was ended.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(folder or temporary)
+        place.mkdir(exist_ok=True)
+        files = [place / f"r{k}.tif" for k in range(VIEWS)]
+        for number, file in enumerate(files):
+            if not file.exists():
+                big(place / "unfinished.tif", side, number).rename(file)
+        pixels = side * side / 1e6
+        before = _peak()
         stages: dict[str, float] = {}
-        last = [time.perf_counter(), "start"]
+        last: list[Any] = [time.process_time(), "planning"]
 
         def listen(step: Any) -> None:
-            now = time.perf_counter()
+            now = time.process_time()
             stages[last[1]] = stages.get(last[1], 0.0) + now - last[0]
             last[:] = [now, step.stage]
 
-        cpu = time.process_time()
-        made = fuse_rasters(files, Path(place) / "out.tif", tile=tile, backend="cpu", progress=listen)
-        cpu = time.process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    pixels = side * side / 1e6
-    print(
-        f"{side} x {side} x {VIEWS}, tiles of {tile}: {made.seconds:.0f} s ({cpu:.0f} s of CPU), "
-        f"{cpu / pixels:.2f} s of CPU a megapixel, {made.iterations} iterations, gap {made.gap:.1e}, factor "
-        f"{made.certificate.factor:.6f}, memory at most {peak:.2f} GB ({before:.2f} before); median by windows "
-        f"{median / pixels:.2f}, geoutils' mean {merged / pixels:.2f} s a megapixel"
-    )
-    print({name: round(seconds, 1) for name, seconds in stages.items()})
+        began = time.process_time()
+        made = fuse_rasters(
+            files, place / "out.tif", tile=tile, backend="cpu", overwrite=True, progress=listen, say=_show
+        )
+        cpu = time.process_time() - began
+        print(
+            f"{side} x {side} x {VIEWS}, tiles of {tile}: {made.seconds:.0f} s by the clock, {cpu:.0f} s of CPU, "
+            f"{cpu / pixels:.2f} a megapixel; {made.iterations} iterations, gap {made.gap:.1e}, factor "
+            f"{made.certificate.factor:.6f}; memory at most {_peak():.2f} GB ({before:.2f} before)"
+        )
+        fixed = sum(stages.pop(name, 0.0) for name in ("planning", "choosing from a sample"))
+        each = ", ".join(f"{name} {seconds / pixels:.2f}" for name, seconds in stages.items())
+        print(f"  plan and choices {fixed:.0f} s of CPU; a megapixel: {each}", flush=True)
+        error = _error(place / "out.tif", min(side, IN_MEMORY))
+        median = median_by_windows(files, place / "median.tif", side)
+        print(
+            f"  RMSE {error:.3f} m, of the median {_error(place / 'median.tif', min(side, IN_MEMORY)):.3f}; median by "
+            f"windows {median / pixels:.2f} s of CPU a megapixel",
+            flush=True,
+        )
+        if side <= IN_MEMORY:
+            print(f"  geoutils' mean {geoutils_merge(files) / pixels:.2f} s of CPU a megapixel, in memory")
+
+
+def _show(sentence: str) -> None:
+    print(f"  {sentence}", flush=True)
+
+
+def _peak() -> float:
+    """Gigabytes that this process held at most; getrusage's would start at what its parent held."""
+    held = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return float(held.split()[1]) / 1e6
+
+
+def _error(file: Path, side: int) -> float:
+    """RMSE of the last corner of a mosaic."""
+    import rasterio
+
+    with rasterio.open(file) as raster:
+        start = raster.width - side
+        found = raster.read(1, window=((start, start + side), (start, start + side)))
+    return rmse(found, terrain(slice(start, start + side), slice(start, start + side)), centred=False)
 
 
 def main(arguments: list[str]) -> None:

@@ -22,7 +22,7 @@ from cfusion.scene.cluster import Cluster
 from cfusion.scene.job import Job, Task, code_version, open_job
 from cfusion.scene.record import Record, folder_of, write_record
 from cfusion.scene.runner import Here
-from cfusion.scene.whole import prepare
+from cfusion.scene.whole import Scene, prepare
 
 
 def walk_views(count: int, width: int) -> list[View]:
@@ -68,25 +68,49 @@ def overhead(folder: Path) -> None:
 
 
 def workers(folder: Path) -> None:
-    """The same views on one worker of one thread and on two, alternately, workers warm."""
-    job = scene_of(folder, 24, 320, "auto")
-    spent: dict[int, list[float]] = {1: [], 2: []}
+    """The same views on one worker of one thread and on two, alternately, workers warm; by the clock and in CPU time.
+
+    On a busy machine the clock says little: there the CPU seconds of one worker alone over those of the busier of two
+    say what two would reach if nobody else had the cores (waiting between tasks apart, which is `overhead`).
+    """
+    views, width = 16, 240
+    job = scene_of(folder, views, width, "auto")
+    scene = prepare(job)  # the graph is made once
     threads, os.environ["NUMBA_NUM_THREADS"] = os.environ.get("NUMBA_NUM_THREADS"), "1"
+    found: dict[int, list[tuple[float, list[float]]]] = {1: [], 2: []}
     for turn in range(2):
         for count in (1, 2):
-            fresh = replace(job, output=str(folder / f"out-{turn}-{count}"))
-            scene = prepare(fresh)
-            with Cluster(count).open() as cluster:
-                list(cluster.run(replace(fresh, output=str(folder / f"warm-{turn}-{count}")), scene.tasks[:2]))
-                began = time.perf_counter()
-                records = list(cluster.run(fresh, scene.tasks))
-                spent[count].append(time.perf_counter() - began)
-                assert not [record for record in records if record.failure]
+            found[count].append(_on_workers(replace(job, output=str(folder / f"out-{turn}-{count}")), scene, count))
     if threads is not None:
         os.environ["NUMBA_NUM_THREADS"] = threads
-    ratios = [one / two for one, two in zip(spent[1], spent[2], strict=True)]
-    each = 1000 * min(spent[1]) / 24
-    print(f"workers: one {spent[1]} s, two {spent[2]} s, {max(ratios):.2f}x; {each:.0f} ms a view of 320 x 240")
+    for count in (1, 2):
+        for spent, cpu in found[count]:
+            each = " + ".join(f"{seconds:.1f}" for seconds in cpu)
+            print(f"workers: {count}: {spent:.1f} s by the clock, {each} s of CPU, load {os.getloadavg()[0]:.1f}")
+    clock = [one[0] / two[0] for one, two in zip(found[1], found[2], strict=True)]
+    longest = [sum(one[1]) / max(two[1]) for one, two in zip(found[1], found[2], strict=True)]
+    cost = [sum(two[1]) / sum(one[1]) for one, two in zip(found[1], found[2], strict=True)]
+    print(
+        f"workers: two against one {max(clock):.2f}x by the clock (least disturbed turn), {max(longest):.2f}x by the "
+        f"CPU time of the busier worker; CPU time of both {min(cost):.2f}x that of one; "
+        f"{1000 * sum(found[1][0][1]) / views:.0f} ms of CPU a view of {width} x {3 * width // 4}, 11 views"
+    )
+
+
+def _on_workers(job: Job, scene: Scene, count: int) -> tuple[float, list[float]]:
+    """Seconds by the clock, and of CPU for every worker, of all views on so many warm workers."""
+    import distributed
+
+    with Cluster(count).open() as cluster:
+        list(cluster.run(replace(job, output=f"{job.output}-warm"), scene.tasks[: 2 * count]))
+        with distributed.Client(cluster.address, set_as_default=False) as client:
+            before = client.run(time.process_time)
+            began = time.perf_counter()
+            records = list(cluster.run(job, scene.tasks))
+            spent = time.perf_counter() - began
+            after = client.run(time.process_time)
+    assert not [record for record in records if record.failure]
+    return spent, [after[worker] - before[worker] for worker in before]
 
 
 def shared(folder: Path) -> None:

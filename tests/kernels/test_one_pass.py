@@ -189,7 +189,7 @@ def cases(i: Inputs) -> list[Case]:
             (i.stack(), np.int32([1, 2, 2, 3, 3, 3])[:, None, None], np.int32([0, 0, 1, 0, 1, 2])[:, None, None]),
             {},
         ),
-        (noise._steep, (i.map(), 0.3), {}),
+        (noise._steep, (i.map(), 0.2, 0.3), {}),
         (
             noise._beside_edges,
             (i.positive(VIEWS), i.doubles(), i.per_view(np.float64), (np.arange(VIEWS) == 2)[:, None, None]),
@@ -256,8 +256,20 @@ def cases(i: Inputs) -> list[Case]:
             {},
         ),
         (belief._shares, (i.positive(), i.positive(), i.map()), {}),
-        (belief._probability, (i.positive(), i.positive(), i.map(), i.doubles(), 0.3 * i.doubles()), {}),
-        (belief._unless_alone, (i.positive(), 2 * i.positive(), i.positive(), i.positive(), i.positive()), {}),
+        (belief._smooth, (i.map(), i.unit()), {}),
+        (belief._unlike, (i.positive(), i.positive()), {}),
+        (belief._known, (i.map(), i.doubles()), {}),
+        *(
+            (
+                belief._probability,
+                (i.positive(), i.positive(), i.map(), i.doubles(), 0.3 * i.doubles(), i.mask(), i.map(np.float64), 0.4),
+                {"told": told},
+            )
+            for told in (False, True)
+        ),
+        (belief._unless_alone, (i.positive(), 2 * i.positive(), i.positive(), i.mask()), {}),
+        *((uncertainty._moved, (i.map(), i.unit(), *(i.unit() for _ in range(n))), {}) for n in (0, 4, 8)),
+        (uncertainty._biased, (i.doubles(), i.doubles()), {}),
         (evidence._said, (i.stack(), i.positive(VIEWS), i.map(), i.unit(), i.per_view()), {}),
         (evidence._mass, (i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS)), {}),
         (evidence._trusted, (i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS), np.float64(0.7)), {}),

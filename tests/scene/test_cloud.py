@@ -9,7 +9,7 @@ from walls import CAMERA, NORMAL, OFFSET, QUICK, lay, pose_at, run, walk, wall_d
 from cfusion.datasets.dataset import Dataset
 from cfusion.errors import FileError
 from cfusion.io.codecs.ply import read_ply
-from cfusion.scene.cloud import FILE, POINT, merged
+from cfusion.scene.cloud import FILE, GRAZING, POINT, merged
 from cfusion.scene.fused_view import FusedView
 from cfusion.scene.job import Opened
 from cfusion.scene.kept import Kept
@@ -42,6 +42,22 @@ def test_maps_that_agree_give_each_point_once() -> None:
     for piece in pieces:
         np.testing.assert_allclose(off_the_wall(piece.points), 0.0, atol=1e-5)
         np.testing.assert_allclose(np.abs(piece.normals @ NORMAL), np.linalg.norm(NORMAL), rtol=1e-3)
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.9])
+def test_a_point_is_left_out_only_if_another_lies_within_half_a_pixel(turn: float) -> None:
+    """Also where both see the wall obliquely, and neither alone samples it as densely as its pixels would."""
+    views = [fused(0.0, turn=turn), fused(0.013, turn=turn)]
+    cloud = np.concatenate([piece.points for piece in all_pieces(views)])
+    left_out = 0
+    for view in views:
+        points = view.pose.apply(view.camera.back_project(view.depth)).reshape(-1, 3)
+        nearest = np.sqrt(np.square(points[:, None] - cloud[None]).sum(-1).min(1))
+        facing = np.abs(np.einsum("hwx,hwx->hw", view.normals, CAMERA.rays()))
+        seen = np.isfinite(view.depth).ravel() & (facing.ravel() > GRAZING)
+        assert (nearest[seen] <= 0.51 * view.depth.ravel()[seen] / CAMERA.fx).all()
+        left_out += int((nearest[seen] > 1e-4).sum())
+    assert left_out > 100
 
 
 def test_weights_are_one_over_sigma_squared() -> None:

@@ -98,6 +98,14 @@ def test_a_volume_refuses_nonsense() -> None:
             Volume(voxel, truncation, 1.0)
     with pytest.raises(InputError, match="--voxel"):
         volume_for([plane(2.0, 0.01)], voxel=-1.0)
+
+
+@pytest.mark.parametrize(("sigmas", "pixels"), [(0.1, 0.5), (1.5, 0.75), (8.0, 1.0)])
+def test_the_voxel_is_half_a_sigma_between_half_a_pixel_and_a_pixel(sigmas: float, pixels: float) -> None:
+    pixel = 2.0 / CAMERA.fx
+    volume = volume_for([plane(2.0, sigmas * pixel)])
+    assert volume.voxel == pytest.approx(pixels * pixel)
+    assert volume.truncation == pytest.approx(max(2 * volume.voxel, sigmas * pixel))
     empty = FusedView(
         np.full(CAMERA.shape, np.nan, np.float32), np.full(CAMERA.shape, np.nan, np.float32), CAMERA, pose_at(0)
     )

@@ -39,15 +39,16 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     depth = found.depth
     reading, growth, scales = _read(source, found, backend)
     evidence = collect(reading, depth, scales, growth, source.frame, _places(source), backend)
-    unit, usual = growth.unit(depth), float(np.median(scales))
-    noise, x_unit = _units(unit, depth, np.float32(max(usual, 1e-12)), inverse=found.task.energy.inverse)
-    confidence = belief.confidence(evidence, depth, noise, backend)
+    unit, usual, inverse = growth.unit(depth), float(np.median(scales)), found.task.energy.inverse
+    noise, x, x_unit = _units(unit, depth, np.float32(max(usual, 1e-12)), inverse=inverse)
+    variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
+    confidence = belief.confidence(evidence, depth, noise, np.sqrt(variance), backend)
     sigma = uncertainty.deviation(
         _residuals(found, unit, FAR_OFF * usual),
         depth,
         local_slope(depth, growth),
         unit,
-        uncertainty.variance_of_halves(refit_halves(found), partial(refit_pixels, found), x_unit, backend),
+        variance,
         1 - confidence,
         backend,
     )
@@ -67,9 +68,9 @@ def _believed(depth: Floats, confidence: Floats, sigma: Floats, least: np.float3
 
 
 @one_pass
-def _units(unit: Floats, depth: Floats, usual: np.float32, *, inverse: bool) -> tuple[Floats, Floats]:
-    """(H, W) the noise of an observation of the usual view, and the unit of the noise in the variable of the solve."""
-    return usual * unit, unit / np.square(depth) if inverse else unit
+def _units(unit: Floats, depth: Floats, usual: np.float32, *, inverse: bool) -> tuple[Floats, Floats, Floats]:
+    """(H, W) the noise of an observation of the usual view, the variable of the solve, and its unit of the noise."""
+    return usual * unit, *((1 / depth, unit / np.square(depth)) if inverse else (depth, unit))
 
 
 def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthNoise, list[float]]:

@@ -1,11 +1,12 @@
 """From evidence to a probability: how likely is a pixel right, given who supports it and who contradicts it?
 
-    log p / (1 - p) = A + B log (S + 1/2) / (C + 1/2) + N log (1 - c) / c
+    log p / (1 - p) = A + B log (S + 1/2) / (C + 1/2) + N log (1 - c) / c - E [edge] - F log max(1, v)
 
 S and C are the supporting and contradicting views, each counted by what its front end trusts it; c is the pooled share
 of contradiction around the pixel, (C + 1/2) / (S + C + 1). Number and geometry of views come in through S and C (a view
-that is hidden says nothing), and a pixel that nobody measured has S = C = 0. Beside an edge, where sensors mix what
-lies on both sides, one view alone is not believed.
+that is hidden says nothing), and a pixel that nobody measured has S = C = 0. Beside an edge a map that is a pixel out
+of place shows the other surface, and views of one sensor are so together; one view alone is not believed there. v is
+how far fits on halves of the observations are apart, times what is usual.
 """
 
 from __future__ import annotations
@@ -19,25 +20,51 @@ from cfusion.auto.pooling import PASSES
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
 
-# Logistic regression on the design half of three data sets, each counting alike (benchmarks/trust.py); with the
-# constants of any two of them the third is ranked as well.
-OFFSET, OWN, AROUND = 1.4, 0.3, 1.2
+# Near a logistic regression on the design half of five data sets, each counting alike (benchmarks/trust.py); with the
+# constants of any four of them the fifth is ranked as well.
+OFFSET, OWN, AROUND, BESIDE_EDGE, APART = 1.9, 0.4, 1.0, 1.5, 0.5
 RADIUS = 3  # pixels: wrong pixels come in blobs of about that size
 ALONE = 0.5  # at most, beside an edge, of a pixel that one view alone supports: about half of those are wrong
 FEWEST_VIEWS, CONFIRMED = 3, 1.5  # from so many views on; supporting views, below which a pixel has but one
-EDGE = 6.0  # noise scales
+EDGE, REACH = 6.0, 2  # noise scales of a step, and pixels from it
 HALF = 0.5  # Jeffreys' prior: what nobody told
 
 
-def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, backend: Backend) -> Floats:
-    """(H, W) the probability that depth is right there, zero where it is unknown; noise (H, W) of one observation."""
+def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, apart: Floats, backend: Backend) -> Floats:
+    """(H, W) the probability that depth is right there, zero where it is unknown.
+
+    noise (H, W) is that of one observation; apart (H, W) by how much fits on halves differ, NaN where nothing tells.
+    """
     support, contradiction, measured = added_up(_counts, evidence.weights, evidence.support, evidence.contradiction)
     around = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
-    if len(evidence.support) < FEWEST_VIEWS:
-        return _probability(support, contradiction, depth, *around)
-    smooth = edge_weights(depth, np.float32(EDGE) * noise)
-    beside = backend.local_depth_range(smooth, 1)
-    return _unless_alone(_probability(support, contradiction, depth, *around), support, measured, smooth, beside)
+    edge = _beside_an_edge(depth, noise, backend)
+    (usual,), (told,) = backend.medians(_known(depth, apart)[None])
+    told = bool(told and usual > 0)
+    out = _probability(support, contradiction, depth, *around, edge, apart, usual, told=told)
+    return out if len(evidence.support) < FEWEST_VIEWS else _unless_alone(out, support, measured, edge)
+
+
+def _beside_an_edge(depth: DepthMap, noise: Floats, backend: Backend) -> Mask:
+    """(H, W) within REACH pixels of a step that exceeds the slope around it by EDGE noise scales."""
+    smooth = _smooth(depth, noise)
+    return _unlike(smooth, backend.local_depth_range(smooth, REACH))
+
+
+@one_pass
+def _smooth(depth: DepthMap, noise: Floats) -> Floats:
+    return edge_weights(depth, np.float32(EDGE) * noise)
+
+
+@one_pass
+def _unlike(smooth: Floats, around: Floats) -> Mask:
+    out: Mask = (smooth < HALF) | (around > HALF)
+    return out
+
+
+@one_pass
+def _known(depth: DepthMap, apart: Floats) -> Floats:
+    out: Floats = np.where(~np.isnan(depth), apart, np.nan).astype(np.float32)
+    return out
 
 
 @one_pass
@@ -50,22 +77,34 @@ def _shares(support: Floats, contradiction: Floats, depth: DepthMap) -> Floats:
 
 
 @one_pass
-def _probability(support: Floats, contradiction: Floats, depth: DepthMap, mass: Floats, heaped: Floats) -> Floats:
+def _probability(
+    support: Floats,
+    contradiction: Floats,
+    depth: DepthMap,
+    mass: Floats,
+    heaped: Floats,
+    edge: Mask,
+    apart: Floats,
+    usual: float,
+    *,
+    told: bool,
+) -> Floats:
     """(H, W) by the formula above."""
     around = np.clip(np.maximum(heaped, 0) / np.maximum(mass, 1e-9), 1e-6, 1 - 1e-6)
     own = np.log((support + HALF) / (contradiction + HALF))
-    odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around)
+    odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around) - BESIDE_EDGE * edge
+    if told:
+        odds = odds - APART * np.log(np.maximum(np.nan_to_num(apart) / usual, 1))
     out: Floats = np.where(~np.isnan(depth), 1 / (1 + np.exp(-odds)), 0).astype(np.float32)
     return out
 
 
 @one_pass
-def _unless_alone(probability: Floats, support: Floats, measured: Floats, smooth: Floats, beside: Floats) -> Floats:
-    """(H, W) less where one view alone supports what it measured, and a step to a pixel beside is an edge.
+def _unless_alone(probability: Floats, support: Floats, measured: Floats, edge: Mask) -> Floats:
+    """(H, W) less where one view alone supports what it measured beside an edge.
 
     What nobody measured was interpolated within one surface.
     """
-    edge = (smooth < HALF) | (beside > HALF)
     alone = (measured > 0) & (support < CONFIRMED) & edge
     return np.where(alone, np.minimum(probability, np.float32(ALONE)), probability)
 

@@ -1,8 +1,9 @@
 """The same fit on halves of the observations: how far two of them are apart tells how sure the whole one is.
 
 Two splits: every view halved by blocks of the image (one half has the even views here, the odd ones in the next block),
-and whole views. The first sees noise, the second also what a view has in common with itself: its pose, its scale. Of a
-single view, pixels drawn at random are the halves.
+and whole views, those that differ least in one half. The first sees noise, the second also what a view has in common
+with itself and with views beside it: its scale, a pose that drifts. Of a single view, pixels drawn at random are the
+halves.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cfusion.auto.fit import Fit
-from cfusion.auto.folds import in_groups
+from cfusion.auto.folds import in_groups, most_alike
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.trials import parted
@@ -27,6 +28,7 @@ BLOCK = 32  # pixels: noise of a view is alike over fewer
 REFIT = PDHG(tolerance=2e-4, iterations=120, certify=False, fixed_steps=True)  # from the answer: what moves moves early
 STEPS = 0.2  # of the whole fit's: halves start near their end
 FEW = 0.01  # of the observed pixels: two more refits for fewer would cost more than they tell
+SMOOTHING = 0.75  # power of a half's share: 1 smooths it as the whole, 0.5 lets as little of its noise through
 REACH = 2  # pixels: what a half of the pixels of one view leaves out is bridged
 
 
@@ -38,6 +40,16 @@ class Halves:
     other: Floats
     n_one: Floats
     n_other: Floats
+
+    def parts(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """As `middle` takes them."""
+        return self.one, self.other, self.n_one, self.n_other
+
+
+def middle(one: Floats, other: Floats, n_one: Floats, n_other: Floats) -> Floats:
+    """(H, W) the mean of two halves by what they hold; NaN where one of them does not know."""
+    out: Floats = (n_one * one + n_other * other) / np.maximum(n_one + n_other, 1)
+    return out
 
 
 def refit_halves(found: Fit) -> list[Halves]:
@@ -72,20 +84,21 @@ def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
     even = np.zeros(stack.views, np.bool_)
     for place, group in enumerate(groups):
         even[group] = place % 2 == 0
-    for turns in (np.stack([even, ~even], axis=1), np.stack([even, even], axis=1)):
+    alike = most_alike(stack, groups, backend)
+    for turns in (np.stack([even, ~even], axis=1), np.stack([alike, alike], axis=1)):
         one, other, known = backend.split_folds(stack.depths, stack.weights, turns, BLOCK)
         if min(known):
             yield stack.with_depths(*one), stack.with_depths(*other)
 
 
 def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
-    """x of one half, at weights of the regulariser in proportion to what it holds."""
+    """x of one half, the weights of the regulariser times the SMOOTHING power of its share."""
     whole = found.task
     task = prepare(whole.energy, half, whole.backend, reach)
     share = float(_mass(task.observations.total)) / max(float(_mass(whole.observations.total)), 1e-300)
     regulariser = whole.energy.regulariser
     assert regulariser is not None
-    alpha = tuple(share * each for each in regulariser.alpha)
+    alpha = tuple(share**SMOOTHING * each for each in regulariser.alpha)
     task = task.with_energy(replace(whole.energy, regulariser=replace(regulariser, alpha=alpha)))
     state = found.end.transfer(task)
     start = replace(task, step_scale=STEPS * found.outcome.step_scale / max(share, 1e-3))

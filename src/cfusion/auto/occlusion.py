@@ -16,7 +16,8 @@ from cfusion.kernels.one_pass import one_pass, rewrite
 from cfusion.source import Source
 
 HIDDEN = 2.0  # times what the surface may be off by: a point that it hides by more is hidden
-CONFIRMED = 3.0  # other views, by their weights, that confirm the surface where the reference measured something else
+CONFIRMED = 3.0  # other views, by their weights, that confirm the surface where the reference measured something else;
+LESS_EXACT = 0.5  # of those, where its edges are no more in place than theirs
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +67,15 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     wrong = _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope)))
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
-    weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend)
+    exact = independence(away) if count > 1 else 1.0  # how far the reference's edges are in place
     if count > 1:
+        weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
-        misread = _times(doubt, np.float32(independence(away)), np.float32(1))[0]
+        misread = _times(doubt, np.float32(exact), np.float32(1))[0]
         Misreading(surface, unit, backend).weigh(weights, parallax, misread, noises, backend)
         weighed = True
-    wrong = _denied(wrong, weights, reference, CONFIRMED * typical)
+    enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * exact)
+    wrong = _denied(wrong, weights, reference, enough * typical)
     own = [each[reference : reference + 1] for each in (depths, weights, reading.seen)]
     rewrite(_without, own, *own, wrong[None], np.ones((1, 1, 1), np.bool_))
     frame = source.frame

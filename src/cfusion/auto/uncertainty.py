@@ -1,11 +1,12 @@
 """The standard deviation of the fused depth's error.
 
-    sigma^2 = V + (0.3^2 + delta^2 / 2) slope^2 / n + (rho + max(0, 1 - n / (0.6 K))) s^2 + (1 - p) relief^2
+    sigma^2 = V + (0.3^2 + delta^2 / 2) slope^2 / n + (rho + max(0, 1 - n / (0.6 K))^2) s^2 + (1 - p) relief^2
 
-V       what fits on halves of the observations differ by, pooled around the pixel and scaled to all observations
+V       what fits on halves of the observations differ by, pooled around the pixel and scaled to all observations, and
+        how far their middle is from the fit on all: halves are smoothed more, so that is what smoothing costs
 slope   of the surface from pixel to pixel: a reading is off by a fraction of a pixel, and by `delta` where poses are
-rho     how alike a view's errors are two pixels apart, beyond chance: what neighbours share, smoothing does not
-        average, and views of one sensor share it too
+rho     what views of one sensor share: how alike a view's errors are two pixels apart, 1.7 min(rho_2 - 0.2,
+        2 (rho_2 - rho_8 - 0.1)); errors as alike eight pixels apart are of a pose, which the halves show
 s       deviation of one observation around the pixel; n observations of K views: few are not an average
 relief  how far another surface lies from this one, near an edge; the pixel is of it with probability 1 - p
 """
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import chunks
-from cfusion.auto.halves import Halves
+from cfusion.auto.halves import Halves, middle
 from cfusion.auto.pooling import PASSES, pooled_mean
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
@@ -30,16 +31,18 @@ PIXEL_ERROR = 0.3  # pixels: the deviation of rounding to the nearest one
 ENOUGH_VIEWS = 0.6  # of all
 RELIEF_RADIUS = 4  # pixels within which another surface may be taken for this one
 STEEP = 4.0  # times the usual relief is an edge
-LAG = 2  # pixels: neighbours share what they are interpolated from
-BY_CHANCE = 0.1  # of an autocorrelation: a surface that follows its observations makes so much of independent noise
+LAG, FAR_LAG = 2, 8  # pixels: neighbours share what they are interpolated from, and pixels far apart a pose
+BY_CHANCE = 0.2, 0.1  # of an autocorrelation, and of a difference of two: what independent noise may come to
+SHARED = 1.7, 2.0  # times an autocorrelation, and a difference of two, is the share of the variance
+SMOOTHED, BIAS_RADIUS = 1.5, 3  # times the distance of the middle of two halves from the whole; pixels of its pooling
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves tell nothing about its middle
 LARGEST_DELTA = 3.0  # pixels
 
 
 def variance_of_halves(
-    halves: Sequence[Halves], by_pixels: Callable[[Mask], Halves | None], unit: Floats, backend: Backend
+    halves: Sequence[Halves], whole: Floats, by_pixels: Callable[[Mask], Halves | None], unit: Floats, backend: Backend
 ) -> Floats:
-    """(H, W) V in the unit of the noise, NaN where nothing tells; `unit` is that of x as the halves have it.
+    """(H, W) V in the unit of the noise, NaN where nothing tells; `unit` is that of x, which `whole` is.
 
     `by_pixels` gives halves for the pixels (H, W) that no other tells about, if that is worth it.
     """
@@ -50,7 +53,22 @@ def variance_of_halves(
     last = by_pixels(untold)
     if last is not None:
         variance = _or_told(variance, untold, *_variance(last, unit, backend))
-    return variance
+    moved = _moved(whole, unit, *(part for each in halves for part in each.parts()))
+    return _biased(variance, pooled_mean(*moved, BIAS_RADIUS, backend))
+
+
+@one_pass
+def _moved(whole: Floats, unit: Floats, *parts: Floats) -> tuple[Floats, Mask]:
+    """(H, W) how far the middles of halves are from the whole, on average and in units, and where that is known."""
+    moved, each = np.float32(0), [parts[first : first + 4] for first in range(0, len(parts), 4)]
+    for half in each:
+        moved = moved + np.nan_to_num(middle(*half) - whole) / len(each)
+    return np.abs(moved / unit), ~np.isnan(unit)
+
+
+@one_pass
+def _biased(variance: Floats, moved: Floats) -> Floats:
+    return variance + np.square(SMOOTHED * moved)
 
 
 def _variance(halves: Halves, unit: Floats, backend: Backend) -> tuple[Floats, Mask]:
@@ -126,6 +144,12 @@ def _products(residuals: Floats, *, lag: int) -> tuple[float, float]:
     return products, pairs
 
 
+def shared_with_neighbours(residuals: Floats) -> float:
+    """rho: the share of the variance of residuals (K, H, W) that neighbours share, but not whole views."""
+    near, far = autocorrelation(residuals), autocorrelation(residuals, FAR_LAG)
+    return SHARED[0] * max(0.0, min(near - BY_CHANCE[0], SHARED[1] * (near - far - BY_CHANCE[1])))
+
+
 def registration_error(residuals: Floats, slope: Floats, deviation: Floats) -> float:
     """delta in pixels: by how much residuals grow with the slope, residual^2 = s^2 + delta^2 slope^2."""
     excess, ground = _excess(residuals, slope, deviation)
@@ -159,7 +183,7 @@ def deviation(
     probability of another surface. NaN where nothing was observed.
     """
     s, n = spread(residuals, backend)
-    rho = max(0.0, autocorrelation(residuals) - BY_CHANCE) / (1 - BY_CHANCE)
+    rho = shared_with_neighbours(residuals)
     delta = registration_error(residuals, slope, s)
     views = max(int((~np.isnan(residuals)).any(axis=(1, 2)).sum()), 1)  # that observed anything
     (usual,), (known,) = backend.medians(_where_any(n, s)[None])
@@ -208,7 +232,7 @@ def _deviation(
 ) -> Floats:
     """(H, W) sigma; what halves did not tell is as sure as one observation, and at least as unsure as is usual."""
     steep = np.square(np.where(np.isfinite(slope), slope, 0))
-    few = np.maximum(0, 1 - n / enough)
+    few = np.square(np.maximum(0, 1 - n / enough))
     untold = np.square(np.maximum(s, usual))
     variance = (
         np.where(np.isnan(variance_of_fits), untold, variance_of_fits)

@@ -12,6 +12,8 @@ from cfusion.io.codecs.tiff_header import require_blocks
 from cfusion.io.files import require_file
 
 MOST_BYTES = 1 << 50  # of a raster: it is read in windows
+# Drivers whose heights lie in the file itself: others (VRT, WMS, ..) point at files and addresses elsewhere.
+DRIVERS = {".asc": "AAIGrid", ".hgt": "SRTMHGT", ".dt0": "DTED", ".dt1": "DTED", ".dt2": "DTED"}
 
 
 def rasterio() -> Any:
@@ -35,12 +37,15 @@ def opened(file: Path) -> Iterator[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a raster without coordinates is a raster
-            with library.open(file) as raster:
+            with library.open(file, driver=DRIVERS.get(file.suffix.lower(), "GTiff")) as raster:
                 yield raster
     except (library.errors.RasterioError, library.errors.RasterioIOError, ValueError, IndexError) as error:
         if isinstance(error, InputError):
             raise
-        raise FileError(f"{file} is not a GeoTIFF, or a damaged one ({reason(error)}); write it again") from None
+        raise FileError(
+            f"{file} is not a GeoTIFF, or a damaged one ({reason(error)}); write it again, or convert it with "
+            f"gdal_translate -of GTiff (.tif and {', '.join(DRIVERS)} are read; a VRT points elsewhere and is not)"
+        ) from None
 
 
 def reason(error: BaseException) -> str:

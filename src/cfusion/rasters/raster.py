@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.errors import FileError, InputError
+from cfusion.io.codecs.beside_raster import require_own_numbers
 from cfusion.rasters.coordinates import Coordinates, unit_name
 from cfusion.rasters.grids import Grid
 from cfusion.rasters.library import opened, reason
@@ -62,6 +63,7 @@ class Raster:
 
 def open_raster(path: Path, band: int = 1, nodata: tuple[float, ...] = ()) -> Raster:
     """What a file says about itself; no pixel is read yet."""
+    require_own_numbers(path)
     with opened(path) as file:
         if band < 1 or file.count < band:
             raise InputError(f"{path} has {file.count} bands, not {band}; choose one with --band")

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from cfusion.errors import FileError, InputError
+from cfusion.io.paths import path_inside
 from cfusion.rasters.raster import Raster, open_raster
 
 SUFFIXES = (".tif", ".tiff")
 DESCRIPTION = "mosaic.json"
-FIELDS = {"heights", "weights", "sigma", "band", "nodata"}
+ROLES = ("heights", "weights", "sigma")
+FIELDS = {*ROLES, "band", "nodata"}
 NO_HEIGHTS = re.compile(
     r"(?:^|[^a-z])(weights?|sigmas?|std|stdev|stddev|uncertainty|confidences?|ambiguity|masks?|counts?|nmad|classif"
     r"|classification|colou?r|clr|ortho|hillshade|provenance|sources?|npts|validity)(?:$|[^a-z])"
@@ -147,5 +149,6 @@ def _row(file: Path, row: Any, band: int, nodata: tuple[float, ...]) -> Input:
     if not isinstance(row.get("band", 1), int) or not isinstance(row.get("nodata", 0), int | float):
         raise FileError(f"{file}: band and nodata of {row['heights']} are numbers")
     unknown = (*nodata, float(row["nodata"])) if "nodata" in row else nodata
-    extra = {name: open_raster(file.parent / str(row[name])) for name in ("weights", "sigma") if name in row}
-    return Input(open_raster(file.parent / row["heights"], row.get("band", band), unknown), **extra)
+    named = {name: path_inside(file.parent, str(row[name]), str(file)) for name in ROLES if name in row}
+    extra = {name: open_raster(path) for name, path in named.items() if name != "heights"}
+    return Input(open_raster(named["heights"], row.get("band", band), unknown), **extra)

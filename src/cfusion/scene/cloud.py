@@ -8,9 +8,11 @@ falls on, whose own point is q:
 
 Where maps agree p moves along n to the mean weighted by 1 / sigma^2. (Not by 1 / (c sigma)^2, c = |n . ray|, as an
 error along the ray would have it: in a fused map the surface is off, and most where it is seen obliquely.)
-The view with the smaller pixels owns the point, the others leave it out, but where they sample it more densely. Points
-that more views see through than agree with, or that nobody confirms although others look there, are dropped. Each
-view's piece needs only its neighbours: pieces are made wherever views are.
+The view with the smaller pixels owns the point: another leaves its own out if it lies within half a pixel of that
+view's, along the surface, but where it samples the surface more densely. (Half of its own pixel, not of that view's:
+what all see obliquely is sampled too sparsely by any one of them.) Points that more views see through than agree with,
+or that nobody confirms although others look there, are dropped. Each view's piece needs only its neighbours: pieces are
+made wherever views are.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ POINT = np.dtype(
 )
 SIGMAS, PIXELS = 2.0, 0.5
 DENSER = 1.02  # spacing of points, of another view to a view's own, up to which the other can stand for it
+NEAR = 0.5  # pixels of a view, along the surface, within which another's point can stand for its own
 GRAZING = 0.2  # |n . ray| below which a surface is seen too obliquely to tell
 GREY = 160
 STEPS = 2  # to the octave, by which pixel sizes are told apart: nearly equal ones go by number
@@ -71,7 +74,8 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
     pixels = np.flatnonzero(usable)
     points = own.pose.apply(own.camera.back_project(own.depth)[usable])
     normals_ = own.pose.turn(normal[usable])
-    size = _pixel_size(own, own.depth[usable]) / facing[usable]
+    pixel = _pixel_size(own, own.depth[usable])
+    size = pixel / facing[usable]
     sigma = np.maximum(own.sigma[usable].astype(np.float64), 1e-9 * np.abs(own.depth[usable]))
     weight = 1 / sigma**2
     moved, weights, sigmas = np.zeros(len(points)), weight.copy(), weight * sigma
@@ -89,7 +93,8 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
         weights[same] += their_weight
         sigmas[same] += their_weight * seen.sigma[seen.agrees]
         if (_rank(views(other)), other) < (_rank(own), number):
-            owned[same[seen.size[seen.agrees] <= DENSER * size[same]]] = False
+            beside, spacing = seen.beside[seen.agrees], seen.size[seen.agrees]
+            owned[same[(beside <= NEAR * pixel[same]) & (spacing <= DENSER * size[same])]] = False
     kept = owned & (through <= agree) & ((agree > 0) | (looked == 0))
     points = points + normals_ * (moved / weights)[:, None]
     return Cloud(points[kept], normals_[kept], (sigmas / weights)[kept], 1 + agree[kept], pixels[kept])
@@ -103,6 +108,7 @@ class _Seen:
     apart: Floats  # along the point's normal
     sigma: Floats  # along the normal
     size: Floats  # of its pixels on the surface
+    beside: Floats  # how far its point lies from the point, along the surface
     agrees: NDArray[np.bool_]
     through: NDArray[np.bool_]
 
@@ -121,14 +127,16 @@ def _compared(other: FusedView, points: Points, normals_: Points, sigma: Floats,
     facing = np.einsum("nx,nx->n", normals_[at], away)
     cosine = np.maximum(np.abs(facing), GRAZING)
     along = np.maximum(their_sigma, 1e-9 * np.abs(depth))
-    apart = np.einsum("nx,nx->n", normals_[at], theirs - points[at])
+    between = theirs - points[at]
+    apart = np.einsum("nx,nx->n", normals_[at], between)
+    beside = np.sqrt(np.maximum(np.einsum("nx,nx->n", between, between) - apart**2, 0.0))
     their_size = _pixel_size(other, depth) / cosine
     limit = SIGMAS * np.sqrt(sigma[at] ** 2 + along**2) + PIXELS * np.maximum(size[at], their_size)
     usable = facing > GRAZING  # a pixel that is a point of its own view
     agrees = (np.abs(apart) <= limit) & usable & np.isfinite(other.normals[row, column, 0])
     # further behind along j's own ray than the limit allows, which is longer where the surface is oblique
     through = ~agrees & (depth - z[at] > 2 * limit / cosine)
-    return _Seen(at, apart, along, their_size, agrees, through)
+    return _Seen(at, apart, along, their_size, beside, agrees, through)
 
 
 def _points_at(view: FusedView, row: NDArray[np.int64], column: NDArray[np.int64], depth: Floats) -> Points:

@@ -22,7 +22,8 @@ from cfusion.scene.progress import Listener, Teller
 from cfusion.scene.volume import SIDE, Block, Volume
 
 CHUNK = 8  # blocks along a chunk
-VOXEL = 1.0  # pixels
+VOXEL = (0.5, 1.0)  # pixels at least and at most
+VOXEL_SIGMAS = 0.5  # of the usual sigma, between these: finer voxels follow noise
 # The less the better: at an outline the distance to what is seen there, not to the surface, is cut off by it alone.
 TRUNCATION = 2.0  # voxels at least
 SIGMAS = 1.0  # at least, of the usual sigma
@@ -58,7 +59,10 @@ class Mesh:
 
 
 def volume_for(views: Sequence[FusedView], voxel: float | None = None) -> Volume:
-    """An empty volume whose voxel and truncation suit some of the views: a pixel, 2 voxels or 1 sigma."""
+    """An empty volume whose voxel and truncation suit some of the views.
+
+    voxel: half a sigma, but half a pixel at least and a pixel at most; truncation: 2 voxels, or 1 sigma if that is more
+    """
     sizes, sigmas = [], []
     for view in views:
         known = np.isfinite(view.depth) & np.isfinite(view.sigma) & (view.sigma > 0)
@@ -69,10 +73,10 @@ def volume_for(views: Sequence[FusedView], voxel: float | None = None) -> Volume
             sigmas.append(float(np.median(view.sigma[known])))
     if not sizes:
         raise InputError("no view has a depth with a standard deviation; there is nothing to make a mesh of")
-    size = VOXEL * float(np.median(sizes)) if voxel is None else voxel
+    pixel, sigma = float(np.median(sizes)), float(np.median(sigmas))
+    size = float(np.clip(VOXEL_SIGMAS * sigma, VOXEL[0] * pixel, VOXEL[1] * pixel)) if voxel is None else voxel
     if not size > 0:
         raise InputError(f"--voxel is {voxel}; it is a positive length in the unit of depth")
-    sigma = float(np.median(sigmas))
     return Volume(size, max(TRUNCATION * size, SIGMAS * sigma), sigma)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError, InputError, MissingDependency
 from cfusion.io.atomic import filling
+from cfusion.io.codecs.beside_raster import require_own_numbers
 from cfusion.io.codecs.tiff_header import require_blocks
 from cfusion.io.files import require_file
 from cfusion.io.limits import require_pixels
@@ -120,6 +121,7 @@ def _require_written(file: Path, heights: NDArray[np.float32]) -> None:
 def _opened(file: Path) -> Iterator[Any]:
     library = _rasterio()
     require_blocks(file, require_file(file))
+    require_own_numbers(file)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a raster without coordinates is a raster

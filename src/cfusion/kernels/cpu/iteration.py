@@ -86,7 +86,6 @@ def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
         *steps.tau, *pad, *steps.sigma, *pad, *problem.alpha, *pad,
         steps.relaxation, steps.tau[0] / (1 + weight), 1 / (1 + weight), weight / (1 + weight), problem.delta,
         1.0, 2.0, sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3), np.finfo(real).tiny,
-        2 * float(np.finfo(real).eps),
     ]  # fmt: skip
     assert len(scalars) == SCALARS
     return np.array(scalars, real)
