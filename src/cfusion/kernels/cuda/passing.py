@@ -73,7 +73,12 @@ def _key_of(given: Any) -> Any:
     kind = type(given)
     if kind is cupy.ndarray:
         return given.dtype.char, given.ndim
-    return (kind, given.dtype.char, len(given)) if kind is np.ndarray else kind
+    return (kind, given.dtype.char, _places(len(given))) if kind is np.ndarray else kind
+
+
+def _places(numbers: int) -> int:
+    """Room for so many numbers per view, and some more: a kernel then serves many counts of views."""
+    return max(8, 1 << (numbers - 1).bit_length())
 
 
 def _room(value: Traced, views: int, height: int, width: int) -> Any:
@@ -91,7 +96,9 @@ def _passed(given: Any, lent: bool) -> Any:
     if kind is cupy.ndarray:
         return given if given.flags.c_contiguous else cupy.ascontiguousarray(given)
     if kind is np.ndarray:
-        return cupy.asarray(given) if lent else by_value(given)
+        if lent:
+            return cupy.asarray(given)
+        return by_value(given).ljust(_places(len(given)) * given.itemsize, b"\0")
     return np.float64(given) if kind is float else np.int32(given) if kind is int else given
 
 
@@ -102,7 +109,7 @@ def _compiled(
     if any(each.ndim not in (2, 3) for each in arguments if isinstance(each, cupy.ndarray)):
         return None
     kinds = [Kind.of(each, per_view=isinstance(each, np.ndarray)) for each in arguments]
-    lent = sum(each.nbytes for each in arguments if isinstance(each, np.ndarray)) > MOST_BY_VALUE
+    lent = sum(_places(len(each)) * each.itemsize for each in arguments if isinstance(each, np.ndarray)) > MOST_BY_VALUE
     outputs = follow(function, kinds, choices)
     written = write(outputs)
     structures, parameters = [], []
@@ -111,7 +118,7 @@ def _compiled(
             continue
         of = TYPES[kind.dtype]
         if kind.views and not kind.pixels:
-            held = f"const {of}* v" if lent else f"{of} v[{len(given)}]"
+            held = f"const {of}* v" if lent else f"{of} v[{_places(len(given))}]"
             structures.append(f"struct Views{number} {{ {held}; }};")
             parameters.append(f"Views{number} a{number}")
         else:
