@@ -125,4 +125,5 @@ def _fitted(depths: Floats, weights: Floats | None, depth: Floats, unit: Floats,
 
 @one_pass
 def _sizes(depths: Floats, depth: Floats, unit: Floats) -> Floats:
-    return np.abs(depths - depth) / unit
+    sizes: Floats = np.abs(depths - depth) / unit
+    return sizes

@@ -36,11 +36,11 @@ def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, apart: Floats
     noise (H, W) is that of one observation; apart (H, W) by how much fits on halves differ, NaN where nothing tells.
     """
     support, contradiction, measured = added_up(_counts, evidence.weights, evidence.support, evidence.contradiction)
-    around = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
+    mass, heaped = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
     edge = _beside_an_edge(depth, noise, backend)
     (usual,), (told,) = backend.medians(_known(depth, apart)[None])
     told = bool(told and usual > 0)
-    out = _probability(support, contradiction, depth, *around, edge, apart, usual, told=told)
+    out = _probability(support, contradiction, depth, mass, heaped, edge, apart, usual, told=told)
     return out if len(evidence.support) < FEWEST_VIEWS else _unless_alone(out, support, measured, edge)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -103,7 +103,7 @@ def _take_back_occluders(
     """In place: what lies in front of the surface contradicts it only if it does so too where the reference sees it."""
     motions = np.stack([place.view_from_reference for place in places]).reshape(-1, 12).T
     along_rays = np.array([place.camera[0] == 0 for place in places])
-    kinds = {"perspective": bool(camera[0] == 0), "bent": is_bent(camera)}
+    kinds: dict[str, Any] = {"perspective": bool(camera[0] == 0), "bent": is_bent(camera)}
     if not on_host(surface):
         moves = [each[:, None, None].copy() for each in (along_rays, *motions)]
         rewrite(
@@ -128,7 +128,7 @@ def _take_back_occluders(
 
 @one_pass
 def _float_in_stack(
-    contradiction: Mask, residual: Floats, surface: DepthMap, unit: Floats, limits: Floats, *numbers: Any, **kinds: bool
+    contradiction: Mask, residual: Floats, surface: DepthMap, unit: Floats, limits: Floats, *numbers: Any, **kinds: Any
 ) -> Mask:
     """(K, H, W) `_floats` of what contradicts from before the surface, and what contradicts from behind it."""
     row, column = (each.astype(np.float64) for each in row_and_column(surface))
@@ -153,7 +153,7 @@ def _floats(
 
     `numbers`: (3, 4) view_from_reference, then the camera's; `along_rays`: the view is perspective, and measured so.
     """
-    motion, camera = numbers[:12], numbers[12:]
+    motion, camera = numbers[:12], cast("Floats", numbers[12:])
     turn, shift = [motion[a : a + 3] for a in (0, 4, 8)], motion[3::4]
     depth, away = depth.astype(np.float64), residual.astype(np.float64)
     across, down = (column - camera[3]) / camera[1], (row - camera[4]) / camera[2]

@@ -49,7 +49,8 @@ def surface_doubt(residuals: Floats, scales: Sequence[float], near: Sequence[int
 def _believed(*maps_and_scales: Any) -> Floats:
     """(2, H, W) the sum of residuals that are believed, in noise scales, and how many they are."""
     half = len(maps_and_scales) // 2
-    total, count = np.float32(0), np.float32(0)
+    total: Any = np.float32(0)
+    count: Any = np.float32(0)
     for residual, scale in zip(maps_and_scales[:half], maps_and_scales[half:], strict=True):
         away = residual / scale
         believed = np.abs(away) <= OUTLIER
@@ -147,7 +148,7 @@ def _within(pixels: Floats, *reliefs: Floats) -> Floats:
 
 
 @one_pass
-def _weight(parallax: Floats, doubt: Floats, noise_square: Floats, *reliefs: Floats) -> Floats:
+def _weight(parallax: Floats, doubt: Floats, noise_square: Floats | float, *reliefs: Floats) -> Floats:
     square = np.square(_within(np.nan_to_num(doubt * parallax), *reliefs))
     out: Floats = np.maximum(noise_square / (noise_square + square), np.float32(LEAST_WEIGHT)).astype(np.float32)
     return out

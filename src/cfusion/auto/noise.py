@@ -132,8 +132,9 @@ def view_scales(
     if views < 3:
         return None
     every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
-    some = (each[..., ::every, ::every] for each in (weights, depths, surface))
-    distances = view_distances(_known(*some, np.float32(growth.middle), power=growth.power), backend)
+    trust, measured, around = (each[..., ::every, ::every] for each in (weights, depths, surface))
+    sample = _known(trust, measured, around, np.float32(growth.middle), power=growth.power)
+    distances = view_distances(sample, backend)
     if np.isfinite(distances).sum() != views * (views - 1):
         return None
     tell = ~share_errors(distances)
@@ -246,7 +247,8 @@ def local_weights(stack: Stack, depth: Floats, backend: Backend) -> Stack:
 def mean_weight(stack: Stack, depth: DepthMap) -> Floats:
     """(H, W) what an observation of the pixel is worth on average; zero where there is none, and no depth."""
     assert stack.weights is not None
-    return _mean_weight(*added_up(_worth, stack.weights), depth)
+    total, count = added_up(_worth, stack.weights)
+    return _mean_weight(total, count, depth)
 
 
 def _worth(weights: Floats) -> tuple[Floats, Floats]:

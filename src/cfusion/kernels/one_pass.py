@@ -17,7 +17,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 FUNCTIONS: list[Callable[..., Any]] = []  # all of them, for tests
 
 

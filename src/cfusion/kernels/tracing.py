@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -150,7 +151,7 @@ def _clip(value: Any, low: Any, high: Any) -> Any:
 
 def _nan_to_num(value: Traced) -> Traced:
     most = np.finfo(value.dtype).max
-    known = np.where(np.isnan(value), value.dtype.type(0), value)
+    known = _where(np.isnan(value), value.dtype.type(0), value)
     return _where(known > most, most, _where(known < -most, -most, known))
 
 
@@ -195,11 +196,11 @@ def heaped(values: Any, axis: int, first: int, many: int, last: int) -> Any:
     if isinstance(values, Traced):
         steps = [(place, 0, last, 0) if axis == 0 else (0, place, 0, last) for place in range(first, first + many)]
         near = [Traced("nearest", (values, *each), None, values.dtype, True, values.views) for each in steps]
-        return reduce(np.add, near)
+        return reduce(add, near)
     size = values.shape[axis]
     places = np.clip(np.arange(first, size + first + many - 1), 0, max(size - 1 - last, 0))
     padded = np.take(values, places, axis=axis)
-    return reduce(np.add, [_cut(padded, axis, k, size) for k in range(many)])
+    return reduce(add, [_cut(padded, axis, k, size) for k in range(many)])
 
 
 def _cut(values: Any, axis: int, first: int, size: int) -> Any:

@@ -105,34 +105,51 @@ class _Writer:
         return self.known[level][key]
 
     def _text(self, of: Traced, place: Place) -> str:
-        k, i, j = place
-        if of.formula in ("sum", "any"):
-            return self._over_views(of, place)
-        if of.formula == "neighbour":
-            return self._beside(of, place)
-        if of.formula == "looked up":
-            values, *at = of.inputs
-            row, column = (self.value(each, place, np.dtype(np.int32)) for each in at)
-            self.depth[row] = self.depth[column] = max(self.depth.get(each, 0) for each in (k * of.views, i, j))
-            return self.value(values, (k, row, column))
-        if of.formula == "nearest":
-            values, down, right, *last = of.inputs
-            return self.value(values, (k, *self._place(i, j, down, right, *last)))
+        """What a value is, once all that it is made of is written."""
+        special = {
+            "sum": self._over_views,
+            "any": self._over_views,
+            "view": self._view,
+            "neighbour": self._beside,
+            "nearest": self._nearest,
+            "looked up": self._looked_up,
+            "choose": self._choice,
+        }
+        if of.formula in special:
+            return special[of.formula](of, place)
         if of.formula in ("row", "column"):
-            return i if of.formula == "row" else j
-        if of.formula == "view":
-            stack, view = of.inputs
-            index = self.value(view, place, np.dtype(np.int32))
-            self.depth[index] = self.depth.get(k, 0) if of.views else 0
-            return self.value(stack, (index, i, j))
-        if of.formula == "choose":
-            condition, one, other = of.inputs
-            test = self.value(condition, place, np.dtype(np.bool_))
-            return f"{test} ? {self.value(one, place, of.dtype)} : {self.value(other, place, of.dtype)}"
+            return place[1] if of.formula == "row" else place[2]
         if of.formula.startswith("@"):
-            at = f"{k} * {PLANE} + (size_t){i} * width + {j}" if of.views else f"(size_t){i} * width + {j}"
-            return of.formula[1:] + (f"[{at}]" if of.pixels else f".v[{k}]" if of.views else "")
+            return self._argument(of, place)
         return of.formula.format(*(self.value(each, place, of.given) for each in of.inputs))
+
+    def _argument(self, of: Traced, place: Place) -> str:
+        k, i, j = place
+        if not of.pixels:
+            return of.formula[1:] + (f".v[{k}]" if of.views else "")
+        return f"{of.formula[1:]}[{f'{k} * {PLANE} + ' if of.views else ''}(size_t){i} * width + {j}]"
+
+    def _choice(self, of: Traced, place: Place) -> str:
+        condition, one, other = of.inputs
+        test = self.value(condition, place, np.dtype(np.bool_))
+        return f"{test} ? {self.value(one, place, of.dtype)} : {self.value(other, place, of.dtype)}"
+
+    def _view(self, of: Traced, place: Place) -> str:
+        stack, number = of.inputs
+        view = self.value(number, place, np.dtype(np.int32))
+        self.depth[view] = self.depth.get(place[0], 0) if of.views else 0
+        return self.value(stack, (view, *place[1:]))
+
+    def _looked_up(self, of: Traced, place: Place) -> str:
+        values, *at = of.inputs
+        row, column = (self.value(each, place, np.dtype(np.int32)) for each in at)
+        known = place if of.views else place[1:]
+        self.depth[row] = self.depth[column] = max(self.depth.get(each, 0) for each in known)
+        return self.value(values, (place[0], row, column))
+
+    def _nearest(self, of: Traced, place: Place) -> str:
+        values, *away = of.inputs
+        return self.value(values, (place[0], *self._place(*place[1:], *away)))
 
     def _beside(self, of: Traced, place: Place) -> str:
         values, down, right, outside = of.inputs
