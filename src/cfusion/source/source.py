@@ -15,7 +15,7 @@ from cfusion.geometry import Camera, Pose, Stack, View
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.source.reading import Reading, read_at
 from cfusion.source.splat import Splat, reference_index
-from cfusion.source.upload import UploadedViews, parts_of, upload
+from cfusion.source.upload import UploadedViews, in_view_order, parts_of, upload
 
 NOT_POSED = "cannot be read at another surface; give views with poses"
 
@@ -176,8 +176,12 @@ class Posed:
     @cached_property
     def _places(self) -> tuple[Floats, Floats, Floats]:
         reference = self.views[self.reference]
+        cameras = np.stack([view.camera.numbers for view in self.views])
+        if self.uploads is not None:  # all at once
+            parts = [each.view_from_reference(reference.pose) for each in self.uploads]
+            return reference.camera.numbers, cameras, in_view_order(self.uploads, parts)
         motions = [(view.pose.inverse() @ reference.pose).matrix()[:3] for view in self.views]
-        return reference.camera.numbers, np.stack([view.camera.numbers for view in self.views]), np.stack(motions)
+        return reference.camera.numbers, cameras, np.stack(motions)
 
     def part(self, indices: Sequence[int]) -> Posed:
         chosen = list(indices)

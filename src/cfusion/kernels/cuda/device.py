@@ -18,7 +18,7 @@ from cfusion.kernels.contract import Window
 from cfusion.kernels.cuda.launching import Kernel
 
 NOTHING = np.uint64(0)  # a null pointer, for arrays that a kind of problem does not have
-HANDS, PARTS = 4, 12  # threads that put maps down for the device to fetch, and parts that are fetched one by one
+HANDS, PARTS = 4, 6  # threads that put maps down for the device to fetch, and parts that are fetched one by one
 OLDEST_CAPABILITY = 70  # 128-bit accesses that are never torn
 
 

