@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from cfusion.auto.folds import in_groups, most_alike
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.trials import parted
+from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.solvers import PDHG
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task, prepare
@@ -37,11 +39,15 @@ class Halves:
     n_one: Floats
     n_other: Floats
 
-    def middle(self) -> Floats:
-        """(H, W) their mean by what they hold; NaN where one of them does not know."""
-        n = np.maximum(self.n_one + self.n_other, 1)
-        out: Floats = (self.n_one * self.one + self.n_other * self.other) / n
-        return out
+    def parts(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """As `middle` takes them."""
+        return self.one, self.other, self.n_one, self.n_other
+
+
+def middle(one: Floats, other: Floats, n_one: Floats, n_other: Floats) -> Floats:
+    """(H, W) the mean of two halves by what they hold; NaN where one of them does not know."""
+    out: Floats = (n_one * one + n_other * other) / np.maximum(n_one + n_other, 1)
+    return out
 
 
 def refit_halves(found: Fit) -> list[Halves]:
@@ -57,8 +63,8 @@ def refit_pixels(found: Fit, untold: Mask) -> Halves | None:
     """What one view measured alone is halved by pixels; None where hardly a pixel that is untold asks for it."""
     stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
     count = _count(stack)
-    observed = count > 0
-    if int((observed & untold).sum()) <= FEW * int(observed.sum()):
+    asking, observed = (int(each) for each in _asking(count, untold))
+    if asking <= FEW * observed:
         return None
     drawn = np.random.default_rng(0).random(stack.shape) < 0.5
     held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
@@ -87,7 +93,7 @@ def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
     """x of one half, the regulariser times the root of its share, so that as little of its noise gets through."""
     whole = found.task
     task = prepare(whole.energy, half, whole.backend, reach)
-    share = float(task.observations.total.sum()) / max(float(whole.observations.total.sum()), 1e-300)
+    share = float(_mass(task.observations.total)) / max(float(_mass(whole.observations.total)), 1e-300)
     regulariser = whole.energy.regulariser
     assert regulariser is not None
     alpha = tuple(np.sqrt(share) * each for each in regulariser.alpha)
@@ -106,7 +112,26 @@ def _coordinate(task: Task, x: Floats) -> Floats:
 
 def _count(stack: Stack) -> Floats:
     """(H, W) how many observations a pixel has."""
-    count: Floats = np.zeros_like(stack.depths[0])
-    for seen in stack.seen():
-        count += seen.sum(axis=0)
+    known = added_up(_known, stack.depths) if stack.weights is None else added_up(_weighed, stack.weights)
+    count: Floats = known[0]
     return count
+
+
+def _known(depths: Floats) -> tuple[Floats]:
+    return ((~np.isnan(depths)).astype(np.float32),)
+
+
+def _weighed(weights: Floats) -> tuple[Floats]:
+    return ((weights > 0).astype(np.float32),)
+
+
+@one_pass
+def _mass(total: Floats) -> Any:
+    return total.sum()
+
+
+@one_pass
+def _asking(count: Floats, untold: Mask) -> tuple[Any, Any]:
+    """How many pixels were observed and are untold of, and how many were observed."""
+    observed = count > 0
+    return (observed & untold).sum(), observed.sum()
