@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cfusion import methods
 from cfusion.auto.settings import Settings
 from cfusion.confidence import Appearance, Geometric
 from cfusion.energy import TGV, Energy, Huber, Prior
@@ -118,3 +119,17 @@ def test_weights_of_a_regulariser_are_as_many_as_its_order() -> None:
     for wrong in ((1.0,), (1.0, 2.0, 3.0), (0.0, 1.0), (1.0, INF)):
         with pytest.raises(InputError, match="alpha"):
             TGV(2, wrong)
+
+
+def test_the_defaults_of_methods_are_those_that_are_documented() -> None:
+    """`cfusion methods` prints them, docs/choosing.md explains them, and every published figure is of them."""
+    convex = {"lam": 1.0, "tolerance": 1e-3, "iterations": 3000}
+    splat = {"fill": True, "radius": 5, "fill_radius": 0}
+    second = {"order": 2, "alpha": (1.0, 2.0)}
+    joint = {"shape": 1.5, "rate": 0.1, "outer": 20}
+    own = {"rounds": 3, "gate": 6.0, "min_confidence": 0.8, "keep_views": False, "fill_radius": 5}
+    expected = {"auto": convex | own, "l1": convex | second | splat, "adapt-hprior": convex | second | joint | splat}
+    for name, parameters in expected.items():
+        assert methods.get(name).parameters() == parameters
+    assert Settings().damping == 0.5
+    assert PDHG().relaxation == 1.7

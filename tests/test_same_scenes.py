@@ -22,7 +22,10 @@ from cfusion.synthetic import (
     disturbed,
     nadir,
     orbit,
+    plane,
     room,
+    sphere,
+    step,
 )
 
 SCENES = {  # vertices, faces, and sums that every number has a part in
@@ -125,3 +128,17 @@ class TestColours:
         assert found[0].tolist() == VIRIDIS[0].tolist()
         assert found[2].tolist() == VIRIDIS[-1].tolist()
         assert point_colours(np.full((2, 2), np.nan, np.float32), None).shape == (0, 3)
+
+
+def test_planes_steps_and_spheres() -> None:
+    flat = plane(3.0, (0.1, -0.2), 20.0)
+    assert flat.vertices.tolist() == [[-10, -10, 4], [10, -10, 6], [10, 10, 2], [-10, 10, 0]]
+    assert flat.faces.tolist() == [[0, 2, 1], [0, 3, 2]]
+    stair = step(2.0, 3.0, 20.0)
+    assert stair.vertices[::2].tolist() == [[-10, -10, 2], [0, -10, 2], [0, -10, 3], [10, -10, 3]]
+    assert stair.faces.tolist() == [[0, 1, 2], [1, 3, 2], [2, 3, 4], [3, 5, 4], [4, 5, 6], [5, 7, 6]]
+    ball = sphere(2.0, 20)
+    np.testing.assert_allclose(np.linalg.norm(ball.vertices, axis=1), 2.0, rtol=1e-6)
+    corners = ball.vertices[ball.faces]
+    outwards = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    assert (np.einsum("fx,fx->f", outwards, corners.mean(axis=1)) > 0).all()

@@ -1,10 +1,12 @@
 """Exact values of what a mosaic counts with, on grids and stacks of a few pixels."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.rasters.conftest import write_tif
 
 from cfusion.errors import InputError
 from cfusion.rasters import certificate, choose, coregister, ground, huber, inspect_raster, noise, sample
@@ -12,7 +14,7 @@ from cfusion.rasters.begin import Plan
 from cfusion.rasters.coordinates import Coordinates, unit_name
 from cfusion.rasters.grids import Grid, target_grid
 from cfusion.rasters.report import RasterReport, as_json, table
-from cfusion.rasters.solve_tile import INSIDE, Settings, problem_of
+from cfusion.rasters.solve_tile import INSIDE, Settings, host_backend, problem_of
 from cfusion.rasters.tiles import Tile, blocks, tiles
 from cfusion.rasters.units import degree_sentence
 from cfusion.rasters.work import Believed, _around, _nmad, _sigma
@@ -541,3 +543,35 @@ def test_rasters_count_alike_or_by_their_factors_or_as_stated() -> None:
     assert plan.believed((1.0, 0.5)) == (Believed(None, factor=1.0), Believed(None, factor=0.5))
     stated = (Believed(None, factor=7.0),)
     assert replace(plan, beliefs=stated).believed((1.0, 0.5)) is stated
+
+
+def test_backends_of_the_host() -> None:
+    assert host_backend("numpy") == "numpy"
+    pytest.importorskip("numba")
+    assert host_backend("auto") == host_backend("cpu") == "cpu"
+
+
+def test_the_page_of_a_mosaic_tells_what_was_observed(tmp_path: Path) -> None:
+    """Three pixels of four: the last one is unknown in all maps."""
+    report_of_many = pytest.importorskip("cfusion.cli.report_of_many")
+    heights = np.full((8, 8), 5.0, np.float32)
+    heights[6:] = NAN
+    counts = np.where(np.isnan(heights), -1, 2).astype(np.int16)
+    files = {
+        "height": write_tif(tmp_path / "height.tif", heights, nodata=NAN),
+        "sigma": write_tif(tmp_path / "sigma.tif", heights / 10, nodata=NAN),
+        "provenance": write_tif(tmp_path / "provenance.tif", counts, nodata=-1),
+    }
+    grid = Grid((0.5, 0.0, 0.0, 0.0, -0.5, 0.0), 8, 8, Coordinates(""))
+    told = {"gap": 1e-4, "seconds": 2.0, "iterations": 64, "parameters": {}, "status": "Done.", "sentences": ()}
+    made = SimpleNamespace(grid=grid, files=files, rasters=(), **told)
+    made.rasters = (RasterReport("a.tif", coregister.Placement(), coregister.Placement(), 0.1, 48, 1.0),)
+    page = report_of_many.write_mosaic_page(made, tmp_path / "height.tif")
+    text = page.read_text()
+    assert page.name == "report.html"
+    assert "<b>75.0 %</b>" in text
+    assert "<b>8 x 8</b>" in text
+    assert '"kind":"orthographic","pixel":0.5,"cx":4.0,"cy":4.0' in text
+    assert report_of_many.mosaic_page(tmp_path / "x.tif").name == "x_report.html"
+    huge = SimpleNamespace(grid=replace(grid, width=60_000_001, height=1))
+    assert report_of_many.write_mosaic_page(huge, tmp_path / "height.tif") is None

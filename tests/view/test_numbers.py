@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Stack, View
-from cfusion.view import clouds, diagrams, document, encode, layers, levels, sections
+from cfusion.view import clouds, diagrams, document, encode, layers, levels, page, sections
 from cfusion.view.content import Content, Event, shown_views
 from cfusion.view.frames import Maps
 from cfusion.view.layers import Layer, coded
@@ -358,3 +358,25 @@ class TestReadings:
         assert (
             np.isnan(residuals_of_view(aside, surface, camera, Pose.identity())).tolist() == [[True, False, False]] * 3
         )
+
+
+class TestModel:
+    """What the script of a page is told of a map that is shown at every second pixel."""
+
+    CONTENT = Content("t", (SimpleNamespace(depth=np.zeros((1201, 1501), np.float32), method="m"),), unit="foot")
+
+    def test_sizes(self) -> None:
+        told = page._model(self.CONTENT, (), 0.25, None)
+        assert (told["width"], told["height"], told["stride"]) == (751, 601, 2)
+        assert (told["unit"], told["noise"], told["heights"], told["camera"]) == ("ft", 0.25, False, {"kind": "none"})
+
+    def test_cameras(self) -> None:
+        flat = page._camera(Orthographic(0.5, 10.0, 20.0, 30, 40), 2)
+        assert flat == {"kind": "orthographic", "pixel": 1.0, "cx": 5.0, "cy": 10.0}
+        seen = page._camera(Pinhole(100.0, 80.0, 10.0, 20.0, 30, 40), 2)
+        assert seen == {"kind": "pinhole", "fx": 50.0, "fy": 40.0, "cx": 5.0, "cy": 10.0}
+
+    def test_the_usual_noise(self) -> None:
+        rows = [ViewFigures("v", noise, 0.0, 1.0, 0.0, 0.0) for noise in (1.0, 3.0, 2.0, NAN, 0.0)]
+        assert page._usual_noise(rows) == 2.0
+        assert page._usual_noise([]) == 0.0
