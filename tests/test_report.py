@@ -9,7 +9,10 @@ from cfusion.metrics import NAMES, evaluate
 from cfusion.report import figures
 from cfusion.report.columns import COLUMNS, Column
 from cfusion.report.frame import Frame
+from cfusion.report.paper_axes import Margins, sheet, style
 from cfusion.report.paper_checks import Plain, Verdict, as_items
+from cfusion.report.paper_figures import Sweep, Traces
+from cfusion.report.paper_maps import Panel, Panels, shaded
 from cfusion.report.paper_page import Chapter, paper_page
 from cfusion.report.paper_tables import Comparison, Line, Pair
 from cfusion.report.scores import score_row
@@ -201,3 +204,76 @@ def test_every_score_has_one_column_that_says_what_it_means() -> None:
     assert set(score_row("auto", evaluate(np.ones((2, 2)), np.ones((2, 2))))) == {"name", *NAMES}
     assert COLUMNS["out3"].beside_the_paper.format == ".3f"
     assert COLUMNS["rmse"].beside_the_paper == COLUMNS["rmse"]
+
+
+class TestFigures:
+    SWEEP = Sweep(
+        "s",
+        "caption",
+        "noise",
+        (0.5, 1.0),
+        (Column("x", "X", ".2f", "lowest"),),
+        {"a": {"x": [1.0, 2.0]}, "auto": {"x": [0.5, 3.0]}},
+        (Verdict("it holds", True),),
+    )
+    TRACES = Traces(
+        "t",
+        "caption",
+        {
+            "one": {"iterations": [0, 10], "seconds": [0.0, 1.5], "energy": [10.0, 2.0], "gap": [1.0, 1e-3]},
+            "two": {"iterations": [0, 20], "seconds": [0.0, 0.5], "energy": [8.0, 4.0], "gap": [0.5, 1e-2]},
+        },
+    )
+
+    def test_a_sweep_in_numbers(self) -> None:
+        lines = self.SWEEP.csv().splitlines()
+        assert lines == ["method,noise,x", "a,0.5,1.0", "a,1.0,2.0", "auto,0.5,0.5", "auto,1.0,3.0"]
+        lines = self.SWEEP.text().splitlines()
+        assert lines[0].split() == ["X", "at", "noise", "=", "0.5", "1"]
+        assert lines[2].split() == ["a", "1.00", "2.00*"]
+        assert lines[3].split() == ["auto", "0.50*", "3.00"]
+
+    def test_energies_above_the_lowest(self) -> None:
+        assert self.TRACES.lowest() == 2.0
+        assert self.TRACES.excess("one").tolist() == [1.0, 0.0]
+        assert self.TRACES.excess("two").tolist() == [0.75, 0.25]
+        flat = Traces("t", "", {"one": {"energy": [3.0, 3.0]}})
+        assert flat.excess("one").tolist() == [0.0, 0.0]
+        assert self.TRACES.text().splitlines()[2].split() == ["one", "10", "1.50", "2*", "1.0e-03"]
+
+    def test_files(self) -> None:
+        pytest.importorskip("matplotlib")
+        assert sorted(self.SWEEP.files()) == ["s.csv", "s.md", "s.png"]
+        assert sorted(self.TRACES.files()) == ["t.md", "t.png"]
+        assert "holds: it holds" in self.SWEEP.html()
+        assert 'alt="caption"' in self.TRACES.html()
+
+    def test_axes_of_the_size_asked_for(self) -> None:
+        pytest.importorskip("matplotlib")
+        figure, axes = sheet(2, 3, (2.0, 1.0), Margins(0.5, 0.25, 0.125, 0.375, 0.1, 0.2))
+        width, height = figure.get_size_inches()
+        assert (width, height) == pytest.approx((0.5 + 6 + 0.2 + 0.25, 0.375 + 2 + 0.2 + 0.125))
+        places = [axis.get_position().bounds for axis in axes]
+        assert len(places) == 6
+        first, last = np.array(places[0]), np.array(places[5])
+        assert first * [width, height, width, height] == pytest.approx([0.5, 0.375 + 1.2, 2.0, 1.0])  # above
+        assert last * [width, height, width, height] == pytest.approx([0.5 + 4.2, 0.375, 2.0, 1.0])
+
+    def test_ours_is_thick_and_keeps_its_colour(self) -> None:
+        assert style(0, "auto") == style(7, "auto")
+        assert style(0, "auto")["linewidth"] == 2 * style(0, "l1")["linewidth"]
+        assert style(0, "l1")["color"] == style(10, "l1")["color"] != style(1, "l1")["color"]
+        assert all(style(k, "l1")["color"] != style(0, "auto")["color"] for k in range(30))
+
+    def test_the_light_comes_over_the_left_shoulder(self) -> None:
+        camera = Pinhole(100.0, 100.0, 29.5, 19.5, 60, 40)
+        columns = np.arange(60, dtype=np.float32)
+        left = np.tile(10 - 0.1 * columns, (40, 1)).astype(np.float32)
+        bright, dark = (shaded(each, camera)[20, 30] for each in (left, np.ascontiguousarray(left[:, ::-1])))
+        assert bright > dark + 0.2
+        assert dark >= 0.12
+
+    def test_panels_in_rows_of_four_or_as_laid_out(self) -> None:
+        panels = tuple(Panel(str(k), np.zeros((2, 2), np.float32)) for k in range(5))
+        assert Panels("p", "", panels, ()).places() == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]
+        assert Panels("p", "", panels, (2, 3)).places() == [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]

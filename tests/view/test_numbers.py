@@ -2,12 +2,13 @@
 
 import math
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Stack, View
-from cfusion.view import clouds, diagrams, document, encode, layers, levels, page, sections
+from cfusion.view import clouds, diagrams, document, encode, layers, levels, page, sections, viewer
 from cfusion.view.content import Content, Event, shown_views
 from cfusion.view.frames import Maps
 from cfusion.view.layers import Layer, coded
@@ -380,3 +381,47 @@ class TestModel:
         rows = [ViewFigures("v", noise, 0.0, 1.0, 0.0, 0.0) for noise in (1.0, 3.0, 2.0, NAN, 0.0)]
         assert page._usual_noise(rows) == 2.0
         assert page._usual_noise([]) == 0.0
+
+
+class TestFirstLook:
+    """Of a viewer whose server is a stand-in: where it looks from, and what its cameras are like."""
+
+    def viewer(self, monkeypatch: pytest.MonkeyPatch) -> viewer.Viewer:
+        monkeypatch.setattr(viewer, "_viser", MagicMock())
+        made = object.__new__(viewer.Viewer)
+        made.server, made.size, made.eye = MagicMock(), 2.0, np.zeros(3)
+        poses = [Pose(np.eye(3), np.array([x, 0.0, 0.0])) for x in (0.0, 1.0, 2.0)]
+        made.frames = [SimpleNamespace(pose=pose, camera=Pinhole(40.0, 50.0, 15.0, 10.0, 30, 20)) for pose in poses]  # type: ignore[misc]
+        return made
+
+    def test_from_behind_above_and_beside_the_middle_camera(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = self.viewer(monkeypatch)
+        eye = made._look()
+        np.testing.assert_allclose(eye, [1 + 0.35 * 2, -0.3 * 2, -0.45 * 2])  # y is down
+        first = made.server.initial_camera
+        np.testing.assert_allclose(first.position, eye)
+        np.testing.assert_allclose(first.look_at, [1.0, 0.0, 1.6])
+        np.testing.assert_allclose(first.up, [0.0, -1.0, 0.0])
+
+    def test_frustums_see_what_their_cameras_see(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = self.viewer(monkeypatch)
+        made._camera(2)
+        (name,), told = made.server.scene.add_camera_frustum.call_args
+        assert name == "/cameras/2"
+        assert told["fov"] == pytest.approx(2 * np.arctan(10 / 50))
+        assert told["aspect"] == 1.5
+        assert told["scale"] == pytest.approx(0.14)
+        assert told["position"].tolist() == [2.0, 0.0, 0.0]
+        made.frames[0].camera = Orthographic(1.0, 1.0, 1.0, 3, 3)  # type: ignore[misc]
+        assert made._camera(0) is None
+
+    def test_a_tenth_of_the_depth_is_a_move(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = self.viewer(monkeypatch)
+        made.wanted, heard = MagicMock(), []
+        client = SimpleNamespace(camera=SimpleNamespace(on_update=heard.append))
+        made._follow(client)
+        heard[0](SimpleNamespace(position=(0.19, 0.0, 0.0)))
+        assert not made.wanted.set.called
+        heard[0](SimpleNamespace(position=(0.21, 0.0, 0.0)))
+        assert made.wanted.set.called
+        assert made.eye[0] == 0.21
