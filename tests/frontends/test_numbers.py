@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from cfusion import Pose
+from cfusion import Pinhole, Pose
 from cfusion.errors import InputError
-from cfusion.frontends import cues
+from cfusion.frontends import consistency, cues, pair_check
 from cfusion.frontends.elas import _sobel, _with_corners
 from cfusion.frontends.motion import exponential, halfway
 from cfusion.frontends.refine import bilateral_filtered
+from cfusion.frontends.rig import Rig
 from cfusion.frontends.trust import ELAS_TRUST, MAP_TRUST, MC_CNN_TRUST, SGM_TRUST, Trust
 
 NAN = float("nan")
@@ -143,3 +144,78 @@ def test_corners_take_the_disparity_of_the_nearest_point() -> None:
     support = np.array([[10.0, 10.0, 3.0], [90.0, 40.0, 7.0]], np.float32)
     found = _with_corners(support, 50, 100)
     assert found[2:].tolist() == [[0, 0, 3], [0, 49, 3], [99, 0, 7], [99, 49, 7]]
+
+
+class TestConsistency:
+    def test_maps_that_point_at_each_other(self) -> None:
+        left = np.array([[NAN, NAN, 2.0, 2.0, 1.0, 3.0]], np.float32)
+        right = np.array([[2.0, 2.5, NAN, 1.0, 2.0, 2.0]], np.float32)
+        found = consistency.disagreement(left, right)[0]
+        assert found[2:4].tolist() == [0.0, 0.5]
+        assert found[4] == 0.0
+        assert np.isnan(found[[0, 1, 5]]).all()
+        assert consistency.agreeing(left, right, 0.4)[0, 2:].tolist()[:1] == [2.0]
+        assert np.isnan(consistency.agreeing(left, right, 0.4)[0, 3])
+        assert consistency.agreeing(left, right, 0.5)[0, 3] == 2.0
+
+    def test_a_disparity_that_points_outside_is_not_confirmed(self) -> None:
+        assert np.isnan(consistency.disagreement(np.array([[1.0, 1.0]], np.float32), np.ones((1, 2), np.float32))[0, 0])
+
+    def test_gaps_are_bridged_by_a_line_or_the_farther_surface(self) -> None:
+        row = np.array([[4.0, NAN, NAN, 1.0, NAN, 9.0, NAN, NAN, NAN, 9.0, NAN]], np.float32)
+        found = consistency._bridged_rows(row, 2, 3.0)[0]
+        assert found[:6].tolist() == [4.0, 3.0, 2.0, 1.0, 1.0, 9.0]  # 8 apart: the smaller disparity is farther
+        assert np.isnan(found[6:9]).all()  # three wide
+        assert np.isnan(found[10])  # open at the end
+        assert consistency.bridged(row, 0) is row
+
+    def test_holes_take_the_farther_neighbour(self) -> None:
+        holes = np.array([[NAN, 3.0, NAN, 5.0], [NAN] * 4], np.float32)
+        assert consistency.without_holes(holes).tolist() == [[3.0, 3.0, 3.0, 5.0], [3.0, 3.0, 3.0, 5.0]]
+        assert consistency.without_holes(np.full((2, 2), NAN, np.float32)).tolist() == [[0.0, 0.0]] * 2
+
+    def test_specks_of_so_many_pixels_go(self) -> None:
+        pytest.importorskip("cv2")
+        disparity = np.full((9, 9), NAN, np.float32)
+        disparity[1, 1:4] = 5.0
+        disparity[5, 1:6] = 5.0
+        kept = consistency.without_specks(disparity, 3, 1.0)
+        assert np.isnan(kept[1]).all()
+        assert (kept[5, 1:6] == 5).all()
+        assert consistency.without_specks(disparity, 0, 1.0) is disparity
+
+
+class TestPairs:
+    @staticmethod
+    def points(disparities: list[float], rows: float = 0.0) -> pair_check.Points:
+        left = np.array([[100.0 + d, 10.0 + rows] for d in disparities]).reshape(-1, 2)
+        return pair_check.Points(left, np.array([[100.0, 10.0]] * len(disparities)).reshape(-1, 2))
+
+    def test_a_range_that_is_too_short_is_said(self) -> None:
+        matched = np.full((10, 10), 20.0, np.float32)
+        enough = self.points([20.0] * 97 + [80.0] * 2)
+        assert pair_check.range_warning(enough, matched, 64) is None
+        said = pair_check.range_warning(self.points([20.0] * 90 + [80.0] * 10), matched, 64)
+        assert said is not None
+        assert said.startswith("10 % of the points found in both images have disparities of 64 or more, and 100 %")
+        assert said.endswith("try --disparities 96")
+        assert pair_check.range_warning(self.points([80.0] * 100, rows=2.1), matched, 64) is None  # in other rows
+        assert pair_check.range_warning(self.points([80.0] * 11), matched, 64) is None  # too few
+
+    def test_disparities_that_pile_up_at_the_end(self) -> None:
+        matched = np.full((10, 10), 20.0, np.float32)
+        matched[0, :2] = 62.0
+        said = pair_check.range_warning(self.points([]), matched, 64)
+        assert said is not None
+        assert said.startswith("2 % of the matched pixels lie at the end of the range of 64")
+        assert said.endswith("try --disparities 128")
+        matched[0, 1] = 61.9
+        assert pair_check.range_warning(self.points([]), matched, 64) is None
+
+    def test_points_of_a_rig(self) -> None:
+        rig = Rig(Pinhole(100.0, 50.0, 10.0, 20.0, 40, 40), 0.5, doffs=2.0)
+        found = rig.points(np.array([30.0]), np.array([10.0]), np.array([8.0]))
+        assert found.tolist() == [[0.2 * 5, -0.2 * 5, 5.0]]
+        for wrong in (0.0, -1.0, np.inf):
+            with pytest.raises(InputError, match="positive length"):
+                Rig(rig.camera, wrong)

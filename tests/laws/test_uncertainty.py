@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from cfusion import kernels
-from cfusion.auto import uncertainty, view_report
+from cfusion.auto import cross_validation, uncertainty, view_report
 from cfusion.auto.auto import Auto
-from cfusion.auto.belief import counted
-from cfusion.auto.evidence import Evidence
-from cfusion.auto.halves import Halves
+from cfusion.auto.belief import _counts
+from cfusion.auto.halves import Halves, middle
 from cfusion.auto.settings import Settings
 from cfusion.auto.surface import add_plane, blend
 from cfusion.auto.uncertainty import (
@@ -37,20 +36,20 @@ def test_halves_that_differ_by_d_have_the_variance_of_their_mean() -> None:
     one, other = np.full(SHAPE, 3.2, np.float32), np.full(SHAPE, 3.0, np.float32)
     n, m = np.full(SHAPE, 3, np.float32), np.full(SHAPE, 1, np.float32)
     halves = Halves(one, other, n, m)
-    np.testing.assert_allclose(halves.middle(), (3 * 3.2 + 3.0) / 4, rtol=1e-6)
+    np.testing.assert_allclose(middle(*halves.parts()), (3 * 3.2 + 3.0) / 4, rtol=1e-6)
     unit = np.full(SHAPE, 0.5, np.float32)
-    found = variance_of_halves([halves], halves.middle(), lambda untold: None, unit, BACKEND)
+    found = variance_of_halves([halves], middle(*halves.parts()), lambda untold: None, unit, BACKEND)
     apart = 0.2 * np.sqrt(3) / 4 / 0.5
     np.testing.assert_allclose(found, (1.2533 * apart) ** 2, rtol=1e-3)
 
 
 def test_what_smoothing_costs_is_added() -> None:
-    """A middle that lies 0.1 beside the whole: (1.5 . 0.1 / unit)^2 more."""
+    """A middle that lies 0.1 beside the whole: (SMOOTHED . 0.1 / unit)^2 more."""
     flat = np.full(SHAPE, 3.0, np.float32)
     ones = np.ones(SHAPE, np.float32)
     halves = Halves(flat, flat, ones, ones)
     found = variance_of_halves([halves], flat + np.float32(0.1), lambda untold: None, 0.5 * ones, BACKEND)
-    np.testing.assert_allclose(found, (1.5 * 0.1 / 0.5) ** 2, rtol=1e-3)
+    np.testing.assert_allclose(found, (uncertainty.SMOOTHED * 0.1 / 0.5) ** 2, rtol=1e-3)
 
 
 def test_pixels_that_no_split_tells_about_ask_for_another() -> None:
@@ -116,8 +115,8 @@ def test_views_count_by_what_their_front_end_trusts_them() -> None:
     support = np.array([[[True]], [[False]], [[True]]])
     against = ~support
     weights = np.array([2.0, 0.5, 0.25], np.float32).reshape(3, 1, 1)
-    found = counted(Evidence(support, against, np.zeros((3, 1, 1), np.float32), weights))
-    assert [float(each[0, 0]) for each in found] == [2.25, 0.5]
+    for_it, against_it, measured = _counts(weights, support, against)
+    assert (float(for_it.sum()), float(against_it.sum()), float(measured.sum())) == (2.25, 0.5, 3.0)
 
 
 def test_surfaces_are_blended_where_both_are_known() -> None:
@@ -212,3 +211,31 @@ class TestImageEdges:
         inner = nagel_enkelmann(diagonal)[7:-7, 7:-7]
         half = (1 - root) / 2
         np.testing.assert_allclose(inner, np.broadcast_to([1 - half, -half, 1 - half], inner.shape), atol=1e-4)
+
+
+class TestSearch:
+    """The walk of the weights over a ladder, where held-out views would be predicted best at a known one."""
+
+    @staticmethod
+    def trial(best: float, ratio: float = 2.0) -> cross_validation._Trial:
+        made = object.__new__(cross_validation._Trial)
+        made.ratio = 2.0
+
+        def cost(alpha: tuple[float, float]) -> float:
+            return abs(np.log(alpha[0] / best)) + abs(np.log(alpha[1] / alpha[0] / ratio))
+
+        made.better = lambda alpha, than: cost(alpha) < cost(than) - 1e-9  # type: ignore[method-assign]
+        return made
+
+    @pytest.mark.parametrize(
+        ("best", "found"),
+        [(1.0, 1.0), (4.0, 4.0), (0.25, 0.25), (1000.0, 64.0), (1e-3, 1 / 64), (1.3, 1.0), (1.5, 2.0)],
+    )
+    def test_as_long_as_it_helps_and_six_steps_at_most(self, best: float, found: float) -> None:
+        assert self.trial(best)._walk(1.0, 2.0) == pytest.approx(found)
+
+    def test_ratio_and_a_finer_step(self) -> None:
+        assert self.trial(4.0).search(1.0) == pytest.approx((4.0, 8.0))
+        assert self.trial(4.0, 1.0).search(1.0) == pytest.approx((4.0, 4.0))
+        assert self.trial(4.0, 4.0).search(1.0) == pytest.approx((4.0, 16.0))
+        assert self.trial(3.0).search(1.0)[0] == pytest.approx(2 * np.sqrt(2))

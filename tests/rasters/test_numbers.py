@@ -9,9 +9,10 @@ import pytest
 from tests.rasters.conftest import write_tif
 
 from cfusion.errors import InputError
-from cfusion.rasters import certificate, choose, coregister, ground, huber, inspect_raster, noise, sample
+from cfusion.rasters import certificate, choose, coregister, ground, huber, inspect_raster, mosaic, noise, sample
 from cfusion.rasters.begin import Plan
 from cfusion.rasters.coordinates import Coordinates, unit_name
+from cfusion.rasters.effort import Effort
 from cfusion.rasters.grids import Grid, target_grid
 from cfusion.rasters.report import RasterReport, as_json, table
 from cfusion.rasters.solve_tile import INSIDE, Settings, host_backend, problem_of
@@ -575,3 +576,34 @@ def test_the_page_of_a_mosaic_tells_what_was_observed(tmp_path: Path) -> None:
     assert report_of_many.mosaic_page(tmp_path / "x.tif").name == "x_report.html"
     huge = SimpleNamespace(grid=replace(grid, width=60_000_001, height=1))
     assert report_of_many.write_mosaic_page(huge, tmp_path / "height.tif") is None
+
+
+class TestMosaicHelpers:
+    def test_options_are_shaped(self) -> None:
+        found = mosaic._options({"nodata": 0, "bounds": [1, 2, 3, 4], "weights": ["a.tif"], "like": "b.tif"})
+        assert found.nodata == (0.0,)
+        assert found.bounds == (1.0, 2.0, 3.0, 4.0)
+        assert found.weights == (Path("a.tif"),)
+        assert found.like == Path("b.tif")
+        with pytest.raises(InputError, match="nothing that can be said"):
+            mosaic._options({"tiles": 3})
+
+    def test_whole_passes(self) -> None:
+        assert [mosaic._rounded(each) for each in (1, 64, 64.5, 128)] == [64, 64, 128, 128]
+
+    def test_an_output_is_a_geotiff_in_a_folder_and_new(self, tmp_path: Path) -> None:
+        mosaic.require_free(tmp_path / "a.tif", overwrite=False)
+        mosaic.require_free(tmp_path / "a.TIFF", overwrite=False)
+        for wrong in (tmp_path / "a.png", tmp_path / "none" / "a.tif"):
+            with pytest.raises(InputError):
+                mosaic.require_free(wrong, overwrite=True)
+        (tmp_path / "a_sigma.tif").write_text("x")
+        with pytest.raises(InputError, match="exists already"):
+            mosaic.require_free(tmp_path / "a.tif", overwrite=False)
+        mosaic.require_free(tmp_path / "a.tif", overwrite=True)
+
+    def test_the_area_of_windows_and_how_far_passes_are(self) -> None:
+        assert mosaic._area((slice(2, 5), slice(1, 11))) == 30
+        effort = Effort(2, 0.1, 1.0, 2.0)
+        assert mosaic._after(effort, 64, 64, 256, 0, 0.5) == effort.iterating(96, 256, 0)
+        assert mosaic._certified(effort, 256, 256, 0, 1.0) == effort.iterating(256, 256, 0.99)

@@ -7,12 +7,12 @@ import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, View
 from cfusion.datasets.write_back.take_over import _linked, _same
-from cfusion.errors import InputError
-from cfusion.scene import cloud, neighbours
+from cfusion.errors import FileError, InputError
+from cfusion.scene import cloud, neighbours, places, summary
 from cfusion.scene.fused_view import FusedView
 from cfusion.scene.graph import Graph, ranked
 from cfusion.scene.kept import Kept, size
-from cfusion.scene.record import folder_of
+from cfusion.scene.record import Record, folder_of
 from cfusion.scene.sketch import _median, sketch
 from cfusion.scene.volume import Volume, _between, _rgb, _stride
 
@@ -247,3 +247,51 @@ def test_a_file_is_the_same_by_its_inode_or_size_and_time(tmp_path) -> None:  # 
     assert _same(one, other)
     os.utime(other, ns=(0, one.stat().st_mtime_ns + 1))
     assert not _same(one, other)
+
+
+class TestSummary:
+    def test_a_line_for_every_view(self) -> None:
+        records = [
+            Record(1, "second", "k", (0, 2), ("2: damaged",), 0.5, 0.875, 0.01234, 2e-4, seconds=1.25),
+            Record(0, "first", "k", (1,), failure="damaged"),
+        ]
+        head, first, second = summary.table(records)
+        assert first.split() == ["first", "1", "failed"]
+        assert second.split() == ["second", "1", "50.0", "%", "87.5", "%", "0.0123", "2.0e-04", "1.2"]
+        assert len(head.split()) >= 7
+
+    def test_neighbours_in_words(self) -> None:
+        said = summary.graph_sentence([(1, 2), (), (0,)], "time")
+        assert said == "neighbours by time: 0 to 2 a view, 1 in the middle"
+
+
+class TestPlaces:
+    def test_output_and_data_lie_apart(self, tmp_path) -> None:  # type: ignore[no-untyped-def]
+        data = tmp_path / "data"
+        data.mkdir()
+        for output in (data, data / "out"):
+            with pytest.raises(InputError, match="lies inside the data"):
+                places.require_apart(data, output)
+        with pytest.raises(InputError, match="lie inside the output"):
+            places.require_apart(data, tmp_path)
+        places.require_apart(data, tmp_path / "out")
+
+    def test_an_output_of_other_data_is_left_alone(self, tmp_path) -> None:  # type: ignore[no-untyped-def]
+        data, output = tmp_path / "data", tmp_path / "out"
+        data.mkdir()
+        places.require_ours(data, output, force=False)
+        places.mark(data, output, {"format": "tum"})
+        places.require_ours(data, output, force=False)
+        with pytest.raises(FileError, match="holds the scene of"):
+            places.require_ours(tmp_path / "other", output, force=False)
+        places.require_ours(tmp_path / "other", output, force=True)
+        (output / "cfusion" / "scene.json").unlink()
+        (output / "x").write_text("y")
+        with pytest.raises(FileError, match="no scene of cfusion's"):
+            places.require_ours(data, output, force=False)
+
+    def test_one_command_at_a_time(self, tmp_path) -> None:  # type: ignore[no-untyped-def]
+        with places.alone(tmp_path), pytest.raises(FileError, match="another command"), places.alone(tmp_path):
+            pass
+        with places.alone(tmp_path):
+            pass
