@@ -9,6 +9,7 @@ from cfusion.errors import InputError
 from cfusion.experiments.boxes import Box, Regions, draw
 from cfusion.experiments.checks import champion_verdict, verdict
 from cfusion.experiments.eta import Eta
+from cfusion.experiments.plan import Level, plan
 from cfusion.report.columns import Column
 from cfusion.report.paper_tables import Comparison, Line, Pair
 
@@ -104,3 +105,18 @@ def test_jobs_cost_what_the_same_method_cost_before() -> None:
     assert eta.after(quick, 2.0) == pytest.approx(12 / (12 + 8 + 4))
     eta.after(new, 1.0)
     assert eta.after(slow, 8.0) == 1.0
+
+
+def test_sweeps_are_run_when_everything_is() -> None:
+    """A part marked full is left out of the tables, and nothing of a level is missing that is at hand."""
+    from cfusion.experiments import load
+
+    spec = load("noise")
+    marked = {part.name for part in spec.parts if part.full}
+    levels = (Level.tables, Level.full, Level.quick)
+    tables, full, quick = ({cell.part for cell in plan(spec, level, "cpu").cells} for level in levels)
+    assert not tables & marked
+    assert full >= tables
+    assert full - tables <= marked
+    assert quick <= set(spec.quick.parts)
+    assert full & marked or not marked

@@ -219,3 +219,50 @@ class TestPairs:
         for wrong in (0.0, -1.0, np.inf):
             with pytest.raises(InputError, match="positive length"):
                 Rig(rig.camera, wrong)
+
+
+class TestRequirePair:
+    """Points that are given: what is said of them, with a texture that has something to be found."""
+
+    TEXTURE = (np.indices((20, 20)).sum(axis=0) % 2 * 255).astype(np.uint8)
+
+    def judged(self, points: pair_check.Points, fitting: int, monkeypatch: pytest.MonkeyPatch) -> pair_check.Points:
+        monkeypatch.setattr(pair_check, "find_points", lambda left, right: points)
+        monkeypatch.setattr(pair_check, "_of_one_scene", lambda points: fitting)
+        return pair_check.require_pair(self.TEXTURE, self.TEXTURE)
+
+    def test_a_rectified_pair_passes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        points = TestPairs.points([5.0] * 12)
+        assert self.judged(points, 0, monkeypatch) is points
+
+    def test_an_unrelated_one_does_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        elsewhere = TestPairs.points([5.0] * 100, rows=9.0)
+        for fitting, words in ((49, "unrelated"), (50, "not rectified")):
+            with pytest.raises(InputError, match=words):
+                self.judged(elsewhere, fitting, monkeypatch)
+        few = TestPairs.points([5.0] * 30, rows=9.0)
+        for fitting, words in ((23, "unrelated"), (24, "not rectified")):
+            with pytest.raises(InputError, match=words):
+                self.judged(few, fitting, monkeypatch)
+
+    def test_half_of_the_points_have_to_lie_in_one_row(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        left = np.array([[105.0, 10.0]] * 50 + [[105.0, 19.0]] * 50)
+        right = np.array([[100.0, 10.0]] * 100)
+        self.judged(pair_check.Points(left, right), 0, monkeypatch)
+        left[0, 1] = 19.0
+        with pytest.raises(InputError, match="unrelated"):
+            self.judged(pair_check.Points(left, right), 0, monkeypatch)
+
+    def test_a_swapped_one_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.judged(TestPairs.points([-5.0] * 70 + [5.0] * 30), 0, monkeypatch)
+        with pytest.raises(InputError, match=r"71 % of 100 points .* swapped"):
+            self.judged(TestPairs.points([-5.0] * 71 + [5.0] * 29), 0, monkeypatch)
+        self.judged(TestPairs.points([-2.0] * 100), 0, monkeypatch)  # a hair's breadth is no swap
+
+    def test_smooth_images_say_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        none = TestPairs.points([])
+        monkeypatch.setattr(pair_check, "find_points", lambda left, right: none)
+        flat = np.zeros((9, 9), np.uint8)
+        assert pair_check.require_pair(flat, flat) is none
+        with pytest.raises(InputError, match="unrelated"):
+            self.judged(none, 0, monkeypatch)
