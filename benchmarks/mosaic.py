@@ -193,6 +193,7 @@ def size(side: int, tile: int = 1024, folder: str | None = None) -> None:
             files, place / "out.tif", tile=tile, backend="cpu", overwrite=True, progress=listen, say=_show
         )
         cpu = time.process_time() - began
+        stages["report, copies and picture"] = cpu - sum(stages.values())
         print(
             f"{side} x {side} x {VIEWS}, tiles of {tile}: {made.seconds:.0f} s by the clock, {cpu:.0f} s of CPU, "
             f"{cpu / pixels:.2f} a megapixel; {made.iterations} iterations, gap {made.gap:.1e}, factor "
