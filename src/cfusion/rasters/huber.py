@@ -5,8 +5,8 @@
 
 The root of the derivative is the greatest over j, of the least over i >= j, of the roots of its straight pieces: the j
 smallest observations lie a corner or more below x there, those beyond i a corner or more above (`kernels/cpu/tiles.py`
-has the same with a prox). Whatever rounding makes of that root r, the function is convex: nowhere in the box is it lower than
-what its tangent at r falls to.
+has the same with a prox). Whatever rounding makes of that root r, the function is convex: nowhere in the box is it
+lower than what its tangent at r falls to.
 """
 
 from __future__ import annotations

@@ -61,7 +61,8 @@ class Writer:
             self.open[kind] = library.open(
                 self.draft / f"{kind}.plain.tif", "w", driver="GTiff", width=self.grid.width, height=self.grid.height,
                 count=1, dtype=dtype, nodata=nodata, crs=self.grid.coordinates.wkt or None,
-                transform=library.Affine(a, b, c, d, e, f), compress="deflate", ZLEVEL=QUICK, BIGTIFF="IF_SAFER", **inner,
+                transform=library.Affine(a, b, c, d, e, f), BIGTIFF="IF_SAFER", compress="deflate", ZLEVEL=QUICK,
+                **inner,
             )  # fmt: skip
             self.open[kind].set_band_description(1, said)
             if kind in ("height", "sigma", "nmad") and self.unit:
