@@ -1,6 +1,7 @@
 """Height models: how near to the truth a mosaic comes, and what a megapixel costs.
 
     python -m benchmarks.mosaic quality [side]             RMSE against mean, median, weighted mean; noise of many kinds
+    python -m benchmarks.mosaic bound [side]               what could be gained at most where errors are correlated
     python -m benchmarks.mosaic size SIDE [tile] [folder]  memory and time per megapixel, next to a median by windows
 
 The ground is that of `benchmarks/terrain.py`. Scores of rasters with offsets are after the median error was taken
@@ -115,6 +116,54 @@ def quality(side: int = 384) -> None:
             f"{np.mean(sure <= 1):.0%}, {np.mean(sure <= 2):.0%} |",
             flush=True,
         )  # fmt: skip
+
+
+def bound(side: int = 192, seeds: int = 4) -> None:
+    """Correlated errors: `auto` beside what nobody can know. All over the RMSE of the mean.
+
+    hindsight: the best alpha of a ladder, knowing the truth. oracle: the best linear estimate (Wiener's) of ground
+    without houses from the mean of the rasters, knowing the spectra of ground and errors exactly,
+    sqrt(sum S N / (S + N) / sum N).
+    """
+    print("| errors | ground | auto | hindsight | oracle, no houses |")
+    print("| --- | --- | --- | --- | --- |")
+    for length in (5, 10, 20):
+        known = _oracle(length)
+        for seed in range(seeds):
+            truth = terrain(slice(1000, 1000 + side), slice(3000, 3000 + side), 1000 * seed)
+            rng = np.random.default_rng(seed)
+            errors = NOISE * np.stack([correlated(rng, side, length) for _ in range(VIEWS)])
+            heights = (truth + errors).astype(np.float32)
+            best = min(rmse(each(heights, axis=0), truth, False) for each in (np.mean, np.median))
+            with tempfile.TemporaryDirectory() as folder:
+                files = [write(Path(folder) / f"r{k}.tif", each) for k, each in enumerate(heights)]
+                found = rmse(fuse_rasters(files, backend="cpu").maps["height"], truth, False)
+                fits = [
+                    fuse_rasters(files, backend="cpu", alpha=(alpha, 2 * alpha)) for alpha in (0.1, 0.2, 0.4, 0.8, 1.6)
+                ]
+            hindsight = min(rmse(each.maps["height"], truth, False) for each in fits)
+            print(f"| {length} px | {seed} | {found / best:.2f} | {hindsight / best:.2f} | {known:.2f} |", flush=True)
+
+
+def _oracle(length: float, side: int = 512, samples: int = 24) -> float:
+    """Of the RMSE of the mean, what the best linear filter leaves on ground without houses."""
+    from benchmarks import terrain as ground
+
+    rng = np.random.default_rng(0)
+    window = np.outer(np.hanning(side), np.hanning(side))
+    v, u = np.mgrid[:side, :side] - side / 2
+    power = np.zeros((2, side, side // 2 + 1))
+    for seed, (top, left) in enumerate(rng.integers(0, 20_000, (samples, 2))):
+        rows, columns = slice(top, top + side), slice(left, left + side)
+        bare = terrain(rows, columns, seed) - ground.houses(rows, columns, seed)
+        bare = bare - bare.mean()
+        bare -= (bare * v).sum() / (v * v).sum() * v + (bare * u).sum() / (u * u).sum() * u
+        noise = NOISE * correlated(rng, side, length) / np.sqrt(VIEWS)
+        power += [np.abs(np.fft.rfft2(each * window)) ** 2 for each in (bare, noise)]
+    twice = np.full(power[0].shape, 2.0)  # every frequency but those of the first and the last column is there twice
+    twice[:, [0, -1]] = 1
+    left_over = power[0] * power[1] / (power[0] + power[1])
+    return float(np.sqrt((twice * left_over).sum() / (twice * power[1]).sum()))
 
 
 def big(file: Path, side: int, number: int) -> Path:
@@ -236,6 +285,8 @@ def _error(file: Path, side: int) -> float:
 def main(arguments: list[str]) -> None:
     if arguments[:1] == ["size"]:
         size(int(arguments[1]), *(int(each) for each in arguments[2:3]), *arguments[3:4])
+    elif arguments[:1] == ["bound"]:
+        bound(*(int(each) for each in arguments[1:3]))
     else:
         quality(*(int(each) for each in arguments[1:2]))
 

@@ -27,6 +27,11 @@ def terrain(rows: slice, columns: slice, seed: int = 0) -> NDArray[np.float32]:
     return (heights + _houses(row, column, seed)).astype(np.float32)
 
 
+def houses(rows: slice, columns: slice, seed: int = 0) -> NDArray[np.float32]:
+    """What houses add to the heights (h, w) of a window."""
+    return _houses(np.arange(rows.start, rows.stop), np.arange(columns.start, columns.stop), seed).astype(np.float32)
+
+
 def _value_noise(row: NDArray[np.int64], column: NDArray[np.int64], length: int, seed: int) -> Doubles:
     """Smooth between random numbers on a lattice."""
     top, left = row // length, column // length
