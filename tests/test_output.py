@@ -13,6 +13,7 @@ from cfusion import Pinhole, Pose, View
 from cfusion.cli import output
 from cfusion.cli.main import main
 from cfusion.datasets import write_bundle
+from cfusion.errors import InputError
 from cfusion.io import versions
 from cfusion.io.codecs.png import Encoding, read_png
 
@@ -200,3 +201,15 @@ def test_one_result_moved_away_is_said(walls: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(output, "made_by", moved)
     assert run("fuse", walls, "-o", tmp_path / "out", *QUICK) == 2
     assert not (tmp_path / "out").exists()
+
+
+def test_a_pair_is_not_written_over_another_result(walls: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    output.require_of(out, "left right", force=False)  # nothing is there
+    assert run("fuse", walls, "-o", out, *QUICK, "--quiet") == 0
+    with pytest.raises(InputError, match="of another input"):
+        output.require_of(out, "left right", force=False)
+    output.require_of(out, "left right", force=True)
+    output.require_of(out, str(walls), force=False)  # made of the same
+    (out / "result.json").write_text("{")
+    output.require_of(out, "left right", force=False)  # damaged: nothing to lose

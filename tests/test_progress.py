@@ -18,7 +18,10 @@ import pytest
 from cfusion import Pinhole, Pose, View
 from cfusion.cli import main as cli
 from cfusion.cli import parts
+from cfusion.cli.compiling import in_round_numbers
 from cfusion.cli.forecast import Forecast, Part, in_words
+from cfusion.cli.interruption import PRIOR, Interruption
+from cfusion.cli.kernel_work import seconds_for, seconds_of
 from cfusion.cli.main import main
 from cfusion.cli.progress import Step, under
 from cfusion.datasets import write_bundle
@@ -154,7 +157,7 @@ def test_a_terminal_gets_a_bar_with_the_gap() -> None:
     assert shares == sorted(shares)  # it never falls, whatever it hears
 
 
-def test_compilation_is_named_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compilation_is_named_and_counted() -> None:
     numba = pytest.importorskip("numba")
     from cfusion.cli import compiling
 
@@ -163,12 +166,91 @@ def test_compilation_is_named_and_counted(monkeypatch: pytest.MonkeyPatch) -> No
     with compiling.naming(["auto"], heard.append):
         kernel(1.0)
         kernel(2.0)  # it is there
-    assert [step.stage for step in heard] == [compiling.STAGE] * 2  # when it began, when it was done
-    assert heard[0].done == 0 < heard[1].done
-    forecast = Forecast("auto", parts.of_fuse("auto", 1e5, page=True))
-    calm = forecast.left(0.1)
-    forecast.hear(heard[0], 0.2)
-    assert forecast.left(0.2) > calm + 5  # kernels that have to be compiled take time
+    assert len(heard) == 2  # when it began, when it was done
+    for step in heard:
+        assert re.fullmatch(r"compiling kernels, once, about \d+ s", step.stage)
+        assert step.seconds == seconds_for(["auto"])
+    assert heard[0].done == 0
+    assert heard[1].done == pytest.approx(seconds_of("<lambda>") / seconds_for(["auto"]))
+
+
+class TestInterruption:
+    """Kernels that are compiled: counted once they begin, in work, and no word about the pace of the rest."""
+
+    @staticmethod
+    def run(pace: float) -> tuple[Forecast, list[tuple[float, float, float]]]:
+        """20 s of compiling in kernels of 1 s, at this pace, amid two parts of 10 s; (now, left, really left)."""
+        forecast, seen = Forecast("", (Part("a", 10.0), Part("b", 10.0))), []
+        forecast.hear(Step("a", 0.0), 0.0)
+        for kernel in range(20):
+            now = 2 + pace * kernel
+            forecast.hear(Step("compiling", kernel / 20, seconds=20.0), now)
+            forecast.hear(Step("compiling", (kernel + 1) / 20, seconds=20.0, rests=True), now + pace)
+            seen.append((now + pace, forecast.left(now + pace), 2 + 20 * pace + 18 - now - pace))
+        forecast.hear(Step("a", 0.8), 2 + 20 * pace + 6)
+        forecast.hear(Step("b", 0.0), 2 + 20 * pace + 8)
+        return forecast, seen
+
+    @pytest.mark.parametrize("pace", [0.4, 1.0, 2.5])
+    def test_from_a_quarter_on_the_end_is_foreseen(self, pace: float) -> None:
+        forecast, seen = self.run(pace)
+        end = 2 + 20 * pace + 18
+        for now, left, real in seen:
+            if now > end / 4:
+                assert 0.5 <= left / real <= 2
+        assert forecast.left(end - 10) == pytest.approx(10, rel=0.01)  # the pace of the parts is as if nothing had been
+
+    def test_it_does_not_count_before_it_begins(self) -> None:
+        forecast = Forecast("", (Part("a", 10.0),))
+        forecast.hear(Step("a", 0.0), 0.0)
+        calm = forecast.left(0.1)
+        forecast.hear(Step("compiling", 0.0, seconds=20.0), 0.1)
+        assert (calm, forecast.left(0.1)) == pytest.approx((9.9, 29.9))
+
+    def test_what_was_not_compiled_when_the_next_part_begins_is_there(self) -> None:
+        forecast = Forecast("", (Part("a", 10.0), Part("b", 10.0)))
+        forecast.hear(Step("a", 0.0), 0.0)
+        forecast.hear(Step("compiling", 0.0, seconds=20.0), 1.0)
+        forecast.hear(Step("compiling", 0.1, seconds=20.0, rests=True), 2.0)
+        forecast.hear(Step("a", 0.1), 2.0)
+        assert forecast.left(2.0) > 25
+        forecast.hear(Step("b", 0.0), 11.0)
+        assert forecast.left(11.0) == pytest.approx(10.0)  # at the usual pace: nine seconds and the one without words
+
+    def test_between_two_words_it_follows_the_clock_for_half_of_the_way(self) -> None:
+        interruption = Interruption()
+        interruption.hear(0.0, 20.0, 5.0, rests=False)
+        assert [interruption.left(now) for now in (5.0, 9.0, 15.0, 50.0)] == [20.0, 16.0, 10.0, 10.0]
+        assert [interruption.clock(now) for now in (5.0, 50.0)] == [5.0, 5.0]
+        interruption.hear(0.5, 20.0, 30.0, rests=True)
+        assert interruption.clock(40.0) == 15.0
+        assert interruption.left(30.0) == interruption.left(40.0) == pytest.approx(10 * (25 + PRIOR) / (10 + PRIOR))
+
+
+def test_round_numbers_for_people() -> None:
+    assert [in_round_numbers(each) for each in (0.4, 6, 12, 24, 26, 133)] == [5, 5, 10, 20, 30, 130]
+
+
+@pytest.mark.parametrize("method", ["auto", "l1"])
+def test_the_kernels_of_a_method_are_the_work_that_is_foreseen(method: str) -> None:
+    """In seconds of a usual machine, whether they are compiled in this run or come from the cache."""
+    pytest.importorskip("numba")
+    program = (
+        "import gc, sys\nfrom numba.core.dispatcher import Dispatcher\nfrom cfusion.cli import compiling, kernel_work\n"
+        "compiling.compile_kernels([sys.argv[1]], 'cpu', lambda step: None)\n"
+        "made = [each for each in gc.get_objects() if isinstance(each, Dispatcher)]\n"
+        "ours = [each for each in made if each.py_func.__module__.startswith('cfusion.')]\n"
+        "print(sum(kernel_work.seconds_of(each.__name__) * len(each.stats.cache_hits | each.stats.cache_misses)"
+        " for each in ours))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, method], capture_output=True, text=True, check=True)
+    assert float(done.stdout) == pytest.approx(seconds_for([method]), rel=0.15)
+
+
+def test_kernels_that_methods_share_are_compiled_once() -> None:
+    assert seconds_for(["l1", "l1-adapt"]) == seconds_for(["l1"]) < seconds_for(["l1", "auto"]) == seconds_for(["auto"])
+    both = seconds_for(["rof", "l1"])
+    assert both == pytest.approx(seconds_for(["l1"]) + seconds_of("_average") + seconds_of("sweep"))
 
 
 class TestForecast:

@@ -43,6 +43,8 @@ class Step:
     inside: Heard | None = None
     share: float = 0.0  # of the part: what the task is of it
     method: str = ""  # that `inside` tells of
+    seconds: float = 0.0  # of work in the midst of other work: what it takes on a usual machine
+    rests: bool = False  # that work, until it is told of again
 
 
 class SolveForecast:

@@ -136,7 +136,7 @@ def test_written_on_the_same_grid(tmp_path: Path, kind: int) -> None:
     [
         (b"", "not a GeoTIFF"),
         (b"II*\0" + bytes(30), "GeoTIFF"),
-        (tiff_bytes(HEIGHTS)[:30], "GeoTIFF"),
+        (tiff_bytes(HEIGHTS)[:30], "damaged TIFF"),
         (tiff_bytes(HEIGHTS, claimed=(31623, 31623)), "claims 31623 x 31623|GeoTIFF"),
         (tiff_bytes([[-9999.0, -9999.0]]), "no height at all"),
     ],
@@ -176,6 +176,14 @@ def test_many_bands_are_refused_before_they_are_opened(tmp_path: Path) -> None:
             read_heights(file)
     (tmp_path / "none.tif").write_bytes(b"II*\0")
     require_blocks(tmp_path / "none.tif", 4)  # what is no TIFF is for the library to say
+    beyond = b"II+\0" + bytes([8, 0, 0, 0]) + (1 << 63).to_bytes(8, "little") + bytes(300)
+    (tmp_path / "beyond.tif").write_bytes(beyond)
+    with pytest.raises(FileError, match="claims more than the file holds"):
+        read_heights(tmp_path / "beyond.tif")
+    many = b"II*\0" + (8).to_bytes(4, "little") + (60_000).to_bytes(2, "little") + bytes(300)
+    (tmp_path / "many.tif").write_bytes(many)
+    with pytest.raises(FileError, match="claims more than the file holds"):
+        read_heights(tmp_path / "many.tif")
 
 
 @pytest.mark.parametrize("big", [False, True])

@@ -98,6 +98,17 @@ def test_an_observation_at_a_step_weighs_less_by_the_slope_it_may_be_off() -> No
         assert np.median(flat[k]) == pytest.approx(1.0, rel=0.05)
 
 
+def test_where_errors_of_neighbours_are_alike_the_reference_weighs_no_more_at_a_step() -> None:
+    """A sensor that blurs its errors has its own edges in wrong places, the reference's too."""
+    noise = np.random.default_rng(3).normal(0, 1, (5, *X.shape))
+    blurred = sum(np.roll(noise, (i, j), (1, 2)) for i in range(-3, 4) for j in range(-3, 4)) / 7
+    surface = np.where(X < 32, 4.0, 4.5).astype(np.float32)
+    stack = associated(seen_alike(surface + 0.01 * blurred), surface, reference=2)
+    weights = np.ones_like(stack.depths) if stack.weights is None else stack.weights
+    known = ~np.isnan(stack.depths[:, :, 31:33])
+    assert np.ptp([np.median(each[there]) for each, there in zip(weights[:, :, 31:33], known, strict=True)]) < 0.05
+
+
 def test_reading_between_pixels_is_exact_on_a_plane(on_host: Any) -> None:
     """Parallel rays, views fractions of a pixel beside: the nearest pixel would be off by a part of the slope."""
     camera = Orthographic(0.1, 31.5, 23.5, 64, 48)

@@ -11,8 +11,9 @@ pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
 from cfusion import Pinhole, Pose, Result, Stack, View, fuse, fuse_stack, kernels
 from cfusion.auto.belief import confidence
 from cfusion.auto.evidence import Evidence, Placed, collect
+from cfusion.auto.folds import most_alike
 from cfusion.auto.pooling import pooled_mean
-from cfusion.auto.uncertainty import autocorrelation
+from cfusion.auto.uncertainty import autocorrelation, shared_with_neighbours
 from cfusion.errors import InputError
 from cfusion.kernels.depth_noise import CONSTANT
 from cfusion.source import Frame, Reading
@@ -43,7 +44,7 @@ def told(supporting: int, contradicting: int) -> float:
     weights = (support | against).astype(np.float32)
     evidence = Evidence(support, against, np.zeros(support.shape, np.float32), weights)
     flat = np.ones((9, 9), np.float32)
-    return float(confidence(evidence, flat, 0.01 * flat, NUMPY)[4, 4])
+    return float(confidence(evidence, flat, 0.01 * flat, flat, NUMPY)[4, 4])
 
 
 @pytest.mark.parametrize(("edge", "believed"), [(True, False), (False, True)])
@@ -56,13 +57,51 @@ def test_beside_an_edge_one_view_of_many_is_not_believed_and_two_are(edge: bool,
     weights = support.astype(np.float32)
     evidence = Evidence(support, ~support & False, np.zeros(support.shape, np.float32), weights)
     noise = np.full(depth.shape, 0.01, np.float32)
-    alone = confidence(evidence, depth, noise, NUMPY)
+    alone = confidence(evidence, depth, noise, noise, NUMPY)
     assert ((alone[8:16, 11:13] > 0.5) == believed).all()
     assert (alone[:, :9] > 0.5).all()
     support[1], weights[1] = True, 1  # a second one
-    assert (confidence(evidence, depth, noise, NUMPY) > 0.5).all()
-    nobody = Evidence(0 * support > 0, 0 * support > 0, evidence.residual, 0 * weights)  # interpolated: as it was
-    assert (confidence(nobody, depth, noise, NUMPY) == confidence(nobody, 0 * depth + 4, noise, NUMPY)).all()
+    assert (confidence(evidence, depth, noise, noise, NUMPY) > 0.5).all()
+    nobody = Evidence(0 * support > 0, 0 * support > 0, evidence.residual, 0 * weights)  # interpolated: as any
+    assert (confidence(nobody, depth, noise, noise, NUMPY) > 0.5).all()
+
+
+def test_what_is_beside_an_edge_is_less_sure_and_so_is_what_halves_dispute() -> None:
+    """Two pixels on either side of the step; and where fits on halves are further apart than usual."""
+    depth = np.where(np.arange(24) < 12, 4, 5)[None].repeat(24, 0).astype(np.float32)
+    support = np.ones((5, 24, 24), np.bool_)
+    evidence = Evidence(support, ~support, np.zeros(support.shape, np.float32), support.astype(np.float32))
+    noise, apart = np.full_like(depth, 0.01), np.full_like(depth, 0.002)
+    inside = confidence(evidence, 0 * depth + 4, noise, apart, NUMPY)
+    found = confidence(evidence, depth, noise, apart, NUMPY)
+    assert (found[:, 9:14] < inside[:, 9:14]).all()
+    np.testing.assert_array_equal(np.delete(found, range(8, 16), 1), np.delete(inside, range(8, 16), 1))
+    apart[5, 5], apart[7, 7], apart[9, 9] = 0.02, 0.0002, np.nan
+    disputed = confidence(evidence, 0 * depth + 4, noise, apart, NUMPY)
+    assert disputed[5, 5] < inside[5, 5]
+    disputed[5, 5] = inside[5, 5]
+    np.testing.assert_array_equal(disputed, inside)  # nearer than usual, or untold, is nothing to doubt
+
+
+def test_errors_that_views_share_are_told_from_noise_and_from_poses() -> None:
+    rng = np.random.default_rng(5)
+    white = rng.standard_normal((4, 60, 80)).astype(np.float32)
+    assert shared_with_neighbours(white) == 0
+    assert shared_with_neighbours(white + 3 * rng.standard_normal((4, 1, 1))) == 0  # each view as a whole: its pose
+    spread = sum(np.roll(white, (i, j), (1, 2)) for i in range(4) for j in range(4))
+    assert 0.3 < shared_with_neighbours(spread) < 1.7
+
+
+def test_views_that_drift_are_halved_where_they_are() -> None:
+    """Neighbours in time err alike: one half has the earlier ones; copies of a map stay together."""
+    rng = np.random.default_rng(6)
+    order = rng.permutation(8)
+    stack = Stack((heights(rng, 8) + 0.2 * order[:, None, None]).astype(np.float32))
+    half = most_alike(stack, [[k] for k in range(8)], NUMPY)
+    assert sorted(order[half]) in ([0, 1, 2, 3], [4, 5, 6, 7])
+    together = most_alike(stack, [[0, 1], *([k] for k in range(2, 8))], NUMPY)
+    assert together[0] == together[1]
+    assert 0 < together.sum() <= 4
 
 
 def test_confidence_rises_with_every_view_that_agrees_and_falls_with_every_one_that_does_not() -> None:

@@ -275,3 +275,35 @@ def test_a_layer_is_rounded_by_steps_unless_it_says_otherwise() -> None:
 )
 def test_numbers_for_people_have_three_digits(value: float | None, text: str) -> None:
     assert number(value) == text
+
+
+def test_the_page_of_a_mosaic_names_the_raster_that_is_wrong() -> None:
+    from cfusion.cli.report_of_many import raster_figures
+    from cfusion.rasters.coregister import Placement
+    from cfusion.rasters.report import RasterReport
+
+    def raster(name: str, offset: float, shift: tuple[float, float] = (0.0, 0.0), kept: float = 0.97) -> RasterReport:
+        return RasterReport(name, Placement(offset, shift=shift), Placement(), 0.5, 900, kept)
+
+    rasters = [raster("a", -0.3), raster("b", -0.3), raster("<c>", 1.7), raster("d", -0.3, (3.0, 4.0), 0.2)]
+    figures = raster_figures(rasters)
+    assert [each.bias for each in figures] == pytest.approx([0.0, 0.0, 2.0, 0.0])
+    assert [each.verdict for each in figures[:3]] == ["", "", "measures 2 too high"]
+    lies_elsewhere = "only 20 % of it agrees with the surface: another place, or time"
+    assert figures[3].verdict == f"{lies_elsewhere}; looks shifted by 5.0 pixels: pass --coregister"
+    section = sections.rasters_section(figures, "metre")
+    assert "2 of 4 rasters stand out" in section
+    assert "&lt;c&gt;" in section
+    assert "offset [m]" in section
+    assert sections.rasters_section((), "metre") == ""
+
+
+def test_a_mosaic_is_explained_as_one(result: Result) -> None:
+    chosen = {"alpha": (1.0, 2.0), "weights": (1.0, 1.0)}
+    heights = SimpleNamespace(depth=result.depth, method="auto", parameters=chosen)
+    words = sections.solve_section(Content("m", (heights,), heights=True))
+    assert "height models" in words
+    assert "By leaving rasters out, auto chose the weights alpha = (1, 2); all rasters count alike." in words
+    heights.parameters = {**chosen, "weights": (1.0, 0.5)}
+    assert "rasters count by their noise" in sections.solve_section(Content("m", (heights,), heights=True))
+    assert "Every view is read" in sections.solve_section(Content("m", (heights,)))

@@ -39,14 +39,16 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     reading, growth, scales = _read(source, found, backend)
     evidence = collect(reading, depth, scales, growth, source.frame, _places(source), backend)
     unit = growth.unit(depth)
-    confidence = belief.confidence(evidence, depth, np.float32(max(float(np.median(scales)), 1e-12)) * unit, backend)
-    x_unit = unit / np.square(depth) if found.task.energy.inverse else unit
+    x, x_unit = (1 / depth, unit / np.square(depth)) if found.task.energy.inverse else (depth, unit)
+    variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
+    noise = np.float32(max(float(np.median(scales)), 1e-12)) * unit
+    confidence = belief.confidence(evidence, depth, noise, np.sqrt(variance), backend)
     sigma = uncertainty.deviation(
         _residuals(found, unit, FAR_OFF * float(np.median(scales))),
         depth,
         local_slope(depth, growth),
         unit,
-        uncertainty.variance_of_halves(refit_halves(found), partial(refit_pixels, found), x_unit, backend),
+        variance,
         1 - confidence,
         backend,
     )

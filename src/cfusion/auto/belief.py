@@ -1,11 +1,12 @@
 """From evidence to a probability: how likely is a pixel right, given who supports it and who contradicts it?
 
-    log p / (1 - p) = A + B log (S + 1/2) / (C + 1/2) + N log (1 - c) / c
+    log p / (1 - p) = A + B log (S + 1/2) / (C + 1/2) + N log (1 - c) / c - E [edge] - F log max(1, v)
 
 S and C are the supporting and contradicting views, each counted by what its front end trusts it; c is the pooled share
 of contradiction around the pixel, (C + 1/2) / (S + C + 1). Number and geometry of views come in through S and C (a view
-that is hidden says nothing), and a pixel that nobody measured has S = C = 0. Beside an edge, where sensors mix what
-lies on both sides, one view alone is not believed.
+that is hidden says nothing), and a pixel that nobody measured has S = C = 0. Beside an edge a map that is a pixel out
+of place shows the other surface, and views of one sensor are so together; one view alone is not believed there. v is
+how far fits on halves of the observations are apart, times what is usual.
 """
 
 from __future__ import annotations
@@ -18,36 +19,43 @@ from cfusion.auto.evidence import Evidence
 from cfusion.auto.pooling import pooled_mean
 from cfusion.kernels.contract import Backend, Floats, Mask
 
-# Logistic regression on the design half of three data sets, each counting alike (benchmarks/trust.py); with the
-# constants of any two of them the third is ranked as well.
-OFFSET, OWN, AROUND = 1.4, 0.3, 1.2
+# Near a logistic regression on the design half of five data sets, each counting alike (benchmarks/trust.py); with the
+# constants of any four of them the fifth is ranked as well.
+OFFSET, OWN, AROUND, BESIDE_EDGE, APART = 1.9, 0.4, 1.0, 1.5, 0.5
 RADIUS = 3  # pixels: wrong pixels come in blobs of about that size
 ALONE = 0.5  # at most, beside an edge, of a pixel that one view alone supports: about half of those are wrong
 FEWEST_VIEWS, CONFIRMED = 3, 1.5  # from so many views on; supporting views, below which a pixel has but one
-EDGE = 6.0  # noise scales
+EDGE, REACH = 6.0, 2  # noise scales of a step, and pixels from it
 HALF = 0.5  # Jeffreys' prior: what nobody told
 
 
-def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, backend: Backend) -> Floats:
-    """(H, W) the probability that depth is right there, zero where it is unknown; noise (H, W) of one observation."""
+def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, apart: Floats, backend: Backend) -> Floats:
+    """(H, W) the probability that depth is right there, zero where it is unknown.
+
+    noise (H, W) is that of one observation; apart (H, W) by how much fits on halves differ, NaN where nothing tells.
+    """
     support, contradiction = counted(evidence)
     known = ~np.isnan(depth)
     share = (contradiction + HALF) / (support + contradiction + 2 * HALF)
     around = np.clip(pooled_mean(share, known, RADIUS, backend), 1e-6, 1 - 1e-6)
     own = np.log((support + HALF) / (contradiction + HALF))
-    odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around)
+    edge = _beside_an_edge(depth, noise, backend)
+    odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around) - BESIDE_EDGE * edge
+    (usual,), (told,) = backend.medians(np.where(known, apart, np.nan).astype(np.float32)[None])
+    if told and usual > 0:
+        odds = odds - APART * np.log(np.maximum(np.nan_to_num(apart) / usual, 1))
     out: Floats = np.where(known, 1 / (1 + np.exp(-odds)), 0).astype(np.float32)
     if len(evidence.support) >= FEWEST_VIEWS:
         measured = (evidence.weights > 0).any(axis=0)  # what nobody measured was interpolated within one surface
-        alone = measured & (support < CONFIRMED) & _beside_an_edge(depth, noise, backend)
+        alone = measured & (support < CONFIRMED) & edge
         out = np.where(alone, np.minimum(out, np.float32(ALONE)), out)
     return out
 
 
 def _beside_an_edge(depth: DepthMap, noise: Floats, backend: Backend) -> Mask:
-    """(H, W) where a step to a pixel beside exceeds the slope around it by EDGE noise scales."""
+    """(H, W) within REACH pixels of a step that exceeds the slope around it by EDGE noise scales."""
     smooth = edge_weights(depth, np.float32(EDGE) * noise)
-    out: Mask = (smooth < HALF) | (backend.local_depth_range(smooth, 1) > HALF)
+    out: Mask = (smooth < HALF) | (backend.local_depth_range(smooth, REACH) > HALF)
     return out
 
 

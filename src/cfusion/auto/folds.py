@@ -9,6 +9,7 @@ are left out together, or one would give the other away.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cfusion.auto.noise import share_errors, view_distances
 from cfusion.geometry import Stack
@@ -52,10 +53,35 @@ def _parts(stack: Stack, kept: Maps, out: Maps, known: tuple[int, int]) -> tuple
     return stack.with_depths(*kept), stack.with_depths(*out) if known[1] else stack
 
 
+def most_alike(stack: Stack, groups: list[list[int]], backend: Backend) -> NDArray[np.bool_]:
+    """(K,) half of the views, groups together, such that views differ little within a half.
+
+    Along the first principal coordinate of the distances between views: that of time, where poses drift.
+    """
+    distances = view_distances(_sample(stack), backend)
+    np.fill_diagonal(distances, 0)
+    told = np.isfinite(distances)
+    distances = np.where(told, distances, np.median(distances[told]))
+    centring = np.eye(stack.views) - 1 / stack.views
+    _, axes = np.linalg.eigh(-centring @ np.square(distances) @ centring)
+    place = axes[:, -1] * np.sign(axes[np.abs(axes[:, -1]).argmax(), -1])
+    half = np.zeros(stack.views, np.bool_)
+    for group in sorted(groups, key=lambda group: float(place[group].mean())):
+        if half.any() and 2 * (half.sum() + len(group)) > stack.views:
+            break
+        half[group] = True
+    return half
+
+
+def _sample(stack: Stack) -> Floats:
+    every = max(1, int(np.sqrt(stack.depths[0].size / SAMPLE)))
+    out: Floats = stack.depths[:, ::every, ::every]
+    return out
+
+
 def in_groups(stack: Stack, backend: Backend) -> list[list[int]]:
     """Views that share their errors, in an order that does not depend on how the views are listed."""
-    every = max(1, int(np.sqrt(stack.depths[0].size / SAMPLE)))
-    sample = stack.depths[:, ::every, ::every]
+    sample = _sample(stack)
     alike = share_errors(view_distances(sample, backend))
     maps = backend.to_host(sample)
     contents = [(float(np.isfinite(each).sum()), float(np.nansum(each, dtype=np.float64))) for each in maps]

@@ -1,8 +1,9 @@
 """The same fit on halves of the observations: how far two of them are apart tells how sure the whole one is.
 
 Two splits: every view halved by blocks of the image (one half has the even views here, the odd ones in the next block),
-and whole views. The first sees noise, the second also what a view has in common with itself: its pose, its scale. Of a
-single view, pixels drawn at random are the halves.
+and whole views, those that differ least in one half. The first sees noise, the second also what a view has in common
+with itself and with views beside it: its scale, a pose that drifts. Of a single view, pixels drawn at random are the
+halves.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cfusion.auto.fit import Fit
-from cfusion.auto.folds import in_groups
+from cfusion.auto.folds import in_groups, most_alike
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.trials import parted
@@ -25,6 +26,7 @@ BLOCK = 32  # pixels: noise of a view is alike over fewer
 REFIT = PDHG(tolerance=2e-4, iterations=120, certify=False, fixed_steps=True)  # from the answer: what moves moves early
 STEPS = 0.2  # of the whole fit's: halves start near their end
 FEW = 0.01  # of the observed pixels: two more refits for fewer would cost more than they tell
+SMOOTHING = 0.75  # power of a half's share: 1 smooths it as the whole, 0.5 lets as little of its noise through
 REACH = 2  # pixels: what a half of the pixels of one view leaves out is bridged
 
 
@@ -36,6 +38,12 @@ class Halves:
     other: Floats
     n_one: Floats
     n_other: Floats
+
+    def middle(self) -> Floats:
+        """(H, W) their mean by what they hold; NaN where one of them does not know."""
+        n = np.maximum(self.n_one + self.n_other, 1)
+        out: Floats = (self.n_one * self.one + self.n_other * self.other) / n
+        return out
 
 
 def refit_halves(found: Fit) -> list[Halves]:
@@ -70,20 +78,21 @@ def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
     even = np.zeros(stack.views, np.bool_)
     for place, group in enumerate(groups):
         even[group] = place % 2 == 0
-    for turns in (np.stack([even, ~even], axis=1), np.stack([even, even], axis=1)):
+    alike = most_alike(stack, groups, backend)
+    for turns in (np.stack([even, ~even], axis=1), np.stack([alike, alike], axis=1)):
         one, other, known = backend.split_folds(stack.depths, stack.weights, turns, BLOCK)
         if min(known):
             yield stack.with_depths(*one), stack.with_depths(*other)
 
 
 def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
-    """x of one half, at weights of the regulariser in proportion to what it holds."""
+    """x of one half, the weights of the regulariser times the SMOOTHING power of its share."""
     whole = found.task
     task = prepare(whole.energy, half, whole.backend, reach)
     share = float(task.observations.total.sum()) / max(float(whole.observations.total.sum()), 1e-300)
     regulariser = whole.energy.regulariser
     assert regulariser is not None
-    alpha = tuple(share * each for each in regulariser.alpha)
+    alpha = tuple(share**SMOOTHING * each for each in regulariser.alpha)
     task = task.with_energy(replace(whole.energy, regulariser=replace(regulariser, alpha=alpha)))
     state = found.end.transfer(task)
     start = replace(task, step_scale=STEPS * found.outcome.step_scale / max(share, 1e-3))

@@ -158,22 +158,23 @@ def weigh_edges(
     scales: Sequence[float],
     index: int,
     backend: Backend,
+    exact: float = 1.0,
 ) -> bool:
     """Trust other views less where the surface changes by more than the noise within a pixel.
 
     Reading another view is off by a fraction of a pixel, so its error there is noise and slope together; the
     reference's own reading is not off at all. w = noise / sqrt(noise^2 + (0.3 slope)^2), less what of the slope the
-    noise of the quietest view could make.
+    noise of the quietest view could make. `exact`, from 0 to 1, is how far the reference has its own edges in place.
     """
     others = [max(scale, 1e-12) for k, scale in enumerate(scales) if k != index and np.isfinite(scale)]
     if not others:
         return False
     slope, quietest = local_slope(surface, growth), min(others)
-    steepest = _quantile(slope, 0.98, backend)
-    if not PIXEL_ERROR * steepest - quietest > np.median(others):
+    steepest, off = _quantile(slope, 0.98, backend), exact * PIXEL_ERROR
+    if not off * steepest - quietest > np.median(others):
         return False
     noise = [max(scale, 1e-12) if np.isfinite(scale) else 1.0 for scale in scales]  # one without has no observation
-    steep = np.maximum(np.nan_to_num(PIXEL_ERROR * slope.astype(np.float64) - quietest), 0)
+    steep = np.maximum(np.nan_to_num(off * slope.astype(np.float64) - quietest), 0)
     factors: dict[float, Floats] = {}
     for k, scale in enumerate(noise):
         if k != index:

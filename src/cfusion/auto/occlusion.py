@@ -15,7 +15,8 @@ from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.source import Reading, Source
 
 HIDDEN = 2.0  # times what the surface may be off by: a point that it hides by more is hidden
-CONFIRMED = 3.0  # other views, by their weights, that confirm the surface where the reference measured something else
+CONFIRMED = 3.0  # other views, by their weights, that confirm the surface where the reference measured something else;
+LESS_EXACT = 0.5  # of those, where its edges are no more in place than theirs
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +65,15 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     wrong = np.abs(depths[reference] - surface) > np.float32(gate * max(usual, slope)) * unit
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
-    weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend)
+    exact = independence(away) if count > 1 else 1.0  # how far the reference's edges are in place
     if count > 1:
+        weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
-        misread = np.float32(independence(away)) * doubt
+        misread = np.float32(exact) * doubt
         Misreading(surface, unit, backend).weigh(weights, parallax, misread, noises, backend)
         weighed = True
-    wrong &= weights.sum(axis=0) - weights[reference] >= CONFIRMED * typical
+    enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * exact)
+    wrong &= weights.sum(axis=0) - weights[reference] >= enough * typical
     _leave_out(reading, reference, wrong)
     frame = source.frame
     stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)

@@ -1,11 +1,12 @@
 """The standard deviation of the fused depth's error.
 
-    sigma^2 = V + (0.3^2 + delta^2 / 2) slope^2 / n + (rho + max(0, 1 - n / (0.6 K))) s^2 + (1 - p) relief^2
+    sigma^2 = V + (0.3^2 + delta^2 / 2) slope^2 / n + (rho + max(0, 1 - n / (0.6 K))^2) s^2 + (1 - p) relief^2
 
-V       what fits on halves of the observations differ by, pooled around the pixel and scaled to all observations
+V       what fits on halves of the observations differ by, pooled around the pixel and scaled to all observations, and
+        how far their middle is from the fit on all: halves are smoothed more, so that is what smoothing costs
 slope   of the surface from pixel to pixel: a reading is off by a fraction of a pixel, and by `delta` where poses are
-rho     how alike a view's errors are two pixels apart, beyond chance: what neighbours share, smoothing does not
-        average, and views of one sensor share it too
+rho     what views of one sensor share: how alike a view's errors are two pixels apart, 1.7 min(rho_2 - 0.2,
+        2 (rho_2 - rho_8 - 0.1)); errors as alike eight pixels apart are of a pose, which the halves show
 s       deviation of one observation around the pixel; n observations of K views: few are not an average
 relief  how far another surface lies from this one, near an edge; the pixel is of it with probability 1 - p
 """
@@ -27,21 +28,25 @@ PIXEL_ERROR = 0.3  # pixels: the deviation of rounding to the nearest one
 ENOUGH_VIEWS = 0.6  # of all
 RELIEF_RADIUS = 4  # pixels within which another surface may be taken for this one
 STEEP = 4.0  # times the usual relief is an edge
-LAG = 2  # pixels: neighbours share what they are interpolated from
-BY_CHANCE = 0.1  # of an autocorrelation: a surface that follows its observations makes so much of independent noise
+LAG, FAR_LAG = 2, 8  # pixels: neighbours share what they are interpolated from, and pixels far apart a pose
+BY_CHANCE = 0.2, 0.1  # of an autocorrelation, and of a difference of two: what independent noise may come to
+SHARED = 1.7, 2.0  # times an autocorrelation, and a difference of two, is the share of the variance
+SMOOTHED, BIAS_RADIUS = 1.5, 3  # times the distance of the middle of two halves from the whole; pixels of its pooling
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves tell nothing about its middle
 LARGEST_DELTA = 3.0  # pixels
 
 
 def variance_of_halves(
-    halves: Sequence[Halves], by_pixels: Callable[[Mask], Halves | None], unit: Floats, backend: Backend
+    halves: Sequence[Halves], whole: Floats, by_pixels: Callable[[Mask], Halves | None], unit: Floats, backend: Backend
 ) -> Floats:
-    """(H, W) V in the unit of the noise, NaN where nothing tells; `unit` is that of x as the halves have it.
+    """(H, W) V in the unit of the noise, NaN where nothing tells; `unit` is that of x, which `whole` is.
 
     `by_pixels` gives halves for the pixels (H, W) that no other tells about, if that is worth it.
     """
     total, told = np.zeros_like(unit, np.float64), np.zeros_like(unit, np.float64)
+    moved = np.zeros_like(unit)
     for each in halves:
+        moved = moved + np.nan_to_num(each.middle() - whole) / len(halves)
         variance, tells = _variance(each, unit, backend)
         total += variance
         told += tells
@@ -51,7 +56,8 @@ def variance_of_halves(
         tells &= told == 0
         total += np.where(tells, variance, 0)
         told += tells
-    out: Floats = np.where(told > 0, total / np.maximum(told, 1), np.nan)
+    bias = SMOOTHED * pooled_mean(np.abs(moved / unit), ~np.isnan(unit), BIAS_RADIUS, backend)
+    out: Floats = np.where(told > 0, total / np.maximum(told, 1) + np.square(bias), np.nan)
     return out
 
 
@@ -90,6 +96,12 @@ def autocorrelation(residuals: Floats, lag: int = LAG) -> float:
     return max(0.0, float(np.sin(np.pi / 2 * products / max(pairs, 1.0))))
 
 
+def shared_with_neighbours(residuals: Floats) -> float:
+    """rho: the share of the variance of residuals (K, H, W) that neighbours share, but not whole views."""
+    near, far = autocorrelation(residuals), autocorrelation(residuals, FAR_LAG)
+    return SHARED[0] * max(0.0, min(near - BY_CHANCE[0], SHARED[1] * (near - far - BY_CHANCE[1])))
+
+
 def registration_error(residuals: Floats, slope: Floats, deviation: Floats) -> float:
     """delta in pixels: by how much residuals grow with the slope, residual^2 = s^2 + delta^2 slope^2."""
     steep = np.isfinite(slope) & (slope > deviation) & (slope < 20 * deviation)
@@ -119,11 +131,11 @@ def deviation(
     probability of another surface. NaN where nothing was observed.
     """
     s, n = spread(residuals, backend)
-    rho = max(0.0, autocorrelation(residuals) - BY_CHANCE) / (1 - BY_CHANCE)
+    rho = shared_with_neighbours(residuals)
     delta = registration_error(residuals, slope, s)
     steep = np.square(np.where(np.isfinite(slope), slope, 0))
     views = max(int((~np.isnan(residuals)).any(axis=(1, 2)).sum()), 1)  # that observed anything
-    few = np.maximum(0, 1 - n / (ENOUGH_VIEWS * views))
+    few = np.square(np.maximum(0, 1 - n / (ENOUGH_VIEWS * views)))
     (usual,), (known,) = backend.medians(np.where(n > 0, s, np.nan)[None])
     untold = np.square(np.maximum(s, usual if known else 0.0))  # as sure as one observation
     variance = (

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cfusion.cli.forecast import Part
+from cfusion.cli.kernel_work import seconds_for, seconds_of
 
 if TYPE_CHECKING:
     from cfusion.cli.progress import Listener
     from cfusion.geometry import View
 
-STAGE = "compiling kernels, once, about 10 s"
 PREPARING = "loading kernels"
 COMPILED = ("cpu",)  # backends whose kernels are compiled on this machine when they are first called
-COMPILING = Part("compiling", 12.0, surprise=True)
-PARTS = (Part("loading", 2.0), COMPILING)
 WIDTH, HEIGHT, VIEWS = 40, 30, 5
-LONG = {"sweep": 6.0, "_fill": 4.0}  # kernels by name: times the usual time to compile one
-WORK = {"auto": 40.0}  # usual kernels that a method compiles, the long ones counted so
-WORK_OF_OTHERS = 20.0
+PRIOR = 3.0  # seconds that a usual machine is taken to have compiled already
+MOST = 0.97  # of the work, before the end: a kernel more than was foreseen may come
 
 
 def compile_kernels(methods: Sequence[str], backend: str, progress: Listener) -> None:
@@ -33,32 +30,59 @@ def compile_kernels(methods: Sequence[str], backend: str, progress: Listener) ->
         return
     progress(Step(PREPARING, 0.0))
     views = _tiny_views()
-    with naming(methods, progress):
-        for method in methods:
+    with naming(methods, progress) as reached:
+        for number, method in enumerate(methods):
             fuse(views, method, reference=VIEWS // 2, backend=backend)
+            reached(seconds_for(methods[: number + 1]))  # what came from the cache is done too
+    progress(Step(PREPARING, 1.0))
 
 
 @contextmanager
-def naming(methods: Sequence[str], progress: Listener) -> Iterator[None]:
-    """Progress by the kernels that are compiled; nothing is said where all come from the cache, or none can be."""
-    from cfusion.cli.progress import Step
+def naming(methods: Sequence[str], progress: Listener) -> Iterator[Callable[[float], None]]:
+    """Progress by the kernels that are compiled; nothing is said where all come from the cache, or none can be.
 
+    Yields a function to be told how many seconds of the work (`kernel_work`) are done.
+    """
     try:
         from cfusion.kernels.cpu.compiling import hearing
     except ImportError:  # without Numba nothing is compiled
-        yield
+        yield lambda seconds: None
         return
+    work = _Work(seconds_for(methods), progress)
+    with hearing(work.told):
+        yield work.reached
 
-    everything = sum(WORK.get(method, WORK_OF_OTHERS) for method in methods)
-    done = 0.0
 
-    def told(name: str, ready: bool) -> None:
-        nonlocal done
-        done += LONG.get(name, 1.0) if ready else 0.0
-        progress(Step(STAGE, min(0.97, done / everything)))
+class _Work:
+    """The kernels of one run: what they take together, and how far that is."""
 
-    with hearing(told):
-        yield
+    def __init__(self, seconds: float, progress: Listener) -> None:
+        self.seconds, self.progress = seconds, progress
+        self.done, self.spent, self.began = 0.0, 0.0, 0.0
+
+    def told(self, kernel: str, ready: bool) -> None:
+        """A kernel begins to be compiled, or is ready."""
+        from cfusion.cli.progress import Step
+
+        if ready:
+            self.spent += time.monotonic() - self.began
+            self.done += seconds_of(kernel)
+        self.began = time.monotonic()
+        pace = (self.spent + PRIOR) / (self.done + PRIOR)
+        about = in_round_numbers(pace * max(self.seconds, self.done))
+        share = min(MOST, self.done / self.seconds)
+        words = f"compiling kernels, once, about {about} s"
+        self.progress(Step(words, share, seconds=self.seconds, rests=ready))
+
+    def reached(self, seconds: float) -> None:
+        """So much of the work is done, whoever did it."""
+        self.done = max(self.done, seconds)
+
+
+def in_round_numbers(seconds: float) -> int:
+    """Whole tens from twenty on, fives below: more is not known."""
+    step = 10 if seconds >= 20 else 5
+    return max(step, step * round(seconds / step))
 
 
 def _tiny_views() -> list[View]:

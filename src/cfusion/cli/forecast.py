@@ -1,7 +1,8 @@
 """How far a command is, and how long it will take: its parts in order, each with the time it takes beside the others.
 
 The fraction shown never falls. What is left follows from the pace of the part that runs, so that a slow machine is
-known to be slow after a moment; parts that only sometimes take time (kernels to compile) count from when they begin.
+known to be slow after a moment. Kernels that have to be compiled are an interruption: they count from when they begin,
+by a clock of their own, and tell nothing about the pace of the rest.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cfusion.cli.interruption import Interruption
 from cfusion.forecast import MOST, SOLVING, Heard, SolveForecast
 
 SURE = 0.15  # of a part: from there on its own pace counts, before also that of the parts before it
-PRIOR = 4.0  # seconds that a usual machine is taken to have worked already
+PRIOR = 2.5  # seconds that a usual machine is taken to have worked already
 LINGERING = 0.25  # of the time spent in a part that tells nothing and takes longer than expected: what is left of it
 
 
@@ -21,9 +23,8 @@ LINGERING = 0.25  # of the time spent in a part that tells nothing and takes lon
 class Part:
     """A stretch of work: how its stages begin, and how long it takes (seconds on a usual machine)."""
 
-    stages: str
+    stages: str | tuple[str, ...]
     seconds: float
-    surprise: bool = False  # it counts only once it has begun
 
 
 class Forecast:
@@ -31,39 +32,27 @@ class Forecast:
 
     def __init__(self, method: str = "", parts: Sequence[Part] = ()) -> None:
         self.method, self.parts = method, tuple(parts) or (Part("", 1.0),)
-        self.place, self.began, self.heard_last = self._first(), 0.0, 0.0
+        self.place, self.began, self.heard_last = 0, 0.0, 0.0
         self.known = 0.0  # of the part, by what was told
         self.solve: tuple[float, float, SolveForecast] | None = None  # since when, how much of the part, how far
         self.begun: set[int] = set()  # parts
+        self.break_ = Interruption()
         self.shown = 0.0
 
     def plan(self, parts: Sequence[Part], method: str) -> None:
-        """What is to come, once that is known; what was before is the beginning of the first part."""
-        self.parts, self.method = tuple(parts), method
-        self.place = self._first()
-        self.begun.clear()
+        """What is to come, as far as that is known; the part that runs goes on."""
+        running = self.parts[self.place].stages
+        places = {part.stages: place for place, part in enumerate(parts)}
+        self.begun = {places[self.parts[each].stages] for each in self.begun if self.parts[each].stages in places}
+        self.parts, self.method, self.place = tuple(parts), method, places.get(running, 0)
 
     def hear(self, heard: Heard, now: float) -> None:
         """Take note of an event."""
-        inside, share = getattr(heard, "inside", None), getattr(heard, "share", 0.0)
-        base = heard.done
-        if inside is None and heard.stage.startswith(SOLVING):
-            inside, share, base = heard, 1.0, 0.0
-        place = self._place_of(heard.stage)
-        if place < self.place and self.begun:  # of a part that is over: kernels may be compiled at any time
+        seconds = getattr(heard, "seconds", 0.0)
+        if seconds > 0:
+            self.break_.hear(heard.done, seconds, now, rests=getattr(heard, "rests", False))
             return
-        self._move_to(place, now if inside is None else self.heard_last)
-        if inside is None:
-            self.solve = None
-            self.known = max(self.known, min(base, 1.0))
-        else:
-            if self.solve is None or base > self.known + 1e-9:
-                self.known = max(self.known, base)
-                method = getattr(heard, "method", "") or self.method
-                self.solve = (self.heard_last if self.solve or base else self.began, share, SolveForecast(method))
-            since, _, forecast = self.solve
-            forecast.hear(inside, now - since)
-        self.heard_last = now
+        self._hear(heard, self.break_.clock(now))
 
     def fraction(self, now: float) -> float:
         """From 0 to 1, never less than before."""
@@ -73,6 +62,30 @@ class Forecast:
 
     def left(self, now: float) -> float:
         """Seconds."""
+        return self.break_.left(now) + self._left(self.break_.clock(now))
+
+    def _hear(self, heard: Heard, now: float) -> None:
+        inside, share = getattr(heard, "inside", None), getattr(heard, "share", 0.0)
+        base = heard.done
+        if inside is None and heard.stage.startswith(SOLVING):
+            inside, share, base = heard, 1.0, 0.0
+        place = self._place_of(heard.stage)
+        if place < self.place and self.begun:  # of a part that is over
+            return
+        self._move_to(place, now if inside is None else self.heard_last)
+        if inside is None:
+            self.solve, self.known = None, min(base, 1.0)
+        else:
+            if self.solve is None or base > self.known + 1e-9:
+                self.known = max(self.known, base)
+                method = getattr(heard, "method", "") or self.method
+                self.solve = (self.heard_last if self.solve or base else self.began, share, SolveForecast(method))
+            since, _, forecast = self.solve
+            forecast.hear(inside, now - since)
+        self.heard_last = now
+
+    def _left(self, now: float) -> float:
+        """Seconds of all parts."""
         part, inside = self.parts[self.place], self._inside(now)
         after = sum(self._seconds(place) for place in range(self.place + 1, len(self.parts)))
         spent, expected = now - self.began, self._pace() * part.seconds
@@ -81,7 +94,7 @@ class Forecast:
             expected += sure * (spent / inside - expected)
         own = expected * (1 - inside) if inside > 0 else max(expected - spent, LINGERING * spent)
         before = sum(self._seconds(place) for place in range(self.place))
-        pace = (self.began + expected + PRIOR) / (before + part.seconds + PRIOR)
+        pace = (self.began + max(expected, spent) + PRIOR) / (before + part.seconds + PRIOR)
         return own + pace * after
 
     def _pace(self) -> float:
@@ -100,20 +113,15 @@ class Forecast:
         return min(self.known * (now - self.began) / told, self.known + 0.5 * (1 - self.known))
 
     def _seconds(self, place: int) -> float:
-        """That a part takes on a usual machine; nothing where it was passed over, or may be."""
-        part = self.parts[place]
-        over = place < self.place or part.surprise
-        return 0.0 if over and place not in self.begun else part.seconds
+        """That a part takes on a usual machine; nothing where it was passed over."""
+        return 0.0 if place < self.place and place not in self.begun else self.parts[place].seconds
 
     def _move_to(self, place: int, began: float) -> None:
         """To a part further on, or to one before it while none has begun."""
         if place > self.place or (place < self.place and not self.begun):
             self.place, self.began, self.known, self.solve = place, began, 0.0, None
+            self.break_.forget()
         self.begun.add(place)
-
-    def _first(self) -> int:
-        """The first part that is sure to come."""
-        return next((place for place, part in enumerate(self.parts) if not part.surprise), 0)
 
     def _place_of(self, stage: str) -> int:
         """The part that a stage belongs to: the one whose words it begins with, else the one without any."""

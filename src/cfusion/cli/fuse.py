@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     read_once = tuple(views)  # fusing goes through them several times
     pixels = float(read_once[reference_index(views, reference)].depth.size)
     with showing(arguments.method, quiet=arguments.quiet) as progress:
-        progress.plan(parts.of_fuse(arguments.method, pixels, page=not arguments.no_report))
+        progress.plan(parts.of_fuse(arguments.method, pixels, len(views), page=not arguments.no_report))
         compile_kernels([arguments.method], arguments.backend, progress)
         heard = report.Recorder(progress)
         result = fuse(

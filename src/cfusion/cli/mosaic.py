@@ -105,6 +105,7 @@ def make(
     from cfusion.cli.compiling import naming
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.report_of_many import mosaic_page, write_mosaic_page
+    from cfusion.rasters.mosaic import Step as MosaicStep
     from cfusion.rasters.mosaic import fuse_rasters, require_free
     from cfusion.rasters.report import table
 
@@ -113,8 +114,14 @@ def make(
         with showing("mosaic", quiet=how.quiet) as progress:
             progress.plan(parts.of_mosaic(page=page))
             say = _quiet if how.quiet or how.json else print
-            with naming(["auto"], progress):
-                made = fuse_rasters(rasters, output, progress=progress, say=say, **options)
+
+            def listen(step: MosaicStep) -> None:
+                if step.ahead:
+                    progress.plan(parts.of_mosaic(step.ahead, page=page))
+                progress(step)
+
+            with naming(["mosaic"], progress):
+                made = fuse_rasters(rasters, output, progress=listen, say=say, **options)
             if page:
                 progress(Step(parts.PAGE, 0.0))
                 page = write_mosaic_page(made, output) is not None

@@ -64,6 +64,21 @@ def require_free(output: Path, source: Path, command: Mapping[str, object], *, f
         _require_no_others(output)
 
 
+def require_of(output: Path, source: str, *, force: bool) -> None:
+    """Refuse to write over a result that was made of something else."""
+    from cfusion.io.json_object import JsonObject
+
+    file = output / RESULT
+    if force or not file.exists():
+        return
+    try:
+        made_of = JsonObject.of_file(file).content.get("input")
+    except FileError:  # damaged: nothing to lose
+        return
+    if made_of != source:
+        raise InputError(f"{file} is of another input ({str(made_of)[:60]!r}); choose another folder, or say --force")
+
+
 def _same(output: Path, folder: Path) -> bool:
     try:
         return output.samefile(folder)

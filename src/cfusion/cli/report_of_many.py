@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -10,8 +11,10 @@ from cfusion.cli.report import PAGE, command_line
 
 if TYPE_CHECKING:
     from cfusion.rasters.mosaic import Mosaic
+    from cfusion.rasters.report import RasterReport
     from cfusion.scene.job import Job
     from cfusion.scene.whole import Report
+    from cfusion.view.view_figures import ViewFigures
 
 LARGEST = 60_000_000  # pixels of a mosaic that is read into memory for its page
 
@@ -31,6 +34,21 @@ def write_scene_page(job: Job, report: Report) -> Path | None:
 def mosaic_page(output: Path) -> Path:
     """Where the page of a mosaic is: report.html beside height.tif, NAME_report.html beside NAME.tif."""
     return output.with_name(PAGE if output.stem == "height" else f"{output.stem}_{PAGE}")
+
+
+def raster_figures(rasters: Sequence[RasterReport]) -> tuple[ViewFigures, ...]:
+    """How every raster compares with the fused ground, its offset with those of the others; the odd ones in words."""
+    from math import hypot, nan
+    from statistics import median
+
+    from cfusion.view.view_figures import OF_RASTERS, ViewFigures, judged
+
+    usual = median(each.placement.offset for each in rasters)
+    rows = [
+        ViewFigures(each.name, each.noise, each.placement.offset - usual, each.kept, hypot(*each.placement.shift), nan)
+        for each in rasters
+    ]
+    return judged(rows, OF_RASTERS)
 
 
 def write_mosaic_page(made: Mosaic, output: Path) -> Path | None:
@@ -66,5 +84,6 @@ def write_mosaic_page(made: Mosaic, output: Path) -> Path | None:
         heights=True,
         notes=[made.status, *made.sentences],
         source=", ".join(str(each.name) for each in made.rasters),
+        figures=raster_figures(made.rasters),
         command=command_line(),
     )

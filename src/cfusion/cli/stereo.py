@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cfusion.cli import report, talk
+from cfusion.cli import output, report, talk
 
 if TYPE_CHECKING:
     from cfusion.cli.progress import Listener
@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--farthest", type=float, metavar="DEPTH", help="drop depths beyond (default: none)")
     add("--unchecked", action="store_true", help="match pairs that look swapped, unrectified or unrelated, too")
     add("--write", default="npy,png,ply", metavar="FORMATS", help="npy, png, pfm, ply (default: npy,png,ply)")
+    add("--force", action="store_true", help="write over what another command left in OUT")
     report.add_no_report(parser)
     talk.add_arguments(parser, verbose="what was matched, and how far to trust it, too")
 
@@ -55,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         if name not in FORMATS:
             raise InputError(f"disparities cannot be written as {name!r}; known are: {', '.join(FORMATS)}")
     require_writable(arguments.output)
+    output.require_of(arguments.output, _source(arguments), force=arguments.force)
     require_matcher(arguments.matcher)
     calibration = _calibration(arguments)
     with showing("stereo", quiet=arguments.quiet) as progress:
@@ -101,6 +103,10 @@ def _say(arguments: argparse.Namespace, found: "Matching", with_depth: bool) -> 
     print(f"written to {arguments.output}")
     if page is not None:
         print(f"open {page}")
+
+
+def _source(arguments: argparse.Namespace) -> str:
+    return f"{arguments.left} {arguments.right}"
 
 
 def _calibration(arguments: argparse.Namespace) -> "Calibration | RawRig | None":
@@ -152,7 +158,7 @@ def _write(
         raise InputError("no pixel was matched, so there is no depth; try another --matcher, or more --disparities")
     view = View(depth, rig.camera, Pose.identity(), image=frame.left, confidence=confidence, name=arguments.left.stem)
     result = replace(fuse((view,), "input"), method=arguments.matcher, sigma=sigma, confidence=confidence)
-    source, unit = f"{arguments.left} {arguments.right}", "metre" if arguments.baseline is None else "unit of baseline"
+    source, unit = _source(arguments), "metre" if arguments.baseline is None else "unit of baseline"
     write_result(result, arguments.output, formats, source=source, unit=unit)
     write_disparities(arguments.output, found, formats, alone=False)
     if not arguments.no_report:

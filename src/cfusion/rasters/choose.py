@@ -8,7 +8,7 @@ nobody; which those are does not depend on the candidate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,14 +45,20 @@ class Choice:
     gain: float  # the fused error over that of a mean of as many observations
 
 
-def choose(heights: Floats, weights: Floats | None, backend: str, alpha: tuple[float, float] | None = None) -> Choice:
-    """Choose on a sample (K, H, W), unless alpha is given."""
+def choose(
+    heights: Floats,
+    weights: Floats | None,
+    backend: str,
+    alpha: tuple[float, float] | None = None,
+    fitted: Callable[[int], None] = lambda fits: None,
+) -> Choice:
+    """Choose on a sample (K, H, W), unless alpha is given; `fitted` is told how many fits were made."""
     noise = noise_scales(heights)
     spread = float(np.nanmax(heights) - np.nanmin(heights))
     usual = max(float(np.median(noise)), LEAST_NOISE * spread, 1e-9)
     alike = (1.0,) * len(heights)
     if alpha is None:
-        trial = _Trial(heights, weights, usual, backend)
+        trial = _Trial(heights, weights, usual, backend, fitted)
         found, corner = trial.search()
         grown = float(np.sqrt(trial.views / trial.kept_views))  # the fit had fewer observations
         alpha = (found[0] * grown, found[1] * grown)
@@ -98,8 +104,11 @@ def _gain(
 class _Trial:
     """Fits without what is left out, each made once."""
 
-    def __init__(self, heights: Floats, weights: Floats | None, noise: float, backend: str) -> None:
+    def __init__(
+        self, heights: Floats, weights: Floats | None, noise: float, backend: str, fitted: Callable[[int], None]
+    ) -> None:
         self.noise, self.backend, self.weights = noise, backend, weights
+        self.fitted = fitted
         out = left_out(heights)
         self.kept = np.where(out, np.nan, heights)
         self.held = np.where(out, heights, np.nan)
@@ -156,6 +165,7 @@ class _Trial:
             first, ratio, corner = candidate
             alpha = (first / corner, ratio * first / corner)
             self.fits[candidate] = self._fit(alpha, corner, self.weights)
+            self.fitted(len(self.fits))
         return self.fits[candidate]
 
     def _fit(self, alpha: tuple[float, float], corner: float, weights: Floats | None) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,13 @@ from cfusion.rasters.begin import Plan, plan_mosaic
 from cfusion.rasters.certificate import Certificate, blocks_of, certify
 from cfusion.rasters.choose import choose, weighed
 from cfusion.rasters.coregister import place
+from cfusion.rasters.effort import Ahead, Effort
 from cfusion.rasters.grids import Grid
 from cfusion.rasters.journal import Journal
 from cfusion.rasters.options import Options
 from cfusion.rasters.report import RasterReport, as_json
 from cfusion.rasters.runner import HERE, Crew
-from cfusion.rasters.solve_tile import Settings, host_backend, solve_sample
+from cfusion.rasters.solve_tile import REACH, SPARE, Settings, host_backend, solve_sample
 from cfusion.rasters.tiles import tiles
 from cfusion.rasters.work import Believed, Finished, Work, advance_tile, align_block, begin_tile, finish_block
 from cfusion.rasters.write import Writer, files_of
@@ -50,6 +52,7 @@ class Step:
     stage: str
     done: float
     gap: float = float("nan")
+    ahead: Ahead = ()  # the stages and their seconds on a usual machine, where that is news
 
 
 Listener = Callable[[Step], None]
@@ -112,6 +115,8 @@ def fuse_rasters(
     if not isinstance(paths, Sequence):
         raise InputError(f"fuse_rasters takes a list of files, not {type(paths).__name__}")
     target = None if output is None else path_of(output, "output")
+    listen = progress or _unheard
+    listen(Step("laying the rasters down", 0.0))
     plan = plan_mosaic([path_of(path, "a raster") for path in paths], chosen)
     for sentence in plan.sentences:
         (say or _silent)(sentence)
@@ -124,7 +129,7 @@ def fuse_rasters(
             raise InputError(f"{target} would replace a raster that it is made of; choose another output")
     with tempfile.TemporaryDirectory(prefix="cfusion-", dir=chosen.scratch) as temporary, _crew(chosen) as crew:
         folder = Path(temporary) / "work" if target is None else _scratch(target, chosen)
-        made = _Making(plan, chosen, folder, crew, progress or _unheard, say or _silent).run(target)
+        made = _Making(plan, chosen, folder, crew, listen, say or _silent).run(target)
     return replace(made, seconds=time.perf_counter() - began)
 
 
@@ -202,6 +207,7 @@ class _Making:
         work = Work(self.folder, len(plan.rasters), plan.grid.height, plan.grid.width, weighted=weights is not None)
         for image in work.images:
             image.create()
+        self.listen(Step("reading", 0.0, ahead=self._effort().ahead(min(trial["iterations"], options.iterations))))
         low, high, observations = self._aligned(journal, work, weights)
         settings = Settings(
             alpha=tuple(parameters["alpha"]),
@@ -222,13 +228,20 @@ class _Making:
     def _choices(self, journal: Journal) -> tuple[tuple[Believed, ...] | None, dict[str, Any], dict[str, Any]]:
         """Energy, weights and steps, from the sample, once."""
         plan = self.plan
-        self.listen(Step("choosing from a sample", 0.0))
+        effort, stage = self._effort(), "choosing from a sample"
+        self.listen(Step(stage, 0.0, ahead=effort.ahead()))
         backend = host_backend(self.options.backend)
         known = journal.get("choices")
         stacked = plan.sample.stacked()
         if known is None:
             given = plan.sample_weights()
-            choice = choose(stacked, given, backend, self.options.alpha)
+            choice = choose(
+                stacked,
+                given,
+                backend,
+                self.options.alpha,
+                lambda fits: self.listen(Step(stage, effort.choosing(fits))),
+            )
             weights = weighed(stacked, choice.factors) if given is None else given
             trial = solve_sample(stacked, weights, choice.alpha, choice.delta, backend, self.options.tolerance)
             known = journal.put(
@@ -253,7 +266,7 @@ class _Making:
 
     def _aligned(self, journal: Journal, work: Work, weights: tuple[Believed, ...] | None) -> tuple[float, float, int]:
         jobs = [(work, tuple(self.plan.rasters), weights, block) for block in blocks_of(work)]
-        found = journal.stage("align", align_block, jobs, self.crew, self._share("reading", 0.0, 0.1))
+        found = journal.stage("align", align_block, jobs, self.crew, self._share("reading", lambda done: done))
         low, high = min(each[0] for each in found), max(each[1] for each in found)
         if not low <= high:
             raise InputError("no pixel of the mosaic is known; give other rasters, bounds or nodata")
@@ -264,23 +277,27 @@ class _Making:
     ) -> tuple[int, int, Certificate]:
         """Passes until the certificate is as asked; the number of the state, iterations, certificate."""
         options = self.options
-        cut = tiles(work.height, work.width, options.tile)
+        cut, effort = tiles(work.height, work.width, options.tile), self._effort()
         named = f"tiles of {options.tile}"
         if not journal.get("begun"):
-            share = self._share("iterating", 0.1, 0.1)
-            journal.stage(f"begin, {named}", begin_tile, [(work, settings, tile) for tile in cut], self.crew, share)
+            jobs_of_start = [(work, settings, tile) for tile in cut]
+            share = self._share("iterating", lambda done: 0.0)
+            journal.stage(f"begin, {named}", begin_tile, jobs_of_start, self.crew, share)
             journal.put("begun", True)
         passes: list[int] = journal.get("passes") or []
         goal = journal.get("goal") or min(_rounded(expected), options.iterations)
+        certificates = 0
         while True:
             while sum(passes) < goal:
                 count = goal - sum(passes) if len(cut) == 1 else min(PASS, goal - sum(passes))
                 jobs = [(work, settings, len(passes), count, tile) for tile in cut]
-                low, high = sum(passes) / goal, (sum(passes) + count) / goal
-                share = self._share("iterating", 0.1 + 0.7 * low, 0.1 + 0.7 * high)
+                far = partial(_after, effort, sum(passes), count, goal, certificates)
+                share = self._share("iterating", far)
                 journal.stage(f"pass {len(passes)} of {count}, {named}", advance_tile, jobs, self.crew, share)
                 passes = journal.put("passes", [*passes, count])
-            certificate = certify(work, settings, len(passes), self.crew, self._share("certifying", 0.8, 0.9))
+            share = self._share("certifying", partial(_certified, effort, sum(passes), goal, certificates))
+            certificate = certify(work, settings, len(passes), self.crew, share)
+            certificates += 1
             self.gap = certificate.gap
             if certificate.gap <= options.tolerance or goal >= options.iterations:
                 return len(passes), sum(passes), certificate
@@ -300,7 +317,8 @@ class _Making:
         noise, gain = tuple(parameters["noise"]), parameters["gain"]
         jobs = [(work, settings, number, noise, gain, block) for block in blocks]
         observed, kept = np.zeros(len(plan.rasters), np.int64), np.zeros(len(plan.rasters), np.int64)
-        share = self._share("writing", 0.9, 1.0)
+        share = self._share("writing", lambda done: self._effort().writing(done, 0))
+        share(0.0)
         said = {name: parameters[name] for name in ("alpha", "delta", "noise", "backend")}
         said |= {"method": "auto", "order": 2, "weights": parameters["factors"]}
         maps: dict[str, NDArray[Any]] = {}
@@ -343,8 +361,9 @@ class _Making:
             np.where(seen, work.state(number).read(*window)[0] + np.float32(settings.centre), np.nan)
             for seen, window in zip(known, windows, strict=True)
         ]
-        rows = []
+        rows, effort = [], self._effort()
         for k, raster in enumerate(self.plan.rasters):
+            self.listen(Step("comparing the rasters with the ground", effort.writing(1.0, k), self.gap))
             as_it_came: Aligned = raster.corrected((0.0, 0.0, 0.0), (0.0, 0.0))
             found = place(as_it_came, grounds, windows, "tilt")
             rows.append(
@@ -373,8 +392,32 @@ class _Making:
             "CFUSION_ITERATIONS": str(iterations),
         }
 
-    def _share(self, stage: str, low: float, high: float) -> Callable[[float], None]:
-        return lambda done: self.listen(Step(stage, low + (high - low) * done, self.gap))
+    def _effort(self) -> Effort:
+        grid, cut = self.plan.grid, tiles(self.plan.grid.height, self.plan.grid.width, self.options.tile)
+        halo = REACH * PASS + SPARE
+        read = sum(_area(tile.with_halo(halo)) for tile in cut)
+        sample = sum(_area(window) for window in self.plan.sample.windows)
+        hands = min(self.options.workers, len(cut))
+        return Effort(len(self.plan.rasters), sample / 1e6, grid.height * grid.width / 1e6, read / 1e6, hands)
+
+    def _share(self, stage: str, far: Callable[[float], float]) -> Callable[[float], None]:
+        """Tells how far a stretch of work is as a share of its part."""
+        return lambda done: self.listen(Step(stage, far(done), self.gap))
+
+
+def _after(effort: Effort, before: int, count: int, goal: int, certificates: int, done: float) -> float:
+    """How far the iterations are in the midst of a pass."""
+    return effort.iterating(before + done * count, goal, certificates)
+
+
+def _certified(effort: Effort, iterations: int, goal: int, certificates: int, done: float) -> float:
+    """How far the iterations are in the midst of a certificate."""
+    return effort.iterating(iterations, goal, certificates + min(done, 0.99))
+
+
+def _area(window: tuple[slice, slice]) -> int:
+    rows, columns = window
+    return int((rows.stop - rows.start) * (columns.stop - columns.start))
 
 
 def _energy_floor(alpha: tuple[float, float], spread: float, observations: int, work: Work) -> float:

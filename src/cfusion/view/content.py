@@ -54,6 +54,7 @@ class Content:
     notes: Sequence[str] = ()
     source: str = ""
     command: str = ""
+    figures: Sequence[ViewFigures] = ()  # of every view, where its residuals are not at hand
 
     def __post_init__(self) -> None:
         for result in self.results:
@@ -115,6 +116,8 @@ class Content:
     def view_records(self, residuals: Callable[[int], Residuals] | None) -> Sequence[ViewFigures]:
         """The result's own record of its views where it has one, else our figures from the residuals."""
         names, own = self.names(), self._own_views()
+        if self.figures:
+            return self.figures
         if own:
             return [recorded(each, name) for each, name in zip(own, names, strict=True)]
         return () if residuals is None else view_figures(names, residuals, np.asarray(self.first.depth))

@@ -17,6 +17,17 @@ HEIGHTS = {
     "depth": "Height above the vertical datum of the rasters.",
     "provenance": "How many rasters observed the pixel; 0: filled from its neighbours, nothing drawn: unknown.",
 }
+OF_A_MOSAIC = (
+    "Ours, for height models: a piecewise planar ground (total generalised variation of order two) with errors that "
+    "count squared when small, one energy for all tiles; weights and corner are chosen by how well they predict "
+    "rasters that were held out of a sample."
+)
+RASTER_COLUMNS = {
+    "noise": "Standard deviation of the raster's errors.",
+    "bias": "Its offset against the median of all rasters: positive, it lies higher.",
+    "kept": "Share of its pixels within three times its noise of the fused ground.",
+    "shift": "By how many pixels its content lies off the fused ground.",
+}
 VIEW_COLUMNS = {
     "noise": "Standard deviation of what the view measured around the fused surface (robust).",
     "bias": "Median of measured minus fused: positive, the view measures too far.",

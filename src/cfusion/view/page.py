@@ -21,6 +21,7 @@ from cfusion.view.content import Content, Event
 from cfusion.view.document import document
 from cfusion.view.layers import Coded, coded
 from cfusion.view.maps import image_uri, page_layers
+from cfusion.view.view_figures import ViewFigures
 
 KINDS = ("depth", "sigma", "confidence", "provenance")
 
@@ -41,6 +42,7 @@ def write_page(
     notes: Sequence[str] = (),
     source: str = "",
     command: str = "",
+    figures: Sequence[ViewFigures] = (),
 ) -> Path:
     """Write the page of a result (`cfusion.Result`, or anything with `depth` and `method`) to one HTML file.
 
@@ -64,6 +66,7 @@ def write_page(
         notes: sentences below the title; what stands between backquotes is set as code.
         source: where the data are from.
         command: that makes it again.
+        figures: of every view, where neither views nor their residuals are at hand.
 
     Examples:
         >>> import numpy as np
@@ -90,6 +93,7 @@ def write_page(
         notes=notes,
         source=source,
         command=command,
+        figures=figures,
     )
     with filling(target.parent) as draft:
         (draft / target.name).write_text(page(content), encoding="utf-8")
@@ -108,7 +112,9 @@ def page(content: Content) -> str:
         (
             sections.header(content),
             INTERACTIVE,
-            sections.views_section(records, content.reference, content.unit),
+            sections.rasters_section(records, content.unit)
+            if content.figures
+            else sections.views_section(records, content.reference, content.unit),
             sections.solve_section(content),
             sections.scores_section(content),
             sections.again_section(content, versions(), hashes(content)),
@@ -146,7 +152,7 @@ def hashes(content: Content) -> dict[str, str]:
         found["input depths"] = _digest(list(content.views.depths))
     elif content.views is not None:
         found["input depths"] = _digest([view.depth for view in content.views])
-    found["fused depth"] = _digest([content.first.depth])
+    found["fused height" if content.heights else "fused depth"] = _digest([content.first.depth])
     return found
 
 
@@ -172,7 +178,7 @@ def _model(content: Content, layers: Sequence[Coded], usual_noise: float, image:
         "heights": content.heights,
         "camera": _camera(content.camera, content.stride),
         "exhibits": [
-            {"name": str(result.method), "words": explain.METHODS.get(str(result.method), "")}
+            {"name": str(result.method), "words": sections.method_in_words(content, str(result.method))}
             for result in content.results
         ],
         "layers": {layer.key: {"id": f"layer-{layer.twin}", **layer.description} for layer in layers},

@@ -65,7 +65,7 @@ def headline(content: Content) -> list[tuple[str, str, str]]:
     rows, columns = content.shape
     found = [
         ("pixels", f"{columns} x {rows}", ""),
-        ("method", str(result.method), explain.METHODS.get(result.method, "")),
+        ("method", str(result.method), method_in_words(content, str(result.method))),
     ]
     if content.views is not None:
         found.insert(0, ("views", str(len(content.names())), ""))
@@ -83,6 +83,29 @@ def headline(content: Content) -> list[tuple[str, str, str]]:
     if getattr(result, "seconds", 0):
         found.append(("time", f"{result.seconds:.2f} s", COLUMNS["seconds"].meaning))
     return found
+
+
+def method_in_words(content: Content, method: str) -> str:
+    """What a method does, in a sentence."""
+    return explain.OF_A_MOSAIC if content.heights and method == "auto" else explain.METHODS.get(method, "")
+
+
+def rasters_section(records: Sequence[ViewFigures], unit: str) -> str:
+    """The table of the rasters of a mosaic, the odd ones marked in words."""
+    if not records:
+        return ""
+    length = in_brackets(unit)
+    titles = {"noise": "noise" + length, "bias": "offset" + length, "kept": "kept [%]", "shift": "shift [px]"}
+    head = ["raster", *(explained(titles[key], explain.RASTER_COLUMNS[key]) for key in titles), ""]
+    rows = []
+    for each in records:
+        mark = ' class="odd"' if each.verdict else ""
+        cells = [f"<td>{number(value)}</td>" for value in (each.noise, each.bias, 100 * each.kept, each.shift)]
+        words = f'<td class="verdict">{escape(each.verdict)}</td>'
+        rows.append([f"<th scope='row'{mark}>{escape(each.name)}</th>", *cells, words])
+    odd = _odd(records, "rasters")
+    shown = table(head, rows, name="view-table")
+    return f'<section id="views"><h2>Which raster is wrong?</h2><div id="odd">{odd}</div>{shown}</section>'
 
 
 def views_section(records: Sequence[ViewFigures], reference: int | None, unit: str) -> str:
@@ -109,12 +132,12 @@ def views_section(records: Sequence[ViewFigures], reference: int | None, unit: s
     )
 
 
-def _odd(records: Sequence[ViewFigures]) -> str:
+def _odd(records: Sequence[ViewFigures], what: str = "views") -> str:
     """Which views stand out, and by what, in words."""
     odd = [each for each in records if each.verdict]
     if not odd:
-        return f"<p>None of the {len(records)} views stands out.</p>"
-    many = f"{len(odd)} of {len(records)} views stand out:" if len(odd) > 1 else f"One of {len(records)} stands out:"
+        return f"<p>None of the {len(records)} {what} stands out.</p>"
+    many = f"{len(odd)} of {len(records)} {what} stand out:" if len(odd) > 1 else f"One of {len(records)} stands out:"
     lines = "".join(f"<li><b>{escape(each.name)}</b>: {escape(each.verdict)}</li>" for each in odd[:MOST_ODD])
     more = f"<li>{len(odd) - MOST_ODD} more, in the table</li>" if len(odd) > MOST_ODD else ""
     return f"<p>{many}</p><ul>{lines}{more}</ul>"
@@ -152,9 +175,9 @@ def solve_section(content: Content) -> str:
 
 
 def _solved(content: Content, result: Any) -> str:
-    what = explain.METHODS.get(result.method, "")
+    what = method_in_words(content, str(result.method))
     words = [f"<p><b>{escape(result.method)}</b>{escape(f': {what}' if what else '')}</p>"]
-    words.append("".join(f"<p>{escape(sentence)}</p>" for sentence in sentences(result)))
+    words.append("".join(f"<p>{escape(sentence)}</p>" for sentence in sentences(result, heights=content.heights)))
     diagrams = gap_falling(content.traces.get(result.method, ()))
     sigma = getattr(result, "sigma", None)
     if content.truth is not None and sigma is not None:
@@ -171,7 +194,7 @@ def _solved(content: Content, result: Any) -> str:
     return "".join(words)
 
 
-def sentences(result: Any) -> list[str]:
+def sentences(result: Any, *, heights: bool = False) -> list[str]:
     """How it ended, how near to the optimum, what was chosen: a sentence each."""
     matched = getattr(result, "method", "") in explain.MATCHERS  # nothing was solved
     found = [str(result.status.value)] if hasattr(result, "status") and not matched else []
@@ -184,7 +207,7 @@ def sentences(result: Any) -> list[str]:
     found += _energy_in_words(energies)
     chosen = getattr(result, "parameters", {})
     if getattr(result, "method", "") == "auto" and "alpha" in chosen:
-        found += [_chosen(chosen), *_compared(chosen)]
+        found += [_chosen_for_heights(chosen)] if heights else [_chosen(chosen), *_compared(chosen)]
     backend = getattr(result, "backend", "")
     if backend:
         found.append(f"Computed in {result.seconds:.2f} s by backend {backend}.")
@@ -221,6 +244,14 @@ def _chosen(chosen: Mapping[str, Any]) -> str:
     space = "in inverse depth, since the noise grows as stereo's does" if chosen.get("inverse") else "in depth"
     local = "weighing observations by the noise around them" if chosen.get("local") else "trusting all pixels alike"
     return f"By leaving views out, auto chose the weights alpha = ({alpha}), {space}, {local}."
+
+
+def _chosen_for_heights(chosen: Mapping[str, Any]) -> str:
+    """What a mosaic decided by itself."""
+    alpha = ", ".join(number(float(each)) for each in chosen["alpha"])
+    alike = all(float(each) == 1 for each in chosen.get("weights", ()))
+    trust = "all rasters count alike" if alike else "rasters count by their noise"
+    return f"By leaving rasters out, auto chose the weights alpha = ({alpha}); {trust}."
 
 
 def _value(value: object) -> str:

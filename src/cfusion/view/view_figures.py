@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from typing import TYPE_CHECKING
@@ -24,6 +24,8 @@ SAMPLE = 20_000  # pixels that tell a shift
 FEWEST = 50
 BLOCK, MIXED = 12, 0.08  # pixels; share of readings of another surface from which on a block is not of this one
 LEAST_OURS = 0.3  # of the readings: with fewer, the view is odd as a whole
+OF_VIEWS = {"more": "far", "less": "near", "elsewhere": "another place, or a wrong pose", "shifted": "check its pose"}
+OF_RASTERS = {"more": "high", "less": "low", "elsewhere": "another place, or time", "shifted": "pass --coregister"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,12 @@ def view_figures(
     for k, name in enumerate(names):
         effect = _effect(residuals(k), total, count, GATE * usual)
         rows.append(ViewFigures(name, *spreads[k], shares[k], shifts[k], effect))
-    return tuple(_judged(row, rows) for row in rows)
+    return judged(rows)
+
+
+def judged(rows: Sequence[ViewFigures], words: Mapping[str, str] = OF_VIEWS) -> tuple[ViewFigures, ...]:
+    """The rows with what is odd about each, in words."""
+    return tuple(_judged(row, rows, words) for row in rows)
 
 
 def _of_this_surface(residuals: Residuals, within: NDArray[np.bool_]) -> Residuals:
@@ -133,8 +140,7 @@ def _shift(residuals: Residuals, surface: DepthMap) -> float:
     return float(np.hypot(*found[:2])) if sure and explains > EXPLAINED else 0.0
 
 
-def _judged(row: ViewFigures, rows: Sequence[ViewFigures]) -> ViewFigures:
-    """The same row with what is odd about it, in words."""
+def _judged(row: ViewFigures, rows: Sequence[ViewFigures], said: Mapping[str, str]) -> ViewFigures:
     others = [each for each in rows if each is not row and isfinite(each.noise)]
     if not isfinite(row.noise):
         return _with(row, "sees next to nothing of this surface")
@@ -145,11 +151,11 @@ def _judged(row: ViewFigures, rows: Sequence[ViewFigures]) -> ViewFigures:
     if row.noise > NOISY * noise > 0:
         words.append(f"{row.noise / noise:.1f} times as noisy as the others")
     if noise > 0 and abs(row.bias) > BIASED * noise:
-        words.append(f"measures {abs(row.bias):.3g} too {'far' if row.bias > 0 else 'near'}")
+        words.append(f"measures {abs(row.bias):.3g} too {said['more'] if row.bias > 0 else said['less']}")
     if row.kept < FEW_KEPT * kept:
-        words.append(f"only {100 * row.kept:.0f} % of it agrees with the surface: another place, or a wrong pose")
+        words.append(f"only {100 * row.kept:.0f} % of it agrees with the surface: {said['elsewhere']}")
     if row.shift > SHIFTED:
-        words.append(f"looks shifted by {row.shift:.1f} pixels: check its pose")
+        words.append(f"looks shifted by {row.shift:.1f} pixels: {said['shifted']}")
     return _with(row, "; ".join(words))
 
 

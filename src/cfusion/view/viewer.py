@@ -131,7 +131,7 @@ class Viewer:
             color=BASE,
             wxyz=turn.wxyz,
             position=frame.pose.matrix()[:3, 3],
-            **_known(self.server.scene.add_camera_frustum, thickness=LINE * self.size),
+            **_known(self.server.scene.add_camera_frustum, thickness=LINE * self.size, variant="filled"),
         )
         handle.on_click(lambda _, number=number: self.select(number))
         return handle

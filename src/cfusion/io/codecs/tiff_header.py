@@ -98,20 +98,26 @@ def _tags(stream: BinaryIO, held: int) -> dict[int, int]:
     found: dict[int, int] = {}
     place, seen = struct.unpack_from(form.offset, start, form.start)[0], 0
     while place and seen < MOST_DIRECTORIES:
-        entries, place = _directory(stream, form, place)
+        entries, place = _directory(stream, form, place, held)
         if any(number * SIZES.get(kind, 1) > held for _, kind, number, _ in entries):
             raise _BeyondTheEnd
-        found = found or _numbers(stream, form, entries)
+        found = found or _numbers(stream, form, entries, held)
         seen += 1
     return found
 
 
-def _directory(stream: BinaryIO, form: Form, place: int) -> tuple[list[Entry], int]:
-    """The entries of one directory, and where the next one is; 0 after the last."""
+def _seek(stream: BinaryIO, place: int, held: int) -> None:
+    if place > held:  # numbers beyond 2^63 cannot even be asked for
+        raise _BeyondTheEnd
     stream.seek(place)
+
+
+def _directory(stream: BinaryIO, form: Form, place: int, held: int) -> tuple[list[Entry], int]:
+    """The entries of one directory, and where the next one is; 0 after the last."""
+    _seek(stream, place, held)
     (count,) = struct.unpack(form.count, stream.read(struct.calcsize(form.count)))
-    if count > MOST_ENTRIES:
-        raise LookupError
+    if count > MOST_ENTRIES:  # no raster has as many, and the library would make room for them
+        raise _BeyondTheEnd
     body = stream.read(count * form.entry)
     if len(body) < count * form.entry:
         raise _BeyondTheEnd
@@ -123,7 +129,7 @@ def _directory(stream: BinaryIO, form: Form, place: int) -> tuple[list[Entry], i
     return entries, struct.unpack(form.offset, after)[0] if len(after) == form.room else 0
 
 
-def _numbers(stream: BinaryIO, form: Form, entries: list[Entry]) -> dict[int, int]:
+def _numbers(stream: BinaryIO, form: Form, entries: list[Entry], held: int) -> dict[int, int]:
     found: dict[int, int] = {}
     for tag, kind, number, value in entries:
         if kind not in NUMBERS or number < 1:
@@ -132,6 +138,6 @@ def _numbers(stream: BinaryIO, form: Form, entries: list[Entry]) -> dict[int, in
         if number * struct.calcsize(letter) <= form.room:
             found.setdefault(tag, struct.unpack_from(letter, value)[0])
         elif tag == BITS:  # one for each band
-            stream.seek(struct.unpack(form.offset, value)[0])
+            _seek(stream, struct.unpack(form.offset, value)[0], held)
             found.setdefault(tag, struct.unpack(letter, stream.read(struct.calcsize(letter)))[0])
     return found

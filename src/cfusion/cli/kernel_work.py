@@ -1,0 +1,63 @@
+"""What compiling the kernels of a method takes, in seconds of a usual machine: by kernel, and by group of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+SECONDS = {  # of kernels that take long, by name; the others take about as long as one another
+    "sweep": 4.0,
+    "_fill": 2.2,
+    "_hidden": 1.6,
+    "_pull": 0.9,
+    "_parallax": 0.9,
+    "_advance": 0.8,
+    "_energy": 0.8,
+    "_dilate": 0.8,
+    "_sort": 0.8,
+}
+SECONDS_OF_OTHERS = 0.3
+GROUPS = {
+    "splat": ("_winners", "_gather", "_dilate", "_fill"),
+    "observations": ("_count", "_sort", "_misfit"),
+    "mean": ("_average",),
+    "median": ("_weighted_median",),
+    "order 1": ("sweep", "_energy", "_advance", "_adjoint_1", "_adjoint_1", "_stick_out_slope", "_add_gradient_1"),
+    "order 2": (
+        *("_energy", "_advance", "_adjoint_1", "_adjoint_1", "_stick_out_slope", "_add_gradient_1"),
+        *("_adjoint_2", "_adjoint_2", "_stick_out", "_add_gradient_2", "_factors"),
+    ),
+    "L1 of order 2": ("sweep", "_l1_pixels"),
+    "Huber of order 2": ("sweep",),
+    "angles": ("_cosines",),
+    "auto": (
+        *("sweep", "sweep", "_parallax", "_pull", "_mean", "_hidden", "_count", "_split", "_score", "_pool", "_trust"),
+    ),
+}
+SPLAT = ("splat", "observations")
+CONVEX = (*SPLAT, "median", "order 2")
+OF_METHODS = {
+    "input": ("splat",),
+    "mean": (*SPLAT, "mean"),
+    "median": (*SPLAT, "median"),
+    "rof": (*SPLAT, "mean", "order 1"),
+    "rof-adapt": (*SPLAT, "mean", "order 1"),
+    "l1": (*CONVEX, "L1 of order 2"),
+    "l1-adapt": (*CONVEX, "L1 of order 2"),
+    "tgv-fusion": (*CONVEX, "Huber of order 2"),
+    "auto": (*CONVEX, "L1 of order 2", "auto"),
+    "mosaic": ("observations", "median", "order 2", "Huber of order 2"),
+}
+OF_OTHERS = (*CONVEX, "L1 of order 2", "angles")
+
+
+def seconds_of(kernel: str) -> float:
+    """To compile one kernel."""
+    return SECONDS.get(kernel, SECONDS_OF_OTHERS)
+
+
+def seconds_for(methods: Iterable[str]) -> float:
+    """To compile what some methods need together, each kernel once."""
+    groups = {group for method in methods for group in OF_METHODS.get(method, OF_OTHERS)}
+    both = {"order 1", "order 2"} <= groups  # they share all but the sweep
+    shared = sum(seconds_of(kernel) for kernel in GROUPS["order 1"][1:]) if both else 0.0
+    return sum(seconds_of(kernel) for group in groups for kernel in GROUPS[group]) - shared
