@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -166,24 +167,26 @@ def _oracle(length: float, side: int = 512, samples: int = 24) -> float:
     return float(np.sqrt((twice * left_over).sum() / (twice * power[1]).sum()))
 
 
-def big(file: Path, side: int, number: int) -> Path:
-    """One raster of the big mosaic, written by windows."""
+def big(files: list[Path], side: int) -> None:
+    """The rasters of the big mosaic, written by windows."""
     import rasterio
     from rasterio.transform import from_origin
 
     profile = {"driver": "GTiff", "height": side, "width": side, "count": 1, "dtype": "float32", "nodata": -9999}
-    tiled = {"tiled": True, "blockxsize": 512, "blockysize": 512, "BIGTIFF": "IF_SAFER"}
-    with rasterio.open(
-        file, "w", **profile, **tiled, crs="EPSG:32631", transform=from_origin(*CORNER, 0.5, 0.5)
-    ) as raster:
+    tiled = {"tiled": True, "blockxsize": 512, "blockysize": 512, "BIGTIFF": "IF_SAFER", "crs": "EPSG:32631"}
+    with ExitStack() as stack:
+        rasters = [
+            stack.enter_context(rasterio.open(file, "w", **profile, **tiled, transform=from_origin(*CORNER, 0.5, 0.5)))
+            for file in files
+        ]
         for top in range(0, side, 512):
             for left in range(0, side, 512):
                 rows, columns = slice(top, min(top + 512, side)), slice(left, min(left + 512, side))
-                rng = np.random.default_rng([number, top, left])
                 part = terrain(rows, columns)
-                part = part + NOISE * rng.normal(size=part.shape).astype(np.float32)
-                raster.write(part, 1, window=((rows.start, rows.stop), (columns.start, columns.stop)))
-    return file
+                for number, raster in enumerate(rasters):
+                    noise = np.random.default_rng([number, top, left]).standard_normal(part.shape, np.float32)
+                    window = ((rows.start, rows.stop), (columns.start, columns.stop))
+                    raster.write(part + np.float32(NOISE) * noise, 1, window=window)
 
 
 def median_by_windows(files: list[Path], out: Path, side: int) -> float:
@@ -224,9 +227,11 @@ def size(side: int, tile: int = 1024, folder: str | None = None) -> None:
         place = Path(folder or temporary)
         place.mkdir(exist_ok=True)
         files = [place / f"r{k}.tif" for k in range(VIEWS)]
-        for number, file in enumerate(files):
-            if not file.exists():
-                big(place / "unfinished.tif", side, number).rename(file)
+        if not all(file.exists() for file in files):
+            drafts = [file.with_suffix(".draft.tif") for file in files]
+            big(drafts, side)
+            for draft, file in zip(drafts, files, strict=True):
+                draft.rename(file)
         pixels = side * side / 1e6
         before = _peak()
         stages: dict[str, float] = {}
