@@ -28,7 +28,7 @@ from cfusion.synthetic import PAPER_CAMERA, orbit
 NOISE = 0.6
 ALPHA = (3.0, 6.0)
 REPEATS = 15
-BUNDLES = 200  # of the sequence
+BUNDLES = {"adapt-hprior": 200, "auto": 50}  # of a sequence
 OPERATIONS = 75  # additions, multiply-adds, minima of one pixel in one iteration: about, by hand in sweep.cu (order 2)
 MEMORY, ARITHMETIC, BUS = "memory: copy of 1 GiB, read and written", "arithmetic: float32 multiply-adds", "upload"
 
@@ -221,20 +221,20 @@ def fixed_confidence_solve(backend: Any, figures: dict[str, float]) -> None:
 def whole_calls(figures: dict[str, float]) -> None:
     """`fuse` from host arrays to host arrays, alone and as a sequence."""
     views = sphere(np.random.default_rng(0))
-    whole_call("adapt-hprior, 640 x 480, K = 11", views, "adapt-hprior", figures)
-    began = time.perf_counter()
-    fused = sum(1 for _ in fuse_many((views for _ in range(BUNDLES)), "adapt-hprior", backend="cuda"))
-    upload = sum(view.depth.nbytes for view in views) / (figures[f"{BUS} [GB/s]"] * 1e9)
-    each = (time.perf_counter() - began) / fused
-    note(
-        figures,
-        f"a sequence of {BUNDLES} bundles, adapt-hprior",
-        1 / each,
-        "/s",
-        f"(uploads alone {1 / upload:.0f} /s)",
-    )
-    whole_call("auto, 640 x 480, K = 11", views, "auto", figures)
+    for method in BUNDLES:
+        whole_call(f"{method}, 640 x 480, K = 11", views, method, figures)
+        sequence(method, views, figures)
     whole_call("auto, 1242 x 375, K = 5", street(np.random.default_rng(0)), "auto", figures)
+
+
+def sequence(method: str, views: list[View], figures: dict[str, float]) -> None:
+    """Bundles one after the other, some at a time on the device."""
+    count = BUNDLES[method]
+    began = time.perf_counter()
+    fused = sum(1 for _ in fuse_many((views for _ in range(count)), method, backend="cuda"))
+    each = (time.perf_counter() - began) / fused
+    upload = sum(view.depth.nbytes for view in views) / (figures[f"{BUS} [GB/s]"] * 1e9)
+    note(figures, f"a sequence of {count} bundles, {method}", 1 / each, "/s", f"(uploads alone {1 / upload:.0f} /s)")
 
 
 def whole_call(name: str, views: list[View], method: str, figures: dict[str, float]) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, Image, WeightMap, chunks
+from cfusion.arrays import DepthMap, DepthStack, Image, MaskStack, WeightMap, WeightStack
 from cfusion.geometry import Camera, Pose, Stack
 from cfusion.kernels.contract import Backend
+from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.solvers import Fused, Outer, Status, ViewEvidence
 from cfusion.source import Frame
 
@@ -195,21 +196,33 @@ class Result:
 
 def _measured(stack: Stack, depth: DepthMap) -> NDArray[np.int16]:
     """(H, W) how often each pixel was measured (what was filled is not), -1 where depth is unknown."""
-    count = np.zeros_like(depth, np.int32)
-    filled = [None] * stack.views if stack.filled is None else chunks(stack.filled)
-    for seen, interpolated in zip(stack.seen(), filled, strict=False):
-        count += (seen if interpolated is None else seen & ~interpolated).sum(axis=0)
+    (count,) = added_up(_seen, stack.depths, stack.weights, stack.filled)
+    return _provenance(count, depth)
+
+
+def _seen(depths: DepthStack, weights: WeightStack | None, filled: MaskStack | None) -> tuple[NDArray[np.int32]]:
+    seen = ~np.isnan(depths) if weights is None else weights > 0
+    return ((seen if filled is None else seen & ~filled).astype(np.int32),)
+
+
+@one_pass
+def _provenance(count: NDArray[np.int32], depth: DepthMap) -> NDArray[np.int16]:
     most = np.iinfo(np.int16).max
     return np.where(np.isnan(depth), -1, np.minimum(count, most)).astype(np.int16)
 
 
 def _standard_error(stack: Stack, depth: DepthMap) -> DepthMap:
     """(H, W) sqrt(2) mean |d - depth| / sqrt(n) over the n known depths of a pixel; NaN without any."""
-    total, known = np.zeros_like(depth, np.float64), np.zeros_like(depth, np.int32)
-    for depths in chunks(stack.depths):
-        away = np.abs(depths - depth)
-        there = ~np.isnan(away)
-        total += np.where(there, away, 0).sum(axis=0)
-        known += there.sum(axis=0)
+    return _of_mean(*added_up(_errors, stack.depths, depth))
+
+
+def _errors(depths: DepthStack, depth: DepthMap) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    away = np.abs(depths - depth)
+    there = ~np.isnan(away)
+    return np.where(there, away, 0).astype(np.float64), there.astype(np.int32)
+
+
+@one_pass
+def _of_mean(total: NDArray[np.float64], known: NDArray[np.int32]) -> DepthMap:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(known > 0, np.sqrt(2) * total / known**1.5, np.nan).astype(np.float32)

@@ -35,6 +35,9 @@ def test_medians_are_exact(cuda, shape):
     assert ours[1] == defined[1]
     np.testing.assert_array_equal(ours[0], defined[0])
     np.testing.assert_array_equal(cuda.medians(depths, 1.5)[0], reference.medians(depths, 1.5)[0])
+    ours, defined = (backend.medians(depths - np.float32(2), sides=True) for backend in (cuda, reference))
+    assert ours[1] == defined[1]
+    np.testing.assert_array_equal(ours[0], defined[0])
 
 
 @EVERY_SHAPE
@@ -178,14 +181,15 @@ def test_gates(cuda, holes, power, shape):
 
 @pytest.mark.parametrize("power", [0, 2])
 def test_array_functions_are_the_same_on_the_device(cuda, power):
-    """What has no kernel of its own: NumPy's functions, passed on to CuPy."""
+    """What is one kernel, or NumPy's functions passed on to CuPy."""
     depths, _ = maps((37, 41))
     growth = DepthNoise(1.5, power)
     calls = [
         lambda one, other: surface.local_slope(one, growth),
         lambda one, other: surface.blend(one, other, 0.5),
         lambda one, other: surface.add_plane(one, 0.3, -0.2),
-        lambda one, other: surface.steps(one),
+        lambda one, other: surface.steps(one)[0],
+        lambda one, other: surface.steps(one)[1],
     ]
     there = [cuda.to_device(each, np.float32) for each in depths[:2]]
     for call in calls:

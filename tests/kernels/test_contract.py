@@ -368,6 +368,15 @@ def test_inputs_are_for_functions_that_are_there() -> None:
 
 
 @pytest.mark.parametrize("backend", [REFERENCE, CPU], ids=["reference", "cpu"])
+def test_medians_of_sides_are_those_of_sizes_and_of_each_side(backend: Any) -> None:
+    rows = maps(np.random.default_rng(5))[0] - np.float32(4.5)
+    middles, known = backend.medians(rows, sides=True)
+    parts = [np.abs(rows), np.where(rows > 0, rows, np.nan), np.where(rows < 0, -rows, np.nan)]
+    assert middles == [float(np.nanmedian(row)) for part in parts for row in part]
+    assert known == [int(np.isfinite(row).sum()) for part in parts for row in part]
+
+
+@pytest.mark.parametrize("backend", [REFERENCE, CPU], ids=["reference", "cpu"])
 @pytest.mark.parametrize("name", members())
 def test_a_backend_takes_what_the_contract_says(name: str, backend: Any) -> None:
     """As many arguments, as few of them needed."""

@@ -12,10 +12,11 @@ from cfusion.auto import belief, uncertainty
 from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.fit import Fit
 from cfusion.auto.halves import refit_halves, refit_pixels
-from cfusion.auto.noise import LAPLACE_MEDIAN, depth_noise, usual_slope
+from cfusion.auto.noise import LAPLACE_MEDIAN, depth_noise, middle_of, usual_slope
 from cfusion.auto.surface import local_slope
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.kernels.one_pass import one_pass
 from cfusion.source import Posed, Reading, Source, Splat
 
 READ_BETWEEN = 6.0  # noise scales: neighbours that differ by less are of one surface, and are interpolated
@@ -38,13 +39,12 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     depth = found.depth
     reading, growth, scales = _read(source, found, backend)
     evidence = collect(reading, depth, scales, growth, source.frame, _places(source), backend)
-    unit = growth.unit(depth)
-    x, x_unit = (1 / depth, unit / np.square(depth)) if found.task.energy.inverse else (depth, unit)
+    unit, usual, inverse = growth.unit(depth), float(np.median(scales)), found.task.energy.inverse
+    noise, x, x_unit = _units(unit, depth, np.float32(max(usual, 1e-12)), inverse=inverse)
     variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
-    noise = np.float32(max(float(np.median(scales)), 1e-12)) * unit
     confidence = belief.confidence(evidence, depth, noise, np.sqrt(variance), backend)
     sigma = uncertainty.deviation(
-        _residuals(found, unit, FAR_OFF * float(np.median(scales))),
+        _residuals(found, unit, FAR_OFF * usual),
         depth,
         local_slope(depth, growth),
         unit,
@@ -57,12 +57,20 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
 
 def leave_unknown(assessed: Assessment, depth: Floats, least: float) -> tuple[Floats, Floats, Floats]:
     """Depth, confidence and sigma without the pixels that are less likely right than that."""
-    keep = assessed.confidence >= np.float32(least)
-    return (
-        np.where(keep, depth, np.float32(np.nan)),
-        np.where(keep, assessed.confidence, np.float32(0)),
-        np.where(keep, assessed.sigma, np.float32(np.nan)),
-    )
+    return _believed(depth, assessed.confidence, assessed.sigma, np.float32(least))
+
+
+@one_pass
+def _believed(depth: Floats, confidence: Floats, sigma: Floats, least: np.float32) -> tuple[Floats, Floats, Floats]:
+    keep = confidence >= least
+    unknown = np.float32(np.nan)
+    return np.where(keep, depth, unknown), np.where(keep, confidence, np.float32(0)), np.where(keep, sigma, unknown)
+
+
+@one_pass
+def _units(unit: Floats, depth: Floats, usual: np.float32, *, inverse: bool) -> tuple[Floats, Floats, Floats]:
+    """(H, W) the noise of an observation of the usual view, the variable of the solve, and its unit of the noise."""
+    return usual * unit, *((1 / depth, unit / np.square(depth)) if inverse else (depth, unit))
 
 
 def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthNoise, list[float]]:
@@ -78,7 +86,7 @@ def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthN
     growth = depth_noise(reading.depths, depth, backend)
     slope = usual_slope(depth, growth, backend)
     scales = _scales(reading, depth, growth, backend)
-    if source.rereads and np.nanmedian(scales) < slope:
+    if source.rereads and middle_of(scales) < slope:
         reading = source.at(depth, [READ_BETWEEN * max(scale, slope) for scale in scales], backend)
         scales = _scales(reading, depth, growth, backend)
     least = slope if source.rereads else 0.0  # maps registered already are not read beside the place
@@ -88,7 +96,7 @@ def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthN
 def _scales(reading: Reading, depth: Floats, growth: DepthNoise, backend: Backend) -> list[float]:
     """(K,) the Laplace scale of each view's residuals, by their median size."""
     unit = growth.unit(depth)
-    sizes = [backend.medians(np.abs(part - depth) / unit)[0] for part in chunks(reading.depths)]
+    sizes = [backend.medians(_sizes(part, depth, unit))[0] for part in chunks(reading.depths)]
     return [size / LAPLACE_MEDIAN for some in sizes for size in some]
 
 
@@ -102,7 +110,20 @@ def _places(source: Source) -> list[Placed] | None:
 def _residuals(found: Fit, unit: Floats, most: float) -> Floats:
     """(K, H, W) of the observations that were fitted, in the unit of the noise."""
     stack = found.task.stack
-    away: Floats = (stack.depths - found.depth) / unit
-    if most > 0:  # one view that is far off says nothing about the noise of those that the surface follows
-        away = np.where(np.abs(away) <= np.float32(most), away, np.float32(np.nan))
-    return away if stack.weights is None else np.where(stack.weights > 0, away, np.float32(np.nan))
+    limit = np.float32(most if most > 0 else np.inf)  # further off, a view says nothing about the noise of the others
+    return _fitted(stack.depths, stack.weights, found.depth, unit, limit)
+
+
+@one_pass
+def _fitted(depths: Floats, weights: Floats | None, depth: Floats, unit: Floats, limit: np.float32) -> Floats:
+    away = (depths - depth) / unit
+    known = np.abs(away) <= limit
+    known = known if weights is None else known & (weights > 0)
+    out: Floats = np.where(known, away, np.float32(np.nan))
+    return out
+
+
+@one_pass
+def _sizes(depths: Floats, depth: Floats, unit: Floats) -> Floats:
+    sizes: Floats = np.abs(depths - depth) / unit
+    return sizes

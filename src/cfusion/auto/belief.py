@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfusion.arrays import DepthMap, chunks
+from cfusion.arrays import DepthMap
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.evidence import Evidence
-from cfusion.auto.pooling import pooled_mean
+from cfusion.auto.pooling import PASSES
 from cfusion.kernels.contract import Backend, Floats, Mask
+from cfusion.kernels.one_pass import added_up, one_pass
 
 # Near a logistic regression on the design half of five data sets, each counting alike (benchmarks/trust.py); with the
 # constants of any four of them the fifth is ranked as well.
@@ -34,36 +35,80 @@ def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, apart: Floats
 
     noise (H, W) is that of one observation; apart (H, W) by how much fits on halves differ, NaN where nothing tells.
     """
-    support, contradiction = counted(evidence)
-    known = ~np.isnan(depth)
-    share = (contradiction + HALF) / (support + contradiction + 2 * HALF)
-    around = np.clip(pooled_mean(share, known, RADIUS, backend), 1e-6, 1 - 1e-6)
-    own = np.log((support + HALF) / (contradiction + HALF))
+    support, contradiction, measured = added_up(_counts, evidence.weights, evidence.support, evidence.contradiction)
+    mass, heaped = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
     edge = _beside_an_edge(depth, noise, backend)
-    odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around) - BESIDE_EDGE * edge
-    (usual,), (told,) = backend.medians(np.where(known, apart, np.nan).astype(np.float32)[None])
-    if told and usual > 0:
-        odds = odds - APART * np.log(np.maximum(np.nan_to_num(apart) / usual, 1))
-    out: Floats = np.where(known, 1 / (1 + np.exp(-odds)), 0).astype(np.float32)
-    if len(evidence.support) >= FEWEST_VIEWS:
-        measured = (evidence.weights > 0).any(axis=0)  # what nobody measured was interpolated within one surface
-        alone = measured & (support < CONFIRMED) & edge
-        out = np.where(alone, np.minimum(out, np.float32(ALONE)), out)
-    return out
+    (usual,), (told,) = backend.medians(_known(depth, apart)[None])
+    told = bool(told and usual > 0)
+    out = _probability(support, contradiction, depth, mass, heaped, edge, apart, usual, told=told)
+    return out if len(evidence.support) < FEWEST_VIEWS else _unless_alone(out, support, measured, edge)
 
 
 def _beside_an_edge(depth: DepthMap, noise: Floats, backend: Backend) -> Mask:
     """(H, W) within REACH pixels of a step that exceeds the slope around it by EDGE noise scales."""
-    smooth = edge_weights(depth, np.float32(EDGE) * noise)
-    out: Mask = (smooth < HALF) | (backend.local_depth_range(smooth, REACH) > HALF)
+    smooth = _smooth(depth, noise)
+    return _unlike(smooth, backend.local_depth_range(smooth, REACH))
+
+
+@one_pass
+def _smooth(depth: DepthMap, noise: Floats) -> Floats:
+    return edge_weights(depth, np.float32(EDGE) * noise)
+
+
+@one_pass
+def _unlike(smooth: Floats, around: Floats) -> Mask:
+    out: Mask = (smooth < HALF) | (around > HALF)
     return out
 
 
-def counted(evidence: Evidence) -> tuple[Floats, Floats]:
-    """(H, W) each: supporting and contradicting views, by what the front end trusts them."""
-    support, contradiction = np.zeros_like(evidence.residual[0]), np.zeros_like(evidence.residual[0])
-    parts = (chunks(each) for each in (evidence.weights, evidence.support, evidence.contradiction))
-    for weight, for_it, against in zip(*parts, strict=True):
-        support += (weight * for_it).sum(axis=0)
-        contradiction += (weight * against).sum(axis=0)
-    return support, contradiction
+@one_pass
+def _known(depth: DepthMap, apart: Floats) -> Floats:
+    out: Floats = np.where(~np.isnan(depth), apart, np.nan).astype(np.float32)
+    return out
+
+
+@one_pass
+def _shares(support: Floats, contradiction: Floats, depth: DepthMap) -> Floats:
+    """(2, H, W) where depth is known, and the share of contradiction there."""
+    known = ~np.isnan(depth)
+    share = (contradiction + HALF) / (support + contradiction + 2 * HALF)
+    out: Floats = np.stack([known, np.where(known, share, 0) * known])
+    return out
+
+
+@one_pass
+def _probability(
+    support: Floats,
+    contradiction: Floats,
+    depth: DepthMap,
+    mass: Floats,
+    heaped: Floats,
+    edge: Mask,
+    apart: Floats,
+    usual: float,
+    *,
+    told: bool,
+) -> Floats:
+    """(H, W) by the formula above."""
+    around = np.clip(np.maximum(heaped, 0) / np.maximum(mass, 1e-9), 1e-6, 1 - 1e-6)
+    own = np.log((support + HALF) / (contradiction + HALF))
+    odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around) - BESIDE_EDGE * edge
+    if told:
+        odds = odds - APART * np.log(np.maximum(np.nan_to_num(apart) / usual, 1))
+    out: Floats = np.where(~np.isnan(depth), 1 / (1 + np.exp(-odds)), 0).astype(np.float32)
+    return out
+
+
+@one_pass
+def _unless_alone(probability: Floats, support: Floats, measured: Floats, edge: Mask) -> Floats:
+    """(H, W) less where one view alone supports what it measured beside an edge.
+
+    What nobody measured was interpolated within one surface.
+    """
+    alone = (measured > 0) & (support < CONFIRMED) & edge
+    return np.where(alone, np.minimum(probability, np.float32(ALONE)), probability)
+
+
+def _counts(weights: Floats, support: Mask, contradiction: Mask) -> tuple[Floats, Floats, Floats]:
+    """(K, H, W) supporting and contradicting views, by what the front end trusts them, and those that measured."""
+    return weights * support, weights * contradiction, (weights > 0).astype(np.float32)

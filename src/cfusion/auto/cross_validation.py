@@ -188,6 +188,7 @@ def _usual_alpha(stack: Stack, backend: Backend) -> float:
 def _usual_weight(weights: Floats, backend: Backend) -> float:
     """Half of all weight lies in observations of less, from a sample: many that hardly count do not count here."""
     every = max(1, int(np.sqrt(weights.size / WEIGHT_SAMPLE)))
-    sample = np.sort(backend.to_host(weights[:, ::every, ::every]).ravel().astype(np.float64))
-    heaped = np.cumsum(sample)
-    return float(sample[np.searchsorted(heaped, 0.5 * heaped[-1])]) if heaped[-1] > 0 else 1.0
+    sample = np.sort(weights[:, ::every, ::every].ravel())
+    heaped = np.cumsum(sample, dtype=np.float64)
+    usual = sample[np.minimum(np.searchsorted(heaped, 0.5 * heaped[-1:]), len(sample) - 1)]
+    return float(usual[0]) or 1.0  # nothing weighs anything

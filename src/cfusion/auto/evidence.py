@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
-from cfusion.arrays import DepthMap, chunks, on_host
+from cfusion.arrays import DepthMap, on_host
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
-from cfusion.kernels.numpy.cameras import pixels, slopes
+from cfusion.kernels.numpy.cameras import bent as bent_by
+from cfusion.kernels.numpy.cameras import is_bent, unbent
+from cfusion.kernels.one_pass import one_pass, rewrite
+from cfusion.kernels.tracing import last_place, looked_up, row_and_column
 from cfusion.source import Frame, Reading
 
 AGREE = 3.0  # noise scales: Laplace noise is further off once in twenty; six hide a step of the surface
@@ -49,21 +53,42 @@ def collect(
     backend: Backend,
 ) -> Evidence:
     """The evidence of a reading; `scales` (K,) are the views' noise, `places` None for maps registered already."""
-    unit = growth.unit(surface)
-    residual = reading.depths - surface
-    known = ~np.isnan(residual) & (reading.weights > 0)
-    support, contradiction = np.empty_like(known), np.empty_like(known)
+    unit, depths = growth.unit(surface), reading.depths
     limits = np.array(scales, np.float32)[:, None, None] * np.float32(AGREE)
-    limits = limits if on_host(residual) else backend.to_device(limits, np.float32)
-    parts = (chunks(each) for each in (residual, known, limits, support, contradiction))
-    for away, there, limit, supports, contradicts in zip(*parts, strict=True):
-        supports[...] = there & (np.abs(away) <= limit * unit)
-        contradicts[...] = there & ~supports
+    residual = np.empty_like(depths)
+    support, contradiction = (np.empty_like(depths, np.bool_) for _ in range(2))
+    rewrite(_said, (residual, support, contradiction), depths, reading.weights, surface, unit, limits)
+    trust, known = _mass(reading.weights, support, contradiction)
+    weights = np.empty_like(depths)
+    usual = np.float64(max(trust / max(known, 1), np.float32(1e-12)))
+    rewrite(_trusted, (weights,), reading.weights, support, contradiction, usual)
     if places is not None and frame.camera is not None:
-        _take_back_occluders(contradiction, surface, residual, limits, unit, frame.camera.numbers, places, backend)
-    usual = reading.weights.sum() / np.maximum(known.sum(), 1)
-    weights = np.where(known, reading.weights, 0) / np.maximum(usual, np.float32(1e-12))
-    return Evidence(support, contradiction, residual, weights.astype(np.float32))
+        _take_back_occluders(contradiction, surface, residual, limits, unit, frame.camera.numbers, places)
+    return Evidence(support, contradiction, residual, weights)
+
+
+@one_pass
+def _said(
+    depths: Floats, weights: Floats, surface: DepthMap, unit: Floats, limits: Floats
+) -> tuple[Floats, Mask, Mask]:
+    """(K, H, W) residuals, and who supports and who contradicts."""
+    residual = depths - surface
+    known = ~np.isnan(residual) & (weights > 0)
+    near = np.abs(residual) <= limits * unit
+    return residual, known & near, known & ~near
+
+
+@one_pass
+def _mass(weights: Floats, support: Mask, contradiction: Mask) -> tuple[Any, Any]:
+    """The sum of all weights, and the number of those that say something."""
+    return weights.sum(), (support | contradiction).sum()
+
+
+@one_pass
+def _trusted(weights: Floats, support: Mask, contradiction: Mask, usual: np.float64) -> Floats:
+    """(K, H, W) weights in units of the usual one, of those that say something."""
+    out: Floats = (np.where(support | contradiction, weights, 0) / usual).astype(np.float32)
+    return out
 
 
 def _take_back_occluders(
@@ -74,18 +99,66 @@ def _take_back_occluders(
     unit: Floats,
     camera: Floats,
     places: Sequence[Placed],
-    backend: Backend,
 ) -> None:
     """In place: what lies in front of the surface contradicts it only if it does so too where the reference sees it."""
-    view, row, column = np.nonzero(contradiction & (residual < 0))
-    if view.size == 0:
+    motions = np.stack([place.view_from_reference for place in places]).reshape(-1, 12).T
+    along_rays = np.array([place.camera[0] == 0 for place in places])
+    kinds: dict[str, Any] = {"perspective": bool(camera[0] == 0), "bent": is_bent(camera)}
+    if not on_host(surface):
+        moves = [each[:, None, None].copy() for each in (along_rays, *motions)]
+        rewrite(
+            _float_in_stack,
+            (contradiction,),
+            contradiction,
+            residual,
+            surface,
+            unit,
+            limits,
+            *moves,
+            *camera.tolist(),
+            **kinds,
+        )
         return
-    motions = backend.to_device(np.stack([place.view_from_reference for place in places]), np.float64)[view]
-    along_rays = backend.to_device([[place.camera[0] == 0] for place in places], np.float64)[view, 0] > 0
-    turn, shift = [[motions[:, a, b] for b in range(3)] for a in range(3)], [motions[:, a, 3] for a in range(3)]
-    depth, away = surface[row, column].astype(np.float64), residual[view, row, column].astype(np.float64)
-    perspective = camera[0] == 0
-    across, down = slopes(camera, column, row)
+    view, row, column = np.nonzero(contradiction & (residual < 0))
+    if view.size:
+        moves = [each[view] for each in (along_rays, *motions)]
+        here = (surface[row, column], residual[view, row, column], row, column, limits[view, 0, 0])
+        contradiction[view, row, column] = _floats(surface, unit, *here, *moves, *camera.tolist(), **kinds)
+
+
+@one_pass
+def _float_in_stack(
+    contradiction: Mask, residual: Floats, surface: DepthMap, unit: Floats, limits: Floats, *numbers: Any, **kinds: Any
+) -> Mask:
+    """(K, H, W) `_floats` of what contradicts from before the surface, and what contradicts from behind it."""
+    row, column = (each.astype(np.float64) for each in row_and_column(surface))
+    there = _floats(surface, unit, surface, residual, row, column, limits, *numbers, **kinds)
+    return np.where(residual < 0, contradiction & there, contradiction)
+
+
+def _floats(
+    surface: DepthMap,
+    unit: Floats,
+    depth: Floats,
+    residual: Floats,
+    row: Any,
+    column: Any,
+    limit: Floats,
+    along_rays: Mask,
+    *numbers: Any,
+    perspective: bool,
+    bent: bool,
+) -> Mask:
+    """Whether what was measured at (row, column), `residual` off its depth, floats before the surface there it lies.
+
+    `numbers`: (3, 4) view_from_reference, then the camera's; `along_rays`: the view is perspective, and measured so.
+    """
+    motion, camera = numbers[:12], cast("Floats", numbers[12:])
+    turn, shift = [motion[a : a + 3] for a in (0, 4, 8)], motion[3::4]
+    depth, away = depth.astype(np.float64), residual.astype(np.float64)
+    across, down = (column - camera[3]) / camera[1], (row - camera[4]) / camera[2]
+    if bent:
+        across, down = unbent(camera, across, down)
     reach = depth if perspective else 1.0
     ray = (across, down, 1.0) if perspective else (0.0, 0.0, 1.0)
     point = (across * reach, down * reach, depth)
@@ -96,8 +169,14 @@ def _take_back_occluders(
     back = [sum(turn[b][a] * (seen[b] - shift[b]) for b in range(3)) for a in range(3)]
     with np.errstate(divide="ignore", invalid="ignore"):
         over = np.where(back[2] > 0, back[2], np.nan) if perspective else 1.0
-        to_column, to_row = (np.floor(at + 0.5) for at in pixels(camera, back[0] / over, back[1] / over))
-        inside = (to_column >= 0) & (to_row >= 0) & (to_column < surface.shape[1]) & (to_row < surface.shape[0])
+        slopes = (back[0] / over, back[1] / over)
+        slopes = bent_by(camera, *slopes) if bent else slopes
+        to_column, to_row = (
+            np.floor(camera[1] * slopes[0] + camera[3] + 0.5),
+            np.floor(camera[2] * slopes[1] + camera[4] + 0.5),
+        )
+        last_row, last_column = last_place(surface)
+        inside = (to_column >= 0) & (to_row >= 0) & (to_column <= last_column) & (to_row <= last_row)
         at = np.where(inside, to_row, 0).astype(np.int64), np.where(inside, to_column, 0).astype(np.int64)
-        floats = inside & (back[2] < surface[at] - limits[view, 0, 0] * unit[at])
-    contradiction[view, row, column] = floats
+        out: Mask = inside & (back[2] < looked_up(surface, *at) - limit * looked_up(unit, *at))
+    return out

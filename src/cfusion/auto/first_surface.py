@@ -8,18 +8,20 @@ edges in place; what it lacks, or has wrong, the nearest views tell.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto.fit import energy_of
 from cfusion.auto.misreading import independence, nearest
-from cfusion.auto.noise import residual_scales
+from cfusion.auto.noise import middle_of, residual_scales
 from cfusion.auto.pooling import window_sums
 from cfusion.auto.settings import Choices
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
+from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.solvers.task import prepare
 from cfusion.source import Source, Splat
 
@@ -45,7 +47,8 @@ def first_surface(source: Source, splat: Splat, fitted: Fitter, backend: Backend
     if not independence(away):  # its edges are no more in place than those of the others
         return fitted(source.first(splat, backend))
     from_near = fitted(near.first(splat, backend))
-    surface = np.where(_refuted(own, from_near, away, _residuals(near, from_near, backend), backend), from_near, own)
+    refuted = _refuted(own, from_near, away, _residuals(near, from_near, backend), backend)
+    surface = _either(refuted, from_near, own)
     return _completed(surface, source, splat, backend)
 
 
@@ -60,21 +63,24 @@ def _completed(surface: DepthMap, source: Source, splat: Splat, backend: Backend
     stack = source.first(splat, backend)
     task = prepare(energy_of(Choices((1.0, 2.0)), 1.0), stack, backend)
     median = task.given_back(task.whole_depth(task.start))
-    out: DepthMap = np.where(np.isnan(surface), median, surface)
-    return out
+    return _or_else(surface, median)
 
 
-def _scales(residuals: Floats, backend: Backend) -> list[float]:
-    """The noise of each view, as long as the surface is what it is."""
+def _scales(residuals: Floats, backend: Backend) -> Floats:
+    """(K, 1, 1) the noise of each view, as long as the surface is what it is."""
     scales, _ = residual_scales(residuals, backend)
-    usual = max(float(np.nanmedian(scales)), 1e-12)
-    return [scale if scale > 0 else usual for scale in scales]
+    usual = max(middle_of(scales), 1e-12)
+    return np.array([scale if scale > 0 else usual for scale in scales], np.float32)[:, None, None]
 
 
 def _residuals(source: Source, surface: DepthMap, backend: Backend) -> Floats:
     """(K, H, W) what each view measured at a surface, less the surface."""
-    out: Floats = source.at(surface, [0.0] * source.n_views, backend).depths - surface
-    return out
+    return _less(source.at(surface, [0.0] * source.n_views, backend).depths, surface)
+
+
+@one_pass
+def _less(depths: Floats, surface: DepthMap) -> Floats:
+    return depths - surface
 
 
 def _refuted(own: DepthMap, other: DepthMap, away: Floats, other_away: Floats, backend: Backend) -> Mask:
@@ -84,25 +90,47 @@ def _refuted(own: DepthMap, other: DepthMap, away: Floats, other_away: Floats, b
     views measured at the own surface, less the surface.
     """
     scales = _scales(other_away, backend)
-    cost, count = _misfit(away, scales)
-    other_cost, other_count = _misfit(other_away, scales)
+    misfits = (*added_up(_misfit, away, scales), *added_up(_misfit, other_away, scales))
+    worse, in_all = _worse(*misfits)
+    if float(in_all) > 0:
+        return _known(other)
+    return _outvoted(own, other, *window_sums(worse, WINDOW, backend))
+
+
+@one_pass
+def _known(depth: DepthMap) -> Mask:
+    return ~np.isnan(depth)
+
+
+@one_pass
+def _worse(cost: Floats, count: Floats, other_cost: Floats, other_count: Floats) -> tuple[Floats, Any]:
+    """(2, H, W) by how much the own surface explains worse what was measured, and how many views say so; the sum."""
     both = (count > 0) & (other_count > 0)
     worse, votes = np.where(both, cost - other_cost, 0), np.where(both, np.minimum(count, other_count), 0)
-    if float(worse.sum(dtype=np.float64)) > 0:
-        return ~np.isnan(other)
-    worse, votes = window_sums([worse, votes], WINDOW, backend)
+    return np.stack([worse, votes]), worse.sum(dtype=np.float64)
+
+
+@one_pass
+def _outvoted(own: DepthMap, other: DepthMap, worse: Floats, votes: Floats) -> Mask:
+    """(H, W) where nothing is known of the own surface, or more than chance speaks against it."""
     out: Mask = np.isnan(own) | ((worse > CHANCE * np.sqrt(np.maximum(votes, 1))) & ~np.isnan(other))
     return out
 
 
-def _misfit(residuals: Floats, scales: list[float]) -> tuple[Floats, Floats]:
-    """(H, W) sum over the views of min(|d - x| / scale, WORST), and how many views measured there.
+def _misfit(residuals: Floats, scales: Floats) -> tuple[Floats, Floats]:
+    """(K, H, W) min(|d - x| / scale, WORST), and who measured there.
 
-    The truth wins by this: who sees it is off by noise, who does not by WORST; a wrong surface is seen by none.
+    The truth wins by their sums: who sees it is off by noise, who does not by WORST; a wrong surface is seen by none.
     """
-    cost, count = np.zeros_like(residuals[0]), np.zeros_like(residuals[0])
-    for residual, scale in zip(residuals, scales, strict=True):
-        away = np.minimum(np.abs(residual) / np.float32(scale), np.float32(WORST))
-        cost += np.nan_to_num(away)
-        count += ~np.isnan(away)
-    return cost, count
+    away = np.minimum(np.abs(residuals) / scales, np.float32(WORST))
+    return np.nan_to_num(away), (~np.isnan(away)).astype(np.float32)
+
+
+@one_pass
+def _either(where: Mask, one: DepthMap, other: DepthMap) -> DepthMap:
+    return np.where(where, one, other)
+
+
+@one_pass
+def _or_else(surface: DepthMap, other: DepthMap) -> DepthMap:
+    return np.where(np.isnan(surface), other, surface)

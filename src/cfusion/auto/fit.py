@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from cfusion.auto.holes import fill_within_surfaces
 from cfusion.auto.noise import local_weights, mean_weight
 from cfusion.auto.settings import Choices
@@ -52,8 +50,7 @@ class Fit:
             outcome.floor,
         )
         weighed = task.stack if self.local else local_weights(task.stack, self.depth, task.backend)
-        believed = np.where(np.isnan(self.depth), 0, mean_weight(weighed)).astype(np.float32)
-        return replace(solution, confidence=believed)
+        return replace(solution, confidence=mean_weight(weighed, self.depth))
 
 
 def fit(

@@ -84,7 +84,9 @@ def in_groups(stack: Stack, backend: Backend) -> list[list[int]]:
     sample = _sample(stack)
     alike = share_errors(view_distances(sample, backend))
     maps = backend.to_host(sample)
-    contents = [(float(np.isfinite(each).sum()), float(np.nansum(each, dtype=np.float64))) for each in maps]
+    known = np.isfinite(maps)
+    sums = known.sum(axis=(1, 2)), np.where(known, maps, 0).sum(axis=(1, 2), dtype=np.float64)
+    contents = list(zip(*(each.tolist() for each in sums), strict=True))
     groups: list[list[int]] = []
     for k in sorted(range(stack.views), key=contents.__getitem__):
         friends = next((group for group in groups if alike[k, group[0]]), None)

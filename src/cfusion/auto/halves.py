@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +19,14 @@ from cfusion.auto.folds import in_groups, most_alike
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.trials import parted
+from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.solvers import PDHG
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task, prepare
 
 BLOCK = 32  # pixels: noise of a view is alike over fewer
 REFIT = PDHG(tolerance=2e-4, iterations=120, certify=False, fixed_steps=True)  # from the answer: what moves moves early
-STEPS = 0.2  # of the whole fit's: halves start near their end
 FEW = 0.01  # of the observed pixels: two more refits for fewer would cost more than they tell
-SMOOTHING = 0.75  # power of a half's share: 1 smooths it as the whole, 0.5 lets as little of its noise through
 REACH = 2  # pixels: what a half of the pixels of one view leaves out is bridged
 
 
@@ -39,11 +39,15 @@ class Halves:
     n_one: Floats
     n_other: Floats
 
-    def middle(self) -> Floats:
-        """(H, W) their mean by what they hold; NaN where one of them does not know."""
-        n = np.maximum(self.n_one + self.n_other, 1)
-        out: Floats = (self.n_one * self.one + self.n_other * self.other) / n
-        return out
+    def parts(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """As `middle` takes them."""
+        return self.one, self.other, self.n_one, self.n_other
+
+
+def middle(one: Floats, other: Floats, n_one: Floats, n_other: Floats) -> Floats:
+    """(H, W) the mean of two halves by what they hold; NaN where one of them does not know."""
+    out: Floats = (n_one * one + n_other * other) / np.maximum(n_one + n_other, 1)
+    return out
 
 
 def refit_halves(found: Fit) -> list[Halves]:
@@ -59,8 +63,8 @@ def refit_pixels(found: Fit, untold: Mask) -> Halves | None:
     """What one view measured alone is halved by pixels; None where hardly a pixel that is untold asks for it."""
     stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
     count = _count(stack)
-    observed = count > 0
-    if int((observed & untold).sum()) <= FEW * int(observed.sum()):
+    asking, observed = (int(each) for each in _asking(count, untold))
+    if asking <= FEW * observed:
         return None
     drawn = np.random.default_rng(0).random(stack.shape) < 0.5
     held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
@@ -86,16 +90,16 @@ def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
 
 
 def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
-    """x of one half, the weights of the regulariser times the SMOOTHING power of its share."""
+    """x of one half, the regulariser times the root of its share, so that as little of its noise gets through."""
     whole = found.task
     task = prepare(whole.energy, half, whole.backend, reach)
-    share = float(task.observations.total.sum()) / max(float(whole.observations.total.sum()), 1e-300)
+    share = float(_mass(task.observations.total)) / max(float(_mass(whole.observations.total)), 1e-300)
     regulariser = whole.energy.regulariser
     assert regulariser is not None
-    alpha = tuple(share**SMOOTHING * each for each in regulariser.alpha)
+    alpha = tuple(np.sqrt(share) * each for each in regulariser.alpha)
     task = task.with_energy(replace(whole.energy, regulariser=replace(regulariser, alpha=alpha)))
     state = found.end.transfer(task)
-    start = replace(task, step_scale=STEPS * found.outcome.step_scale / max(share, 1e-3))
+    start = replace(task, step_scale=found.outcome.step_scale / max(share, 1e-3))
     REFIT.minimise(start, task.problem(fixed_confidence(task)), state)
     return _coordinate(task, state.primal[0])
 
@@ -108,7 +112,26 @@ def _coordinate(task: Task, x: Floats) -> Floats:
 
 def _count(stack: Stack) -> Floats:
     """(H, W) how many observations a pixel has."""
-    count: Floats = np.zeros_like(stack.depths[0])
-    for seen in stack.seen():
-        count += seen.sum(axis=0)
+    known = added_up(_known, stack.depths) if stack.weights is None else added_up(_weighed, stack.weights)
+    count: Floats = known[0]
     return count
+
+
+def _known(depths: Floats) -> tuple[Floats]:
+    return ((~np.isnan(depths)).astype(np.float32),)
+
+
+def _weighed(weights: Floats) -> tuple[Floats]:
+    return ((weights > 0).astype(np.float32),)
+
+
+@one_pass
+def _mass(total: Floats) -> Any:
+    return total.sum()
+
+
+@one_pass
+def _asking(count: Floats, untold: Mask) -> tuple[Any, Any]:
+    """How many pixels were observed and are untold of, and how many were observed."""
+    observed = count > 0
+    return (observed & untold).sum(), observed.sum()

@@ -8,10 +8,13 @@ it by a slope, so holes stay out of its domain, and natural neighbours fill thos
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from cfusion.auto.surface import add_plane, steps
-from cfusion.kernels.contract import Backend, Floats, Mask, State
+from cfusion.kernels.contract import Floats, Mask, State
+from cfusion.kernels.one_pass import one_pass
 from cfusion.solvers.task import Task
 
 STEEP = 4.0  # times the usual change over such a distance is an edge
@@ -21,21 +24,48 @@ NOISE = 6.0  # times what the start is off by does not count
 def fill_within_surfaces(task: Task, state: State, radius: int) -> Floats:
     """The state's depth on the whole image, holes up to `radius` pixels within one surface interpolated."""
     backend, observed = task.backend, task.domain
-    holes = backend.close_mask(observed, radius) & ~observed if radius else None
-    if holes is None or not holes.any():
+    holes, any_hole = _holes(backend.close_mask(observed, radius), observed) if radius else (observed, 0)
+    if not any_hole:
         return task.given_back(task.whole_depth(state.primal[0]))
     known = task.whole(state.primal[0], float("nan"))
-    holes &= same_surface(known, observed, radius, task.step_scale, backend)
+    change = backend.local_depth_range(known, radius)
+    (usual, *slopes), (_, *amounts) = backend.medians(_changes(known, observed, change))
+    holes = _within_one(holes, change, STEEP * usual + NOISE * task.step_scale)
     # a plane is taken out and put back: the interpolant of one is not quite a plane
-    slopes, amounts = backend.medians(steps(known))
     down, right = (step if amount else 0.0 for step, amount in zip(slopes, amounts, strict=True))
-    filled = add_plane(backend.fill_natural(add_plane(known, -down, -right), holes), down, right)
-    return task.given_back(task.depth(np.where(observed, known, filled)))
+    filled = backend.fill_natural(add_plane(known, -down, -right), holes)
+    centre, inverse = known.dtype.type(task.centre), task.energy.inverse
+    return task.given_back(_completed(known, observed, filled, down, right, centre, inverse=inverse))
 
 
-def same_surface(x: Floats, observed: Mask, radius: int, noise: float, backend: Backend) -> Mask:
-    """Pixels around which what was observed lies, within the radius, at about the same depth; x is NaN elsewhere."""
-    change = backend.local_depth_range(x, radius)
-    (usual,), _ = backend.medians(np.where(observed, change, np.nan)[None])
-    near: Mask = change <= STEEP * usual + NOISE * noise
-    return near
+@one_pass
+def _holes(closed: Mask, observed: Mask) -> tuple[Mask, Any]:
+    """(H, W) what is closed and not observed, and how many pixels that are."""
+    holes: Mask = closed & ~observed
+    return holes, holes.sum()
+
+
+@one_pass
+def _completed(
+    known: Floats, observed: Mask, filled: Floats, down: float, right: float, centre: np.float32, *, inverse: bool
+) -> Floats:
+    """(H, W) depth: what is known where observed, else what was filled once the plane is put back."""
+    depth = np.where(observed, known, add_plane(filled, down, right)) + centre
+    if not inverse:
+        return depth
+    with np.errstate(divide="ignore"):
+        return np.where(depth > 0, 1 / depth, np.nan).astype(np.float32)
+
+
+@one_pass
+def _changes(known: Floats, observed: Mask, change: Floats) -> Floats:
+    """(3, H, W) how far apart the depths around what was observed lie, and the steps to the next pixel."""
+    out: Floats = np.stack([np.where(observed, change, np.nan), *steps(known)])
+    return out
+
+
+@one_pass
+def _within_one(holes: Mask, change: Floats, most: float) -> Mask:
+    """(H, W) holes around which what was observed lies at about the same depth."""
+    out: Mask = holes & (change <= most)
+    return out

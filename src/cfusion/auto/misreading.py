@@ -8,18 +8,20 @@ how much the surface changes within the pixels that it may be misread by.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from cfusion.arrays import DepthMap, chunks, on_host
-from cfusion.auto.pooling import window_sums
+from cfusion.arrays import DepthMap, on_host
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.one_pass import one_pass, rewrite
 
 RADII = (1, 2, 4, 8, 16)  # pixels around which the relief is known; linear in between
 TELLING = 4  # nearest other views tell how far the surface is off
 AS_NEAR = 1.01  # times
 WINDOW, FEWEST = 3, 20  # pixels: residuals are averaged over the square of side 7, if it has as many
+SQUARE = (2 * WINDOW + 1) ** 2
 OUTLIER = 4.0  # noise scales
 SAFETY = 3.0  # times the usual error of the surface: near edges, where it matters, it is larger
 NORMAL_MEDIAN = 0.6745  # median of |t| over the deviation of a normal distribution
@@ -35,16 +37,34 @@ def surface_doubt(residuals: Floats, scales: Sequence[float], near: Sequence[int
     Three times the usual mean residual around a pixel. Residuals (K, H, W) are in the unit of the noise; only `near`
     views tell, which are misread least.
     """
-    total, count = np.zeros_like(residuals[0]), np.zeros_like(residuals[0])
-    for view in near:
-        away = residuals[view] / np.float32(max(scales[view], 1e-12))
-        believed = np.abs(away) <= OUTLIER
-        total += np.where(believed, away, 0)
-        count += believed
-    total, count = window_sums([total, count], WINDOW, backend)
-    mean = np.where(count >= FEWEST, np.abs(total) / np.maximum(count, 1), np.nan).astype(np.float32)
-    (usual,), (known,) = backend.medians(mean[None])
+    if not near:
+        return 1.0
+    maps, noises = [residuals[view] for view in near], [np.float32(max(scales[view], 1e-12)) for view in near]
+    around = backend.pooled(_believed(*maps, *noises), WINDOW, 1)
+    (usual,), (known,) = backend.medians(_mean_size(*around)[None])
     return min(SAFETY * usual / NORMAL_MEDIAN, 1.0) if known else 1.0
+
+
+@one_pass
+def _believed(*maps_and_scales: Any) -> Floats:
+    """(2, H, W) the sum of residuals that are believed, in noise scales, and how many they are."""
+    half = len(maps_and_scales) // 2
+    total: Any = np.float32(0)
+    count: Any = np.float32(0)
+    for residual, scale in zip(maps_and_scales[:half], maps_and_scales[half:], strict=True):
+        away = residual / scale
+        believed = np.abs(away) <= OUTLIER
+        total, count = total + np.where(believed, away, 0), count + believed.astype(np.float32)
+    out: Floats = np.stack([total, count])
+    return out
+
+
+@one_pass
+def _mean_size(total: Floats, count: Floats) -> Floats:
+    """(H, W) the size of the mean, NaN where too few tell; both as means over a window."""
+    total, count = total * SQUARE, count * SQUARE
+    out: Floats = np.where(count >= FEWEST, np.abs(total) / np.maximum(count, 1), np.nan).astype(np.float32)
+    return out
 
 
 def independence(residuals: Floats) -> float:
@@ -71,28 +91,20 @@ class Misreading:
     """The relief of a surface within any number of pixels."""
 
     def __init__(self, surface: DepthMap, unit: Floats, backend: Backend) -> None:
-        self.reliefs = []
-        for radius in RADII:
-            relief = backend.local_depth_range(backend.arrays.ascontiguousarray(surface), radius)
-            self.reliefs.append(np.where(np.isfinite(relief), relief, 0) / unit)
+        whole = backend.arrays.ascontiguousarray(surface)
+        ranges = [backend.local_depth_range(whole, radius) for radius in RADII]
+        self.reliefs = [_relief(each, unit) for each in ranges] if on_host(unit) else _reliefs(unit, *ranges)
 
     def within(self, pixels: Floats) -> Floats:
-        """(H, W) how far apart the surface lies within so many pixels (H, W), in the unit of the noise."""
-        out = np.minimum(pixels, 1) * self.reliefs[0]
-        for k, (near, far) in enumerate(zip(RADII, RADII[1:], strict=False)):
-            share = np.clip((pixels - near) / (far - near), 0, 1)
-            out = out + share * (self.reliefs[k + 1] - self.reliefs[k])
-        return out
+        """(.., H, W) how far apart the surface lies within so many pixels, in the unit of the noise."""
+        return _within(pixels, *self.reliefs)
 
     def weight(self, parallax: Floats, doubt: Floats, noise_square: Floats | float) -> Floats:
         """(.., H, W) noise^2 / (noise^2 + relief^2), the relief within doubt (H, W) times parallax pixels.
 
         The square, and not the root as for independent errors: misread views err alike.
         """
-        relief = self.within(np.nan_to_num(doubt * parallax))
-        square = np.square(relief)
-        out: Floats = np.maximum(noise_square / (noise_square + square), np.float32(LEAST_WEIGHT)).astype(np.float32)
-        return out
+        return _weight(parallax, doubt, noise_square, *self.reliefs)
 
     def weigh(
         self, weights: Floats, parallax: Floats, doubt: Floats, noises: Sequence[float], backend: Backend
@@ -103,12 +115,66 @@ class Misreading:
         keeps its own. What a pixel lost is given back in part to what it keeps: else the few that are read rightly
         beside an edge would be smoothed away.
         """
-        before = weights.sum(axis=0)
-        away, known = backend.medians(doubt * parallax)
+        away, known = backend.medians(_pixels(parallax, doubt))
         far = [1 + (pixels / FAR) ** 2 if count else 1.0 for pixels, count in zip(away, known, strict=True)]
-        per_view = np.array([np.square(noises), far], np.float32)[..., None, None]
-        per_view = per_view if on_host(weights) else backend.to_device(per_view, np.float32)
-        for some, moved, square, further in zip(*map(chunks, (weights, parallax, *per_view)), strict=True):
-            some *= self.weight(moved, doubt, square) / further
-        after = np.maximum(weights.sum(axis=0), np.float32(1e-6))
-        weights *= np.clip(before / after, 1, MOST_LOST) ** np.float32(GIVEN_BACK)
+        squares, further = np.array([np.square(noises), far], np.float32)[..., None, None]
+        before = _sum(weights)
+        rewrite(_read_rightly, (weights,), weights, parallax, doubt, squares, further, *self.reliefs)
+        rewrite(_times, (weights,), weights, _given_back(before, weights))
+
+
+def _relief(found: Floats, unit: Floats) -> Floats:
+    """(H, W) a range of depths in the unit of the noise."""
+    return np.where(np.isfinite(found), found, 0) / unit
+
+
+@one_pass
+def _reliefs(unit: Floats, *ranges: Floats) -> tuple[Floats, ...]:
+    return tuple(_relief(found, unit) for found in ranges)
+
+
+@one_pass
+def _pixels(parallax: Floats, doubt: Floats) -> Floats:
+    return doubt * parallax
+
+
+@one_pass
+def _within(pixels: Floats, *reliefs: Floats) -> Floats:
+    out = np.minimum(pixels, 1) * reliefs[0]
+    for k, (near, far) in enumerate(zip(RADII, RADII[1:], strict=False)):
+        share = np.clip((pixels - near) / (far - near), 0, 1)
+        out = out + share * (reliefs[k + 1] - reliefs[k])
+    return out
+
+
+@one_pass
+def _weight(parallax: Floats, doubt: Floats, noise_square: Floats | float, *reliefs: Floats) -> Floats:
+    square = np.square(_within(np.nan_to_num(doubt * parallax), *reliefs))
+    out: Floats = np.maximum(noise_square / (noise_square + square), np.float32(LEAST_WEIGHT)).astype(np.float32)
+    return out
+
+
+@one_pass
+def _read_rightly(
+    weights: Floats, parallax: Floats, doubt: Floats, squares: Floats, further: Floats, *reliefs: Floats
+) -> Floats:
+    return weights * (_weight(parallax, doubt, squares, *reliefs) / further)
+
+
+@one_pass
+def _sum(weights: Floats) -> Floats:
+    out: Floats = weights.sum(axis=0)
+    return out
+
+
+@one_pass
+def _given_back(before: Floats, weights: Floats) -> Floats:
+    """(H, W) what weights are to grow by."""
+    after = np.maximum(weights.sum(axis=0), np.float32(1e-6))
+    out: Floats = np.clip(before / after, 1, MOST_LOST) ** np.float32(GIVEN_BACK)
+    return out
+
+
+@one_pass
+def _times(weights: Floats, factor: Floats) -> Floats:
+    return weights * factor

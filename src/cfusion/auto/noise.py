@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from cfusion.arrays import DepthMap, chunks, on_host
 from cfusion.auto.surface import local_slope, steps
 from cfusion.geometry import Pinhole, Stack
-from cfusion.kernels.contract import Backend, Floats
-from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law
+from cfusion.kernels.contract import Backend, Floats, Mask
+from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law, unit_of
+from cfusion.kernels.one_pass import added_up, one_pass, rewrite
+from cfusion.kernels.tracing import picked
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task
 
@@ -43,9 +45,10 @@ def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> De
     sample = np.concatenate([array[..., ::every, ::every] for array in (surface[None], depths)])
     sample = sample if on_host(surface) else backend.to_host(sample)
     depth, measured = sample[0], sample[1:]
-    power = fit_power_law(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))
-    whole_power = 0 if bool((surface <= 0).any()) else int(np.clip(np.rint(power), 0, 2))
-    return DepthNoise(float(np.median(depth[depth > 0])), whole_power) if whole_power else CONSTANT
+    power = int(np.clip(np.rint(fit_power_law(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))), 0, 2))
+    if power == 0 or bool((surface <= 0).any()):
+        return CONSTANT
+    return DepthNoise(float(np.median(depth[depth > 0])), power)
 
 
 def stereo_like(task: Task) -> bool:
@@ -64,8 +67,17 @@ def stereo_like(task: Task) -> bool:
 
 def usual_slope(surface: DepthMap, growth: DepthNoise, backend: Backend) -> float:
     """How much the surface changes from pixel to pixel, typically, where noise is what it is at the middle depth."""
-    (median,), (known,) = backend.medians((np.abs(steps(surface)) / growth.unit(surface))[None])
+    changes = _step_sizes(surface, np.float32(growth.middle), power=growth.power)
+    (median,), (known,) = backend.medians(changes[None])
     return median if known else 0.0
+
+
+@one_pass
+def _step_sizes(surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
+    """(2, H, W) the sizes of `steps` in the unit of the noise."""
+    unit = unit_of(surface, middle, power=power)
+    out: Floats = np.stack([np.abs(step) / unit for step in steps(surface)])
+    return out
 
 
 def residual_scales(residuals: NDArray[Any], backend: Backend) -> tuple[list[float], list[int]]:
@@ -75,13 +87,21 @@ def residual_scales(residuals: NDArray[Any], backend: Backend) -> tuple[list[flo
     """
     out, known = [], []
     for part in chunks(residuals):
-        sizes, counts = backend.medians(np.abs(part))
-        behind, in_front = backend.medians(part, 0.0), backend.medians(-part, 0.0)
-        for size, count, above, n_above, below, n_below in zip(sizes, counts, *behind, *in_front, strict=True):
-            two_sided = min(n_above, n_below) >= LEAST_SIDE * count > 0
-            out.append((min(above, below) if two_sided else size) / LAPLACE_MEDIAN)
-            known.append(count)
+        (size, *sides), (count, *counts) = (
+            np.reshape(each, (3, -1)).tolist() for each in backend.medians(part, sides=True)
+        )
+        for all_of, n, above, below, n_above, n_below in zip(size, count, *sides, *counts, strict=True):
+            two_sided = min(n_above, n_below) >= LEAST_SIDE * n > 0
+            out.append((min(above, below) if two_sided else all_of) / LAPLACE_MEDIAN)
+            known.append(n)
     return out, known
+
+
+def middle_of(numbers: Sequence[float]) -> float:
+    """The median of what is known among a few numbers; NaN if nothing is."""
+    known = sorted(each for each in numbers if each == each)
+    half = len(known) // 2
+    return float("nan") if not known else known[half] if len(known) % 2 else (known[half - 1] + known[half]) / 2
 
 
 def weigh_views(
@@ -92,9 +112,13 @@ def weigh_views(
     if scales is None or scales.max() <= VIEW_RATIO * scales.min():
         return False
     factors = np.clip(np.median(scales) / scales, SMALLEST_WEIGHT, 1 / SMALLEST_WEIGHT)
-    each = factors.astype(np.float32)[:, None, None]
-    weights *= each if on_host(weights) else backend.to_device(each, np.float32)
+    rewrite(_times, (weights,), weights, factors.astype(np.float32)[:, None, None])
     return True
+
+
+@one_pass
+def _times(weights: Floats, factors: Floats) -> Floats:
+    return weights * factors
 
 
 def view_scales(
@@ -108,8 +132,9 @@ def view_scales(
     if views < 3:
         return None
     every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
-    sample = np.where(weights[:, ::every, ::every] > 0, depths[:, ::every, ::every], np.float32(np.nan))
-    distances = view_distances(sample / growth.unit(surface[::every, ::every]), backend)
+    trust, measured, around = (each[..., ::every, ::every] for each in (weights, depths, surface))
+    sample = _known(trust, measured, around, np.float32(growth.middle), power=growth.power)
+    distances = view_distances(sample, backend)
     if np.isfinite(distances).sum() != views * (views - 1):
         return None
     tell = ~share_errors(distances)
@@ -118,8 +143,8 @@ def view_scales(
     distinct = sum(bool(tell[view, :view].all()) for view in range(views))
     if not np.median(distances[np.tril_indices(views, -1)]) > 0 or distinct < 3:
         return None
-    squares = np.nanmedian(np.where(tell, pairs, np.nan), axis=1) / 2
-    least = QUIETEST**2 * float(np.median(squares))
+    squares = np.array([middle_of(pair[told].tolist()) for pair, told in zip(pairs, tell, strict=True)]) / 2
+    least = QUIETEST**2 * middle_of(squares.tolist())
     for _ in range(PAIR_ROUNDS):  # least squares, near pairs counting most: a pair is known to a part of itself
         trust = np.where(tell, 1 / np.square(squares[:, None] + squares[None, :]), 0)
         found = np.linalg.solve(trust + np.diag(trust.sum(axis=1)), (trust * pairs).sum(axis=1))
@@ -130,18 +155,31 @@ def view_scales(
     return scales
 
 
+@one_pass
+def _known(weights: Floats, depths: Floats, surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
+    """(K, H, W) depths in the unit of the noise, NaN where nothing was observed."""
+    out: Floats = np.where(weights > 0, depths, np.float32(np.nan)) / unit_of(surface, middle, power=power)
+    return out
+
+
 def view_distances(sample: Floats, backend: Backend) -> NDArray[np.float64]:
     """(K, K) median |d_j - d_k| of what two maps (K, h, w) both know; inf where that is too little, and for j = k."""
     views = len(sample)
-    flat = sample.reshape(views, -1)
-    j, k = np.tril_indices(views, -1)
+    j, k = (each.astype(np.int32) for each in np.tril_indices(views, -1))
     distances = np.full((views, views), np.inf)
     for first in range(0, len(j), PAIRS_AT_ONCE):
-        some, others = (each[first : first + PAIRS_AT_ONCE].tolist() for each in (j, k))
-        middles, known = backend.medians(np.abs(flat[some] - flat[others]))
+        some, others = (each[first : first + PAIRS_AT_ONCE] for each in (j, k))
+        middles, known = backend.medians(_apart(sample, some[:, None, None], others[:, None, None]))
         enough = np.where(np.array(known) < FEWEST, np.inf, middles)
         distances[some, others] = distances[others, some] = enough
     return distances
+
+
+@one_pass
+def _apart(sample: Floats, some: Floats, others: Floats) -> Floats:
+    """(n, H, W) how far apart views of these numbers (n, 1, 1) are."""
+    out: Floats = np.abs(picked(sample, some) - picked(sample, others))
+    return out
 
 
 def share_errors(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -170,18 +208,27 @@ def weigh_edges(
     if not others:
         return False
     slope, quietest = local_slope(surface, growth), min(others)
-    steepest, off = _quantile(slope, 0.98, backend), exact * PIXEL_ERROR
-    if not off * steepest - quietest > np.median(others):
+    off = exact * PIXEL_ERROR
+    if not off * _quantile(slope, 0.98, backend) - quietest > middle_of(others):
         return False
-    noise = [max(scale, 1e-12) if np.isfinite(scale) else 1.0 for scale in scales]  # one without has no observation
-    steep = np.maximum(np.nan_to_num(off * slope.astype(np.float64) - quietest), 0)
-    factors: dict[float, Floats] = {}
-    for k, scale in enumerate(noise):
-        if k != index:
-            if scale not in factors:
-                factors[scale] = np.maximum(scale / np.hypot(scale, steep), SMALLEST_WEIGHT).astype(np.float32)
-            weights[k] *= factors[scale]
+    noise = np.array([max(scale, 1e-12) if np.isfinite(scale) else 1.0 for scale in scales])  # one without has nothing
+    own = np.arange(len(noise)) == index
+    steep = _steep(slope, off, quietest)
+    rewrite(_beside_edges, (weights,), weights, steep, noise[:, None, None], own[:, None, None])
     return True
+
+
+@one_pass
+def _steep(slope: Floats, off: float, quietest: float) -> Floats:
+    """(H, W) what a reading is off by at so many pixels, less what noise could make of it."""
+    out: Floats = np.maximum(np.nan_to_num(off * slope.astype(np.float64) - quietest), 0)
+    return out
+
+
+@one_pass
+def _beside_edges(weights: Floats, steep: Floats, noise: Floats, own: Mask) -> Floats:
+    factor = np.maximum(noise / np.hypot(noise, steep), SMALLEST_WEIGHT).astype(np.float32)
+    return np.where(own, weights, weights * factor)
 
 
 def _quantile(values: Floats, probability: float, backend: Backend) -> float:
@@ -197,9 +244,18 @@ def local_weights(stack: Stack, depth: Floats, backend: Backend) -> Stack:
     return stack.weighed(backend.local_noise_weights(stack.depths, stack.weights, depth))
 
 
-def mean_weight(stack: Stack) -> Floats:
-    """(H, W) what an observation of the pixel is worth on average; zero where there is none."""
+def mean_weight(stack: Stack, depth: DepthMap) -> Floats:
+    """(H, W) what an observation of the pixel is worth on average; zero where there is none, and no depth."""
     assert stack.weights is not None
-    count = np.maximum((stack.weights > 0).sum(axis=0), 1)
-    out: Floats = stack.weights.sum(axis=0) / count
+    total, count = added_up(_worth, stack.weights)
+    return _mean_weight(total, count, depth)
+
+
+def _worth(weights: Floats) -> tuple[Floats, Floats]:
+    return weights, (weights > 0).astype(np.int64)
+
+
+@one_pass
+def _mean_weight(total: Floats, count: Floats, depth: DepthMap) -> Floats:
+    out: Floats = np.where(np.isnan(depth), 0, total / np.maximum(count, 1)).astype(np.float32)
     return out

@@ -12,7 +12,8 @@ from cfusion.auto.misreading import TELLING, Misreading, independence, nearest, 
 from cfusion.auto.settings import Settings
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
-from cfusion.source import Reading, Source
+from cfusion.kernels.one_pass import one_pass, rewrite
+from cfusion.source import Source
 
 HIDDEN = 2.0  # times what the surface may be off by: a point that it hides by more is hidden
 CONFIRMED = 3.0  # other views, by their weights, that confirm the surface where the reference measured something else;
@@ -40,48 +41,77 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     growth = noise.depth_noise(reading.depths, surface, backend)
     unit = growth.unit(surface)
     slope = noise.usual_slope(surface, growth, backend)
-    scales, known = noise.residual_scales((reading.depths - surface) / unit, backend)
-    if np.nanmedian(scales) < slope:  # finer than the surface changes from pixel to pixel: read between pixels
+    away = _away(reading.depths, surface, unit)
+    scales, known = noise.residual_scales(away, backend)
+    if noise.middle_of(scales) < slope:  # finer than the surface changes from pixel to pixel: read between pixels
         agreements = [gate * max(scale, slope) for scale in scales]
         reading = source.at(surface, agreements, backend)
-        scales, known = noise.residual_scales((reading.depths - surface) / unit, backend)
-    depths, weights, usual = reading.depths, reading.weights, float(np.nanmedian(scales))
+        away = _away(reading.depths, surface, unit)
+        scales, known = noise.residual_scales(away, backend)
+    depths, weights, usual = reading.depths, reading.weights, noise.middle_of(scales)
     usual = usual if usual > 0 else 1e-12
     limits = [gate * max(scale, slope, 1e-12) for scale in scales]
     # nothing stands between the reference and what it measured
     thresholds = [np.inf if k == reference else limit for k, limit in enumerate(limits)]
     parallax = source.parallax(surface, backend)
-    away = (depths - surface) / unit
     off = surface_doubt(away, scales, nearest(parallax, reference, TELLING, backend), backend)
-    doubt = np.float32(off * usual) * unit  # (H, W) how far the surface may be off
-    behind = source.hidden(surface, np.float32(HIDDEN) * doubt, backend)
-    behind[reference] = False
-    _leave_out(reading, slice(None), behind)
+    doubt, tolerance = _times(unit, np.float32(off * usual), np.float32(HIDDEN))  # how far the surface may be off
+    behind = source.hidden(surface, tolerance, backend)
+    others = (np.arange(count) != reference)[:, None, None]
+    rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, behind, others)
     # where the reference measured most of what it looks at, the rest are holes; else the rest is background
     trusted = source.weighed
     typical = float(weights.sum(dtype=np.float64)) / max(int((weights > 0).sum()), 1) if trusted else 1.0
     measured = int((weights[reference] > 0).sum()) if trusted else known[reference]
     holes = 2 * measured > surface.size
-    wrong = np.abs(depths[reference] - surface) > np.float32(gate * max(usual, slope)) * unit
+    wrong = _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope)))
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
     exact = independence(away) if count > 1 else 1.0  # how far the reference's edges are in place
     if count > 1:
         weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
-        misread = np.float32(exact) * doubt
+        misread = _times(doubt, np.float32(exact), np.float32(1))[0]
         Misreading(surface, unit, backend).weigh(weights, parallax, misread, noises, backend)
         weighed = True
     enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * exact)
-    wrong &= weights.sum(axis=0) - weights[reference] >= enough * typical
-    _leave_out(reading, reference, wrong)
+    wrong = _denied(wrong, weights, reference, enough * typical)
+    own = [each[reference : reference + 1] for each in (depths, weights, reading.seen)]
+    rewrite(_without, own, *own, wrong[None], np.ones((1, 1, 1), np.bool_))
     frame = source.frame
     stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
-    return Observed(stack, np.float32(usual) * unit)
+    return Observed(stack, _times(unit, np.float32(usual), np.float32(1))[0])
 
 
-def _leave_out(reading: Reading, view: int | slice, where: Mask) -> None:
-    """In place: no observation, and not seen."""
-    reading.depths[view][where] = np.nan
-    reading.weights[view][where] = 0
-    reading.seen[view][where] = False
+@one_pass
+def _away(depths: Floats, surface: DepthMap, unit: Floats) -> Floats:
+    """(K, H, W) what was measured less the surface, in the unit of the noise."""
+    return (depths - surface) / unit
+
+
+@one_pass
+def _times(unit: Floats, number: np.float32, more: np.float32) -> tuple[Floats, Floats]:
+    """(H, W) so many units, and more times as many."""
+    some = number * unit
+    return some, more * some
+
+
+@one_pass
+def _further(depth: DepthMap, surface: DepthMap, unit: Floats, limit: np.float32) -> Mask:
+    """(H, W) where a depth is further off than so many units."""
+    out: Mask = np.abs(depth - surface) > limit * unit
+    return out
+
+
+@one_pass
+def _denied(wrong: Mask, weights: Floats, reference: int, enough: float) -> Mask:
+    """(H, W) where what the reference measured is wrong, and the other views weigh enough to say so."""
+    out: Mask = wrong & (weights.sum(axis=0) - weights[reference] >= enough)
+    return out
+
+
+@one_pass
+def _without(depths: Floats, weights: Floats, seen: Mask, where: Mask, there: Mask) -> tuple[Floats, Floats, Mask]:
+    """No observation, and not seen, where that is so and in the views that are `there` (K, 1, 1)."""
+    gone = where & there
+    return np.where(gone, np.float32(np.nan), depths), np.where(gone, np.float32(0), weights), seen & ~gone

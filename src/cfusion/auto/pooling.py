@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cfusion.kernels.contract import Backend, Floats, Mask
+from cfusion.kernels.one_pass import one_pass
 
 PASSES = 3  # means over a square, one after the other: nearly a Gaussian of deviation sqrt(r (r + 1)) pixels
 
@@ -16,13 +17,24 @@ def pooled_sums(maps: Sequence[Floats | Mask], radius: int, backend: Backend) ->
     return backend.pooled(backend.arrays.stack(maps), radius, PASSES)
 
 
-def window_sums(maps: Sequence[Floats | Mask], radius: int, backend: Backend) -> Floats:
-    """(n, H, W) sums over the square of side 2 radius + 1 around each pixel, cut at borders."""
-    return backend.pooled(backend.arrays.stack(maps), radius, 1) * (2 * radius + 1) ** 2
+def window_sums(maps: Floats, radius: int, backend: Backend) -> Floats:
+    """(n, H, W) sums of maps over the square of side 2 radius + 1 around each pixel, cut at borders."""
+    return backend.pooled(maps, radius, 1) * (2 * radius + 1) ** 2
 
 
 def pooled_mean(values: Floats, weights: Floats | Mask, radius: int, backend: Backend) -> Floats:
     """(H, W) the weighted mean around each pixel; zero where nothing around has a weight."""
-    mass, heaped = pooled_sums([weights, np.where(weights > 0, values, 0) * weights], radius, backend)
+    return _ratio(*backend.pooled(_weighed(values, weights), radius, PASSES))
+
+
+@one_pass
+def _weighed(values: Floats, weights: Floats | Mask) -> Floats:
+    """(2, H, W) weights, and values times their weights."""
+    out: Floats = np.stack([weights, np.where(weights > 0, values, 0) * weights])
+    return out
+
+
+@one_pass
+def _ratio(mass: Floats, heaped: Floats) -> Floats:
     out: Floats = np.maximum(heaped, 0) / np.maximum(mass, 1e-9)
     return out

@@ -5,38 +5,42 @@ from __future__ import annotations
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.kernels.depth_noise import DepthNoise, unit_of
+from cfusion.kernels.one_pass import one_pass
+from cfusion.kernels.tracing import neighbour, row_and_column
+
+BESIDE = ((1, 0), (-1, 0), (0, 1), (0, -1))  # rows down and columns to the right
 
 
-def steps(surface: Floats) -> Floats:
-    """(2, H, W) the differences to the lower and to the right neighbour, NaN where there is none."""
-    out: Floats = np.full_like(surface, np.nan, shape=(2, *surface.shape))
-    out[0, :-1] = surface[1:] - surface[:-1]
-    out[1, :, :-1] = surface[:, 1:] - surface[:, :-1]
-    return out
+def steps(surface: Floats) -> tuple[Floats, Floats]:
+    """(H, W) each: the differences to the lower and to the right neighbour, NaN where there is none."""
+    return neighbour(surface, 1, 0, np.nan) - surface, neighbour(surface, 0, 1, np.nan) - surface
 
 
 def local_slope(surface: Floats, growth: DepthNoise) -> Floats:
     """(H, W) the largest change to a known neighbour in the unit of the noise, NaN where the surface is unknown."""
+    return _local_slope(surface, np.float32(growth.middle), power=growth.power)
+
+
+@one_pass
+def _local_slope(surface: Floats, middle: np.float32, *, power: int) -> Floats:
     out = np.where(np.isnan(surface), np.float32(np.nan), np.float32(0))
-    for axis in (0, 1):
-        step = np.nan_to_num(np.abs(np.diff(surface, axis=axis)))
-        ahead = (slice(None, -1), slice(None)) if axis == 0 else (slice(None), slice(None, -1))
-        behind = (slice(1, None), slice(None)) if axis == 0 else (slice(None), slice(1, None))
-        out[ahead] = np.maximum(out[ahead], step)
-        out[behind] = np.maximum(out[behind], step)
-    return out / growth.unit(surface) if growth.power else out
+    for down, right in BESIDE:
+        out = np.maximum(out, np.nan_to_num(np.abs(neighbour(surface, down, right, np.nan) - surface)))
+    return out / unit_of(surface, middle, power=power) if power else out
 
 
+@one_pass
 def blend(surface: Floats, found: Floats, share: float) -> Floats:
     """surface + share (found - surface) where both are known, `found` elsewhere."""
     both = ~np.isnan(surface) & ~np.isnan(found)
-    out: Floats = np.where(both, surface + np.float32(share) * (found - surface), found)
+    out: Floats = np.where(both, surface + share * (found - surface), found)
     return out
 
 
+@one_pass
 def add_plane(depth: Floats, down: float, right: float) -> Floats:
     """(H, W) depth plus so much for every row, and for every column."""
-    rows, columns = (np.cumsum(np.ones_like(line)) - 1 for line in (depth[:, 0], depth[0]))  # where depth lies
-    out: Floats = depth + (rows[:, None] * np.float32(down) + columns[None, :] * np.float32(right))
+    rows, columns = row_and_column(depth)
+    out: Floats = depth + (rows * down + columns * right)
     return out

@@ -14,13 +14,16 @@ relief  how far another surface lies from this one, near an edge; the pixel is o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from cfusion.arrays import chunks
-from cfusion.auto.halves import Halves
-from cfusion.auto.pooling import pooled_mean, pooled_sums
+from cfusion.auto.halves import Halves, middle
+from cfusion.auto.pooling import PASSES, pooled_mean
 from cfusion.kernels.contract import Backend, Floats, Mask
+from cfusion.kernels.one_pass import added_up, one_pass
+from cfusion.kernels.tracing import neighbour
 
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
 RADIUS = 8  # pixels over which halves are compared
@@ -31,7 +34,7 @@ STEEP = 4.0  # times the usual relief is an edge
 LAG, FAR_LAG = 2, 8  # pixels: neighbours share what they are interpolated from, and pixels far apart a pose
 BY_CHANCE = 0.2, 0.1  # of an autocorrelation, and of a difference of two: what independent noise may come to
 SHARED = 1.7, 2.0  # times an autocorrelation, and a difference of two, is the share of the variance
-SMOOTHED, BIAS_RADIUS = 1.5, 3  # times the distance of the middle of two halves from the whole; pixels of its pooling
+SMOOTHED, BIAS_RADIUS = 2.0, 3  # times the distance of the middle of two halves from the whole; pixels of its pooling
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves tell nothing about its middle
 LARGEST_DELTA = 3.0  # pixels
 
@@ -43,43 +46,84 @@ def variance_of_halves(
 
     `by_pixels` gives halves for the pixels (H, W) that no other tells about, if that is worth it.
     """
-    total, told = np.zeros_like(unit, np.float64), np.zeros_like(unit, np.float64)
-    moved = np.zeros_like(unit)
-    for each in halves:
-        moved = moved + np.nan_to_num(each.middle() - whole) / len(halves)
-        variance, tells = _variance(each, unit, backend)
-        total += variance
-        told += tells
-    last = by_pixels(told == 0)
+    found = [_variance(each, unit, backend) for each in halves]
+    if not found:
+        found = [_variance_of(*np.zeros_like(unit, np.float64, shape=(2, *unit.shape)))]
+    variance, untold = _mean_variance(*(each for pair in found for each in pair))
+    last = by_pixels(untold)
     if last is not None:
-        variance, tells = _variance(last, unit, backend)
-        tells &= told == 0
-        total += np.where(tells, variance, 0)
-        told += tells
-    bias = SMOOTHED * pooled_mean(np.abs(moved / unit), ~np.isnan(unit), BIAS_RADIUS, backend)
-    out: Floats = np.where(told > 0, total / np.maximum(told, 1) + np.square(bias), np.nan)
-    return out
+        variance = _or_told(variance, untold, *_variance(last, unit, backend))
+    moved = _moved(whole, unit, *(part for each in halves for part in each.parts()))
+    return _biased(variance, pooled_mean(*moved, BIAS_RADIUS, backend))
+
+
+@one_pass
+def _moved(whole: Floats, unit: Floats, *parts: Floats) -> tuple[Floats, Mask]:
+    """(H, W) how far the middles of halves are from the whole, on average and in units, and where that is known."""
+    moved, each = np.float32(0), [parts[first : first + 4] for first in range(0, len(parts), 4)]
+    for half in each:
+        moved = moved + np.nan_to_num(middle(*half) - whole) / len(each)
+    return np.abs(moved / unit), ~np.isnan(unit)
+
+
+@one_pass
+def _biased(variance: Floats, moved: Floats) -> Floats:
+    return variance + np.square(SMOOTHED * moved)
 
 
 def _variance(halves: Halves, unit: Floats, backend: Backend) -> tuple[Floats, Mask]:
     """(H, W) V of one split, zero where it tells nothing, and where it does tell."""
-    both_count = halves.n_one * halves.n_other
-    n = np.maximum(halves.n_one + halves.n_other, 1)
-    apart = np.abs(halves.one - halves.other) * np.sqrt(both_count) / n / unit
+    sizes = _sizes_apart(halves.one, halves.other, halves.n_one, halves.n_other, unit)
+    return _variance_of(*backend.pooled(sizes, RADIUS, PASSES))
+
+
+@one_pass
+def _sizes_apart(one: Floats, other: Floats, n_one: Floats, n_other: Floats, unit: Floats) -> Floats:
+    """(2, H, W) where both halves know, and how far apart they are there, scaled to all observations."""
+    both_count = n_one * n_other
+    n = np.maximum(n_one + n_other, 1)
+    apart = np.abs(one - other) * np.sqrt(both_count) / n / unit
     both = ~np.isnan(apart) & (both_count > 0)
-    mass, heaped = pooled_sums([both, np.where(both, apart, 0)], RADIUS, backend)
+    out: Floats = np.stack([both, np.where(both, apart, 0)])
+    return out
+
+
+@one_pass
+def _variance_of(mass: Floats, heaped: Floats) -> tuple[Floats, Mask]:
     tells = mass > LEAST_MASS
     return np.where(tells, np.square(GAUSS * np.maximum(heaped, 0) / np.maximum(mass, LEAST_MASS)), 0), tells
 
 
+@one_pass
+def _mean_variance(*variances_and_tells: Any) -> tuple[Floats, Mask]:
+    """(H, W) the mean of the splits that tell, NaN where none does, and where that is."""
+    total, told = np.float64(0), np.float64(0)
+    for variance, tells in zip(variances_and_tells[::2], variances_and_tells[1::2], strict=True):
+        total, told = total + variance, told + tells.astype(np.float64)
+    return np.where(told > 0, total / np.maximum(told, 1), np.nan), told == 0
+
+
+@one_pass
+def _or_told(variance: Floats, untold: Mask, other: Floats, tells: Mask) -> Floats:
+    return np.where(untold & tells, other, variance)
+
+
 def spread(residuals: Floats, backend: Backend) -> tuple[Floats, Floats]:
     """(H, W) the local deviation of one observation, and n; residuals are (K, H, W), NaN where there is none."""
-    n, size = np.zeros_like(residuals[0]), np.zeros_like(residuals[0])
-    for part in chunks(residuals):
-        n += (~np.isnan(part)).sum(axis=0, dtype=np.float32)
-        size += np.nan_to_num(np.abs(part)).sum(axis=0)
-    free = np.sqrt(n * np.maximum(n - 1, 0))  # a surface through n observations leaves that much of their size
-    return GAUSS * pooled_mean(size / np.maximum(free, 1), free, RADIUS, backend), n
+    n, size = added_up(_sizes, residuals)
+    mean, free = _mean_size(n, size)
+    return GAUSS * pooled_mean(mean, free, RADIUS, backend), n
+
+
+def _sizes(residuals: Floats) -> tuple[Floats, Floats]:
+    return (~np.isnan(residuals)).astype(np.float32), np.nan_to_num(np.abs(residuals))
+
+
+@one_pass
+def _mean_size(n: Floats, size: Floats) -> tuple[Floats, Floats]:
+    """(H, W) the mean size of n residuals; and how many are free, as a surface leaves sqrt(n (n - 1)) of their size."""
+    free = np.sqrt(n * np.maximum(n - 1, 0))
+    return size / np.maximum(free, 1), free
 
 
 def autocorrelation(residuals: Floats, lag: int = LAG) -> float:
@@ -87,13 +131,17 @@ def autocorrelation(residuals: Floats, lag: int = LAG) -> float:
 
     By signs, so that a few large errors do not count more than others: sin(pi/2 mean) for Gaussian errors.
     """
-    sign = np.where(np.isnan(residuals), 0, np.sign(residuals))
-    products = pairs = 0.0
-    for one, other in ((sign[:, lag:], sign[:, :-lag]), (sign[:, :, lag:], sign[:, :, :-lag])):
-        product = one * other
-        products += float(product.sum())
-        pairs += float((product != 0).sum())
+    products, pairs = np.sum([_products(part, lag=lag) for part in chunks(residuals)], axis=0).tolist()
     return max(0.0, float(np.sin(np.pi / 2 * products / max(pairs, 1.0))))
+
+
+@one_pass
+def _products(residuals: Floats, *, lag: int) -> tuple[float, float]:
+    """The sum of products of signs so many rows and columns apart, and the number of those that are not zero."""
+    sign = np.where(np.isnan(residuals), 0, np.sign(residuals))
+    down, across = sign * neighbour(sign, lag, 0, 0), sign * neighbour(sign, 0, lag, 0)
+    products, pairs = (down + across).sum(dtype=np.float64), (np.abs(down) + np.abs(across)).sum(dtype=np.float64)
+    return products, pairs
 
 
 def shared_with_neighbours(residuals: Floats) -> float:
@@ -104,16 +152,20 @@ def shared_with_neighbours(residuals: Floats) -> float:
 
 def registration_error(residuals: Floats, slope: Floats, deviation: Floats) -> float:
     """delta in pixels: by how much residuals grow with the slope, residual^2 = s^2 + delta^2 slope^2."""
+    excess, ground = _excess(residuals, slope, deviation)
+    return float(np.sqrt(np.clip(excess / max(float(ground), 1e-30), 0, LARGEST_DELTA**2)))
+
+
+@one_pass
+def _excess(residuals: Floats, slope: Floats, deviation: Floats) -> tuple[Any, Any]:
+    """The sums of residual^2 - s^2 and of slope^2 where it is steep, and not too steep."""
     steep = np.isfinite(slope) & (slope > deviation) & (slope < 20 * deviation)
-    if not bool(steep.any()):
-        return 0.0
     inside = np.where(np.isnan(residuals), 0, np.abs(residuals)) * steep
     known = ~np.isnan(residuals) & steep
     size = inside.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     weigh = known.any(axis=0)
     excess = np.where(weigh, np.square(GAUSS * size) - np.square(deviation), 0)
-    ground = np.where(weigh, np.square(slope), 0)
-    return float(np.sqrt(np.clip(excess.sum() / max(float(ground.sum()), 1e-30), 0, LARGEST_DELTA**2)))
+    return excess.sum(), np.where(weigh, np.square(slope), 0).sum()
 
 
 def deviation(
@@ -133,24 +185,60 @@ def deviation(
     s, n = spread(residuals, backend)
     rho = shared_with_neighbours(residuals)
     delta = registration_error(residuals, slope, s)
-    steep = np.square(np.where(np.isfinite(slope), slope, 0))
     views = max(int((~np.isnan(residuals)).any(axis=(1, 2)).sum()), 1)  # that observed anything
-    few = np.square(np.maximum(0, 1 - n / (ENOUGH_VIEWS * views)))
-    (usual,), (known,) = backend.medians(np.where(n > 0, s, np.nan)[None])
-    untold = np.square(np.maximum(s, usual if known else 0.0))  # as sure as one observation
+    (usual,), (known,) = backend.medians(_where_any(n, s)[None])
+    relief = backend.local_depth_range(depth, RELIEF_RADIUS)
+    (rough,), (told,) = backend.medians(_where_known(depth, relief)[None])
+    return _deviation(
+        variance_of_fits,
+        s,
+        n,
+        slope,
+        unit,
+        wrong,
+        relief,
+        usual if known else 0.0,
+        PIXEL_ERROR**2 + delta**2 / 2,
+        rho,
+        ENOUGH_VIEWS * views,
+        STEEP * (rough if told else 0.0),
+    )
+
+
+@one_pass
+def _where_any(n: Floats, values: Floats) -> Floats:
+    return np.where(n > 0, values, np.nan)
+
+
+@one_pass
+def _where_known(depth: Floats, values: Floats) -> Floats:
+    return np.where(np.isnan(depth), np.float32(np.nan), values)
+
+
+@one_pass
+def _deviation(
+    variance_of_fits: Floats,
+    s: Floats,
+    n: Floats,
+    slope: Floats,
+    unit: Floats,
+    wrong: Floats,
+    relief: Floats,
+    usual: float,
+    of_slope: float,
+    rho: float,
+    enough: float,
+    edge: float,
+) -> Floats:
+    """(H, W) sigma; what halves did not tell is as sure as one observation, and at least as unsure as is usual."""
+    steep = np.square(np.where(np.isfinite(slope), slope, 0))
+    few = np.square(np.maximum(0, 1 - n / enough))
+    untold = np.square(np.maximum(s, usual))
     variance = (
         np.where(np.isnan(variance_of_fits), untold, variance_of_fits)
-        + (PIXEL_ERROR**2 + delta**2 / 2) / np.maximum(n, 1) * steep
+        + of_slope / np.maximum(n, 1) * steep
         + (rho + few) * np.square(s)
     )
-    other = wrong * np.square(_edge_relief(depth, backend))
+    other = wrong * np.square(np.where(relief > edge, relief, 0))  # another surface lies there
     out: Floats = np.where(n > 0, np.sqrt(variance * np.square(unit) + other), np.nan).astype(np.float32)
-    return out
-
-
-def _edge_relief(depth: Floats, backend: Backend) -> Floats:
-    """(H, W) the relief around each pixel where that is an edge, zero elsewhere."""
-    found = backend.local_depth_range(depth, RELIEF_RADIUS)
-    (usual,), (known,) = backend.medians(np.where(np.isnan(depth), np.float32(np.nan), found)[None])
-    out: Floats = np.where(found > STEEP * (usual if known else 0.0), found, 0)
     return out

@@ -147,6 +147,8 @@ class Coverage:
     pixels: float  # number of observed pixels
     mass: float  # sum of the weights
     least: float  # smallest depth observed; inf if there is none
+    most: int  # observations of one pixel
+    middle: float  # median of the middle map's depths; NaN if it knows none
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,10 +350,13 @@ class Statistics(Protocol):
     """What tells noise and choices from a stack."""
 
     def count_observations(self, depths: Floats, weights: Floats | None, /) -> Coverage:
-        """Count a stack's observations."""
+        """Count a stack's observations; the middle map is number K // 2."""
 
-    def medians(self, rows: Floats, above: float = -np.inf, /) -> tuple[list[float], list[int]]:
-        """Per row (map, stack, ..): median of the finite values > `above` (NaN if none), and their number."""
+    def medians(self, rows: Floats, above: float = -np.inf, /, *, sides: bool = False) -> tuple[list[float], list[int]]:
+        """Per row (map, stack, ..): median of the finite values > `above` (NaN if none), and their number.
+
+        With `sides`: first of all rows' sizes |t|, then of the positive t of each, then of the sizes of the negative.
+        """
 
     def pooled(self, maps: Floats, radius: int, passes: int, /) -> Floats:
         """(n, H, W) float64: means over squares of side 2 radius + 1, one pass after the other; zero lies outside."""

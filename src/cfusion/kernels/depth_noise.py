@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.kernels.one_pass import one_pass
+
 BINS, FEWEST = 8, 50  # of depth, and how many errors each must hold
 LEAST_RANGE = 1.3  # from the end of the first bin to the start of the last one; else it does not matter
 
@@ -21,8 +23,14 @@ class DepthNoise:
 
     def unit(self, depth: NDArray[Any]) -> NDArray[Any]:
         """What depths have to be divided by for noise to be alike at all of them; one where depth is unknown."""
-        grown = np.abs(depth / np.float32(self.middle)) ** self.power
-        return np.where(np.isfinite(grown), grown, np.float32(1)).astype(np.float32)
+        return unit_of(depth, np.float32(self.middle), power=self.power)
+
+
+@one_pass
+def unit_of(depth: NDArray[Any], middle: np.float32, *, power: int) -> NDArray[Any]:
+    """As `DepthNoise.unit`."""
+    grown = np.abs(depth / middle) ** power
+    return np.where(np.isfinite(grown), grown, np.float32(1)).astype(np.float32)
 
 
 CONSTANT = DepthNoise(1.0, 0)

@@ -67,8 +67,16 @@ def _overlap(size: int, other: int, offset: int) -> tuple[slice, slice]:
     return slice(first, end), slice(first + offset, end + offset)
 
 
-def medians(rows: Floats, above: float = -np.inf) -> tuple[list[float], list[int]]:
+def of_sides(medians: Callable[..., tuple[list[float], list[int]]], rows: Floats) -> tuple[list[float], list[int]]:
+    """`Backend.medians` of all sizes, of the positive values, and of the sizes of the negative ones."""
+    parts = medians(np.abs(rows)), medians(rows, 0.0), medians(-rows, 0.0)
+    return [each for middles, _ in parts for each in middles], [each for _, known in parts for each in known]
+
+
+def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tuple[list[float], list[int]]:
     """As `Backend.medians`."""
+    if sides:
+        return of_sides(medians, rows)
     known = [row[np.isfinite(row) & (row > above)] for row in rows]
     return [float(np.median(each)) if each.size else float("nan") for each in known], [each.size for each in known]
 

@@ -79,6 +79,7 @@ class PDHG:
             balancer.step_scale *= DUAL_HASTE
         while done < self.iterations:
             count = min(CHECK, self.iterations - done)
+            state.ending |= done + count >= self.iterations
             energies = balancer.run_and(problem, state, count, measure)
             done += count
             now = energies.total

@@ -22,9 +22,12 @@ from cfusion.kernels.contract import (
     Window,
     window_of,
 )
+from cfusion.kernels.one_pass import one_pass
+from cfusion.kernels.tracing import neighbour
 
 FLAT_PIECES = 0.2  # of the map's spread; measured on boxes, 0.1 to 0.3 are alike and 1e-4 never ends
 BOX_MARGIN = 1.0  # of the data's range, on both sides
+AFTER_AND_BEFORE = (((1, 0), (-1, 0)), ((0, 1), (0, -1)))  # rows down and columns to the right
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +130,11 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
     if fill_radius:
         domain = backend.close_mask(held.observed, fill_radius)
         window = window_of(backend.to_host(domain)) or window
-    centre = _centre(here, backend, energy.inverse)
+    centre = 0.0 if np.isnan(held.middle) else 1 / held.middle if energy.inverse else held.middle
     kind = energy.fidelity.kind
     arranged = backend.sort_observations(here.depths, here.weights, window, centre, energy.inverse, kind, dtype)
     edge, tensor = _edges(energy, stack, window, backend, dtype)
-    seen = _without_empty(arranged.observations, int(held.count.max()))
+    seen = _without_empty(arranged.observations, held.most)
     return Task(
         backend=backend,
         energy=energy,
@@ -140,7 +143,7 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         centre=centre,
         observations=seen,
         links=backend.links_of(domain[window]),
-        step_scale=_start_error(arranged),
+        step_scale=_start_error(arranged, backend),
         trust=_trust(energy, seen, held.count[window]),
         edge=edge,
         tensor=tensor,
@@ -157,14 +160,6 @@ def _without_empty(seen: Observations, most: int) -> Observations:
         return seen
     weights = None if seen.weights is None else seen.weights[:most]
     return replace(seen, values=seen.values[:most], weights=weights)
-
-
-def _centre(stack: Stack, backend: Backend, inverse: bool) -> float:
-    """The median of the middle map, or one over it; zero if that knows nothing."""
-    (median,), (known,) = backend.medians(stack.depths[stack.views // 2][None])
-    if not known:
-        return 0.0
-    return 1 / median if inverse else median
 
 
 def _box(low: float, high: float) -> Box:
@@ -184,31 +179,31 @@ def _start(backend: Backend, median: Floats, seen: Observations, inside: Mask, f
     return backend.extrapolate(median, seen.total > 0, inside) if fill_radius else median
 
 
-def _start_error(found: SortedStack) -> float:
+def _start_error(found: SortedStack, backend: Backend) -> float:
     """How far the start is off: the spread of the observations over sqrt(K), or of neighbours where K = 1."""
     noise = float(np.sqrt(found.sum_sq_error / found.pixels) / np.sqrt(found.n_observations / found.pixels))
     mean = found.sum_median / found.pixels
     scale = float(np.sqrt(max(found.sum_sq_median / found.pixels - mean * mean, 0.0))) + abs(mean) * 1e-6
     if noise <= 1e-6 * scale:
-        noise = _roughness(found.median, found.observations.total > 0)
+        noise = _roughness(found.median, found.observations.total, backend)
     if noise <= 1e-6 * scale:  # flat pieces: what moves is whole pieces, by a part of their contrast
         noise = FLAT_PIECES * scale
     return max(noise, 1e-4 * scale, float(np.finfo(found.median.dtype).tiny) ** 0.5)
 
 
-def _roughness(start: Floats, observed: Mask) -> float:
+def _roughness(start: Floats, total: Floats, backend: Backend) -> float:
     """Noise of a single map: the median size of its second differences, which a smooth surface does not have."""
-    sizes = []
-    for axis in (0, 1):
-        if start.shape[axis] < 3:
-            continue
-        inner = np.diff(start.astype(np.float64), n=2, axis=axis)
-        size = start.shape[axis]
-        cuts = [(slice(None),) * axis + (slice(k, size - 2 + k),) for k in range(3)]
-        known = [observed[cut] for cut in cuts]
-        sizes.append(np.abs(inner[known[0] & known[1] & known[2]]))
-    values = np.concatenate(sizes) if sizes else np.zeros(1)
-    return float(np.median(values) / 0.6745 / np.sqrt(6)) if values.size else 0.0
+    (median,), (known,) = backend.medians(_second_differences(start, total)[None])
+    return float(median / 0.6745 / np.sqrt(6)) if known else 0.0
+
+
+@one_pass
+def _second_differences(start: Floats, total: Floats) -> Floats:
+    """(2, H, W) their sizes down and across, NaN where a pixel of three was not observed."""
+    x = np.where(total > 0, start.astype(np.float64), np.nan)
+    sides = [(neighbour(x, *after, np.nan), neighbour(x, *before, np.nan)) for after, before in AFTER_AND_BEFORE]
+    out: Floats = np.stack([np.abs((after - x) - (x - before)) for after, before in sides])
+    return out
 
 
 def _edges(

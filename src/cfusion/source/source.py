@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from cfusion.geometry import Camera, Pose, Stack, View
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.source.reading import Reading, read_at
 from cfusion.source.splat import Splat, reference_index
-from cfusion.source.upload import UploadedViews, parts_of, upload
+from cfusion.source.upload import UploadedViews, in_view_order, parts_of, upload
 
 NOT_POSED = "cannot be read at another surface; give views with poses"
 
@@ -170,11 +171,22 @@ class Posed:
 
     def places(self) -> tuple[Floats, Floats, Floats]:
         """The reference's camera (10,), the views' (K, 10), and view_from_reference (K, 3, 4)."""
+        return self._places
+
+    @cached_property
+    def _places(self) -> tuple[Floats, Floats, Floats]:
         reference = self.views[self.reference]
+        cameras = np.stack([view.camera.numbers for view in self.views])
+        if self.uploads is not None:  # all at once
+            parts = [each.view_from_reference(reference.pose) for each in self.uploads]
+            return reference.camera.numbers, cameras, in_view_order(self.uploads, parts)
         motions = [(view.pose.inverse() @ reference.pose).matrix()[:3] for view in self.views]
-        return reference.camera.numbers, np.stack([view.camera.numbers for view in self.views]), np.stack(motions)
+        return reference.camera.numbers, cameras, np.stack(motions)
 
     def part(self, indices: Sequence[int]) -> Posed:
         chosen = list(indices)
         uploads = None if self.uploads is None else parts_of(self.uploads, chosen)
-        return Posed([self.views[k] for k in chosen], chosen.index(self.reference), uploads)
+        part = Posed([self.views[k] for k in chosen], chosen.index(self.reference), uploads)
+        camera, cameras, motions = self._places
+        vars(part)["_places"] = camera, cameras[chosen], motions[chosen]  # they are where they were
+        return part

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,12 @@ class UploadedViews:
             view_from_world @ world_from_reference.rotation, np.einsum("kij,kj->ki", view_from_world, offsets)
         )
 
-    @property
+    @cached_property
     def _rotations(self) -> Floats:
         """(n, 3, 3)."""
         return np.stack([pose.rotation for pose in self.poses])
 
-    @property
+    @cached_property
     def _translations(self) -> Floats:
         """(n, 3)."""
         return np.stack([pose.translation for pose in self.poses])
@@ -78,11 +79,19 @@ def parts_of(uploads: Sequence[UploadedViews], chosen: Sequence[int]) -> list[Up
     for each in uploads:
         inside = [place for place, index in enumerate(each.indices) if index in chosen]
         if inside:
-            confidences = None if each.confidences is None else each.confidences[inside]
+            depths, confidences = _some(each.depths, inside), _some(each.confidences, inside)
             indices = [chosen.index(each.indices[place]) for place in inside]
             poses = [each.poses[place] for place in inside]
-            out.append(UploadedViews(indices, each.depths[inside], confidences, each.cameras[inside], poses))
+            out.append(UploadedViews(indices, depths, confidences, each.cameras[inside], poses))
     return out
+
+
+def _some(stack: Any, places: Sequence[int]) -> Any:
+    """Some maps of a stack: neighbours where they lie, others as a copy."""
+    if stack is None:
+        return None
+    first, last = places[0], places[-1]
+    return stack[first : last + 1] if list(places) == list(range(first, last + 1)) else stack[places]
 
 
 def in_view_order(uploads: Sequence[UploadedViews], parts: Sequence[Any]) -> Any:

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from cfusion.kernels.contract import Coverage, Floats, Observations, window_of
+from cfusion.kernels.cpu.selecting import medians
 from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.cpu.threads import in_bands
 from cfusion.kernels.numpy.preparing import RADIUS, RANGE, shape_of
@@ -20,7 +21,8 @@ def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
     in_bands(shape, (_count, depths, NONE if weights is None else weights, count, sums))
     observed = count > 0
     mass, least = float(sums[:, 0].sum()), float(sums[:, 1].min(initial=np.inf))
-    return Coverage(count, observed, window_of(observed), float(observed.sum()), mass, least)
+    (middle,), _ = medians(depths[len(depths) // 2][None])
+    return Coverage(count, observed, window_of(observed), float(observed.sum()), mass, least, int(count.max()), middle)
 
 
 @njit(**OPTIONS)

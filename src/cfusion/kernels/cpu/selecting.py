@@ -20,8 +20,10 @@ BUCKETS = 1 << 16
 SIGN, ALL = np.uint32(1 << 31), np.uint32(0xFFFFFFFF)
 
 
-def medians(rows: Floats, above: float = -np.inf) -> tuple[list[float], list[int]]:
+def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tuple[list[float], list[int]]:
     """As `Backend.medians`; whole rows in each thread."""
+    if sides:
+        return host.of_sides(medians, rows)
     count = len(rows)
     if rows.dtype != np.float32 or rows.size < count * FEWEST:
         return host.medians(rows, above)

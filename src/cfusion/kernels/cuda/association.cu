@@ -288,20 +288,36 @@ extern "C" __global__ void __launch_bounds__(128) take_mean(
     }
 }
 
-// How far apart what is known lies around each pixel.
+// How far apart what is known lies around each pixel. One tile a block: least and largest along its rows, then down.
 extern "C" __global__ void __launch_bounds__(256) relief(
     const float* __restrict__ depth, int radius, int height, int width, float* __restrict__ out
 ) {
-    const int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
-    if (row >= height || column >= width) return;
+    const int TILE = 32;
+    extern __shared__ float2 rows[];  // (TILE + 2 radius, TILE) least and largest
     const float infinite = __int_as_float(0x7f800000);
-    float low = infinite, high = -infinite;  // what is unknown is neither less nor more
-    for (int i = max(row - radius, 0); i <= min(row + radius, height - 1); i++) {
-        for (int j = max(column - radius, 0); j <= min(column + radius, width - 1); j++) {
-            const float there = __ldg(depth + (size_t)i * width + j);
-            low = fminf(low, there);
-            high = fmaxf(high, there);
+    const int top = blockIdx.y * TILE, left = blockIdx.x * TILE;
+    for (int k = threadIdx.x; k < (TILE + 2 * radius) * TILE; k += blockDim.x) {
+        const int i = top + k / TILE - radius, j = left + k % TILE;
+        float low = infinite, high = -infinite;  // what is unknown is neither less nor more
+        if (i >= 0 && i < height && j < width) {
+            for (int t = max(j - radius, 0); t <= min(j + radius, width - 1); t++) {
+                const float there = __ldg(depth + (size_t)i * width + t);
+                low = fminf(low, there);
+                high = fmaxf(high, there);
+            }
         }
+        rows[k] = make_float2(low, high);
     }
-    out[(size_t)row * width + column] = high - low;
+    __syncthreads();
+    for (int k = threadIdx.x; k < TILE * TILE; k += blockDim.x) {
+        const int i = top + k / TILE, j = left + k % TILE;
+        if (i >= height || j >= width) continue;
+        float low = infinite, high = -infinite;
+        for (int t = 0; t <= 2 * radius; t++) {
+            const float2 row = rows[k + t * TILE];
+            low = fminf(low, row.x);
+            high = fmaxf(high, row.y);
+        }
+        out[(size_t)i * width + j] = high - low;
+    }
 }

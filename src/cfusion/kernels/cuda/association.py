@@ -16,7 +16,7 @@ from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, o
 from cfusion.kernels.numpy.association import MARGIN
 
 SOURCES = ("association.cu",)
-THREADS = 256
+THREADS, TILE = 256, 32
 NO_RANK, NO_POINT = np.iinfo(np.uint64).max, np.iinfo(np.uint32).max
 
 
@@ -78,7 +78,8 @@ def local_depth_range(depth: Floats, radius: int) -> Floats:
     height, width = known.shape
     out = cupy.empty(known.shape, np.float32)
     sizes = (np.int32(radius), np.int32(height), np.int32(width))
-    kernel(SOURCES, "relief")((blocks_of(width, 32), blocks_of(height, 8)), (32, 8), (known, *sizes, out))
+    grid, room = (blocks_of(width, TILE), blocks_of(height, TILE)), 8 * TILE * (TILE + 2 * radius)
+    kernel(SOURCES, "relief")(grid, (THREADS,), (known, *sizes, out), shared_mem=room)
     return as_given(out, depth)
 
 

@@ -18,7 +18,7 @@ from cfusion.kernels.contract import Window
 from cfusion.kernels.cuda.launching import Kernel
 
 NOTHING = np.uint64(0)  # a null pointer, for arrays that a kind of problem does not have
-HANDS = 4  # threads that put maps down for the device to fetch
+HANDS, PARTS = 4, 6  # threads that put maps down for the device to fetch, and parts that are fetched one by one
 OLDEST_CAPABILITY = 70  # 128-bit accesses that are never torn
 
 
@@ -86,12 +86,22 @@ def compile_ahead(units: Iterable[Unit]) -> None:
 @cache
 def _compiled(unit: Unit, device: int) -> Any:
     sources, defines, cooperative = unit
-    code = "\n".join(files(__package__).joinpath(source).read_text() for source in sources)
+    code = "\n".join(map(source, sources))
     options = ("-std=c++17", *(f"-D{define}" for define in defines))
     with cupy.cuda.Device(device):
         module = cupy.RawModule(code=code, options=options, enable_cooperative_groups=cooperative)
         module.compile()
     return module
+
+
+def source(name: str) -> str:
+    """The text of a file of this folder."""
+    return files(__package__).joinpath(name).read_text()
+
+
+def kernel_of(code: str, name: str, options: tuple[str, ...] = ()) -> Kernel:
+    """A kernel of a text."""
+    return Kernel(cupy.RawModule(code=code, options=("-std=c++17", *options)).get_function(name), cooperative=False)
 
 
 def multiprocessors() -> int:
@@ -178,7 +188,7 @@ class Dock:
             self.memory = np.frombuffer(pinned, np.uint8, target.nbytes)
         there = self.memory[: target.nbytes].view(target.dtype).reshape(target.shape)
         stream = cupy.cuda.get_current_stream()
-        each = blocks_of(len(maps), HANDS)
+        each = blocks_of(len(maps), PARTS)
         shares = [slice(first, min(first + each, len(maps))) for first in range(0, len(maps), each)]
         put_down = [self.hands.submit(_put_down, maps[share], there[share]) for share in shares]
         for share, done in zip(shares, put_down, strict=True):

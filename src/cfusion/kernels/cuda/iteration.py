@@ -273,7 +273,7 @@ def _shared_bytes(order: int, weighted: bool, edged: bool, held: bool, tiling: _
     borders += 3 * (height + 1) * a_row if tiling.lanes.shelved else 2 * (WARPS + 1) * a_row
     packets = PACKET_PARTS[order] * (2 * tiling.levels * COLUMNS // 2 + tiling.levels * height)
     maps = 4 + edged + held + 2 * weighted  # float2 a pair of pixels
-    return borders + height * maps * a_row + (16 + 24 * packets if tiling.exchange else 0)
+    return borders + height * maps * a_row + (16 + 20 * packets if tiling.exchange else 0)
 
 
 _mailboxes: dict[tuple[int, int], tuple[Any, int]] = {}  # (device, stream) -> packets, rounds so far

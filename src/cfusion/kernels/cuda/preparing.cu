@@ -35,13 +35,14 @@ extern "C" __global__ void __launch_bounds__(256) link_pixels(
 
 // ---- what a stack holds, and what a domain reaches over
 
-// counts, and whether there are any; sums: pixels and weights, then the least row, minus the largest, columns, and depth.
+// counts, and whether there are any; sums: pixels and weights, then the least row, minus the largest, columns, and depth,
+// and minus the largest count.
 extern "C" __global__ void __launch_bounds__(256) tally(
     const float* __restrict__ depths, const float* __restrict__ weights, int views, unsigned pixels, unsigned width,
     int* __restrict__ counts, bool* __restrict__ observed, Desk desk
 ) {
-    double found[7];
-    for (int k = 0; k < 7; k++) found[k] = SumsAndEnds<2>::neutral(k);
+    double found[8];
+    for (int k = 0; k < 8; k++) found[k] = SumsAndEnds<2>::neutral(k);
     for (unsigned p = blockIdx.x * blockDim.x + threadIdx.x; p < pixels; p += gridDim.x * blockDim.x) {
         int count = 0;
         float least = __int_as_float(0x7f800000);
@@ -59,6 +60,7 @@ extern "C" __global__ void __launch_bounds__(256) tally(
         if (!count) continue;
         const double row = p / width, column = p % width;
         found[0] += 1;
+        found[7] = min(found[7], -(double)count);
         found[2] = min(found[2], row), found[3] = min(found[3], -row);
         found[4] = min(found[4], column), found[5] = min(found[5], -column);
     }
@@ -80,14 +82,15 @@ extern "C" __global__ void __launch_bounds__(256) sample_slopes(
 }
 
 extern "C" __global__ void __launch_bounds__(256) begin(
-    const real* __restrict__ start, const unsigned short* __restrict__ links, real across, real down, unsigned pixels,
-    real* __restrict__ primal
+    const real* __restrict__ start, const unsigned short* __restrict__ links, const double2* __restrict__ slopes,
+    unsigned pixels, real* __restrict__ primal
 ) {
     const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
     if (p >= pixels) return;
+    const double2 across = slopes[0], down = slopes[1];  // a median, and of how many
     primal[p] = start[p];
-    primal[(size_t)pixels + p] = links[p] & 1 ? across : (real)0;
-    primal[2 * (size_t)pixels + p] = links[p] & 2 ? down : (real)0;
+    primal[(size_t)pixels + p] = links[p] & 1 && across.y > 0 ? (real)across.x : (real)0;
+    primal[2 * (size_t)pixels + p] = links[p] & 2 && down.y > 0 ? (real)down.x : (real)0;
 }
 
 // What another state is, where both have pixels; offset of this one's first pixel from the other's.

@@ -20,7 +20,7 @@ from cfusion.kernels.cuda.device import (
     real_define,
     rows_of,
 )
-from cfusion.kernels.cuda.selecting import medians
+from cfusion.kernels.cuda.selecting import select_for, select_medians
 from cfusion.kernels.numpy.preparing import RADIUS, RANGE, slope_stride
 
 SOURCES = ("reduce.cuh", "preparing.cu")
@@ -44,8 +44,11 @@ def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
     arrays = (contiguous(depths), contiguous(weights))
     sizes = (np.int32(len(depths)), np.uint32(pixels), np.uint32(shape[1]))
     _kernel("tally")((Desk.BLOCKS,), (Desk.THREADS,), (*arrays, *sizes, count, observed, sums.argument))
-    seen, mass, *ends, least = sums.read(7)
-    return Coverage(count, observed, _window(ends) if seen else None, seen, mass, least if seen else float("inf"))
+    middle = select_for(sums, arrays[0][len(depths) // 2])
+    seen, mass, *ends, least, fewest = sums.read(8)
+    window = _window(ends) if seen else None
+    of_depths = least if seen else float("inf"), -int(fewest) if seen else 0, float(middle[0])
+    return Coverage(count, observed, window, seen, mass, *of_depths)
 
 
 def _window(ends: list[float]) -> Window:
@@ -58,8 +61,9 @@ def initial_state(start: Floats, links: Any, order: int) -> State:
     """As `Backend.initial_state`."""
     (height, width), real = start.shape, start.dtype
     start = cupy.ascontiguousarray(start)
+    room = cupy.empty if order == 2 else cupy.zeros  # of order 2, all planes are written below
     state = State(
-        cupy.zeros((primal_planes(order), height, width), real), cupy.zeros((dual_planes(order), height, width), real)
+        room((primal_planes(order), height, width), real), cupy.zeros((dual_planes(order), height, width), real)
     )
     if order == 1:
         state.primal[0] = start
@@ -71,12 +75,10 @@ def initial_state(start: Floats, links: Any, order: int) -> State:
     _kernel("sample_slopes", real_define(start))(
         (blocks_of(rows * columns, THREADS),), (THREADS,), (start, links, *sizes, sample)
     )
-    slopes, known = medians(sample)
-    across, down = (real.type(slope if count else 0) for slope, count in zip(slopes, known, strict=True))
+    slopes = cupy.empty((2, 2))
+    select_medians(sample, slopes)
     _kernel("begin", real_define(start))(
-        (blocks_of(start.size, THREADS),),
-        (THREADS,),
-        (start, links, across, down, np.uint32(start.size), state.primal),
+        (blocks_of(start.size, THREADS),), (THREADS,), (start, links, slopes, np.uint32(start.size), state.primal)
     )
     return state
 

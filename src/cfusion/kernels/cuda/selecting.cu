@@ -1,10 +1,13 @@
 // Order statistics of many rows at once, exactly: three passes over the bits of the floats, the high ones first.
 // Rows hold NaN or infinities where nothing is known; what is not above `least` does not count either. Each (row,
-// probability) has two targets: the values of the ranks below and above where the probability falls.
+// probability) has two targets: the values of the ranks below and above where the probability falls. Of `sides`, the
+// first probability of a row is of |t|, the second of t > 0, the third of -t > 0.
 
-#define BINS 2048
-#define NARROW 1024  // bins of the last pass: 11 + 11 + 10 bits
+#define BINS 4096  // of 12 bits
+#define COARSE 256  // bins of the first pass: 8 + 12 + 12 bits; few values would meet in one bin of more bits
 #define THREADS 256
+#define AT_ONCE 8  // values of a thread
+#define UNKNOWN __int_as_float(0x7fc00000)
 
 // Zero between two uses. Blocks on different multiprocessors take turns at it: always read from memory, never cached.
 struct Target {
@@ -20,29 +23,48 @@ __device__ __forceinline__ double value_of(unsigned key) {
     return __uint_as_float(key >> 31 ? key & 0x7fffffffu : ~key);
 }
 
-// One pass over a row's bits: count them into the histogram, this block's share of the row.
+// One pass over a row's bits: count them into the histogram, this block's share of the row. In the first pass most values
+// are in the same few bins: each lane of a warp has its own.
 __device__ void count_bits(
-    const float* __restrict__ row, unsigned length, float least, int pass, unsigned low, unsigned high, unsigned* mine,
-    unsigned* histogram
+    const float* __restrict__ row, unsigned length, float least, int side, int pass, unsigned low, unsigned high,
+    unsigned* mine, unsigned* histogram
 ) {
-    const int thread = threadIdx.x;
+    const int thread = threadIdx.x, lane = thread % 32;
     const bool apart = low != high;
-    for (int k = thread; k < 2 * BINS; k += THREADS) mine[k] = 0;
+    const int used = pass == 0 || apart ? 2 * BINS : BINS;
+    for (int k = thread; k < used; k += THREADS) mine[k] = 0;
     __syncthreads();
-    for (unsigned k = blockIdx.x * THREADS + thread; k < length; k += gridDim.x * THREADS) {
-        const float value = row[k];
-        if (!(isfinite(value) && value > least)) continue;
-        const unsigned key = key_of(value);
-        const unsigned above = pass == 0 ? 0 : pass == 1 ? key >> 21 : key >> 10;
-        const unsigned bin = pass == 0 ? key >> 21 : pass == 1 ? key >> 10 & (BINS - 1) : key & (NARROW - 1);
-        if (above == low) atomicAdd(mine + bin, 1u);
-        if (apart && above == high) atomicAdd(mine + BINS + bin, 1u);
+    const unsigned stride = gridDim.x * THREADS;
+    for (unsigned first = blockIdx.x * THREADS + thread; first < length; first += AT_ONCE * stride) {
+        float values[AT_ONCE];  // as many loads are under way
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; b++) values[b] = first + b * stride < length ? row[first + b * stride] : UNKNOWN;
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; b++) {
+            const float value = side == 1 ? fabsf(values[b]) : side == 3 ? -values[b] : values[b];
+            if (!(isfinite(value) && value > least)) continue;
+            const unsigned key = key_of(value);
+            if (pass == 0) {
+                atomicAdd(mine + (key >> 24) * 32 + lane, 1u);
+                continue;
+            }
+            const unsigned above = pass == 1 ? key >> 24 : key >> 12, bin = (pass == 1 ? key >> 12 : key) & (BINS - 1);
+            if (above == low) atomicAdd(mine + bin, 1u);
+            if (apart && above == high) atomicAdd(mine + BINS + bin, 1u);
+        }
     }
     __syncthreads();
-    for (int k = thread; k < 2 * BINS; k += THREADS) if (mine[k]) atomicAdd(histogram + k, mine[k]);
+    if (pass == 0) {
+        unsigned sum = 0;
+        for (int k = 0; k < 32; k++) sum += mine[thread * 32 + (k + thread) % 32];
+        if (sum) atomicAdd(histogram + thread, sum);
+    } else {
+        for (int k = thread; k < used; k += THREADS) if (mine[k]) atomicAdd(histogram + k, mine[k]);
+    }
     __threadfence();
     __syncthreads();
 }
+static_assert(COARSE == THREADS && COARSE * 32 == 2 * BINS, "a thread adds up one bin of the first pass");
 
 // The sum of what this thread and those before it have; parts[w] is that of all threads up to warp w.
 __device__ unsigned sum_up_to(unsigned mine, unsigned* parts) {
@@ -60,17 +82,17 @@ __device__ unsigned sum_up_to(unsigned mine, unsigned* parts) {
 
 // The bins that the target's two ranks fall into, once all blocks of its row have counted.
 __device__ void find_bins(volatile Target* target, double share, int pass, unsigned* mine, unsigned* parts, unsigned* histogram) {
-    const int thread = threadIdx.x;
+    const int thread = threadIdx.x, each = pass ? BINS / THREADS : COARSE / THREADS;  // bins of a thread
     const bool apart = target->prefix[0] != target->prefix[1];
-    for (int k = thread; k < 2 * BINS; k += THREADS) {
+    for (int k = thread; k < (pass == 0 ? COARSE : apart ? 2 * BINS : BINS); k += THREADS) {
         mine[k] = __ldcg(histogram + k);
         histogram[k] = 0;  // for the next pass
     }
     __syncthreads();
     for (int side = 0; side < 2; side++) {
-        const unsigned* bins = mine + (apart ? side * BINS : 0) + thread * (BINS / THREADS);  // this thread's
+        const unsigned* bins = mine + (apart ? side * BINS : 0) + thread * each;  // this thread's
         unsigned sum = 0;
-        for (int k = 0; k < BINS / THREADS; k++) sum += bins[k];
+        for (int k = 0; k < each; k++) sum += bins[k];
         const unsigned up_to = sum_up_to(sum, parts), count = parts[THREADS / 32 - 1];
         if (thread == 0 && pass == 0) {
             const double place = count ? share * (count - 1) : 0;
@@ -83,9 +105,9 @@ __device__ void find_bins(volatile Target* target, double share, int pass, unsig
         if ((wanted >= up_to - sum && wanted < up_to) || (count == 0 && thread == 0)) {
             unsigned rank = wanted - (up_to - sum);
             int bin = 0;
-            while (bin < BINS / THREADS - 1 && rank >= bins[bin]) rank -= bins[bin++];
+            while (bin < each - 1 && rank >= bins[bin]) rank -= bins[bin++];
             target->rank[side] = rank;
-            target->prefix[side] = target->prefix[side] << (pass == 2 ? 10 : 11) | (thread * (BINS / THREADS) + bin);
+            target->prefix[side] = target->prefix[side] << 12 | (thread * each + bin);
         }
         __syncthreads();
     }
@@ -103,19 +125,20 @@ __device__ void write_down(volatile Target* target, double share, double* out) {
 
 // All three passes; the blocks of a row (gridDim.x) run at the same time, and wait for one another between passes.
 extern "C" __global__ void __launch_bounds__(THREADS) select_bits(
-    const float* __restrict__ rows, unsigned length, float least, const double* __restrict__ probabilities, int asked,
-    Target* targets, unsigned* histograms, double* __restrict__ out
+    const float* __restrict__ rows, unsigned length, float above, const double* __restrict__ probabilities, int asked,
+    bool sides, Target* targets, unsigned* histograms, double* __restrict__ out
 ) {
     __shared__ unsigned mine[2 * BINS];
     __shared__ unsigned parts[THREADS];
     __shared__ unsigned last[1];
-    const int which = blockIdx.y, thread = threadIdx.x;
+    const int which = blockIdx.y, thread = threadIdx.x, side = sides ? 1 + which % asked : 0;
+    const float least = side > 1 ? 0.f : above;
     const double share = probabilities[which % asked];
     volatile Target* target = targets + which;
     unsigned* histogram = histograms + (size_t)which * 2 * BINS;
     for (int pass = 0; pass < 3; pass++) {
         const unsigned low = pass ? target->prefix[0] : 0, high = pass ? target->prefix[1] : 0;
-        count_bits(rows + (size_t)(which / asked) * length, length, least, pass, low, high, mine, histogram);
+        count_bits(rows + (size_t)(which / asked) * length, length, least, side, pass, low, high, mine, histogram);
         if (thread == 0) last[0] = atomicAdd(&targets[which].arrived, 1u) == gridDim.x - 1;
         __syncthreads();
         if (last[0]) {

@@ -10,6 +10,7 @@
 #define PAIRS 32  // pairs of columns in a tile: one per lane
 #define REACH (LEVELS / 2)  // lanes of a rim
 #define PACKETS (PARTS * (2 * LEVELS * PAIRS + 2 * REACH * ROWS * WARPS))  // of a rim, at most; PARTS for a pair of pixels
+#define SLOT_BITS 13
 #define INFINITE __int_as_float(0x7f800000)
 
 // Three values and the number of their round, in one indivisible access: whoever sees the number has the values.
@@ -60,9 +61,15 @@ __device__ __forceinline__ void store(float* __restrict__ plane, const Place& pl
 
 // Packets of the rim: how many, where to find them, and where they are put when they have arrived.
 struct Mail {
-    int packets, address[PACKETS], slot[PACKETS];
+    int packets;
+    unsigned place[PACKETS];  // the number of a pair of pixels in the image, and of the packet in the rim
     float4 arrived[PACKETS];
+
+    // An image that fits on a chip has fewer pairs than 1 << 32 - SLOT_BITS.
+    __device__ int slot(int k) const { return place[k] & ((1 << SLOT_BITS) - 1); }
+    __device__ int address(int k) const { return (place[k] >> SLOT_BITS) * PARTS + slot(k) % PARTS; }
 };
+static_assert(PACKETS <= 1 << SLOT_BITS, "a packet's number takes more bits");
 
 // The pairs of a tile's rim, in one row of numbers: the rows above, the rows below, then both sides row by row.
 __device__ __forceinline__ int rim_index(int row, int lane, int tile_rows, int lanes) {
@@ -90,9 +97,7 @@ __device__ void find_packets(Mail& mail, int tile_rows, int lanes, int height, i
         row += blockIdx.y * tile_rows - LEVELS;
         const int column = (int)blockIdx.x * 2 * (lanes - 2 * REACH) - LEVELS + 2 * lane;
         if (row < 0 || row >= height || column < 0 || column >= width) continue;
-        const int place = atomicAdd(&mail.packets, 1);
-        mail.address[place] = (row * ((width + 1) / 2) + column / 2) * PARTS + (k - pair * PARTS);
-        mail.slot[place] = k;
+        mail.place[atomicAdd(&mail.packets, 1)] = (row * ((width + 1) / 2) + column / 2) << SLOT_BITS | k;
     }
 }
 
@@ -133,7 +138,7 @@ __device__ __forceinline__ void receive(Mail& mail, const float4* box, unsigned 
         do {  // ask for all of them at once, also again: one question takes half as long as an iteration
 #pragma unroll
             for (int b = 0; b < BATCH; b++)
-                packet[b] = receive_packet(box + mail.address[min(first + b * (int)blockDim.x, last)]);
+                packet[b] = receive_packet(box + mail.address(min(first + b * (int)blockDim.x, last)));
             waiting = false;
 #pragma unroll
             for (int b = 0; b < BATCH; b++) waiting |= __float_as_uint(packet[b].w) != round;
@@ -141,7 +146,7 @@ __device__ __forceinline__ void receive(Mail& mail, const float4* box, unsigned 
 #pragma unroll
         for (int b = 0; b < BATCH; b++) {
             const int place = first + b * (int)blockDim.x;
-            if (place <= last) mail.arrived[mail.slot[place]] = packet[b];
+            if (place <= last) mail.arrived[mail.slot(place)] = packet[b];
         }
     }
     __syncthreads();

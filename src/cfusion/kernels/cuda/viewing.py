@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -21,7 +22,15 @@ def placed(cameras: Floats, motions: Floats, agreements: Floats | float = 0.0) -
     table = np.empty((len(cameras), 23))
     table[:, :10], table[:, 10:22] = cameras, np.asarray(motions, np.float64).reshape(-1, 12)
     table[:, 22] = agreements
-    return cupy.asarray(table)
+    return uploaded(table.tobytes(), cupy.cuda.runtime.getDevice()).reshape(table.shape)
+
+
+@lru_cache(maxsize=256)
+def uploaded(numbers: bytes, device: int) -> Any:
+    """Numbers on a device, the same array for the same numbers: a scene asks for few tables, often."""
+    there = cupy.asarray(np.frombuffer(numbers))
+    cupy.cuda.get_current_stream().synchronize()  # other streams will read it too
+    return there
 
 
 def reproject(depth: Floats, camera: Floats, onto: Floats, onto_from_view: Floats) -> tuple[Floats, Floats, Floats]:

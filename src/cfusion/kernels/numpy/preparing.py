@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from cfusion.kernels.contract import Coverage, Floats, State, dual_planes, primal_planes, window_of
+from cfusion.kernels.host import medians
 
 SLOPE_SAMPLE = 20_000  # pixels that tell the usual slope
 RADIUS = 4  # pixels around the centre that share a noise scale
@@ -25,7 +26,8 @@ def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
         mass += float(seen.sum() if weights is None else weights[k].sum(dtype=np.float64))
         least = min(least, float(np.min(np.where(seen, depth, np.inf))))
     observed = count > 0
-    return Coverage(count, observed, window_of(observed), float(observed.sum()), mass, least)
+    (middle,), _ = medians(depths[len(depths) // 2][None])
+    return Coverage(count, observed, window_of(observed), float(observed.sum()), mass, least, int(count.max()), middle)
 
 
 def initial_state(start: Floats, links: Floats, order: int) -> State:

@@ -1,0 +1,151 @@
+"""Array functions of pixels as one kernel each (`cfusion.kernels.one_pass`), compiled when they are first called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cupy
+import numpy as np
+
+from cfusion.kernels.cuda.device import Desk, blocks_of, by_value, desk, kernel_of, source
+from cfusion.kernels.cuda.launching import Kernel
+from cfusion.kernels.tracing import Kind, Traced, follow
+from cfusion.kernels.writing import TYPES, Written, write
+
+THREADS = 256
+MOST_BY_VALUE = 3 << 10  # bytes of numbers per view that travel with the launch; more lie in memory
+PRELUDE = """
+#define UNKNOWN __int_as_float(0x7fc00000)
+#define INFINITE __int_as_float(0x7f800000)
+"""
+ROUNDED = ("-fmad=false",)  # each operation on its own, as NumPy has it
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """A compiled function: what it makes, how it is launched, and which arguments say how large all is."""
+
+    launch: Kernel
+    outputs: list[Traced]
+    written: Written
+    of_pixels: int
+    of_views: int | None
+    lent: bool  # numbers per view lie in memory
+
+
+_passes: dict[Any, _Pass | None] = {}
+
+
+def run(
+    function: Callable[..., Any], arguments: Sequence[Any], choices: dict[str, Any], into: Sequence[Any] | None = None
+) -> Any:
+    """What the function makes of these arguments, its maps on the device, its sums as numbers.
+
+    Stacks and maps lie on the device, numbers per view (K, 1, 1) on the host. `into`: where to write what it makes,
+    which may be among the arguments. Arrays of other shapes are left to CuPy.
+    """
+    key = (function, into is None, tuple([_key_of(each) for each in arguments]), *choices.items())
+    if key not in _passes:
+        _passes[key] = _compiled(function, arguments, choices, "__restrict__" if into is None else "")
+    made = _passes[key]
+    if made is None:
+        return function(*arguments, **choices)
+    height, width = arguments[made.of_pixels].shape[-2:]
+    views = 1 if made.of_views is None else len(arguments[made.of_views])
+    written, kept = made.written, into or [_room(each, views, height, width) for each in made.outputs]
+    given = [_passed(each, made.lent) for each in arguments if each is not None]
+    given += (np.int32(views), np.int32(height), np.int32(width), *(each for each in kept if each is not None))
+    if not written.totals:
+        grid = (blocks_of(height * width, THREADS), views if written.for_each_view else 1)
+        made.launch(grid, (THREADS,), given)
+        return kept[0] if len(kept) == 1 else tuple(kept)
+    sums = desk()
+    made.launch((Desk.BLOCKS,), (THREADS,), (*given, sums.argument))
+    found = iter(sums.read(written.totals))
+    out = tuple(next(found) if each is None else each for each in kept)
+    return out[0] if len(out) == 1 else out
+
+
+def _key_of(given: Any) -> Any:
+    """What a kernel depends on: type and rank of an array, and how many numbers per view travel with the launch."""
+    kind = type(given)
+    if kind is cupy.ndarray:
+        return given.dtype.char, given.ndim
+    return (kind, given.dtype.char, _places(len(given))) if kind is np.ndarray else kind
+
+
+def _places(numbers: int) -> int:
+    """Room for so many numbers per view, and some more: a kernel then serves many counts of views."""
+    return max(8, 1 << (numbers - 1).bit_length())
+
+
+def _room(value: Traced, views: int, height: int, width: int) -> Any:
+    """Where a map or a stack will lie; None for a sum."""
+    if value.formula == "total":
+        return None
+    if value.views:
+        return cupy.empty((views, height, width), value.dtype)
+    return cupy.empty((len(value.inputs), height, width) if value.formula == "stack" else (height, width), value.dtype)
+
+
+def _passed(given: Any, lent: bool) -> Any:
+    """An argument as a kernel takes it."""
+    kind = type(given)
+    if kind is cupy.ndarray:
+        return given if given.flags.c_contiguous else cupy.ascontiguousarray(given)
+    if kind is np.ndarray:
+        if lent:
+            return cupy.asarray(given)
+        return by_value(given).ljust(_places(len(given)) * given.itemsize, b"\0")
+    return np.float64(given) if kind is float else np.int32(given) if kind is int else given
+
+
+def _compiled(
+    function: Callable[..., Any], arguments: Sequence[Any], choices: dict[str, Any], apart: str
+) -> _Pass | None:
+    """The kernel of a function; `apart` says that what it writes is none of what it reads."""
+    if any(each.ndim not in (2, 3) for each in arguments if isinstance(each, cupy.ndarray)):
+        return None
+    kinds = [Kind.of(each, per_view=isinstance(each, np.ndarray)) for each in arguments]
+    lent = sum(_places(len(each)) * each.itemsize for each in arguments if isinstance(each, np.ndarray)) > MOST_BY_VALUE
+    outputs = follow(function, kinds, choices)
+    written = write(outputs)
+    structures, parameters = [], []
+    for number, (kind, given) in enumerate(zip(kinds, arguments, strict=True)):
+        if not kind.dtype:
+            continue
+        of = TYPES[kind.dtype]
+        if kind.views and not kind.pixels:
+            held = f"const {of}* v" if lent else f"{of} v[{_places(len(given))}]"
+            structures.append(f"struct Views{number} {{ {held}; }};")
+            parameters.append(f"Views{number} a{number}")
+        else:
+            parameters.append(f"const {of}* {apart} a{number}" if kind.pixels else f"{of} a{number}")
+    parameters += ["int views", "int height", "int width"]
+    for number, each in enumerate(outputs):
+        if each.formula != "total":
+            parameters.append(f"{TYPES[each.dtype.char]}* {apart} out{number}")
+    code = _text(structures, parameters, written)
+    many = [number for number, kind in enumerate(kinds) if kind.views]
+    of_views = min(many, key=lambda number: kinds[number].pixels) if many else None  # numbers per view come first
+    of_pixels = next(number for number, kind in enumerate(kinds) if kind.pixels)
+    return _Pass(kernel_of(code, "over_pixels", ROUNDED), outputs, written, of_pixels, of_views, lent)
+
+
+def _text(structures: list[str], parameters: list[str], written: Written) -> str:
+    """The whole source of a kernel."""
+    lines = [
+        "for (unsigned p = blockIdx.x * blockDim.x + threadIdx.x; p < height * width; p += gridDim.x * blockDim.x) {",
+        "const int i = p / width, j = p % width;",
+        *(["const int k = blockIdx.y;"] if written.for_each_view else []),
+        *written.lines,
+        "}",
+    ]
+    if written.totals:
+        parameters = [*parameters, "Desk desk"]
+        lines = [f"double found[{written.totals}] = {{}};", *lines, "add_up(found, desk);"]
+    head = f'extern "C" __global__ void __launch_bounds__({THREADS}) over_pixels({", ".join(parameters)})'
+    reduce = source("reduce.cuh") if written.totals else ""
+    return "\n".join([PRELUDE, reduce, *structures, head, "{", *lines, "}"])

@@ -1,0 +1,396 @@
+"""An array function in one pass is the function: its kernel, emulated or on a GPU, against NumPy's run of its text."""
+
+import ctypes
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cfusion import kernels, result
+from cfusion.auto import (
+    assess,
+    belief,
+    edges,
+    evidence,
+    first_surface,
+    halves,
+    holes,
+    misreading,
+    noise,
+    occlusion,
+    pooling,
+    surface,
+    uncertainty,
+)
+from cfusion.errors import BackendUnavailable
+from cfusion.kernels import one_pass as passes
+from cfusion.kernels.depth_noise import unit_of
+from cfusion.kernels.tracing import Kind, Traced, follow, heaped, looked_up, neighbour, picked, row_and_column
+from cfusion.kernels.writing import TYPES, write
+from cfusion.solvers import task
+
+PRELUDE = """#include <math.h>
+#include <stddef.h>
+#define UNKNOWN NAN
+#define INFINITE INFINITY
+static int min(int a, int b) { return a < b ? a : b; }
+static int max(int a, int b) { return a > b ? a : b; }
+"""
+SHAPES = ((9, 14), (2, 3), (1, 7), (6, 1))
+VIEWS = 4
+BENT = [0.0, 9.0, 9.5, 6.2, 4.1, -0.1, 0.02, 0.01, 0.003, 0.001]
+STRAIGHT, PARALLEL = [0.0, 9.0, 9.5, 6.2, 4.1, 0, 0, 0, 0, 0], [1.0, 3.0, 3.0, 6.2, 4.1, 0, 0, 0, 0, 0]
+
+
+Case = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]  # a function, arguments, choices
+
+
+def emulate(given: list[Case], folder: Path) -> list[tuple[Any, ...]]:
+    """What the kernels of array functions make of NumPy's arrays, one pixel after the other on the CPU."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no C++ compiler here")
+    emulated = [_Emulated(number, *case) for number, case in enumerate(given)]
+    code = "\n".join([PRELUDE, *(each.code() for each in emulated)])
+    library = folder / f"{hashlib.sha256(code.encode()).hexdigest()[:16]}.so"
+    if not library.exists():
+        library.with_suffix(".cpp").write_text(code)
+        options = ["-O1", "-ffp-contract=off", "-shared", "-fPIC"]
+        subprocess.run([compiler, *options, library.with_suffix(".cpp"), "-o", library], check=True)
+    loaded = ctypes.CDLL(str(library))
+    return [each.run(loaded) for each in emulated]
+
+
+class _Emulated:
+    """One function, traced for its arguments."""
+
+    def __init__(self, number: int, function: Callable[..., Any], arguments: tuple[Any, ...], choices: Any) -> None:
+        self.name, self.arguments = f"run{number}", arguments
+        self.kinds = [Kind.of(each, per_view=getattr(each, "shape", ())[1:] == (1, 1)) for each in arguments]
+        self.outputs = follow(getattr(function, "__wrapped__", function), self.kinds, choices)
+        self.written = write(self.outputs)
+
+    def run(self, library: Any) -> tuple[Any, ...]:
+        given = list(zip(self.arguments, self.kinds, strict=True))
+        many = [(len(each), kind.pixels) for each, kind in given if kind.views]
+        views = min(many, key=lambda each: each[1])[0] if many else 1
+        shape = next(each.shape[-2:] for each, kind in given if kind.pixels)
+        made = [_room(each, views, shape) for each in self.outputs]
+        found = np.zeros(max(self.written.totals, 1))
+        arrays = [np.ascontiguousarray(each) for each in self.arguments if each is not None]
+        arrays += [*(each for each in made if each is not None), found]
+        getattr(library, self.name)(views, *shape, *(ctypes.c_void_p(each.ctypes.data) for each in arrays))
+        sums = iter(found.tolist())
+        return tuple(next(sums) if each is None else each for each in made)
+
+    def code(self) -> str:
+        """A function that loops over the pixels; all it is given are pointers."""
+        structs, parameters, unpacked = [], [], []
+        for number, (kind, given) in enumerate(zip(self.kinds, self.arguments, strict=True)):
+            if not kind.dtype:
+                continue
+            of = TYPES[np.asarray(given).dtype.char]
+            parameters.append(f"const {of}* p{number}")
+            if kind.views and not kind.pixels:
+                structs.append(f"struct {self.name}_{number} {{ {of} v[{len(given)}]; }};")
+                unpacked.append(f"const {self.name}_{number} a{number} = *(const {self.name}_{number}*)p{number};")
+            else:
+                pointer = "*" if kind.pixels else ""
+                unpacked.append(f"const {of}{pointer} a{number} = {'' if kind.pixels else '*'}p{number};")
+        kept = [(n, each) for n, each in enumerate(self.outputs) if each.formula != "total"]
+        parameters += [f"{TYPES[each.dtype.char]}* out{number}" for number, each in kept]
+        loops = "for (int i = 0; i < height; i++) for (int j = 0; j < width; j++)"
+        loops += " for (int k = 0; k < views; k++) {" if self.written.for_each_view else " {"
+        body = "\n".join([*unpacked, loops, "const size_t p = (size_t)i * width + j;", *self.written.lines, "}"])
+        head = ", ".join(["int views", "int height", "int width", *parameters, "double* found"])
+        return f'{" ".join(structs)}\nextern "C" void {self.name}({head}) {{\n{body}\n}}\n'
+
+
+def _room(value: Traced, views: int, shape: tuple[int, ...]) -> Any:
+    if value.formula == "total":
+        return None
+    first = (len(value.inputs),) if value.formula == "stack" else (views,) if value.views else ()
+    return np.full((*first, *shape), 77, value.dtype)  # what is not written shows
+
+
+def on_gpu(given: list[Case], _: Path) -> list[tuple[Any, ...]]:
+    """The same on a device."""
+    try:
+        backend = kernels.load("cuda")
+    except BackendUnavailable as reason:
+        pytest.skip(str(reason))
+    run, out = import_module("cfusion.kernels.cuda.passing").run, []
+    for function, arguments, choices in given:
+        stays = [getattr(each, "ndim", 0) < 2 or each.shape[1:] == (1, 1) for each in arguments]
+        there = [x if kept else backend.to_device(x, x.dtype) for x, kept in zip(arguments, stays, strict=True)]
+        made = run(getattr(function, "__wrapped__", function), there, choices)
+        out.append(tuple(each if isinstance(each, float) else backend.to_host(each) for each in _several(made)))
+    return out
+
+
+def _several(made: Any) -> tuple[Any, ...]:
+    return made if isinstance(made, tuple) else (made,)
+
+
+RUNS = {"emulated": emulate, "gpu": on_gpu}
+
+
+class Inputs:
+    """Random maps and stacks, with holes."""
+
+    def __init__(self, shape: tuple[int, int], seed: int) -> None:
+        self.rng, self.shape = np.random.default_rng(seed), shape
+
+    def map(self, dtype: Any = np.float32, holes: float = 0.2, centre: float = 2.0) -> np.ndarray:
+        values = self.rng.normal(centre, 1, self.shape).astype(dtype)
+        values[self.rng.random(self.shape) < holes] = np.nan
+        return values
+
+    def stack(self, holes: float = 0.2) -> np.ndarray:
+        return np.stack([self.map(holes=holes) for _ in range(VIEWS)])
+
+    def positive(self, *first: int) -> np.ndarray:
+        values = self.rng.uniform(0.1, 2, (*first, *self.shape)).astype(np.float32)
+        return np.where(self.rng.random(values.shape) < 0.3, 0, values).astype(np.float32)
+
+    def unit(self) -> np.ndarray:
+        return self.rng.uniform(0.5, 2, self.shape).astype(np.float32)
+
+    def mask(self, *first: int) -> np.ndarray:
+        return self.rng.random((*first, *self.shape)) < 0.5
+
+    def doubles(self) -> np.ndarray:
+        return self.rng.random(self.shape)
+
+    def per_view(self, dtype: Any = np.float32) -> np.ndarray:
+        return self.rng.uniform(0.2, 1, (VIEWS, 1, 1)).astype(dtype)
+
+
+def cases(i: Inputs) -> list[Case]:
+    """Every function in one pass, with arguments."""
+    f32, reliefs = np.float32, [i.positive() for _ in range(5)]
+    out: list[Case] = [
+        *((unit_of, (i.map(), f32(2.0)), {"power": power}) for power in (0, 1, 2)),
+        *((surface._local_slope, (i.map(), f32(2.0)), {"power": power}) for power in (0, 2)),
+        *((noise._step_sizes, (i.map(), f32(2.0)), {"power": power}) for power in (0, 1)),
+        (surface.blend, (i.map(), i.map(), 0.3), {}),
+        (surface.add_plane, (i.map(), 0.1, -0.2), {}),
+        (edges.edge_weights, (i.map(), i.unit()), {}),
+        (noise._times, (i.positive(VIEWS), i.per_view()), {}),
+        (noise._known, (i.positive(VIEWS), i.stack(), i.map(), f32(2.0)), {"power": 2}),
+        (
+            noise._apart,
+            (i.stack(), np.int32([1, 2, 2, 3, 3, 3])[:, None, None], np.int32([0, 0, 1, 0, 1, 2])[:, None, None]),
+            {},
+        ),
+        (noise._steep, (i.map(), 0.2, 0.3), {}),
+        (
+            noise._beside_edges,
+            (i.positive(VIEWS), i.doubles(), i.per_view(np.float64), (np.arange(VIEWS) == 2)[:, None, None]),
+            {},
+        ),
+        (noise._mean_weight, (i.positive(), i.rng.integers(0, 4, i.shape), i.map()), {}),
+        (misreading._believed, (i.map(), i.map(), f32(0.4), f32(0.5)), {}),
+        (misreading._mean_size, (i.map(np.float64, 0), i.doubles()), {}),
+        (misreading._reliefs, (i.unit(), *reliefs), {}),
+        (misreading._pixels, (i.stack(), i.unit()), {}),
+        (misreading._within, (10 * i.positive(VIEWS), *reliefs), {}),
+        (misreading._weight, (10 * i.stack(), i.unit(), i.per_view(), *reliefs), {}),
+        (
+            misreading._read_rightly,
+            (i.positive(VIEWS), 10 * i.stack(), i.unit(), i.per_view(), i.per_view(), *reliefs),
+            {},
+        ),
+        (misreading._sum, (i.positive(VIEWS),), {}),
+        (misreading._given_back, (i.positive(), i.positive(VIEWS)), {}),
+        (misreading._times, (i.positive(VIEWS), i.unit()), {}),
+        (occlusion._away, (i.stack(), i.map(), i.unit()), {}),
+        (occlusion._times, (i.unit(), f32(0.3), f32(2.0)), {}),
+        (occlusion._further, (i.map(), i.map(), i.unit(), f32(0.6)), {}),
+        (occlusion._denied, (i.mask(), i.positive(VIEWS), 2, 1.5), {}),
+        (
+            occlusion._without,
+            (i.stack(), i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS), (np.arange(VIEWS) != 1)[:, None, None]),
+            {},
+        ),
+        (pooling._weighed, (i.positive(), i.mask()), {}),
+        (pooling._weighed, (i.positive(), i.positive()), {}),
+        (pooling._ratio, (i.doubles(), i.doubles()), {}),
+        (first_surface._less, (i.stack(), i.map()), {}),
+        (first_surface._known, (i.map(),), {}),
+        (first_surface._worse, (i.positive(), i.positive(), i.positive(), i.positive()), {}),
+        (first_surface._outvoted, (i.map(), i.map(), i.doubles(), 3 * i.doubles()), {}),
+        (first_surface._either, (i.mask(), i.map(), i.map()), {}),
+        (first_surface._or_else, (i.map(), i.map()), {}),
+        (uncertainty._sizes_apart, (i.map(), i.map(), i.positive(), i.positive(), i.unit()), {}),
+        (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles()), {}),
+        (uncertainty._mean_variance, (i.doubles(), i.mask(), i.doubles(), i.mask()), {}),
+        (uncertainty._or_told, (i.doubles(), i.mask(), i.doubles(), i.mask()), {}),
+        (uncertainty._mean_size, (i.rng.integers(0, 4, i.shape).astype(f32), i.positive()), {}),
+        (uncertainty._products, (i.stack() - f32(2),), {"lag": 2}),
+        (uncertainty._excess, (i.stack(), i.positive(), i.doubles()), {}),
+        (uncertainty._where_any, (i.positive(), i.doubles()), {}),
+        (uncertainty._where_known, (i.map(), i.positive()), {}),
+        (
+            uncertainty._deviation,
+            (
+                i.map(np.float64),
+                i.doubles(),
+                i.positive(),
+                i.map(),
+                i.unit(),
+                i.positive(),
+                i.unit(),
+                0.4,
+                0.1,
+                0.2,
+                2.4,
+                0.9,
+            ),
+            {},
+        ),
+        (belief._shares, (i.positive(), i.positive(), i.map()), {}),
+        (belief._smooth, (i.map(), i.unit()), {}),
+        (belief._unlike, (i.positive(), i.positive()), {}),
+        (belief._known, (i.map(), i.doubles()), {}),
+        *(
+            (
+                belief._probability,
+                (i.positive(), i.positive(), i.map(), i.doubles(), 0.3 * i.doubles(), i.mask(), i.map(np.float64), 0.4),
+                {"told": told},
+            )
+            for told in (False, True)
+        ),
+        (belief._unless_alone, (i.positive(), 2 * i.positive(), i.positive(), i.mask()), {}),
+        *((uncertainty._moved, (i.map(), i.unit(), *(i.unit() for _ in range(n))), {}) for n in (0, 4, 8)),
+        (uncertainty._biased, (i.doubles(), i.doubles()), {}),
+        (evidence._said, (i.stack(), i.positive(VIEWS), i.map(), i.unit(), i.per_view()), {}),
+        (evidence._mass, (i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS)), {}),
+        (evidence._trusted, (i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS), np.float64(0.7)), {}),
+        (holes._holes, (i.mask(), i.mask()), {}),
+        *(
+            (holes._completed, (i.map(), i.mask(), i.map(), 0.1, 0.2, f32(0.3)), {"inverse": each})
+            for each in (False, True)
+        ),
+        (holes._changes, (i.map(), i.mask(), i.map()), {}),
+        (holes._within_one, (i.mask(), i.map(), 1.7), {}),
+        (task._second_differences, (i.map(), i.positive()), {}),
+        (halves._mass, (i.positive(),), {}),
+        (halves._asking, (i.positive(), i.mask()), {}),
+        *((assess._units, (i.unit(), i.map(), f32(0.3)), {"inverse": each}) for each in (False, True)),
+        (assess._believed, (i.map(), i.positive(), i.map(), f32(0.8)), {}),
+        *((assess._fitted, (i.stack(), each, i.map(), i.unit(), f32(1.5)), {}) for each in (None, i.positive(VIEWS))),
+        (assess._sizes, (i.stack(), i.map(), i.unit()), {}),
+        (result._provenance, (i.rng.integers(0, 4, i.shape).astype(np.int32), i.map()), {}),
+        (result._of_mean, (i.doubles(), i.rng.integers(0, 4, i.shape).astype(np.int32)), {}),
+    ]
+    return out
+
+
+@pytest.mark.parametrize("where", RUNS)
+@pytest.mark.parametrize("shape", SHAPES[:2], ids=str)
+def test_a_pass_is_its_text(where: str, shape: tuple[int, int], tmp_path_factory: pytest.TempPathFactory) -> None:
+    given = cases(Inputs(shape, 3))
+    for (function, arguments, choices), made in zip(
+        given, RUNS[where](given, tmp_path_factory.getbasetemp()), strict=True
+    ):
+        with np.errstate(all="ignore"):
+            defined = _several(function(*arguments, **choices))
+        _assert_same(defined, made, f"{function.__module__}.{function.__name__}")
+
+
+def _assert_same(defined: tuple[Any, ...], made: tuple[Any, ...], what: str) -> None:
+    assert len(defined) == len(made), what
+    for one, other in zip(defined, made, strict=True):
+        one = np.asarray(one)
+        if one.ndim:
+            assert (one.shape, one.dtype) == (other.shape, other.dtype), what
+        np.testing.assert_allclose(other, one, rtol=2e-6, atol=1e-7, err_msg=what)
+
+
+def test_every_pass_is_tested() -> None:
+    tested = {function for function, _, _ in cases(Inputs((3, 4), 0))} | {evidence._float_in_stack}
+    missing = [f"{each.__module__}.{each.__name__}" for each in passes.FUNCTIONS if each not in tested]
+    assert not [each for each in missing if each.startswith("cfusion.")], "a pass without inputs here"
+
+
+@pytest.mark.parametrize("where", RUNS)
+@pytest.mark.parametrize("camera", [STRAIGHT, PARALLEL, BENT], ids=["straight", "parallel", "bent"])
+def test_what_floats_in_a_stack_is_what_floats(where: str, camera: list[float], tmp_path: Path) -> None:
+    """On the host only what contradicts is looked at, on a GPU every pixel."""
+    i = Inputs((9, 14), 5)
+    residual, depth, unit = i.stack(holes=0.1) - np.float32(2.3), i.map(holes=0.1, centre=6), i.unit()
+    contradiction, limits = i.mask(VIEWS) & ~np.isnan(residual), i.per_view()
+    places = [
+        evidence.Placed(np.array(STRAIGHT if k % 2 else PARALLEL), np.eye(3, 4) + 0.05 * i.rng.normal(0, 1, (3, 4)))
+        for k in range(VIEWS)
+    ]
+    ours = contradiction.copy()
+    evidence._take_back_occluders(ours, depth, residual, limits, unit, np.array(camera), places)
+    assert 0 < (ours != contradiction).sum() < contradiction.sum()
+    motions = np.stack([place.view_from_reference for place in places]).reshape(-1, 12).T
+    moves = [np.array([place.camera[0] == 0 for place in places]), *motions]
+    arguments = (contradiction, residual, depth, unit, limits, *(each[:, None, None] for each in moves), *camera)
+    kinds = {"perspective": camera[0] == 0, "bent": any(camera[5:])}
+    ((made,),) = RUNS[where]([(evidence._float_in_stack, arguments, kinds)], tmp_path)
+    assert np.array_equal(made, ours)
+
+
+def _everything(stack: Any, low: Any, one: Any, two: Any, number: float, index: int) -> Any:
+    """Loops in loops, places beside places, sums of views inside stacks."""
+    row, column = row_and_column(low)
+    total = np.nan_to_num(stack).sum(axis=0)
+    share = np.where(total > 0, stack / np.maximum(total, 1), number)
+    slope = neighbour(neighbour(low, 1, 0, 0.0) - low, 0, -1, np.nan)
+    around = heaped(np.nan_to_num(low), 1, -2, 3, 1) + heaped(np.nan_to_num(low), 0, 1, 2, 0)
+    at = np.where(row > 1, row - 1, row).astype(np.int32), np.where(column > 0, 0, column).astype(np.int32)
+    seen = looked_up(low, *np.broadcast_arrays(*at)) if not isinstance(low, Traced) else looked_up(low, *at)
+    pairs = np.abs(picked(stack, one) - picked(stack, two))
+    return (
+        share * (share > 0.1),
+        np.clip(neighbour(stack, -1, 2, 0.5), 0, 1.5).sum(axis=0),
+        np.stack([slope, around, seen]),
+        (~np.isnan(stack)).any(axis=0) & (low > 0),
+        (share > 0).sum(),
+        stack[index] - stack[0],
+        pairs,
+        np.sign(low) * row + column**2,
+    )
+
+
+@pytest.mark.parametrize("where", RUNS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_what_can_be_written_is_computed(where: str, shape: tuple[int, int], tmp_path: Path) -> None:
+    i = Inputs(shape, 1)
+    one, two = np.int32([1, 0, 3, 2])[:, None, None], np.int32([0, 3, 3, 1])[:, None, None]
+    arguments = (i.stack(), i.map(), one, two, 0.25, 2)
+    with np.errstate(all="ignore"):
+        defined = _everything(*arguments)
+    (made,) = RUNS[where]([(_everything, arguments, {})], tmp_path)
+    _assert_same(defined, made, "everything")
+
+
+def test_stacks_are_rewritten_and_added_up_view_by_view() -> None:
+    i = Inputs((5, 6), 2)
+    weights, factors = i.positive(VIEWS), i.per_view()
+    wanted = weights * factors
+    passes.rewrite(noise._times, (weights,), weights, factors)
+    assert np.array_equal(weights, wanted)
+    total, count = passes.added_up(lambda each, by: (each * by, (each > 0).astype(np.int32)), weights, factors)
+    assert np.array_equal(total, (weights * factors).sum(axis=0))
+    assert np.array_equal(count, (weights > 0).sum(axis=0))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda x: x.sum(axis=1), lambda x: x**3, lambda x: np.sort(x), lambda x: np.add.reduce(x), lambda x: np.cos(x)],
+)
+def test_what_cannot_be_followed_is_refused(wrong: Callable[[Any], Any]) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        follow(wrong, [Kind(True, True, "f")], {})
