@@ -1,6 +1,7 @@
 """Height models: how near to the truth a mosaic comes, and what a megapixel costs.
 
     python -m benchmarks.mosaic quality [side]             RMSE against mean, median, weighted mean; noise of many kinds
+    python -m benchmarks.mosaic bound [side]               what could be gained at most where errors are correlated
     python -m benchmarks.mosaic size SIDE [tile] [folder]  memory and time per megapixel, next to a median by windows
 
 The ground is that of `benchmarks/terrain.py`. Scores of rasters with offsets are after the median error was taken
@@ -12,6 +13,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -117,24 +119,74 @@ def quality(side: int = 384) -> None:
         )  # fmt: skip
 
 
-def big(file: Path, side: int, number: int) -> Path:
-    """One raster of the big mosaic, written by windows."""
+def bound(side: int = 192, seeds: int = 4) -> None:
+    """Correlated errors: `auto` beside what nobody can know. All over the RMSE of the mean.
+
+    hindsight: the best alpha of a ladder, knowing the truth. oracle: the best linear estimate (Wiener's) of ground
+    without houses from the mean of the rasters, knowing the spectra of ground and errors exactly,
+    sqrt(sum S N / (S + N) / sum N).
+    """
+    print("| errors | ground | auto | hindsight | oracle, no houses |")
+    print("| --- | --- | --- | --- | --- |")
+    for length in (5, 10, 20):
+        known = _oracle(length)
+        for seed in range(seeds):
+            truth = terrain(slice(1000, 1000 + side), slice(3000, 3000 + side), 1000 * seed)
+            rng = np.random.default_rng(seed)
+            errors = NOISE * np.stack([correlated(rng, side, length) for _ in range(VIEWS)])
+            heights = (truth + errors).astype(np.float32)
+            best = min(rmse(each(heights, axis=0), truth, False) for each in (np.mean, np.median))
+            with tempfile.TemporaryDirectory() as folder:
+                files = [write(Path(folder) / f"r{k}.tif", each) for k, each in enumerate(heights)]
+                found = rmse(fuse_rasters(files, backend="cpu").maps["height"], truth, False)
+                fits = [
+                    fuse_rasters(files, backend="cpu", alpha=(alpha, 2 * alpha)) for alpha in (0.1, 0.2, 0.4, 0.8, 1.6)
+                ]
+            hindsight = min(rmse(each.maps["height"], truth, False) for each in fits)
+            print(f"| {length} px | {seed} | {found / best:.2f} | {hindsight / best:.2f} | {known:.2f} |", flush=True)
+
+
+def _oracle(length: float, side: int = 512, samples: int = 24) -> float:
+    """Of the RMSE of the mean, what the best linear filter leaves on ground without houses."""
+    from benchmarks import terrain as ground
+
+    rng = np.random.default_rng(0)
+    window = np.outer(np.hanning(side), np.hanning(side))
+    v, u = np.mgrid[:side, :side] - side / 2
+    power = np.zeros((2, side, side // 2 + 1))
+    for seed, (top, left) in enumerate(rng.integers(0, 20_000, (samples, 2))):
+        rows, columns = slice(top, top + side), slice(left, left + side)
+        bare = terrain(rows, columns, seed) - ground.houses(rows, columns, seed)
+        bare = bare - bare.mean()
+        bare -= (bare * v).sum() / (v * v).sum() * v + (bare * u).sum() / (u * u).sum() * u
+        noise = NOISE * correlated(rng, side, length) / np.sqrt(VIEWS)
+        power += [np.abs(np.fft.rfft2(each * window)) ** 2 for each in (bare, noise)]
+    twice = np.full(power[0].shape, 2.0)  # every frequency but those of the first and the last column is there twice
+    twice[:, [0, -1]] = 1
+    left_over = power[0] * power[1] / (power[0] + power[1])
+    return float(np.sqrt((twice * left_over).sum() / (twice * power[1]).sum()))
+
+
+def big(files: list[Path], side: int) -> None:
+    """The rasters of the big mosaic, written by windows."""
     import rasterio
     from rasterio.transform import from_origin
 
     profile = {"driver": "GTiff", "height": side, "width": side, "count": 1, "dtype": "float32", "nodata": -9999}
-    tiled = {"tiled": True, "blockxsize": 512, "blockysize": 512, "BIGTIFF": "IF_SAFER"}
-    with rasterio.open(
-        file, "w", **profile, **tiled, crs="EPSG:32631", transform=from_origin(*CORNER, 0.5, 0.5)
-    ) as raster:
+    tiled = {"tiled": True, "blockxsize": 512, "blockysize": 512, "BIGTIFF": "IF_SAFER", "crs": "EPSG:32631"}
+    with ExitStack() as stack:
+        rasters = [
+            stack.enter_context(rasterio.open(file, "w", **profile, **tiled, transform=from_origin(*CORNER, 0.5, 0.5)))
+            for file in files
+        ]
         for top in range(0, side, 512):
             for left in range(0, side, 512):
                 rows, columns = slice(top, min(top + 512, side)), slice(left, min(left + 512, side))
-                rng = np.random.default_rng([number, top, left])
                 part = terrain(rows, columns)
-                part = part + NOISE * rng.normal(size=part.shape).astype(np.float32)
-                raster.write(part, 1, window=((rows.start, rows.stop), (columns.start, columns.stop)))
-    return file
+                for number, raster in enumerate(rasters):
+                    noise = np.random.default_rng([number, top, left]).standard_normal(part.shape, np.float32)
+                    window = ((rows.start, rows.stop), (columns.start, columns.stop))
+                    raster.write(part + np.float32(NOISE) * noise, 1, window=window)
 
 
 def median_by_windows(files: list[Path], out: Path, side: int) -> float:
@@ -175,9 +227,11 @@ def size(side: int, tile: int = 1024, folder: str | None = None) -> None:
         place = Path(folder or temporary)
         place.mkdir(exist_ok=True)
         files = [place / f"r{k}.tif" for k in range(VIEWS)]
-        for number, file in enumerate(files):
-            if not file.exists():
-                big(place / "unfinished.tif", side, number).rename(file)
+        if not all(file.exists() for file in files):
+            drafts = [file.with_suffix(".draft.tif") for file in files]
+            big(drafts, side)
+            for draft, file in zip(drafts, files, strict=True):
+                draft.rename(file)
         pixels = side * side / 1e6
         before = _peak()
         stages: dict[str, float] = {}
@@ -193,6 +247,7 @@ def size(side: int, tile: int = 1024, folder: str | None = None) -> None:
             files, place / "out.tif", tile=tile, backend="cpu", overwrite=True, progress=listen, say=_show
         )
         cpu = time.process_time() - began
+        stages["report, copies and picture"] = cpu - sum(stages.values())
         print(
             f"{side} x {side} x {VIEWS}, tiles of {tile}: {made.seconds:.0f} s by the clock, {cpu:.0f} s of CPU, "
             f"{cpu / pixels:.2f} a megapixel; {made.iterations} iterations, gap {made.gap:.1e}, factor "
@@ -235,6 +290,8 @@ def _error(file: Path, side: int) -> float:
 def main(arguments: list[str]) -> None:
     if arguments[:1] == ["size"]:
         size(int(arguments[1]), *(int(each) for each in arguments[2:3]), *arguments[3:4])
+    elif arguments[:1] == ["bound"]:
+        bound(*(int(each) for each in arguments[1:3]))
     else:
         quality(*(int(each) for each in arguments[1:2]))
 

@@ -141,7 +141,7 @@ from cfusion.scene.whole import fuse_scene, prepare
 folder, count = Path(sys.argv[1]), int(sys.argv[2])
 def peak():  # of this process alone: getrusage's starts at what the parent held when it forked
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
-job = replace(scene_of(folder, count, 160, "median", "cpu"), kept_bytes=8 << 20)
+job = replace(scene_of(folder, count, 96, "median", "cpu"), kept_bytes=2 << 20)
 scene = prepare(job)
 before = peak()
 fuse_scene(scene)
@@ -151,12 +151,12 @@ print(before, peak())
 
 
 def memory(folder: Path) -> None:
-    """Peak memory of a process that fuses a walk of 100 to 2000 views of 160 x 120 and makes its cloud."""
+    """Peak memory of a process that fuses a walk of 100 to 2000 views of 96 x 72 and makes its cloud."""
     for count in (100, 500, 2000):
         place = folder / str(count)
         place.mkdir()
         command = [sys.executable, "-c", MEMORY, str(place), str(count)]
-        scene_of(place, count, 160, "median")
+        scene_of(place, count, 96, "median")
         found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
         print(
             f"memory: {count} views, {float(found[1]):.0f} MB at the peak ({float(found[0]):.0f} MB before fusing)",

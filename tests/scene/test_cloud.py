@@ -81,6 +81,18 @@ def test_points_that_others_see_through_are_dropped() -> None:
     assert np.abs(off_the_wall(alone.points)).max() > 0.5  # nobody else looks there: it stays
 
 
+def test_points_that_their_maps_do_not_believe_are_dropped() -> None:
+    """All maps agree on them, as they share their inputs; only sigma tells."""
+    views = [fused(0.0), fused(0.02)]
+    for view in views:
+        view.sigma[5:10, 5:10] = 0.5
+    for piece in all_pieces(views):
+        assert piece.sigma.max(initial=0.0) < 0.02
+    exact = fused(0.0, sigma=0.0)
+    exact.sigma[5:10] = 0.004  # much more than the usual, and still well within a pixel
+    assert len(all_pieces([exact])[0].points) == CAMERA.width * CAMERA.height
+
+
 def test_what_is_hidden_is_not_seen_through() -> None:
     """A screen in front of one camera contradicts nothing behind it."""
     screen = FusedView(

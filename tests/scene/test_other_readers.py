@@ -92,6 +92,54 @@ def test_formats_without_a_layout_become_bundles(tmp_path: Path) -> None:
         assert len(written) == 3
 
 
+def test_eth3d_and_middlebury_become_bundles(tmp_path: Path) -> None:
+    views = walk(3)
+    pair = _middlebury(tmp_path / "middlebury")
+    for data, format, poses in (
+        (_eth3d(views, tmp_path / "eth3d"), "eth3d", [view.pose for view in views]),
+        (pair, "middlebury", [pose_at(0.0), pose_at(0.05)]),
+    ):
+        out = tmp_path / f"out-{format}"
+        assert run(data, "-o", out, *QUICK) == 0
+        assert json.loads((out / "cfusion" / "scene.json").read_text())["format"] == format
+        written = read(out, format="bundle")
+        assert len(written) == len(poses)
+        for number, (view, pose) in enumerate(zip(written, poses, strict=True)):
+            np.testing.assert_array_equal(view.depth, read_fused(out / "cfusion", number).depth)
+            np.testing.assert_allclose(view.pose.matrix(), pose.matrix(), atol=1e-6)
+            assert np.nanmedian(np.abs(view.depth - wall_depth(pose, CAMERA))) < 0.01
+
+
+def _eth3d(views: list[View], folder: Path) -> Path:
+    maps = folder / "ground_truth_depth" / "dslr_images_undistorted"
+    places = folder / "dslr_calibration_undistorted"
+    for made in (maps, places):
+        made.mkdir(parents=True)
+    k = f"{CAMERA.fx} {CAMERA.fy} {CAMERA.cx + 0.5} {CAMERA.cy + 0.5}"
+    (places / "cameras.txt").write_text(f"1 PINHOLE {CAMERA.width} {CAMERA.height} {k}\n")
+    lines = []
+    for number, view in enumerate(views):
+        x, y, z = view.pose.inverse().translation
+        lines.append(f"{number + 1} 1 0 0 0 {x} {y} {z} 1 dslr_images_undistorted/{number}.JPG\n\n")
+        (maps / f"{number}.JPG").write_bytes(view.depth.astype("<f4").tobytes())
+    (places / "images.txt").write_text("".join(lines))
+    return folder
+
+
+def _middlebury(folder: Path) -> Path:
+    """A pair 0.05 apart with both disparities, from the bottom row up."""
+    folder.mkdir()
+    k = f"[{CAMERA.fx} 0 {CAMERA.cx}; 0 {CAMERA.fy} {CAMERA.cy}; 0 0 1]"
+    (folder / "calib.txt").write_text(
+        f"cam0={k}\ncam1={k}\ndoffs=0\nbaseline=0.05\nwidth={CAMERA.width}\nheight={CAMERA.height}\nndisp=8\n"
+    )
+    for number in (0, 1):
+        disparity = 0.05 * CAMERA.fx / wall_depth(pose_at(0.05 * number), CAMERA)
+        head = f"Pf\n{CAMERA.width} {CAMERA.height}\n-1.0\n".encode()
+        (folder / f"disp{number}.pfm").write_bytes(head + disparity[::-1].astype("<f4").tobytes())
+    return folder
+
+
 def _npz(views: list[View], file: Path) -> None:
     file.parent.mkdir()
     k = np.array([[CAMERA.fx, 0, CAMERA.cx], [0, CAMERA.fy, CAMERA.cy], [0, 0, 1]], np.float32)

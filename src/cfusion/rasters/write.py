@@ -29,6 +29,7 @@ KINDS: Mapping[str, tuple[str, float | None, str]] = {
     "provenance": ("int16", None, "n > 0 observed n times, 0 filled, -1 unknown"),
     "source": ("uint16", 0.0, "number of the raster nearest to the fused height, from 1; tags name them"),
 }
+QUICK = 1  # level of deflate: higher ones take twice as long and gain nothing from noise
 INNER = 512  # pixels, side of a block inside the files
 PICTURE = 1600  # pixels, longest side
 SUN_AZIMUTH, SUN_ALTITUDE = np.radians(315.0), np.radians(45.0)
@@ -60,7 +61,8 @@ class Writer:
             self.open[kind] = library.open(
                 self.draft / f"{kind}.plain.tif", "w", driver="GTiff", width=self.grid.width, height=self.grid.height,
                 count=1, dtype=dtype, nodata=nodata, crs=self.grid.coordinates.wkt or None,
-                transform=library.Affine(a, b, c, d, e, f), compress="deflate", BIGTIFF="IF_SAFER", **inner,
+                transform=library.Affine(a, b, c, d, e, f), BIGTIFF="IF_SAFER", compress="deflate", ZLEVEL=QUICK,
+                **inner,
             )  # fmt: skip
             self.open[kind].set_band_description(1, said)
             if kind in ("height", "sigma", "nmad") and self.unit:
@@ -93,7 +95,8 @@ class Writer:
             for kind, file in self.open.items():
                 file.update_tags(AREA_OR_POINT=self.grid.area_or_point, **tags, CFUSION_MAP=kind)
                 file.close()
-                options = {"COMPRESS": "DEFLATE", "BIGTIFF": "IF_SAFER", "OVERVIEW_RESAMPLING": _overview(kind)}
+                options = {"COMPRESS": "DEFLATE", "LEVEL": QUICK, "BIGTIFF": "IF_SAFER"}
+                options |= {"OVERVIEW_RESAMPLING": _overview(kind), "PREDICTOR": "YES" if kind == "height" else "NO"}
                 library.shutil.copy(
                     self.draft / f"{kind}.plain.tif", self.draft / f"{kind}.tif", driver="COG", **options
                 )

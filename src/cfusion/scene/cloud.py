@@ -11,8 +11,9 @@ error along the ray would have it: in a fused map the surface is off, and most w
 The view with the smaller pixels owns the point: another leaves its own out if it lies within half a pixel of that
 view's, along the surface, but where it samples the surface more densely. (Half of its own pixel, not of that view's:
 what all see obliquely is sampled too sparsely by any one of them.) Points that more views see through than agree with,
-or that nobody confirms although others look there, are dropped. Each view's piece needs only its neighbours: pieces are
-made wherever views are.
+or that nobody confirms although others look there, are dropped, and so are those whose sigma is eight times the usual:
+maps that share their inputs agree on what floats between two surfaces, and say by their sigma that it does. Each
+view's piece needs only its neighbours: pieces are made wherever views are.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ POINT = np.dtype(
 SIGMAS, PIXELS = 2.0, 0.5
 DENSER = 1.02  # spacing of points, of another view to a view's own, up to which the other can stand for it
 NEAR = 0.5  # pixels of a view, along the surface, within which another's point can stand for its own
+UNSURE = 8.0  # times the view's usual sigma (and half a pixel): what is off by so much floats in the air
 GRAZING = 0.2  # |n . ray| below which a surface is seen too obliquely to tell
 GREY = 160
 STEPS = 2  # to the octave, by which pixel sizes are told apart: nearly equal ones go by number
@@ -95,9 +97,10 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
         if (_rank(views(other)), other) < (_rank(own), number):
             beside, spacing = seen.beside[seen.agrees], seen.size[seen.agrees]
             owned[same[(beside <= NEAR * pixel[same]) & (spacing <= DENSER * size[same])]] = False
-    kept = owned & (through <= agree) & ((agree > 0) | (looked == 0))
-    points = points + normals_ * (moved / weights)[:, None]
-    return Cloud(points[kept], normals_[kept], (sigmas / weights)[kept], 1 + agree[kept], pixels[kept])
+    points, shared = points + normals_ * (moved / weights)[:, None], sigmas / weights
+    sure = shared <= np.maximum(UNSURE * (np.median(sigma) if sigma.size else 0.0), PIXELS * pixel)
+    kept = owned & sure & (through <= agree) & ((agree > 0) | (looked == 0))
+    return Cloud(points[kept], normals_[kept], shared[kept], 1 + agree[kept], pixels[kept])
 
 
 @dataclass(frozen=True, eq=False)
