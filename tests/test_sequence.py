@@ -220,3 +220,18 @@ def test_the_bar_counts_windows(
     assert any("window 3 of 3" in line and "left" in line for line in lines)
     shares = [int(line.split()[1]) for line in lines]
     assert shares == sorted(shares)
+
+
+def test_kernels_are_compiled_before_the_windows_and_only_for_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cfusion.cli import compiling
+
+    camera = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
+    write_bundle([View(np.full((4, 5), 2.0), camera, Pose.identity()) for _ in range(3)], tmp_path / "in")
+    asked: list[list[str]] = []
+    monkeypatch.setattr(compiling, "compile_kernels", lambda methods, backend, progress: asked.append(methods))
+    command = ["fuse", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--every", "1", "--quiet", "--no-report"]
+    for _ in range(2):
+        assert main([*command, "--method", "median", "--backend", "numpy"]) == 0
+    assert asked == [["median"]]  # the second time all windows are there

@@ -1,5 +1,6 @@
 """Scenes, tracks and noise: depth is what the formula says, noise has the spread it states."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -371,3 +372,33 @@ def test_a_surface_seen_too_flat_is_steep_on_both_sides_and_a_jump_is_not() -> N
         assert _inner_slope((10 + steep).astype(np.float32), 400.0)[1:-1, 1:-1].all()
         jump = np.where(steep > 5, 3, 2).astype(np.float32)
         assert not _inner_slope(jump, 400.0).any()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"scene": "bunny"}, "scene is of type str; expected a scene"),
+        ({"noise": 0.6}, "noise is of type float; expected a noise"),
+        ({"rng": 0}, "rng is of type int; expected a generator"),
+        ({"views": 2.5}, "views is 2.5; expected a whole number"),
+        ({"views": 0}, "views is 0; expected a whole number"),
+        ({"spacing": "5"}, "spacing is '5'; expected a whole number"),
+        ({"camera": (640, 480)}, "camera is of type tuple; expected a camera"),
+    ],
+)
+def test_a_bundle_of_something_else_is_refused_in_words(wrong: dict[str, object], words: str) -> None:
+    given = {
+        "scene": blob(resolution=12),
+        "noise": None,
+        "rng": np.random.default_rng(0),
+        "views": 1,
+        "camera": CAMERA,
+    } | wrong
+    with pytest.raises(InputError, match=re.escape(words)):
+        object_bundle(**given)  # type: ignore[arg-type]
+    if "spacing" not in wrong:
+        with pytest.raises(InputError, match=re.escape(words)):
+            city_bundle(**given)  # type: ignore[arg-type]
+    else:
+        with pytest.raises(InputError, match="expected two lengths"):
+            city_bundle(**given)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from typing import Protocol
 
 # Shares of the time of `auto` at which: it first tells of a solve, this ends, weights are chosen, are chosen, the fit
 # ends, the last solve begins, ends; after that, how far to trust it.
-FIRST, GUESSED, CHOOSE, CHOSEN, FITTED, LAST, SOLVED = 0.16, 0.20, 0.25, 0.63, 0.67, 0.71, 0.80
+FIRST, GUESSED, CHOOSE, CHOSEN, FITTED, LAST, SOLVED = 0.23, 0.27, 0.33, 0.63, 0.67, 0.73, 0.85
 CHOOSING = "choosing weights"
 SOLVING = ("depth", CHOOSING)  # how the stages of a solver are called, or begin
 OUTER_STEPS = 2.5  # of alternating solvers, usually

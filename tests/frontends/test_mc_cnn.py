@@ -45,6 +45,15 @@ def test_the_paths_are_as_defined(volume: SimpleNamespace, at_edge: float) -> No
     np.testing.assert_allclose(found, defined.semi_global(volume.cost, *volume.images, *penalties), atol=1e-5)
 
 
+def test_a_step_of_just_the_edge_is_one(volume: SimpleNamespace) -> None:
+    """Grey values in quarters, of which two neighbours often differ by exactly a quarter."""
+    penalties = Penalties(small_step=0.1, large_step=0.3, at_edge=3.0, edge=0.25)
+    images = np.floor(4 * volume.images) / np.float32(4)
+    cost = volume.cost.astype(np.float32)
+    found = semi_global(kernels, cost, np.empty_like(cost), *images, penalties)
+    np.testing.assert_allclose(found, defined.semi_global(volume.cost, *images, *penalties), atol=1e-5)
+
+
 def test_paths_without_penalties_change_no_winner(volume: SimpleNamespace) -> None:
     free = Penalties(1e-9, 1e-9, 1.0, 0.1)
     cost = volume.cost.astype(np.float32)

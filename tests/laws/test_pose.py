@@ -122,3 +122,9 @@ def test_poses_are_frozen() -> None:
     assert pose.rotation[0, 0] == 1.0
     with pytest.raises(ValueError, match="read-only"):
         pose.translation[0] = 1.0
+
+
+def test_rotation_and_translation_have_to_be_finite_both() -> None:
+    for rotation, translation in ((np.eye(3), [np.nan, 0, 0]), (np.diag([1, np.inf, 1]), np.zeros(3))):
+        with pytest.raises(PoseError, match="not finite"):
+            Pose(rotation, np.array(translation))

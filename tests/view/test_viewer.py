@@ -69,7 +69,7 @@ def test_large_scenes_are_coarse_but_where_the_eye_is() -> None:
 
 def test_the_viewer_serves_frames_and_their_pages(sequence: Path, result: Result, tmp_path: Path) -> None:
     pytest.importorskip("viser")
-    from cfusion.view.viewer import ONE, Viewer
+    from cfusion.view.viewer import BASE, CHOSEN, ONE, Viewer
 
     (sequence / "000001" / "report.html").write_text("<html>its page")
     views = [View(result.depth + 1, result.camera, Pose.identity()) for _ in range(3)]
@@ -83,6 +83,7 @@ def test_the_viewer_serves_frames_and_their_pages(sequence: Path, result: Result
         viewer.colour.value, viewer.side.value = "sigma", "before"
         viewer.select(1)
         waited_for(lambda: viewer.drawn == {1: ("sigma", True, 1)} and viewer.which.value == ONE)
+        assert [tuple(camera.color) for camera in viewer.cameras] == [BASE, CHOSEN, BASE]
         address = re.search(r"\((http://localhost:\d+/1)\)", viewer.words.content)
         assert address, viewer.words.content
         with urllib.request.urlopen(address.group(1), timeout=20) as answer:

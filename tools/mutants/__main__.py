@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tools.mutants.covering import Covering
 from tools.mutants.draw import drawn
+from tools.mutants.forked import load_often_used
 from tools.mutants.table import Table, claimed
 from tools.mutants.trial import Workplace, environment
 
@@ -33,15 +34,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutants", help="where everything is kept")
     parser.add_argument("--only", default="", help="only files whose path has this in it")
     parser.add_argument("--again", action="store_true", help="run the survivors once more, after tests were added")
+    parser.add_argument("--known", action="store_true", help="choose tests by the maps that are there, make none")
     given = parser.parse_args()
     out = given.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    maps = covered(out)
+    maps = sorted(out.glob("map-*.json")) if given.known else covered(out)
     table = Table(out / f"seed-{given.seed}.jsonl")
     if given.again:
         table.forget("survived")
     place = Workplace(copied(out / f"tree-{os.getpid()}"))
     covering = Covering.read(ROOT, maps, place.collected())
+    load_often_used()
     try:
         for number, site in enumerate(drawn(ROOT, given.number, given.seed, given.only)):
             if table.claim(number, site):

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.mutants import forked
 from tools.mutants.covering import Covering
 from tools.mutants.sites import Site
 
@@ -91,27 +92,35 @@ class Workplace:
 
     def _run(self, tests: list[str], limit: float, **more: str) -> Outcome:
         started = time.monotonic()
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore", "--no-header", "--tb=no"]
-        child = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, *tests],
-            cwd=self.tree,
-            env={**environment(self.tree), **more},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            said, _ = child.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.communicate()
-            return Outcome("hung", time.monotonic() - started, len(tests))
+        given = {**environment(self.tree), **more}
+        code, said = (_in_a_process if more else forked.run)(tests, self.tree, given, limit)  # Numba reads some at once
         seconds = time.monotonic() - started
-        if child.returncode == 0:
+        if code is None:
+            return Outcome("hung", seconds, len(tests))
+        if code == 0:
             return Outcome("survived", seconds, len(tests))
         by = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
         return Outcome("killed", seconds, len(tests), by[1] if by else said.strip()[-200:])
+
+
+def _in_a_process(tests: list[str], tree: Path, given: dict[str, str], limit: float) -> tuple[int | None, str]:
+    """As `forked.run`, from the beginning."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *forked.OPTIONS, *tests],
+        cwd=tree,
+        env=given,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, _ = child.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        return None, ""
+    return child.returncode, said
 
 
 def environment(tree: Path) -> dict[str, str]:

@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rig.add_argument("--baseline", type=float, metavar="LENGTH", help="between the cameras; its unit is that of depth")
     rig.add_argument("--cx", type=float, metavar="PIXELS", help="principal point (default: the middle)")
     rig.add_argument("--cy", type=float, metavar="PIXELS")
-    rig.add_argument("--doffs", type=float, default=0.0, metavar="PIXELS", help="cx of the right camera minus cx")
+    offset = "cx of the right camera minus cx (default: 0)"
+    rig.add_argument("--doffs", type=float, default=0.0, metavar="PIXELS", help=offset)
     add("--farthest", type=float, metavar="DEPTH", help="drop depths beyond (default: none)")
     add("--unchecked", action="store_true", help="match pairs that look swapped, unrectified or unrelated, too")
     add("--write", default="npy,png,ply", metavar="FORMATS", help="npy, png, pfm, ply (default: npy,png,ply)")

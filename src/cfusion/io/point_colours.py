@@ -4,15 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, Image
-
-# Dark violet (near) to yellow (far): evenly spaced to the eye, and readable without colour vision.
-RAMP = np.array(
-    [
-        *((68, 1, 84), (71, 45, 123), (59, 82, 139), (44, 114, 142), (33, 145, 140)),
-        *((40, 174, 128), (94, 201, 98), (173, 220, 48), (253, 231, 37)),
-    ],
-    dtype=np.float64,
-)
+from cfusion.io.colour_pictures import VIRIDIS
 
 
 def point_colours(depth: DepthMap, image: Image | None) -> NDArray[np.uint8]:
@@ -29,7 +21,7 @@ def _by_depth(values: DepthMap) -> NDArray[np.uint8]:
     if values.size == 0:
         return np.empty((0, 3), dtype=np.uint8)
     low, high = np.percentile(values, (2, 98))
-    place = np.clip((values - low) / max(high - low, np.finfo(np.float32).tiny), 0, 1) * (len(RAMP) - 1)
-    channels = [np.interp(place, np.arange(len(RAMP)), RAMP[:, channel]) for channel in range(3)]
+    place = np.clip((values - low) / max(high - low, np.finfo(np.float32).tiny), 0, 1) * (len(VIRIDIS) - 1)
+    channels = [np.interp(place, np.arange(len(VIRIDIS)), VIRIDIS[:, channel]) for channel in range(3)]
     colours: NDArray[np.uint8] = np.rint(np.stack(channels, axis=-1)).astype(np.uint8)
     return colours

@@ -1,11 +1,7 @@
-"""One HTML page that needs nothing else: a score table, then each method's pictures side by side."""
+"""An HTML page that needs nothing else."""
 
-import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
-
-from cfusion.report.tables import Table
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2126; --soft: #667078; --line: #e2e6e9; --paper: #ffffff;
@@ -35,30 +31,6 @@ footer { color: var(--soft); font-size: .82rem; margin-top: 2rem; }
 """
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A PNG and what it shows."""
-
-    label: str
-    png: bytes
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """What one method made of the data: a heading, a sentence, and pictures."""
-
-    name: str
-    sentence: str
-    pictures: Sequence[Picture]
-
-
-def page(title: str, introduction: Sequence[str], table: Table, exhibits: Sequence[Exhibit], footer: str) -> str:
-    """The page as HTML; pictures are inside it, so that it can be mailed or opened without a network."""
-    scores = _table(table, {exhibit.name for exhibit in exhibits})
-    sections = "\n".join(_section(exhibit) for exhibit in exhibits)
-    return document(title, introduction, f"{scores}\n{sections}", footer)
-
-
 def document(title: str, introduction: Sequence[str], body: str, footer: str, more_style: str = "") -> str:
     """A whole HTML document around a body, in the style of these pages."""
     paragraphs = "\n".join(f"<p>{escape(text)}</p>" for text in introduction)
@@ -78,40 +50,3 @@ def document(title: str, introduction: Sequence[str], body: str, footer: str, mo
 </body>
 </html>
 """
-
-
-def _table(table: Table, linked: set[str]) -> str:
-    columns = table.shown()
-    head = "".join(f'<th scope="col">{escape(column.title)}</th>' for column in columns)
-    rows = []
-    for row in table.rows:
-        cells = []
-        for column in columns:
-            text = escape(table.cell(row, column))
-            if column.key == "name" and row.get("name") in linked:
-                text = f'<a href="#{_anchor(text)}">{text}</a>'
-            cells.append(f'<td class="best">{text}</td>' if table.is_best(row, column) else f"<td>{text}</td>")
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    body = "\n".join(rows)
-    return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
-
-
-def _section(exhibit: Exhibit) -> str:
-    figures = "\n".join(_figure(exhibit.name, picture) for picture in exhibit.pictures)
-    return (
-        f'<section id="{_anchor(escape(exhibit.name))}">\n<h2>{escape(exhibit.name)}</h2>\n'
-        f'<p>{escape(exhibit.sentence)}</p>\n<div class="pictures">\n{figures}\n</div>\n</section>'
-    )
-
-
-def _figure(name: str, picture: Picture) -> str:
-    data = base64.b64encode(picture.png).decode("ascii")
-    label = escape(picture.label)
-    return (
-        f"<figure><figcaption>{label}</figcaption>"
-        f'<img alt="{label} of {escape(name)}" src="data:image/png;base64,{data}"></figure>'
-    )
-
-
-def _anchor(escaped_name: str) -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in escaped_name)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap
 from cfusion.geometry import Camera, normals
-from cfusion.report.exhibits import Frame
 from cfusion.report.figures import AMBIENT, DEPTH_COLOURS, LETTERS, TOWARDS_LIGHT
+from cfusion.report.frame import Frame
 from cfusion.report.paper_axes import GALLERY, PANELS, colours, picture, png_of, sheet
 from cfusion.report.paper_checks import Verdict
 

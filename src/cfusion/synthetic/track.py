@@ -1,12 +1,13 @@
 """The paper's camera tracks, and bundles of noisy views along them."""
 
 from collections.abc import Sequence
-from math import pi, sin
+from math import isfinite, pi, sin
+from types import UnionType
 
 import numpy as np
 from numpy.random import Generator
 
-from cfusion.arrays import DepthMap
+from cfusion.arrays import DepthMap, is_number, is_whole
 from cfusion.errors import InputError
 from cfusion.geometry import Camera, Pinhole, Pose, View
 from cfusion.synthetic.city_block import city
@@ -18,6 +19,7 @@ PAPER_CAMERA = Pinhole(576.0, 576.0, 320.0, 240.0, 640, 480)
 ORBIT_VIEWS = 72
 ORBIT_DISTANCE = 3.0  # model units
 ORBIT_REFERENCE = 35  # the paper's view 36, counted from 0
+MOST_VIEWS, MOST_HEIGHT = 10_000, 1e9
 ORBIT_BASELINE = ORBIT_DISTANCE * sin(pi / ORBIT_VIEWS)  # by which the objects' depths become disparities
 
 
@@ -50,6 +52,10 @@ def bundle(
     """Noisy views of a scene, and the true depth (H, W) of the middle one."""
     if not poses:
         raise InputError("no poses were given; a bundle needs at least one")
+    _require("scene", scene, Scene, "a scene, as of blob(), room() or load_mesh()")
+    _require("camera", camera, Camera, "a camera, such as a Pinhole")
+    _require("noise", noise, Noise | None, "a noise, such as Laplace(0.6), or None")
+    _require("rng", rng, Generator, "a generator, such as numpy.random.default_rng(0)")
     caster = RayCaster(scene)
     views: list[View] = []
     truths: list[DepthMap] = []
@@ -72,6 +78,11 @@ def object_bundle(
     image: bool = True,
 ) -> tuple[list[View], DepthMap]:
     """Neighbouring views of the paper's orbit with view 36 of 72 in the middle, and its true depth."""
+    _require_views(views)
+    if not is_whole(spacing, -ORBIT_VIEWS, ORBIT_VIEWS):
+        raise InputError(
+            f"spacing is {spacing!r}; expected a whole number of places of the orbit, which has {ORBIT_VIEWS}"
+        )
     around = orbit()
     chosen = [ORBIT_REFERENCE + spacing * (k - views // 2) for k in range(views)]
     return bundle(scene, [around[k % ORBIT_VIEWS] for k in chosen], camera, noise, rng, image=image)
@@ -89,5 +100,18 @@ def city_bundle(
     image: bool = True,
 ) -> tuple[list[View], DepthMap]:
     """Views of a city (None = the built-in one) straight from above, and the true depth of the middle one."""
+    _require_views(views)
+    if not (is_number(spacing) and is_number(height) and isfinite(spacing) and 0 < height < MOST_HEIGHT):
+        raise InputError(f"spacing is {spacing!r}, height {height!r}; expected two lengths, the second positive")
     seen = city() if scene is None else scene
     return bundle(seen, nadir(views, spacing, height), camera, noise, rng, image=image)
+
+
+def _require_views(views: object) -> None:
+    if not is_whole(views, 1, MOST_VIEWS):
+        raise InputError(f"views is {views!r}; expected a whole number, 1 to {MOST_VIEWS}")
+
+
+def _require(name: str, value: object, kind: type | UnionType, expected: str) -> None:
+    if not isinstance(value, kind):
+        raise InputError(f"{name} is of type {type(value).__name__}; expected {expected}")

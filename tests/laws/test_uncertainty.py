@@ -1,0 +1,241 @@
+"""The terms of sigma and of the confidence, each by its own formula on maps that isolate it."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cfusion import kernels
+from cfusion.auto import cross_validation, uncertainty, view_report
+from cfusion.auto.auto import Auto
+from cfusion.auto.belief import _counts
+from cfusion.auto.halves import Halves, middle
+from cfusion.auto.settings import Settings
+from cfusion.auto.surface import add_plane, blend
+from cfusion.auto.uncertainty import (
+    autocorrelation,
+    registration_error,
+    shared_with_neighbours,
+    spread,
+    variance_of_halves,
+)
+from cfusion.confidence import edge_weight, nagel_enkelmann
+from cfusion.solvers import ViewEvidence
+
+BACKEND = kernels.load("numpy")
+SHAPE = (40, 50)
+NAN = np.float32(np.nan)
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, 1, shape).astype(np.float32)
+
+
+def test_halves_that_differ_by_d_have_the_variance_of_their_mean() -> None:
+    """n and m observations, surfaces d apart: V = (pi / 2) d^2 n m / (n + m)^2 for a constant |d|."""
+    one, other = np.full(SHAPE, 3.2, np.float32), np.full(SHAPE, 3.0, np.float32)
+    n, m = np.full(SHAPE, 3, np.float32), np.full(SHAPE, 1, np.float32)
+    halves = Halves(one, other, n, m)
+    np.testing.assert_allclose(middle(*halves.parts()), (3 * 3.2 + 3.0) / 4, rtol=1e-6)
+    unit = np.full(SHAPE, 0.5, np.float32)
+    found = variance_of_halves([halves], middle(*halves.parts()), lambda untold: None, unit, BACKEND)
+    apart = 0.2 * np.sqrt(3) / 4 / 0.5
+    np.testing.assert_allclose(found, (1.2533 * apart) ** 2, rtol=1e-3)
+
+
+def test_what_smoothing_costs_is_added() -> None:
+    """A middle that lies 0.1 beside the whole: (SMOOTHED . 0.1 / unit)^2 more."""
+    flat = np.full(SHAPE, 3.0, np.float32)
+    ones = np.ones(SHAPE, np.float32)
+    halves = Halves(flat, flat, ones, ones)
+    found = variance_of_halves([halves], flat + np.float32(0.1), lambda untold: None, 0.5 * ones, BACKEND)
+    np.testing.assert_allclose(found, (uncertainty.SMOOTHED * 0.1 / 0.5) ** 2, rtol=1e-3)
+
+
+def test_pixels_that_no_split_tells_about_ask_for_another() -> None:
+    flat, ones = np.full(SHAPE, 3.0, np.float32), np.ones(SHAPE, np.float32)
+    unknown = np.full(SHAPE, NAN)
+    asked: list[int] = []
+
+    def by_pixels(untold: np.ndarray) -> Halves:
+        asked.append(int(untold.sum()))
+        return Halves(flat + np.float32(0.4), flat, ones, ones)
+
+    found = variance_of_halves([Halves(unknown, flat, ones, ones)], flat, by_pixels, ones, BACKEND)
+    assert asked == [flat.size]
+    np.testing.assert_allclose(found, (1.2533 * 0.4 / 2) ** 2, rtol=1e-3)
+    nothing = variance_of_halves([Halves(unknown, flat, ones, ones)], flat, lambda untold: None, ones, BACKEND)
+    assert np.isnan(nothing).all()
+
+
+def test_the_deviation_of_one_observation_counts_what_the_surface_took() -> None:
+    residuals = np.stack([np.full(SHAPE, 0.3, np.float32), np.full(SHAPE, -0.3, np.float32), np.full(SHAPE, NAN)])
+    s, n = spread(residuals, BACKEND)
+    assert (n == 2).all()
+    np.testing.assert_allclose(s, 1.2533 * 0.6 / np.sqrt(2), rtol=1e-4)
+
+
+class TestAutocorrelation:
+    def test_white_noise_has_none_and_blocks_have_much(self) -> None:
+        assert autocorrelation(normal(4, 200, 200)) < 0.03
+        blocks = np.kron(normal(3, 50, 50), np.ones((1, 4, 4), np.float32))
+        assert autocorrelation(blocks) == pytest.approx(np.sin(np.pi / 2 * 0.5), abs=0.05)  # half of pairs two apart
+        assert autocorrelation(blocks, 8) < 0.05
+        assert autocorrelation(-np.abs(blocks)) == 1.0
+        assert autocorrelation(np.full((1, 9, 9), NAN)) == 0.0
+
+    def test_alternating_errors_are_not_shared(self) -> None:
+        checks = np.tile([1.0, 1.0, -1.0, -1.0], (1, 8, 8)).astype(np.float32)
+        assert autocorrelation(checks.repeat(4, axis=0)) == 0.0
+
+    @pytest.mark.parametrize(
+        ("near", "far", "rho"),
+        [(0.2, 0.0, 0.0), (0.5, 0.0, 1.7 * 0.3), (0.5, 0.3, 1.7 * 0.2), (0.5, 0.45, 0.0), (0.1, 0.0, 0.0)],
+    )
+    def test_what_neighbours_share_but_whole_views_do_not(
+        self, near: float, far: float, rho: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(uncertainty, "autocorrelation", lambda residuals, lag=2: near if lag == 2 else far)
+        assert shared_with_neighbours(normal(1, 3, 3)) == pytest.approx(rho)
+
+
+class TestRegistration:
+    def test_errors_that_grow_with_the_slope_are_pixels(self) -> None:
+        slope = np.linspace(2, 10, 40 * 50).reshape(SHAPE).astype(np.float32)
+        residuals = np.sqrt(1 + (0.5 * slope) ** 2) * normal(6, *SHAPE)
+        ones = np.ones(SHAPE, np.float32)
+        assert registration_error(residuals, slope, ones) == pytest.approx(0.5, abs=0.08)
+        assert registration_error(normal(6, *SHAPE), slope, ones) < 0.1
+        assert registration_error(residuals, 0.5 * ones, ones) == 0.0  # flat ground tells nothing
+        assert registration_error(residuals, 20 * ones, ones) == 0.0  # an edge neither
+        assert registration_error(1000 * residuals, slope, ones) == 3.0  # at most
+
+
+def test_views_count_by_what_their_front_end_trusts_them() -> None:
+    support = np.array([[[True]], [[False]], [[True]]])
+    against = ~support
+    weights = np.array([2.0, 0.5, 0.25], np.float32).reshape(3, 1, 1)
+    for_it, against_it, measured = _counts(weights, support, against)
+    assert (float(for_it.sum()), float(against_it.sum()), float(measured.sum())) == (2.25, 0.5, 3.0)
+
+
+def test_surfaces_are_blended_where_both_are_known() -> None:
+    one, other = np.array([[1.0, np.nan, 3.0]]), np.array([[2.0, 5.0, np.nan]])
+    np.testing.assert_array_equal(blend(one, other, 0.25), [[1.25, 5.0, np.nan]])
+
+
+def test_a_plane_is_added_by_rows_and_columns() -> None:
+    assert add_plane(np.zeros((2, 3)), 10.0, 1.0).tolist() == [[0, 1, 2], [10, 11, 12]]
+
+
+class TestViewReport:
+    """What is odd about a view among usual ones: each sentence by its own limit."""
+
+    @staticmethod
+    def said(**odd: float) -> str:
+        usual = {"noise": 1.0, "bias": 0.0, "scale_factor": 1.0, "registration": 0.1, "share_kept": 0.9, "effect": 0.0}
+        mask = np.ones((1, 1), bool)
+        records = [
+            ViewEvidence(mask, ~mask, np.zeros((1, 1), np.float32), **(usual | (odd if k == 3 else {})))  # type: ignore[arg-type]
+            for k in range(5)
+        ]
+        told = view_report._sentences(records, [f"v{k}" for k in range(5)])
+        assert [each for k, each in enumerate(told) if k != 3] == [""] * 4
+        assert view_report._sentences(records[2:4], ["a", "b"]) == ["", ""]  # two cannot tell
+        return told[3]
+
+    @pytest.mark.parametrize(
+        ("odd", "words"),
+        [
+            ({"noise": 2.0}, ""),
+            ({"noise": 2.5}, "v3: it is 2.5 times as noisy as the others"),
+            ({"scale_factor": 1.009}, ""),
+            ({"scale_factor": 1.02}, "v3: its depths are 2.0 % too large"),
+            ({"scale_factor": 0.9}, "v3: its depths are 10.0 % too small"),
+            ({"registration": 1.0}, ""),
+            ({"registration": 1.5}, "v3: it lies about 1.5 pixels beside them, so check its pose"),
+            ({"share_kept": 0.45}, ""),
+            ({"share_kept": 0.4}, "v3: only 40 % of it supports the surface"),
+        ],
+        ids=str,
+    )
+    def test_limits(self, odd: dict[str, float], words: str) -> None:
+        assert self.said(**odd) == words
+
+    def test_outlying_is_four_usual_distances(self) -> None:
+        assert view_report._outlying(np.array([0.0, 1.0, 2.0, 3.0, 6.0])) == [False] * 5  # 4 from the median of 2
+        assert view_report._outlying(np.array([0.0, 1.0, 2.0, 3.0, 6.1])) == [False] * 4 + [True]
+        assert view_report._usual([1.0, np.nan, 3.0]) == 2.0
+        assert view_report._usual([np.nan]) == np.inf
+
+
+class TestTurns:
+    """What `auto` does in every round, by how often the views may be read."""
+
+    @pytest.mark.parametrize(
+        ("rounds", "turns"),
+        [(1, "guess final"), (2, "guess choose final"), (3, "guess guess choose final")],
+    )
+    def test_with_views(self, rounds: int, turns: str) -> None:
+        told = Auto(settings=Settings(rounds=rounds))._turns(SimpleNamespace(rereads=True))  # type: ignore[arg-type]
+        assert " ".join(turn.name for turn in told) == turns
+
+    def test_registered_maps_are_solved_once(self) -> None:
+        told = Auto()._turns(SimpleNamespace(rereads=False))  # type: ignore[arg-type]
+        assert [turn.name for turn in told] == ["final"]
+
+
+class TestImageEdges:
+    """D^(1/2) of a ramp: weaker across it, one along it; the identity where the image is flat."""
+
+    RAMP = np.tile(np.linspace(0, 1, 21), (15, 1)).astype(np.float32)  # 0.05 a pixel
+
+    def test_the_scalar_weight(self) -> None:
+        expected = np.exp(-2 * 0.05**1.5)
+        np.testing.assert_allclose(edge_weight(self.RAMP)[5:-5, 5:-5], expected, rtol=1e-4)
+        assert (edge_weight(np.full((9, 9), 0.5, np.float32)) == 1).all()
+
+    def test_the_tensor_along_both_axes(self) -> None:
+        root = np.sqrt(np.exp(-2 * 0.05**1.5))
+        inner = nagel_enkelmann(self.RAMP)[5:-5, 5:-5]
+        np.testing.assert_allclose(inner, np.broadcast_to([root, 0, 1], inner.shape), atol=1e-4)
+        turned = nagel_enkelmann(np.ascontiguousarray(self.RAMP.T))[5:-5, 5:-5]
+        np.testing.assert_allclose(turned, np.broadcast_to([1, 0, root], turned.shape), atol=1e-4)
+        flat = nagel_enkelmann(np.full((9, 9), 0.5, np.float32))
+        np.testing.assert_array_equal(flat, np.broadcast_to(np.float32([1, 0, 1]), flat.shape))
+
+    def test_the_tensor_of_a_diagonal(self) -> None:
+        v, u = np.mgrid[:21, :21]
+        diagonal = ((u + v) / 40).astype(np.float32)  # 0.025 along each
+        root = np.sqrt(np.exp(-2 * (0.025 * np.sqrt(2)) ** 1.5))
+        inner = nagel_enkelmann(diagonal)[7:-7, 7:-7]
+        half = (1 - root) / 2
+        np.testing.assert_allclose(inner, np.broadcast_to([1 - half, -half, 1 - half], inner.shape), atol=1e-4)
+
+
+class TestSearch:
+    """The walk of the weights over a ladder, where held-out views would be predicted best at a known one."""
+
+    @staticmethod
+    def trial(best: float, ratio: float = 2.0) -> cross_validation._Trial:
+        made = object.__new__(cross_validation._Trial)
+        made.ratio = 2.0
+
+        def cost(alpha: tuple[float, float]) -> float:
+            return abs(np.log(alpha[0] / best)) + abs(np.log(alpha[1] / alpha[0] / ratio))
+
+        made.better = lambda alpha, than: cost(alpha) < cost(than) - 1e-9  # type: ignore[method-assign]
+        return made
+
+    @pytest.mark.parametrize(
+        ("best", "found"),
+        [(1.0, 1.0), (4.0, 4.0), (0.25, 0.25), (1000.0, 64.0), (1e-3, 1 / 64), (1.3, 1.0), (1.5, 2.0)],
+    )
+    def test_as_long_as_it_helps_and_six_steps_at_most(self, best: float, found: float) -> None:
+        assert self.trial(best)._walk(1.0, 2.0) == pytest.approx(found)
+
+    def test_ratio_and_a_finer_step(self) -> None:
+        assert self.trial(4.0).search(1.0) == pytest.approx((4.0, 8.0))
+        assert self.trial(4.0, 1.0).search(1.0) == pytest.approx((4.0, 4.0))
+        assert self.trial(4.0, 4.0).search(1.0) == pytest.approx((4.0, 16.0))
+        assert self.trial(3.0).search(1.0)[0] == pytest.approx(2 * np.sqrt(2))

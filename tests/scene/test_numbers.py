@@ -1,0 +1,297 @@
+"""Exact values of what a scene counts with, on maps of a few pixels."""
+
+import os
+
+import numpy as np
+import pytest
+
+from cfusion import Orthographic, Pinhole, Pose, View
+from cfusion.datasets.write_back.take_over import _linked, _same
+from cfusion.errors import FileError, InputError
+from cfusion.scene import cloud, neighbours, places, summary
+from cfusion.scene.fused_view import FusedView
+from cfusion.scene.graph import Graph, ranked
+from cfusion.scene.kept import Kept, size
+from cfusion.scene.record import Record, folder_of
+from cfusion.scene.sketch import _median, sketch
+from cfusion.scene.volume import Volume, _between, _rgb, _stride
+
+NAN = float("nan")
+CAMERA = Pinhole(40.0, 50.0, 15.5, 15.5, 32, 32)
+
+
+def facing(depth: float, sigma: float = 0.01, x: float = 0.0, z: float = 0.0, camera: Pinhole = CAMERA) -> FusedView:
+    """A wall straight ahead of a camera at (x, 0, z)."""
+    maps = (np.full(camera.shape, value, np.float32) for value in (depth, sigma))
+    return FusedView(*maps, camera, Pose(np.eye(3), np.array([x, 0.0, z])))
+
+
+class TestGraph:
+    GRAPH = Graph(((1, 2), (0,), (), (), (3,)), "test")
+
+    def test_bundles_groups_and_the_lonely(self) -> None:
+        assert self.GRAPH.bundle(0) == (0, 1, 2)
+        assert self.GRAPH.groups == ((0, 1, 2), (3, 4))
+        assert self.GRAPH.lonely == ()
+        assert Graph(((), (0,), ()), "test").lonely == (2,)
+        assert self.GRAPH.both_ways(2) == (0,)
+        assert self.GRAPH.both_ways(0) == (1, 2)
+        assert self.GRAPH.cut(1).neighbours == ((1,), (0,), (), (), (3,))
+        assert self.GRAPH.cut(0).neighbours == ((),) * 5
+
+    @pytest.mark.parametrize("others", [(0,), (1, 1), (2,), (-1,)])
+    def test_what_is_no_neighbour(self, others: tuple[int, ...]) -> None:
+        with pytest.raises(InputError, match="neighbours of view 0"):
+            Graph((others, ()), "test")
+
+    def test_larger_scores_first_and_ties_by_number(self) -> None:
+        assert ranked([[(0.5, 3), (0.9, 2), (0.5, 1)], [], [], []], "test").neighbours[0] == (2, 1, 3)
+
+
+class TestSketch:
+    def test_cells_are_medians_and_half_of_one_has_to_be_known(self) -> None:
+        depth = np.full((64, 64), 2.0)
+        depth[:4, :4] = [[1.0, 2.0, 3.0, NAN]] * 4  # 12 of 16
+        depth[:4, 4:8] = [[5.0, 5.0, NAN, NAN]] * 4  # half
+        depth[:4, 8:12] = [[5.0, NAN, NAN, NAN]] * 4
+        found = sketch(View(depth, Pinhole(64.0, 64.0, 31.5, 31.5, 64, 64), Pose.identity()))
+        assert found.depth.shape == (16, 16)
+        assert found.depth[0, :4].tolist()[:2] == [2.0, 5.0]
+        assert np.isnan(found.depth[0, 2])
+        assert found.noise == 0.0
+        assert len(found.points) == 255
+        assert found.pixel_at_1 == 1 / 64
+        assert found.pixel_at(np.array([2.0]))[0] == 2 / 64
+        np.testing.assert_allclose(found.points[-1], [2 * 30 / 64, 2 * 30 / 64, 2.0], atol=1e-6)
+
+    def test_the_noise_of_a_cell(self) -> None:
+        rng = np.random.default_rng(0)
+        noisy = 2 + rng.normal(0, 0.1, (160, 160))
+        found = sketch(View(noisy, Pinhole(99.0, 99.0, 80.0, 80.0, 160, 160), Pose.identity()))
+        assert found.noise == pytest.approx(1.25 * 0.1 / 4, rel=0.2)  # of sixteen looked at
+
+    def test_the_lower_of_two_middles(self) -> None:
+        assert _median(np.array([[1.0, 4.0, NAN], [3.0, 1.0, 2.0], [NAN] * 3])).tolist()[:2] == [1.0, 2.0]
+
+    def test_parallel_rays_have_pixels_of_one_size(self) -> None:
+        flat = sketch(View(np.full((32, 32), 5.0), Orthographic(0.25, 16.0, 16.0, 32, 32), Pose.identity()))
+        assert flat.pixel_at(np.array([1.0, 9.0])).tolist() == [0.25, 0.25]
+        assert flat.towards(np.zeros((2, 3))).tolist() == [[0.0, 0.0, -1.0]] * 2
+
+
+class TestScore:
+    """Of a wall that both see straight on: all of it shared, at no angle."""
+
+    def score(self, depth: float, z: float = 0.0, x: float = 0.0, own: float = 2.0) -> float:
+        one = View(np.full((32, 32), own), CAMERA, Pose.identity())
+        other = View(np.full((32, 32), depth), CAMERA, Pose(np.eye(3), np.array([x, 0.0, z])))
+        return neighbours.score(sketch(one), sketch(other))
+
+    def test_the_same_view_is_worth_one(self) -> None:
+        assert self.score(2.0) == pytest.approx(1.0)
+
+    def test_five_percent_apart_is_another_surface(self) -> None:
+        assert self.score(2.0 * 1.049) == pytest.approx(1.0)
+        assert self.score(2.0 * 1.051) == 0.0
+        assert self.score(2.0 * 0.949) == 0.0
+
+    def test_coarser_pixels_count_by_their_ratio_and_finer_ones_no_more(self) -> None:
+        assert self.score(4.0, z=-2.0) == pytest.approx(0.5)
+        assert self.score(2.0, z=2.0, own=4.0) == pytest.approx(0.25, abs=0.07)  # sees a quarter of it
+
+    def test_beyond_twenty_degrees_the_angle_counts(self) -> None:
+        points = sketch(View(np.full((32, 32), 2.0), CAMERA, Pose.identity()))
+        behind = Pose(np.diag([-1.0, 1.0, -1.0]), np.array([0.0, 0.0, 4.0]))
+        other = sketch(View(np.full((32, 32), 2.0), CAMERA, behind))
+        assert neighbours.score(points, other) == 0.0  # from behind, the wall faces away
+        assert neighbours.scores(points, []).shape == (0,)
+
+
+class TestCloud:
+    def test_sizes_of_pixels(self) -> None:
+        assert cloud._pixel_size(facing(2.0), np.array([2.0]))[0] == 2 / 40  # the longer side
+        assert (
+            cloud._rank(facing(2.56, camera=Pinhole(10.0, 10.0, 1.0, 1.0, 3, 3))) == -4
+        )  # 2^-2 < 0.256 in half octaves
+        assert cloud._rank(facing(NAN)) == 0
+
+    def test_points_of_pixels(self) -> None:
+        found = cloud._points_at(facing(2.0, x=1.0), np.array([25]), np.array([5]), np.array([2.0]))
+        np.testing.assert_allclose(found, [[1 + 2 * (5 - 15.5) / 40, 2 * (25 - 15.5) / 50, 2.0]])
+
+    def test_agreement_is_two_sigmas_and_half_a_pixel(self) -> None:
+        """Limits: 2 sqrt(2) 0.01 + 0.5 . 2 / 40 = 0.0533 for walls of depth 2."""
+        own = np.array([[0.0, 0.0, 2.0]])
+        towards = np.array([[0.0, 0.0, -1.0]])
+        sizes = np.array([0.01]), np.array([2 / 40])
+        told = (
+            (2.05, True, False),
+            (2.06, False, False),
+            (1.94, False, False),
+            (2.2, False, True),
+            (1.8, False, False),
+        )
+        for depth, agrees, through in told:
+            seen = cloud._compared(facing(depth), own, towards, *sizes)
+            assert (bool(seen.agrees[0]), bool(seen.through[0])) == (agrees, through), depth
+            assert seen.apart[0] == pytest.approx(2.0 - depth, abs=1e-6)
+            assert seen.sigma[0] == pytest.approx(0.01)
+
+    def test_a_point_moves_to_the_weighted_mean(self) -> None:
+        views = [facing(2.0, 0.01), facing(2.02, 0.02)]
+        found = cloud.merged(views.__getitem__, 0, [1])
+        np.testing.assert_allclose(found.points[:, 2], 2.0 + 0.02 * (1 / 4) / (1 + 1 / 4), atol=1e-6)  # 1 : 1/4
+        np.testing.assert_allclose(found.sigma, (0.01 + 0.02 / 4) / (1 + 1 / 4), rtol=1e-4)
+        assert (found.views == 2).all()
+        assert len(cloud.merged(views.__getitem__, 1, [0]).points) == 0  # the first owns them
+
+    def test_the_finer_view_owns_the_point(self) -> None:
+        fine = Pinhole(160.0, 200.0, 15.5, 15.5, 32, 32)
+        views = [facing(2.0), facing(2.0, camera=fine)]
+        whole = cloud.merged(views.__getitem__, 1, [0])
+        assert len(whole.points) == len(cloud.merged(views.__getitem__, 1, []).points)
+        rest = cloud.merged(views.__getitem__, 0, [1])
+        assert 0 < len(rest.points) < len(cloud.merged(views.__getitem__, 0, []).points)
+
+    def test_what_nobody_confirms_is_dropped_and_what_nobody_looks_at_is_kept(self) -> None:
+        views = [facing(2.0), facing(1.0)]  # the other sees something nearer: no word about what is behind
+        assert len(cloud.merged(views.__getitem__, 0, [1]).points) == 0
+        assert len(cloud.merged(views.__getitem__, 0, []).points) > 900
+
+
+class TestVolume:
+    def test_what_a_volume_may_be(self) -> None:
+        Volume(0.1, 0.1, 1.0)
+        for wrong in ((0.0, 0.1, 1.0), (0.1, 0.09, 1.0), (0.1, 0.1, 0.0)):
+            with pytest.raises(InputError, match="truncation at least a voxel"):
+                Volume(*wrong)
+
+    def test_distances_are_to_the_wall_and_cut_at_the_truncation(self) -> None:
+        volume = Volume(0.05, 0.15, 0.01)
+        volume.integrate(facing(1.0, 0.02))
+        found: dict[float, set[float]] = {}
+        for (bx, by, bz), slot in volume.slots.items():
+            for place in np.flatnonzero(volume.weight[slot] > 0):
+                x, y, z = (np.array([bx, by, bz]) * 8 + np.unravel_index(place, (8, 8, 8))) * 0.05
+                if abs(x) < 0.06 and abs(y) < 0.06:  # near the axis, where rays are along z
+                    found.setdefault(round(float(z), 3), set()).add(round(float(volume.distance[slot, place]), 2))
+        assert found[1.0] == {0.0}
+        assert found[0.9] == {0.1}
+        assert found[1.1] == {-0.1}
+        assert found[0.8] == {0.15}
+        assert max(found) == pytest.approx(1.15)  # behind the truncation nothing is known
+        assert volume.weight.max() == pytest.approx(0.25, rel=0.01)  # (unit / sigma)^2, straight on
+        volume.integrate(facing(1.0, 0.02))
+        assert volume.weight.max() == pytest.approx(0.5, rel=0.01)
+        assert volume.count.max() == 2
+
+    def test_depth_between_pixels_of_one_surface(self) -> None:
+        depth = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+        known = np.ones((2, 2), bool)
+        u, v = np.array([0.25]), np.array([0.5])
+        at = np.array([0]), np.array([0])
+        assert _between(depth, known, u, v, *at, 4.0)[0] == pytest.approx(0.5 * 1.25 + 0.5 * 3.25)
+        assert _between(depth, known, u, v, *at, 3.0)[0] == 1.0  # two surfaces: the nearest pixel's
+        known[1, 1] = False
+        assert _between(depth, known, u, v, *at, 4.0)[0] == 1.0
+        known[1, 1] = True
+        beyond = np.array([-0.4]), np.array([1.4])
+        assert _between(depth, known, *beyond, np.array([1]), np.array([0]), 4.0)[0] == pytest.approx(3.0)
+
+    def test_samples_are_closer_than_asked(self) -> None:
+        points = np.zeros((8, 9, 3))
+        points[..., 0] = 0.1 * np.arange(9)
+        assert [_stride(points, spacing) for spacing in (0.05, 0.1001, 0.35)] == [1, 1, 3]
+        assert _stride(np.full((8, 9, 3), NAN), 0.5) == 1
+
+    def test_colours(self) -> None:
+        assert _rgb(None, (2, 2)).tolist() == np.full((2, 2, 3), np.float32(0.63)).tolist()
+        assert _rgb(np.array([[0.5]], np.float32), (1, 1)).tolist() == [[[0.5] * 3]]
+
+
+class TestKept:
+    def test_the_longest_unused_goes_first(self) -> None:
+        camera = Pinhole(1.0, 1.0, 2.0, 2.0, 4, 4)
+        views = [View(np.full((4, 4), k + 1.0, np.float32), camera, Pose.identity()) for k in range(3)]
+        assert size(views[0]) == 64
+        kept = Kept(views, 128)
+        for index in (0, 1, 0, 2, 0, -1):
+            assert kept[index] is views[index]
+        assert kept.reads == 3  # the third pushed the second out, and was there when asked for from the end
+        assert kept.bytes == 128
+        assert kept[1] is views[1]
+        assert kept.reads == 4
+        assert [each.depth[0, 0] for each in kept[1:]] == [2.0, 3.0]
+        assert Kept.of(views) is views
+
+
+def test_a_thousand_views_to_a_folder(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    assert folder_of(tmp_path, 12_345) == tmp_path / "views" / "012" / "012345"
+
+
+def test_a_draft_that_an_interrupted_run_left_is_replaced(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    source, draft = tmp_path / "a", tmp_path / "b"
+    source.write_text("new")
+    draft.write_text("left over")
+    assert _linked(source, draft)
+    assert draft.samefile(source)
+    assert not _linked(tmp_path / "none", tmp_path / "c")
+
+
+def test_a_file_is_the_same_by_its_inode_or_size_and_time(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    one, other = tmp_path / "a", tmp_path / "b"
+    one.write_text("xy")
+    assert not _same(one, other)
+    other.write_text("zw")
+    os.utime(other, ns=(0, one.stat().st_mtime_ns))
+    assert _same(one, other)
+    os.utime(other, ns=(0, one.stat().st_mtime_ns + 1))
+    assert not _same(one, other)
+
+
+class TestSummary:
+    def test_a_line_for_every_view(self) -> None:
+        records = [
+            Record(1, "second", "k", (0, 2), ("2: damaged",), 0.5, 0.875, 0.01234, 2e-4, seconds=1.25),
+            Record(0, "first", "k", (1,), failure="damaged"),
+        ]
+        head, first, second = summary.table(records)
+        assert first.split() == ["first", "1", "failed"]
+        assert second.split() == ["second", "1", "50.0", "%", "87.5", "%", "0.0123", "2.0e-04", "1.2"]
+        assert len(head.split()) >= 7
+
+    def test_neighbours_in_words(self) -> None:
+        said = summary.graph_sentence([(1, 2), (), (0,)], "time")
+        assert said == "neighbours by time: 0 to 2 a view, 1 in the middle"
+
+
+class TestPlaces:
+    def test_output_and_data_lie_apart(self, tmp_path) -> None:  # type: ignore[no-untyped-def]
+        data = tmp_path / "data"
+        data.mkdir()
+        for output in (data, data / "out"):
+            with pytest.raises(InputError, match="lies inside the data"):
+                places.require_apart(data, output)
+        with pytest.raises(InputError, match="lie inside the output"):
+            places.require_apart(data, tmp_path)
+        places.require_apart(data, tmp_path / "out")
+
+    def test_an_output_of_other_data_is_left_alone(self, tmp_path) -> None:  # type: ignore[no-untyped-def]
+        data, output = tmp_path / "data", tmp_path / "out"
+        data.mkdir()
+        places.require_ours(data, output, force=False)
+        places.mark(data, output, {"format": "tum"})
+        places.require_ours(data, output, force=False)
+        with pytest.raises(FileError, match="holds the scene of"):
+            places.require_ours(tmp_path / "other", output, force=False)
+        places.require_ours(tmp_path / "other", output, force=True)
+        (output / "cfusion" / "scene.json").unlink()
+        (output / "x").write_text("y")
+        with pytest.raises(FileError, match="no scene of cfusion's"):
+            places.require_ours(data, output, force=False)
+
+    def test_one_command_at_a_time(self, tmp_path) -> None:  # type: ignore[no-untyped-def]
+        with places.alone(tmp_path), pytest.raises(FileError, match="another command"), places.alone(tmp_path):
+            pass
+        with places.alone(tmp_path):
+            pass

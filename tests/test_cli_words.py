@@ -1,0 +1,175 @@
+"""What is typed and what is told at the command line, by exact values."""
+
+import argparse
+import json
+import re
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cfusion.cli import extras, kernel_work, main, parts, report, settings, text
+from cfusion.cli.progress import BETWEEN_LINES, PATIENCE, _Lines, described, showing
+from cfusion.errors import InputError
+from cfusion.forecast import Step
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    (found,) = (each for each in main.build_parser()._actions if isinstance(each, argparse._SubParsersAction))
+    return dict(found.choices)
+
+
+def numbers_in(words: str) -> set[float]:
+    return {float(each) for each in re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", words)}
+
+
+@pytest.mark.parametrize("command", commands())
+def test_help_says_the_default_that_is_used(command: str) -> None:
+    """`default: X` in the help is the value of the option, and every option with a number for a default says it."""
+    for action in commands()[command]._actions:
+        said = re.search(r"default: ([^;)]+)", action.help or "")
+        value = action.default
+        if isinstance(value, bool) or value is None or value == [] or action.help == argparse.SUPPRESS:
+            continue
+        if isinstance(value, tuple):
+            value = "x".join(str(each) for each in value)
+        neutral = value in (0.0, 1.0) and ("multiply" in (action.help or "") or "add to" in (action.help or ""))
+        if said is None:
+            assert neutral or value in ("auto", "opencv", argparse.SUPPRESS), (action.option_strings, value)
+        else:
+            same = said[1].startswith(str(value)) or (type(value) is not str and float(value) in numbers_in(said[1]))
+            assert same, (action.option_strings, said[1], value)
+
+
+class TestSettings:
+    def test_sizes(self) -> None:
+        assert settings.size("320X240") == (320, 240)
+        assert settings.size("8192x8192") == (8192, 8192)
+        for wrong in ("320", "3x2x1", "0x5", "5x0", "-3x5", "x", "12345678x1", "8193x8192", "3.5x2", "²x2"):
+            with pytest.raises(argparse.ArgumentTypeError):
+                settings.size(wrong)
+
+    def test_pairs(self) -> None:
+        told = settings.parameters(["lam=0.5", "alpha=(1, 2)", "word=a=b", "empty="])
+        assert told == {"lam": 0.5, "alpha": (1, 2), "word": "a=b", "empty": ""}
+        for wrong in (["lam"], ["=3"], ["1a=3"], ["a=1", "a=2"]):
+            with pytest.raises(InputError):
+                settings.parameters(wrong)
+
+    def test_lists(self) -> None:
+        assert settings.numbers("1,2.5,-3") == (1.0, 2.5, -3.0)
+        assert settings.names(" npy, ,ply,") == ("npy", "ply")
+        with pytest.raises(argparse.ArgumentTypeError):
+            settings.numbers("1,a")
+
+
+class TestText:
+    def test_what_steers_a_terminal_is_shown(self) -> None:
+        assert text.shown("a\x1b[31m\nb\u202ec") == "a\\x1b[31m\\nb\\u202ec"
+
+    def test_the_middle_of_what_is_too_long_is_left_out(self) -> None:
+        assert text.shown("x" * 600) == "x" * 600
+        long = text.shown("a" * 400 + "b" * 400)
+        assert long == "a" * 300 + " ... " + "b" * 300
+
+
+class TestExtras:
+    def test_what_is_missing_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(extras.EXTRAS, "some", ("numpy", "no-such-package-at-all"))
+        assert extras.missing("some") == ["no-such-package-at-all"]
+        clone = Path(extras.__file__).resolve().parents[3]
+        assert extras.for_this_place("pip install 'cfusion[cpu]'") == f"pip install '{clone}[cpu]'"
+
+
+class TestParts:
+    """Seconds of a usual machine; one megapixel."""
+
+    def test_a_method_costs_by_its_views(self) -> None:
+        assert parts.fusing("auto", 1e6, 10) == pytest.approx(0.05 + 11 + 14)
+        assert parts.fusing("auto", 1e6) == pytest.approx(0.05 + 11 + 1.4 * 11)
+        assert parts.fusing("somebody's", 2e6, 10) == pytest.approx(0.05 + 2 * (6 + 1.3))
+        assert parts.fusing("input", 1e6, 99) == pytest.approx(0.55)
+
+    def test_every_part_has_its_turn(self) -> None:
+        def told(planned: tuple[parts.Part, ...]) -> list[object]:
+            return [part.stages for part in planned]
+
+        assert told(parts.of_fuse("l1", 1e6, page=True)) == ["loading", "", "writing", "making the page"]
+        assert told(parts.of_demo(["l1", "auto"], 1e6, page=True)) == [
+            *("rendering", "loading", "l1:", "auto:", "making the page"),
+        ]
+        scene = parts.of_scene("l1", 3, 1e6, cloud=True, mesh=True, page=True)
+        assert told(scene) == ["looking", "loading", "view", "cloud", "mesh", "making the page"]
+        assert scene[2].seconds == pytest.approx(3 * (parts.fusing("l1", 1e6) + 2.55))
+        sequence = parts.of_sequence("l1", 4, 20, 1e6, page=True)
+        assert told(sequence) == ["reading", "loading", "window"]
+        assert sequence[2].seconds == pytest.approx(4 * (parts.fusing("l1", 1e6) + 2.55 + 5.05))
+        assert told(parts.of_stereo("sgm", page=False)) == ["reading", "looking", "matching", "writing"]
+        assert parts.of_stereo("mc-cnn", page=True)[2].seconds > 5 * parts.of_stereo("elas", page=True)[2].seconds
+        ahead = ((("laying",), 1.0), (("iterating", "certifying"), 2.0))
+        assert told(parts.of_mosaic(ahead, page=True)) == [("laying",), ("iterating", "certifying"), "making the page"]
+        assert told(parts.of_mosaic(page=False)) == [("laying",), ("choosing",), ""]
+
+    def test_every_group_of_kernels_is_known(self) -> None:
+        for method, groups in kernel_work.OF_METHODS.items():
+            assert set(groups) <= set(kernel_work.GROUPS), method
+        assert kernel_work.seconds_for(["input"]) == pytest.approx(0.3 + 0.3 + 0.8 + 2.2)
+        assert kernel_work.seconds_for(["unheard of"]) > kernel_work.seconds_for(["l1"])
+
+
+class TestLines:
+    """Without a terminal: nothing within a second, then a line every five."""
+
+    def test_when_and_what(self, capsys: pytest.CaptureFixture[str]) -> None:
+        lines = _Lines("fuse")
+        lines.forecast.left = lambda now: 30.0  # type: ignore[method-assign]
+        lines.forecast.fraction = lambda now: 0.25  # type: ignore[method-assign]
+        for second in (0.5, 1.0, 1.1, 5.9, 6.0, 10.9):
+            lines.say(Step("depth", 0.5, 1e-3), lines.began + second)
+        said = capsys.readouterr().err.splitlines()
+        assert said == ["fuse: 25 %, 30 s left, depth, gap 1.0e-03"] * 2
+        assert (PATIENCE, BETWEEN_LINES) == (1.0, 5.0)
+
+    def test_the_gap_is_told_where_there_is_one(self) -> None:
+        assert described(Step("a", 0.0)) == "a"
+        assert described(Step("a", 0.0, float("inf"))) == "a"
+        assert described(Step("a", 0.0, 0.5)) == "a, gap 5.0e-01"
+
+    def test_quiet_is_quiet(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with showing("a", quiet=True) as listener:
+            listener.began -= 100
+            listener(Step("b", 0.5))
+            assert listener.forecast.known == 0.5
+        assert capsys.readouterr().err == ""
+
+
+class TestReport:
+    def test_the_command_may_be_typed_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.argv", ["/x/cfusion", "fuse", "my data", "-o", "out"])
+        assert report.command_line() == "cfusion fuse 'my data' -o out"
+
+    def test_the_reference_is_the_view_with_the_pose(self) -> None:
+        views = [SimpleNamespace(pose=object()) for _ in range(4)]
+        assert report.reference_of(SimpleNamespace(pose=views[1].pose), views) == 1
+        assert report.reference_of(SimpleNamespace(pose=None), views) == 2
+
+    def test_what_is_heard_is_kept_and_passed_on(self) -> None:
+        heard: list[object] = []
+        recorder = report.Recorder(heard.append)
+        recorder.began = time.monotonic() - 5
+        recorder(Step("a", 0.5, 0.25))
+        assert len(heard) == 1
+        (event,) = recorder.events
+        assert (event.stage, event.gap) == ("a", 0.25)
+        assert np.isnan(event.energy)
+        assert 5 <= event.seconds < 6
+
+    def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        told = SimpleNamespace(method="l1", backend="cpu", seconds=1.0, iterations=5, gap=float("nan"), status="done")
+        report.print_json(told, Path("out"), 3, page=True)
+        found = json.loads(capsys.readouterr().out)
+        assert (found["views"], found["output"], found["report"], found["gap"]) == (3, "out", "out/report.html", None)
+        report.print_json(told, Path("out"), 3, page=False)
+        assert json.loads(capsys.readouterr().out)["report"] is None
