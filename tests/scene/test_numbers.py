@@ -13,6 +13,7 @@ from cfusion.scene.fused_view import FusedView
 from cfusion.scene.graph import Graph, ranked
 from cfusion.scene.kept import Kept, size
 from cfusion.scene.record import Record, folder_of
+from cfusion.scene.runner import Here
 from cfusion.scene.sketch import _median, sketch
 from cfusion.scene.volume import Volume, _between, _rgb, _stride
 
@@ -295,3 +296,7 @@ class TestPlaces:
             pass
         with places.alone(tmp_path):
             pass
+
+
+def test_here_is_one_worker() -> None:
+    assert Here().workers == 1
