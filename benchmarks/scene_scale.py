@@ -87,14 +87,16 @@ def workers(folder: Path) -> None:
         for spent, cpu in found[count]:
             each = " + ".join(f"{seconds:.1f}" for seconds in cpu)
             print(f"workers: {count}: {spent:.1f} s by the clock, {each} s of CPU, load {os.getloadavg()[0]:.1f}")
-    clock = [one[0] / two[0] for one, two in zip(found[1], found[2], strict=True)]
-    longest = [sum(one[1]) / max(two[1]) for one, two in zip(found[1], found[2], strict=True)]
-    cost = [sum(two[1]) / sum(one[1]) for one, two in zip(found[1], found[2], strict=True)]
-    print(
-        f"workers: two against one {max(clock):.2f}x by the clock (least disturbed turn), {max(longest):.2f}x by the "
-        f"CPU time of the busier worker; CPU time of both {min(cost):.2f}x that of one; "
-        f"{1000 * sum(found[1][0][1]) / views:.0f} ms of CPU a view of {width} x {3 * width // 4}, 11 views"
-    )
+    turns = list(zip(found[1], found[2], strict=True))
+    said = {
+        "two against one by the clock": [one[0] / two[0] for one, two in turns],
+        "by the CPU time of the busier worker": [sum(one[1]) / max(two[1]) for one, two in turns],
+        "CPU time of both over that of one": [sum(two[1]) / sum(one[1]) for one, two in turns],
+    }
+    for what, ratios in said.items():
+        print(f"workers: {what}: " + ", ".join(f"{ratio:.2f}" for ratio in ratios) + " (each turn)")
+    cpu = 1000 * min(sum(one[1]) for one, _ in turns) / views
+    print(f"workers: {cpu:.0f} ms of CPU a view of {width} x {3 * width // 4}, 11 views")
 
 
 def _on_workers(job: Job, scene: Scene, count: int) -> tuple[float, list[float]]:
