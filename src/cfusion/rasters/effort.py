@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-AN_ITERATION = 0.022  # seconds, of a megapixel on one thread
-LAYING, COMPARING = 60, 110  # iterations of the sample that take as long: for one raster, at the start and at the end
+AN_ITERATION = 0.0077  # seconds, of a megapixel on one thread
+LAYING, COMPARING = 220, 300  # iterations of the sample that take as long: for one raster, at the start and at the end
 FITS, OF_A_FIT = 13, 210  # usually tried on the sample; iterations of one
-TRIAL = 600  # iterations of the sample that take as long as its certified solve
-READING, CERTIFYING, FINISHING = 5, 80, 70  # iterations of the mosaic that take as long
+TRIAL = 1200  # iterations of the sample that take as long as its certified solve
+READING, CERTIFYING, FINISHING = 15, 115, 340  # iterations of the mosaic that take as long
 USUAL = 300  # iterations, until the sample has told
 LONGER, CERTIFICATES = 1.125, 1.5  # times those of the sample, and how many: in the mean of mosaics, half need more
 
