@@ -54,7 +54,7 @@ LOGIC = {
 Number = float | int | np.generic
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Traced(NDArrayOperatorsMixin):
     """A value that is not known yet: `formula` of its inputs, cast to `given` first, is of type `dtype`."""
 
