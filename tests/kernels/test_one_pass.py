@@ -263,9 +263,9 @@ def cases(i: Inputs) -> list[Case]:
             (
                 belief._probability,
                 (i.positive(), i.positive(), i.map(), i.doubles(), 0.3 * i.doubles(), i.mask(), i.map(np.float64), 0.4),
-                {"told": told},
+                {"told": told, "many": many},
             )
-            for told in (False, True)
+            for told, many in ((False, True), (True, False), (True, True))
         ),
         (belief._unless_alone, (i.positive(), 2 * i.positive(), i.positive(), i.mask()), {}),
         *((uncertainty._moved, (i.map(), i.unit(), *(i.unit() for _ in range(n))), {}) for n in (0, 4, 8)),

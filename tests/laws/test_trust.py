@@ -76,6 +76,9 @@ def test_what_is_beside_an_edge_is_less_sure_and_so_is_what_halves_dispute() -> 
     found = confidence(evidence, depth, noise, apart, NUMPY)
     assert (found[:, 9:14] < inside[:, 9:14]).all()
     np.testing.assert_array_equal(np.delete(found, range(8, 16), 1), np.delete(inside, range(8, 16), 1))
+    pair = Evidence(*(each[:2] for each in (support, ~support, evidence.residual, evidence.weights)))
+    few = [confidence(pair, each, noise, apart, NUMPY) for each in (depth, 0 * depth + 4)]
+    np.testing.assert_array_equal(*few)  # two maps: nobody knows that they are out of place
     apart[5, 5], apart[7, 7], apart[9, 9] = 0.02, 0.0002, np.nan
     disputed = confidence(evidence, 0 * depth + 4, noise, apart, NUMPY)
     assert disputed[5, 5] < inside[5, 5]

@@ -5,8 +5,8 @@
 S and C are the supporting and contradicting views, each counted by what its front end trusts it; c is the pooled share
 of contradiction around the pixel, (C + 1/2) / (S + C + 1). Number and geometry of views come in through S and C (a view
 that is hidden says nothing), and a pixel that nobody measured has S = C = 0. Beside an edge a map that is a pixel out
-of place shows the other surface, and views of one sensor are so together; one view alone is not believed there. v is
-how far fits on halves of the observations are apart, times what is usual.
+of place shows the other surface, and views of one sensor are so together: that counts from three views on, where one
+view alone is not believed. v is how far fits on halves of the observations are apart, times what is usual.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, apart: Floats
     mass, heaped = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
     edge = _beside_an_edge(depth, noise, backend)
     (usual,), (told,) = backend.medians(_known(depth, apart)[None])
-    told = bool(told and usual > 0)
-    out = _probability(support, contradiction, depth, mass, heaped, edge, apart, usual, told=told)
-    return out if len(evidence.support) < FEWEST_VIEWS else _unless_alone(out, support, measured, edge)
+    told, many = bool(told and usual > 0), len(evidence.support) >= FEWEST_VIEWS
+    out = _probability(support, contradiction, depth, mass, heaped, edge, apart, usual, told=told, many=many)
+    return _unless_alone(out, support, measured, edge) if many else out
 
 
 def _beside_an_edge(depth: DepthMap, noise: Floats, backend: Backend) -> Mask:
@@ -88,11 +88,14 @@ def _probability(
     usual: float,
     *,
     told: bool,
+    many: bool,
 ) -> Floats:
-    """(H, W) by the formula above."""
+    """(H, W) by the formula above; one or two maps are not known to be out of place."""
     around = np.clip(np.maximum(heaped, 0) / np.maximum(mass, 1e-9), 1e-6, 1 - 1e-6)
     own = np.log((support + HALF) / (contradiction + HALF))
-    odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around) - BESIDE_EDGE * edge
+    odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around)
+    if many:
+        odds = odds - BESIDE_EDGE * edge
     if told:
         odds = odds - APART * np.log(np.maximum(np.nan_to_num(apart) / usual, 1))
     out: Floats = np.where(~np.isnan(depth), 1 / (1 + np.exp(-odds)), 0).astype(np.float32)
