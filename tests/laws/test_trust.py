@@ -11,7 +11,7 @@ pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
 from cfusion import Pinhole, Pose, Result, Stack, View, fuse, fuse_stack, kernels
 from cfusion.auto.belief import confidence
 from cfusion.auto.evidence import Evidence, Placed, collect
-from cfusion.auto.folds import most_alike
+from cfusion.auto.folds import in_groups, most_alike
 from cfusion.auto.pooling import pooled_mean
 from cfusion.auto.uncertainty import autocorrelation, shared_with_neighbours
 from cfusion.errors import InputError
@@ -100,9 +100,10 @@ def test_views_that_drift_are_halved_where_they_are() -> None:
     rng = np.random.default_rng(6)
     order = rng.permutation(8)
     stack = Stack((heights(rng, 8) + 0.2 * order[:, None, None]).astype(np.float32))
-    half = most_alike(stack, [[k] for k in range(8)], NUMPY)
+    _, distances = in_groups(stack, NUMPY)
+    half = most_alike([[k] for k in range(8)], distances)
     assert sorted(order[half]) in ([0, 1, 2, 3], [4, 5, 6, 7])
-    together = most_alike(stack, [[0, 1], *([k] for k in range(2, 8))], NUMPY)
+    together = most_alike([[0, 1], *([k] for k in range(2, 8))], distances)
     assert together[0] == together[1]
     assert 0 < together.sum() <= 4
 

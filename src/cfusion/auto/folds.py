@@ -25,7 +25,7 @@ Maps = tuple[Floats, Floats | None]  # depths and weights
 
 def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
     """The stack, in the backend's memory, without what is held out, and what is held out alone."""
-    groups = in_groups(stack, backend)
+    groups, _ = in_groups(stack, backend)
     many = len(groups)
     if many < 3:
         return _by_pixels(stack, backend)
@@ -53,36 +53,32 @@ def _parts(stack: Stack, kept: Maps, out: Maps, known: tuple[int, int]) -> tuple
     return stack.with_depths(*kept), stack.with_depths(*out) if known[1] else stack
 
 
-def most_alike(stack: Stack, groups: list[list[int]], backend: Backend) -> NDArray[np.bool_]:
+def most_alike(groups: list[list[int]], distances: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(K,) half of the views, groups together, such that views differ little within a half.
 
-    Along the first principal coordinate of the distances between views: that of time, where poses drift.
+    Along the first principal coordinate of the distances (K, K) between views: that of time, where poses drift.
     """
-    distances = view_distances(_sample(stack), backend)
-    np.fill_diagonal(distances, 0)
-    told = np.isfinite(distances)
-    distances = np.where(told, distances, np.median(distances[told]))
-    centring = np.eye(stack.views) - 1 / stack.views
-    _, axes = np.linalg.eigh(-centring @ np.square(distances) @ centring)
+    views = len(distances)
+    apart = np.where(np.eye(views, dtype=np.bool_), 0, distances)
+    told = np.isfinite(apart)
+    apart = np.where(told, apart, np.median(apart[told]))
+    centring = np.eye(views) - 1 / views
+    _, axes = np.linalg.eigh(-centring @ np.square(apart) @ centring)
     place = axes[:, -1] * np.sign(axes[np.abs(axes[:, -1]).argmax(), -1])
-    half = np.zeros(stack.views, np.bool_)
+    half = np.zeros(views, np.bool_)
     for group in sorted(groups, key=lambda group: float(place[group].mean())):
-        if half.any() and 2 * (half.sum() + len(group)) > stack.views:
+        if half.any() and 2 * (half.sum() + len(group)) > views:
             break
         half[group] = True
     return half
 
 
-def _sample(stack: Stack) -> Floats:
+def in_groups(stack: Stack, backend: Backend) -> tuple[list[list[int]], NDArray[np.float64]]:
+    """Views that share their errors, in an order that does not depend on how the views are listed; (K, K) distances."""
     every = max(1, int(np.sqrt(stack.depths[0].size / SAMPLE)))
-    out: Floats = stack.depths[:, ::every, ::every]
-    return out
-
-
-def in_groups(stack: Stack, backend: Backend) -> list[list[int]]:
-    """Views that share their errors, in an order that does not depend on how the views are listed."""
-    sample = _sample(stack)
-    alike = share_errors(view_distances(sample, backend))
+    sample = stack.depths[:, ::every, ::every]
+    distances = view_distances(sample, backend)
+    alike = share_errors(distances)
     maps = backend.to_host(sample)
     known = np.isfinite(maps)
     sums = known.sum(axis=(1, 2)), np.where(known, maps, 0).sum(axis=(1, 2), dtype=np.float64)
@@ -94,4 +90,4 @@ def in_groups(stack: Stack, backend: Backend) -> list[list[int]]:
             groups.append([k])
         else:
             friends.append(k)
-    return groups
+    return groups, distances

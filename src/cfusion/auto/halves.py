@@ -76,13 +76,13 @@ def refit_pixels(found: Fit, untold: Mask) -> Halves | None:
 
 
 def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
-    groups = in_groups(stack, backend)
+    groups, distances = in_groups(stack, backend)
     if len(groups) < 2:
         return
     even = np.zeros(stack.views, np.bool_)
     for place, group in enumerate(groups):
         even[group] = place % 2 == 0
-    alike = most_alike(stack, groups, backend)
+    alike = most_alike(groups, distances)
     for turns in (np.stack([even, ~even], axis=1), np.stack([alike, alike], axis=1)):
         one, other, known = backend.split_folds(stack.depths, stack.weights, turns, BLOCK)
         if min(known):
