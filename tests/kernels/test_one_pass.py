@@ -182,7 +182,7 @@ def cases(i: Inputs) -> list[Case]:
         (surface.blend, (i.map(), i.map(), 0.3), {}),
         (surface.add_plane, (i.map(), 0.1, -0.2), {}),
         (edges.edge_weights, (i.map(), i.unit()), {}),
-        (noise._times, (i.positive(VIEWS), i.per_view()), {}),
+        (surface.times, (i.positive(VIEWS), i.per_view()), {}),
         (noise._known, (i.positive(VIEWS), i.stack(), i.map(), f32(2.0)), {"power": 2}),
         (
             noise._apart,
@@ -209,7 +209,7 @@ def cases(i: Inputs) -> list[Case]:
         ),
         (misreading._sum, (i.positive(VIEWS),), {}),
         (misreading._given_back, (i.positive(), i.positive(VIEWS)), {}),
-        (misreading._times, (i.positive(VIEWS), i.unit()), {}),
+        (surface.times, (i.positive(VIEWS), i.unit()), {}),
         (occlusion._away, (i.stack(), i.map(), i.unit()), {}),
         (occlusion._times, (i.unit(), f32(0.3), f32(2.0)), {}),
         (occlusion._further, (i.map(), i.map(), i.unit(), f32(0.6)), {}),
@@ -221,7 +221,7 @@ def cases(i: Inputs) -> list[Case]:
         ),
         (pooling._weighed, (i.positive(), i.mask()), {}),
         (pooling._weighed, (i.positive(), i.positive()), {}),
-        (pooling._ratio, (i.doubles(), i.doubles()), {}),
+        (pooling.ratio, (i.doubles(), i.doubles()), {}),
         (first_surface._less, (i.stack(), i.map()), {}),
         (first_surface._known, (i.map(),), {}),
         (first_surface._worse, (i.positive(), i.positive(), i.positive(), i.positive()), {}),
@@ -380,7 +380,7 @@ def test_stacks_are_rewritten_and_added_up_view_by_view() -> None:
     i = Inputs((5, 6), 2)
     weights, factors = i.positive(VIEWS), i.per_view()
     wanted = weights * factors
-    passes.rewrite(noise._times, (weights,), weights, factors)
+    passes.rewrite(surface.times, (weights,), weights, factors)
     assert np.array_equal(weights, wanted)
     total, count = passes.added_up(lambda each, by: (each * by, (each > 0).astype(np.int32)), weights, factors)
     assert np.array_equal(total, (weights * factors).sum(axis=0))

@@ -8,7 +8,7 @@ import pytest
 from cfusion import Orthographic, Pinhole, Pose, Stack, View, fuse, fuse_stack, kernels
 from cfusion.auto import auto
 from cfusion.auto.occlusion import observe
-from cfusion.auto.pooling import pooled_mean, pooled_sums
+from cfusion.auto.pooling import PASSES, pooled_mean
 from cfusion.auto.settings import Settings
 from cfusion.source.source import Posed
 
@@ -126,7 +126,7 @@ def test_what_is_pooled_turns_with_the_image() -> None:
     values = np.random.default_rng(5).random(X.shape)
     weights = (values > 0.3).astype(np.float64)
     for turned in (np.transpose, np.flipud, np.fliplr):
-        (sums,), (others,) = (pooled_sums([each], 3, REFERENCE) for each in (turned(values), values))
+        (sums,), (others,) = (REFERENCE.pooled(each[None], 3, PASSES) for each in (turned(values), values))
         np.testing.assert_allclose(sums, turned(others), rtol=1e-9)
         means = pooled_mean(turned(values), turned(weights), 3, REFERENCE)
         np.testing.assert_allclose(means, turned(pooled_mean(values, weights, 3, REFERENCE)), rtol=1e-9)

@@ -16,7 +16,7 @@ import numpy as np
 from cfusion.arrays import DepthMap
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.evidence import Evidence
-from cfusion.auto.pooling import PASSES
+from cfusion.auto.pooling import PASSES, ratio
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
 
@@ -91,7 +91,7 @@ def _probability(
     many: bool,
 ) -> Floats:
     """(H, W) by the formula above; one or two maps are not known to be out of place."""
-    around = np.clip(np.maximum(heaped, 0) / np.maximum(mass, 1e-9), 1e-6, 1 - 1e-6)
+    around = np.clip(ratio(mass, heaped), 1e-6, 1 - 1e-6)
     own = np.log((support + HALF) / (contradiction + HALF))
     odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around)
     if many:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import DepthMap, on_host
+from cfusion.auto.surface import times
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.one_pass import one_pass, rewrite
@@ -120,7 +121,7 @@ class Misreading:
         squares, further = np.array([np.square(noises), far], np.float32)[..., None, None]
         before = _sum(weights)
         rewrite(_read_rightly, (weights,), weights, parallax, doubt, squares, further, *self.reliefs)
-        rewrite(_times, (weights,), weights, _given_back(before, weights))
+        rewrite(times, (weights,), weights, _given_back(before, weights))
 
 
 def _relief(found: Floats, unit: Floats) -> Floats:
@@ -173,8 +174,3 @@ def _given_back(before: Floats, weights: Floats) -> Floats:
     after = np.maximum(weights.sum(axis=0), np.float32(1e-6))
     out: Floats = np.clip(before / after, 1, MOST_LOST) ** np.float32(GIVEN_BACK)
     return out
-
-
-@one_pass
-def _times(weights: Floats, factor: Floats) -> Floats:
-    return weights * factor

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, chunks, on_host
-from cfusion.auto.surface import local_slope, steps
+from cfusion.auto.surface import local_slope, steps, times
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law, unit_of
@@ -112,13 +112,8 @@ def weigh_views(
     if scales is None or scales.max() <= VIEW_RATIO * scales.min():
         return False
     factors = np.clip(np.median(scales) / scales, SMALLEST_WEIGHT, 1 / SMALLEST_WEIGHT)
-    rewrite(_times, (weights,), weights, factors.astype(np.float32)[:, None, None])
+    rewrite(times, (weights,), weights, factors.astype(np.float32)[:, None, None])
     return True
-
-
-@one_pass
-def _times(weights: Floats, factors: Floats) -> Floats:
-    return weights * factors
 
 
 def view_scales(

@@ -71,7 +71,7 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     if count > 1:
         weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
-        misread = _times(doubt, np.float32(exact), np.float32(1))[0]
+        misread = np.float32(exact) * doubt
         Misreading(surface, unit, backend).weigh(weights, parallax, misread, noises, backend)
         weighed = True
     enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * exact)
@@ -80,7 +80,7 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     rewrite(_without, own, *own, wrong[None], np.ones((1, 1, 1), np.bool_))
     frame = source.frame
     stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
-    return Observed(stack, _times(unit, np.float32(usual), np.float32(1))[0])
+    return Observed(stack, np.float32(usual) * unit)
 
 
 @one_pass

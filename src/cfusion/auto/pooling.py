@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import one_pass
 
 PASSES = 3  # means over a square, one after the other: nearly a Gaussian of deviation sqrt(r (r + 1)) pixels
-
-
-def pooled_sums(maps: Sequence[Floats | Mask], radius: int, backend: Backend) -> Floats:
-    """(n, H, W) sums around each pixel, of weight one at most over any square of side 2 radius + 1, cut at borders."""
-    return backend.pooled(backend.arrays.stack(maps), radius, PASSES)
 
 
 def window_sums(maps: Floats, radius: int, backend: Backend) -> Floats:
@@ -24,7 +17,7 @@ def window_sums(maps: Floats, radius: int, backend: Backend) -> Floats:
 
 def pooled_mean(values: Floats, weights: Floats | Mask, radius: int, backend: Backend) -> Floats:
     """(H, W) the weighted mean around each pixel; zero where nothing around has a weight."""
-    return _ratio(*backend.pooled(_weighed(values, weights), radius, PASSES))
+    return ratio(*backend.pooled(_weighed(values, weights), radius, PASSES))
 
 
 @one_pass
@@ -35,6 +28,7 @@ def _weighed(values: Floats, weights: Floats | Mask) -> Floats:
 
 
 @one_pass
-def _ratio(mass: Floats, heaped: Floats) -> Floats:
+def ratio(mass: Floats, heaped: Floats) -> Floats:
+    """(H, W) the mean of what was heaped; zero where it has no mass."""
     out: Floats = np.maximum(heaped, 0) / np.maximum(mass, 1e-9)
     return out

@@ -44,3 +44,9 @@ def add_plane(depth: Floats, down: float, right: float) -> Floats:
     rows, columns = row_and_column(depth)
     out: Floats = depth + (rows * down + columns * right)
     return out
+
+
+@one_pass
+def times(weights: Floats, factors: Floats) -> Floats:
+    """Weights (K, H, W) times factors (H, W), or one per view."""
+    return weights * factors
