@@ -9,6 +9,9 @@ rho     what views of one sensor share: how alike a view's errors are two pixels
         2 (rho_2 - rho_8 - 0.1)); errors as alike eight pixels apart are of a pose, which the halves show
 s       deviation of one observation around the pixel; n observations of K views: few are not an average
 relief  how far another surface lies from this one, near an edge; the pixel is of it with probability 1 - p
+
+Where views were moved, the depth is that of the reference's camera as it saw the surface. By the poses that views came
+with it is elsewhere: the change from there to the middle of all poses is one more part of sigma.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from cfusion.auto.halves import Halves, middle
 from cfusion.auto.pooling import PASSES, pooled_mean
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
-from cfusion.kernels.tracing import neighbour
+from cfusion.kernels.tracing import neighbour, row_and_column
 
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
 RADIUS = 8  # pixels over which halves are compared
@@ -241,4 +244,27 @@ def _deviation(
     )
     other = wrong * np.square(np.where(relief > edge, relief, 0))  # another surface lies there
     out: Floats = np.where(n > 0, np.sqrt(variance * np.square(unit) + other), np.nan).astype(np.float32)
+    return out
+
+
+def with_poses(sigma: Floats, depth: Floats, slope: Floats, motion: tuple[Floats, Floats], camera: Floats) -> Floats:
+    """(H, W) sigma with the change D = w x X + t of the surface's points: along z, and over its slope from the side."""
+    numbers = np.concatenate([*motion, camera[1:5]]).astype(np.float32)
+    return _with_poses(sigma, depth, slope, *numbers, parallel=bool(camera[0]))
+
+
+@one_pass
+def _with_poses(
+    sigma: Floats, depth: Floats, slope: Floats,
+    w_x: Any, w_y: Any, w_z: Any, t_x: Any, t_y: Any, t_z: Any,
+    f_x: Any, f_y: Any, c_x: Any, c_y: Any, *, parallel: bool,
+) -> Floats:  # fmt: skip
+    rows, columns = row_and_column(depth)
+    far = np.float32(1) if parallel else depth
+    x, y = (columns - c_x) / f_x * far, (rows - c_y) / f_y * far
+    aside = (w_y * depth - w_z * y + t_x) * f_x / far, (w_z * x - w_x * depth + t_y) * f_y / far  # pixels
+    away = w_x * y - w_y * x + t_z
+    steep = np.square(np.where(np.isfinite(slope), slope, 0))
+    squares = np.square(sigma) + np.square(away) + (np.square(aside[0]) + np.square(aside[1])) * steep
+    out: Floats = np.sqrt(squares).astype(np.float32)
     return out
