@@ -255,6 +255,10 @@ def cases(i: Inputs) -> list[Case]:
             ),
             {},
         ),
+        *(
+            (uncertainty._with_poses, (i.positive(), i.map(), i.map(), *(f32(0.1 * k) for k in range(1, 11))), choice)
+            for choice in ({"parallel": False}, {"parallel": True})
+        ),
         (belief._shares, (i.positive(), i.positive(), i.map()), {}),
         (belief._smooth, (i.map(), i.unit()), {}),
         (belief._unlike, (i.positive(), i.positive()), {}),

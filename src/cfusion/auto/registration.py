@@ -17,7 +17,7 @@ import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto.noise import depth_noise
-from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.cameras import slopes
 from cfusion.source import Motions, Source
 
@@ -27,7 +27,7 @@ BLOCKS = 150  # about: errors of pixels within one are alike
 ROUNDS, STEPS = 2, 3  # readings of the views; trimmed solves of each
 OUTLIER = 6.0  # median sizes of a view's residuals
 FLATTEST, WIDEST = 0.3, 0.75  # cosines of ray and normal, and of the rays of both views
-CURVED = 4.0  # times the usual second difference is an edge: no plane to register to
+CURVED = 4.0  # times the usual second difference, and larger than noise, is an edge: no plane to register to
 HINT, SURE, LIKELY = 12.0, 50.0, 12.0  # of chi-square, six degrees of freedom: 12.6 once in 20
 WORTH = 0.3  # of a view's residuals: a motion that matters
 LARGEST = 0.02  # radians, and of the usual depth: what is further off is not a little out of place
@@ -38,8 +38,7 @@ USUAL = tuple(0.016 / 2**k for k in range(8))  # the same: how far off poses may
 class _Places:
     """Smooth places of a surface, in the reference's frame."""
 
-    at: tuple[slice, slice]  # the grid of samples, and
-    smooth: Floats  # (h, w) which of them
+    smooth: Mask  # (h, w) which samples they are
     ray: Floats  # (n, 3)
     point: Floats  # (n, 3)
     normal: Floats  # (n, 3)
@@ -68,14 +67,15 @@ def _told(
     source: Source, surface: DepthMap, depths: Floats, samples: int, before: Motions, backend: Backend
 ) -> tuple[Motions, Floats]:
     """Motions with those of before, and (K,) how surely each view is off."""
-    places = _places(source, surface, samples, backend)
-    if not len(places.point):
+    every = max(1, int(np.sqrt(float((~np.isnan(surface)).sum()) / samples)))
+    depth, measured = (backend.to_host(each[..., ::every, ::every]).astype(np.float64) for each in (surface, depths))
+    away = measured - depth
+    if not np.isfinite(away).any():
         return before, np.zeros(source.n_views)
-    usual = float(np.median(places.point[:, 2]))
-    here, growth = surface[places.at], depth_noise(depths, surface, backend)
-    measured, here = (backend.to_host(each)[..., places.smooth].astype(float) for each in (depths[:, *places.at], here))
-    units = growth.unit(here)
-    residuals = (measured - here) / units
+    places = _places(source.places()[0], depth, every, float(np.nanmedian(np.abs(away))))
+    usual = float(np.median(depth[places.smooth]))
+    units = depth_noise(depths, surface, backend).unit(depth[places.smooth])
+    residuals = away[:, places.smooth] / units
     scale = np.repeat([1.0, usual], 3)
     fits = [
         _fit(residual, _effects(places, motion) * scale / units[:, None], places.block)
@@ -94,12 +94,8 @@ def _told(
     return Motions(np.where(moved[:, None], motions, 0.0), usual), off
 
 
-def _places(source: Source, surface: DepthMap, samples: int, backend: Backend) -> _Places:
-    """About so many places, where the surface is smooth."""
-    every = max(1, int(np.sqrt(float((~np.isnan(surface)).sum()) / samples)))
-    at = slice(None, None, every), slice(None, None, every)
-    depth = backend.to_host(surface[at]).astype(np.float64)
-    camera = source.places()[0]
+def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
+    """Of every so many pixels those where the surface bends by less than noise, or no more than is usual."""
     rows, columns = np.indices(depth.shape)
     x, y = slopes(camera, *(every * each.astype(np.float64) for each in (columns, rows)))
     zero, one, perspective = np.zeros_like(x), np.ones_like(x), camera[0] == 0
@@ -109,10 +105,10 @@ def _places(source: Source, surface: DepthMap, samples: int, backend: Backend) -
         normal = np.cross(np.gradient(point, axis=1), np.gradient(point, axis=0))
         normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
         bend = np.maximum(*(np.abs(np.gradient(np.gradient(depth, axis=axis), axis=axis)) for axis in (0, 1)))
-        smooth = np.isfinite(normal).all(-1) & (bend <= CURVED * np.median(bend[np.isfinite(bend)]))
+        smooth = np.isfinite(normal).all(-1) & (bend <= max(CURVED * np.nanmedian(bend), noise))
     side = max(1, round(np.sqrt(smooth.sum() / BLOCKS)))
     block = rows // side * (columns.max() // side + 1) + columns // side
-    return _Places(at, smooth, ray[smooth], point[smooth], normal[smooth], block[smooth])
+    return _Places(smooth, ray[smooth], point[smooth], normal[smooth], block[smooth])
 
 
 def _effects(places: _Places, view_from_reference: Floats) -> Floats:
