@@ -97,7 +97,7 @@ def _told(
 def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
     """Of every so many pixels those where the surface bends by less than noise, or no more than is usual."""
     rows, columns = np.indices(depth.shape)
-    x, y = slopes(camera, *(every * each.astype(np.float64) for each in (columns, rows)))
+    x, y = slopes(camera, columns * float(every), rows * float(every))
     zero, one, perspective = np.zeros_like(x), np.ones_like(x), camera[0] == 0
     ray = np.stack([x, y, one] if perspective else [zero, zero, one], -1)
     point = ray * depth[..., None] + (0.0 if perspective else np.stack([x, y, zero], -1))
