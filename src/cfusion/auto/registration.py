@@ -96,7 +96,7 @@ def _told(
 
 def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
     """Of every so many pixels those where the surface bends by less than noise, or no more than is usual."""
-    rows, columns = np.indices(depth.shape)
+    columns, rows = np.meshgrid(*(np.arange(size) for size in depth.shape[::-1]))
     x, y = slopes(camera, columns * float(every), rows * float(every))
     zero, one, perspective = np.zeros_like(x), np.ones_like(x), camera[0] == 0
     ray = np.stack([x, y, one] if perspective else [zero, zero, one], -1)
