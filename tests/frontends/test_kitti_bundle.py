@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from cfusion import Pose, evaluate, read
+from cfusion.cli import kitti
 from cfusion.cli.main import main
-from cfusion.datasets.readers.kitti import write_disparity
+from cfusion.datasets.readers.kitti import open_bundle, write_disparity
 from cfusion.errors import FileError, InputError
 from cfusion.experiments import load
 from cfusion.experiments.summary import summarise
+from cfusion.frontends.filling import filled
 from cfusion.frontends.kitti import kitti_bundle_views, nearest_frames
 from cfusion.io.codecs.png import Encoding, read_png, write_image
 from cfusion.report.paper_tables import Comparison
@@ -124,12 +126,37 @@ def test_one_command_from_raw_images_to_the_submission(
     assert "000003_10.png" in told
     assert "against the ground truth" in told
     submitted = read_png(out / "000003_10.png", Encoding(scale=1 / 256))
-    assert np.isfinite(submitted).all()  # the background rule leaves no hole
+    assert np.isfinite(submitted).all()  # no hole is left
     focal_baseline = scenes.camera.fx * scenes.rig.baseline
     error = np.abs(submitted - focal_baseline / true_depth(scenes))
     assert np.median(error) < 0.3
     scores = evaluate(np.load(out / "depth.npy"), true_depth(scenes), scenes.camera, scenes.rig.baseline)
     assert scores.density > 75
+
+
+def test_what_is_likely_right_is_kept_where_every_pixel_is_scored() -> None:
+    assert kitti.parameters_of("auto", {"rounds": 2}) == {"min_confidence": 0.5, "rounds": 2}
+    assert kitti.parameters_of("auto", {"min_confidence": 0.9}) == {"min_confidence": 0.9}
+    assert kitti.parameters_of("median", {}) == {}
+
+
+def test_the_submission_is_scored_as_it_is_filled(folder: Path, scenes: SimpleNamespace) -> None:
+    """A narrow hole over an edge of the image: filled by it in the file, and scored so beside KITTI's rule alone."""
+    bundle = open_bundle(folder, 3)
+    depth = bundle.truth(occluded=False)
+    depth = (bundle.calibration.focal_baseline / depth).astype(np.float32)
+    depth[:, 60:70] = np.nan
+    result = SimpleNamespace(depth=depth, camera=scenes.camera)
+    told = kitti.scores_sentence(bundle, result)
+    assert told is not None
+    submitted = kitti._submitted(bundle, result)
+    np.testing.assert_array_equal(
+        submitted, filled(bundle.calibration.focal_baseline / depth, bundle.left(10)).astype(np.float32)
+    )
+    truth = bundle.truth(occluded=False)
+    wrong = 100 * np.mean(np.abs(submitted - truth)[np.isfinite(truth)] > 3)
+    assert f"out-3 {wrong:.2f} % where both" in told
+    assert f"{100 * np.isfinite(depth[np.isfinite(truth)]).mean():.1f} % are known" in told
 
 
 def test_the_stereo_command_writes_what_it_found(

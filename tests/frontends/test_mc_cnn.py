@@ -37,9 +37,11 @@ def test_the_cost_volume_is_as_defined(volume: SimpleNamespace) -> None:
     np.testing.assert_allclose(kernels.cost_volume(volume.left, volume.right, COUNT), volume.cost, atol=1e-6)
 
 
-@pytest.mark.parametrize("at_edge", [1.0, 3.0])
-def test_the_paths_are_as_defined(volume: SimpleNamespace, at_edge: float) -> None:
-    penalties = Penalties(small_step=0.1, large_step=0.3, at_edge=at_edge, edge=0.4)
+@pytest.mark.parametrize(
+    ("one_edge", "both_edges", "ground"), [(1.0, 1.0, 1.0), (3.0, 7.5, 1.0), (1.0, 1.0, 2.0), (2, 5, 3)]
+)
+def test_the_paths_are_as_defined(volume: SimpleNamespace, one_edge: float, both_edges: float, ground: float) -> None:
+    penalties = Penalties(0.1, 0.3, one_edge, both_edges, ground, edge=0.4)
     cost = volume.cost.astype(np.float32)
     found = semi_global(kernels, cost, np.full_like(cost, 7), *volume.images, penalties)
     np.testing.assert_allclose(found, defined.semi_global(volume.cost, *volume.images, *penalties), atol=1e-5)
@@ -47,7 +49,7 @@ def test_the_paths_are_as_defined(volume: SimpleNamespace, at_edge: float) -> No
 
 def test_a_step_of_just_the_edge_is_one(volume: SimpleNamespace) -> None:
     """Grey values in quarters, of which two neighbours often differ by exactly a quarter."""
-    penalties = Penalties(small_step=0.1, large_step=0.3, at_edge=3.0, edge=0.25)
+    penalties = Penalties(0.1, 0.3, one_edge=3.0, both_edges=6.0, ground=1.5, edge=0.25)
     images = np.floor(4 * volume.images) / np.float32(4)
     cost = volume.cost.astype(np.float32)
     found = semi_global(kernels, cost, np.empty_like(cost), *images, penalties)
@@ -55,10 +57,28 @@ def test_a_step_of_just_the_edge_is_one(volume: SimpleNamespace) -> None:
 
 
 def test_paths_without_penalties_change_no_winner(volume: SimpleNamespace) -> None:
-    free = Penalties(1e-9, 1e-9, 1.0, 0.1)
+    free = Penalties(1e-9, 1e-9, 1.0, 1.0, 1.0, 0.1)
     cost = volume.cost.astype(np.float32)
     found = semi_global(kernels, cost, np.empty_like(cost), *volume.images, free)
     np.testing.assert_array_equal(found.argmin(axis=2), volume.cost.argmin(axis=2))
+
+
+@pytest.mark.parametrize("downwards", [True, False])
+def test_growing_downwards_is_cheaper_than_growing_upwards(downwards: bool) -> None:
+    """A column whose middle says nothing between 1 above and 3 below (or the other way round): a ground is cheaper."""
+    cost = np.ones((5, COUNT, COUNT), np.float32)
+    ends = (0, 4) if downwards else (4, 0)
+    cost[ends[0], :, 1] = cost[ends[1], :, 3] = 0
+    cost[1:4] = 0.5
+    flat = np.zeros(cost.shape[:2], np.float32)
+    least = [
+        semi_global(kernels, cost, np.empty_like(cost), flat, flat, Penalties(0.2, 9.0, 1, 1, ground, 0.1)).min(axis=2)[
+            :, -1
+        ]
+        for ground in (1.0, 2.0)
+    ]
+    assert (least[1] < least[0] - 1e-3).any() == downwards
+    assert (least[1] <= least[0] + 1e-6).all()
 
 
 def test_crosses_and_their_means_are_as_defined(volume: SimpleNamespace) -> None:
@@ -96,7 +116,9 @@ def test_winners_are_the_least_costs_and_the_vertex_of_their_parabola() -> None:
 
 def test_mistakes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="small <= large"):
-        McCnn(penalties=Penalties(2.0, 1.0, 1.0, 0.1))
+        McCnn(penalties=Penalties(2.0, 1.0, 1.0, 1.0, 1.0, 0.1))
+    with pytest.raises(InputError, match="one_edge <= both_edges"):
+        McCnn(penalties=Penalties(1.0, 2.0, 3.0, 2.0, 1.0, 0.1))
     with pytest.raises(InputError, match="arm"):
         McCnn(arm=0)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

@@ -80,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = kitti.options_of(arguments, settings.parameters(arguments.option, "--option"))
     raw_stereo = kitti.raw_bundle(arguments, options)
     if raw_stereo is not None:
+        parameters = kitti.parameters_of(arguments.method, parameters)
         with showing("stereo", quiet=arguments.quiet) as progress:
             views = kitti.bundle_views(arguments, raw_stereo, progress)
     else:

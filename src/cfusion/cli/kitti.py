@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from cfusion.errors import InputError
 
 if TYPE_CHECKING:
+    from cfusion.arrays import DepthMap
     from cfusion.cli.progress import Listener
     from cfusion.datasets.dataset import Dataset
     from cfusion.datasets.kitti_bundle import Bundle
+    from cfusion.frontends.consistency import Disparity
     from cfusion.frontends.kitti_reader import Options
     from cfusion.result import Result
 
@@ -67,40 +69,57 @@ def opened(arguments: argparse.Namespace, options: "Options") -> "Bundle":
     return open_bundle(folder, number_of(folder, options.bundle))
 
 
+def parameters_of(method: str, given: Mapping[str, object]) -> dict[str, object]:
+    """A method's parameters where every pixel is scored: what is likely right is kept unless told otherwise."""
+    from cfusion import methods
+    from cfusion.frontends.kitti import LIKELY
+
+    usual = {"min_confidence": LIKELY} if "min_confidence" in methods.get(method).parameters() else {}
+    return {**usual, **given}
+
+
 def write_submission(bundle: "Bundle", folder: Path, result: "Result") -> Path:
     """Disparity of the fused depth without holes, as the benchmark takes it; the file's name."""
     from cfusion.datasets.kitti_bundle import REFERENCE_FRAME
     from cfusion.datasets.readers.kitti import write_disparity
-    from cfusion.geometry.disparity import disparity_from_depth
     from cfusion.io.atomic import filling
-    from cfusion.metrics import LARGEST_DISPARITY, fill_background
 
-    disparity = disparity_from_depth(result.depth, bundle.calibration.focal_baseline)
-    disparity[~(disparity < LARGEST_DISPARITY)] = float("nan")
     name = f"{bundle.name(REFERENCE_FRAME)}.png"
     with filling(folder) as draft:
-        write_disparity(draft / name, fill_background(disparity))
+        write_disparity(draft / name, _submitted(bundle, result))
     return folder / name
 
 
 def scores_sentence(bundle: "Bundle", result: "Result") -> str | None:
-    """How the fused depth compares with the ground truth, where there is one."""
-    from cfusion.geometry.disparity import depth_from_disparity
-    from cfusion.metrics import evaluate
-
+    """How the submission compares with the ground truth, where there is one."""
     if not bundle.has_truth():
         return None
+    from cfusion.geometry.disparity import depth_from_disparity
+    from cfusion.metrics import Scores, evaluate
+
     calibration = bundle.calibration
-    visible, every = (
-        evaluate(
-            result.depth,
-            depth_from_disparity(bundle.truth(occluded=occluded), calibration.focal_baseline),
-            result.camera,
-            calibration.baseline,
-        )
-        for occluded in (False, True)
-    )
+    submitted = depth_from_disparity(_submitted(bundle, result), calibration.focal_baseline)
+
+    def scores(depth: "DepthMap", *, occluded: bool) -> Scores:
+        truth = depth_from_disparity(bundle.truth(occluded=occluded), calibration.focal_baseline)
+        return evaluate(depth, truth, result.camera, calibration.baseline)
+
+    visible, every = (scores(submitted, occluded=occluded) for occluded in (False, True))
+    by_rule = scores(result.depth, occluded=False)
     return (
-        f"against the ground truth, holes filled by KITTI's rule: out-3 {visible.out(3):.2f} % where both cameras see, "
-        f"{every.out(3):.2f} % in all; D-avg {visible.d_avg:.2f} pixels; density {visible.density:.1f} %"
+        f"the submission against the ground truth: out-3 {visible.out(3):.2f} % where both cameras see, "
+        f"{every.out(3):.2f} % in all; D-avg {visible.d_avg:.2f} pixels; {by_rule.density:.1f} % are known, the rest "
+        f"is filled (by KITTI's rule alone: out-3 {by_rule.out(3):.2f} %)"
     )
+
+
+def _submitted(bundle: "Bundle", result: "Result") -> "Disparity":
+    """(H, W) disparity of the fused depth, holes filled."""
+    from cfusion.datasets.kitti_bundle import REFERENCE_FRAME
+    from cfusion.frontends.filling import filled
+    from cfusion.geometry.disparity import disparity_from_depth
+    from cfusion.metrics import LARGEST_DISPARITY
+
+    disparity = disparity_from_depth(result.depth, bundle.calibration.focal_baseline)
+    disparity[~(disparity < LARGEST_DISPARITY)] = float("nan")
+    return filled(disparity, bundle.left(REFERENCE_FRAME))

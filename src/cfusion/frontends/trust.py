@@ -69,8 +69,8 @@ ELAS_TRUST = Trust(
     systematic=0.36,
 )
 MC_CNN_TRUST = Trust(
-    *(5.72, (1.50, 1.11, 1.24, 3.04, 1.40, 0.0, 3.28, 5.36), 0.1, (0.09, 0.12, 0.0, 0.12, 0.20, 0.08, 0.86, 0.23)),
-    wrong=4.9,
+    *(6.59, (0.96, 1.21, 1.70, 2.73, 1.15, 0.0, 3.62, 4.95), 0.1, (0.10, 0.19, 0.03, 0.10, 0.24, 0.04, 0.60, 0.10)),
+    wrong=5.2,
     systematic=0.63,
 )
 MAP_TRUST = Trust(  # of maps that another matcher left: as SGM's, with nothing to compare them with

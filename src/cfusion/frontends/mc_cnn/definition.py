@@ -10,7 +10,7 @@ from cfusion.arrays import Image
 
 Floats = NDArray[np.float64]
 OUTSIDE = 1.0
-DIRECTIONS = ((0, -1), (0, 1), (-1, -1), (-1, 0), (-1, 1), (1, -1), (1, 0), (1, 1))  # to the pixel before: (dv, du)
+DIRECTIONS = ((0, -1), (0, 1), (-1, 0), (1, 0))  # to the pixel before: (dv, du)
 
 
 def cost_volume(left: Floats, right: Floats, disparities: int) -> Floats:
@@ -22,41 +22,34 @@ def cost_volume(left: Floats, right: Floats, disparities: int) -> Floats:
     return out
 
 
-def semi_global(
-    cost: Floats, left: Image, right: Image, small_step: float, large_step: float, at_edge: float, edge: float
-) -> Floats:
-    """The mean of the paths' costs of the eight directions."""
-    paths = [_path(cost, left, right, (small_step, large_step), at_edge, edge, way) for way in DIRECTIONS]
-    mean: Floats = np.stack(paths).mean(axis=0)
+def semi_global(cost: Floats, left: Image, right: Image, *penalties: float) -> Floats:
+    """The mean of the paths' costs of the four directions; penalties in the order of `Penalties`."""
+    mean: Floats = np.stack([_path(cost, left, right, penalties, way) for way in DIRECTIONS]).mean(axis=0)
     return mean
 
 
-def _path(
-    cost: Floats,
-    left: Image,
-    right: Image,
-    steps: tuple[float, float],
-    at_edge: float,
-    edge: float,
-    way: tuple[int, int],
-) -> Floats:
+def _path(cost: Floats, left: Image, right: Image, penalties: tuple[float, ...], way: tuple[int, int]) -> Floats:
     height, width, count = cost.shape
+    small_step, large_step, one_edge, both_edges, ground, edge = penalties
     out = cost.copy()
     order = np.ndindex(height, width)
-    forward = way < (0, 0)
-    for v, u in order if forward else reversed(list(order)):
+    for v, u in order if way < (0, 0) else reversed(list(order)):
         row, column = v + way[0], u + way[1]
         if not (0 <= row < height and 0 <= column < width):
             continue
         before = out[row, column]
         floor = before.min()
         for d in range(count):
+            inside = 0 <= u - d < width and 0 <= column - d < width
             edges = int(abs(left[v, u] - left[row, column]) >= edge)
-            if 0 <= u - d < width and 0 <= column - d < width:
-                edges += int(abs(right[v, u - d] - right[row, column - d]) >= edge)
-            small, large = (step / at_edge**edges for step in steps)
-            beside = [before[each] + small for each in (d - 1, d + 1) if 0 <= each < count]
-            out[v, u, d] = cost[v, u, d] + min(before[d], *beside, floor + large) - floor
+            edges += int(not inside or abs(right[v, u - d] - right[row, column - d]) >= edge)
+            divisor = (1.0, one_edge, both_edges)[edges]
+            beside = [
+                before[d + change] + small_step / divisor / (ground if change == way[0] else 1.0)
+                for change in (-1, 1)
+                if 0 <= d + change < count
+            ]
+            out[v, u, d] = cost[v, u, d] + min(before[d], *beside, floor + large_step / divisor) - floor
     return out
 
 
@@ -77,13 +70,14 @@ def arms(image: Image, longest: int, tolerance: float) -> NDArray[np.int32]:
 
 
 def aggregate(cost: Floats, ours: NDArray[np.int32], theirs: NDArray[np.int32]) -> Floats:
-    """Means over the crosses that both pixels have in common, along rows and then along columns."""
+    """Means over what both pixels have in common: the rows' arms of all pixels of the column's arms."""
     out = cost.copy()
-    for sides, axis in (((0, 1), 1), ((2, 3), 0)):
-        before = out.copy()
-        for v, u, d in np.ndindex(*cost.shape):
-            if d <= u:
-                first, last = (min(ours[side, v, u], theirs[side, v, u - d]) for side in sides)
-                here = (v, slice(u - first, u + last + 1)) if axis else (slice(v - first, v + last + 1), u)
-                out[v, u, d] = before[(*here, d)].mean()
+    for v, u, d in np.ndindex(*cost.shape):
+        if d <= u:
+            up, down = (min(ours[side, v, u], theirs[side, v, u - d]) for side in (2, 3))
+            region = []
+            for row in range(v - up, v + down + 1):
+                first, last = (min(ours[side, row, u], theirs[side, row, u - d]) for side in (0, 1))
+                region.append(cost[row, u - first : u + last + 1, d])
+            out[v, u, d] = np.concatenate(region).mean()
     return out

@@ -55,11 +55,11 @@ def cost_volume(left: Floats, right: Floats, disparities: int) -> Floats:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"}, inline="always")
-def _step(cost: Any, before: Any, now: Any, total: Any, same: Any, p: Any, edge: int) -> None:
+def _step(cost: Any, before: Any, now: Any, total: Any, same: Any, p: Any, edge: int, rise: Any, fall: Any) -> None:
     """One step of one path: cost, before, now and total over d; before and now have a sentinel on both sides.
 
-    `same` is 1 where the right image has no edge between the two pixels, 0 where it has one. The last entry of
-    `now` is its minimum.
+    `same` is 1 where the right image has no edge between the two pixels, 0 where it has one; P1 is multiplied by `rise`
+    where the disparity grows along the path, by `fall` where it shrinks. The last entry of `now` is its minimum.
     """
     count = len(cost)
     p1, p2, p1_edge, p2_edge = p[edge, 0], p[edge, 1], p[edge + 1, 0], p[edge + 1, 1]
@@ -68,7 +68,7 @@ def _step(cost: Any, before: Any, now: Any, total: Any, same: Any, p: Any, edge:
     for d in range(count):
         small = p1_edge + same[d] * (p1 - p1_edge)
         large = floor + p2_edge + same[d] * (p2 - p2_edge)
-        best = min(min(before[d + 1], min(before[d], before[d + 2]) + small), large)
+        best = min(min(before[d + 1], min(before[d] + small * rise, before[d + 2] + small * fall)), large)
         here = cost[d] + best - floor
         now[d + 1] = here
         total[d] += here
@@ -81,9 +81,10 @@ def along_rows(cost: Floats, total: Floats, same_left: Floats, same_right: Float
     """Add the two horizontal paths to the total; p holds P1, P2 by the number of edges (3, 2).
 
     same_left (H, W) is 1 if there is no edge between columns u - 1 and u of the left image; same_right is mirrored:
-    entry (v, W - 1 - u) is for columns u - 1 and u of the right image, with D ones behind.
+    entry (v, W - 1 - u) is for columns u - 1 and u of the right image, with D more behind.
     """
     height, width, count = cost.shape
+    one = np.float32(1.0)
     for v in prange(height):
         before, now = np.empty(count + 3, np.float32), np.empty(count + 3, np.float32)
         for backwards in range(2):
@@ -96,44 +97,34 @@ def along_rows(cost: Floats, total: Floats, same_left: Floats, same_right: Float
                 edge = 0 if same_left[v, gate] > 0 else 1
                 start = width - 1 - gate
                 same = same_right[v, start : start + count]
-                _step(cost[v, u], before, now, total[v, u], same, p, edge)
+                _step(cost[v, u], before, now, total[v, u], same, p, edge, one, one)
                 before, now = now, before
 
 
 @njit(**OPTIONS)
-def along_columns(cost: Floats, total: Floats, same_left: Floats, same_right: Floats, p: Floats, up: bool) -> None:
-    """Add the vertical and the two diagonal paths that go down (or up) to the total.
+def along_columns(cost: Floats, total: Floats, same_left: Floats, same_right: Floats, p: Floats, down: float) -> None:
+    """Add the two vertical paths to the total; `down` multiplies P1 where the disparity grows from row to row.
 
-    same_left (3, H, W) and same_right (3, H, W + D), mirrored, say for the neighbour at column u - 1, u, u + 1 of the
-    row before whether there is no edge between it and the pixel.
+    same_left (H, W) is 1 if there is no edge between rows v - 1 and v of the left image, same_right (mirrored) of
+    the right one.
     """
     height, width, count = cost.shape
-    before = np.zeros((3, width, count + 3), np.float32)
-    now = np.zeros((3, width, count + 3), np.float32)
-    for side in (0, count + 1):
-        before[:, :, side] = np.float32(1e6)
-        now[:, :, side] = np.float32(1e6)
-    fresh = np.zeros(count + 3, np.float32)
-    fresh[0] = fresh[count + 1] = np.float32(1e6)
-    for k in range(height):
-        v = height - 1 - k if up else k
-        for u in prange(width):
-            for path in range(3):
-                w = u + path - 1
-                inside = k > 0 and w >= 0 and w < width
-                edge = 0 if same_left[path, v, u] > 0 else 1
-                start = width - 1 - u
-                same = same_right[path, v, start : start + count]
-                _step(
-                    cost[v, u],
-                    before[path, w] if inside else fresh,
-                    now[path, u],
-                    total[v, u],
-                    same,
-                    p,
-                    edge,
-                )
-        before, now = now, before
+    one, cheap = np.float32(1.0), np.float32(down)
+    for u in prange(width):
+        before, now = np.empty(count + 3, np.float32), np.empty(count + 3, np.float32)
+        start = width - 1 - u
+        for backwards in range(2):
+            before[:] = np.float32(0.0)
+            before[0] = before[count + 1] = np.float32(1e6)
+            now[0] = now[count + 1] = np.float32(1e6)
+            rise, fall = (one, cheap) if backwards else (cheap, one)
+            for k in range(height):
+                v = height - 1 - k if backwards else k
+                gate = min(v + 1, height - 1) if backwards else v
+                edge = 0 if same_left[gate, u] > 0 else 1
+                same = same_right[gate, start : start + count]
+                _step(cost[v, u], before, now, total[v, u], same, p, edge, rise, fall)
+                before, now = now, before
 
 
 @njit(**OPTIONS)
@@ -194,7 +185,10 @@ def arms(image: Floats, longest: int, tolerance: float) -> Ints:
 
 @njit(**OPTIONS)
 def aggregate(cost: Floats, half: Floats, ours: Ints, theirs: Ints) -> None:
-    """Means of the cost over the crosses that both pixels have in common, in place: along rows (half), then columns."""
+    """Means of the cost over the regions that both pixels have in common, in place.
+
+    A region is the rows' arms of all pixels of the column's arms; `half` holds the sums along rows.
+    """
     height, width, count = cost.shape
     for v in prange(height):
         sums = np.zeros((width + 1, count), np.float32)
@@ -205,19 +199,21 @@ def aggregate(cost: Floats, half: Floats, ours: Ints, theirs: Ints) -> None:
             for d in range(min(count, u + 1)):
                 left = min(ours[0, v, u], theirs[0, v, u - d])
                 right = min(ours[1, v, u], theirs[1, v, u - d])
-                half[v, u, d] = (sums[u + right + 1, d] - sums[u - left, d]) / np.float32(left + right + 1)
-            for d in range(u + 1, count):
-                half[v, u, d] = cost[v, u, d]
+                half[v, u, d] = sums[u + right + 1, d] - sums[u - left, d]
     for u in prange(width):
-        sums = np.zeros((height + 1, count), np.float32)
+        end = min(count, u + 1)
+        sums = np.zeros((height + 1, end), np.float32)
+        pixels = np.zeros((height + 1, end), np.float32)
         for v in range(height):
-            for d in range(count):
+            for d in range(end):
+                wide = min(ours[0, v, u], theirs[0, v, u - d]) + min(ours[1, v, u], theirs[1, v, u - d]) + 1
                 sums[v + 1, d] = sums[v, d] + half[v, u, d]
+                pixels[v + 1, d] = pixels[v, d] + np.float32(wide)
         for v in range(height):
-            for d in range(min(count, u + 1)):
-                up = min(ours[2, v, u], theirs[2, v, u - d])
-                down = min(ours[3, v, u], theirs[3, v, u - d])
-                cost[v, u, d] = (sums[v + down + 1, d] - sums[v - up, d]) / np.float32(up + down + 1)
+            for d in range(end):
+                up = v - min(ours[2, v, u], theirs[2, v, u - d])
+                down = v + min(ours[3, v, u], theirs[3, v, u - d]) + 1
+                cost[v, u, d] = (sums[down, d] - sums[up, d]) / (pixels[down, d] - pixels[up, d])
 
 
 @njit(**OPTIONS)

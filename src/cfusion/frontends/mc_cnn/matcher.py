@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import Image
 from cfusion.errors import InputError, MissingDependency
-from cfusion.frontends.mc_cnn.network import features
+from cfusion.frontends.mc_cnn.network import features, normed
 from cfusion.frontends.mc_cnn.semi_global import Penalties, semi_global
 
 Floats = NDArray[np.float32]
-PENALTIES = Penalties(small_step=0.2, large_step=2.0, at_edge=2.0, edge=0.08)
-MARGIN = 0.05  # difference of costs after the paths that counts one half
+# Published for the fast network on KITTI 2012; our costs are half of theirs, and so are these steps.
+PENALTIES = Penalties(small_step=2.0, large_step=27.86, one_edge=3.0, both_edges=7.5, ground=1.5, edge=0.02)
+MARGIN = 0.3  # difference of costs after the paths that counts one half
 
 
 @dataclass(frozen=True)
 class McCnn:
-    """Settings, chosen on Middlebury pairs, upright and slanted like a road.
+    """Paths as published for the fast network on KITTI 2012; crosses, which it lacks there, from Middlebury pairs.
 
     Costs are in [0, 1]: 0 for features alike, 1 for opposite ones.
     """
@@ -35,9 +36,12 @@ class McCnn:
     arm_tolerance: float = 0.03  # difference of grey values in [0, 1] at which an arm ends
 
     def __post_init__(self) -> None:
-        small, large, at_edge, edge = self.penalties
-        if not (0 < small <= large and at_edge >= 1 and edge > 0):
-            raise InputError(f"penalties are {tuple(self.penalties)}; 0 < small <= large step, at_edge >= 1, edge > 0")
+        small, large, one, both, ground, edge = self.penalties
+        if not (0 < small <= large and 1 <= one <= both and ground >= 1 and edge > 0):
+            raise InputError(
+                f"penalties are {tuple(self.penalties)}; 0 < small <= large step, 1 <= one_edge <= both_edges, "
+                "ground >= 1, edge > 0"
+            )
         if self.aggregations < 0 or self.arm < 1:
             raise InputError(f"aggregations = {self.aggregations}, arm = {self.arm}; at least 0 and 1")
 
@@ -61,6 +65,7 @@ def mc_cnn_curves(left: Image, right: Image, settings: McCnn) -> tuple[Curves, F
     cost = kernels.cost_volume(features(left), features(right), settings.disparities)
     spare = np.empty_like(cost)
     crosses = [kernels.arms(each, settings.arm, settings.arm_tolerance) for each in (left, right)]
+    left, right = normed(left), normed(right)
     for _ in range(settings.aggregations):
         kernels.aggregate(cost, spare, *crosses)
     total = semi_global(kernels, cost, spare, left, right, settings.penalties)

@@ -24,12 +24,16 @@ INSTALL = "mc-cnn needs its weights and onnxruntime: pip install 'cfusion[mccnn]
 
 def features(image: Image) -> Features:
     """Unit features (64, H, W) of a grey image (H, W); mean and contrast of the whole image do not matter."""
+    session = _session(str(weights_file()))
+    found: Features = session.run(None, {"input": np.pad(normed(image), RADIUS, mode="edge")})[0]
+    return found
+
+
+def normed(image: Image) -> Image:
+    """(H, W) an image less its mean, in its standard deviations; zero if it is flat."""
     plane = np.asarray(image, np.float32)
     spread = float(plane.std())
-    normed = (plane - plane.mean()) / (spread if spread > 0 else 1.0)
-    session = _session(str(weights_file()))
-    found: Features = session.run(None, {"input": np.pad(normed, RADIUS, mode="edge")})[0]
-    return found
+    return np.asarray((plane - plane.mean()) / (spread if spread > 0 else 1.0), np.float32)
 
 
 def weights_file() -> Path:

@@ -1,9 +1,10 @@
-"""Semi-global matching on a given cost: paths in eight directions, cheaper jumps where the images have edges.
+"""Semi-global matching on a given cost: paths in four directions, cheaper jumps where the images have edges.
 
     L_r(p, d) = C(p, d) + min(L_r(q, d), L_r(q, d +- 1) + P1, min_k L_r(q, k) + P2) - min_k L_r(q, k),   q = p - r,
 
-summed over the directions r. P1 and P2 are divided by `at_edge` where one image has an edge between p and q, by
-`at_edge` twice over where both have (Zbontar and LeCun, 2016, section 4.2).
+summed over the directions r. P1 and P2 are divided by `one_edge` where one image has an edge between p and q, by
+`both_edges` where both have; P1 is also divided by `ground` where the disparity grows downwards by one pixel, as
+it does on the ground (Zbontar and LeCun, 2016, section 4.2; there for every vertical step, in their program for these).
 """
 
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import Image
 
 Floats = NDArray[np.float32]
-DIRECTIONS = 8
+DIRECTIONS = 4
 
 
 class Penalties(NamedTuple):
@@ -22,45 +23,40 @@ class Penalties(NamedTuple):
 
     small_step: float  # P1: by one pixel
     large_step: float  # P2: by more
-    at_edge: float  # both are divided by it for each image that has an edge there
-    edge: float  # difference of neighbouring grey values in [0, 1] that makes an edge
+    one_edge: float  # both are divided by it where one image has an edge
+    both_edges: float  # both are divided by it where both images have one
+    ground: float  # P1 is divided by it where the disparity grows downwards
+    edge: float  # difference of neighbouring values that makes an edge, standard deviations of the image
 
     def table(self) -> Floats:
         """(3, 2): P1 and P2 where none, one or both images have an edge."""
-        cheaper = np.array([1.0, self.at_edge, self.at_edge**2], np.float32)[:, None]
+        cheaper = np.array([1.0, self.one_edge, self.both_edges], np.float32)[:, None]
         return np.array([[self.small_step, self.large_step]], np.float32) / cheaper
 
 
 def semi_global(kernels: Any, cost: Floats, total: Floats, left: Image, right: Image, penalties: Penalties) -> Floats:
-    """(H, W, D) mean of the eight paths' costs, for the left image, written into `total`."""
+    """(H, W, D) mean of the four paths' costs, for the left image, written into `total`; images are `normed`."""
     total[...] = 0
-    table, count = penalties.table(), cost.shape[2]
-    ours, theirs = (smooth_steps(each, penalties.edge, 0, (-1,)) for each in (left, right))
-    kernels.along_rows(cost, total, ours[0], mirrored(theirs, count)[0], table)
-    for row in (-1, 1):
-        ours, theirs = (smooth_steps(each, penalties.edge, row, (-1, 0, 1)) for each in (left, right))
-        kernels.along_columns(cost, total, ours, mirrored(theirs, count), table, row > 0)
+    table, count, edge = penalties.table(), cost.shape[2], penalties.edge
+    kernels.along_rows(cost, total, smooth_steps(left, edge, 1), mirrored(smooth_steps(right, edge, 1), count), table)
+    steps = smooth_steps(left, edge, 0), mirrored(smooth_steps(right, edge, 0), count)
+    kernels.along_columns(cost, total, *steps, table, 1 / penalties.ground)
     total *= np.float32(1 / DIRECTIONS)
     return total
 
 
-def smooth_steps(image: Image, edge: float, row: int, columns: tuple[int, ...]) -> Floats:
-    """(len(columns), H, W): 1 where the grey value stays within `edge` on the way to (v + row, u + column), else 0.
+def smooth_steps(image: Image, edge: float, axis: int) -> Floats:
+    """(H, W): 1 where the value stays within `edge` on the way from the pixel before along the axis, else 0.
 
-    1 also where the neighbour lies outside.
+    The image's border is an edge.
     """
-    height, width = image.shape
-    out = np.ones((len(columns), height, width), np.float32)
-    rows = slice(max(0, -row), height - max(0, row))
-    rows_there = slice(max(0, row), height - max(0, -row))
-    for k, column in enumerate(columns):
-        here = rows, slice(max(0, -column), width - max(0, column))
-        there = rows_there, slice(max(0, column), width - max(0, -column))
-        out[k][here] = np.abs(image[here] - image[there]) < edge
+    out = np.zeros(image.shape, np.float32)
+    inner = (slice(1, None), slice(None)) if axis == 0 else (slice(None), slice(1, None))
+    out[inner] = np.abs(np.diff(image, axis=axis)) < edge
     return out
 
 
 def mirrored(steps: Floats, count: int) -> Floats:
-    """(..., W + count) rows from right to left, ones behind: entry W - 1 - u + d is of column u - d."""
-    behind = np.ones((*steps.shape[:-1], count), np.float32)
-    return np.ascontiguousarray(np.concatenate([steps[..., ::-1], behind], axis=-1))
+    """(H, W + count) rows from right to left, zeros behind: entry W - 1 - u + d is of column u - d."""
+    behind = np.zeros((len(steps), count), np.float32)
+    return np.ascontiguousarray(np.concatenate([steps[:, ::-1], behind], axis=1))
