@@ -19,6 +19,7 @@ from cfusion.rasters.effort import (
     OF_A_FIT,
     READING,
     TRIAL,
+    WRITING,
     Effort,
 )
 
@@ -43,9 +44,10 @@ def mosaic(effort: Effort, fits: int, iterations: int, certificates: int) -> Ite
         yield "certifying", effort.iterating(done, goal, number + 0.99), whole * CERTIFYING
         goal = int(1.25 * goal)
     yield "writing", 0.0, 0.0
-    yield "writing", effort.writing(1.0, 0), whole * FINISHING
+    yield "writing", effort.writing(1.0, 0), whole * WRITING
     for raster in range(1, effort.rasters + 1):
         yield "comparing", effort.writing(1.0, raster), sample * COMPARING
+    yield "comparing", 1.0, whole * FINISHING
 
 
 @pytest.mark.parametrize("pace", [0.3, 1.0, 4.0])
