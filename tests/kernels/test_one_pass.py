@@ -25,6 +25,7 @@ from cfusion.auto import (
     noise,
     occlusion,
     pooling,
+    reading,
     surface,
     uncertainty,
 )
@@ -292,7 +293,7 @@ def cases(i: Inputs) -> list[Case]:
         *((assess._units, (i.unit(), i.map(), f32(0.3)), {"inverse": each}) for each in (False, True)),
         (assess._believed, (i.map(), i.positive(), i.map(), f32(0.8)), {}),
         *((assess._fitted, (i.stack(), each, i.map(), i.unit(), f32(1.5)), {}) for each in (None, i.positive(VIEWS))),
-        (assess._sizes, (i.stack(), i.map(), i.unit()), {}),
+        (reading._sizes, (i.stack(), i.map(), i.unit()), {}),
         (result._provenance, (i.rng.integers(0, 4, i.shape).astype(np.int32), i.map()), {}),
         (result._of_mean, (i.doubles(), i.rng.integers(0, 4, i.shape).astype(np.int32)), {}),
     ]

@@ -77,6 +77,22 @@ def test_noise_moves_nobody(noise):
     assert register(source, truth, NUMPY) is source
 
 
+@pytest.mark.parametrize("camera", [Orthographic(0.1, 31.5, 23.5, 64, 48), Pinhole(80, 80, 31.5, 23.5, 64, 48)])
+def test_pixels_beside_the_place_are_no_motion(camera):
+    """Views of an exact plane, fractions of a pixel beside: the nearest pixel is off by a part of the slope, alike."""
+    rows, columns = np.indices(camera.shape).astype(np.float64)
+    places = [np.array([0.05, 0.03, 0.0]) * k for k in range(5)]
+    if isinstance(camera, Pinhole):  # z = 5 + 0.4 x + 0.2 y along the ray (a, b, 1)
+        a, b = (columns - camera.cx) / camera.fx, (rows - camera.cy) / camera.fy
+        depths = [(5 + 0.4 * place[0] + 0.2 * place[1]) / (1 - 0.4 * a - 0.2 * b) for place in places]
+    else:
+        x, y = (columns - camera.cx) * camera.pixel_size, (rows - camera.cy) * camera.pixel_size
+        depths = [5 + 0.4 * (x + place[0]) + 0.2 * (y + place[1]) for place in places]
+    views = [View(d.astype(np.float32), camera, Pose(np.eye(3), p)) for d, p in zip(depths, places, strict=True)]
+    source = Posed.of(views, 0, NUMPY)
+    assert register(source, views[0].depth, NUMPY) is source
+
+
 def test_what_all_others_share_moves_nobody():
     """A reference that measures too far contradicts all others alike: it is the reference."""
     views, truth = seen("gauss")
@@ -154,6 +170,9 @@ def test_height_models_and_unknown_surfaces_are_left_alone():
     source = Posed.of(views, None, NUMPY)
     assert register(source, ground.astype(np.float32), NUMPY) is source
     assert register(source, np.full((30, 40), np.nan, np.float32), NUMPY) is source
+    flat = [View(np.full((30, 40), 5, np.float32), camera, Pose.identity()) for _ in range(3)]
+    exact = Posed.of(flat, None, NUMPY)
+    assert register(exact, flat[0].depth, NUMPY) is exact
 
 
 def test_auto_moves_views_says_so_and_may_be_told_not_to():

@@ -7,19 +7,18 @@ from functools import partial
 
 import numpy as np
 
-from cfusion.arrays import chunks
 from cfusion.auto import belief, uncertainty
 from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.fit import Fit
 from cfusion.auto.halves import refit_halves, refit_pixels
-from cfusion.auto.noise import LAPLACE_MEDIAN, depth_noise, middle_of, usual_slope
+from cfusion.auto.noise import depth_noise
+from cfusion.auto.reading import read_surface, residual_sizes
 from cfusion.auto.surface import local_slope
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
 from cfusion.source import Reading, Source, Splat
 
-READ_BETWEEN = 6.0  # noise scales: neighbours that differ by less are of one surface, and are interpolated
 FAR_OFF = 10.0  # noise scales of the usual view
 
 
@@ -79,28 +78,17 @@ def _units(unit: Floats, depth: Floats, usual: np.float32, *, inverse: bool) -> 
 def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthNoise, list[float]]:
     """What every view measured at the surface, how noise grows, and the views' noise, of a pixel's slope at least."""
     depth = found.depth
-    if not source.rereads:
+    if source.rereads:
+        read = read_surface(source, depth, backend)
+        reading, growth, scales, least = read.reading, read.growth, read.scales, read.slope
+    else:  # maps registered already are not read beside the place
         stack = source.first(Splat(), backend)
         known = ~np.isnan(stack.depths)
         weights = known.astype(np.float32) if stack.weights is None else stack.weights
-        reading = Reading(stack.depths, weights, known)
-    else:
-        reading = source.at(depth, [0.0] * source.n_views, backend)
-    growth = depth_noise(reading.depths, depth, backend)
-    slope = usual_slope(depth, growth, backend)
-    scales = _scales(reading, depth, growth, backend)
-    if source.rereads and middle_of(scales) < slope:
-        reading = source.at(depth, [READ_BETWEEN * max(scale, slope) for scale in scales], backend)
-        scales = _scales(reading, depth, growth, backend)
-    least = slope if source.rereads else 0.0  # maps registered already are not read beside the place
+        reading, least = Reading(stack.depths, weights, known), 0.0
+        growth = depth_noise(reading.depths, depth, backend)
+        scales = residual_sizes(reading, depth, growth, backend)
     return reading, growth, [max(scale, least) if np.isfinite(scale) else least for scale in scales]
-
-
-def _scales(reading: Reading, depth: Floats, growth: DepthNoise, backend: Backend) -> list[float]:
-    """(K,) the Laplace scale of each view's residuals, by their median size."""
-    unit = growth.unit(depth)
-    sizes = [backend.medians(_sizes(part, depth, unit))[0] for part in chunks(reading.depths)]
-    return [size / LAPLACE_MEDIAN for some in sizes for size in some]
 
 
 def _places(source: Source) -> list[Placed] | None:
@@ -124,9 +112,3 @@ def _fitted(depths: Floats, weights: Floats | None, depth: Floats, unit: Floats,
     known = known if weights is None else known & (weights > 0)
     out: Floats = np.where(known, away, np.float32(np.nan))
     return out
-
-
-@one_pass
-def _sizes(depths: Floats, depth: Floats, unit: Floats) -> Floats:
-    sizes: Floats = np.abs(depths - depth) / unit
-    return sizes

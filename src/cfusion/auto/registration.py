@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.auto.noise import depth_noise
+from cfusion.auto.reading import Read, read_surface
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.cameras import slopes
 from cfusion.source import Motions, Source
@@ -28,8 +28,11 @@ ROUNDS, STEPS = 2, 3  # readings of the views; trimmed solves of each
 OUTLIER = 6.0  # median sizes of a view's residuals
 CURVED = 4.0  # times the usual second difference, and larger than noise, is an edge: no plane to register to
 HINT, SURE, LIKELY = 12.0, 50.0, 12.0  # of chi-square, six degrees of freedom: 12.6 once in 20
-WORTH = 0.3  # of a view's residuals: a motion that matters
-LARGEST = 0.02  # radians, and of the usual depth: what is further off is not a little out of place
+WORTH, PIXEL = (
+    0.3,
+    0.1,
+)  # of a view's residuals, at least of the usual slope over a tenth of a pixel: a motion that matters
+LEAST, LARGEST = 1e-6, 0.02  # radians, and of the usual depth: what is further off is not a little out of place
 USUAL = tuple(0.016 / 2**k for k in range(8))  # the same: how far off poses may usually be
 
 
@@ -67,46 +70,49 @@ class _Told:
 
 def register(source: Source, surface: DepthMap, backend: Backend) -> Source:
     """The source with views moved to where the surface says that they belong; far ones if nobody's pose is exact."""
-    depths, still = _read(source, surface, backend), Motions.none(source.n_views)
-    if not _told(source, surface, depths, SAMPLES[0], NEAR, still, backend).off.max() > HINT:
+    read, still = read_surface(source, surface, backend), Motions.none(source.n_views)
+    if not _told(source, surface, read, SAMPLES[0], NEAR, still, backend).off.max() > HINT:
         return source
     moved, motions = source, still
     for _ in range(ROUNDS):
-        depths = depths if moved is source else _read(moved, surface, backend)
-        told = _told(moved, surface, depths, SAMPLES[1], NEAR, motions, backend)
+        read = read if moved is source else read_surface(moved, surface, backend)
+        told = _told(moved, surface, read, SAMPLES[1], NEAR, motions, backend)
         motions = told.motions
         moved = source.moved(motions) if motions.any() else source
     near = np.asarray(motions.numbers.any(axis=1))
     if told.known.all() or not _most(near, told.known):
         return moved
     for _ in range(ROUNDS):
-        far = _told(moved, surface, _read(moved, surface, backend), SAMPLES[1], FAR, motions, backend).motions
+        far = _told(moved, surface, read_surface(moved, surface, backend), SAMPLES[1], FAR, motions, backend).motions
         motions = Motions(np.where(near[:, None], motions.numbers, far.numbers), motions.depth)
         moved = source.moved(motions)
     return moved
 
 
-def _read(source: Source, surface: DepthMap, backend: Backend) -> Floats:
-    """(K, H, W) what views measured at the surface."""
-    return source.at(surface, [0.0] * source.n_views, backend).depths
-
-
 def _told(
-    source: Source, surface: DepthMap, depths: Floats, samples: int, reach: Reach, before: Motions, backend: Backend
+    source: Source, surface: DepthMap, read: Read, samples: int, reach: Reach, before: Motions, backend: Backend
 ) -> _Told:
-    """What views measured at the surface, (K, H, W), says about their motions, with those of before."""
+    """What views measured at the surface says about their motions, with those of before."""
     every = max(1, int(np.sqrt(float((~np.isnan(surface)).sum()) / samples)))
-    depth, measured = (backend.to_host(each[..., ::every, ::every]).astype(np.float64) for each in (surface, depths))
+    depth, measured = (
+        backend.to_host(each[..., ::every, ::every]).astype(np.float64) for each in (surface, read.reading.depths)
+    )
     away = measured - depth
     if not np.isfinite(away).any():
         return _Told(before, np.zeros(source.n_views), np.zeros(source.n_views, np.bool_))
     places = _places(source.places()[0], depth, every, float(np.nanmedian(np.abs(away))))
     usual = float(np.median(depth[places.smooth]))
-    units = depth_noise(depths, surface, backend).unit(depth[places.smooth])
+    units = read.growth.unit(depth[places.smooth])
     residuals = away[:, places.smooth] / units
     scale = np.repeat([1.0, usual], 3)
     fits = [
-        _fit(residual, _effects(places, motion, reach) * scale / units[:, None], places.block, reach.share)
+        _fit(
+            residual,
+            _effects(places, motion, reach) * scale / units[:, None],
+            places.block,
+            reach.share,
+            PIXEL * read.slope,
+        )
         for residual, motion in zip(residuals, source.places()[2], strict=True)
     ]
     steps, covariances, squares = (np.stack(each) for each in zip(*fits, strict=True))
@@ -125,7 +131,7 @@ def _told(
 
 def _most(moved: Mask, of: Mask) -> bool:
     """Whether half of the views besides the reference are off: then nobody's pose is exact."""
-    return bool(2 * moved.sum() >= of.sum() - 1)
+    return bool(moved.any() and 2 * moved.sum() >= of.sum() - 1)
 
 
 def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
@@ -161,10 +167,10 @@ def _effects(places: _Places, view_from_reference: Floats, reach: Reach) -> Floa
     return effect / np.where(sure, facing * rate, np.nan)[:, None]
 
 
-def _fit(residual: Floats, effect: Floats, block: Floats, share: float) -> tuple[Floats, Floats, Floats]:
+def _fit(residual: Floats, effect: Floats, block: Floats, share: float, least: float) -> tuple[Floats, Floats, Floats]:
     """The motion (6,) that takes residuals (n,) away, its covariance, and the square S of a motion's effect.
 
-    sqrt(m' S m) is the effect of a motion m on what is measured, in sizes of what is left.
+    sqrt(m' S m) is the effect of a motion m on what is measured, in sizes of what is left, which are `least` at least.
     """
     known = np.isfinite(residual) & np.isfinite(effect[:, 0])
     unknown = np.zeros(6), np.full((6, 6), np.inf), np.zeros((6, 6))
@@ -173,7 +179,7 @@ def _fit(residual: Floats, effect: Floats, block: Floats, share: float) -> tuple
     residual, effect, block = residual[known], effect[known], block[known]
     step, left = np.zeros(6), residual
     for _ in range(STEPS):
-        size = float(np.median(np.abs(left)))
+        size = max(float(np.median(np.abs(left))), least)
         if not size > 0:
             return unknown
         kept: Floats = (np.abs(left) <= OUTLIER * size)[:, None] * effect
@@ -182,7 +188,7 @@ def _fit(residual: Floats, effect: Floats, block: Floats, share: float) -> tuple
         left = residual + effect @ step
     scores = np.stack([np.bincount(block, left * column) for column in kept.T], 1)
     inverse = np.linalg.inv(normal)
-    covariance = inverse @ (scores.T @ scores + np.eye(6) * (size / LARGEST) ** 2) @ inverse
+    covariance = inverse @ (scores.T @ scores + np.eye(6) * (size / LARGEST) ** 2) @ inverse + np.eye(6) * LEAST**2
     return step, covariance, effect.T @ effect / (len(effect) * size**2)
 
 

@@ -1,0 +1,51 @@
+"""What every view measured at a surface: between pixels, where noise is smaller than what the surface does there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfusion.arrays import DepthMap, chunks
+from cfusion.auto.noise import LAPLACE_MEDIAN, depth_noise, middle_of, usual_slope
+from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.kernels.one_pass import one_pass
+from cfusion.source import Reading, Source
+
+BETWEEN = 6.0  # noise scales: neighbours that differ by less are of one surface, and are interpolated
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """What was measured, and how noisy it is."""
+
+    reading: Reading
+    growth: DepthNoise
+    scales: list[float]  # (K,) Laplace scales of the views' residuals, in the unit of the noise
+    slope: float  # the usual change of the surface from pixel to pixel, in that unit
+
+
+def read_surface(source: Source, surface: DepthMap, backend: Backend) -> Read:
+    """Every view at the surface."""
+    reading = source.at(surface, [0.0] * source.n_views, backend)
+    growth = depth_noise(reading.depths, surface, backend)
+    slope = usual_slope(surface, growth, backend)
+    scales = residual_sizes(reading, surface, growth, backend)
+    if middle_of(scales) < slope:
+        reading = source.at(surface, [BETWEEN * max(scale, slope) for scale in scales], backend)
+        scales = residual_sizes(reading, surface, growth, backend)
+    return Read(reading, growth, scales, slope)
+
+
+def residual_sizes(reading: Reading, surface: DepthMap, growth: DepthNoise, backend: Backend) -> list[float]:
+    """(K,) the Laplace scale of each view's residuals, by their median size."""
+    unit = growth.unit(surface)
+    sizes = [backend.medians(_sizes(part, surface, unit))[0] for part in chunks(reading.depths)]
+    return [size / LAPLACE_MEDIAN for some in sizes for size in some]
+
+
+@one_pass
+def _sizes(depths: Floats, depth: Floats, unit: Floats) -> Floats:
+    sizes: Floats = np.abs(depths - depth) / unit
+    return sizes
