@@ -16,55 +16,70 @@ from cfusion.kernels.numpy.iteration import level_dual
 FAST: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "nsz"}}
 
 
-def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
+def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0) -> float:
     """As `Backend.bound`; a tensor is left to the reference's code, which is rarely needed and slower."""
     if problem.tensor is not None:
-        return definition.bound(problem, state, box, rounds)
+        return definition.bound(problem, state, box, rounds, most)
     state.release()  # the spare arrays are not needed now, and the repair needs room
-    order, shape = problem.order, problem.links.shape
-    p: Floats = _repaired(problem, state.dual[level_dual(order - 1)], rounds)
-    factor = 1.0
-    for level in range(order - 1, -1, -1):
-        lower = np.empty((level + 1, *shape))  # in double precision from here on
+    repair = _Repair(problem, state.dual[level_dual(problem.order - 1)])
+    while True:
+        repair.run(rounds)
+        slope, factor = _slope(problem, repair.before)
+        if factor >= definition.FEASIBLE or repair.done + max(rounds, 1) > most:
+            break
+        del slope
+    slope *= factor
+    return _pixels(problem, slope, box)
+
+
+def _slope(problem: Problem, p: Floats) -> tuple[Floats, float]:
+    """g of a top dual in double precision, and the factor that brings the duals between into their balls."""
+    factor, shape = 1.0, problem.links.shape
+    for level in range(problem.order - 1, -1, -1):
+        lower = np.empty((level + 1, *shape))
         in_bands(shape, _adjoint(level + 1, p, lower))
         p = lower
         if level > 0:
             ratios = np.empty(len(p[0]))
             in_bands(shape, (_factors, p, *_limit(problem, level - 1), ratios))
             factor = min(factor, float(ratios.min()))
-    slope = p[0]
-    slope *= factor
-    return _pixels(problem, slope, box)
+    return p[0], factor
 
 
-def _repaired(problem: Problem, top: Floats, rounds: int) -> Floats:
-    """The top dual after the repair. Each lower dual is overwritten by its own part of the gradient."""
-    order, links, real = problem.order, problem.links, top.dtype
-    chain = [np.empty((planes, *links.shape), real) for planes in range(1, order + 1)]
-    data = (problem.confidence, problem.observations.total, _hold(problem))
-    before, ahead = top.copy(), top.copy()
-    in_bands(links.shape, (_advance, ahead, before, 0.0, *_limit(problem, order - 1)))
-    momentum = 1.0
-    for _ in range(rounds):
-        p = ahead
-        for level in range(order - 1, 0, -1):
-            in_bands(links.shape, _adjoint(level + 1, p, chain[level]))
-            p = chain[level]
-        in_bands(links.shape, _adjoint(1, p, chain[0]), (_stick_out_slope, chain[0], *data))
-        for level in range(1, order):
+class _Repair:
+    """The steps of the repair, some at a time. Each lower dual is overwritten by its own part of the gradient."""
+
+    def __init__(self, problem: Problem, top: Floats) -> None:
+        self.problem, order = problem, problem.order
+        self.chain = [np.empty((planes, *problem.links.shape), top.dtype) for planes in range(1, order + 1)]
+        self.before, self.ahead = top.copy(), top.copy()
+        in_bands(problem.links.shape, (_advance, self.ahead, self.before, 0.0, *_limit(problem, order - 1)))
+        self.momentum, self.done = 1.0, 0
+
+    def run(self, rounds: int) -> None:
+        """So many more, in place."""
+        problem, order, links, chain = self.problem, self.problem.order, self.problem.links, self.chain
+        data = (problem.confidence, problem.observations.total, _hold(problem))
+        for _ in range(rounds):
+            p = self.ahead
+            for level in range(order - 1, 0, -1):
+                in_bands(links.shape, _adjoint(level + 1, p, chain[level]))
+                p = chain[level]
+            in_bands(links.shape, _adjoint(1, p, chain[0]), (_stick_out_slope, chain[0], *data))
+            for level in range(1, order):
+                in_bands(
+                    links.shape,
+                    (_stick_out, chain[level], *_limit(problem, level - 1)),
+                    _add_gradient(level, chain[level - 1], links, definition.TERM_WEIGHT, chain[level]),
+                )
+            following = (1 + np.sqrt(1 + 4 * self.momentum**2)) / 2
             in_bands(
                 links.shape,
-                (_stick_out, chain[level], *_limit(problem, level - 1)),
-                _add_gradient(level, chain[level - 1], links, definition.TERM_WEIGHT, chain[level]),
+                _add_gradient(order, chain[order - 1], links, -1 / (8 * order), self.ahead),
+                (_advance, self.ahead, self.before, (self.momentum - 1) / following, *_limit(problem, order - 1)),
             )
-        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        in_bands(
-            links.shape,
-            _add_gradient(order, chain[order - 1], links, -1 / (8 * order), ahead),
-            (_advance, ahead, before, (momentum - 1) / following, *_limit(problem, order - 1)),
-        )
-        momentum = following
-    return before
+            self.momentum = following
+        self.done += rounds
 
 
 def _adjoint(order: int, p: Floats, out: Floats) -> Call:
@@ -351,4 +366,6 @@ def _shrink_row(p: Floats, i: int, weight: float, edge: Floats, shrink: Floats) 
 
 def repaired(problem: Problem, state: State, rounds: int) -> Floats:
     """As the reference's."""
-    return _repaired(problem, state.dual[level_dual(problem.order - 1)], rounds)
+    repair = _Repair(problem, state.dual[level_dual(problem.order - 1)])
+    repair.run(rounds)
+    return repair.before
