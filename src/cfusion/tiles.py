@@ -17,6 +17,7 @@ from cfusion.solvers import Status
 
 MARGIN = 48  # pixels around a tile that are fused with it and thrown away: smoothing reaches about as far
 LEAST = 64  # pixels of a side that is not cut again
+LEFT_OPEN = ("alpha", "inverse", "local", "edges")  # by `auto`, until it chooses
 WORST_LAST = (Status.closed_form, Status.converged, Status.at_rounding, Status.partial_optimum, Status.settled)
 
 Run = Callable[[Window, Method], Result]  # fuses a part of the frame; MemoryError: it is too large
@@ -99,9 +100,9 @@ def _grown(core: Window, shape: tuple[int, int]) -> Window:
 
 def _decided(method: Method, result: Result) -> Method:
     """The method with what it left open set to what it chose."""
-    known = result.parameters
-    left_open = [name for name, value in method.parameters().items() if value is None and known.get(name) is not None]
-    return refine(method, {name: known[name] for name in left_open}) if left_open else method
+    given = method.parameters()
+    chosen = {name: result.parameters[name] for name in LEFT_OPEN if name in result.parameters and name not in given}
+    return refine(method, chosen) if chosen else method
 
 
 def _whole(shape: tuple[int, int], parts: Sequence[tuple[Window, Window, Result]]) -> Result:
