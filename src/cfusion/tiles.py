@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from cfusion.auto import Auto
 from cfusion.errors import InputError
 from cfusion.geometry import Camera, Stack, View
 from cfusion.kernels.contract import Window
 from cfusion.methods import Method
-from cfusion.parameters import refine
 from cfusion.result import Result
 from cfusion.solvers import Status
 
@@ -100,9 +100,10 @@ def _grown(core: Window, shape: tuple[int, int]) -> Window:
 
 def _decided(method: Method, result: Result) -> Method:
     """The method with what it left open set to what it chose."""
-    given = method.parameters()
-    chosen = {name: result.parameters[name] for name in LEFT_OPEN if name in result.parameters and name not in given}
-    return refine(method, chosen) if chosen else method
+    if not isinstance(method, Auto):
+        return method
+    chosen = {name: result.parameters[name] for name in LEFT_OPEN}
+    return replace(method, settings=replace(method.settings, **chosen))
 
 
 def _whole(shape: tuple[int, int], parts: Sequence[tuple[Window, Window, Result]]) -> Result:
