@@ -63,10 +63,12 @@ def crop_view(view: View, window: Window) -> View:
 
 def crop_stack(stack: Stack, window: Window) -> Stack:
     """A part of a stack."""
-    parts = [None if each is None else each[(slice(None), *window)] for each in (stack.weights, stack.filled)]
+    there = (slice(None), *window)
+    weights = None if stack.weights is None else stack.weights[there]
+    filled = None if stack.filled is None else stack.filled[there]
     camera = None if stack.camera is None else crop_camera(stack.camera, window)
     image = None if stack.image is None else stack.image[window]
-    return Stack.unchecked(stack.depths[(slice(None), *window)], parts[0], camera, image, parts[1])
+    return Stack.unchecked(stack.depths[there], weights, camera, image, filled)
 
 
 def crop_camera(camera: Camera, window: Window) -> Camera:

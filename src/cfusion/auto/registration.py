@@ -109,9 +109,9 @@ def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
         smooth = np.isfinite(normal).all(-1) & (bend <= max(CURVED * np.nanmedian(bend), noise))
     side = max(1, round(np.sqrt(smooth.sum() / BLOCKS)))
     block = rows // side * (columns.max() // side + 1) + columns // side
-    axes: list[Floats] = [np.ascontiguousarray(each[smooth].T) for each in (ray, point, normal)]
-    effect = np.concatenate([np.cross(axes[1], axes[2], axis=0), axes[2]])
-    return _Places(smooth, *axes, effect, block[smooth])
+    rays, points, normals = (np.ascontiguousarray(each[smooth].T) for each in (ray, point, normal))
+    effect = np.concatenate([np.cross(points, normals, axis=0), normals])
+    return _Places(smooth, rays, points, normals, effect, block[smooth])
 
 
 def _effects(places: _Places, view_from_reference: Floats) -> Floats:

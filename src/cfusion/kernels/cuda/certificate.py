@@ -68,7 +68,8 @@ class _Repair:
 
     def __init__(self, problem: Problem, state: State) -> None:
         top = state.dual[level_dual(problem.order - 1)]
-        self.problem, self.ahead, self.before = problem, *cupy.empty((2, 2, *top.shape), top.dtype)
+        self.problem = problem
+        self.ahead, self.before = cupy.empty((2, 2, *top.shape), top.dtype)
         self.done, self.turn = 0, 0
         kernel(SOURCES, "project", _defines(problem, top))(
             (blocks_of(problem.links.size, THREADS),),

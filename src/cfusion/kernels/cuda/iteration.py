@@ -349,8 +349,11 @@ def units_for(shape: tuple[int, int], order: int, fidelity: Fidelity) -> list[Un
         return [(("prox.cuh", "plain.cu"), defines_of(kind), False) for kind in kinds]
     tiling = _tilings(*shape, order, BLOCKS * multiprocessors())[0]
     looks = (False, True) if _looks(tiling) else (False,)
-    kinds = [(weighted, looking) for weighted in (False, True) for looking in looks]
-    return [_sweep_unit(order, weighted, False, False, tiling, looking=looking) for weighted, looking in kinds]
+    return [
+        _sweep_unit(order, weighted, False, False, tiling, looking=looking)
+        for weighted in (False, True)
+        for looking in looks
+    ]
 
 
 def _shared_bytes(order: int, weighted: bool, edged: bool, held: bool, tiling: _Tiling) -> int:
