@@ -13,10 +13,8 @@ from cfusion.solvers.steps import BLOCK, RELAXATION, StepBalancer
 from cfusion.solvers.task import BOX_MARGIN, Task
 
 CHECK = BLOCK  # iterations between two looks at the energy
-REPAIR_ROUNDS, MOST_ROUNDS = (
-    40,
-    640,
-)  # of the dual, per attempt at a certificate: more where few leave it infeasible
+REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
+MOST_ROUNDS = 640  # where fewer leave it infeasible
 LIKELY = 0.2  # tolerances: once the energy changes by less from look to look, a certificate is likely
 ENDING = 3.0  # tolerances: a change that will probably be within it at the next look
 STALLED = 0.9  # of the gap at the attempt before: the certificate gets no better

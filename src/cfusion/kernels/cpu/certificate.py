@@ -183,35 +183,38 @@ def _l1_pixels(
         rows[i] = summed
 
 
+# Loops over a row have no branches and look at j - 1 or j + 1 alone, so that they vectorise; ends of rows come apart.
+
+
 @njit(**FAST)
 def _adjoint_1(start: int, stop: int, p: Floats, out: Floats) -> None:
-    """E_1^T: p is zero where its planes do not exist; so below."""
+    """E_1^T: p is zero where its planes do not exist; so below. In the precision of what comes out."""
     width = p.shape[2]
+    zero = out.dtype.type(0)
     for i in range(start, stop):
-        for j in range(width):
-            value = -(1.0 * p[0, i, j] + p[1, i, j])
-            if j > 0:
-                value += p[0, i, j - 1]
-            if i > 0:
-                value += p[1, i - 1, j]
-            out[0, i, j] = value
+        above = max(i - 1, 0)
+        there = out.dtype.type(1 if i > 0 else 0)
+        out[0, i, 0] = zero - p[0, i, 0] - p[1, i, 0] + there * p[1, above, 0]
+        for j in range(1, width):
+            out[0, i, j] = (zero + p[0, i, j - 1] - p[0, i, j]) + (there * p[1, above, j] - p[1, i, j])
 
 
 @njit(**FAST)
 def _adjoint_2(start: int, stop: int, p: Floats, out: Floats) -> None:
     _, height, width = p.shape
+    half = out.dtype.type(HALF_ROOT)
+    zero = out.dtype.type(0)
+    last = width - 1
     for i in range(start, stop):
-        for j in range(width):
-            first = p[0, i, j] + HALF_ROOT * p[1, i, j]
-            second = HALF_ROOT * p[1, i, j] + p[2, i, j]
-            if j + 1 < width:
-                first -= p[0, i, j + 1]
-                second -= HALF_ROOT * p[1, i, j + 1]
-            if i + 1 < height:
-                first -= HALF_ROOT * p[1, i + 1, j]
-                second -= p[2, i + 1, j]
-            out[0, i, j] = first
-            out[1, i, j] = second
+        below = min(i + 1, height - 1)
+        there = out.dtype.type(1 if i + 1 < height else 0)
+        for j in range(last):
+            middle = zero + p[1, i, j]
+            out[0, i, j] = (zero + p[0, i, j] - p[0, i, j + 1]) + half * (middle - there * p[1, below, j])
+            out[1, i, j] = half * (middle - p[1, i, j + 1]) + (zero + p[2, i, j] - there * p[2, below, j])
+        middle = zero + p[1, i, last]
+        out[0, i, last] = p[0, i, last] + half * (middle - there * p[1, below, last])
+        out[1, i, last] = half * middle + (zero + p[2, i, last] - there * p[2, below, last])
 
 
 @njit(**FAST)
@@ -240,36 +243,31 @@ def _add_gradient_1(start: int, stop: int, u: Floats, links: Any, factor: float,
     """out += factor E_1 u, on the planes that exist; so below."""
     height, width = links.shape
     f = out.dtype.type(factor)
+    zero = out.dtype.type(0)
+    last = width - 1
     for i in range(start, stop):
         below = min(i + 1, height - 1)
+        for j in range(last):
+            out[0, i, j] += f * (u[0, i, j + 1] - u[0, i, j]) if links[i, j] & 1 else zero
         for j in range(width):
-            bits = links[i, j]
-            right = min(j + 1, width - 1)
-            a = u[0, i, j]
-            if bits & 1:
-                out[0, i, j] += f * (u[0, i, right] - a)
-            if bits & 2:
-                out[1, i, j] += f * (u[0, below, j] - a)
+            out[1, i, j] += f * (u[0, below, j] - u[0, i, j]) if links[i, j] & 2 else zero
 
 
 @njit(**FAST)
 def _add_gradient_2(start: int, stop: int, u: Floats, links: Any, factor: float, out: Floats) -> None:
     width = links.shape[1]
     f = out.dtype.type(factor)
-    half = out.dtype.type(HALF_ROOT)
+    fh = out.dtype.type(factor * HALF_ROOT)
+    zero = out.dtype.type(0)
     for i in range(start, stop):
         above = max(i - 1, 0)
+        for j in range(1, width):
+            out[0, i, j] += f * (u[0, i, j] - u[0, i, j - 1]) if links[i, j] & 4 else zero
+        for j in range(1, width):
+            mixed = (u[1, i, j] - u[1, i, j - 1]) + (u[0, i, j] - u[0, above, j])
+            out[1, i, j] += fh * mixed if links[i, j] & 8 else zero
         for j in range(width):
-            bits = links[i, j]
-            left = max(j - 1, 0)
-            a = u[0, i, j]
-            b = u[1, i, j]
-            if bits & 4:
-                out[0, i, j] += f * (a - u[0, i, left])
-            if bits & 8:
-                out[1, i, j] += f * half * (b - u[1, i, left] + a - u[0, above, j])
-            if bits & 16:
-                out[2, i, j] += f * (b - u[1, above, j])
+            out[2, i, j] += f * (u[1, i, j] - u[1, above, j]) if links[i, j] & 16 else zero
 
 
 @njit(**FAST)
