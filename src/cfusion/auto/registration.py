@@ -76,7 +76,10 @@ def register(source: Source, surface: DepthMap, backend: Backend) -> Source:
         depths = depths if moved is source else _read(moved, surface, backend)
         told = _told(moved, surface, depths, SAMPLES[1], NEAR, motions, backend)
         motions = told.motions
-        moved = source.moved(motions) if motions.any() else source
+        if not motions.any():  # the same would be told again
+            moved = source
+            break
+        moved = source.moved(motions)
     near = np.asarray(motions.numbers.any(axis=1))
     if told.known.all() or not _most(near, told.known):
         return moved
