@@ -88,7 +88,7 @@ def _ours(image: Floats) -> list[Runner]:
 
     exact = prepare(ENERGY, Stack(image[None]), CPU, dtype=np.float64)
     problem, state = exact.problem(fixed_confidence(exact)), exact.initial_state()
-    StepBalancer(CPU, exact.noise).run(problem, state, 4000)
+    StepBalancer(CPU, exact.step_scale).run(problem, state, 4000)
     least = CPU.energy(problem, state).total
     task = prepare(ENERGY, Stack(image[None]), CPU)
     problem, state, pace, needed = (

@@ -31,7 +31,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "solvers": {"energy", "kernels", "geometry"},
     "methods": BELOW_METHODS,
     "result": {"geometry", "kernels", "solvers", "source", "view", "report"},  # only to show itself
-    "fuse": BELOW_METHODS | {"methods", "result"},
+    "fuse": BELOW_METHODS | {"methods", "result", "tiles"},
+    "tiles": BELOW_METHODS | {"methods", "result"},
     "forecast": set(),
     "scene": BELOW_REPORT | {"forecast"},
     "rasters": ON_SOLVERS | {"io"},

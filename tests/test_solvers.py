@@ -10,8 +10,9 @@ import pytest
 from cfusion import METHODS, Stack, Status, fuse_stack, kernels, synthetic
 from cfusion.energy import L1, L2, TGV, Energy, Huber, Prior
 from cfusion.errors import InputError
+from cfusion.kernels.cpu import certificate as cpu_certificate
 from cfusion.solvers import ACS, AMA, PDHG, Biconvex, Pointwise, WarmStart, prepare, solve
-from cfusion.solvers.pdhg import fixed_confidence
+from cfusion.solvers.pdhg import REPAIR_ROUNDS, fixed_confidence
 from cfusion.solvers.steps import choose_steps
 
 REFERENCE = kernels.load("numpy")
@@ -125,6 +126,18 @@ def test_default_certificate_is_within_ten_times_the_true_excess(name, method):
     assert outcome.status is Status.converged
     assert excess - rounding <= outcome.gap <= tolerance
     assert outcome.gap <= max(10 * excess, tolerance / 100)
+
+
+@pytest.mark.parametrize("name", ["object", "city"])
+def test_a_certificate_costs_few_repair_steps(name, monkeypatch):
+    """One attempt or two, when the energy says that it will succeed."""
+    backend, asked = kernels.load("cpu"), []
+    run = cpu_certificate._Repair.run
+    monkeypatch.setattr(cpu_certificate._Repair, "run", lambda self, rounds: (asked.append(rounds), run(self, rounds)))
+    task = prepare(METHODS["l1"].energy, splatted(name), backend)
+    outcome = PDHG().minimise(task, task.problem(fixed_confidence(task)), task.initial_state())
+    assert outcome.status is Status.converged
+    assert sum(asked) <= min(2 * REPAIR_ROUNDS, 0.7 * outcome.iterations)
 
 
 def test_a_warm_start_is_the_state_where_both_tasks_have_pixels_and_the_start_elsewhere():

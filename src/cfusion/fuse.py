@@ -18,12 +18,13 @@ from cfusion import kernels, methods
 from cfusion.arrays import DepthMap
 from cfusion.errors import InputError, OutOfMemory
 from cfusion.geometry import Stack, View
-from cfusion.kernels.contract import Backend
+from cfusion.kernels.contract import Backend, Window
 from cfusion.methods import Method
 from cfusion.parameters import refine
 from cfusion.result import Result
 from cfusion.solvers import Progress
 from cfusion.source import Posed, Registered, Source, reference_index
+from cfusion.tiles import crop_stack, crop_view, fuse_in_tiles
 
 Item = TypeVar("Item")
 CONCURRENT_BUNDLES = 2  # on a GPU
@@ -64,9 +65,18 @@ def fuse(
     views = _checked(views)
     chosen = refine(methods.get(method), parameters)
     loaded = kernels.load(backend)
-    seen = views[reference_index(views, reference)]
+    index = reference_index(views, reference)
+    seen = views[index]
+
+    def run(window: Window | None, method: Method) -> Result:
+        given = views
+        if window is not None:
+            given = [crop_view(view, window) if k == index else view for k, view in enumerate(views)]
+        return fuse_source(Posed.of(given, index, loaded), method, loaded, progress).moved(loaded.to_host)
+
     with _room_for(len(views), seen.shape, loaded):
-        result = fuse_source(Posed.of(views, reference, loaded), chosen, loaded, progress).moved(loaded.to_host)
+        result = _whole_or_tiles(run, seen.shape, chosen, loaded)
+        result = replace(result, camera=seen.camera, image=seen.image)
     return replace(result, seconds=time.perf_counter() - began)
 
 
@@ -173,10 +183,15 @@ def fuse_stack(
         raise InputError(f"fuse_stack takes a cfusion.Stack, not {_named(stack)}; make one with Stack(depths)")
     chosen = refine(methods.get(method), parameters)
     loaded = kernels.load(backend)
+
+    def run(window: Window | None, method: Method) -> Result:
+        given = stack if window is None else crop_stack(stack, window)
+        result = fuse_source(Registered(given), method, loaded, progress)
+        return result.moved(loaded.to_host) if stack.on_host else result
+
     with _room_for(stack.views, stack.shape, loaded):
-        result = fuse_source(Registered(stack), chosen, loaded, progress)
-        if stack.on_host:
-            result = result.moved(loaded.to_host)
+        result = _whole_or_tiles(run, stack.shape, chosen, loaded) if stack.on_host else run(None, chosen)
+        result = replace(result, camera=stack.camera, image=stack.image)
     return replace(result, seconds=time.perf_counter() - began)
 
 
@@ -185,6 +200,18 @@ def fuse_source(
 ) -> Result:
     """Fuse the observations of a source; the result's maps lie in the backend's memory, its seconds are not counted."""
     return Result.of(method(source, backend, progress), source.frame, method.name, method.parameters(), backend)
+
+
+def _whole_or_tiles(
+    run: Callable[[Window | None, Method], Result], shape: tuple[int, int], method: Method, backend: Backend
+) -> Result:
+    """All at once, or in tiles where a device has no room for that."""
+    try:
+        return run(None, method)
+    except MemoryError:
+        if backend.arrays is np or method.parameters().get("keep_views"):
+            raise
+    return fuse_in_tiles(shape, method, run)  # here, where the error no longer holds what it was raised over
 
 
 @contextmanager

@@ -1,10 +1,15 @@
 """Iterations on the device against the definition: every kind of problem, every way of cutting the image."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pytest
 
 from cfusion import kernels
 from cfusion.kernels.contract import Fidelity
+from cfusion.solvers import PDHG
+from cfusion.solvers.steps import StepBalancer
 
 pytestmark = pytest.mark.cuda
 SHAPES = [(1, 1), (1, 9), (9, 1), (7, 5), (23, 31), (50, 131)]
@@ -128,3 +133,47 @@ def test_a_double_precision_problem_takes_the_plain_way(cuda, make_case):
     defined_problem, defined = case.on_host()
     kernels.load("numpy").iterate(defined_problem, defined, case.steps, 50)
     np.testing.assert_allclose(state.primal.get(), defined.primal, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("edge", [False, True], ids=["even", "edges"])
+@pytest.mark.parametrize("scale", [0.2, 50.0], ids=["usual steps", "steps far too long"])
+def test_a_rough_solve_by_itself_is_that_of_the_solver(cuda, make_case, monkeypatch, order, weighted, edge, scale):
+    """The same number of iterations, steps, energies and state as by looks from the host; what it began with stays."""
+    case = make_case((77, 131), order=order, weighted=weighted, edge=edge)
+    solver = PDHG(tolerance=1e-5, iterations=240, certify=False)
+    found = []
+    for by_itself in (True, False):
+        problem, state = case.on_device()
+        if not by_itself:
+            monkeypatch.setattr("cfusion.kernels.cuda.iteration._settled", lambda *_: None)
+        branch = state.branch()
+        balancer = StepBalancer(cuda, scale)
+        rough = solver._settled(_Framed(cuda, case.box), problem, branch, balancer)
+        if rough is None:
+            assert not by_itself
+            rough = solver.minimise(_Framed(cuda, case.box, scale), problem, branch)
+        np.testing.assert_array_equal(state.primal.get(), case.state.primal)
+        found.append((rough, branch))
+    (ours, state), (expected, stepped) = found
+    assert (ours.iterations, ours.status) == (expected.iterations, expected.status)
+    assert ours.step_scale == pytest.approx(expected.step_scale, rel=1e-5)
+    assert ours.floor == pytest.approx(expected.floor, rel=1e-12)
+    assert ours.energies.total == pytest.approx(expected.energies.total, rel=1e-6)
+    assert ours.energies.mass == pytest.approx(expected.energies.mass, rel=1e-12)
+    for one, other, rounding in (
+        (state.primal, stepped.primal, PRIMAL_ROUNDING),
+        (state.dual, stepped.dual, DUAL_ROUNDING),
+    ):
+        np.testing.assert_allclose(one.get(), other.get(), rtol=0, atol=rounding * max(float(abs(other).max()), 1e-3))
+
+
+@dataclass(frozen=True)
+class _Framed:
+    """As much of a task as a rough solve asks for."""
+
+    backend: Any
+    box: Any
+    step_scale: float = 1.0
+    dtype: Any = np.float32

@@ -137,6 +137,25 @@ def test_out_of_memory_is_a_sentence_and_not_the_end(cuda):
     assert np.isfinite(fuse_stack(stack, "l1", backend="cuda").gap)
 
 
+@pytest.mark.parametrize("method", ["l1", "auto"])
+def test_too_little_memory_is_fused_in_tiles(cuda, method):
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    stack = Stack(np.tile(stack_of(views()).depths, (1, 20, 20)))
+    whole = fuse_stack(stack, method, backend="cuda")
+    needed, before = pool.total_bytes(), pool.get_limit()
+    pool.free_all_blocks()
+    pool.set_limit(size=pool.total_bytes() + needed // 2)
+    try:
+        found = fuse_stack(stack, method, backend="cuda")
+    finally:
+        pool.set_limit(size=before)
+    assert found.parameters["tiles"] > 1
+    assert np.array_equal(np.isnan(found.depth), np.isnan(whole.depth))
+    assert np.nanmean(abs(found.depth - whole.depth)) < 0.1 * np.nanmean(abs(stack.depths - whole.depth))
+
+
 @pytest.mark.parametrize("method", ["mean", "l1"])
 def test_an_experiment_s_splat_is_made_on_the_device(cuda, method, tmp_path):
     pytest.importorskip("embreex")

@@ -78,6 +78,19 @@ def test_the_certificate_is_the_definition_s(cuda, make_case, fidelity, order, k
 
 
 @EVERY_ORDER
+@EVERY_KIND
+def test_a_repair_that_goes_on_is_the_definition_s(cuda, make_case, order, kind):
+    """Some steps at a time, as long as the dual is infeasible: an odd number of exchanges each time."""
+    case = make_case((70, 71), order=order, **kind)
+    reference.iterate(case.problem, case.state, case.steps, 20)
+    problem, state = case.on_device()
+    energy = reference.energy(case.problem, case.state).total
+    for most in (0, 14, 21, 70):
+        ours = cuda.bound(problem, state, case.box, 7, most)
+        assert ours == pytest.approx(reference.bound(case.problem, case.state, case.box, 7, most), abs=2e-5 * energy)
+
+
+@EVERY_ORDER
 @pytest.mark.parametrize("places", [132, 2], ids=["a tile for each block", "tiles in turn"])
 def test_certificates_of_several_tiles(cuda, make_case, monkeypatch, order, places):
     monkeypatch.setattr("cfusion.kernels.cuda.certificate.multiprocessors", lambda: places)

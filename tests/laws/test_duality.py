@@ -1,5 +1,7 @@
 """Weak duality: the bound is below the energy at every iterate, below the minimum, and closes in on it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -111,6 +113,32 @@ def test_a_compiled_backend_computes_the_same_bound(compiled, make_case, order, 
     for rounds in (0, 1, 40):
         one = reference.bound(case.problem, case.state, case.box, rounds)
         assert compiled.bound(problem, state, case.box, rounds) == pytest.approx(one, rel=2e-5)
+
+
+@pytest.mark.parametrize(("order", "fidelity", "kind"), COMPILED_KINDS)
+def test_a_repair_goes_on_as_long_as_it_is_needed(compiled, make_case, order, fidelity, kind):
+    """Some steps at a time are the same steps; none is taken once hardly anything is left over."""
+    case = make_case(7, (12, 15), order=order, fidelity=fidelity, dtype=np.float32, **kind)
+    reference = kernels.load("numpy")
+    reference.iterate(case.problem, case.state, choose_steps(case.problem.alpha, 0.2), 60)
+    problem, state = case.on(compiled)
+    at_once = [reference.bound(case.problem, case.state, case.box, rounds) for rounds in range(8, 73, 8)]
+    for backend, given in ((reference, (case.problem, case.state)), (compiled, (problem, state))):
+        for most, usual in ((0, at_once[:1]), (8, at_once[:1]), (23, at_once[:2]), (72, at_once)):
+            found = backend.bound(*given, case.box, 8, most)
+            assert min(abs(found - each) for each in usual) <= 2e-5 * abs(found)
+
+
+def test_edges_that_are_spared_are_certified_by_a_longer_repair(make_case):
+    """A few pixels that hold hardly any slope decide the factor: it is near one only after many steps."""
+    case = make_case(3, (40, 50), order=2)
+    edge = np.where(np.random.default_rng(0).random(case.problem.links.shape) < 0.05, 0.02, 1.0)
+    problem = replace(case.problem, edge=edge.astype(case.problem.confidence.dtype))
+    backend, state = kernels.load("numpy"), case.copy_state()
+    backend.iterate(problem, state, choose_steps(problem.alpha, 0.2), 300)
+    energy = backend.energy(problem, state).total
+    short, long = (energy - backend.bound(problem, state, case.box, 40, most) for most in (0, 640))
+    assert 0 <= long < short / 2
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -53,9 +53,10 @@ class _Places:
     """Smooth places of a surface, in the reference's frame."""
 
     smooth: Mask  # (h, w) which samples they are
-    ray: Floats  # (n, 3)
-    point: Floats  # (n, 3)
-    normal: Floats  # (n, 3)
+    ray: Floats  # (3, n)
+    point: Floats  # (3, n)
+    normal: Floats  # (3, n)
+    effect: Floats  # (6, n) of w and t along the normal
     block: Floats  # (n,) neighbours have the same
 
 
@@ -78,7 +79,10 @@ def register(source: Source, surface: DepthMap, backend: Backend) -> Source:
         read = read if moved is source else read_surface(moved, surface, backend)
         told = _told(moved, surface, read, SAMPLES[1], NEAR, motions, backend)
         motions = told.motions
-        moved = source.moved(motions) if motions.any() else source
+        if not motions.any():  # the same would be told again
+            moved = source
+            break
+        moved = source.moved(motions)
     near = np.asarray(motions.numbers.any(axis=1))
     if told.known.all() or not _most(near, told.known):
         return moved
@@ -108,7 +112,7 @@ def _told(
     fits = [
         _fit(
             residual,
-            _effects(places, motion, reach) * scale / units[:, None],
+            _effects(places, motion, reach) * scale[:, None] / units,
             places.block,
             reach.share,
             PIXEL * read.slope,
@@ -148,23 +152,24 @@ def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
         smooth = np.isfinite(normal).all(-1) & (bend <= max(CURVED * np.nanmedian(bend), noise))
     side = max(1, round(np.sqrt(smooth.sum() / BLOCKS)))
     block = rows // side * (columns.max() // side + 1) + columns // side
-    return _Places(smooth, ray[smooth], point[smooth], normal[smooth], block[smooth])
+    rays, points, normals = (np.ascontiguousarray(each[smooth].T) for each in (ray, point, normal))
+    effect = np.concatenate([np.cross(points, normals, axis=0), normals])
+    return _Places(smooth, rays, points, normals, effect, block[smooth])
 
 
 def _effects(places: _Places, view_from_reference: Floats, reach: Reach) -> Floats:
-    """(n, 6) by how much w and t move what a view measures, along the reference's rays; NaN where that is not sure.
+    """(6, n) by how much w and t move what a view measures, along the reference's rays; NaN where that is not sure.
 
     An observation is x + (z - z_predicted) / (dz / dx), z along the view's own ray: both rates are in it.
     """
-    turn, shift = view_from_reference[:, :3], view_from_reference[:, 3]
-    there = places.point @ turn.T + shift
-    ray, own_ray = places.ray @ turn.T, there / there[:, 2:]
-    facing, rate = (places.normal @ turn.T * own_ray).sum(-1), ray[:, 2]
-    sizes = np.linalg.norm(ray, axis=-1), np.linalg.norm(own_ray, axis=-1)
-    sure = (rate > 0) & (there[:, 2] > 0) & (np.abs(facing) > reach.flattest * sizes[1])
-    sure &= (ray * own_ray).sum(-1) > reach.widest * sizes[0] * sizes[1]
-    effect = np.concatenate([np.cross(places.point, places.normal), places.normal], -1)
-    return effect / np.where(sure, facing * rate, np.nan)[:, None]
+    turn, shift = view_from_reference[:, :3], view_from_reference[:, 3:]
+    there = turn @ places.point + shift
+    ray, own_ray = turn @ places.ray, there / there[2]
+    facing, rate = (turn @ places.normal * own_ray).sum(axis=0), ray[2]
+    sizes = [np.sqrt((each * each).sum(axis=0)) for each in (ray, own_ray)]
+    sure = (rate > 0) & (there[2] > 0) & (np.abs(facing) > reach.flattest * sizes[1])
+    sure &= (ray * own_ray).sum(axis=0) > reach.widest * sizes[0] * sizes[1]
+    return places.effect / np.where(sure, facing * rate, np.nan)
 
 
 def _fit(residual: Floats, effect: Floats, block: Floats, share: float, least: float) -> tuple[Floats, Floats, Floats]:
@@ -172,24 +177,24 @@ def _fit(residual: Floats, effect: Floats, block: Floats, share: float, least: f
 
     sqrt(m' S m) is the effect of a motion m on what is measured, in sizes of what is left, which are `least` at least.
     """
-    known = np.isfinite(residual) & np.isfinite(effect[:, 0])
+    known = np.isfinite(residual) & np.isfinite(effect[0])
     unknown = np.zeros(6), np.full((6, 6), np.inf), np.zeros((6, 6))
     if known.sum() < max(FEWEST, share * len(residual)):
         return unknown
-    residual, effect, block = residual[known], effect[known], block[known]
+    residual, effect, block = residual[known], effect[:, known], block[known]
     step, left = np.zeros(6), residual
     for _ in range(STEPS):
         size = max(float(np.median(np.abs(left))), least)
         if not size > 0:
             return unknown
-        kept: Floats = (np.abs(left) <= OUTLIER * size)[:, None] * effect
-        normal: Floats = kept.T @ effect + np.eye(6) * (size / LARGEST) ** 2
-        step = np.linalg.solve(normal, -kept.T @ residual)
-        left = residual + effect @ step
-    scores = np.stack([np.bincount(block, left * column) for column in kept.T], 1)
+        kept: Floats = (np.abs(left) <= OUTLIER * size) * effect
+        normal: Floats = kept @ effect.T + np.eye(6) * (size / LARGEST) ** 2
+        step = np.linalg.solve(normal, -kept @ residual)
+        left = residual + step @ effect
+    scores = np.stack([np.bincount(block, left * row) for row in kept], 1)
     inverse = np.linalg.inv(normal)
     covariance = inverse @ (scores.T @ scores + np.eye(6) * (size / LARGEST) ** 2) @ inverse + np.eye(6) * LEAST**2
-    return step, covariance, effect.T @ effect / (len(effect) * size**2)
+    return step, covariance, effect @ effect.T / (len(residual) * size**2)
 
 
 def _off(motions: Floats, covariances: Floats, reference: int) -> Floats:

@@ -137,6 +137,36 @@ class Energies:
         return sum(self.regulariser) + self.fidelity + self.proximal
 
 
+@dataclass(frozen=True)
+class Settling:
+    """A rough solve that looks at itself: until the energy settles, with steps that correct themselves.
+
+    The rules are those of `solvers/pdhg.py` and `solvers/steps.py`; what they depend on stands here in numbers.
+    """
+
+    tolerance: float  # of the energy's change from look to look, as a part of it
+    block: int  # iterations between two looks
+    step_scale: float
+    per_scale: float  # s over the step scale
+    norm: float  # of the scaled operator
+    ways: tuple[float, float, float]  # the primal's over the dual's in units of s: shortest, usual, longest
+    correction: float  # of the step scale, at most
+    checks: int  # looks at the balance
+    every: int  # rows of which one tells the ways
+    floor: tuple[float, float, float]  # of the energy: share of the first one, for each unit of mass, for each pixel
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Where such a solve has come to."""
+
+    energies: Energies
+    iterations: int
+    step_scale: float
+    floor: float  # energies below it count as zero
+    settled: bool  # else the iterations were used up
+
+
 @dataclass(frozen=True, eq=False)
 class Coverage:
     """The observations of a stack: known depths, of positive weight where there are weights."""
@@ -245,14 +275,23 @@ class Convex(Protocol):
     def extrapolate(self, median: Floats, observed: Mask, inside: Mask, /) -> Floats:
         """The median where observed; elsewhere inside, round by round, the mean of the known four neighbours."""
 
-    def iterate(self, problem: Problem, state: State, steps: Steps, count: int) -> None:
-        """Run `count` over-relaxed primal-dual iterations in place."""
+    def iterate(
+        self, problem: Problem, state: State, steps: Steps, count: int, plan: Settling | None = None
+    ) -> Settled | None:
+        """Run `count` over-relaxed primal-dual iterations in place.
+
+        With a plan, as many as it takes, and `count` at most. None then: the backend leaves that to the solver, and
+        has run nothing.
+        """
 
     def energy(self, problem: Problem, state: State) -> Energies:
         """The terms of the energy at the state's primal variables."""
 
-    def bound(self, problem: Problem, state: State, box: Box, rounds: int) -> float:
-        """A lower bound of the minimum over the box, from the state's dual variables repaired by `rounds` steps."""
+    def bound(self, problem: Problem, state: State, box: Box, rounds: int, most: int = 0) -> float:
+        """A lower bound of the minimum over the box, from the state's dual variables repaired by `rounds` steps.
+
+        By as many again, up to `most`, as long as the repaired dual would have to be scaled by less than `FEASIBLE`.
+        """
 
     def snapshot_rows(self, state: State, every: int) -> Floats:
         """A copy of every `every`-th row of all planes, to measure later how far they moved."""

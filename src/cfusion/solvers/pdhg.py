@@ -14,13 +14,16 @@ from cfusion.solvers.task import BOX_MARGIN, Task
 
 CHECK = BLOCK  # iterations between two looks at the energy
 REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
+MOST_ROUNDS = 640  # where fewer leave it infeasible
+LIKELY = 0.2  # tolerances: once the energy changes by less from look to look, a certificate is likely
 ENDING = 3.0  # tolerances: a change that will probably be within it at the next look
 STALLED = 0.9  # of the gap at the attempt before: the certificate gets no better
+FLOOR = 1e-6  # of the start's energy
 ROUNDINGS = 2000  # float steps of the depth's range that are not told apart from none, times the tolerance of 1e-3
-NEARLY = 3.0  # tolerances away: a longer repair may certify it
-LEAST_WAIT = 3 * BLOCK  # iterations between two attempts, for every tolerance that the gap is away
+LEAST_WAIT = 2 * BLOCK  # iterations between two attempts
 DUAL_HASTE = 3.0  # larger steps once only the certificate is missing: the dual, on which it rests, then moves faster
-PATIENCE, MOST_PATIENCE = 1.5, 2.0  # times as many iterations before the next attempt at a certificate, by the gap left
+LAGGING = 100.0  # times the energy's change is a gap that the dual alone is to blame for
+PATIENCE, MOST_PATIENCE = 1.2, 2.0  # times as many iterations before the next attempt: the gap falls with their square
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,12 @@ class PDHG:
         """
         balancer = StepBalancer(task.backend, task.step_scale, self.relaxation, fixed_steps=self.fixed_steps)
         backend = task.backend
+        if not self.certify and initial_energy is None:
+            rough = self._settled(task, problem, state, balancer)
+            if rough is not None:
+                if report:
+                    report(Progress(stage, 1.0, rough.gap, rough.energies.total))
+                return rough
 
         def measure(kept: Floats | None, every: int) -> tuple[Energies, Displacement]:
             return backend.measure(problem, state, kept, every)
@@ -73,8 +82,9 @@ class PDHG:
         before = float("inf") if initial_energy is None else initial_energy  # a rough answer does without
         floor, bound, done = 0.0, float("-inf"), 0
         status, last_gap, tried = Status.iteration_limit, expected_gap, False
-        attempt_at = 0
+        attempt_at, quiet = 0, LIKELY * self.tolerance
         if expected_gap < float("inf"):
+            quiet = self.tolerance
             attempt_at = self._wait(0, expected_gap)
             balancer.step_scale *= DUAL_HASTE
         while done < self.iterations:
@@ -94,27 +104,25 @@ class PDHG:
                     break
                 state.ending = change <= ENDING * self.tolerance
                 continue
-            if change > self.tolerance or done < attempt_at:
+            if relative_gap(now, bound, floor) <= self.tolerance:  # the bound of an attempt before, and a lower energy
+                status = Status.converged
+                break
+            if change > quiet or done < attempt_at:
                 continue
-            near = self.tolerance / 2 < last_gap < NEARLY * self.tolerance
-            if not near:  # else a short repair will not do
-                bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
+            bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS, MOST_ROUNDS))
             gap = relative_gap(now, bound, floor)
-            if gap > self.tolerance and min(gap, last_gap) < NEARLY * self.tolerance:
-                bound = max(bound, backend.bound(problem, state, task.box, 4 * REPAIR_ROUNDS))
-                gap = relative_gap(now, bound, floor)
             if gap <= self.tolerance:
                 status = Status.converged
                 break
             if tried and change < self.tolerance / 100 and gap > STALLED * last_gap:  # neither side moves
                 status = Status.settled
                 break
-            if last_gap == float("inf"):
+            if last_gap == float("inf") or gap > LAGGING * change:
                 balancer.step_scale *= DUAL_HASTE
             last_gap, tried = gap, True
             attempt_at = self._wait(done, gap)
         if self.certify and status is Status.iteration_limit:
-            bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS))
+            bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS, MOST_ROUNDS))
         gap = relative_gap(energies.total, bound, floor) if self.certify else float("nan")
         if gap <= self.tolerance:
             small = relative_gap(energies.total, bound, 1e-300) > self.tolerance
@@ -124,11 +132,22 @@ class PDHG:
             report(Progress(stage, 1.0, gap, energies.total))
         return Convex(status, energies, bound, gap, done, balancer.step_scale, floor)
 
+    def _settled(self, task: Task, problem: Problem, state: State, balancer: StepBalancer) -> Convex | None:
+        """The rough answer of a backend that looks at a solve by itself; None where it does not."""
+        plan = balancer.plan(problem, state, self.tolerance, floor_parts(task, problem))
+        found = task.backend.iterate(problem, state, balancer.steps(problem), self.iterations, plan)
+        if found is None:
+            return None
+        state.release()
+        status, nan = Status.settled if found.settled else Status.iteration_limit, float("nan")
+        return Convex(status, found.energies, float("-inf"), nan, found.iterations, found.step_scale, found.floor)
+
     def _wait(self, done: int, gap: float) -> int:
         """After how many iterations to try again, if the gap is that after those done."""
         left = gap / max(self.tolerance, 1e-300)
-        wait = int(LEAST_WAIT * min(left, MOST_PATIENCE))
-        return max(int(done * min(max(left, PATIENCE), MOST_PATIENCE)), done + wait) if left > 1 else done
+        if left <= 1:
+            return done
+        return max(int(done * min(max(left**0.5, PATIENCE), MOST_PATIENCE)), done + LEAST_WAIT)
 
 
 @dataclass(frozen=True)
@@ -169,10 +188,15 @@ def energy_floor(task: Task, problem: Problem, energies: Energies, first: float)
 
     On a plane without noise the minimum is zero, and what is left of the energy is rounding.
     """
+    share, for_mass, for_pixel = floor_parts(task, problem)
+    return max(share * first, for_mass * energies.mass + for_pixel * energies.pixels, 1e-300)
+
+
+def floor_parts(task: Task, problem: Problem) -> tuple[float, float, float]:
+    """Of the start's energy, for each unit of the data's mass, for each pixel."""
     spread = (task.box.high - task.box.low) / (1 + 2 * BOX_MARGIN)
     off = ROUNDINGS * float(np.finfo(task.dtype).eps) * spread
-    each = off**2 / 2 if problem.fidelity is Fidelity.L2 else off
-    return max(1e-6 * first, each * energies.mass + off * sum(problem.alpha) * energies.pixels, 1e-300)
+    return FLOOR, off**2 / 2 if problem.fidelity is Fidelity.L2 else off, off * sum(problem.alpha)
 
 
 def fixed_confidence(task: Task) -> Floats:

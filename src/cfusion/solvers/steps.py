@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cfusion.kernels.contract import Backend, Displacement, Fidelity, Problem, State, Steps
+from cfusion.kernels.contract import Backend, Displacement, Fidelity, Problem, Settling, State, Steps
 
 Found = TypeVar("Found")
 
@@ -64,6 +64,26 @@ class StepBalancer:
         self.checks = MAX_CHECKS if fixed_steps else 0
         self._start: Any = None
 
+    def plan(self, problem: Problem, state: State, tolerance: float, floor: tuple[float, float, float]) -> Settling:
+        """The same steps, and an end, for a backend that looks at a solve by itself."""
+        squared = problem.fidelity is Fidelity.L2
+        return Settling(
+            tolerance=tolerance,
+            block=BLOCK,
+            step_scale=self.step_scale,
+            per_scale=STEP_PER_NOISE * _share(problem) / problem.alpha[0],
+            norm=norm_bound(problem.order),
+            ways=(SHORTEST, USUAL, L2_LONGEST if squared else LONGEST),
+            correction=LARGEST_CORRECTION,
+            checks=MAX_CHECKS - self.checks,
+            every=_every(state),
+            floor=floor,
+        )
+
+    def steps(self, problem: Problem) -> Steps:
+        """Those of now."""
+        return choose_steps(problem.alpha, _share(problem) * self.step_scale, self.relaxation)
+
     def run(self, problem: Problem, state: State, count: int) -> None:
         """`count` iterations in place, in blocks that end with a look at the balance."""
         self.run_and(problem, state, count, lambda kept, every: self.backend.measure(problem, state, kept, every))
@@ -78,8 +98,7 @@ class StepBalancer:
             watching = self.checks < MAX_CHECKS and block == BLOCK
             if watching and self._start is None:
                 self._start = self.backend.snapshot_rows(state, _every(state))
-            noise = _share(problem) * self.step_scale
-            self.backend.iterate(problem, state, choose_steps(problem.alpha, noise, self.relaxation), block)
+            self.backend.iterate(problem, state, self.steps(problem), block)
             done += block
             kept, every = self._start if watching else None, _every(state)
             if done < count:

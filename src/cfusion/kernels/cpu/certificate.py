@@ -16,55 +16,70 @@ from cfusion.kernels.numpy.iteration import level_dual
 FAST: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "nsz"}}
 
 
-def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
+def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0) -> float:
     """As `Backend.bound`; a tensor is left to the reference's code, which is rarely needed and slower."""
     if problem.tensor is not None:
-        return definition.bound(problem, state, box, rounds)
+        return definition.bound(problem, state, box, rounds, most)
     state.release()  # the spare arrays are not needed now, and the repair needs room
-    order, shape = problem.order, problem.links.shape
-    p: Floats = _repaired(problem, state.dual[level_dual(order - 1)], rounds)
-    factor = 1.0
-    for level in range(order - 1, -1, -1):
-        lower = np.empty((level + 1, *shape))  # in double precision from here on
+    repair = _Repair(problem, state.dual[level_dual(problem.order - 1)])
+    while True:
+        repair.run(rounds)
+        slope, factor = _slope(problem, repair.before)
+        if factor >= definition.FEASIBLE or repair.done + max(rounds, 1) > most:
+            break
+        del slope
+    slope *= factor
+    return _pixels(problem, slope, box)
+
+
+def _slope(problem: Problem, p: Floats) -> tuple[Floats, float]:
+    """g of a top dual in double precision, and the factor that brings the duals between into their balls."""
+    factor, shape = 1.0, problem.links.shape
+    for level in range(problem.order - 1, -1, -1):
+        lower = np.empty((level + 1, *shape))
         in_bands(shape, _adjoint(level + 1, p, lower))
         p = lower
         if level > 0:
             ratios = np.empty(len(p[0]))
             in_bands(shape, (_factors, p, *_limit(problem, level - 1), ratios))
             factor = min(factor, float(ratios.min()))
-    slope = p[0]
-    slope *= factor
-    return _pixels(problem, slope, box)
+    return p[0], factor
 
 
-def _repaired(problem: Problem, top: Floats, rounds: int) -> Floats:
-    """The top dual after the repair. Each lower dual is overwritten by its own part of the gradient."""
-    order, links, real = problem.order, problem.links, top.dtype
-    chain = [np.empty((planes, *links.shape), real) for planes in range(1, order + 1)]
-    data = (problem.confidence, problem.observations.total, _hold(problem))
-    before, ahead = top.copy(), top.copy()
-    in_bands(links.shape, (_advance, ahead, before, 0.0, *_limit(problem, order - 1)))
-    momentum = 1.0
-    for _ in range(rounds):
-        p = ahead
-        for level in range(order - 1, 0, -1):
-            in_bands(links.shape, _adjoint(level + 1, p, chain[level]))
-            p = chain[level]
-        in_bands(links.shape, _adjoint(1, p, chain[0]), (_stick_out_slope, chain[0], *data))
-        for level in range(1, order):
+class _Repair:
+    """The steps of the repair, some at a time. Each lower dual is overwritten by its own part of the gradient."""
+
+    def __init__(self, problem: Problem, top: Floats) -> None:
+        self.problem, order = problem, problem.order
+        self.chain = [np.empty((planes, *problem.links.shape), top.dtype) for planes in range(1, order + 1)]
+        self.before, self.ahead = top.copy(), top.copy()
+        in_bands(problem.links.shape, (_advance, self.ahead, self.before, 0.0, *_limit(problem, order - 1)))
+        self.momentum, self.done = 1.0, 0
+
+    def run(self, rounds: int) -> None:
+        """So many more, in place."""
+        problem, order, links, chain = self.problem, self.problem.order, self.problem.links, self.chain
+        data = (problem.confidence, problem.observations.total, _hold(problem))
+        for _ in range(rounds):
+            p = self.ahead
+            for level in range(order - 1, 0, -1):
+                in_bands(links.shape, _adjoint(level + 1, p, chain[level]))
+                p = chain[level]
+            in_bands(links.shape, _adjoint(1, p, chain[0]), (_stick_out_slope, chain[0], *data))
+            for level in range(1, order):
+                in_bands(
+                    links.shape,
+                    (_stick_out, chain[level], *_limit(problem, level - 1)),
+                    _add_gradient(level, chain[level - 1], links, definition.TERM_WEIGHT, chain[level]),
+                )
+            following = (1 + np.sqrt(1 + 4 * self.momentum**2)) / 2
             in_bands(
                 links.shape,
-                (_stick_out, chain[level], *_limit(problem, level - 1)),
-                _add_gradient(level, chain[level - 1], links, definition.TERM_WEIGHT, chain[level]),
+                _add_gradient(order, chain[order - 1], links, -1 / (8 * order), self.ahead),
+                (_advance, self.ahead, self.before, (self.momentum - 1) / following, *_limit(problem, order - 1)),
             )
-        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        in_bands(
-            links.shape,
-            _add_gradient(order, chain[order - 1], links, -1 / (8 * order), ahead),
-            (_advance, ahead, before, (momentum - 1) / following, *_limit(problem, order - 1)),
-        )
-        momentum = following
-    return before
+            self.momentum = following
+        self.done += rounds
 
 
 def _adjoint(order: int, p: Floats, out: Floats) -> Call:
@@ -168,35 +183,38 @@ def _l1_pixels(
         rows[i] = summed
 
 
+# Loops over a row have no branches and look at j - 1 or j + 1 alone, so that they vectorise; ends of rows come apart.
+
+
 @njit(**FAST)
 def _adjoint_1(start: int, stop: int, p: Floats, out: Floats) -> None:
-    """E_1^T: p is zero where its planes do not exist; so below."""
+    """E_1^T: p is zero where its planes do not exist; so below. In the precision of what comes out."""
     width = p.shape[2]
+    zero = out.dtype.type(0)
     for i in range(start, stop):
-        for j in range(width):
-            value = -(1.0 * p[0, i, j] + p[1, i, j])
-            if j > 0:
-                value += p[0, i, j - 1]
-            if i > 0:
-                value += p[1, i - 1, j]
-            out[0, i, j] = value
+        above = max(i - 1, 0)
+        there = out.dtype.type(1 if i > 0 else 0)
+        out[0, i, 0] = zero - p[0, i, 0] - p[1, i, 0] + there * p[1, above, 0]
+        for j in range(1, width):
+            out[0, i, j] = (zero + p[0, i, j - 1] - p[0, i, j]) + (there * p[1, above, j] - p[1, i, j])
 
 
 @njit(**FAST)
 def _adjoint_2(start: int, stop: int, p: Floats, out: Floats) -> None:
     _, height, width = p.shape
+    half = out.dtype.type(HALF_ROOT)
+    zero = out.dtype.type(0)
+    last = width - 1
     for i in range(start, stop):
-        for j in range(width):
-            first = p[0, i, j] + HALF_ROOT * p[1, i, j]
-            second = HALF_ROOT * p[1, i, j] + p[2, i, j]
-            if j + 1 < width:
-                first -= p[0, i, j + 1]
-                second -= HALF_ROOT * p[1, i, j + 1]
-            if i + 1 < height:
-                first -= HALF_ROOT * p[1, i + 1, j]
-                second -= p[2, i + 1, j]
-            out[0, i, j] = first
-            out[1, i, j] = second
+        below = min(i + 1, height - 1)
+        there = out.dtype.type(1 if i + 1 < height else 0)
+        for j in range(last):
+            middle = zero + p[1, i, j]
+            out[0, i, j] = (zero + p[0, i, j] - p[0, i, j + 1]) + half * (middle - there * p[1, below, j])
+            out[1, i, j] = half * (middle - p[1, i, j + 1]) + (zero + p[2, i, j] - there * p[2, below, j])
+        middle = zero + p[1, i, last]
+        out[0, i, last] = p[0, i, last] + half * (middle - there * p[1, below, last])
+        out[1, i, last] = half * middle + (zero + p[2, i, last] - there * p[2, below, last])
 
 
 @njit(**FAST)
@@ -225,36 +243,31 @@ def _add_gradient_1(start: int, stop: int, u: Floats, links: Any, factor: float,
     """out += factor E_1 u, on the planes that exist; so below."""
     height, width = links.shape
     f = out.dtype.type(factor)
+    zero = out.dtype.type(0)
+    last = width - 1
     for i in range(start, stop):
         below = min(i + 1, height - 1)
+        for j in range(last):
+            out[0, i, j] += f * (u[0, i, j + 1] - u[0, i, j]) if links[i, j] & 1 else zero
         for j in range(width):
-            bits = links[i, j]
-            right = min(j + 1, width - 1)
-            a = u[0, i, j]
-            if bits & 1:
-                out[0, i, j] += f * (u[0, i, right] - a)
-            if bits & 2:
-                out[1, i, j] += f * (u[0, below, j] - a)
+            out[1, i, j] += f * (u[0, below, j] - u[0, i, j]) if links[i, j] & 2 else zero
 
 
 @njit(**FAST)
 def _add_gradient_2(start: int, stop: int, u: Floats, links: Any, factor: float, out: Floats) -> None:
     width = links.shape[1]
     f = out.dtype.type(factor)
-    half = out.dtype.type(HALF_ROOT)
+    fh = out.dtype.type(factor * HALF_ROOT)
+    zero = out.dtype.type(0)
     for i in range(start, stop):
         above = max(i - 1, 0)
+        for j in range(1, width):
+            out[0, i, j] += f * (u[0, i, j] - u[0, i, j - 1]) if links[i, j] & 4 else zero
+        for j in range(1, width):
+            mixed = (u[1, i, j] - u[1, i, j - 1]) + (u[0, i, j] - u[0, above, j])
+            out[1, i, j] += fh * mixed if links[i, j] & 8 else zero
         for j in range(width):
-            bits = links[i, j]
-            left = max(j - 1, 0)
-            a = u[0, i, j]
-            b = u[1, i, j]
-            if bits & 4:
-                out[0, i, j] += f * (a - u[0, i, left])
-            if bits & 8:
-                out[1, i, j] += f * half * (b - u[1, i, left] + a - u[0, above, j])
-            if bits & 16:
-                out[2, i, j] += f * (b - u[1, above, j])
+            out[2, i, j] += f * (u[1, i, j] - u[1, above, j]) if links[i, j] & 16 else zero
 
 
 @njit(**FAST)
@@ -351,4 +364,6 @@ def _shrink_row(p: Floats, i: int, weight: float, edge: Floats, shrink: Floats) 
 
 def repaired(problem: Problem, state: State, rounds: int) -> Floats:
     """As the reference's."""
-    return _repaired(problem, state.dual[level_dual(problem.order - 1)], rounds)
+    repair = _Repair(problem, state.dual[level_dual(problem.order - 1)])
+    repair.run(rounds)
+    return repair.before

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.kernels.contract import Floats, Problem, State, Steps, dual_planes, primal_planes
+from cfusion.kernels.contract import Floats, Problem, Settled, Settling, State, Steps, dual_planes, primal_planes
 from cfusion.kernels.cpu.threads import cuts, in_parallel, threads
 from cfusion.kernels.cpu.tiles import SCALARS, sweep_for
 
@@ -15,13 +15,18 @@ LEVELS = 8  # iterations per visit of a tile
 TILE_ROWS, TILE_COLUMNS = 120, 480  # fixed, so that the bits do not depend on the number of threads
 
 
-def iterate(problem: Problem, state: State, steps: Steps, count: int, levels: int = LEVELS) -> None:
-    """Run `count` iterations; `levels` of them share one pass over memory."""
+def iterate(
+    problem: Problem, state: State, steps: Steps, count: int, plan: Settling | None = None, levels: int = LEVELS
+) -> Settled | None:
+    """As `Backend.iterate`; `levels` of them share one pass over memory."""
+    if plan is not None:
+        return None
     done = 0
     while done < count:
         now = min(levels, count - done)
         _advance(problem, state, steps, now)
         done += now
+    return None
 
 
 def _advance(problem: Problem, state: State, steps: Steps, levels: int) -> None:

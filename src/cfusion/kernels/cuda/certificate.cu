@@ -137,12 +137,13 @@ __device__ void wait_for_all(unsigned* arrived, unsigned goal) {
 // All repair steps, the whole grid at once: before <- proj(ahead - step rise), ahead <- before + momentum (its change).
 // A tile takes AT_ONCE steps on its own, in a room that is wider by what they look at; then tiles read one another's
 // borders, or whole tiles where there are more of them than blocks. Two copies of `ahead` and `before` (2, TOP, H, W)
-// take turns for that. Beyond the side of a room the next row is read, which only the margin ever sees.
+// take turns for that, of which `before_turns` are over. Beyond the side of a room the next row is read, which only the
+// margin ever sees.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
     real* ahead, real* before, const real* __restrict__ momenta, const unsigned short* __restrict__ links,
     const real* __restrict__ confidence, const real* __restrict__ total, const real* __restrict__ edge,
-    const real* __restrict__ tensor, real alpha_1, real alpha_2, real alpha_3, int rounds, int height, int width,
-    unsigned* arrived, unsigned arrived_before
+    const real* __restrict__ tensor, real alpha_1, real alpha_2, real alpha_3, int rounds, int before_turns, int height,
+    int width, unsigned* arrived, unsigned arrived_before
 ) {
     extern __shared__ __align__(16) char memory[];
     const size_t n = (size_t)height * width;
@@ -156,7 +157,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
     for (int done = 0, turn = 0; done < rounds; done += AT_ONCE, turn++) {
         const int steps = min(AT_ONCE, rounds - done);
         const bool first_turn = done == 0, last_turn = done + AT_ONCE >= rounds;
-        const size_t source = (turn & 1) * TOP * n, target = ((turn + 1) & 1) * TOP * n;
+        const int from = (before_turns + turn) & 1;
+        const size_t source = from * TOP * n, target = (1 - from) * TOP * n;
         for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
             const int row0 = tile / across * TILE_ROWS - MARGIN, column0 = tile % across * TILE_COLUMNS - MARGIN;
 #pragma unroll
@@ -377,14 +379,14 @@ __device__ double huber_bound(double slope, double lam, const Observed& seen, co
     return value;
 }
 
-// The sum over the domain of each pixel's minimum, its slope scaled by the least of all factors; per block.
+// The sum over the domain of each pixel's minimum, its slope scaled by the least of all factors; and that factor.
 extern "C" __global__ void __launch_bounds__(256) pixel_bounds(
     const double* __restrict__ slopes, const double* __restrict__ factors, int factor_count,
     const real* __restrict__ values, const real* __restrict__ weights, const real* __restrict__ total,
     const real* __restrict__ scatter, const real* __restrict__ confidence, const unsigned short* __restrict__ links,
     const real* __restrict__ anchor, double pull, double delta, double low, double high, int views, size_t n, Desk desk
 ) {
-    double factor = 1, sum[1] = {0};
+    double factor = 1, sum[2] = {0, 0};
     for (int k = threadIdx.x; k < factor_count; k += blockDim.x) factor = min(factor, factors[k]);
     factor = over_block(factor, 1., Least());
     const Box box = {low, high};
@@ -409,5 +411,6 @@ extern "C" __global__ void __launch_bounds__(256) pixel_bounds(
         }
 #endif
     }
+    if (blockIdx.x == 0 && threadIdx.x == 0) sum[1] = factor;
     add_up(sum, desk);
 }

@@ -12,16 +12,27 @@ import numpy as np
 from cfusion.kernels.contract import Box, Floats, Problem, State
 from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, multiprocessors, or_nothing, shared_memory
 from cfusion.kernels.cuda.sums import THREADS, defines_of, kind_of
+from cfusion.kernels.numpy.certificate import FEASIBLE
 from cfusion.kernels.numpy.iteration import level_dual
 
 SOURCES = ("prox.cuh", "reduce.cuh", "certificate.cu")
 ROOM_ROWS, ROOM_COLUMNS, REPAIR_THREADS = 64, 64, 1024  # of a tile with its surroundings, at most
+MOMENTA = 640  # repair steps whose momenta lie on the device, or as many more
 STEPS_AT_ONCE = 3  # repair steps between two exchanges, where a room has room for it
 
 
-def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
+def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0) -> float:
     """As `Backend.bound`."""
-    top = _repaired(problem, state, rounds)
+    repair = _Repair(problem, state)
+    while True:
+        repair.run(rounds)
+        found, factor = _evaluated(problem, repair.top, box)
+        if factor >= FEASIBLE or repair.done + max(rounds, 1) > most:
+            return found
+
+
+def _evaluated(problem: Problem, top: Floats, box: Box) -> tuple[float, float]:
+    """The bound that a top dual gives, and the factor that it had to be scaled by."""
     slopes, factors = _descended(problem, top)
     seen, pixels = problem.observations, problem.links.size
     sums = desk()
@@ -48,49 +59,72 @@ def bound(problem: Problem, state: State, box: Box, rounds: int) -> float:
             sums.argument,
         ),
     )
-    return sums.read(1)[0]
+    found, factor = sums.read(2)
+    return found, factor
 
 
-def _repaired(problem: Problem, state: State, rounds: int) -> Floats:
-    """The top dual after the accelerated projected-gradient steps."""
-    height, width = problem.links.shape
-    top = state.dual[level_dual(problem.order - 1)]
-    ahead, before = cupy.empty((2, 2, *top.shape), top.dtype)
-    limits = _limits(problem, top)
-    defines = _defines(problem, top)
-    kernel(SOURCES, "project", defines)(
-        (blocks_of(problem.links.size, THREADS),),
-        (THREADS,),
-        (top, ahead, before, or_nothing(problem.edge), *limits, np.uint64(problem.links.size)),
-    )
-    if rounds == 0:
-        return before[0]
-    rows, at_once, shared = _room(problem.order, top.dtype.itemsize)
-    margin, exchanges = problem.order * at_once, blocks_of(rounds, at_once)
-    tiles = blocks_of(height, rows - 2 * margin) * blocks_of(width, ROOM_COLUMNS - 2 * margin)
-    blocks = min(tiles, multiprocessors())  # all of them are needed at once
-    kernel(SOURCES, "repair", defines, cooperative=True)(
-        (blocks,),
-        (REPAIR_THREADS,),
-        (
-            ahead,
-            before,
-            _momenta(rounds, top.dtype.name, cupy.cuda.runtime.getDevice()),
-            problem.links,
-            problem.confidence,
-            problem.observations.total,
-            or_nothing(problem.edge),
-            or_nothing(problem.tensor),
-            *limits,
-            np.int32(rounds),
-            np.int32(height),
-            np.int32(width),
-            desk().gate,
-            desk().pass_gate(exchanges * blocks),
-        ),
-        shared_mem=shared,
-    )
-    return before[exchanges % 2]
+class _Repair:
+    """The accelerated projected-gradient steps on the top dual, some at a time."""
+
+    def __init__(self, problem: Problem, state: State) -> None:
+        top = state.dual[level_dual(problem.order - 1)]
+        self.problem = problem
+        self.ahead, self.before = cupy.empty((2, 2, *top.shape), top.dtype)
+        self.done, self.turn = 0, 0
+        kernel(SOURCES, "project", _defines(problem, top))(
+            (blocks_of(problem.links.size, THREADS),),
+            (THREADS,),
+            (
+                top,
+                self.ahead,
+                self.before,
+                or_nothing(problem.edge),
+                *_limits(problem, top),
+                np.uint64(problem.links.size),
+            ),
+        )
+
+    @property
+    def top(self) -> Floats:
+        """Where it has come to."""
+        found: Floats = self.before[self.turn % 2]
+        return found
+
+    def run(self, rounds: int) -> None:
+        """So many more."""
+        if rounds == 0:
+            return
+        problem, top = self.problem, self.top
+        height, width = problem.links.shape
+        rows, at_once, shared = _room(problem.order, top.dtype.itemsize)
+        margin, exchanges = problem.order * at_once, blocks_of(rounds, at_once)
+        tiles = blocks_of(height, rows - 2 * margin) * blocks_of(width, ROOM_COLUMNS - 2 * margin)
+        blocks = min(tiles, multiprocessors())  # all of them are needed at once
+        known = MOMENTA * blocks_of(self.done + rounds, MOMENTA)
+        kernel(SOURCES, "repair", _defines(problem, top), cooperative=True)(
+            (blocks,),
+            (REPAIR_THREADS,),
+            (
+                self.ahead,
+                self.before,
+                _momenta(known, top.dtype.name, cupy.cuda.runtime.getDevice())[self.done :],
+                problem.links,
+                problem.confidence,
+                problem.observations.total,
+                or_nothing(problem.edge),
+                or_nothing(problem.tensor),
+                *_limits(problem, top),
+                np.int32(rounds),
+                np.int32(self.turn),
+                np.int32(height),
+                np.int32(width),
+                desk().gate,
+                desk().pass_gate(exchanges * blocks),
+            ),
+            shared_mem=shared,
+        )
+        self.done += rounds
+        self.turn += exchanges
 
 
 @cache

@@ -10,12 +10,23 @@ from typing import Any
 import cupy
 import numpy as np
 
-from cfusion.kernels.contract import Displacement, Energies, Fidelity, Floats, Problem, State, Steps
+from cfusion.kernels.contract import (
+    Displacement,
+    Energies,
+    Fidelity,
+    Floats,
+    Problem,
+    Settled,
+    Settling,
+    State,
+    Steps,
+)
 from cfusion.kernels.cuda import sums
 from cfusion.kernels.cuda.device import (
     Unit,
     blocks_of,
     by_value,
+    desk,
     kernel,
     multiprocessors,
     or_nothing,
@@ -30,11 +41,21 @@ LEVELS_ON_CHIP, LEVELS_PER_PASS = 2, 6  # iterations between two exchanges; iter
 LEAST_ROWS = 8  # of a tile that stays on the chip, without its rim
 MOST_AHEAD = 1 << 21  # pixels of a state that is worth the memory of going ahead
 MOST_VIEWS = 255  # a byte counts the observations below x
+LOOKED = 11  # numbers that a look leaves on the host; of look.cuh, as the next three
+SETTLED, OTHER_STEPS = 2, 3  # why a launch ended
+BOARD_BYTES = 64  # of `Board`, at least
 PACKET_PARTS = {1: 2, 2: 6}  # by order: packets of three values that carry a pair of pixels
 
 
-def iterate(problem: Problem, state: State, steps: Steps, count: int) -> None:
-    """As `Backend.iterate`."""
+def iterate(problem: Problem, state: State, steps: Steps, count: int, plan: Settling | None = None) -> Settled | None:
+    """As `Backend.iterate`; a plan is kept to by one launch, where all tiles are on the chip."""
+    if plan is not None:
+        return _settled(problem, state, steps, count, plan)
+    _iterated(problem, state, steps, count)
+    return None
+
+
+def _iterated(problem: Problem, state: State, steps: Steps, count: int) -> None:
     if count < 1:
         return
     asked, state.workspace = state.workspace, Workspace(problem, steps, count, done=False)
@@ -114,6 +135,55 @@ def _go_ahead(problem: Problem, state: State) -> None:
         _sweep(problem, source, target, asked.steps, min(each, asked.count - k * each), tiling)
         source = target
     state.workspace = asked
+
+
+def _settled(problem: Problem, state: State, steps: Steps, count: int, plan: Settling) -> Settled | None:
+    """A whole rough solve by itself (`look.cuh`): one launch, and another one whenever its steps change."""
+    tiling = _tiling(problem) if _sweepable(problem, state) and problem.prox_centre is None else None
+    if tiling is None or not _looks(tiling) or count % plan.block or plan.block % tiling.levels:
+        return None
+    work, source, spare = desk(), state, state.spare()
+    target, other = spare, None
+    before, floor, done, checked = float("inf"), 0.0, 0.0, 0.0
+    while True:
+        numbers = _plan(plan, problem.alpha, before, floor, int(done), int(checked))
+        board = cupy.zeros(BOARD_BYTES, np.uint8)
+        to_look = (numbers, state.primal, state.dual, board, work.parts, work.page(LOOKED))
+        _sweep(problem, source, target, steps, count - int(done), tiling, to_look)
+        *orders, fidelity, mass, pixels, scale, floor, done, stop, before, checked = work.turn(LOOKED).tolist()
+        if stop != OTHER_STEPS:
+            break
+        plan = replace(plan, step_scale=scale)
+        steps = _steps_of(plan, steps)
+        other = other or State(cupy.empty_like(state.primal), cupy.empty_like(state.dual))
+        source, target = target, other if target is spare else spare
+    if target is not spare:
+        spare.primal[...], spare.dual[...] = target.primal, target.dual
+    state.workspace = None
+    state.swap()
+    regulariser = tuple(weight * part for weight, part in zip(problem.alpha, orders, strict=False))
+    energies = Energies(regulariser, fidelity, 0.0, mass, pixels)
+    return Settled(energies, int(done), scale, floor, stop == SETTLED)
+
+
+def _looks(tiling: _Tiling) -> bool:
+    """Whether its kernel can look at itself: all is on the chip, and registers are left (else looks cost more)."""
+    return tiling.exchange and not tiling.lanes.shelved
+
+
+def _steps_of(plan: Settling, before: Steps) -> Steps:
+    """Those at the plan's scale."""
+    length, orders = plan.per_scale * plan.step_scale, range(len(before.tau))
+    tau = tuple(4.0**-j * length / plan.norm for j in orders)
+    return replace(before, tau=tau, sigma=tuple(4.0**j / (length * plan.norm) for j in orders))
+
+
+def _plan(plan: Settling, alpha: tuple[float, ...], before: float, floor: float, done: int, checked: int) -> Any:
+    """`Plan` of look.cuh, passed by value; the last four: where the launch before ended."""
+    second = alpha[1] if len(alpha) > 1 else 0.0
+    numbers = (plan.tolerance, plan.step_scale, plan.per_scale, plan.norm, *plan.ways, plan.correction, *plan.floor)
+    counts = np.array([plan.block, plan.checks, plan.every, 2 * plan.block, done, checked], np.int32)
+    return by_value(np.array([*numbers, alpha[0], second, before, floor])) + by_value(counts)
 
 
 def _kind(problem: Problem) -> tuple[bool, bool, bool]:
@@ -201,10 +271,18 @@ def _per_pass(height: int, width: int) -> _Tiling:
     return _Tiling(SHORT, LEVELS_PER_PASS, blocks_of(height, down), columns, down, across, exchange=False)
 
 
-def _sweep(problem: Problem, state: State, target: State, steps: Steps, count: int, tiling: _Tiling) -> None:
-    """From one state to another."""
+def _sweep(
+    problem: Problem,
+    state: State,
+    target: State,
+    steps: Steps,
+    count: int,
+    tiling: _Tiling,
+    to_look: tuple[Any, ...] = (),
+) -> None:
+    """From one state to another; `to_look`, what it needs to look at itself."""
     seen = problem.observations
-    sweep, shared = _sweep_kernel(problem.order, *_kind(problem), tiling)
+    sweep, shared = _sweep_kernel(problem.order, *_kind(problem), tiling, looking=bool(to_look))
     height, width = problem.links.shape
     rounds = (count - 1) // tiling.levels if tiling.exchange else 0
     mailbox, first_round = _mailbox(height * blocks_of(width, 2) * PACKET_PARTS[problem.order], rounds)
@@ -227,20 +305,23 @@ def _sweep(problem: Problem, state: State, target: State, steps: Steps, count: i
             first_round,
             _sweep_scalars(steps, problem.alpha, problem.prox_weight if problem.prox_centre is not None else 0.0),
             _sweep_sizes(len(seen.values), height, width, tiling.rows, tiling.columns, count),
+            *to_look,
         ),
         shared_mem=shared,
     )
 
 
 @cache
-def _sweep_kernel(order: int, weighted: bool, edged: bool, held: bool, tiling: _Tiling) -> tuple[Any, int]:
+def _sweep_kernel(
+    order: int, weighted: bool, edged: bool, held: bool, tiling: _Tiling, *, looking: bool
+) -> tuple[Any, int]:
     """The kernel for one kind of problem, and how much shared memory it takes."""
-    sources, defines, cooperative = _sweep_unit(order, weighted, edged, held, tiling)
+    sources, defines, cooperative = _sweep_unit(order, weighted, edged, held, tiling, looking=looking)
     shared = _shared_bytes(order, weighted, edged, held, tiling)
     return kernel(sources, "sweep", defines, cooperative=cooperative), shared
 
 
-def _sweep_unit(order: int, weighted: bool, edged: bool, held: bool, tiling: _Tiling) -> Unit:
+def _sweep_unit(order: int, weighted: bool, edged: bool, held: bool, tiling: _Tiling, *, looking: bool) -> Unit:
     defines = (
         f"ORDER={order}",
         f"ROWS={tiling.lanes.rows}",
@@ -253,8 +334,12 @@ def _sweep_unit(order: int, weighted: bool, edged: bool, held: bool, tiling: _Ti
         f"ANCHOR={held:d}",
         f"EXCHANGE={tiling.exchange:d}",
         f"PARTS={PACKET_PARTS[order]}",
+        f"SETTLE={looking:d}",
     )
-    return ("tile.cuh", "sweep.cu"), defines, tiling.exchange
+    if not looking:
+        return ("tile.cuh", "sweep.cu"), defines, tiling.exchange
+    sources = ("reduce.cuh", "tile.cuh", "look.cuh", "sweep.cu")
+    return sources, defines, tiling.exchange
 
 
 def units_for(shape: tuple[int, int], order: int, fidelity: Fidelity) -> list[Unit]:
@@ -263,7 +348,12 @@ def units_for(shape: tuple[int, int], order: int, fidelity: Fidelity) -> list[Un
         kinds = [("REAL=float", order, int(fidelity), weighted, False, False, False) for weighted in (False, True)]
         return [(("prox.cuh", "plain.cu"), defines_of(kind), False) for kind in kinds]
     tiling = _tilings(*shape, order, BLOCKS * multiprocessors())[0]
-    return [_sweep_unit(order, weighted, False, False, tiling) for weighted in (False, True)]
+    looks = (False, True) if _looks(tiling) else (False,)
+    return [
+        _sweep_unit(order, weighted, False, False, tiling, looking=looking)
+        for weighted in (False, True)
+        for looking in looks
+    ]
 
 
 def _shared_bytes(order: int, weighted: bool, edged: bool, held: bool, tiling: _Tiling) -> int:

@@ -372,12 +372,38 @@ __device__ __forceinline__ void exchange(
 }
 #endif
 
+// What belongs to this tile, to memory.
+__device__ __forceinline__ void store_tile(
+    const Pixels& is, const Shared& shared, const Place& place, const Edges& edges, float* primal_out, float* dual_out,
+    int warp, int lane
+) {
+    const size_t plane = (size_t)place.height * place.width;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        if (!edges.mine(warp * ROWS + r)) continue;
+        store(primal_out, place, r, is.x[r]);
+        store(dual_out, place, r, is.q1[r]);
+        store(dual_out + plane, place, r, is.q2[r]);
+#if ORDER == 2
+        store(primal_out + plane, place, r, is.v1[r]);
+        store(primal_out + 2 * plane, place, r, is.v2[r]);
+        const Pair pair = look_up(is, shared, r, warp, lane);
+        store(dual_out + 2 * plane, place, r, pair.r1);
+        store(dual_out + 3 * plane, place, r, pair.r2);
+        store(dual_out + 4 * plane, place, r, pair.r3);
+#endif
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
-    const float* __restrict__ primal, const float* __restrict__ dual, float* __restrict__ primal_out,
-    float* __restrict__ dual_out, const float* __restrict__ values, const float* __restrict__ weights,
-    const float* __restrict__ total, const float* __restrict__ confidence, const unsigned short* __restrict__ links,
+    const float* __restrict__ primal, const float* __restrict__ dual, float* primal_out, float* dual_out,
+    const float* __restrict__ values, const float* __restrict__ weights, const float* __restrict__ total,
+    const float* __restrict__ confidence, const unsigned short* __restrict__ links,
     const float* __restrict__ edge, const float* __restrict__ anchor, float4* mailbox, unsigned round, Scalars s,
     Sizes sizes
+#if SETTLE
+    , Plan plan, const float* primal_start, const float* dual_start, Board* board, double* parts, double* out
+#endif
 ) {
     const int views = sizes.views, height = sizes.height, width = sizes.width, count = sizes.count;
     const int tile_rows = sizes.tile_rows, tile_columns = sizes.tile_columns;
@@ -440,11 +466,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
     find_packets(shared.mail, tile_rows, lanes, height, width);
 #endif
     __syncthreads();
-    show_dual(is, shared, warp, lane);
-    __syncthreads();
 
     const float half_root = 0.70710678118654752f;
-    for (int done = 0;;) {
+    for (int done = 0; done < count;) {
+#if EXCHANGE
+        if (done && done % LEVELS == 0) exchange(is, shared, place, edges, mailbox, round++, warp, lane);
+#endif
+        show_dual(is, shared, warp, lane);
+        __syncthreads();
         float x[ROWS][2], v1[ROWS][2], v2[ROWS][2];  // the extrapolated primal; x first as the prox has it
         const bool strayed = primal_x<false>(is, rank, x, values, weights, place, views, shared, s, warp, lane);
         if (__any_sync(FULL, strayed)) primal_x<true>(is, rank, x, values, weights, place, views, shared, s, warp, lane);
@@ -486,27 +515,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
         __syncthreads();
         if (bounded) dual_pass<true>(is, x, v1, v2, exist, shared, s, warp, lane);
         else dual_pass<false>(is, x, v1, v2, exist, shared, s, warp, lane);
-        if (++done == count) break;
-#if EXCHANGE
-        if (done % LEVELS == 0) exchange(is, shared, place, edges, mailbox, round++, warp, lane);
-#endif
-        show_dual(is, shared, warp, lane);
-        __syncthreads();
-    }
-
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        if (!edges.mine(warp * ROWS + r)) continue;
-        store(primal_out, place, r, is.x[r]);
-        store(dual_out, place, r, is.q1[r]);
-        store(dual_out + plane, place, r, is.q2[r]);
-#if ORDER == 2
-        store(primal_out + plane, place, r, is.v1[r]);
-        store(primal_out + 2 * plane, place, r, is.v2[r]);
-        const Pair pair = look_up(is, shared, r, warp, lane);
-        store(dual_out + 2 * plane, place, r, pair.r1);
-        store(dual_out + 3 * plane, place, r, pair.r2);
-        store(dual_out + 4 * plane, place, r, pair.r3);
+        done++;
+#if SETTLE
+        if (done % plan.block == 0) {
+            store_tile(is, shared, place, edges, primal_out, dual_out, warp, lane);
+            if (look(board, parts, out, plan, done, count, primal_out, dual_out, primal_start, dual_start, values, weights,
+                     total, confidence, links, edge, views, height, width, *(Scratch*)shared.mail.arrived)) return;
+        }
 #endif
     }
+    store_tile(is, shared, place, edges, primal_out, dual_out, warp, lane);
 }

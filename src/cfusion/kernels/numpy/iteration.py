@@ -13,6 +13,8 @@ from cfusion.kernels.contract import (
     Floats,
     Observations,
     Problem,
+    Settled,
+    Settling,
     State,
     Steps,
 )
@@ -21,11 +23,13 @@ from cfusion.kernels.numpy.operators import adjoint, masks, symmetrised_gradient
 from cfusion.kernels.numpy.prox import data_prox, known_weights, penalty
 
 
-def iterate(problem: Problem, state: State, steps: Steps, count: int) -> None:
-    """Run `count` iterations in place."""
-    state.own()
-    for _ in range(count):
-        _iterate_once(problem, state, steps)
+def iterate(problem: Problem, state: State, steps: Steps, count: int, plan: Settling | None = None) -> Settled | None:
+    """As `Backend.iterate`: the solver keeps to a plan."""
+    if plan is None:
+        state.own()
+        for _ in range(count):
+            _iterate_once(problem, state, steps)
+    return None
 
 
 def _iterate_once(problem: Problem, state: State, steps: Steps) -> None:

@@ -1,0 +1,140 @@
+"""A frame too large for a device's memory: fused in tiles that overlap, each cut in two again until it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cfusion.auto import Auto
+from cfusion.errors import InputError
+from cfusion.geometry import Camera, Stack, View
+from cfusion.kernels.contract import Window
+from cfusion.methods import Method
+from cfusion.result import Result
+from cfusion.solvers import Status
+
+MARGIN = 48  # pixels around a tile that are fused with it and thrown away: smoothing reaches about as far
+LEAST = 64  # pixels of a side that is not cut again
+LEFT_OPEN = ("alpha", "inverse", "local", "edges")  # by `auto`, until it chooses
+WORST_LAST = (Status.closed_form, Status.converged, Status.at_rounding, Status.partial_optimum, Status.settled)
+
+Run = Callable[[Window, Method], Result]  # fuses a part of the frame; MemoryError: it is too large
+
+
+def fuse_in_tiles(shape: tuple[int, int], method: Method, run: Run) -> Result:
+    """The whole frame from parts of it; MemoryError where even the smallest is too large.
+
+    What the method leaves open is chosen on the first part and kept for the others. There is no certificate of the
+    whole: the gap is NaN, and `parameters["tiles"]` says how many there were.
+    """
+    waiting, done = _halves((slice(0, shape[0]), slice(0, shape[1]))), list[tuple[Window, Window, Result]]()
+    nothing: InputError | None = None
+    while waiting:
+        core = waiting.pop(0)
+        window = _grown(core, shape)
+        try:
+            result = run(window, method)
+        except MemoryError:
+            halves = _halves(core)
+            if not halves:
+                raise
+        except InputError as error:  # nothing was observed there
+            nothing = error
+            continue
+        else:
+            done.append((core, window, result))
+            method = _decided(method, result)
+            continue
+        waiting = halves + waiting
+    if not done:
+        raise nothing or InputError("nothing was observed")
+    return _whole(shape, done)
+
+
+def crop_view(view: View, window: Window) -> View:
+    """A part of a view, seen by the same camera."""
+    cut = (view.depth, view.image, view.confidence)
+    depth, image, confidence = (None if each is None else each[window] for each in cut)
+    assert depth is not None
+    return View(depth, crop_camera(view.camera, window), view.pose, image, confidence, view.name)
+
+
+def crop_stack(stack: Stack, window: Window) -> Stack:
+    """A part of a stack."""
+    there = (slice(None), *window)
+    weights = None if stack.weights is None else stack.weights[there]
+    filled = None if stack.filled is None else stack.filled[there]
+    camera = None if stack.camera is None else crop_camera(stack.camera, window)
+    image = None if stack.image is None else stack.image[window]
+    return Stack.unchecked(stack.depths[there], weights, camera, image, filled)
+
+
+def crop_camera(camera: Camera, window: Window) -> Camera:
+    """The same camera with a smaller image."""
+    rows, columns = window
+    size = {"width": columns.stop - columns.start, "height": rows.stop - rows.start}
+    out: Camera = replace(camera, cx=camera.cx - columns.start, cy=camera.cy - rows.start, **size)
+    return out
+
+
+def _halves(core: Window) -> list[Window]:
+    """A core cut across its longer side; none where it is too small for that."""
+    rows, columns = core
+    tall = rows.stop - rows.start >= columns.stop - columns.start
+    side = rows if tall else columns
+    if side.stop - side.start < 2 * LEAST:
+        return []
+    middle = (side.start + side.stop) // 2
+    parts = slice(side.start, middle), slice(middle, side.stop)
+    return [(part, columns) if tall else (rows, part) for part in parts]
+
+
+def _grown(core: Window, shape: tuple[int, int]) -> Window:
+    """A core with its margin, inside the image."""
+    rows, columns = (
+        slice(max(side.start - MARGIN, 0), min(side.stop + MARGIN, size))
+        for side, size in zip(core, shape, strict=True)
+    )
+    return rows, columns
+
+
+def _decided(method: Method, result: Result) -> Method:
+    """The method with what it left open set to what it chose."""
+    if not isinstance(method, Auto):
+        return method
+    chosen = {name: result.parameters[name] for name in LEFT_OPEN}
+    return replace(method, settings=replace(method.settings, **chosen))
+
+
+def _whole(shape: tuple[int, int], parts: Sequence[tuple[Window, Window, Result]]) -> Result:
+    """What every part found in its core."""
+    depth, sigma = (np.full(shape, np.nan, np.float32) for _ in range(2))
+    confidence, provenance = np.zeros(shape, np.float32), np.full(shape, -1, np.int16)
+    for core, window, result in parts:
+        inner = tuple(
+            slice(side.start - around.start, side.stop - around.start)
+            for side, around in zip(core, window, strict=True)
+        )
+        depth[core], sigma[core] = result.depth[inner], result.sigma[inner]
+        confidence[core], provenance[core] = result.confidence[inner], result.provenance[inner]
+    results = [result for _, _, result in parts]
+    return replace(
+        results[0],
+        depth=depth,
+        confidence=confidence,
+        sigma=sigma,
+        provenance=provenance,
+        history=(),
+        gap=float("nan"),
+        energies={},
+        status=max((result.status for result in results), key=_badness),
+        iterations=sum(result.iterations for result in results),
+        parameters={**results[0].parameters, "tiles": len(results)},
+        views=(),
+    )
+
+
+def _badness(status: Status) -> int:
+    return WORST_LAST.index(status) if status in WORST_LAST else len(WORST_LAST)

@@ -1,0 +1,119 @@
+"""A frame fused in tiles is the frame fused at once, but for what smoothing reaches across a margin."""
+
+import numpy as np
+import pytest
+
+from cfusion import METHODS, Orthographic, Pinhole, Pose, Stack, View, fuse, fuse_stack
+from cfusion.errors import InputError
+from cfusion.tiles import LEAST, MARGIN, crop_camera, crop_stack, crop_view, fuse_in_tiles
+
+SHAPE = (150, 330)
+
+
+def wavy_stack(seed=0):
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    surface = 5 + 0.4 * np.sin(x / 30) * np.cos(y / 25) + 0.5 * (x > 170)
+    depths = surface + rng.laplace(0, 0.1, (5, *SHAPE))
+    depths[:, 40:44, 100:105] = np.nan
+    camera = Pinhole(300.0, 300.0, 164.5, 74.5, SHAPE[1], SHAPE[0])
+    return Stack(depths.astype(np.float32), camera=camera), surface
+
+
+def running(stack, most_pixels, heard=None):
+    """Fuse parts of a stack, as a device does that has room for so many pixels."""
+
+    def run(window, method):
+        rows, columns = window
+        if (rows.stop - rows.start) * (columns.stop - columns.start) > most_pixels:
+            raise MemoryError
+        if heard is not None:
+            heard.append((window, method))
+        return fuse_stack(crop_stack(stack, window), method, backend="cpu")
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["l1", "median", "adapt-hprior"])
+def test_tiles_give_what_all_at_once_gives(name):
+    stack, surface = wavy_stack()
+    method, whole = METHODS[name], fuse_stack(stack, name, backend="cpu")
+    found = fuse_in_tiles(SHAPE, method, running(stack, 36_000))
+    assert found.parameters["tiles"] == 2
+    known = ~np.isnan(whole.depth)
+    assert np.array_equal(known, ~np.isnan(found.depth))
+    assert np.array_equal(found.provenance, whole.provenance)
+    error = np.abs(whole.depth - surface)[known].mean()
+    apart = np.abs(found.depth - whole.depth)[known]
+    assert apart.mean() < 0.05 * error
+    seam = np.abs(found.depth - whole.depth)[:, 155:175]
+    assert np.nanmean(seam) < 0.2 * error
+    assert np.isnan(found.gap)
+    assert found.depth.shape == found.sigma.shape == found.confidence.shape == SHAPE
+
+
+def test_what_is_left_open_is_chosen_once():
+    stack, _ = wavy_stack()
+    heard = []
+    found = fuse_in_tiles(SHAPE, METHODS["auto"], running(stack, 27_000, heard))
+    assert found.parameters["tiles"] == len(heard) >= 3
+    first, *others = [method.parameters() for _, method in heard]
+    assert "alpha" not in first
+    assert all(each["alpha"] == found.parameters["alpha"] for each in others)
+    assert len({str(each) for each in others}) == 1
+
+
+def test_every_pixel_is_in_one_core_and_parts_have_their_margin():
+    stack, _ = wavy_stack()
+    heard = []
+    fuse_in_tiles(SHAPE, METHODS["median"], running(stack, 27_000, heard))
+    columns = sorted((window[1].start, window[1].stop) for window, _ in heard)
+    assert columns[0][0] == 0
+    assert columns[-1][1] == SHAPE[1]
+    assert all(before[1] - after[0] == 2 * MARGIN for before, after in zip(columns, columns[1:], strict=False))
+
+
+def test_a_part_that_nobody_saw_stays_unknown_and_all_of_them_are_refused():
+    stack, _ = wavy_stack()
+    dark = Stack(np.where(np.arange(SHAPE[1]) < 100, stack.depths, np.nan))
+    found = fuse_in_tiles(SHAPE, METHODS["median"], running(dark, 25_000))
+    assert np.isnan(found.depth[:, 110:]).all()
+    assert np.isfinite(found.depth[:, :90]).mean() > 0.99
+    with pytest.raises(InputError, match="nothing can be fused"):
+        fuse_in_tiles(
+            SHAPE, METHODS["median"], running(Stack.unchecked(0 * stack.depths * np.nan, None, None, None), 25_000)
+        )
+
+
+def test_what_cannot_be_cut_any_smaller_is_too_large():
+    stack, _ = wavy_stack()
+    with pytest.raises(MemoryError):
+        fuse_in_tiles(SHAPE, METHODS["median"], running(stack, LEAST * LEAST))
+
+
+@pytest.mark.parametrize("camera", [Pinhole(40.0, 41.0, 30.0, 22.0, 64, 48), Orthographic(0.1, 30.0, 20.0, 64, 48)])
+def test_a_part_of_a_camera_sees_the_same_points(camera):
+    window = slice(10, 31), slice(5, 40)
+    depth = np.random.default_rng(0).uniform(2, 3, (48, 64))
+    part = crop_camera(camera, window)
+    assert part.shape == (21, 35)
+    np.testing.assert_allclose(part.back_project(depth[window]), camera.back_project(depth)[window], rtol=1e-12)
+
+
+def test_a_part_of_the_reference_is_fused_from_whole_views():
+    rng = np.random.default_rng(1)
+    camera = Pinhole(60.0, 60.0, 39.5, 29.5, 80, 60)
+    views = [
+        View(
+            3 + rng.laplace(0, 0.02, (60, 80)),
+            camera,
+            Pose(np.eye(3), np.array([0.05 * k, 0, 0])),
+            rng.random((60, 80)),
+        )
+        for k in range(3)
+    ]
+    window = slice(12, 50), slice(20, 70)
+    part = [crop_view(view, window) if k == 1 else view for k, view in enumerate(views)]
+    assert part[1].image.shape == (38, 50)
+    whole, cut = (fuse(each, "median", reference=1, backend="cpu") for each in (views, part))
+    np.testing.assert_array_equal(cut.depth[5:-5, 5:-5], whole.depth[window][5:-5, 5:-5])
