@@ -15,6 +15,7 @@ from cfusion.solvers.task import BOX_MARGIN, Task
 CHECK = BLOCK  # iterations between two looks at the energy
 REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
 ENDING = 3.0  # tolerances: a change that will probably be within it at the next look
+STILL = 0.01  # tolerances: a change of the energy between two looks that is none
 STALLED = 0.9  # of the gap at the attempt before: the certificate gets no better
 ROUNDINGS = 2000  # float steps of the depth's range that are not told apart from none, times the tolerance of 1e-3
 NEARLY = 3.0  # tolerances away: a longer repair may certify it
@@ -73,7 +74,7 @@ class PDHG:
         before = float("inf") if initial_energy is None else initial_energy  # a rough answer does without
         floor, bound, done = 0.0, float("-inf"), 0
         status, last_gap, tried = Status.iteration_limit, expected_gap, False
-        attempt_at = 0
+        attempt_at, halfway = 0, float("inf")
         if expected_gap < float("inf"):
             attempt_at = self._wait(0, expected_gap)
             balancer.step_scale *= DUAL_HASTE
@@ -86,6 +87,7 @@ class PDHG:
             floor = floor or energy_floor(task, problem, energies, now if initial_energy is None else initial_energy)
             change = abs(before - now) / max(now, floor)
             before = now
+            halfway = now if 2 * done <= self.iterations else halfway
             if report:
                 report(Progress(stage, done / self.iterations, relative_gap(now, bound, floor), now))
             if not self.certify:
@@ -106,7 +108,7 @@ class PDHG:
             if gap <= self.tolerance:
                 status = Status.converged
                 break
-            if tried and change < self.tolerance / 100 and gap > STALLED * last_gap:  # neither side moves
+            if tried and change < self.tolerance * STILL and gap > STALLED * last_gap:  # neither side moves
                 status = Status.settled
                 break
             if last_gap == float("inf"):
@@ -119,10 +121,17 @@ class PDHG:
         if gap <= self.tolerance:
             small = relative_gap(energies.total, bound, 1e-300) > self.tolerance
             status = Status.at_rounding if small else Status.converged
+        elif self._settled(status, change, abs(halfway - energies.total) / max(energies.total, floor)):
+            status = Status.settled
         state.release()
         if report:
             report(Progress(stage, 1.0, gap, energies.total))
         return Convex(status, energies, bound, gap, done, balancer.step_scale, floor)
+
+    def _settled(self, status: Status, change: float, since_halfway: float) -> bool:
+        """Whether the second half of all iterations was for the proof alone: the energy, relative, hardly fell."""
+        ran_out = self.certify and status is Status.iteration_limit
+        return ran_out and since_halfway <= self.tolerance and change <= self.tolerance * STILL
 
     def _wait(self, done: int, gap: float) -> int:
         """After how many iterations to try again, if the gap is that after those done."""
