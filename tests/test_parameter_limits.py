@@ -127,7 +127,7 @@ def test_the_defaults_of_methods_are_those_that_are_documented() -> None:
     splat = {"fill": True, "radius": 5, "fill_radius": 0}
     second = {"order": 2, "alpha": (1.0, 2.0)}
     joint = {"shape": 1.5, "rate": 0.1, "outer": 20}
-    own = {"rounds": 3, "gate": 6.0, "min_confidence": 0.8, "keep_views": False, "fill_radius": 5}
+    own = {"rounds": 3, "gate": 6.0, "min_confidence": 0.8, "refine_poses": True, "keep_views": False, "fill_radius": 5}
     expected = {"auto": convex | own, "l1": convex | second | splat, "adapt-hprior": convex | second | joint | splat}
     for name, parameters in expected.items():
         assert methods.get(name).parameters() == parameters

@@ -78,6 +78,7 @@ PARAMETERS = MappingProxyType(
         "rounds": Parameter(("settings",)),
         "gate": Parameter(("settings",)),
         "min_confidence": Parameter(("settings",)),
+        "refine_poses": Parameter(("settings",)),
         "keep_views": Parameter(("settings",)),
         "fill": Parameter(("splat",)),
         "radius": Parameter(("splat",)),

@@ -229,7 +229,9 @@ def cases(i: Inputs) -> list[Case]:
         (first_surface._either, (i.mask(), i.map(), i.map()), {}),
         (first_surface._or_else, (i.map(), i.map()), {}),
         (uncertainty._sizes_apart, (i.map(), i.map(), i.positive(), i.positive(), i.unit()), {}),
-        (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles()), {}),
+        (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles(), 0.04 * i.doubles(), i.doubles()), {}),
+        (uncertainty._pair, (i.positive(), i.positive()), {}),
+        (uncertainty._beyond_slope, (i.positive(), i.map()), {}),
         (uncertainty._mean_variance, (i.doubles(), i.mask(), i.doubles(), i.mask()), {}),
         (uncertainty._or_told, (i.doubles(), i.mask(), i.doubles(), i.mask()), {}),
         (uncertainty._mean_size, (i.rng.integers(0, 4, i.shape).astype(f32), i.positive()), {}),
@@ -254,6 +256,10 @@ def cases(i: Inputs) -> list[Case]:
                 0.9,
             ),
             {},
+        ),
+        *(
+            (uncertainty._with_poses, (i.positive(), i.map(), i.map(), *(f32(0.1 * k) for k in range(1, 11))), choice)
+            for choice in ({"parallel": False}, {"parallel": True})
         ),
         (belief._shares, (i.positive(), i.positive(), i.map()), {}),
         (belief._smooth, (i.map(), i.unit()), {}),

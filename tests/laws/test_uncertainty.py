@@ -32,7 +32,7 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def test_halves_that_differ_by_d_have_the_variance_of_their_mean() -> None:
-    """n and m observations, surfaces d apart: V = (pi / 2) d^2 n m / (n + m)^2 for a constant |d|."""
+    """n and m observations, surfaces d apart: V = (d / 0.8222^2)^2 n m / (n + m)^2 for a constant |d|."""
     one, other = np.full(SHAPE, 3.2, np.float32), np.full(SHAPE, 3.0, np.float32)
     n, m = np.full(SHAPE, 3, np.float32), np.full(SHAPE, 1, np.float32)
     halves = Halves(one, other, n, m)
@@ -40,7 +40,34 @@ def test_halves_that_differ_by_d_have_the_variance_of_their_mean() -> None:
     unit = np.full(SHAPE, 0.5, np.float32)
     found = variance_of_halves([halves], middle(*halves.parts()), lambda untold: None, unit, BACKEND)
     apart = 0.2 * np.sqrt(3) / 4 / 0.5
-    np.testing.assert_allclose(found, (1.2533 * apart) ** 2, rtol=1e-3)
+    np.testing.assert_allclose(found, (apart / 0.8222**2) ** 2, rtol=1e-3)
+
+
+def test_halves_of_noise_have_the_variance_of_its_mean_also_beside_an_edge() -> None:
+    """Fits on halves, each off by N(0, 2): the fit on all is off by N(0, 1). Twelve pixels from an edge it still is."""
+    rng = np.random.default_rng(0)
+    shape, ones = (60, 80), np.ones((60, 80), np.float32)
+    one, other = (np.sqrt(2) * rng.normal(size=shape).astype(np.float32) for _ in range(2))
+    for jump in (0, 40):
+        one[:, 38:42] += jump
+        halves = Halves(one, other, ones, ones)
+        found = variance_of_halves([halves], middle(*halves.parts()), lambda untold: None, ones, BACKEND)
+        assert np.median(found[:, :26]) == pytest.approx(1.15, abs=0.15)
+    assert found[:, 40].min() > 100
+
+
+def test_a_slope_is_no_edge_and_an_edge_on_a_slope_is() -> None:
+    """wrong . relief^2 is the square of the way to another surface: a plane, however steep, has no other."""
+    rows, columns = np.indices((30, 40)).astype(np.float32)
+    plane, ones = 2 + 0.03 * rows + 0.02 * columns, np.ones((30, 40), np.float32)
+    stepped = plane + np.float32(1) * (columns > 20)
+    residuals = np.full((3, 30, 40), 0.001, np.float32)
+    for depth, most in ((plane, 1e-6), (stepped, 1.0)):
+        given = (residuals, depth, 0 * ones, ones, 0 * ones, np.float32(0.25) * ones, BACKEND)
+        sigma = uncertainty.deviation(*given)
+        assert sigma[5:-5, 5:-5].max() <= most + 0.01
+    assert sigma[15, 20] > 0.3
+    assert sigma[15, 8] < 0.01
 
 
 def test_what_smoothing_costs_is_added() -> None:
@@ -63,7 +90,7 @@ def test_pixels_that_no_split_tells_about_ask_for_another() -> None:
 
     found = variance_of_halves([Halves(unknown, flat, ones, ones)], flat, by_pixels, ones, BACKEND)
     assert asked == [flat.size]
-    np.testing.assert_allclose(found, (1.2533 * 0.4 / 2) ** 2, rtol=1e-3)
+    np.testing.assert_allclose(found, (0.4 / 2 / 0.8222**2) ** 2, rtol=1e-3)
     nothing = variance_of_halves([Halves(unknown, flat, ones, ones)], flat, lambda untold: None, ones, BACKEND)
     assert np.isnan(nothing).all()
 

@@ -17,7 +17,7 @@ from cfusion.auto.surface import local_slope
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
-from cfusion.source import Posed, Reading, Source, Splat
+from cfusion.source import Reading, Source, Splat
 
 READ_BETWEEN = 6.0  # noise scales: neighbours that differ by less are of one surface, and are interpolated
 FAR_OFF = 10.0  # noise scales of the usual view
@@ -43,15 +43,18 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     noise, x, x_unit = _units(unit, depth, np.float32(max(usual, 1e-12)), inverse=inverse)
     variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
     confidence = belief.confidence(evidence, depth, noise, np.sqrt(variance), backend)
+    slope = local_slope(depth, growth)
     sigma = uncertainty.deviation(
         _residuals(found, unit, FAR_OFF * usual),
         depth,
-        local_slope(depth, growth),
+        slope,
         unit,
         variance,
         1 - confidence,
         backend,
     )
+    if source.motions is not None:
+        sigma = uncertainty.with_poses(sigma, depth, slope * unit, source.motions.mean, source.places()[0])
     return Assessment(confidence, sigma, evidence, growth, scales)
 
 
@@ -101,7 +104,7 @@ def _scales(reading: Reading, depth: Floats, growth: DepthNoise, backend: Backen
 
 
 def _places(source: Source) -> list[Placed] | None:
-    if not isinstance(source, Posed):
+    if not source.rereads:
         return None
     _, cameras, motions = source.places()
     return [Placed(camera, motion) for camera, motion in zip(cameras, motions, strict=True)]

@@ -1,6 +1,6 @@
 """`auto`: read the views at the surface, weigh them, fit a better surface; choose the weights by leaving views out.
 
-surface = fit(reference alone), or fit(splat of it and the nearest views), as those say
+surface = fit(reference alone), or fit(splat of it and the nearest views), as those say; views are moved to where it is
 repeat: observations = what each view measured at the surface, less what belongs to another surface or is hidden by it
         guess    fit at the usual weights            until the surface is nearly right
         choose   alpha, inverse depth, local weights by how well views that are left out are predicted, then fit
@@ -19,6 +19,7 @@ from cfusion.auto.edges import edge_weights
 from cfusion.auto.first_surface import first_surface
 from cfusion.auto.fit import Fit, energy_of, fit
 from cfusion.auto.occlusion import observe
+from cfusion.auto.registration import register
 from cfusion.auto.settings import Choices, Settings
 from cfusion.auto.surface import blend
 from cfusion.auto.view_report import report as view_report
@@ -48,12 +49,11 @@ class Auto:
         """Fuse the observations of a source."""
         settings, choices = self.settings, self.settings.choices
         backend.precompile(source.frame.shape, 2, L1().kind)
-        surface = start = edges = None
-        turns = self._turns(source)
+        surface, start, edges, readings, turns = None, None, None, 0, self._turns(source)
         if source.rereads and source.n_views > 1:
             surface = first_surface(source, settings.splat, lambda stack: self._guessed(stack, backend), backend)
+            source = register(source, surface, backend) if settings.refine_poses else source
             turns = turns[1:]
-        readings = 0
         for turn in turns:
             if surface is None:
                 stack = source.first(settings.splat, backend)
@@ -70,8 +70,7 @@ class Auto:
             start = found.end if turn is Turn.choose else None
             share = settings.damping if readings > 1 else 1.0
             surface = found.depth if surface is None else blend(surface, found.depth, share)
-        chosen = {"alpha": guess.alpha, "inverse": guess.inverse, "local": guess.local, "edges": guess.edges}
-        chosen |= {"margins": guess.margins} if guess.margins else {}
+        chosen = {name: value for name, value in vars(guess).items() if name != "margins" or value}
         return self._trusted(Fused(stack, found.solution(), chosen), source, found, backend)
 
     def _guessed(self, stack: Stack, backend: Backend) -> DepthMap:
@@ -83,7 +82,7 @@ class Auto:
     def _trusted(self, fused: Fused, source: Source, found: Fit, backend: Backend) -> Fused:
         """The answer with what the views say about it; what they dispute is left unknown."""
         assessed = assess(source, found, backend)
-        views = view_report(found, assessed, source.names, backend) if self.settings.keep_views else ()
+        views = view_report(found, assessed, source, backend) if self.settings.keep_views else ()
         depth, confidence, sigma = leave_unknown(assessed, fused.solution.depth, self.settings.min_confidence)
         solution = replace(fused.solution, depth=depth, confidence=confidence)
         return replace(fused, solution=solution, sigma=sigma, views=views)

@@ -32,6 +32,7 @@ class Settings:
     lam: float = 1.0  # confidence in the energy
     splat: Splat = field(default_factory=Splat)  # makes the first surface
     min_confidence: float = 0.8  # a pixel less likely right is left unknown: docs/choosing.md says what that leaves
+    refine_poses: bool = True  # move views to where the surface says that they belong, where it is sure
     keep_views: bool = False  # keep what every view says, which takes a refit without each
     alpha: tuple[float, ...] | None = None  # None, as for the next three: chosen on views that are left out
     inverse: bool | None = None

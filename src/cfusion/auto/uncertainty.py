@@ -2,13 +2,18 @@
 
     sigma^2 = V + (0.3^2 + delta^2 / 2) slope^2 / n + (rho + max(0, 1 - n / (0.6 K))^2) s^2 + (1 - p) relief^2
 
-V       what fits on halves of the observations differ by, pooled around the pixel and scaled to all observations, and
-        how far their middle is from the fit on all: halves are smoothed more, so that is what smoothing costs
+V       what fits on halves of the observations differ by, pooled around the pixel (by roots, so that an edge nearby
+        does not count for all; close to the pixel by themselves) and scaled to all observations; and how far their
+        middle is from the fit on all: halves are smoothed more, so that is what smoothing costs
 slope   of the surface from pixel to pixel: a reading is off by a fraction of a pixel, and by `delta` where poses are
 rho     what views of one sensor share: how alike a view's errors are two pixels apart, 1.7 min(rho_2 - 0.2,
         2 (rho_2 - rho_8 - 0.1)); errors as alike eight pixels apart are of a pose, which the halves show
 s       deviation of one observation around the pixel; n observations of K views: few are not an average
-relief  how far another surface lies from this one, near an edge; the pixel is of it with probability 1 - p
+relief  how far another surface lies from this one, near an edge, beyond what its own slope comes to; the pixel is of it
+        with probability 1 - p
+
+Where views were moved, the depth is that of the reference's camera as it saw the surface. By the poses that views came
+with it is elsewhere: the change from there to the middle of all poses is one more part of sigma.
 """
 
 from __future__ import annotations
@@ -23,18 +28,20 @@ from cfusion.auto.halves import Halves, middle
 from cfusion.auto.pooling import PASSES, pooled_mean
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
-from cfusion.kernels.tracing import neighbour
+from cfusion.kernels.tracing import neighbour, row_and_column
 
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
-RADIUS = 8  # pixels over which halves are compared
+ROOT_GAUSS = 0.8222  # 2^(1/4) Gamma(3/4) / sqrt(pi): mean root of a size, over the root of the deviation
+RADIUS, NEAR = 8, 2  # pixels over which halves are compared
 PIXEL_ERROR = 0.3  # pixels: the deviation of rounding to the nearest one
 ENOUGH_VIEWS = 0.6  # of all
 RELIEF_RADIUS = 4  # pixels within which another surface may be taken for this one
 STEEP = 4.0  # times the usual relief is an edge
+OWN_SLOPE = 1.3  # times the relief of a plane as steep as the surface: not all slopes are planes
 LAG, FAR_LAG = 2, 8  # pixels: neighbours share what they are interpolated from, and pixels far apart a pose
 BY_CHANCE = 0.2, 0.1  # of an autocorrelation, and of a difference of two: what independent noise may come to
 SHARED = 1.7, 2.0  # times an autocorrelation, and a difference of two, is the share of the variance
-SMOOTHED, BIAS_RADIUS = 2.0, 3  # times the distance of the middle of two halves from the whole; pixels of its pooling
+SMOOTHED, BIAS_RADIUS = 1.5, 3  # times the distance of the middle of two halves from the whole; pixels of its pooling
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves tell nothing about its middle
 LARGEST_DELTA = 3.0  # pixels
 
@@ -48,7 +55,7 @@ def variance_of_halves(
     """
     found = [_variance(each, unit, backend) for each in halves]
     if not found:
-        found = [_variance_of(*np.zeros_like(unit, np.float64, shape=(2, *unit.shape)))]
+        found = [_variance_of(*np.zeros_like(unit, np.float64, shape=(4, *unit.shape)))]
     variance, untold = _mean_variance(*(each for pair in found for each in pair))
     last = by_pixels(untold)
     if last is not None:
@@ -73,25 +80,38 @@ def _biased(variance: Floats, moved: Floats) -> Floats:
 
 def _variance(halves: Halves, unit: Floats, backend: Backend) -> tuple[Floats, Mask]:
     """(H, W) V of one split, zero where it tells nothing, and where it does tell."""
-    sizes = _sizes_apart(halves.one, halves.other, halves.n_one, halves.n_other, unit)
-    return _variance_of(*backend.pooled(sizes, RADIUS, PASSES))
+    both, sizes, roots = _sizes_apart(halves.one, halves.other, halves.n_one, halves.n_other, unit)
+    around = backend.pooled(_pair(both, roots), RADIUS, PASSES)
+    near = backend.pooled(_pair(both, sizes), NEAR, PASSES)
+    return _variance_of(*around, *near)
 
 
 @one_pass
-def _sizes_apart(one: Floats, other: Floats, n_one: Floats, n_other: Floats, unit: Floats) -> Floats:
-    """(2, H, W) where both halves know, and how far apart they are there, scaled to all observations."""
+def _sizes_apart(
+    one: Floats, other: Floats, n_one: Floats, n_other: Floats, unit: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """(H, W) each: where both halves know, how far apart they are there, scaled to all observations, and its root."""
     both_count = n_one * n_other
     n = np.maximum(n_one + n_other, 1)
     apart = np.abs(one - other) * np.sqrt(both_count) / n / unit
     both = ~np.isnan(apart) & (both_count > 0)
-    out: Floats = np.stack([both, np.where(both, apart, 0)])
+    known = np.where(both, apart, 0)
+    return both.astype(np.float32), known.astype(np.float32), np.sqrt(known).astype(np.float32)
+
+
+@one_pass
+def _pair(one: Floats, other: Floats) -> Floats:
+    out: Floats = np.stack([one, other])
     return out
 
 
 @one_pass
-def _variance_of(mass: Floats, heaped: Floats) -> tuple[Floats, Mask]:
+def _variance_of(mass: Floats, roots: Floats, near_mass: Floats, sizes: Floats) -> tuple[Floats, Mask]:
+    """(H, W) V by what was heaped around a pixel and near it, and where enough was."""
     tells = mass > LEAST_MASS
-    return np.where(tells, np.square(GAUSS * np.maximum(heaped, 0) / np.maximum(mass, LEAST_MASS)), 0), tells
+    deviation = np.square(np.maximum(roots, 0) / np.maximum(mass, LEAST_MASS) / ROOT_GAUSS)
+    near = GAUSS * np.maximum(sizes, 0) / np.maximum(near_mass, LEAST_MASS)
+    return np.where(tells, np.square(np.maximum(deviation, near)), 0), tells
 
 
 @one_pass
@@ -187,7 +207,7 @@ def deviation(
     delta = registration_error(residuals, slope, s)
     views = max(int((~np.isnan(residuals)).any(axis=(1, 2)).sum()), 1)  # that observed anything
     (usual,), (known,) = backend.medians(_where_any(n, s)[None])
-    relief = backend.local_depth_range(depth, RELIEF_RADIUS)
+    relief = _beyond_slope(backend.local_depth_range(depth, RELIEF_RADIUS), depth)
     (rough,), (told,) = backend.medians(_where_known(depth, relief)[None])
     return _deviation(
         variance_of_fits,
@@ -203,6 +223,18 @@ def deviation(
         ENOUGH_VIEWS * views,
         STEEP * (rough if told else 0.0),
     )
+
+
+@one_pass
+def _beyond_slope(relief: Floats, depth: Floats) -> Floats:
+    """(H, W) relief less that of a plane as steep as the surface is on its flatter side, along rows and columns."""
+    slope = np.float32(0)
+    for down, right in ((1, 0), (0, 1)):
+        one, other = (np.abs(neighbour(depth, sign * down, sign * right, np.nan) - depth) for sign in (1, -1))
+        flatter = np.where(np.isnan(one), other, np.where(np.isnan(other), one, np.minimum(one, other)))
+        slope = slope + np.nan_to_num(flatter)
+    out: Floats = np.maximum(relief - OWN_SLOPE * 2 * RELIEF_RADIUS * slope, 0).astype(np.float32)
+    return out
 
 
 @one_pass
@@ -241,4 +273,27 @@ def _deviation(
     )
     other = wrong * np.square(np.where(relief > edge, relief, 0))  # another surface lies there
     out: Floats = np.where(n > 0, np.sqrt(variance * np.square(unit) + other), np.nan).astype(np.float32)
+    return out
+
+
+def with_poses(sigma: Floats, depth: Floats, slope: Floats, motion: tuple[Floats, Floats], camera: Floats) -> Floats:
+    """(H, W) sigma with the change D = w x X + t of the surface's points: along z, and over its slope from the side."""
+    numbers = np.concatenate([*motion, camera[1:5]]).astype(np.float32)
+    return _with_poses(sigma, depth, slope, *numbers, parallel=bool(camera[0]))
+
+
+@one_pass
+def _with_poses(
+    sigma: Floats, depth: Floats, slope: Floats,
+    w_x: Any, w_y: Any, w_z: Any, t_x: Any, t_y: Any, t_z: Any,
+    f_x: Any, f_y: Any, c_x: Any, c_y: Any, *, parallel: bool,
+) -> Floats:  # fmt: skip
+    rows, columns = row_and_column(depth)
+    far = np.float32(1) if parallel else depth
+    x, y = (columns - c_x) / f_x * far, (rows - c_y) / f_y * far
+    aside = (w_y * depth - w_z * y + t_x) * f_x / far, (w_z * x - w_x * depth + t_y) * f_y / far  # pixels
+    away = w_x * y - w_y * x + t_z
+    steep = np.square(np.where(np.isfinite(slope), slope, 0))
+    squares = np.square(sigma) + np.square(away) + (np.square(aside[0]) + np.square(aside[1])) * steep
+    out: Floats = np.sqrt(squares).astype(np.float32)
     return out

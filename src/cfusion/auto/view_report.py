@@ -14,6 +14,7 @@ from cfusion.auto.surface import local_slope
 from cfusion.auto.uncertainty import registration_error, spread
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.solvers import ViewEvidence
+from cfusion.source import Source
 
 NOISIER = 2.0  # times the usual noise
 OFF_SCALE = 0.01  # of the depth, and
@@ -22,13 +23,13 @@ OUTLYING = 4.0  # times the usual deviation of views from their median, is odd
 FEWER = 0.5  # of the usual share that supports the surface
 
 
-def report(found: Fit, assessed: Assessment, names: Sequence[str], backend: Backend) -> tuple[ViewEvidence, ...]:
+def report(found: Fit, assessed: Assessment, source: Source, backend: Backend) -> tuple[ViewEvidence, ...]:
     """What each view says, and its record."""
     evidence, growth, depth = assessed.evidence, assessed.growth, found.depth
     unit = growth.unit(depth)
     slope = local_slope(depth, growth)
     deviation, _ = spread(evidence.residual / unit, backend)
-    records = []
+    records, motions = [], source.motions
     for k, scale in enumerate(assessed.scales):
         residual, support = evidence.residual[k], evidence.support[k]
         (bias,), (known,) = backend.medians(residual[None])
@@ -45,9 +46,11 @@ def report(found: Fit, assessed: Assessment, names: Sequence[str], backend: Back
                 registration=registration_error(near, slope, deviation),
                 share_kept=float(support.sum()) / max(known, 1),
                 effect=_effect(found, k),
+                turned=motions.degrees(k) if motions else 0.0,
+                shifted=motions.distance(k) if motions else 0.0,
             )
         )
-    sentences = _sentences(records, names)
+    sentences = _sentences(records, source.names)
     return tuple(replace(record, sentence=sentence) for record, sentence in zip(records, sentences, strict=True))
 
 
@@ -89,6 +92,8 @@ def _sentences(records: Sequence[ViewEvidence], names: Sequence[str]) -> list[st
             odd.append(f"it is {record.noise / noise:.1f} times as noisy as the others")
         if shift and record.registration > MISPLACED:
             odd.append(f"it lies about {record.registration:.1f} pixels beside them, so check its pose")
+        if record.turned or record.shifted:
+            odd.append(f"its pose was off by {record.turned:.2f} degrees and {record.shifted:.3g}, and was mended")
         if record.share_kept < FEWER * kept:
             odd.append(f"only {100 * record.share_kept:.0f} % of it supports the surface")
         out.append(f"{name}: {'; '.join(odd)}" if odd else "")

@@ -23,6 +23,8 @@ class ViewEvidence:
     registration: float  # pixels by which it seems misplaced: residuals that grow with the slope
     share_kept: float  # of what it measured that supports the surface
     effect: float  # root mean square change of the surface if it is left out
+    turned: float = 0.0  # degrees by which its pose was mended, and
+    shifted: float = 0.0  # where the reference looks at the usual depth
     sentence: str = ""  # what is odd about it; empty where nothing is
 
     def moved(self, move: Callable[[Any], Any]) -> ViewEvidence:

@@ -1,5 +1,6 @@
 """Sources: where the observations of a frame come from, and how views become a stack."""
 
+from cfusion.source.motions import Motions
 from cfusion.source.reading import Reading, read_at
 from cfusion.source.source import Frame, Posed, Registered, Source
 from cfusion.source.splat import Splat, reference_index
@@ -7,6 +8,7 @@ from cfusion.source.upload import UploadedViews, upload
 
 __all__ = [
     "Frame",
+    "Motions",
     "Posed",
     "Reading",
     "Registered",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from cfusion.arrays import DepthMap, Image, MaskStack
 from cfusion.errors import InputError
 from cfusion.geometry import Camera, Pose, Stack, View
 from cfusion.kernels.contract import Backend, Floats
+from cfusion.source.motions import Motions
 from cfusion.source.reading import Reading, read_at
 from cfusion.source.splat import Splat, reference_index
 from cfusion.source.upload import UploadedViews, in_view_order, parts_of, upload
@@ -54,6 +55,10 @@ class Source(Protocol):
         """Whether views can be read at a surface."""
 
     @property
+    def motions(self) -> Motions | None:
+        """By which views were moved from where they came with; None: they were not."""
+
+    @property
     def weighed(self) -> bool:
         """Whether observations came with a confidence."""
 
@@ -69,8 +74,14 @@ class Source(Protocol):
     def hidden(self, surface: DepthMap, tolerance: Floats, backend: Backend) -> MaskStack:
         """(K, H, W) points that this surface itself hides from each view, by more than the tolerance (H, W)."""
 
+    def places(self) -> tuple[Floats, Floats, Floats]:
+        """The reference's camera (10,), the views' (K, 10), and view_from_reference (K, 3, 4)."""
+
     def part(self, indices: Sequence[int]) -> Source:
         """Some of the views, the reference among them."""
+
+    def moved(self, motions: Motions) -> Source:
+        """Views moved, each by its motion in the reference's frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +90,7 @@ class Registered:
 
     stack: Stack
     rereads: bool = field(default=False, init=False)
+    motions: Motions | None = field(default=None, init=False)
 
     @property
     def frame(self) -> Frame:
@@ -121,7 +133,13 @@ class Registered:
     def hidden(self, surface: DepthMap, tolerance: Floats, backend: Backend) -> MaskStack:
         raise InputError(f"registered depth maps {NOT_POSED}")
 
+    def places(self) -> tuple[Floats, Floats, Floats]:
+        raise InputError(f"registered depth maps {NOT_POSED}")
+
     def part(self, indices: Sequence[int]) -> Source:
+        raise InputError(f"registered depth maps {NOT_POSED}")
+
+    def moved(self, motions: Motions) -> Source:
         raise InputError(f"registered depth maps {NOT_POSED}")
 
 
@@ -132,6 +150,7 @@ class Posed:
     views: Sequence[View]
     reference: int
     uploads: Sequence[UploadedViews] | None = None  # the same views in a device's memory; None: on the host
+    motions: Motions | None = None  # by which the views were moved
     rereads: bool = field(default=True, init=False)
 
     @staticmethod
@@ -170,7 +189,6 @@ class Posed:
         return backend.hidden(surface, *self.places(), [view.shape for view in self.views], tolerance)
 
     def places(self) -> tuple[Floats, Floats, Floats]:
-        """The reference's camera (10,), the views' (K, 10), and view_from_reference (K, 3, 4)."""
         return self._places
 
     @cached_property
@@ -190,3 +208,14 @@ class Posed:
         camera, cameras, motions = self._places
         vars(part)["_places"] = camera, cameras[chosen], motions[chosen]  # they are where they were
         return part
+
+    def moved(self, motions: Motions) -> Posed:
+        world_from_reference = self.views[self.reference].pose
+        reference_from_world = world_from_reference.inverse()
+        poses = [
+            world_from_reference @ motion @ reference_from_world @ view.pose
+            for motion, view in zip(motions.poses, self.views, strict=True)
+        ]
+        views = [replace(view, pose=pose) for view, pose in zip(self.views, poses, strict=True)]
+        uploads = self.uploads and [replace(each, poses=[poses[k] for k in each.indices]) for each in self.uploads]
+        return Posed(views, self.reference, uploads, motions)

@@ -1,0 +1,179 @@
+"""Poses refined against the surface: a view a little out of place blurs what the others agree on.
+
+A view whose points X, in the reference's frame, move by w x X + t measures a surface of normal n further away along
+its own ray r, by n . (w x X + t) / (n . r). Least squares over the surface give the motion m = (w, t) that takes its
+residuals away, relative to that of the reference; blocks of pixels give its covariance C, whatever the noise.
+
+A view is moved only if m' C^-1 m says that it is off, against the reference and against most other views: errors that
+a sensor or the surface shares move all views alike, and are no motion. It is moved by the expected motion, given how
+far off poses usually are: along directions that nothing tells, not at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfusion.arrays import DepthMap
+from cfusion.auto.noise import depth_noise
+from cfusion.kernels.contract import Backend, Floats, Mask
+from cfusion.kernels.numpy.cameras import slopes
+from cfusion.source import Motions, Source
+
+SAMPLES = (3_000, 12_000)  # pixels that tell: a first look, and if that finds something
+FEWEST, LEAST_SHARE = 150, 0.25  # of them, and of those that the reference has: with fewer a view stays where it is
+BLOCKS = 150  # about: errors of pixels within one are alike
+ROUNDS, STEPS = 2, 3  # readings of the views; trimmed solves of each
+OUTLIER = 6.0  # median sizes of a view's residuals
+FLATTEST, WIDEST = 0.3, 0.75  # cosines of ray and normal, and of the rays of both views
+CURVED = 4.0  # times the usual second difference, and larger than noise, is an edge: no plane to register to
+HINT, SURE, LIKELY = 12.0, 50.0, 12.0  # of chi-square, six degrees of freedom: 12.6 once in 20
+WORTH = 0.3  # of a view's residuals: a motion that matters
+LARGEST = 0.02  # radians, and of the usual depth: what is further off is not a little out of place
+USUAL = tuple(0.016 / 2**k for k in range(8))  # the same: how far off poses may usually be
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Smooth places of a surface, in the reference's frame."""
+
+    smooth: Mask  # (h, w) which samples they are
+    ray: Floats  # (n, 3)
+    point: Floats  # (n, 3)
+    normal: Floats  # (n, 3)
+    block: Floats  # (n,) neighbours have the same
+
+
+def register(source: Source, surface: DepthMap, backend: Backend) -> Source:
+    """The source with views moved to where the surface says that they belong."""
+    motions, depths = Motions.none(source.n_views), _read(source, surface, backend)
+    if not _told(source, surface, depths, SAMPLES[0], motions, backend)[1].max() > HINT:
+        return source
+    moved = source
+    for _ in range(ROUNDS):
+        depths = _read(moved, surface, backend) if moved is not source else depths
+        motions, _ = _told(moved, surface, depths, SAMPLES[1], motions, backend)
+        moved = source.moved(motions) if motions.numbers.any() else source
+    return moved
+
+
+def _read(source: Source, surface: DepthMap, backend: Backend) -> Floats:
+    """(K, H, W) what views measured at the surface."""
+    return source.at(surface, [0.0] * source.n_views, backend).depths
+
+
+def _told(
+    source: Source, surface: DepthMap, depths: Floats, samples: int, before: Motions, backend: Backend
+) -> tuple[Motions, Floats]:
+    """Motions with those of before, and (K,) how surely each view is off."""
+    every = max(1, int(np.sqrt(float((~np.isnan(surface)).sum()) / samples)))
+    depth, measured = (backend.to_host(each[..., ::every, ::every]).astype(np.float64) for each in (surface, depths))
+    away = measured - depth
+    if not np.isfinite(away).any():
+        return before, np.zeros(source.n_views)
+    places = _places(source.places()[0], depth, every, float(np.nanmedian(np.abs(away))))
+    usual = float(np.median(depth[places.smooth]))
+    units = depth_noise(depths, surface, backend).unit(depth[places.smooth])
+    residuals = away[:, places.smooth] / units
+    scale = np.repeat([1.0, usual], 3)
+    fits = [
+        _fit(residual, _effects(places, motion) * scale / units[:, None], places.block)
+        for residual, motion in zip(residuals, source.places()[2], strict=True)
+    ]
+    steps, covariances, squares = (np.stack(each) for each in zip(*fits, strict=True))
+    reference = source.reference
+    motions = before.numbers + steps - steps[reference]
+    off = _off(motions, covariances, reference)
+    motions = _expected(motions, covariances, reference)
+    worth = np.sqrt(np.einsum("ki,kij,kj->k", motions, squares, motions))
+    small = (np.abs(motions) < LARGEST).all(axis=1) & np.isfinite(covariances).all(axis=(1, 2))
+    moved = small & (off > SURE) & (worth > WORTH)
+    if 2 * moved.sum() >= small.sum() - 1:  # nobody's pose is exact
+        moved = small & (off > LIKELY)
+    return Motions(np.where(moved[:, None], motions, 0.0), usual), off
+
+
+def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
+    """Of every so many pixels those where the surface bends by less than noise, or no more than is usual."""
+    columns, rows = np.meshgrid(*(np.arange(size) for size in depth.shape[::-1]))
+    x, y = slopes(camera, columns * float(every), rows * float(every))
+    zero, one, perspective = np.zeros_like(x), np.ones_like(x), camera[0] == 0
+    ray = np.stack([x, y, one] if perspective else [zero, zero, one], -1)
+    point = ray * depth[..., None] + (0.0 if perspective else np.stack([x, y, zero], -1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        normal = np.cross(np.gradient(point, axis=1), np.gradient(point, axis=0))
+        normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
+        bend = np.maximum(*(np.abs(np.gradient(np.gradient(depth, axis=axis), axis=axis)) for axis in (0, 1)))
+        smooth = np.isfinite(normal).all(-1) & (bend <= max(CURVED * np.nanmedian(bend), noise))
+    side = max(1, round(np.sqrt(smooth.sum() / BLOCKS)))
+    block = rows // side * (columns.max() // side + 1) + columns // side
+    return _Places(smooth, ray[smooth], point[smooth], normal[smooth], block[smooth])
+
+
+def _effects(places: _Places, view_from_reference: Floats) -> Floats:
+    """(n, 6) by how much w and t move what a view measures, along the reference's rays; NaN where that is not sure.
+
+    An observation is x + (z - z_predicted) / (dz / dx), z along the view's own ray: both rates are in it.
+    """
+    turn, shift = view_from_reference[:, :3], view_from_reference[:, 3]
+    there = places.point @ turn.T + shift
+    ray, own_ray = places.ray @ turn.T, there / there[:, 2:]
+    facing, rate = (places.normal @ turn.T * own_ray).sum(-1), ray[:, 2]
+    sizes = np.linalg.norm(ray, axis=-1), np.linalg.norm(own_ray, axis=-1)
+    sure = (rate > 0) & (there[:, 2] > 0) & (np.abs(facing) > FLATTEST * sizes[1])
+    sure &= (ray * own_ray).sum(-1) > WIDEST * sizes[0] * sizes[1]
+    effect = np.concatenate([np.cross(places.point, places.normal), places.normal], -1)
+    return effect / np.where(sure, facing * rate, np.nan)[:, None]
+
+
+def _fit(residual: Floats, effect: Floats, block: Floats) -> tuple[Floats, Floats, Floats]:
+    """The motion (6,) that takes residuals (n,) away, its covariance, and the square S of a motion's effect.
+
+    sqrt(m' S m) is the effect of a motion m on what is measured, in sizes of what is left.
+    """
+    known = np.isfinite(residual) & np.isfinite(effect[:, 0])
+    unknown = np.zeros(6), np.full((6, 6), np.inf), np.zeros((6, 6))
+    if known.sum() < max(FEWEST, LEAST_SHARE * len(residual)):
+        return unknown
+    residual, effect, block = residual[known], effect[known], block[known]
+    step, left = np.zeros(6), residual
+    for _ in range(STEPS):
+        size = float(np.median(np.abs(left)))
+        if not size > 0:
+            return unknown
+        kept: Floats = (np.abs(left) <= OUTLIER * size)[:, None] * effect
+        normal: Floats = kept.T @ effect + np.eye(6) * (size / LARGEST) ** 2
+        step = np.linalg.solve(normal, -kept.T @ residual)
+        left = residual + effect @ step
+    scores = np.stack([np.bincount(block, left * column) for column in kept.T], 1)
+    inverse = np.linalg.inv(normal)
+    covariance = inverse @ (scores.T @ scores + np.eye(6) * (size / LARGEST) ** 2) @ inverse
+    return step, covariance, effect.T @ effect / (len(effect) * size**2)
+
+
+def _off(motions: Floats, covariances: Floats, reference: int) -> Floats:
+    """(K,) how surely a view is off: from the reference, and from three quarters of the others."""
+    apart, spread = motions[:, None] - motions, covariances[:, None] + covariances
+    known = np.isfinite(spread).all(axis=(2, 3)) & ~np.eye(len(motions), dtype=bool)
+    spread = np.where(known[..., None, None], spread, np.eye(6))
+    told = np.where(known, (apart * np.linalg.solve(spread, apart[..., None])[..., 0]).sum(-1), np.nan)
+    others = np.take_along_axis(np.sort(told, axis=1), np.maximum(known.sum(axis=1) - 1, 0)[:, None] // 4, axis=1)
+    off: Floats = np.minimum(np.nan_to_num(told[reference]), np.nan_to_num(others[:, 0]))
+    return off
+
+
+def _expected(motions: Floats, covariances: Floats, reference: int) -> Floats:
+    """(K, 6) the expected motions, given how far off poses usually are: the size that makes these least surprising."""
+    known = [k for k in range(len(motions)) if k != reference and np.isfinite(covariances[[k, reference]]).all()]
+    found, spread = motions[known], covariances[known] + covariances[reference]
+
+    def solved(size: float) -> tuple[Floats, float]:
+        whole = spread + size**2 * np.eye(6)
+        weighed: Floats = np.linalg.solve(whole, found[..., None])[..., 0]
+        return weighed, float(np.linalg.slogdet(whole)[1].sum() + (found * weighed).sum())
+
+    size = min(USUAL, key=lambda each: solved(each)[1])
+    out = np.zeros_like(motions)
+    out[known] = size**2 * solved(size)[0]
+    return out

@@ -1,0 +1,51 @@
+"""How views were moved from the poses that they came with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfusion.geometry import Pose
+from cfusion.kernels.contract import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Motions:
+    """Where views belong, in the reference's frame: each turned about the reference's camera, then shifted."""
+
+    numbers: Floats  # (K, 6) radians, and units of the usual depth
+    depth: float  # the usual one
+
+    @staticmethod
+    def none(views: int) -> Motions:
+        """Every view where it came from."""
+        return Motions(np.zeros((views, 6)), 1.0)
+
+    @property
+    def poses(self) -> list[Pose]:
+        """Each as a pose."""
+        return [_pose(each[:3], each[3:] * self.depth) for each in self.numbers]
+
+    @property
+    def mean(self) -> tuple[Floats, Floats]:
+        """(3,) turn and (3,) shift from the reference's pose to the middle of all: who is off, nobody can say."""
+        middle = self.numbers.mean(axis=0)
+        return middle[:3], middle[3:] * self.depth
+
+    def degrees(self, k: int) -> float:
+        """By how much view k was turned."""
+        return float(np.degrees(np.linalg.norm(self.numbers[k, :3])))
+
+    def distance(self, k: int) -> float:
+        """By how much view k was shifted, where the reference looks at the usual depth."""
+        centre = np.array([[0.0, 0.0, self.depth]])
+        return float(np.linalg.norm(self.poses[k].apply(centre) - centre))
+
+
+def _pose(turn: Floats, shift: Floats) -> Pose:
+    """The motion that turns about an axis by its length in radians, then shifts."""
+    angle = float(np.linalg.norm(turn))
+    x, y, z = turn / max(angle, 1e-300)
+    skew = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return Pose(np.eye(3) + np.sin(angle) * skew + (1 - np.cos(angle)) * skew @ skew, shift)

@@ -1,0 +1,172 @@
+"""A view a little out of place is moved back; noise, errors that views share, and what nothing tells move nobody."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
+
+from cfusion import Pinhole, Pose, View, fuse, kernels
+from cfusion.auto.registration import register
+from cfusion.auto.uncertainty import with_poses
+from cfusion.geometry import Orthographic
+from cfusion.source import Motions, Posed
+from cfusion.synthetic import PAPER_CAMERA, Gauss, Kinect, Laplace, Noise, object_bundle, room
+
+NUMPY = kernels.load("numpy")
+CAMERA = PAPER_CAMERA.scaled(0.25)
+NOISES: dict[str, Noise] = {
+    "gauss": Gauss(0.01), "laplace": Laplace(0.1), "kinect": Kinect(focal=CAMERA.fx), "strong": Laplace(0.6),
+}  # fmt: skip
+OFF = Motions(np.array([[0.003, -0.002, 0.004, 0.002, -0.003, 0.003]]), 3.0).poses[0]  # 0.3 degrees
+
+
+@cache
+def seen(noise: str, count: int = 5) -> tuple[list[View], np.ndarray]:
+    return object_bundle(room(), NOISES[noise], np.random.default_rng(5), count, camera=CAMERA, image=False)
+
+
+def misplaced(views: list[View], motions: dict[int, Pose]) -> Posed:
+    """The views with some moved, in the frame of the middle one."""
+    source = Posed.of(views, None, NUMPY)
+    frame = views[source.reference].pose
+    moved = [
+        replace(view, pose=frame @ motions[k] @ frame.inverse() @ view.pose) if k in motions else view
+        for k, view in enumerate(views)
+    ]
+    return Posed.of(moved, None, NUMPY)
+
+
+def left(source: Posed, views: list[View], truth: np.ndarray) -> list[float]:
+    """How far the surface of each view is from where it belongs, along its normal, root mean square."""
+    frame = views[source.reference].pose
+    rows, columns = np.indices(truth.shape)
+    x, y = (columns - CAMERA.cx) / CAMERA.fx, (rows - CAMERA.cy) / CAMERA.fy
+    point = np.stack([x, y, np.ones_like(x)], -1) * truth[..., None]
+    normal = np.cross(np.gradient(point, axis=1), np.gradient(point, axis=0))
+    normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
+    flat = np.abs(np.gradient(np.gradient(truth, axis=1), axis=1)) < 0.01
+    out = []
+    for moved, view in zip(source.views, views, strict=True):
+        motion = frame.inverse() @ moved.pose @ view.pose.inverse() @ frame
+        along = ((motion.apply(point.reshape(-1, 3)).reshape(point.shape) - point) * normal).sum(-1)[flat]
+        out.append(float(np.sqrt(np.nanmean(along**2))))
+    return out
+
+
+@pytest.mark.parametrize("backend", ["numpy", "cpu"])
+def test_views_out_of_place_are_moved_back_and_the_others_stay(backend):
+    views, truth = seen("gauss")
+    source = misplaced(views, {0: OFF, 3: OFF.inverse()})
+    found = register(source, truth, kernels.load(backend))
+    before, after = left(source, views, truth), left(found, views, truth)
+    for k in (0, 3):
+        assert before[k] > 0.005
+        assert after[k] < 0.2 * before[k]
+    assert max(after[k] for k in (1, 2, 4)) < 1e-12
+    assert found.motions.degrees(0) == pytest.approx(0.309, abs=0.15)
+    assert found.motions.distance(1) == 0
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_noise_moves_nobody(noise):
+    views, truth = seen(noise)
+    source = Posed.of(views, None, NUMPY)
+    assert register(source, truth, NUMPY) is source
+
+
+def test_what_all_others_share_moves_nobody():
+    """A reference that measures too far contradicts all others alike: it is the reference."""
+    views, truth = seen("gauss")
+    biased = [replace(view, depth=view.depth + np.float32(0.01 * (k == 2))) for k, view in enumerate(views)]
+    source = Posed.of(biased, None, NUMPY)
+    assert register(source, truth + np.float32(0.01), NUMPY) is source
+
+
+def test_everybody_off_is_moved_everybody_also_a_little():
+    views, truth = seen("gauss", 7)
+    rng = np.random.default_rng(2)
+    off = Motions(0.003 * rng.normal(size=(7, 6)), 3.0).poses
+    source = misplaced(views, {k: off[k] for k in range(7) if k != 3})
+    before, after = (left(each, views, truth) for each in (source, register(source, truth, NUMPY)))
+    assert np.median(before) > 0.005
+    assert max(after) < 0.002
+
+
+def plane(tilt: float) -> tuple[Posed, np.ndarray]:
+    """A plane before five cameras side by side, one of them shifted along it and away from it."""
+    camera = Pinhole(120, 120, 59.5, 44.5, 120, 90)
+    rng = np.random.default_rng(0)
+    columns = np.indices(camera.shape)[1]
+    views = []
+    for k in range(5):
+        ray = (columns - camera.cx) / camera.fx
+        depth = (2 + tilt * 0.05 * (k - 2)) / (1 - tilt * ray) + 0.003 * rng.normal(size=camera.shape)
+        shift = np.array([0.01, 0.015, 0.01]) * (k == 4)
+        views.append(View(depth.astype(np.float32), camera, Pose(np.eye(3), np.array([0.05 * (k - 2), 0, 0]) + shift)))
+    ray = (columns - camera.cx) / camera.fx
+    return Posed.of(views, None, NUMPY), (2 / (1 - tilt * ray)).astype(np.float32)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.3])
+def test_what_nothing_tells_moves_nobody(tilt):
+    """Along a plane, and about its normal, no motion can be told: only that along the normal is taken back."""
+    source, truth = plane(tilt)
+    found = register(source, truth, NUMPY)
+    normal = np.array([tilt, 0, -1]) / np.hypot(tilt, 1)
+    turn, shift = found.motions.numbers[4, :3], found.motions.numbers[4, 3:] * found.motions.depth
+    assert shift @ normal == pytest.approx(-np.array([0.01, 0.015, 0.01]) @ normal, rel=0.15)
+    assert np.linalg.norm(shift - (shift @ normal) * normal) < 0.003
+    assert abs(turn @ normal) < 1e-3
+
+
+def test_a_view_far_off_is_not_a_little_out_of_place():
+    views, truth = seen("gauss")
+    far = Motions(np.array([[0.0, 0.05, 0.0, 0.05, 0.0, 0.05]]), 3.0).poses[0]
+    source = misplaced(views, {1: far})
+    assert register(source, truth, NUMPY) is source
+
+
+def test_height_models_and_unknown_surfaces_are_left_alone():
+    camera = Orthographic(0.1, 20, 15, 40, 30)
+    rng = np.random.default_rng(1)
+    ground = 5 + 0.2 * np.sin(np.arange(40) / 5)[None] + np.zeros((30, 1))
+    views = [
+        View((ground + 0.01 * rng.normal(size=(30, 40))).astype(np.float32), camera, Pose.identity()) for _ in range(3)
+    ]
+    source = Posed.of(views, None, NUMPY)
+    assert register(source, ground.astype(np.float32), NUMPY) is source
+    assert register(source, np.full((30, 40), np.nan, np.float32), NUMPY) is source
+
+
+def test_auto_moves_views_says_so_and_may_be_told_not_to():
+    views, truth = seen("gauss")
+    source = misplaced(views, {0: OFF, 1: OFF.inverse(), 3: OFF @ OFF, 4: OFF.inverse() @ OFF.inverse()})
+    kept, moved = (
+        fuse(source.views, "auto", refine_poses=refine, keep_views=True, min_confidence=0) for refine in (False, True)
+    )
+    errors = [np.abs(result.depth - truth) for result in (kept, moved)]
+    both = np.isfinite(errors[0]) & np.isfinite(errors[1])
+    assert errors[1][both].mean() < 0.7 * errors[0][both].mean()
+    assert "its pose was off by" in moved.views[0].sentence
+    assert moved.views[0].turned == pytest.approx(0.309, abs=0.15)
+    assert all(view.turned == view.shifted == 0 for view in kept.views)
+    assert moved.views[2].turned == 0
+
+
+@pytest.mark.parametrize("perspective", [True, False])
+def test_sigma_contains_the_way_to_the_middle_of_all_poses(perspective):
+    camera = Pinhole(50, 60, 19.5, 14.5, 40, 30) if perspective else Orthographic(0.02, 19.5, 14.5, 40, 30)
+    f_x, f_y = (50, 60) if perspective else (50, 50)
+    depth = (2 + 0.1 * np.random.default_rng(0).random((30, 40))).astype(np.float32)
+    slope, sigma = np.full_like(depth, 0.02), np.full_like(depth, 0.001)
+    turn, shift = np.array([0.002, -0.001, 0.003]), np.array([0.004, 0.002, -0.003])
+    rows, columns = np.indices(depth.shape)
+    far = depth if perspective else 1
+    point = np.stack([(columns - 19.5) / f_x * far, (rows - 14.5) / f_y * far, depth], -1)
+    change = np.cross(turn, point) + shift
+    aside = change[..., :2] * [f_x, f_y] / (depth[..., None] if perspective else 1)
+    expected = np.sqrt(0.001**2 + change[..., 2] ** 2 + (aside**2).sum(-1) * 0.02**2)
+    np.testing.assert_allclose(with_poses(sigma, depth, slope, (turn, shift), camera.numbers), expected, rtol=1e-4)
