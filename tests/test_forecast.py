@@ -19,6 +19,7 @@ from cfusion.rasters.effort import (
     OF_A_FIT,
     READING,
     TRIAL,
+    WRITING,
     Effort,
 )
 
@@ -43,9 +44,10 @@ def mosaic(effort: Effort, fits: int, iterations: int, certificates: int) -> Ite
         yield "certifying", effort.iterating(done, goal, number + 0.99), whole * CERTIFYING
         goal = int(1.25 * goal)
     yield "writing", 0.0, 0.0
-    yield "writing", effort.writing(1.0, 0), whole * FINISHING
+    yield "writing", effort.writing(1.0, 0), whole * WRITING
     for raster in range(1, effort.rasters + 1):
         yield "comparing", effort.writing(1.0, raster), sample * COMPARING
+    yield "comparing", 1.0, whole * FINISHING
 
 
 @pytest.mark.parametrize("pace", [0.3, 1.0, 4.0])
@@ -90,7 +92,9 @@ class TestEffort:
         assert ahead["iterating", "certifying"] == pytest.approx(
             AN_ITERATION * (12 * LONGER * 400 + CERTIFICATES * 9 * CERTIFYING) / 2
         )
-        assert ahead["writing", "comparing"] == pytest.approx(AN_ITERATION * (9 * FINISHING + 3 * 0.4 * COMPARING))
+        assert ahead["writing", "comparing"] == pytest.approx(
+            AN_ITERATION * (9 * (WRITING + FINISHING) + 3 * 0.4 * COMPARING)
+        )
 
     def test_choices_never_seem_done_before_the_last_solve(self) -> None:
         shares = [self.EFFORT.choosing(fits) for fits in range(40)]
@@ -107,5 +111,6 @@ class TestEffort:
 
     def test_at_the_end_rasters_are_compared(self) -> None:
         assert self.EFFORT.writing(0.0, 0) == 0
-        assert self.EFFORT.writing(1.0, 3) == pytest.approx(1)
-        assert self.EFFORT.writing(1.0, 0) == pytest.approx(9 * FINISHING / (9 * FINISHING + 3 * 0.4 * COMPARING))
+        whole = 9 * (WRITING + FINISHING) + 3 * 0.4 * COMPARING
+        assert self.EFFORT.writing(1.0, 3) == pytest.approx(1 - 9 * FINISHING / whole)
+        assert self.EFFORT.writing(1.0, 0) == pytest.approx(9 * WRITING / whole)

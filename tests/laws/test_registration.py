@@ -13,7 +13,7 @@ from cfusion.auto.registration import register
 from cfusion.auto.uncertainty import with_poses
 from cfusion.geometry import Orthographic
 from cfusion.source import Motions, Posed
-from cfusion.synthetic import PAPER_CAMERA, Gauss, Kinect, Laplace, Noise, object_bundle, room
+from cfusion.synthetic import PAPER_CAMERA, Gauss, Kinect, Laplace, Noise, blob, object_bundle, room
 
 NUMPY = kernels.load("numpy")
 CAMERA = PAPER_CAMERA.scaled(0.25)
@@ -28,15 +28,15 @@ def seen(noise: str, count: int = 5) -> tuple[list[View], np.ndarray]:
     return object_bundle(room(), NOISES[noise], np.random.default_rng(5), count, camera=CAMERA, image=False)
 
 
-def misplaced(views: list[View], motions: dict[int, Pose]) -> Posed:
-    """The views with some moved, in the frame of the middle one."""
-    source = Posed.of(views, None, NUMPY)
+def misplaced(views: list[View], motions: dict[int, Pose], reference: int | None = None) -> Posed:
+    """The views with some moved, in the frame of the reference."""
+    source = Posed.of(views, reference, NUMPY)
     frame = views[source.reference].pose
     moved = [
         replace(view, pose=frame @ motions[k] @ frame.inverse() @ view.pose) if k in motions else view
         for k, view in enumerate(views)
     ]
-    return Posed.of(moved, None, NUMPY)
+    return Posed.of(moved, reference, NUMPY)
 
 
 def left(source: Posed, views: list[View], truth: np.ndarray) -> list[float]:
@@ -93,6 +93,21 @@ def test_everybody_off_is_moved_everybody_also_a_little():
     before, after = (left(each, views, truth) for each in (source, register(source, truth, NUMPY)))
     assert np.median(before) > 0.005
     assert max(after) < 0.002
+
+
+def test_far_views_are_moved_only_once_it_is_known_that_nobodys_pose_is_exact():
+    """Eleven views of an object 5 degrees apart, one at 55: alone it stays; it is moved where the others were off."""
+    views, truth = object_bundle(blob(), Gauss(0.01), np.random.default_rng(5), 23, camera=CAMERA, image=False)
+    near = {k: each for k, each in enumerate(Motions(0.003 * normal(11, 6), 3.0).poses) if k != 5}
+    kept = [*views[6:17], views[22]]
+    for others, moves in (({}, False), (near, True)):
+        given = misplaced(kept, {**others, 11: OFF}, 5).views
+        found = register(Posed(given, 5), truth, NUMPY)
+        assert moves == (found.motions is not None and bool(found.motions.numbers[11].any()))
+
+
+def normal(*shape: int) -> np.ndarray:
+    return np.random.default_rng(4).normal(size=shape)
 
 
 def plane(tilt: float) -> tuple[Posed, np.ndarray]:

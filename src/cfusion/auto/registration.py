@@ -22,16 +22,27 @@ from cfusion.kernels.numpy.cameras import slopes
 from cfusion.source import Motions, Source
 
 SAMPLES = (3_000, 12_000)  # pixels that tell: a first look, and if that finds something
-FEWEST, LEAST_SHARE = 150, 0.25  # of them, and of those that the reference has: with fewer a view stays where it is
+FEWEST = 150  # of them: with fewer a view stays where it is
 BLOCKS = 150  # about: errors of pixels within one are alike
 ROUNDS, STEPS = 2, 3  # readings of the views; trimmed solves of each
 OUTLIER = 6.0  # median sizes of a view's residuals
-FLATTEST, WIDEST = 0.3, 0.75  # cosines of ray and normal, and of the rays of both views
 CURVED = 4.0  # times the usual second difference, and larger than noise, is an edge: no plane to register to
 HINT, SURE, LIKELY = 12.0, 50.0, 12.0  # of chi-square, six degrees of freedom: 12.6 once in 20
 WORTH = 0.3  # of a view's residuals: a motion that matters
 LARGEST = 0.02  # radians, and of the usual depth: what is further off is not a little out of place
 USUAL = tuple(0.016 / 2**k for k in range(8))  # the same: how far off poses may usually be
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What is looked at, at least: cosines of ray and normal and of the rays of both views, a share of the samples."""
+
+    flattest: float
+    widest: float
+    share: float
+
+
+NEAR, FAR = Reach(0.3, 0.75, 0.25), Reach(0.5, 0.5, 0.15)  # what is seen otherwise is misread in one way: no motion
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,16 +56,33 @@ class _Places:
     block: Floats  # (n,) neighbours have the same
 
 
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """What a look at the views says."""
+
+    motions: Motions
+    off: Floats  # (K,) how surely each is off: chi-square
+    known: Mask  # (K,) which could be looked at
+
+
 def register(source: Source, surface: DepthMap, backend: Backend) -> Source:
-    """The source with views moved to where the surface says that they belong."""
-    motions, depths = Motions.none(source.n_views), _read(source, surface, backend)
-    if not _told(source, surface, depths, SAMPLES[0], motions, backend)[1].max() > HINT:
+    """The source with views moved to where the surface says that they belong; far ones if nobody's pose is exact."""
+    depths, still = _read(source, surface, backend), Motions.none(source.n_views)
+    if not _told(source, surface, depths, SAMPLES[0], NEAR, still, backend).off.max() > HINT:
         return source
-    moved = source
+    moved, motions = source, still
     for _ in range(ROUNDS):
-        depths = _read(moved, surface, backend) if moved is not source else depths
-        motions, _ = _told(moved, surface, depths, SAMPLES[1], motions, backend)
-        moved = source.moved(motions) if motions.numbers.any() else source
+        depths = depths if moved is source else _read(moved, surface, backend)
+        told = _told(moved, surface, depths, SAMPLES[1], NEAR, motions, backend)
+        motions = told.motions
+        moved = source.moved(motions) if motions.any() else source
+    near = np.asarray(motions.numbers.any(axis=1))
+    if told.known.all() or not _most(near, told.known):
+        return moved
+    for _ in range(ROUNDS):
+        far = _told(moved, surface, _read(moved, surface, backend), SAMPLES[1], FAR, motions, backend).motions
+        motions = Motions(np.where(near[:, None], motions.numbers, far.numbers), motions.depth)
+        moved = source.moved(motions)
     return moved
 
 
@@ -64,21 +92,21 @@ def _read(source: Source, surface: DepthMap, backend: Backend) -> Floats:
 
 
 def _told(
-    source: Source, surface: DepthMap, depths: Floats, samples: int, before: Motions, backend: Backend
-) -> tuple[Motions, Floats]:
-    """Motions with those of before, and (K,) how surely each view is off."""
+    source: Source, surface: DepthMap, depths: Floats, samples: int, reach: Reach, before: Motions, backend: Backend
+) -> _Told:
+    """What views measured at the surface, (K, H, W), says about their motions, with those of before."""
     every = max(1, int(np.sqrt(float((~np.isnan(surface)).sum()) / samples)))
     depth, measured = (backend.to_host(each[..., ::every, ::every]).astype(np.float64) for each in (surface, depths))
     away = measured - depth
     if not np.isfinite(away).any():
-        return before, np.zeros(source.n_views)
+        return _Told(before, np.zeros(source.n_views), np.zeros(source.n_views, np.bool_))
     places = _places(source.places()[0], depth, every, float(np.nanmedian(np.abs(away))))
     usual = float(np.median(depth[places.smooth]))
     units = depth_noise(depths, surface, backend).unit(depth[places.smooth])
     residuals = away[:, places.smooth] / units
     scale = np.repeat([1.0, usual], 3)
     fits = [
-        _fit(residual, _effects(places, motion) * scale / units[:, None], places.block)
+        _fit(residual, _effects(places, motion, reach) * scale / units[:, None], places.block, reach.share)
         for residual, motion in zip(residuals, source.places()[2], strict=True)
     ]
     steps, covariances, squares = (np.stack(each) for each in zip(*fits, strict=True))
@@ -87,11 +115,17 @@ def _told(
     off = _off(motions, covariances, reference)
     motions = _expected(motions, covariances, reference)
     worth = np.sqrt(np.einsum("ki,kij,kj->k", motions, squares, motions))
-    small = (np.abs(motions) < LARGEST).all(axis=1) & np.isfinite(covariances).all(axis=(1, 2))
+    known = np.isfinite(covariances).all(axis=(1, 2))
+    small = known & (np.abs(motions) < LARGEST).all(axis=1)
     moved = small & (off > SURE) & (worth > WORTH)
-    if 2 * moved.sum() >= small.sum() - 1:  # nobody's pose is exact
+    if _most(moved, small):
         moved = small & (off > LIKELY)
-    return Motions(np.where(moved[:, None], motions, 0.0), usual), off
+    return _Told(Motions(np.where(moved[:, None], motions, 0.0), usual), off, known)
+
+
+def _most(moved: Mask, of: Mask) -> bool:
+    """Whether half of the views besides the reference are off: then nobody's pose is exact."""
+    return bool(2 * moved.sum() >= of.sum() - 1)
 
 
 def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
@@ -111,7 +145,7 @@ def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
     return _Places(smooth, ray[smooth], point[smooth], normal[smooth], block[smooth])
 
 
-def _effects(places: _Places, view_from_reference: Floats) -> Floats:
+def _effects(places: _Places, view_from_reference: Floats, reach: Reach) -> Floats:
     """(n, 6) by how much w and t move what a view measures, along the reference's rays; NaN where that is not sure.
 
     An observation is x + (z - z_predicted) / (dz / dx), z along the view's own ray: both rates are in it.
@@ -121,20 +155,20 @@ def _effects(places: _Places, view_from_reference: Floats) -> Floats:
     ray, own_ray = places.ray @ turn.T, there / there[:, 2:]
     facing, rate = (places.normal @ turn.T * own_ray).sum(-1), ray[:, 2]
     sizes = np.linalg.norm(ray, axis=-1), np.linalg.norm(own_ray, axis=-1)
-    sure = (rate > 0) & (there[:, 2] > 0) & (np.abs(facing) > FLATTEST * sizes[1])
-    sure &= (ray * own_ray).sum(-1) > WIDEST * sizes[0] * sizes[1]
+    sure = (rate > 0) & (there[:, 2] > 0) & (np.abs(facing) > reach.flattest * sizes[1])
+    sure &= (ray * own_ray).sum(-1) > reach.widest * sizes[0] * sizes[1]
     effect = np.concatenate([np.cross(places.point, places.normal), places.normal], -1)
     return effect / np.where(sure, facing * rate, np.nan)[:, None]
 
 
-def _fit(residual: Floats, effect: Floats, block: Floats) -> tuple[Floats, Floats, Floats]:
+def _fit(residual: Floats, effect: Floats, block: Floats, share: float) -> tuple[Floats, Floats, Floats]:
     """The motion (6,) that takes residuals (n,) away, its covariance, and the square S of a motion's effect.
 
     sqrt(m' S m) is the effect of a motion m on what is measured, in sizes of what is left.
     """
     known = np.isfinite(residual) & np.isfinite(effect[:, 0])
     unknown = np.zeros(6), np.full((6, 6), np.inf), np.zeros((6, 6))
-    if known.sum() < max(FEWEST, LEAST_SHARE * len(residual)):
+    if known.sum() < max(FEWEST, share * len(residual)):
         return unknown
     residual, effect, block = residual[known], effect[known], block[known]
     step, left = np.zeros(6), residual

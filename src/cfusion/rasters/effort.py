@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 AN_ITERATION = 0.0077  # seconds, of a megapixel on one thread
 LAYING, COMPARING = 220, 300  # iterations of the sample that take as long: for one raster, at the start and at the end
-FITS, OF_A_FIT = 13, 210  # usually tried on the sample; iterations of one
-TRIAL = 1200  # iterations of the sample that take as long as its certified solve
-READING, CERTIFYING, FINISHING = 15, 115, 340  # iterations of the mosaic that take as long
+FITS, OF_A_FIT = 11, 210  # usually tried on the sample; iterations of one
+TRIAL = 900  # iterations of the sample that take as long as its certified solve
+READING, CERTIFYING, WRITING, FINISHING = 15, 115, 50, 60  # iterations of the mosaic that take as long
 USUAL = 300  # iterations, until the sample has told
 LONGER, CERTIFICATES = 1.125, 1.5  # times those of the sample, and how many: in the mean of mosaics, half need more
 
@@ -33,7 +33,7 @@ class Effort:
             (("choosing",), one * (FITS * OF_A_FIT + TRIAL)),
             (("reading",), all_ * READING / self.hands),
             (("iterating", "certifying"), self._iterating(LONGER * iterations, CERTIFICATES)),
-            (("writing", "comparing"), all_ * FINISHING + one * COMPARING * self.rasters),
+            (("writing", "comparing"), all_ * (WRITING + FINISHING) + one * COMPARING * self.rasters),
         )
 
     def choosing(self, fits: int) -> float:
@@ -47,8 +47,8 @@ class Effort:
 
     def writing(self, share: float, compared: int) -> float:
         """The share of the end that is done: of the maps, and rasters compared with them."""
-        maps, one = FINISHING * self.whole, COMPARING * self.sample
-        return (maps * share + one * compared) / (maps + one * self.rasters)
+        maps, last, one = WRITING * self.whole, FINISHING * self.whole, COMPARING * self.sample
+        return (maps * share + one * compared) / (maps + one * self.rasters + last)
 
     def _iterating(self, iterations: float, certificates: float) -> float:
         return AN_ITERATION * (self.in_passes * iterations + CERTIFYING * self.whole * certificates) / self.hands

@@ -22,6 +22,10 @@ class Motions:
         """Every view where it came from."""
         return Motions(np.zeros((views, 6)), 1.0)
 
+    def any(self) -> bool:
+        """Whether a view moves."""
+        return bool(self.numbers.any())
+
     @property
     def poses(self) -> list[Pose]:
         """Each as a pose."""
