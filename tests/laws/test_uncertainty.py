@@ -117,7 +117,7 @@ class TestAutocorrelation:
 
     @pytest.mark.parametrize(
         ("near", "far", "rho"),
-        [(0.2, 0.0, 0.0), (0.5, 0.0, 1.7 * 0.3), (0.5, 0.3, 1.7 * 0.2), (0.5, 0.45, 0.0), (0.1, 0.0, 0.0)],
+        [(0.2, 0.0, 0.0), (0.5, 0.0, 2 * 0.3), (0.5, 0.3, 2 * 0.2), (0.5, 0.45, 0.0), (0.1, 0.0, 0.0)],
     )
     def test_what_neighbours_share_but_whole_views_do_not(
         self, near: float, far: float, rho: float, monkeypatch: pytest.MonkeyPatch

@@ -6,7 +6,7 @@ V       what fits on halves of the observations differ by, pooled around the pix
         does not count for all; close to the pixel by themselves) and scaled to all observations; and how far their
         middle is from the fit on all: halves are smoothed more, so that is what smoothing costs
 slope   of the surface from pixel to pixel: a reading is off by a fraction of a pixel, and by `delta` where poses are
-rho     what views of one sensor share: how alike a view's errors are two pixels apart, 1.7 min(rho_2 - 0.2,
+rho     what views of one sensor share: how alike a view's errors are two pixels apart, 2 min(rho_2 - 0.2,
         2 (rho_2 - rho_8 - 0.1)); errors as alike eight pixels apart are of a pose, which the halves show
 s       deviation of one observation around the pixel; n observations of K views: few are not an average
 relief  how far another surface lies from this one, near an edge, beyond what its own slope comes to; the pixel is of it
@@ -40,7 +40,7 @@ STEEP = 4.0  # times the usual relief is an edge
 OWN_SLOPE = 1.3  # times the relief of a plane as steep as the surface: not all slopes are planes
 LAG, FAR_LAG = 2, 8  # pixels: neighbours share what they are interpolated from, and pixels far apart a pose
 BY_CHANCE = 0.2, 0.1  # of an autocorrelation, and of a difference of two: what independent noise may come to
-SHARED = 1.7, 2.0  # times an autocorrelation, and a difference of two, is the share of the variance
+SHARED = 2.0, 2.0  # times an autocorrelation, and a difference of two, is the share of the variance
 SMOOTHED, BIAS_RADIUS = 1.5, 3  # times the distance of the middle of two halves from the whole; pixels of its pooling
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves tell nothing about its middle
 LARGEST_DELTA = 3.0  # pixels
