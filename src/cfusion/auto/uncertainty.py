@@ -13,7 +13,7 @@ relief  how far another surface lies from this one, near an edge, beyond what it
         with probability 1 - p
 
 Where views were moved, the depth is that of the reference's camera as it saw the surface. By the poses that views came
-with it is elsewhere: the change from there to the middle of all poses is one more part of sigma.
+with it is elsewhere: half of the change from there to the middle of all poses is one more part of sigma.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ SHARED = 2.0, 2.0  # times an autocorrelation, and a difference of two, is the s
 SMOOTHED, BIAS_RADIUS = 1.5, 3  # times the distance of the middle of two halves from the whole; pixels of its pooling
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves tell nothing about its middle
 LARGEST_DELTA = 3.0  # pixels
+HALF_WAY = 0.5  # to the middle of all poses: to some the reference's own is the true one, to others the middle
 
 
 def variance_of_halves(
@@ -277,8 +278,8 @@ def _deviation(
 
 
 def with_poses(sigma: Floats, depth: Floats, slope: Floats, motion: tuple[Floats, Floats], camera: Floats) -> Floats:
-    """(H, W) sigma with the change D = w x X + t of the surface's points: along z, and over its slope from the side."""
-    numbers = np.concatenate([*motion, camera[1:5]]).astype(np.float32)
+    """(H, W) sigma with half of the change D = w x X + t of the surface: along z, and over its slope from the side."""
+    numbers = np.concatenate([*(HALF_WAY * each for each in motion), camera[1:5]]).astype(np.float32)
     return _with_poses(sigma, depth, slope, *numbers, parallel=bool(camera[0]))
 
 
