@@ -1,6 +1,7 @@
 """The convex solves against an independent solver, and the certificates against the truth."""
 
 import dataclasses
+import itertools
 from functools import cache
 from itertools import pairwise
 
@@ -218,6 +219,22 @@ def test_running_out_of_iterations_is_said_and_certified_all_the_same():
     assert solution.iterations == 30
     least = PDHG(tolerance=1e-6, iterations=3000)(task).energies["total"]
     assert solution.energies["total"] * (1 - solution.gap) <= least
+
+
+def test_an_energy_that_settled_long_before_its_proof_is_said_to_have(monkeypatch):
+    """The proof gets better by little at each attempt: the iterations run out, and the energy is at its minimum."""
+    task = prepare(Energy(L1(), TGV(2)), small_stack(), REFERENCE, dtype=np.float64)
+    least = PDHG(tolerance=1e-6)(task).energies["total"]
+    proved = (least * (1 - 0.5 * 0.8**attempt) for attempt in itertools.count())
+    monkeypatch.setattr(REFERENCE, "bound", lambda *arguments: next(proved))
+    solution = PDHG(tolerance=1e-3, iterations=600)(task)
+    assert solution.status is Status.settled
+    assert solution.iterations == 600
+    assert 0.01 < solution.gap < 0.5  # and how far it is proved is told as it is
+    assert solution.energies["total"] == pytest.approx(least, rel=1e-3)
+    early = PDHG(tolerance=1e-3, iterations=48)(task)
+    assert early.status is Status.iteration_limit
+    assert early.energies["total"] > (1 + 1e-3) * least
 
 
 @pytest.mark.parametrize("phi", ["l1", "l2"])

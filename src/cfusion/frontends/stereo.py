@@ -74,7 +74,7 @@ class Checks:
 
 
 SGM_CHECKS = Checks()
-ELAS_CHECKS = Checks(tolerance=1.5, speck=200, speck_step=1.0, gap=7)
+ELAS_CHECKS = Checks(tolerance=1.0, speck=400, speck_step=1.0, gap=7)
 MC_CNN_CHECKS = Checks(tolerance=1.0, speck=400, speck_step=1.0)
 
 

@@ -17,6 +17,7 @@ REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
 MOST_ROUNDS = 640  # where fewer leave it infeasible
 LIKELY = 0.2  # tolerances: once the energy changes by less from look to look, a certificate is likely
 ENDING = 3.0  # tolerances: a change that will probably be within it at the next look
+STILL = 0.01  # tolerances: a change of the energy between two looks that is none
 STALLED = 0.9  # of the gap at the attempt before: the certificate gets no better
 FLOOR = 1e-6  # of the start's energy
 ROUNDINGS = 2000  # float steps of the depth's range that are not told apart from none, times the tolerance of 1e-3
@@ -82,7 +83,11 @@ class PDHG:
         before = float("inf") if initial_energy is None else initial_energy  # a rough answer does without
         floor, bound, done = 0.0, float("-inf"), 0
         status, last_gap, tried = Status.iteration_limit, expected_gap, False
+<<<<<<< HEAD
         attempt_at, quiet = 0, LIKELY * self.tolerance
+=======
+        attempt_at, halfway = 0, float("inf")
+>>>>>>> stereo
         if expected_gap < float("inf"):
             quiet = self.tolerance
             attempt_at = self._wait(0, expected_gap)
@@ -96,6 +101,7 @@ class PDHG:
             floor = floor or energy_floor(task, problem, energies, now if initial_energy is None else initial_energy)
             change = abs(before - now) / max(now, floor)
             before = now
+            halfway = now if 2 * done <= self.iterations else halfway
             if report:
                 report(Progress(stage, done / self.iterations, relative_gap(now, bound, floor), now))
             if not self.certify:
@@ -114,7 +120,7 @@ class PDHG:
             if gap <= self.tolerance:
                 status = Status.converged
                 break
-            if tried and change < self.tolerance / 100 and gap > STALLED * last_gap:  # neither side moves
+            if tried and change < self.tolerance * STILL and gap > STALLED * last_gap:  # neither side moves
                 status = Status.settled
                 break
             if last_gap == float("inf") or gap > LAGGING * change:
@@ -127,11 +133,14 @@ class PDHG:
         if gap <= self.tolerance:
             small = relative_gap(energies.total, bound, 1e-300) > self.tolerance
             status = Status.at_rounding if small else Status.converged
+        elif self._settled(status, change, abs(halfway - energies.total) / max(energies.total, floor)):
+            status = Status.settled
         state.release()
         if report:
             report(Progress(stage, 1.0, gap, energies.total))
         return Convex(status, energies, bound, gap, done, balancer.step_scale, floor)
 
+<<<<<<< HEAD
     def _settled(self, task: Task, problem: Problem, state: State, balancer: StepBalancer) -> Convex | None:
         """The rough answer of a backend that looks at a solve by itself; None where it does not."""
         plan = balancer.plan(problem, state, self.tolerance, floor_parts(task, problem))
@@ -141,6 +150,12 @@ class PDHG:
         state.release()
         status, nan = Status.settled if found.settled else Status.iteration_limit, float("nan")
         return Convex(status, found.energies, float("-inf"), nan, found.iterations, found.step_scale, found.floor)
+=======
+    def _settled(self, status: Status, change: float, since_halfway: float) -> bool:
+        """Whether the second half of all iterations was for the proof alone: the energy, relative, hardly fell."""
+        ran_out = self.certify and status is Status.iteration_limit
+        return ran_out and since_halfway <= self.tolerance and change <= self.tolerance * STILL
+>>>>>>> stereo
 
     def _wait(self, done: int, gap: float) -> int:
         """After how many iterations to try again, if the gap is that after those done."""
