@@ -69,7 +69,7 @@ class PDHG:
         balancer = StepBalancer(task.backend, task.step_scale, self.relaxation, fixed_steps=self.fixed_steps)
         backend = task.backend
         if not self.certify and initial_energy is None:
-            rough = self._settled(task, problem, state, balancer)
+            rough = self._rough(task, problem, state, balancer)
             if rough is not None:
                 if report:
                     report(Progress(stage, 1.0, rough.gap, rough.energies.total))
@@ -83,11 +83,7 @@ class PDHG:
         before = float("inf") if initial_energy is None else initial_energy  # a rough answer does without
         floor, bound, done = 0.0, float("-inf"), 0
         status, last_gap, tried = Status.iteration_limit, expected_gap, False
-<<<<<<< HEAD
-        attempt_at, quiet = 0, LIKELY * self.tolerance
-=======
-        attempt_at, halfway = 0, float("inf")
->>>>>>> stereo
+        attempt_at, quiet, halfway = 0, LIKELY * self.tolerance, float("inf")
         if expected_gap < float("inf"):
             quiet = self.tolerance
             attempt_at = self._wait(0, expected_gap)
@@ -140,8 +136,7 @@ class PDHG:
             report(Progress(stage, 1.0, gap, energies.total))
         return Convex(status, energies, bound, gap, done, balancer.step_scale, floor)
 
-<<<<<<< HEAD
-    def _settled(self, task: Task, problem: Problem, state: State, balancer: StepBalancer) -> Convex | None:
+    def _rough(self, task: Task, problem: Problem, state: State, balancer: StepBalancer) -> Convex | None:
         """The rough answer of a backend that looks at a solve by itself; None where it does not."""
         plan = balancer.plan(problem, state, self.tolerance, floor_parts(task, problem))
         found = task.backend.iterate(problem, state, balancer.steps(problem), self.iterations, plan)
@@ -150,12 +145,11 @@ class PDHG:
         state.release()
         status, nan = Status.settled if found.settled else Status.iteration_limit, float("nan")
         return Convex(status, found.energies, float("-inf"), nan, found.iterations, found.step_scale, found.floor)
-=======
+
     def _settled(self, status: Status, change: float, since_halfway: float) -> bool:
         """Whether the second half of all iterations was for the proof alone: the energy, relative, hardly fell."""
         ran_out = self.certify and status is Status.iteration_limit
         return ran_out and since_halfway <= self.tolerance and change <= self.tolerance * STILL
->>>>>>> stereo
 
     def _wait(self, done: int, gap: float) -> int:
         """After how many iterations to try again, if the gap is that after those done."""
