@@ -129,7 +129,7 @@ class PDHG:
         if gap <= self.tolerance:
             small = relative_gap(energies.total, bound, 1e-300) > self.tolerance
             status = Status.at_rounding if small else Status.converged
-        elif self._settled(status, abs(halfway - energies.total) / max(energies.total, floor)):
+        elif self._settled(status, change, abs(halfway - energies.total) / max(energies.total, floor)):
             status = Status.settled
         state.release()
         if report:
@@ -146,9 +146,10 @@ class PDHG:
         status, nan = Status.settled if found.settled else Status.iteration_limit, float("nan")
         return Convex(status, found.energies, float("-inf"), nan, found.iterations, found.step_scale, found.floor)
 
-    def _settled(self, status: Status, since_halfway: float) -> bool:
-        """Whether the second half of all iterations was for the proof alone: the energy, relative, hardly changed."""
-        return self.certify and status is Status.iteration_limit and since_halfway <= self.tolerance
+    def _settled(self, status: Status, change: float, since_halfway: float) -> bool:
+        """Whether the second half of all iterations was for the proof alone: the energy, relative, hardly fell."""
+        ran_out = self.certify and status is Status.iteration_limit
+        return ran_out and since_halfway <= self.tolerance and change <= self.tolerance * LIKELY
 
     def _wait(self, done: int, gap: float) -> int:
         """After how many iterations to try again, if the gap is that after those done."""
