@@ -151,7 +151,7 @@ class PDHG:
     def _settled(self, status: Status, change: float, since_halfway: float) -> bool:
         """Whether the second half of all iterations was for the proof alone: the energy, relative, hardly fell."""
         ran_out = self.certify and status is Status.iteration_limit
-        return ran_out and since_halfway <= self.tolerance and change <= self.tolerance * STILL
+        return ran_out and since_halfway <= self.tolerance and change <= self.tolerance * LIKELY
 
     def _wait(self, done: int, gap: float) -> int:
         """After how many iterations to try again, if the gap is that after those done."""
