@@ -150,7 +150,7 @@ def test_a_rough_solve_by_itself_is_that_of_the_solver(cuda, make_case, monkeypa
             monkeypatch.setattr("cfusion.kernels.cuda.iteration._settled", lambda *_: None)
         branch = state.branch()
         balancer = StepBalancer(cuda, scale)
-        rough = solver._settled(_Framed(cuda, case.box), problem, branch, balancer)
+        rough = solver._rough(_Framed(cuda, case.box), problem, branch, balancer)
         if rough is None:
             assert not by_itself
             rough = solver.minimise(_Framed(cuda, case.box, scale), problem, branch)

@@ -21,7 +21,7 @@ from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.cameras import slopes
 from cfusion.source import Motions, Source
 
-SAMPLES = (3_000, 12_000)  # pixels that tell: a first look, and if that finds something
+SAMPLES = (2_500, 12_000)  # pixels that tell: a first look, and if that finds something
 FEWEST = 150  # of them: with fewer a view stays where it is
 BLOCKS = 150  # about: errors of pixels within one are alike
 ROUNDS, STEPS = 2, 3  # readings of the views; trimmed solves of each
@@ -65,14 +65,14 @@ class _Told:
     """What a look at the views says."""
 
     motions: Motions
-    off: Floats  # (K,) how surely each is off: chi-square
     known: Mask  # (K,) which could be looked at
+    hint: float  # how surely a view is off that might be moved: chi-square
 
 
 def register(source: Source, surface: DepthMap, backend: Backend) -> Source:
     """The source with views moved to where the surface says that they belong; far ones if nobody's pose is exact."""
     read, still = read_surface(source, surface, backend), Motions.none(source.n_views)
-    if not _told(source, surface, read, SAMPLES[0], NEAR, still, backend).off.max() > HINT:
+    if not _told(source, surface, read, SAMPLES[0], NEAR, still, backend).hint > HINT:
         return source
     moved, motions = source, still
     for _ in range(ROUNDS):
@@ -103,7 +103,7 @@ def _told(
     )
     away = measured - depth
     if not np.isfinite(away).any():
-        return _Told(before, np.zeros(source.n_views), np.zeros(source.n_views, np.bool_))
+        return _Told(before, np.zeros(source.n_views, np.bool_), 0.0)
     places = _places(source.places()[0], depth, every, float(np.nanmedian(np.abs(away))))
     usual = float(np.median(depth[places.smooth]))
     units = read.growth.unit(depth[places.smooth])
@@ -130,7 +130,8 @@ def _told(
     moved = small & (off > SURE) & (worth > WORTH)
     if _most(moved, small):
         moved = small & (off > LIKELY)
-    return _Told(Motions(np.where(moved[:, None], motions, 0.0), usual), off, known)
+    hint = float(np.where(small & (worth > WORTH / 2), off, 0.0).max())
+    return _Told(Motions(np.where(moved[:, None], motions, 0.0), usual), known, hint)
 
 
 def _most(moved: Mask, of: Mask) -> bool:

@@ -24,6 +24,7 @@ ROUNDINGS = 2000  # float steps of the depth's range that are not told apart fro
 LEAST_WAIT = 2 * BLOCK  # iterations between two attempts
 DUAL_HASTE = 3.0  # larger steps once only the certificate is missing: the dual, on which it rests, then moves faster
 LAGGING = 100.0  # times the energy's change is a gap that the dual alone is to blame for
+MOST_HASTES = 2  # or what is proved late is no longer the answer that had settled
 PATIENCE, MOST_PATIENCE = 1.2, 2.0  # times as many iterations before the next attempt: the gap falls with their square
 
 
@@ -83,7 +84,7 @@ class PDHG:
         before = float("inf") if initial_energy is None else initial_energy  # a rough answer does without
         floor, bound, done = 0.0, float("-inf"), 0
         status, last_gap, tried = Status.iteration_limit, expected_gap, False
-        attempt_at, quiet, halfway = 0, LIKELY * self.tolerance, float("inf")
+        attempt_at, quiet, halfway, hastes = 0, LIKELY * self.tolerance, float("inf"), 0
         if expected_gap < float("inf"):
             quiet = self.tolerance
             attempt_at = self._wait(0, expected_gap)
@@ -119,8 +120,9 @@ class PDHG:
             if tried and change < self.tolerance * STILL and gap > STALLED * last_gap:  # neither side moves
                 status = Status.settled
                 break
-            if last_gap == float("inf") or gap > LAGGING * change:
+            if hastes < MOST_HASTES and (last_gap == float("inf") or gap > LAGGING * change):
                 balancer.step_scale *= DUAL_HASTE
+                hastes += 1
             last_gap, tried = gap, True
             attempt_at = self._wait(done, gap)
         if self.certify and status is Status.iteration_limit:
