@@ -72,9 +72,10 @@ def opened(arguments: argparse.Namespace, options: "Options") -> "Bundle":
 def parameters_of(method: str, given: Mapping[str, object]) -> dict[str, object]:
     """A method's parameters where every pixel is scored: what is likely right is kept unless told otherwise."""
     from cfusion import methods
-    from cfusion.frontends.kitti import LIKELY
+    from cfusion.frontends.kitti import ITERATIONS, LIKELY
 
-    usual = {"min_confidence": LIKELY} if "min_confidence" in methods.get(method).parameters() else {}
+    chooses = "min_confidence" in methods.get(method).parameters()
+    usual = {"min_confidence": LIKELY, "iterations": ITERATIONS} if chooses else {}
     return {**usual, **given}
 
 
