@@ -52,6 +52,7 @@ class TestSettings:
                 settings.size(wrong)
 
     def test_pairs(self) -> None:
+        assert settings.parameters(["a=true", "b=False"]) == {"a": True, "b": False}
         told = settings.parameters(["lam=0.5", "alpha=(1, 2)", "word=a=b", "empty="])
         assert told == {"lam": 0.5, "alpha": (1, 2), "word": "a=b", "empty": ""}
         for wrong in (["lam"], ["=3"], ["1a=3"], ["a=1", "a=2"]):

@@ -40,6 +40,8 @@ LIMITS: list[tuple[Callable[..., object], str, tuple[Any, ...], tuple[Any, ...]]
     (Settings, "fill_radius", (0, 5), (-1, 1.5)),
     (Settings, "lam", (TINY, 1e9), (0.0, INF, NAN)),
     (Settings, "min_confidence", (0.0, 1 - TINY), (1.0, -TINY, NAN)),
+    (Settings, "refine_poses", (True, False), (1, 0.5, "no")),
+    (Settings, "keep_views", (True, False), (1, 0.5, "no")),
     (PDHG, "tolerance", (0.0, 1.0), (-TINY, INF, NAN)),
     (PDHG, "iterations", (1,), (0, 1.5)),
     (PDHG, "relaxation", (TINY, 2 - TINY), (0.0, 2.0)),

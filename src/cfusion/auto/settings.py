@@ -53,6 +53,9 @@ class Settings:
             raise InputError(
                 f"min_confidence is {self.min_confidence}; it is a probability, from 0 (keep all) to below 1"
             )
+        for name in ("refine_poses", "keep_views"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} is {str(getattr(self, name))[:40]}; it is true or false")
         if self.alpha is not None:
             object.__setattr__(self, "alpha", TGV(len(self.alpha), self.alpha).alpha)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from cfusion.errors import InputError
 
+TRUTH = {"true": True, "false": False}
 MOST_PIXELS = 2**26  # of a scene that is rendered: several dozen maps of them are held
 
 
@@ -49,6 +50,8 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def _value(text: str) -> object:
+    if text.lower() in TRUTH:
+        return TRUTH[text.lower()]
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
