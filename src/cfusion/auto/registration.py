@@ -164,9 +164,10 @@ def _effects(places: _Places, view_from_reference: Floats, reach: Reach) -> Floa
     An observation is x + (z - z_predicted) / (dz / dx), z along the view's own ray: both rates are in it.
     """
     turn, shift = view_from_reference[:, :3], view_from_reference[:, 3:]
-    there = turn @ places.point + shift
-    ray, own_ray = turn @ places.ray, there / there[2]
-    facing, rate = (turn @ places.normal * own_ray).sum(axis=0), ray[2]
+    there, ray, normal = (_product("ij,jn->in", turn, each) for each in (places.point, places.ray, places.normal))
+    there = there + shift
+    own_ray = there / there[2]
+    facing, rate = (normal * own_ray).sum(axis=0), ray[2]
     sizes = [np.sqrt((each * each).sum(axis=0)) for each in (ray, own_ray)]
     sure = (rate > 0) & (there[2] > 0) & (np.abs(facing) > reach.flattest * sizes[1])
     sure &= (ray * own_ray).sum(axis=0) > reach.widest * sizes[0] * sizes[1]
@@ -189,13 +190,22 @@ def _fit(residual: Floats, effect: Floats, block: Floats, share: float, least: f
         if not size > 0:
             return unknown
         kept: Floats = (np.abs(left) <= OUTLIER * size) * effect
-        normal: Floats = kept @ effect.T + np.eye(6) * (size / LARGEST) ** 2
-        step = np.linalg.solve(normal, -kept @ residual)
-        left = residual + step @ effect
+        normal: Floats = _product("in,jn->ij", kept, effect) + np.eye(6) * (size / LARGEST) ** 2
+        step = np.linalg.solve(normal, -_product("in,n->i", kept, residual))
+        left = residual + _product("i,in->n", step, effect)
     scores = np.stack([np.bincount(block, left * row) for row in kept], 1)
     inverse = np.linalg.inv(normal)
-    covariance = inverse @ (scores.T @ scores + np.eye(6) * (size / LARGEST) ** 2) @ inverse + np.eye(6) * LEAST**2
-    return step, covariance, effect @ effect.T / (len(residual) * size**2)
+    covariance = (
+        inverse @ (_product("bi,bj->ij", scores, scores) + np.eye(6) * (size / LARGEST) ** 2) @ inverse
+        + np.eye(6) * LEAST**2
+    )
+    return step, covariance, _product("in,jn->ij", effect, effect) / (len(residual) * size**2)
+
+
+def _product(subscripts: str, *arrays: Floats) -> Floats:
+    """A sum of products in one thread, the same whatever their number: threads of a BLAS cost more than these sums."""
+    out: Floats = np.einsum(subscripts, *arrays)
+    return out
 
 
 def _off(motions: Floats, covariances: Floats, reference: int) -> Floats:
