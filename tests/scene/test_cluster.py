@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from walls import QUICK, disk_is_full, lay, never_ends, run, short_of_memory, wa
 from cfusion import Pinhole, View
 from cfusion.errors import BackendUnavailable, InputError
 from cfusion.scene.cluster import Cluster
-from cfusion.scene.job import Job, code_version
+from cfusion.scene.job import Job, Task, code_version
 from cfusion.scene.record import Record
 from cfusion.scene.whole import fuse_scene, prepare
 
@@ -212,6 +213,22 @@ def test_a_worker_in_trouble_leaves_its_tasks_to_others(
     beside(trouble, data, out)
     fuse_scene(prepare(job_of(data, again)))
     require_same(out, again)
+
+
+def test_memory_that_runs_out_where_a_failure_is_told_is_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words for a failure may need memory too: the record says so all the same, and names the worker."""
+    from cfusion.scene import cluster
+
+    def no_memory(*given: object) -> object:
+        raise MemoryError
+
+    monkeypatch.setattr(cluster, "work", no_memory)
+    monkeypatch.setattr(
+        cluster, "_distributed", lambda: SimpleNamespace(get_worker=lambda: SimpleNamespace(address="w"))
+    )
+    record = cluster._at_work(None, Task("fuse", 3, (1, 2), "key"))  # type: ignore[arg-type]
+    assert (record.view, record.worker, record.elsewhere) == (3, "w", True)
+    assert "out of memory" in record.failure
 
 
 def test_a_worker_that_is_stuck_does_not_hold_the_others_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

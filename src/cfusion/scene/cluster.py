@@ -22,7 +22,7 @@ from typing import Any
 from cfusion.errors import BackendUnavailable, InputError, MissingDependency
 from cfusion.scene.job import Job, Task
 from cfusion.scene.record import Record
-from cfusion.scene.work import Heard, work
+from cfusion.scene.work import OUT_OF_MEMORY, Heard, work
 
 AHEAD = 3  # tasks handed out per worker and waiting, so that none idles between two
 TRIES = 3  # of a task that failed for want of disk or memory, each on another worker if there is one
@@ -187,8 +187,17 @@ class _Exchange:
 
 
 def _at_work(job: Job, task: Task) -> Record:
-    """What a worker does."""
-    return replace(next(work(job, [task])), worker=_distributed().get_worker().address)
+    """What a worker does; where even the words for its failure find no memory, these do."""
+    address = _distributed().get_worker().address
+    try:
+        record = next(work(job, [task]))
+    except MemoryError:
+        record = replace(_failed(task, OUT_OF_MEMORY), elsewhere=True)
+    return replace(record, worker=address)
+
+
+def _failed(task: Task, reason: str) -> Record:
+    return Record(task.view, f"{task.view:06d}", task.key, task.neighbours, failure=reason)
 
 
 def _record_of(future: Any, task: Task) -> Record:
@@ -203,7 +212,7 @@ def _record_of(future: Any, task: Task) -> Record:
         if name == "KilledWorker"
         else f"{name}: {error}"
     )
-    return Record(task.view, f"{task.view:06d}", task.key, task.neighbours, failure=reason)
+    return _failed(task, reason)
 
 
 @contextmanager

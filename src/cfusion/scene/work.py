@@ -23,6 +23,7 @@ from cfusion.scene.placing import placing
 from cfusion.scene.record import Record, folder_of, read_record, write_record
 from cfusion.solvers import Progress
 
+OUT_OF_MEMORY = "out of memory; give the worker more, or fewer neighbours"
 MOST_VIEWS = 255  # of a pixel's count
 MOST_HALF = 6e4  # that half precision holds
 Heard = Callable[[int, Progress], None]  # the number of the task, and what its solver says
@@ -148,5 +149,5 @@ def _reason(error: Exception) -> str:
     if isinstance(error, CFusionError):
         return str(error)
     if isinstance(error, MemoryError):
-        return "out of memory; give the worker more, or fewer neighbours"
+        return OUT_OF_MEMORY
     return f"{type(error).__name__}: {error}"
