@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from cfusion.auto import Auto
 from cfusion.errors import InputError
 from cfusion.geometry import Camera, Stack, View
 from cfusion.kernels.contract import Window
@@ -17,7 +17,6 @@ from cfusion.solvers import Status
 
 MARGIN = 48  # pixels around a tile that are fused with it and thrown away: smoothing reaches about as far
 LEAST = 64  # pixels of a side that is not cut again
-LEFT_OPEN = ("alpha", "inverse", "local", "edges")  # by `auto`, until it chooses
 WORST_LAST = (Status.closed_form, Status.converged, Status.at_rounding, Status.partial_optimum, Status.settled)
 
 Run = Callable[[Window, Method], Result]  # fuses a part of the frame; MemoryError: it is too large
@@ -100,12 +99,10 @@ def _grown(core: Window, shape: tuple[int, int]) -> Window:
     return rows, columns
 
 
-def _decided(method: Method, result: Result) -> Method:
+def _decided(method: Any, result: Result) -> Any:
     """The method with what it left open set to what it chose."""
-    if not isinstance(method, Auto):
-        return method
-    chosen = {name: result.parameters[name] for name in LEFT_OPEN}
-    return replace(method, settings=replace(method.settings, **chosen))
+    settings = getattr(method, "settings", None)
+    return method if settings is None else replace(method, settings=settings.decided(result.parameters))
 
 
 def _whole(shape: tuple[int, int], parts: Sequence[tuple[Window, Window, Result]]) -> Result:

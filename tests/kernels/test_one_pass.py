@@ -231,7 +231,6 @@ def cases(i: Inputs) -> list[Case]:
         (first_surface._or_else, (i.map(), i.map()), {}),
         (uncertainty._sizes_apart, (i.map(), i.map(), i.positive(), i.positive(), i.unit()), {}),
         (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles(), 0.04 * i.doubles(), i.doubles()), {}),
-        (uncertainty._pair, (i.positive(), i.positive()), {}),
         (uncertainty._beyond_slope, (i.positive(), i.map()), {}),
         (uncertainty._mean_variance, (i.doubles(), i.mask(), i.doubles(), i.mask()), {}),
         (uncertainty._or_told, (i.doubles(), i.mask(), i.doubles(), i.mask()), {}),

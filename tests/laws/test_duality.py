@@ -103,12 +103,18 @@ def test_bound_of_a_compiled_backend_is_below_its_energy_at_every_iterate(compil
     run_and_compare(compiled, case, slack=1e-6)
 
 
-@pytest.mark.parametrize(("order", "fidelity", "kind"), COMPILED_KINDS)
-def test_a_compiled_backend_computes_the_same_bound(compiled, make_case, order, fidelity, kind):
-    """From the same dual state, after the same repair, to the rounding of float32."""
+def _iterated(make_case, order, fidelity, kind):
+    """The definition's backend, and a case that it has iterated for a while, in float32."""
     case = make_case(7, (12, 15), order=order, fidelity=fidelity, dtype=np.float32, **kind)
     reference = kernels.load("numpy")
     reference.iterate(case.problem, case.state, choose_steps(case.problem.alpha, 0.2), 60)
+    return reference, case
+
+
+@pytest.mark.parametrize(("order", "fidelity", "kind"), COMPILED_KINDS)
+def test_a_compiled_backend_computes_the_same_bound(compiled, make_case, order, fidelity, kind):
+    """From the same dual state, after the same repair, to the rounding of float32."""
+    reference, case = _iterated(make_case, order, fidelity, kind)
     problem, state = case.on(compiled)
     for rounds in (0, 1, 40):
         one = reference.bound(case.problem, case.state, case.box, rounds)
@@ -118,9 +124,7 @@ def test_a_compiled_backend_computes_the_same_bound(compiled, make_case, order, 
 @pytest.mark.parametrize(("order", "fidelity", "kind"), COMPILED_KINDS)
 def test_a_repair_goes_on_as_long_as_it_is_needed(compiled, make_case, order, fidelity, kind):
     """Some steps at a time are the same steps; none is taken once hardly anything is left over."""
-    case = make_case(7, (12, 15), order=order, fidelity=fidelity, dtype=np.float32, **kind)
-    reference = kernels.load("numpy")
-    reference.iterate(case.problem, case.state, choose_steps(case.problem.alpha, 0.2), 60)
+    reference, case = _iterated(make_case, order, fidelity, kind)
     problem, state = case.on(compiled)
     at_once = [reference.bound(case.problem, case.state, case.box, rounds) for rounds in range(8, 73, 8)]
     for backend, given in ((reference, (case.problem, case.state)), (compiled, (problem, state))):

@@ -28,10 +28,8 @@ ROUNDS, STEPS = 2, 3  # readings of the views; trimmed solves of each
 OUTLIER = 6.0  # median sizes of a view's residuals
 CURVED = 4.0  # times the usual second difference, and larger than noise, is an edge: no plane to register to
 HINT, SURE, LIKELY = 12.0, 50.0, 12.0  # of chi-square, six degrees of freedom: 12.6 once in 20
-WORTH, PIXEL = (
-    0.3,
-    0.1,
-)  # of a view's residuals, at least of the usual slope over a tenth of a pixel: a motion that matters
+WORTH = 0.3  # of a view's residuals: a motion that matters
+PIXEL = 0.1  # pixels: residuals count as at least what the usual slope comes to over that
 LEAST, LARGEST = 1e-6, 0.02  # radians, and of the usual depth: what is further off is not a little out of place
 USUAL = tuple(0.016 / 2**k for k in range(8))  # the same: how far off poses may usually be
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from cfusion.arrays import MOST_RADIUS, is_whole
 from cfusion.energy import TGV
 from cfusion.errors import InputError
 from cfusion.source import Splat
+
+LEFT_OPEN = ("alpha", "inverse", "local", "edges")  # until they are chosen
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,10 @@ class Settings:
                 raise InputError(f"{name} is {str(getattr(self, name))[:40]}; it is true or false")
         if self.alpha is not None:
             object.__setattr__(self, "alpha", TGV(len(self.alpha), self.alpha).alpha)
+
+    def decided(self, parameters: Mapping[str, Any]) -> Settings:
+        """The same with what was left open set to what was chosen, as the parameters of a result tell it."""
+        return replace(self, **{name: parameters[name] for name in LEFT_OPEN})
 
     @property
     def choices(self) -> Choices | None:

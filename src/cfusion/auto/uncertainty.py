@@ -81,29 +81,20 @@ def _biased(variance: Floats, moved: Floats) -> Floats:
 
 def _variance(halves: Halves, unit: Floats, backend: Backend) -> tuple[Floats, Mask]:
     """(H, W) V of one split, zero where it tells nothing, and where it does tell."""
-    both, sizes, roots = _sizes_apart(halves.one, halves.other, halves.n_one, halves.n_other, unit)
-    around = backend.pooled(_pair(both, roots), RADIUS, PASSES)
-    near = backend.pooled(_pair(both, sizes), NEAR, PASSES)
-    return _variance_of(*around, *near)
+    sizes, roots = _sizes_apart(halves.one, halves.other, halves.n_one, halves.n_other, unit)
+    return _variance_of(*backend.pooled(roots, RADIUS, PASSES), *backend.pooled(sizes, NEAR, PASSES))
 
 
 @one_pass
-def _sizes_apart(
-    one: Floats, other: Floats, n_one: Floats, n_other: Floats, unit: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """(H, W) each: where both halves know, how far apart they are there, scaled to all observations, and its root."""
+def _sizes_apart(one: Floats, other: Floats, n_one: Floats, n_other: Floats, unit: Floats) -> tuple[Floats, Floats]:
+    """(2, H, W) where both halves know, and how far apart they are there, scaled to all observations; and by roots."""
     both_count = n_one * n_other
     n = np.maximum(n_one + n_other, 1)
     apart = np.abs(one - other) * np.sqrt(both_count) / n / unit
     both = ~np.isnan(apart) & (both_count > 0)
     known = np.where(both, apart, 0)
-    return both.astype(np.float32), known.astype(np.float32), np.sqrt(known).astype(np.float32)
-
-
-@one_pass
-def _pair(one: Floats, other: Floats) -> Floats:
-    out: Floats = np.stack([one, other])
-    return out
+    mass = both.astype(np.float32)
+    return np.stack([mass, known.astype(np.float32)]), np.stack([mass, np.sqrt(known).astype(np.float32)])
 
 
 @one_pass

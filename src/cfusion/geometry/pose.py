@@ -120,3 +120,12 @@ def _nearest_rotation(matrix: Matrix) -> Matrix:
     left, _, right = np.linalg.svd(matrix)
     nearest: Matrix = left @ right
     return nearest
+
+
+def turned_by(vector: Matrix) -> Matrix:
+    """(3, 3) the rotation about the axis `vector`, by its length in radians: Rodrigues' formula."""
+    angle = float(np.linalg.norm(vector))
+    x, y, z = vector / max(angle, 1e-300)
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    out: Matrix = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+    return out

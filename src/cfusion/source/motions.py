@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfusion.geometry import Pose
+from cfusion.geometry.pose import turned_by
 from cfusion.kernels.contract import Floats
 
 
@@ -29,7 +30,7 @@ class Motions:
     @property
     def poses(self) -> list[Pose]:
         """Each as a pose."""
-        return [_pose(each[:3], each[3:] * self.depth) for each in self.numbers]
+        return [Pose(turned_by(each[:3]), each[3:] * self.depth) for each in self.numbers]
 
     @property
     def mean(self) -> tuple[Floats, Floats]:
@@ -45,11 +46,3 @@ class Motions:
         """By how much view k was shifted, where the reference looks at the usual depth."""
         centre = np.array([[0.0, 0.0, self.depth]])
         return float(np.linalg.norm(self.poses[k].apply(centre) - centre))
-
-
-def _pose(turn: Floats, shift: Floats) -> Pose:
-    """The motion that turns about an axis by its length in radians, then shifts."""
-    angle = float(np.linalg.norm(turn))
-    x, y, z = turn / max(angle, 1e-300)
-    skew = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return Pose(np.eye(3) + np.sin(angle) * skew + (1 - np.cos(angle)) * skew @ skew, shift)

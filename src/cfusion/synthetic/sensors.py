@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import DepthMap, Mask
 from cfusion.errors import InputError
 from cfusion.geometry import Pose, View
+from cfusion.geometry.pose import turned_by
 from cfusion.synthetic.noise import Noise, check_at_least_zero, check_fraction, positive
 
 AXIAL = (0.0012, 0.0019, 0.4)  # metres: sigma = a + b (z - c)^2, Nguyen 2012
@@ -90,19 +91,9 @@ class Blobs(Noise):
 def disturbed(view: View, degrees: float, share: float, distance: float, rng: Generator) -> View:
     """The view with its pose off: turned by about `degrees` about a random axis, moved by `share` of the distance."""
     axis = rng.normal(size=3)
-    turn = _turn(axis / np.linalg.norm(axis) * np.radians(degrees) * rng.normal())
+    turn = turned_by(axis / np.linalg.norm(axis) * np.radians(degrees) * rng.normal())
     move = share * distance * rng.normal(size=3) / np.sqrt(3)
     return replace(view, pose=Pose(view.pose.rotation @ turn, view.pose.translation + move))
-
-
-def _turn(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rodrigues' formula."""
-    angle = float(np.linalg.norm(vector))
-    if angle == 0:
-        return np.eye(3)
-    x, y, z = vector / angle
-    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.asarray(np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross)
 
 
 def _largest_step(depth: DepthMap) -> NDArray[np.float64]:
