@@ -190,6 +190,26 @@ def test_output_that_is_moved_away_is_said(
     assert not out.exists()
 
 
+def test_a_second_run_that_ends_first_does_not_refuse_the_other(
+    walls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It exchanged the folder: another one stands there now, whole, and is written over as any older result."""
+    out = tmp_path / "out"
+    assert run("fuse", walls, "-o", out, *QUICK) == 0
+    engine, before = import_module("cfusion.fuse"), out.stat().st_ino
+    whole = engine.fuse
+
+    def fuse(*arguments: object, **options: object) -> object:
+        monkeypatch.setattr(engine, "fuse", whole)
+        assert run("fuse", walls, "-o", out, *QUICK) == 0
+        assert out.stat().st_ino != before
+        return whole(*arguments, **options)
+
+    monkeypatch.setattr(engine, "fuse", fuse)
+    assert run("fuse", walls, "-o", out, *QUICK) == 0
+    assert (out / "result.json").exists()
+
+
 def test_one_result_moved_away_is_said(walls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "out").mkdir()
     whole = output.made_by

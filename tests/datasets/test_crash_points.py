@@ -9,9 +9,11 @@ import resource
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -322,20 +324,25 @@ def test_a_full_disk_is_called_full(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise error
 
 
-def test_two_writers_at_once(tmp_path: Path, result: Result) -> None:
-    """Each writes ten times over the other; in the end, and whenever looked at, one of them is there whole."""
+@pytest.mark.parametrize("exchanged", [True, False], ids=["exchanged", "moved aside first"])
+def test_three_writers_at_once(
+    tmp_path: Path, result: Result, exchanged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each writes twenty times over the others, none is refused; in the end one of them is there whole."""
+    if not exchanged:
+        monkeypatch.setattr("cfusion.io.exchange._exchange", lambda ours, theirs: 38)
     folder = tmp_path / "out"
     formats = ("npy", "png")
 
     def writer(number: int) -> Callable[[], None]:
         def work() -> None:
-            for _ in range(10):
+            for _ in range(20):
                 write_result(replace(result, depth=result.depth + number, seconds=float(number)), folder, formats)
 
         return work
 
     children = []
-    for number in (1, 2):
+    for number in (1, 2, 3):
         child = os.fork()
         if child == 0:
             code = WRONG
@@ -345,14 +352,44 @@ def test_two_writers_at_once(tmp_path: Path, result: Result) -> None:
             finally:
                 os._exit(code)
         children.append(child)
-    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [DONE, DONE]
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [DONE] * 3
     from cfusion.datasets.read_result import settings_of_result
 
-    write_result(replace(result, depth=result.depth + 1, seconds=1.0), tmp_path / "one", formats)
-    write_result(replace(result, depth=result.depth + 2, seconds=2.0), tmp_path / "two", formats)
-    assert tree(folder) in (tree(tmp_path / "one"), tree(tmp_path / "two"))
+    whole = []
+    for number in (1, 2, 3):
+        one = replace(result, depth=result.depth + number, seconds=float(number))
+        write_result(one, tmp_path / str(number), formats)
+        whole.append(tree(tmp_path / str(number)))
+    assert tree(folder) in whole
     assert settings_of_result(folder) is None  # none were given
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_a_writer_waits_while_another_finds_out_whether_it_may_write(
+    tmp_path: Path, result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the folder is exchanged under the one that looks, which says that it cannot write there."""
+    folder, make, others = tmp_path / "out", tempfile.mkdtemp, []
+    write_result(result, folder, ("npy",))
+    pending = atomic.filling(folder)
+    draft = pending.__enter__()
+    for name in ("one", "two"):
+        (draft / name).write_text(name)
+
+    def make_slowly(**options: Any) -> str:
+        made = make(**options)
+        if not others:
+            others.append(Thread(target=pending.__exit__, args=(None, None, None)))
+            others[0].start()
+            others[0].join(0.5)
+            assert others[0].is_alive()
+        return made
+
+    monkeypatch.setattr(tempfile, "mkdtemp", make_slowly)
+    write_result(result, folder, ("npy",))
+    others[0].join()
+    assert {path.name for path in folder.iterdir()} >= {"depth.npy", "one", "two"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_where_folders_cannot_be_exchanged(

@@ -11,7 +11,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -34,12 +34,17 @@ class Place:
     identity: tuple[int, int]  # device and inode
 
     def require_unmoved(self) -> None:
-        """Refuse to write once that folder was moved or removed: what was written before lies elsewhere."""
-        try:
-            found = os.stat(self.standing)
-        except OSError:
-            found = None
-        if found is None or (found.st_dev, found.st_ino) != self.identity:
+        """Refuse to write once that folder was moved or removed: what was written before lies elsewhere.
+
+        The output folder itself may have become another one: a second run wrote there, and exchanged it.
+        """
+        with locked(_parent(self.folder)):
+            try:
+                found = os.stat(self.standing)
+            except OSError:
+                found = None
+        same = found is not None and (self.standing == self.folder or (found.st_dev, found.st_ino) == self.identity)
+        if not same:
             raise FileError(
                 f"{self.standing} was moved or removed while cfusion was running; what came after was not written"
             )
@@ -50,15 +55,16 @@ def require_writable(folder: Path) -> Place:
 
     Tried, not asked: permission bits say nothing about read-only disks, and nothing at all to root.
     """
-    standing = folder
+    standing, parent = folder, _parent(folder)
     try:
-        while not (standing.exists() or standing.is_symlink()) and standing != standing.parent:
-            standing = standing.parent
-        if not standing.is_dir():
-            raise FileError(f"cannot write to {folder}: {standing} is not a folder; choose another output")
-        with locked(standing):
-            os.rmdir(tempfile.mkdtemp(prefix=PREFIX, dir=standing))
-        found = os.stat(standing)
+        with locked(parent):  # or another writer exchanges the folder meanwhile
+            while not (standing.exists() or standing.is_symlink()) and standing != standing.parent:
+                standing = standing.parent
+            if not standing.is_dir():
+                raise FileError(f"cannot write to {folder}: {standing} is not a folder; choose another output")
+            with nullcontext() if Path(os.path.realpath(standing)) == parent else locked(standing):
+                os.rmdir(tempfile.mkdtemp(prefix=PREFIX, dir=standing))
+            found = os.stat(standing)
     except OSError as error:
         if isinstance(error, FileError):
             raise
@@ -85,8 +91,9 @@ def filling(folder: Path, obsolete: Sequence[str] = ()) -> Iterator[Path]:
             with _uninterrupted(f"{folder} was written"), locked(beside):
                 _commit(draft, target, obsolete)
                 created = []
-        for place in {target.parent, target}:
-            sweep(place)
+        with locked(target.parent, target):
+            sweep(target.parent)
+            sweep(target)
     except OSError as error:
         if isinstance(error, FileError):
             raise
@@ -107,6 +114,11 @@ def reason(error: OSError, place: Path) -> str:
     if full:
         return "the disk is full (No space left on device)"
     return error.strerror or str(error).split("\n")[0][:200]
+
+
+def _parent(folder: Path) -> Path:
+    """Where the folder is listed, behind every link; links that lead in a circle are told later."""
+    return Path(os.path.realpath(folder)).parent
 
 
 def _can_be_exchanged(target: Path) -> bool:

@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,21 @@ ASIDE = f"{PREFIX}aside-"  # + the name of the folder that made room
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the one lock of a folder: of making drafts in it, of moving them, of sweeping. It leaves no file."""
-    handle = _open(folder)
-    try:
-        if handle is not None and fcntl is not None:
-            with suppress(OSError):  # a disk without locks: renames are still whole
-                fcntl.flock(handle, fcntl.LOCK_EX)
+def locked(*folders: Path) -> Iterator[None]:
+    """Hold the one lock of each folder: of making drafts in it, of moving them, of sweeping. It leaves no file.
+
+    A folder stands before those below it: all writers ask in one order.
+    """
+    with ExitStack() as held:
+        for folder in dict.fromkeys(folders):
+            handle = _open(folder)
+            if handle is None:
+                continue
+            held.callback(os.close, handle)
+            if fcntl is not None:
+                with suppress(OSError):  # a disk without locks: renames are still whole
+                    fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-    finally:
-        if handle is not None:
-            os.close(handle)
 
 
 @contextmanager
@@ -54,10 +58,10 @@ def aside_of(folder: Path) -> Path:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the drafts of dead writers in a folder, and bring back what made room for one of them."""
+    """Remove the drafts of dead writers in a locked folder, and bring back what made room for one of them."""
     if fcntl is None:
         return
-    with locked(folder), suppress(OSError):
+    with suppress(OSError):
         for path in sorted(folder.glob(f"{PREFIX}*")):
             if path.name.startswith(ASIDE):
                 _bring_back(path)
