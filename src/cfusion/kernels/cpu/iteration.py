@@ -44,8 +44,6 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int) -> None:
     sweep = sweep_for(
         order,
         int(problem.fidelity),
-        seen.weights is not None,
-        problem.edge is not None,
         problem.tensor is not None,
         problem.prox_centre is not None,
     )
@@ -60,7 +58,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int) -> None:
         seen.total,
         problem.confidence,
         problem.links,
-        empty if problem.edge is None else problem.edge,
+        np.ones((1, width), real) if problem.edge is None else problem.edge,
         none if problem.tensor is None else problem.tensor,
         empty if problem.prox_centre is None else problem.prox_centre,
     )

@@ -12,6 +12,7 @@ from cfusion.kernels.cpu.threads import in_bands
 from cfusion.kernels.numpy.preparing import RADIUS, RANGE, shape_of
 
 NONE = np.empty((0, 0, 0), np.float32)
+NONE.setflags(write=False)  # as the weights of a stack are: else the kernel is compiled twice
 
 
 def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
