@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Check the way out first, then read, fuse, write."""
     from cfusion import kernels, methods
     from cfusion.cli import parts, settings
-    from cfusion.cli.compiling import compile_kernels
+    from cfusion.cli.compiling import kernels_ready
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.text import shown
     from cfusion.datasets import read, write_result
@@ -99,16 +99,17 @@ def run(arguments: argparse.Namespace) -> int:
     pixels = float(read_once[reference_index(views, reference)].depth.size)
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         progress.plan(parts.of_fuse(arguments.method, pixels, len(views), page=not arguments.no_report))
-        compile_kernels([arguments.method], arguments.backend, progress)
-        heard = report.Recorder(progress)
-        result = fuse(
-            read_once,
-            arguments.method,
-            reference=reference,
-            backend=arguments.backend,
-            progress=heard,
-            **parameters,
-        )
+        with kernels_ready([arguments.method], arguments.backend, progress):
+            progress(Step("fusing", 0.0))
+            heard = report.Recorder(progress)
+            result = fuse(
+                read_once,
+                arguments.method,
+                reference=reference,
+                backend=arguments.backend,
+                progress=heard,
+                **parameters,
+            )
         progress(Step(parts.WRITING, 0.0))
         settings_of_run = made_by | {"contents": contents(read_once).of(range(len(read_once)))}
         place.require_unmoved()

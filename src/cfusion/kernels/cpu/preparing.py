@@ -110,8 +110,8 @@ def _pool(
     sizes, seen = np.zeros(width + 2 * RADIUS), np.zeros(width + 2 * RADIUS)  # sums of columns, between zeros
     for at in range(start, stop):
         k, i = at // height, at % height
-        sizes[:] = 0.0
-        seen[:] = 0.0
+        for j in range(width + 2 * RADIUS):
+            sizes[j] = seen[j] = 0.0
         for t in range(max(i - RADIUS, 0), min(i + RADIUS + 1, height)):
             for j in range(width):
                 size = abs(depths[k, t, j] - depth[t, j])

@@ -108,7 +108,8 @@ def huber_row(
 def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> Any:
     """The sweep compiled for one kind of problem; what the kind does not need is not compiled at all.
 
-    Weights and edges are no kinds: `auto` solves with and without, and one kernel for both is compiled in half the time.
+    Weights and edges are no kinds: `auto` solves with and without, and one kernel for both is compiled in half the
+    time.
     """
 
     @njit(cache=True, fastmath=FASTMATH, error_model="numpy", nogil=True)
