@@ -21,21 +21,19 @@ TILE = 96  # pixels: three blocks of what is held out together
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Where each pixel of the smaller image comes from, in the memory of a backend; None: it is the image itself."""
+    """Where each pixel of the smaller image comes from, in the memory of a backend."""
 
-    source: NDArray[np.int64] | None  # (h, w) pixel of the image, by rows
-    gap: Mask | None  # (h, w) between tiles
+    source: NDArray[np.int64]  # (h, w) pixel of the image, by rows
+    gap: Mask  # (h, w) between tiles
 
     def stack(self, stack: Stack) -> Stack:
         """The stack's tiles."""
-        if self.source is None:
-            return stack
         weights = None if stack.weights is None else self._taken(stack.weights, 0.0)
         return Stack.unchecked(self._taken(stack.depths, float("nan")), weights, None, None)
 
     def plane(self, plane: Floats | None) -> Floats | None:
         """The tiles of a map (H, W); 1 between them."""
-        return plane if plane is None or self.source is None else self._taken(plane[None], 1.0)[0]
+        return None if plane is None else self._taken(plane[None], 1.0)[0]
 
     def _taken(self, maps: Floats, between: float) -> Floats:
         """(n, h, w) of (n, H, W)."""
@@ -43,14 +41,26 @@ class Sample:
         return taken
 
 
-def sample_of(observed: Mask, backend: Backend) -> Sample:
+class Whole:
+    """The image itself."""
+
+    def stack(self, stack: Stack) -> Stack:
+        """All of it."""
+        return stack
+
+    def plane(self, plane: Floats | None) -> Floats | None:
+        """All of it."""
+        return plane
+
+
+def sample_of(observed: Mask, backend: Backend) -> Sample | Whole:
     """Tiles that hold about `ENOUGH` observed pixels of a mask (H, W); everything where it holds no more."""
     here = backend.to_host(observed)
     for every in range(ceil(int(here.sum()) / ENOUGH), 1, -1):
         source, gap = _side_by_side(here, every)
         if 2 * int(here.ravel()[source][~gap].sum()) >= ENOUGH:
             return Sample(backend.to_device(source, np.int64), backend.to_device(gap, np.bool_))
-    return Sample(None, None)
+    return Whole()
 
 
 def _side_by_side(observed: NDArray[np.bool_], every: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
