@@ -59,6 +59,13 @@ def test_a_seed_draws_the_same_again(tree: Path) -> None:
     assert len(set(first)) == 6
 
 
+def test_named_files_are_drawn_in_turn(tree: Path) -> None:
+    for name in ("other", "third"):
+        (tree / "src" / f"{name}.py").write_text(SOURCE)
+    made = drawn(tree, 6, 1, ["src/other.py", "area"])
+    assert [site.file for site in made] == ["src/other.py", "src/area.py"] * 3
+
+
 def test_what_was_tried_is_not_tried_again(tree: Path) -> None:
     one, two = drawn(tree, 2, 1)
     table = Table(tree / "seed.jsonl")
