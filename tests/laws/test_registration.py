@@ -70,6 +70,23 @@ def test_views_out_of_place_are_moved_back_and_the_others_stay(backend):
     assert found.motions.distance(1) == 0
 
 
+@pytest.mark.parametrize("scale", [2.0**-10, 2.0**10])
+def test_units_of_length_do_not_matter(scale):
+    """In millimetres, or kilometres, the same views are moved by the same angles and shares of the depth."""
+    views, truth = seen("gauss")
+    source = misplaced(views, {0: OFF})
+    scaled = [
+        replace(
+            view, depth=view.depth * np.float32(scale), pose=Pose(view.pose.rotation, view.pose.translation * scale)
+        )
+        for view in source.views
+    ]
+    one = register(source, truth, NUMPY)
+    other = register(Posed.of(scaled, None, NUMPY), truth * np.float32(scale), NUMPY)
+    np.testing.assert_allclose(other.motions.numbers, one.motions.numbers, rtol=1e-5)
+    assert one.motions.numbers[0].any()
+
+
 @pytest.mark.parametrize("noise", NOISES)
 def test_noise_moves_nobody(noise):
     views, truth = seen(noise)
