@@ -76,7 +76,7 @@ def test_no_place_touches_a_step_or_what_is_unknown():
 
 @pytest.mark.parametrize("camera", [CAMERA, Orthographic(0.05, 30.5, 21.0, 64, 48)])
 def test_the_effect_of_a_motion_is_what_moving_the_plane_does_to_a_reading(camera):
-    """By differences: the plane moves with the view's points, the view's ray meets it elsewhere, dz / dx brings it back."""
+    """By differences: the plane moves with the view's points, its ray meets it elsewhere, dz / dx brings that back."""
     depth, small = plane(camera), 1e-6
     places = _places(camera.numbers, depth, 1, 1e-9)
     view_from_reference = Pose(turned_by(np.array([0.1, -0.2, 0.05])), np.array([0.2, -0.1, 0.3]))
@@ -122,7 +122,7 @@ def problem(
     seed: int, noise: float, blocks: int = 200, alike: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Noise of pixels, of which some is shared by each of the blocks; effects; blocks."""
-    rng = np.random.default_rng(seed)
+    rng, blocks = np.random.default_rng(seed), 200
     block = np.repeat(np.arange(blocks), 10)
     effect = np.repeat(rng.normal(size=(6, blocks)), 10, axis=1)
     shared = alike * np.repeat(rng.normal(size=blocks), 10)
@@ -180,7 +180,9 @@ def test_what_nothing_tells_is_not_moved_and_all_of_it_stays_possible():
     assert not silent[0].any()
 
 
-@pytest.mark.parametrize(("known", "share", "enough"), [(155, 0.0, True), (145, 0.0, False), (900, 0.5, False), (1100, 0.5, True)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("known", "share", "enough"), [(155, 0.0, True), (145, 0.0, False), (900, 0.5, False), (1100, 0.5, True)]
+)
 def test_with_too_few_pixels_a_view_stays_where_it_is(known, share, enough):
     residual, effect, block = problem(3, 1e-4)
     seen = np.random.default_rng(0).permutation(len(residual)) < known
@@ -214,7 +216,7 @@ def test_off_is_as_sure_as_the_reference_and_three_quarters_of_the_others_say(se
 
 @pytest.mark.parametrize("size", [USUAL[1], USUAL[5]])
 def test_a_motion_is_the_expected_one_given_how_far_off_poses_are(size):
-    """Gauss' posterior mean of the size under which the motions are likeliest; of the reference, and of the unknown, none."""
+    """The posterior mean at the size under which the motions are likeliest; of the reference and the unknown, none."""
     rng = np.random.default_rng(1)
     _, covariances = spread(2, 40, size / 10)
     motions = size * rng.normal(size=(40, 6))
@@ -238,7 +240,7 @@ def test_a_motion_is_the_expected_one_given_how_far_off_poses_are(size):
 
 
 def test_sizes_of_motions_are_halves_of_one_another_from_the_largest_on():
-    """Any size between the least that matters and the largest that is moved is within a factor of two of one of them."""
+    """Any size from the least that matters to the largest that is moved is within a factor of two of one of them."""
     assert all(one == 2 * other for one, other in pairwise(USUAL))
     assert registration.LARGEST / 2 < USUAL[0] <= registration.LARGEST
     assert USUAL[-1] < np.radians(0.01)
