@@ -186,6 +186,22 @@ def test_a_side_is_cut_in_two_as_long_as_both_are_sixty_four_and_else_too_large(
     assert fuse_in_tiles((90, side), METHODS["median"], run).parameters["tiles"] == 2
 
 
+def test_parts_far_from_the_corner_are_not_cut_smaller():
+    """Only what begins at the left has room: the right half is cut once, into 75 pixels each, and given up."""
+    seen = []
+    _, run = numbered((90, 300))
+
+    def left_only(window, method):
+        seen.append(window[1])
+        if window[1].start:
+            raise MemoryError
+        return run(window, method)
+
+    with pytest.raises(MemoryError):
+        fuse_in_tiles((90, 300), METHODS["median"], left_only)
+    assert [(part.start, part.stop) for part in seen] == [(0, 198), (102, 300), (102, 273)]
+
+
 def test_what_no_part_found_is_unknown():
     """Unknown everywhere: no depth, no sigma, no confidence, no observation."""
     _, run = numbered((90, 300))
