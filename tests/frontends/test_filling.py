@@ -136,11 +136,11 @@ def test_holes_are_filled_by_the_rule_as_it_is_told(seed: int) -> None:
     place = 0
     while place < 90:
         more = int(rng.integers(3, 12))
-        disparity[:, place : place + more] = 8 + 0.75 * rng.integers(0, 5)
+        disparity[:, place : place + more] = 8 + 0.5 * rng.integers(0, 7)
         image[:, place : place + more] = 0.5 + 0.02 * rng.integers(-6, 7)
         place += more
     image += rng.normal(0, 0.012, image.shape)
-    disparity += rng.choice([0, 0.25], disparity.shape).astype(np.float32)
+    disparity += rng.choice([0, 0.5], disparity.shape).astype(np.float32)
     for row in range(8):
         start = int(rng.integers(0, 4))
         while start < 90:
