@@ -202,6 +202,20 @@ def test_parts_far_from_the_corner_are_not_cut_smaller():
     assert [(part.start, part.stop) for part in seen] == [(0, 198), (102, 300), (102, 273)]
 
 
+def test_a_wide_part_further_down_is_cut_across_its_width():
+    seen = []
+    _, run = numbered((300, 200))
+
+    def upper_only(window, method):
+        seen.append(window)
+        if window[0].start and window[1] == slice(0, 200):
+            raise MemoryError
+        return run(window, method)
+
+    fuse_in_tiles((300, 200), METHODS["median"], upper_only)
+    assert [(part.start, part.stop) for _, part in seen] == [(0, 200), (0, 200), (0, 148), (52, 200)]
+
+
 def test_what_no_part_found_is_unknown():
     """Unknown everywhere: no depth, no sigma, no confidence, no observation."""
     _, run = numbered((90, 300))
