@@ -108,3 +108,13 @@ def test_tests_of_the_subject_come_first_and_what_runs_at_import_is_everybodys(t
     assert covering.tests_of("src/area.py", 8, 8) == [direct, other, unseen]  # maybe in another process
     assert covering.tests_of("src/area.py", 4, 4) == [direct, unseen, other]  # a default: set at import
     assert covering.tests_of("src/area.py", 7, 7) == [direct, unseen, other]  # run by nobody: maybe in another process
+
+
+def test_tests_of_the_package_come_before_others(tree: Path) -> None:
+    """Compiled code is run by lines that belong to others; what compares it stands in the folder of its name."""
+    (tree / "src" / "cfusion" / "box").mkdir(parents=True)
+    (tree / "src" / "cfusion" / "box" / "area.py").write_text(SOURCE)
+    quick, beside = "tests/test_other.py::a", "tests/box/test_all.py::a"
+    lines = {"src/cfusion/box/area.py": {8: {quick, beside}}}
+    covering = Covering(lines, {quick: 0.1, beside: 1.0}, {}, {}, tree)
+    assert covering.tests_of("src/cfusion/box/area.py", 8, 8) == [beside, quick]
