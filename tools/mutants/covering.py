@@ -93,7 +93,7 @@ class Covering:
         return Covering(lines, seconds, _importers(root, "src"), _importers(root, "tests"), root)
 
     def tests_of(self, file: str, first: int, last: int) -> list[str]:
-        """The tests that run these lines, those of the file's own subject first, then of its package, then the quickest.
+        """The tests that run these lines, those of its own subject first, then of its package, then the quickest.
 
         Coverage sees neither compiled functions nor other processes: last come other tests beside an import of the
         file by name. What runs at import it ascribes to whichever test came first: there, every test that runs the
