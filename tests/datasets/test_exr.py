@@ -108,3 +108,15 @@ def test_results_as_exr(tmp_path: Path, result: Any) -> None:
 def test_any_bytes(tmp_path: Path, harm: Callable[..., None]) -> None:
     (tmp_path / "a.exr").write_bytes(exr_bytes({"Z": Z, "confidence": CONFIDENCE}))
     harm(tmp_path, lambda: read_exr(tmp_path / "a.exr"))
+
+
+@pytest.mark.parametrize("compression", ["PIZ_COMPRESSION", "ZIPS_COMPRESSION"])
+def test_a_picture_of_depths_packed_as_only_the_library_can(tmp_path: Path, compression: str) -> None:
+    """Depth in R, the same in G and B, as some tools export it: each channel is read on its own."""
+    import OpenEXR
+
+    depth = np.random.default_rng(0).uniform(1, 2, (6, 9)).astype(np.float32)
+    header = {"compression": getattr(OpenEXR, compression), "type": OpenEXR.scanlineimage}
+    with OpenEXR.File(header, {"R": depth, "G": depth + 1, "B": depth + 2}) as file:
+        file.write(str(tmp_path / "a.exr"))
+    np.testing.assert_array_equal(read_exr(tmp_path / "a.exr")[0], depth)

@@ -153,6 +153,8 @@ class TestGround:
         stack = np.array([[[1.0, 5.0, NAN]], [[2.0, NAN, NAN]], [[9.0, 7.0, NAN]], [[4.0, NAN, NAN]]])
         np.testing.assert_array_equal(ground.median_of(stack), [[3.0, 6.0, NAN]])
         np.testing.assert_array_equal(ground.median_of(stack[:1]), stack[0])
+        np.testing.assert_array_equal(ground.median_of(stack[:2]), [[1.5, 5.0, NAN]])
+        np.testing.assert_array_equal(ground.median_of(stack[:3]), [[2.0, 6.0, NAN]])
 
     def test_the_spread_of_normal_errors(self) -> None:
         assert ground.nmad(np.array([1.0, 2.0, 3.0, 4.0, 105.0])) == pytest.approx(1.4826)
