@@ -1,14 +1,17 @@
 """The parts of registration, each against what it is defined to be: effects, fits, certainty, expectation, places."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose
 from cfusion.auto import registration
-from cfusion.auto.registration import FAR, NEAR, USUAL, Reach, _effects, _expected, _fit, _most, _off, _places
+from cfusion.auto.registration import FAR, NEAR, USUAL, Reach, _effects, _expected, _fit, _most, _off, _places, _told
 from cfusion.geometry.pose import turned_by
+from cfusion.kernels.depth_noise import CONSTANT
+from cfusion.source import Motions
 
 CAMERA = Pinhole(60.0, 70.0, 30.5, 21.0, 64, 48)
 EVERYTHING = Reach(0.0, -1.0, 0.0)
@@ -252,3 +255,88 @@ def test_sizes_of_motions_are_halves_of_one_another_from_the_largest_on():
 def test_nobodys_pose_is_exact_where_half_of_the_others_are_off(moved, of, most):
     views = np.arange(8)
     assert _most(views < moved, views < of) is most
+
+
+def told(monkeypatch, views, reach=NEAR, samples=10_000):
+    """What a look says about views with (motion along x, how surely it is off, effect in sizes of what is left)."""
+    size = np.array([max(abs(motion), 1e-3) for motion, _, _ in views])
+    motions = np.array([[0.0, 0.0, 0.0, motion, 0.0, 0.0] for motion, _, _ in views])
+    fits = iter(
+        (motion, np.eye(6) * (np.inf if off is None else 1e-9), np.eye(6) * (worth / each) ** 2)
+        for motion, each, (_, off, worth) in zip(motions, size, views, strict=True)
+    )
+    monkeypatch.setattr(registration, "_fit", lambda *given: next(fits))
+    monkeypatch.setattr(registration, "_off", lambda *given: np.array([off or 0.0 for _, off, _ in views]))
+    monkeypatch.setattr(registration, "_expected", lambda motions, covariances, reference: motions)
+    surface = plane(CAMERA).astype(np.float32)
+    depths = np.stack([surface + np.float32(0.01)] * len(views))
+    still = np.broadcast_to(np.eye(3, 4), (len(views), 3, 4))
+    source = SimpleNamespace(n_views=len(views), reference=0, places=lambda: (CAMERA.numbers, None, still))
+    read = SimpleNamespace(reading=SimpleNamespace(depths=depths), growth=CONSTANT, slope=0.0)
+    backend = SimpleNamespace(to_host=np.asarray)
+    return _told(source, surface, read, samples, reach, Motions.none(len(views)), backend)
+
+
+REFERENCE, STILL = (0.0, 0.0, 0.0), (0.001, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("view", "moves"),
+    [
+        ((0.005, 60.0, 1.0), True),
+        ((0.005, 40.0, 1.0), False),  # not sure
+        ((0.005, 60.0, 0.25), False),  # sure, and no matter
+        ((0.005, 60.0, 0.35), True),
+        ((0.019, 60.0, 1.0), True),
+        ((0.021, 60.0, 1.0), False),  # more than a little out of place
+        ((0.005, None, 1.0), False),  # could not be looked at
+    ],
+)
+def test_a_view_is_moved_if_it_is_surely_a_little_off_and_that_matters(monkeypatch, view, moves):
+    found = told(monkeypatch, [REFERENCE, view, STILL, STILL, STILL])
+    assert found.motions.numbers.any(axis=1).tolist() == [False, moves, False, False, False]
+    assert found.known.tolist() == [True, view[1] is not None, True, True, True]
+    assert found.motions.depth == pytest.approx(np.median(plane(CAMERA)))
+
+
+def test_where_half_are_off_the_others_are_moved_if_they_likely_are(monkeypatch):
+    sure, likely, unlikely = (0.005, 60.0, 1.0), (0.004, 14.0, 0.1), (0.004, 10.0, 1.0)
+    found = told(monkeypatch, [REFERENCE, sure, sure, likely, unlikely])
+    assert found.motions.numbers.any(axis=1).tolist() == [False, True, True, True, False]
+    found = told(monkeypatch, [REFERENCE, sure, likely, likely, unlikely])
+    assert found.motions.numbers.any(axis=1).tolist() == [False, True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("view", "hint"),
+    [((0.005, 30.0, 0.2), 30), ((0.005, 30.0, 0.1), 1), ((0.03, 30.0, 1.0), 1), ((0.002, 5.0, 1.0), 5)],
+)
+def test_a_hint_is_what_might_be_moved_and_might_matter(monkeypatch, view, hint):
+    assert told(monkeypatch, [REFERENCE, view, STILL]).hint == hint
+
+
+def test_a_motion_is_that_against_the_reference(monkeypatch):
+    """What the surface does to all of them is no motion of any."""
+    found = told(monkeypatch, [(0.001, 0.0, 0.0), (0.006, 60.0, 1.0), STILL, STILL])
+    np.testing.assert_allclose(found.motions.numbers[1], [0, 0, 0, 0.005, 0, 0])
+    assert not found.motions.numbers[0].any()
+
+
+def test_nothing_is_told_by_nothing(monkeypatch):
+    unseen = SimpleNamespace(reading=SimpleNamespace(depths=np.full((2, 48, 64), np.nan)), growth=CONSTANT, slope=0.0)
+    source = SimpleNamespace(n_views=2)
+    backend = SimpleNamespace(to_host=np.asarray)
+    found = _told(source, plane(CAMERA), unseen, 100, NEAR, Motions.none(2), backend)
+    assert (found.hint, found.known.any(), found.motions.any()) == (0.0, False, False)
+
+
+@pytest.mark.parametrize(("samples", "every"), [(10_000, 1), (3072 // 4, 2), (3072 // 9, 3)])
+def test_about_so_many_pixels_are_looked_at(monkeypatch, samples, every):
+    seen = []
+    places = registration._places
+    monkeypatch.setattr(registration, "_places", lambda *given: (seen.append(given), places(*given))[1])
+    told(monkeypatch, [REFERENCE, STILL], samples=samples)
+    _, depth, step, noise = seen[0]
+    assert step == every
+    np.testing.assert_array_equal(depth, plane(CAMERA).astype(np.float32)[::every, ::every])
+    assert noise == pytest.approx(0.01, rel=1e-3)
