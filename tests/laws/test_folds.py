@@ -1,4 +1,4 @@
-"""What is left out: in every block a fifth of the views, each as often as any other; nothing is lost or counted twice."""
+"""What is left out: in every block a fifth of the views, each as often as any other; nothing is lost or doubled."""
 
 import numpy as np
 import pytest
