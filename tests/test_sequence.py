@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -297,3 +298,15 @@ def test_what_is_there_is_told_and_what_is_stale(tmp_path: Path, capsys: pytest.
     ]
     _say_what_is_there(tmp_path, 2, [4, 6])
     assert capsys.readouterr().out == ""
+
+
+def test_a_window_is_as_wide_as_help_says_unless_told(tmp_path: Path) -> None:
+    """`--window` (default: 11): five frames on either side."""
+    from cfusion.cli.main import build_parser
+
+    write_bundle([frame(number % 9) for number in range(15)], tmp_path / "data")
+    assert run("fuse", tmp_path / "data", "-o", tmp_path / "out", "--every", 7, *QUICK, "--no-report") == 0
+    written = json.loads((tmp_path / "out" / "000007" / "result.json").read_text())["settings"]
+    told = build_parser()._actions[-1].choices["fuse"].format_help()  # type: ignore[union-attr, call-overload, index]
+    default = int(re.search(r"--window.*?default:\s+(\d+)", told, re.DOTALL)[1])  # type: ignore[index]
+    assert (written["first"], written["frames"]) == (7 - default // 2, default)

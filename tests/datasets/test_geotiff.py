@@ -227,3 +227,14 @@ def test_a_raster_that_reads_back_as_another_is_not_written(tmp_path: Path) -> N
     (tmp_path / "b.tif").write_bytes((tmp_path / "a.tif").read_bytes()[:100])
     with pytest.raises(OSError, match="written whole"):
         _require_written(tmp_path / "b.tif", heights)
+
+
+def test_values_of_every_type_are_as_long_as_another_reader_has_them() -> None:
+    """What a directory claims is counted in bytes, whatever its entries hold."""
+    plugin = pytest.importorskip("PIL.TiffImagePlugin")
+    from cfusion.io.codecs.tiff_header import SIZES
+
+    others = {kind: size for kind, (size, _) in plugin.ImageFileDirectory_v2._load_dispatch.items()}
+    assert len(others) >= 12
+    assert {kind: SIZES.get(kind, 1) for kind in others} == others
+    assert {SIZES[kind] for kind in (16, 17, 18)} == {8}  # of large files: numbers and places of 64 bits

@@ -213,3 +213,15 @@ def test_two_archives_are_none(tmp_path: Path, arrays: dict[str, Any]) -> None:
         stored(tmp_path / name, arrays)
     with pytest.raises(FileError, match="holds not exactly one"):
         read(tmp_path, format="npz")
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("shape", [b"(3, 2, 2), }", b"(3, 2, 4), }", b"(3, 1, 3), }"])
+def test_a_header_says_as_many_bytes_as_there_are(
+    tmp_path: Path, arrays: dict[str, Any], kind: int, shape: bytes
+) -> None:
+    """Fewer or more by a few: neither is read as if it were right."""
+    members = {name: npy(array) for name, array in arrays.items()}
+    members["conf"] = members["conf"].replace(b"(3, 2, 3), }", shape)
+    with pytest.raises(FileError, match=r"conf claims \d+ bytes and holds 72"):
+        list(read(archive(tmp_path / "a.npz", members, kind), format="npz"))

@@ -204,6 +204,16 @@ class TestWords:
         }
         assert bare == {"pixels": "2 x 2", "method": "m", "known": "75.0 %"}
 
+    def test_neighbours_of_the_chosen_weights_are_compared_by_the_nearest_on_either_side(self) -> None:
+        margins = ((0.25, 0.3), (0.5, 0.02), (1.0, 0.0), (2.0, 1.0), (4.0, 0.4))
+        (said,) = sections._compared({"margins": margins})
+        assert "at 2 times these weights (smoother) 1e+02 % worse" in said
+        assert "at 0.5 times these weights (rougher) 2 % worse" in said
+        (said,) = sections._compared({"margins": ((1.0, 0.0), (2.0, -0.001))})
+        assert "0.1 % better, which may be chance" in said
+        assert "rougher" not in said
+        assert sections._compared({"margins": ((1.0, 0.5),)}) == sections._compared({}) == []
+
 
 class TestDiagrams:
     AXES = diagrams._Axes((0.0, 10.0), (-4.0, 0.0))
