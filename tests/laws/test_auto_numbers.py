@@ -5,13 +5,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion import kernels
+from cfusion import Orthographic, Pinhole, Pose, kernels
+from cfusion.auto import evidence
 from cfusion.auto import first_surface as first
 from cfusion.auto.belief import confidence
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.misreading import Misreading, independence, nearest, surface_doubt
 from cfusion.auto.surface import local_slope, steps
+from cfusion.geometry.pose import turned_by
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise
+from cfusion.solvers import task
 from cfusion.source.upload import in_view_order
 
 NUMPY = kernels.load("numpy")
@@ -241,3 +244,58 @@ def test_views_of_several_shapes_come_back_in_their_order() -> None:
     parts = [np.array([10, 13]), np.array([12, 11])]
     np.testing.assert_array_equal(in_view_order(uploads, parts), [10, 11, 12, 13])
     np.testing.assert_array_equal(in_view_order(uploads[:1], parts[:1]), [10, 13])
+
+
+def floats_by_objects(surface, unit, camera, view_from_reference, along_rays, row, column, residual, limit):
+    """Step by step with cameras and poses: where the point lies that a view measured, and what is behind it there."""
+
+    def point(depth):
+        x, y = column - camera.cx, row - camera.cy
+        if isinstance(camera, Pinhole):
+            return np.array([[x / camera.fx * depth, y / camera.fy * depth, depth]])
+        return np.array([[x * camera.pixel_size, y * camera.pixel_size, depth]])
+
+    depth = float(surface[row, column])
+    seen, further = (view_from_reference.apply(point(each))[0] for each in (depth, depth + 1))
+    measured = seen[2] + residual * (further[2] - seen[2])
+    seen = seen * (measured / seen[2]) if along_rays else np.array([seen[0], seen[1], measured])
+    back = view_from_reference.inverse().apply(seen[None])
+    u, v, z = (float(each[0]) for each in camera.project(back))
+    if not np.isfinite(u) or not (-0.5 <= u < camera.width - 0.5 and -0.5 <= v < camera.height - 0.5):
+        return False
+    at = int(np.floor(v + 0.5)), int(np.floor(u + 0.5))
+    return z < surface[at] - limit * unit[at]
+
+
+@pytest.mark.parametrize("along_rays", [True, False])
+@pytest.mark.parametrize("camera", [Pinhole(20.0, 22.0, 9.0, 7.0, 20, 16), Orthographic(0.2, 9.0, 7.0, 20, 16)])
+def test_what_floats_is_before_the_surface_also_where_the_reference_sees_it(camera, along_rays):
+    rng = np.random.default_rng(0)
+    surface = (4 + 0.5 * rng.random((16, 20))).astype(np.float32)
+    unit = (0.5 + rng.random((16, 20))).astype(np.float32)
+    pose = Pose(turned_by(np.array([0.1, -0.25, 0.05])), np.array([0.6, -0.3, 0.4]))
+    row, column = (each.ravel() for each in np.indices((16, 20)))
+    residual, limit = -2.0 * rng.random(320), 0.3 * rng.random(320)
+    numbers = [np.full(320, each) for each in pose.matrix()[:3].ravel()]
+    found = evidence._floats(
+        surface, unit, surface[row, column], residual, row, column, limit, np.full(320, along_rays), *numbers,
+        *camera.numbers.tolist(), perspective=isinstance(camera, Pinhole), bent=False,
+    )  # fmt: skip
+    places = zip(row, column, residual, limit, strict=True)
+    expected = [floats_by_objects(surface, unit, camera, pose, along_rays, *each) for each in places]
+    np.testing.assert_array_equal(found, expected)
+    assert 0.1 < np.mean(expected) < 0.95
+
+
+def test_second_differences_along_both_axes_and_the_noise_that_they_tell():
+    x = np.array([[1.0, 2.0, 4.0], [1.0, 5.0, 3.0], [0.0, 0.0, 9.0]], np.float32)
+    down, right = task._second_differences(x, np.ones_like(x))
+    np.testing.assert_array_equal(down, [[NAN] * 3, [1, 8, 7], [NAN] * 3])
+    np.testing.assert_array_equal(right, [[NAN, 1, NAN], [NAN, 6, NAN], [NAN, 9, NAN]])
+    seen = np.ones_like(x)
+    seen[0, 1] = 0
+    assert np.isnan(task._second_differences(x, seen)[1][0, 1])
+    rows, columns = np.indices((60, 80))
+    noisy = 0.3 * rows - 0.2 * columns + np.random.default_rng(0).normal(0, 0.05, (60, 80))
+    assert task._roughness(noisy, np.ones_like(noisy), NUMPY) == pytest.approx(0.05, rel=0.05)
+    assert task._roughness(noisy, np.zeros_like(noisy), NUMPY) == 0

@@ -609,3 +609,16 @@ class TestMosaicHelpers:
         effort = Effort(2, 0.1, 1.0, 2.0)
         assert mosaic._after(effort, 64, 64, 256, 0, 0.5) == effort.iterating(96, 256, 0)
         assert mosaic._certified(effort, 256, 256, 0, 1.0) == effort.iterating(256, 256, 0.99)
+
+
+def test_what_a_fit_loses_is_summed_over_rasters_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Squared distances to what was left out, of every raster; what does not judge, or is unknown, costs nothing."""
+    held = np.full((3, 50, 60), NAN)
+    held[0, 2, 3], held[1, 2, 3], held[2, 49, 50], held[2, 30, 30] = 3.0, 2.0, 5.0, 9.0
+    judges = np.isfinite(held)
+    judges[0, 0, 0], judges[2, 30, 30] = True, False
+    surface = SimpleNamespace(heights=np.ones((50, 60)))
+    monkeypatch.setattr(choose.solve_tile, "solve_sample", lambda *given: surface)
+    trial = SimpleNamespace(kept=None, noise=1.0, backend=None, judges=judges, held=held)
+    losses = choose._Trial._fit(trial, (1.0, 2.0), 1.0, None)  # type: ignore[arg-type]
+    np.testing.assert_allclose(losses, [4 + 1, 0, 0, 16])  # blocks of 48 pixels
