@@ -229,3 +229,22 @@ def test_views_without_a_confidence_count_fully_beside_those_with_one() -> None:
     assert (first.depths[1] == 4).all()
     assert (second.confidences == 1).all()
     assert upload(views[1:], reference)[0].confidences is None
+
+
+def test_some_of_uploaded_views_are_numbered_anew_and_keep_what_they_are() -> None:
+    from cfusion.source.upload import parts_of, upload
+
+    camera = Pinhole(5.0, 5.0, 1.0, 1.0, 3, 2)
+    poses = [Pose(np.eye(3), np.array([float(k), 0.0, 0.0])) for k in range(5)]
+    for trust in (None, np.full((2, 3), 0.5, np.float32)):
+        views = [View(np.full((2, 3), 1.0 + k), camera, pose, confidence=trust) for k, pose in enumerate(poses)]
+        uploads = upload(views, reference)
+        for chosen in ([1, 2, 3], [4, 0, 2], [3]):
+            (part,) = parts_of(uploads, chosen)
+            np.testing.assert_array_equal(sorted(part.indices), range(len(chosen)))
+            for place, number in enumerate(part.indices):
+                assert (part.depths[place] == 1 + chosen[number]).all()
+                assert part.poses[place] is poses[chosen[number]]
+            assert (part.confidences is None) == (trust is None)
+            assert part.confidences is None or part.confidences.shape == part.depths.shape
+        assert parts_of(uploads, []) == []

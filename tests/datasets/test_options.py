@@ -9,7 +9,7 @@ import pytest
 from cfusion import Pinhole, View
 from cfusion.datasets import WRITERS, read, write_views
 from cfusion.datasets.read import READERS
-from cfusion.errors import InputError
+from cfusion.errors import CFusionError, InputError
 from cfusion.io.codecs.photo import resized, seen_by
 
 NAN, TINY = float("nan"), 1e-9
@@ -90,3 +90,22 @@ def test_a_photo_of_half_the_size_has_the_mean_of_four_pixels(channels: tuple[in
     larger = resized(image, (12, 16))
     assert larger.shape == (12, 16, *channels)
     assert image.min() - 1e-6 <= larger.min() <= larger.max() <= image.max() + 1e-6
+
+
+@pytest.mark.parametrize("focal", ["-50.25", "0.0", "nan", "1e400"])
+@pytest.mark.parametrize("format", ["bundle", "colmap", "mvsnet", "open3d", "nerfstudio"])
+def test_a_camera_that_cannot_be_is_refused_with_its_file(
+    tmp_path: Path, some_views: list[View], format: str, focal: str
+) -> None:
+    """The first view's focal length is 50.25: wherever a format writes that, something else stands now."""
+    write_views(some_views, tmp_path / "data", format)
+    changed = 0
+    for file in (tmp_path / "data").rglob("*"):
+        if file.suffix in (".txt", ".json"):
+            text = file.read_text()
+            changed += "50.25" in text
+            file.write_text(text.replace("50.25", focal.replace("nan", "NaN") if file.suffix == ".json" else focal))
+    assert changed
+    with pytest.raises(CFusionError, match=str(tmp_path)) as caught:
+        list(read(tmp_path / "data", format))
+    assert "\n" not in str(caught.value)
