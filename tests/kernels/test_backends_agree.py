@@ -208,3 +208,28 @@ def test_tiles_do_not_show(monkeypatch, levels, tile, order):
     inside = (problem.links & INSIDE) > 0
     assert np.array_equal(ours.primal[:, inside], plain.primal[:, inside])
     assert np.array_equal(ours.dual[:, inside], plain.dual[:, inside])
+
+
+@pytest.mark.parametrize(
+    "objects", [((5, 20, 8, 19), (30, 31, 58, 59)), ((0, 47, 0, 3),), ()], ids=["two", "strip", "none"]
+)
+def test_outside_the_domain_nothing_moves(monkeypatch, objects):
+    """Objects before nothing: what lies between stays, in both of the arrays that take turns; objects are as alone."""
+    problem, state = make((47, 61), 2, Fidelity.L1)
+    domain = np.zeros((47, 61), np.bool_)
+    for top, bottom, left, right in objects:
+        domain[top:bottom, left:right] = True
+    problem = replace(problem, links=CPU.links_of(domain))
+    steps = choose_steps(problem.alpha, NOISE)
+    state.primal[:, ~domain] = 7
+    state.dual[:, ~domain] = 0
+    monkeypatch.setattr(tiles, "TILE_ROWS", 16)
+    monkeypatch.setattr(tiles, "TILE_COLUMNS", 20)
+    for count in (8, 8, 24):
+        exact = copied(state)
+        REFERENCE.iterate(problem, exact, steps, count)
+        tiles.iterate(problem, state, steps, count)
+        assert (state.primal[:, ~domain] == 7).all()
+        assert (state.dual[:, ~domain] == 0).all()
+        np.testing.assert_allclose(state.primal[:, domain], exact.primal[:, domain], atol=1e-5)
+        np.testing.assert_allclose(state.dual[:, domain], exact.dual[:, domain], atol=1e-5)

@@ -26,6 +26,7 @@ from cfusion.auto import (
     occlusion,
     pooling,
     reading,
+    specks,
     surface,
     uncertainty,
 )
@@ -223,6 +224,9 @@ def cases(i: Inputs) -> list[Case]:
         (pooling._weighed, (i.positive(), i.mask()), {}),
         (pooling._weighed, (i.positive(), i.positive()), {}),
         (pooling.ratio, (i.doubles(), i.doubles()), {}),
+        (specks._observed, (np.where(i.mask(), 0, i.positive(VIEWS)),), {}),
+        (specks._where, (i.mask()[None].astype(np.float32), i.map()[None]), {}),
+        (specks._few, (i.map(), i.positive(VIEWS), 2, f32(0.5)), {}),
         (first_surface._less, (i.stack(), i.map()), {}),
         (first_surface._known, (i.map(),), {}),
         (first_surface._worse, (i.positive(), i.positive(), i.positive(), i.positive()), {}),

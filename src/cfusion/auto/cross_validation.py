@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from cfusion.auto.fit import ROUGH, advance, depth_of, energy_of
+from cfusion.auto.fit import EDGE_STEPS, ROUGH, advance, depth_of, energy_of
 from cfusion.auto.folds import leave_out
 from cfusion.auto.noise import local_weights, stereo_like
+from cfusion.auto.sample import sample_of
 from cfusion.auto.settings import Choices, Settings
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, HeldOut, State
@@ -40,13 +41,15 @@ def choose(task: Task, settings: Settings, edges: Floats | None = None, report: 
     inverse = stereo_like(task) if settings.inverse is None else settings.inverse
     stack = task.stack.in_memory_of(backend)
     kept, held = leave_out(stack, backend)
-    trial = _Trial(prepare(energy_of(Choices((1.0, 2.0), inverse), lam), kept, backend), held)
+    sample = sample_of(task.domain, backend)
+    energy = energy_of(Choices((1.0, 2.0), inverse), lam)
+    trial = _Trial(prepare(energy, sample.stack(kept), backend), sample.stack(held))
     start = _usual_alpha(stack, backend)
     if report:
         report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
     alpha = trial.search(start)
     margins = trial.margins(alpha)
-    alpha, sharp = trial.with_edges(alpha, None if settings.edges is False else edges)
+    alpha, sharp = trial.with_edges(alpha, None if settings.edges is False else sample.plane(edges))
     grown = start / _usual_alpha(kept, backend)  # the fit had fewer observations
     alpha = (alpha[0] * grown, alpha[1] * grown)
     alpha, local = (alpha, settings.local) if settings.local is not None else trial.with_local(alpha)
@@ -60,11 +63,10 @@ class _Trial:
         self.stack = held
         self._fit_on(task, held)
         self.start: State | None = None
-        self.state: State | None = None
         self.step_scale = task.step_scale
         self.ratio = RATIOS[0]
         self.edges: Floats | None = None
-        self.fits: dict[tuple[float, float], Floats] = {}
+        self.fits: dict[tuple[float, float], State] = {}
 
     def _fit_on(self, task: Task, held: Stack) -> None:
         """Make the fits on a task, and score them on what was held out of it."""
@@ -87,9 +89,9 @@ class _Trial:
     def margins(self, chosen: tuple[float, float]) -> tuple[tuple[float, float], ...]:
         """(factor, how much worse) of the other alphas of the same ratio: what was held out told them apart so."""
         best, found = self._fitted(chosen), []
-        for alpha, x in self.fits.items():
+        for alpha, state in self.fits.items():
             if alpha != chosen and np.isclose(alpha[1] / alpha[0], chosen[1] / chosen[0]):
-                gain, _, error = self.task.backend.score_difference(best, x, self.held)
+                gain, _, error = self.task.backend.score_difference(best.primal[0], state.primal[0], self.held)
                 found.append((float(alpha[0] / chosen[0]), float(gain / error) if error > 0 else 0.0))
         return tuple(sorted(found))
 
@@ -116,12 +118,12 @@ class _Trial:
         other = self._fitted(than)  # first: all fits then start from one at the usual alpha
         return self._predicts_better(self._fitted(alpha), other, LEAST_GAIN if smoother else 0.0)
 
-    def _predicts_better(self, x: Floats, other: Floats, least: float = 0.0, chance: float = CHANCE) -> bool:
-        """Whether the mean error of x is smaller, by more than chance would have it and the least part given."""
-        gain, by_chance, error = self.task.backend.score_difference(x, other, self.held)
+    def _predicts_better(self, one: State, other: State, least: float = 0.0, chance: float = CHANCE) -> bool:
+        """Whether the mean error of one is smaller, by more than chance would have it and the least part given."""
+        gain, by_chance, error = self.task.backend.score_difference(one.primal[0], other.primal[0], self.held)
         return gain > chance * by_chance and gain >= least * error
 
-    def _fitted(self, alpha: tuple[float, float]) -> Floats:
+    def _fitted(self, alpha: tuple[float, float]) -> State:
         if alpha not in self.fits:
             self.fits[alpha] = self._fit(alpha)
         return self.fits[alpha]
@@ -134,9 +136,9 @@ class _Trial:
         plain, self.task = self.task, self.task.with_edges(edges)
         for factor in EDGE_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
-            x = self._fit(candidate)
-            if self._predicts_better(x, best):
-                best, chosen, sharp = x, candidate, True
+            state = self._fit(candidate)
+            if self._predicts_better(state, best):
+                best, chosen, sharp = state, candidate, True
             elif factor > 1:
                 break
         self.edges = edges if sharp else None
@@ -146,35 +148,32 @@ class _Trial:
     def with_local(self, alpha: tuple[float, float]) -> tuple[tuple[float, float], bool]:
         """Whether weights that follow the local noise predict better what was held out, and at which alpha."""
         task = self.task
-        self._fit(alpha)
-        assert self.state is not None
-        reached = self.start = self.state  # from where what is compared goes equally far
+        reached = self.start = self._fit(alpha)  # from where what is compared goes equally far
         best, chosen, local = self._fit(alpha), alpha, False
-        depth = depth_of(task, self.state)
+        depth = depth_of(task, best)
         held = local_weights(self.stack, depth, task.backend)
         weighed = local_weights(task.stack, depth, task.backend)
         self._fit_on(prepare(task.energy, weighed, task.backend).with_edges(self.edges), held)
         self.start = WarmStart.of(task, reached).transfer(self.task)
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
-            x = self._fit(candidate)
-            if not self._predicts_better(x, best, chance=LOCAL_CHANCE):
+            state = self._fit(candidate)
+            if not self._predicts_better(state, best, chance=LOCAL_CHANCE):
                 break
-            best, chosen, local = x, candidate, True
+            best, chosen, local = state, candidate, True
         return chosen, local
 
-    def _fit(self, alpha: tuple[float, float]) -> Floats:
-        """x at this alpha, from where the first fit came to."""
+    def _fit(self, alpha: tuple[float, float]) -> State:
+        """The fit at this alpha, from where the first one came to."""
         energy = self.task.energy
         task = self.task.with_energy(energy_of(Choices(alpha, energy.inverse), energy.lam))
         if self.start is None:
             self.start = task.initial_state()
             self.step_scale *= NEARBY * advance(ROUGH, task, self.confidence, self.start)
         state = self.start.branch()
-        advance(replace(ROUGH, fixed_steps=True), replace(task, step_scale=self.step_scale), self.confidence, state)
-        self.state = state
-        x: Floats = state.primal[0].copy()
-        return x
+        paced = replace(task, step_scale=self.step_scale * (1.0 if task.edge is None else EDGE_STEPS))
+        advance(replace(ROUGH, fixed_steps=True), paced, self.confidence, state)
+        return state
 
 
 def _usual_alpha(stack: Stack, backend: Backend) -> float:

@@ -10,6 +10,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto import noise
 from cfusion.auto.misreading import TELLING, Misreading, independence, nearest, surface_doubt
 from cfusion.auto.settings import Settings
+from cfusion.auto.specks import specks
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import one_pass, rewrite
@@ -34,7 +35,7 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     An observation further than `gate` times its view's noise scale from the surface is another surface (occlusion),
     and is left out; so is one of a point that the surface itself hides from the view. The reference is left out where
     it measured something else and others confirm the surface. A pixel that the reference did not measure is kept only
-    if others confirm it.
+    if others confirm it, and is no speck.
     """
     reference, gate, count = source.reference, settings.gate, source.n_views
     reading = source.at(surface, [0.0] * count, backend)
@@ -78,6 +79,8 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     wrong = _denied(wrong, weights, reference, enough * typical)
     own = [each[reference : reference + 1] for each in (depths, weights, reading.seen)]
     rewrite(_without, own, *own, wrong[None], np.ones((1, 1, 1), np.bool_))
+    lone = specks(weights, reference, backend)
+    rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, lone, others)
     frame = source.frame
     stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
     return Observed(stack, np.float32(usual) * unit)

@@ -7,7 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.kernels.contract import Floats, Problem, Settled, Settling, State, Steps, dual_planes, primal_planes
+from cfusion.kernels.contract import (
+    Floats,
+    Mask,
+    Problem,
+    Settled,
+    Settling,
+    State,
+    Steps,
+    Window,
+    dual_planes,
+    primal_planes,
+    window_of,
+)
 from cfusion.kernels.cpu.threads import cuts, in_parallel, threads
 from cfusion.kernels.cpu.tiles import SCALARS, sweep_for
 
@@ -21,20 +33,24 @@ def iterate(
     """As `Backend.iterate`; `levels` of them share one pass over memory."""
     if plan is not None:
         return None
+    tiles, idle = _tiles(problem.links > 0)
     done = 0
     while done < count:
         now = min(levels, count - done)
-        _advance(problem, state, steps, now)
+        for rows, columns in idle:
+            target = state.spare()
+            target.primal[:, rows, columns] = state.primal[:, rows, columns]
+            target.dual[:, rows, columns] = state.dual[:, rows, columns]
+        _advance(problem, state, steps, now, tiles)
         done += now
     return None
 
 
-def _advance(problem: Problem, state: State, steps: Steps, levels: int) -> None:
+def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: Any) -> None:
     real = state.primal.dtype
-    height, width = problem.links.shape
-    tiles = _tiles(height, width)
+    width = problem.links.shape[1]
     crew = min(len(tiles), threads())
-    widest = int((tiles[:, 3] - tiles[:, 2]).max())
+    widest = int((tiles[:, 3] - tiles[:, 2]).max(initial=0))
     padded = min(width, widest + 4 * levels) + 2
     order = problem.order
     empty = np.empty((0, 0), real)
@@ -96,8 +112,19 @@ def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
     return np.array(scalars, real)
 
 
-def _tiles(height: int, width: int) -> Any:
-    """(n, 4) first row, end row, first column, end column."""
-    rows = cuts(height, max(1, round(height / TILE_ROWS)))
-    columns = cuts(width, max(1, round(width / TILE_COLUMNS)))
-    return np.array([(*row, *column) for row in rows for column in columns], np.int64)
+def _tiles(domain: Mask) -> tuple[Any, list[Window]]:
+    """(n, 4) first row, end row, first column, end column of the domain (H, W) in each tile; and what lies around it.
+
+    What is outside the domain stays as it is.
+    """
+    (height, width), tiles, idle = domain.shape, [], []
+    for top, bottom in cuts(height, max(1, round(height / TILE_ROWS))):
+        for left, right in cuts(width, max(1, round(width / TILE_COLUMNS))):
+            part = window_of(domain[top:bottom, left:right])
+            rows, columns = part or (slice(0, 0), slice(0, 0))
+            r0, r1, c0, c1 = top + rows.start, top + rows.stop, left + columns.start, left + columns.stop
+            if part is not None:
+                tiles.append((r0, r1, c0, c1))
+            around = ((top, r0, left, right), (r1, bottom, left, right), (r0, r1, left, c0), (r0, r1, c1, right))
+            idle += [(slice(a, b), slice(c, d)) for a, b, c, d in around if a < b and c < d]
+    return np.array(tiles, np.int64).reshape(-1, 4), idle

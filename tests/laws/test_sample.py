@@ -1,0 +1,114 @@
+"""Choices made on a part of the image: which part, that it is the image's own, and that they are the whole's."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cfusion import Stack, fuse_stack, kernels
+from cfusion.auto import sample
+from cfusion.auto.sample import TILE, sample_of
+from cfusion.auto.specks import specks
+
+BACKEND = kernels.load("numpy")
+SHAPE = (300, 420)
+
+
+def numbered(shape: tuple[int, int] = SHAPE) -> np.ndarray:
+    """Every pixel is its own number."""
+    return np.arange(1.0, shape[0] * shape[1] + 1, dtype=np.float32).reshape(1, *shape)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "ENOUGH", 30_000)
+
+
+def test_an_image_with_few_observations_is_its_own_sample(small: None) -> None:
+    observed = np.zeros(SHAPE, np.bool_)
+    observed[:150, :200] = True
+    stack = Stack(numbered())
+    assert sample_of(observed, BACKEND).stack(stack) is stack
+    assert sample_of(~observed, BACKEND).stack(stack) is not stack
+
+
+def test_a_sample_is_of_whole_tiles_each_pixel_once_and_parted_by_gaps(small: None) -> None:
+    found = sample_of(np.ones(SHAPE, np.bool_), BACKEND).stack(Stack(numbered(), np.full((1, *SHAPE), 2.0)))
+    taken = found.depths[0]
+    known = ~np.isnan(taken)
+    assert 15_000 <= known.sum() <= 45_000
+    assert len(np.unique(taken[known])) == known.sum()
+    assert (found.weights[0][known] == 2).all()
+    assert (found.weights[0][~known] == 0).all()
+    right, below = np.diff(taken, axis=1), np.diff(taken, axis=0)
+    assert (right[~np.isnan(right)] == 1).all()  # neighbours in the sample are neighbours in the image
+    assert (below[~np.isnan(below)] == SHAPE[1]).all()
+    assert np.isnan(taken[TILE :: TILE + 1]).all()
+    assert np.isnan(taken[:, TILE :: TILE + 1]).all()
+
+
+@pytest.mark.parametrize("shape", [SHAPE, (301, 421), (97, 1300)])
+def test_a_mirrored_image_has_mirrored_tiles(small: None, shape: tuple[int, int]) -> None:
+    observed, maps = np.ones(shape, np.bool_), numbered(shape)
+    if shape[0] * shape[1] > 100_000:
+        observed[: shape[0] // 3, : shape[1] // 3] = False
+    for axis in (0, 1):
+        one = sample_of(observed, BACKEND).stack(Stack(maps)).depths
+        other = sample_of(np.flip(observed, axis), BACKEND).stack(Stack(np.flip(maps, 1 + axis).copy())).depths
+        odd = (shape[axis] - TILE) % 2  # tiles of 96 lie half a pixel beside the middle of an odd number
+        np.testing.assert_allclose(np.unique(one).size, np.unique(other).size, rtol=0.02 * odd)
+        if not odd:
+            np.testing.assert_array_equal(np.unique(one), np.unique(other))
+
+
+def test_an_object_that_the_lattice_misses_is_taken_as_it_is(small: None) -> None:
+    """A strip that lies in few tiles: too little of it in every third one."""
+    observed = np.zeros((40, 4000), np.bool_)
+    observed[:, :1000] = True
+    found = sample_of(observed, BACKEND).stack(Stack(numbered((40, 4000)))).depths
+    held = ~np.isnan(found)
+    assert observed.ravel()[found[held].astype(int) - 1].sum() >= 15_000
+
+
+def test_the_plane_of_a_sample_lies_where_its_stack_does(small: None) -> None:
+    found = sample_of(np.ones(SHAPE, np.bool_), BACKEND)
+    plane, taken = found.plane(numbered()[0]), found.stack(Stack(numbered())).depths[0]
+    known = ~np.isnan(taken)
+    np.testing.assert_array_equal(plane[known], taken[known])
+    assert (plane[~known] == 1).all()
+    assert found.plane(None) is None
+
+
+def test_choices_on_a_sample_are_those_on_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wavy wall of even noise: one step of the ladder at most."""
+    y, x = np.mgrid[:240, :320]
+    truth = 4 + 0.2 * np.sin(x / 25) * np.cos(y / 30)
+    stack = Stack((truth + np.random.default_rng(1).laplace(0, 0.05, (4, *truth.shape))).astype(np.float32))
+    found = []
+    for enough in (100_000, 20_000):
+        monkeypatch.setattr(sample, "ENOUGH", enough)
+        found.append(fuse_stack(stack, backend="cpu"))
+    whole, part = found
+    ratio = part.parameters["alpha"][0] / whole.parameters["alpha"][0]
+    assert 0.49 < ratio < 2.01
+    assert part.parameters["local"] == whole.parameters["local"]
+    errors = [np.sqrt(np.nanmean((result.depth - truth) ** 2)) for result in found]
+    assert errors[1] < 1.1 * errors[0]
+
+
+def test_specks_are_what_stands_alone_and_the_reference_did_not_measure(on_host: Any) -> None:
+    weights = np.zeros((3, 60, 80), np.float32)
+    weights[:, 5:45, 5:45] = 1  # a surface
+    weights[1, 10:30, 60:62] = 1  # a pole, two pixels wide, seen by one
+    weights[1, 50, 70] = weights[2, 20, 70] = 1  # one pixel each
+    weights[2, 52:54, 30:32] = 1  # four
+    weights[0, 55, 10] = 1  # the reference's own
+    found = specks(weights, 0, on_host)
+    alone = found & (weights.sum(axis=0) > 0)
+    assert alone[50, 70] and alone[20, 70] and alone[52:54, 30:32].all()  # noqa: PT018
+    assert not alone[5:45, 5:45].any()
+    assert not alone[13:27, 60:62].any()
+    assert not alone[55, 10]
+    sparse = np.zeros((2, 60, 80), np.float32)  # as a lidar's: a pixel in sixteen, none of them beside another
+    sparse[1, ::4, ::4] = 1
+    assert not (specks(sparse, 0, on_host) & (sparse[1] > 0)).any()
