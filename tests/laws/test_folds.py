@@ -5,6 +5,7 @@ import pytest
 
 from cfusion import Stack, kernels
 from cfusion.auto.folds import leave_out
+from cfusion.auto.halves import _splits, middle
 
 NUMPY = kernels.load("numpy")
 
@@ -73,3 +74,28 @@ def test_blocks_grow_with_the_image_from_four_pixels_to_thirty_two(shape: tuple[
     assert len(inner) > 0
     assert (np.diff(inner) % side == 0).all()
     assert np.diff(inner).min(initial=side) == side
+
+
+def test_halves_hold_half_of_the_views_in_every_block_and_then_whole_views() -> None:
+    """First every view is halved by blocks, those of even and odd turn changing places; then views stay together."""
+    stack = stack_of(6, (96, 128))
+    by_blocks, by_views = _splits(stack, NUMPY)
+    known = ~np.isnan(stack.depths)
+    for one, other in (by_blocks, by_views):
+        assert ((~np.isnan(one.depths)) ^ (~np.isnan(other.depths)) == known).all()
+    here, there = (~np.isnan(by_blocks[0].depths[:, rows, :]) for rows in (slice(50, 78), slice(82, 94)))
+    first, second = (part[:, :, 66:94].any(axis=(1, 2)) for part in (here, there))
+    assert first.sum() == second.sum() == 3
+    assert (first != second).all()  # the next block has the others
+    whole = [(~np.isnan(half.depths)).any(axis=(1, 2)) for half in by_views]
+    assert (whole[0] ^ whole[1]).all()
+    assert whole[0].sum() == 3
+
+
+def test_copies_of_one_map_are_no_halves() -> None:
+    assert list(_splits(stack_of(3, copies=(1, 2)), NUMPY)) == []
+
+
+def test_the_middle_of_halves_is_weighed_by_what_they_hold() -> None:
+    one, other = np.array([1.0, 1.0, np.nan]), np.array([4.0, 4.0, 4.0])
+    np.testing.assert_array_equal(middle(one, other, np.array([2.0, 0, 1]), np.array([1.0, 3, 1])), [2.0, 4.0, np.nan])
