@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from cfusion.cli.main import main
-from cfusion.datasets import READERS, write_bundle
+from cfusion.datasets import READERS, read, write_bundle
+from cfusion.datasets.check import check
 from cfusion.geometry import Pinhole, Pose, View
 
 
@@ -54,6 +55,14 @@ def test_check_names_the_confusion(tmp_path: Path, views: list[View], capsys: py
     shown = json.loads(capsys.readouterr().out)
     assert shown["best"].startswith("poses the other way (")
     assert shown["rows"][0]["name"] == "as stated"
+    found = check(read(tmp_path / "wrong"))
+    for row, fit in zip(shown["rows"], found.fits, strict=True):
+        told = {"residual": fit.residual, "overlap": fit.overlap}
+        told |= {} if fit is found.stated else {"votes": fit.votes, "telling": fit.telling}
+        percent = {name: 100 * each if np.isfinite(each) else None for name, each in told.items()}
+        assert {name: row[name] for name in told} == pytest.approx(percent)
+        assert (row["votes"] is None) == (row["telling"] is None) == (fit is found.stated)
+    assert max(fit.votes for fit in found.fits if fit is not found.stated) > 0.5
 
 
 def test_check_of_nothing_is_one_line(tmp_path: Path, views: list[View], capsys: pytest.CaptureFixture[str]) -> None:

@@ -174,3 +174,66 @@ class TestReport:
         assert (found["views"], found["output"], found["report"], found["gap"]) == (3, "out", "out/report.html", None)
         report.print_json(told, Path("out"), 3, page=False)
         assert json.loads(capsys.readouterr().out)["report"] is None
+
+
+class TestStereo:
+    """Four pixels of six matched."""
+
+    def told(self, with_depth: bool = True, **changes: object) -> None:
+        from cfusion.cli.stereo import _say
+
+        found = SimpleNamespace(
+            disparity=np.array([[2.0, 4.0, np.nan], [6.0, 12.0, np.nan]]),
+            confidence=np.array([[0.25, 0.5, 0.0], [0.5, 0.75, 0.0]]),
+            sigma=np.array([[0.1, 0.2, np.nan], [0.4, 0.3, np.nan]]),
+        )
+        usual = {"json": False, "quiet": False, "verbose": False, "no_report": False, "matcher": "sgm"}
+        _say(argparse.Namespace(**(usual | {"output": Path("out")} | changes)), found, with_depth)  # type: ignore[arg-type]
+
+    def test_in_words(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.told(verbose=True)
+        assert capsys.readouterr().out.splitlines() == [
+            "66.7 % of 3 x 2 pixels matched",
+            "disparities from 2.0 to 12.0 pixels, half of them below 5.0",
+            "confidence 0.50, sigma 0.25 pixels (medians)",
+            "written to out",
+            "open out/report.html",
+        ]
+        self.told(no_report=True)
+        assert capsys.readouterr().out.splitlines() == ["66.7 % of 3 x 2 pixels matched", "written to out"]
+        self.told(with_depth=False)
+        assert "open" not in capsys.readouterr().out
+        self.told(quiet=True)
+        assert capsys.readouterr().out == ""
+
+    def test_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.told(json=True)
+        told = json.loads(capsys.readouterr().out)
+        assert told["matched"] == pytest.approx(2 / 3)
+        kept = {name: told[name] for name in ("matcher", "width", "height", "nearest", "farthest", "output", "report")}
+        expected = {"matcher": "sgm", "width": 3, "height": 2, "nearest": 12.0, "farthest": 2.0}
+        assert kept == expected | {"output": "out", "report": "out/report.html"}
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ({"focal": 700.0}, "both --focal"),
+            ({"baseline": 0.5}, "both --focal"),
+            ({"calib": Path("a.yml"), "focal": 700.0}, "given twice"),
+            ({"calib": Path("a.yml"), "baseline": 0.5}, "given twice"),
+        ],
+    )
+    def test_half_a_rig_and_two_are_refused(self, given: dict[str, object], words: str) -> None:
+        from cfusion.cli.stereo import _calibration
+
+        nothing = dict.fromkeys(("calib", "focal", "baseline", "cx", "cy"))
+        with pytest.raises(InputError, match=words):
+            _calibration(argparse.Namespace(**(nothing | {"doffs": 0.0} | given)))
+        assert _calibration(argparse.Namespace(**nothing, doffs=0.0)) is None
+
+    def test_a_rig_of_numbers(self) -> None:
+        from cfusion.cli.stereo import _calibration
+
+        given = {"calib": None, "focal": 700.0, "baseline": 0.5, "cx": 11.0, "cy": 7.0, "doffs": 3.0}
+        rig = _calibration(argparse.Namespace(**given))
+        assert (rig.fx, rig.fy, rig.cx, rig.cy, rig.baseline, rig.doffs) == (700, 700, 11, 7, 0.5, 3)  # type: ignore[union-attr]

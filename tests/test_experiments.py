@@ -1,5 +1,6 @@
 """Experiments: specifications are checked, results are found again by what made them, tables come from results only."""
 
+import copy
 import csv
 import io
 import json
@@ -11,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,7 +26,7 @@ import pytest
 from cfusion import METHODS
 from cfusion.cli.main import main
 from cfusion.errors import CFusionError, FileError
-from cfusion.experiments import NAMES, Level, Spec, Store, load, plan, run, runner, so_far
+from cfusion.experiments import NAMES, Level, Spec, Store, load, plan, read_spec, run, runner, so_far
 from cfusion.experiments import code_version as code_version_module
 from cfusion.experiments.boxes import Box, Regions, draw
 from cfusion.experiments.code_version import (
@@ -47,6 +49,7 @@ from cfusion.experiments.read_spec import paper_folder
 from cfusion.experiments.spec import LITERAL, TRUTH
 from cfusion.experiments.summary import summarise
 from cfusion.experiments.work import work
+from cfusion.io.json_object import JsonObject
 from cfusion.metrics import THRESHOLDS
 
 SCENES = '[city]\nstand_in = "city"\n[mesh]\nfile = "mesh.ply"\nlongest_side = 2.0\nstand_in = "blob"\n'
@@ -127,6 +130,39 @@ def test_every_specification_loads_and_names_methods_that_exist(name: str) -> No
     spec = load(name)
     assert spec.parts
     assert {row.method for row in spec.rows.values()} <= {*METHODS, TRUTH, LITERAL}
+
+
+def tables_of(content: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where every table of a specification stands."""
+    if isinstance(content, dict):
+        yield place
+        for key, value in content.items():
+            yield from tables_of(value, (*place, key))
+    elif isinstance(content, list):
+        for number, value in enumerate(content):
+            yield from tables_of(value, (*place, number))
+
+
+@pytest.mark.parametrize("name", [*NAMES, "scenes"])
+def test_a_key_that_is_misspelt_is_refused_in_every_table(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong name is never ignored: not at the top, not in data, rows, parts, checks, boxes, models."""
+    whole = tomllib.loads((read_spec.paper_folder() / f"{name}.toml").read_text())
+    entry, tried = read_spec._entry, 0
+    for place in tables_of(whole):
+        harmed = copy.deepcopy(whole)
+        inner: Any = harmed
+        for key in place:
+            inner = inner[key]
+        inner["misspelt"] = 1
+        changed = JsonObject(harmed, f"{name}.toml")
+        monkeypatch.setattr(
+            read_spec, "_entry", lambda file, changed=changed: changed if file.stem == name else entry(file)
+        )
+        with pytest.raises(CFusionError):
+            load("objects" if name == "scenes" else name)
+            pytest.fail(f"taken in {place}")
+        tried += 1
+    assert tried > 5
 
 
 def test_the_objects_table_has_every_row_of_the_paper_and_ours() -> None:

@@ -21,7 +21,7 @@ from cfusion import (
 )
 from cfusion.auto import cross_validation
 from cfusion.auto import fit as fitting
-from cfusion.errors import OutOfMemory
+from cfusion.errors import CFusionError, OutOfMemory
 from cfusion.solvers import PDHG
 
 SHAPE = (48, 64)
@@ -265,3 +265,11 @@ def test_auto_compares_precisely_enough_to_choose_as_if_it_were_exact(monkeypatc
     exact = fuse(views).parameters
     assert usual["alpha"] == pytest.approx(exact["alpha"], rel=0.01)
     assert (usual["inverse"], usual["local"]) == (exact["inverse"], exact["local"])
+
+
+def test_of_many_bundles_the_first_that_fails_is_told_in_its_turn() -> None:
+    good = [View(np.full((4, 5), 2.0), Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4), Pose.identity())] * 2
+    results = fuse_many([good, [], good], "median", backend="numpy")
+    assert (next(results).depth == 2).all()
+    with pytest.raises(CFusionError):
+        next(results)

@@ -59,6 +59,13 @@ def test_a_seed_draws_the_same_again(tree: Path) -> None:
     assert len(set(first)) == 6
 
 
+def test_named_files_are_drawn_in_turn(tree: Path) -> None:
+    for name in ("other", "third"):
+        (tree / "src" / f"{name}.py").write_text(SOURCE)
+    made = drawn(tree, 6, 1, ["src/other.py", "area"])
+    assert [site.file for site in made] == ["src/other.py", "src/area.py"] * 3
+
+
 def test_what_was_tried_is_not_tried_again(tree: Path) -> None:
     one, two = drawn(tree, 2, 1)
     table = Table(tree / "seed.jsonl")
@@ -98,6 +105,16 @@ def test_tests_of_the_subject_come_first_and_what_runs_at_import_is_everybodys(t
     other, direct, unseen = "tests/test_other.py::a", "tests/test_area.py::a", "tests/test_area.py::b"
     lines = {"src/area.py": {4: {other}, 8: {other, direct}}}
     covering = Covering(lines, {other: 0.1, direct: 1.0, unseen: 2.0}, {}, own, tree)
-    assert covering.tests_of("src/area.py", 8, 8) == [direct, other]
+    assert covering.tests_of("src/area.py", 8, 8) == [direct, other, unseen]  # maybe in another process
     assert covering.tests_of("src/area.py", 4, 4) == [direct, unseen, other]  # a default: set at import
     assert covering.tests_of("src/area.py", 7, 7) == [direct, unseen, other]  # run by nobody: maybe in another process
+
+
+def test_tests_of_the_package_come_before_others(tree: Path) -> None:
+    """Compiled code is run by lines that belong to others; what compares it stands in the folder of its name."""
+    (tree / "src" / "cfusion" / "box").mkdir(parents=True)
+    (tree / "src" / "cfusion" / "box" / "area.py").write_text(SOURCE)
+    quick, beside = "tests/test_other.py::a", "tests/box/test_all.py::a"
+    lines = {"src/cfusion/box/area.py": {8: {quick, beside}}}
+    covering = Covering(lines, {quick: 0.1, beside: 1.0}, {}, {}, tree)
+    assert covering.tests_of("src/cfusion/box/area.py", 8, 8) == [beside, quick]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, View
-from cfusion.cli import compiling, parts
+from cfusion.cli import compiling, parts, progress
 from cfusion.cli import main as cli
 from cfusion.cli.compiling import in_round_numbers
 from cfusion.cli.forecast import Forecast, Part, in_words
@@ -324,7 +324,7 @@ class TestForecast:
     ) -> None:
         """Or within a second, as whole ones are shown; of a usual machine, but for the demo. Kernels come as then."""
         monkeypatch.setenv("NUMBA_NUM_THREADS", str(threads))
-        events, total = self.elsewhere(run, gain, pace)
+        events, total = self.elsewhere(run, gain if run["pixels"] > parts.FOR_A_THREAD else 1.0, pace)
         clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
         monkeypatch.setattr(compiling, "time", clock)
         methods = self.in_order() if run["command"] == "demo" else [run["method"]]
@@ -392,13 +392,22 @@ def test_without_a_terminal_there_is_a_line_now_and_then(bundle: Path, tmp_path:
 
 
 @pytest.mark.parametrize("name", ["fuse, l1", "sequence", "scene", "mosaic", "stereo", "demo"])
-def test_json_is_one_object_and_nothing_else(
-    name: str, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_json_is_one_object_and_stages_are_told_when_they_begin(
+    name: str, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nothing else is printed; a stage that is told once is told at its beginning, with all of it ahead."""
+    heard: list[Step] = []
+    monkeypatch.setattr(progress.Shown, "__call__", lambda shown, step: heard.append(step))
     arguments = COMMANDS[name](bundle, tmp_path / "out")
     assert main([*arguments, "--json", "--quiet", "--no-report"]) == 0
     assert json.loads(capsys.readouterr().out)
     assert not list((tmp_path / "out").rglob("*report.html"))
+    counted = re.compile(r"\d of \d")
+    steps = [e for e in heard if isinstance(e, Step) and e.inside is None and not counted.search(e.stage)]
+    told = {stage: [each.done for each in steps if each.stage == stage] for stage in {each.stage for each in steps}}
+    assert told or name == "mosaic"
+    assert all(0 <= done <= 1 for shares in told.values() for done in shares)
+    assert {stage: shares for stage, shares in told.items() if len(shares) == 1 and shares[0] > 0} == {}
 
 
 def test_every_command_that_reports_takes_the_three_flags() -> None:

@@ -272,6 +272,8 @@ class TestFigures:
         bright, dark = (shaded(each, camera)[20, 30] for each in (left, np.ascontiguousarray(left[:, ::-1])))
         assert bright > dark + 0.2
         assert dark >= 0.12
+        steep = [np.tile(10 - slope * columns, (40, 1)).astype(np.float32) for slope in np.linspace(0, 0.2, 9)]
+        assert 0.8 < max(shaded(each, camera)[20, 30] for each in steep) <= 1  # nearly facing the light
 
     def test_panels_in_rows_of_four_or_as_laid_out(self) -> None:
         panels = tuple(Panel(str(k), np.zeros((2, 2), np.float32)) for k in range(5))

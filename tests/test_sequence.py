@@ -1,6 +1,8 @@
 """Sequences, window by window: which frames, what is read when, and going on after an interruption."""
 
+import argparse
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -235,3 +237,76 @@ def test_kernels_are_compiled_before_the_windows_and_only_for_some(
     for _ in range(2):
         assert main([*command, "--method", "median", "--backend", "numpy"]) == 0
     assert asked == [["median"]]  # the second time all windows are there
+
+
+def told_by(**changes: object) -> argparse.Namespace:
+    usual = {"quiet": False, "json": False, "verbose": False, "no_report": True, "method": "median"}
+    return argparse.Namespace(**(usual | {"output": Path("out")} | changes))
+
+
+def test_what_is_said_after_all_windows(capsys: pytest.CaptureFixture[str]) -> None:
+    """Fused, left out, failed: each by its number, its reason and its exit code."""
+    from cfusion.cli.sequence import _NoDepth, _said_after
+
+    failed = {2: _NoDepth("no frame holds a depth"), 4: InputError("too few")}
+    assert _said_after(told_by(), 5, failed, 6.0) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [
+        "3 windows fused with median in 6.0 s, 2.0 s each",
+        "1 windows hold no depth and were left out",
+        "written to out, a folder for each frame fused into",
+    ]
+    assert said.err.splitlines() == [
+        "cfusion: window 000004 failed: too few",
+        "cfusion: 1 windows failed; the same command tries them again",
+    ]
+    assert _said_after(told_by(verbose=True, no_report=False), 1, {}, 6.0) == 0
+    said = capsys.readouterr()
+    assert "each with its page" in said.out
+    assert "as 000000" in said.out
+    assert said.err == ""
+    assert _said_after(told_by(), 1, {2: failed[2]}, 6.0) == 0
+    assert "s each" not in capsys.readouterr().out  # none was fused
+    for changes in ({"quiet": True}, {"json": True}):
+        assert _said_after(told_by(**changes), 5, {}, 6.0) == 0
+        assert capsys.readouterr().out == ""
+    assert _said_after(told_by(), 0, {}, 0.1) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_windows_as_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
+    from cfusion.cli.sequence import _print_json
+
+    _print_json(told_by(json=True), 7, [0, 2, 4], {2: InputError("too few")}, 3.5)
+    told = json.loads(capsys.readouterr().out)
+    assert {name: told[name] for name in ("windows", "there_already", "fused", "left_out", "seconds", "method")} == {
+        **{"windows": 7, "there_already": 4, "fused": ["000000", "000004"], "left_out": {"000002": "too few"}},
+        **{"seconds": 3.5, "method": "median"},
+    }
+
+
+def test_what_is_there_is_told_and_what_is_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from cfusion.cli.sequence import _say_what_is_there
+
+    for name in ("000000", "000002"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "result.json").write_text("{}")
+    _say_what_is_there(tmp_path, 3, [2, 4])
+    assert capsys.readouterr().out.splitlines() == [
+        "1 of 3 windows are there already, made of the same data and settings",
+        "1 of 3 windows are there but damaged, or made of other data or code: done again",
+    ]
+    _say_what_is_there(tmp_path, 2, [4, 6])
+    assert capsys.readouterr().out == ""
+
+
+def test_a_window_is_as_wide_as_help_says_unless_told(tmp_path: Path) -> None:
+    """`--window` (default: 11): five frames on either side."""
+    from cfusion.cli.main import build_parser
+
+    write_bundle([frame(number % 9) for number in range(15)], tmp_path / "data")
+    assert run("fuse", tmp_path / "data", "-o", tmp_path / "out", "--every", 7, *QUICK, "--no-report") == 0
+    written = json.loads((tmp_path / "out" / "000007" / "result.json").read_text())["settings"]
+    told = build_parser()._actions[-1].choices["fuse"].format_help()  # type: ignore[union-attr, call-overload, index]
+    default = int(re.search(r"--window.*?default:\s+(\d+)", told, re.DOTALL)[1])  # type: ignore[index]
+    assert (written["first"], written["frames"]) == (7 - default // 2, default)

@@ -237,6 +237,19 @@ def test_an_energy_that_settled_long_before_its_proof_is_said_to_have(monkeypatc
     assert early.energies["total"] > (1 + 1e-3) * least
 
 
+def test_where_neither_the_energy_nor_its_proof_moves_the_solve_ends(monkeypatch):
+    """Attempts that prove no more than the one before, at an energy that stands still: more would not help."""
+    task = prepare(Energy(L1(), TGV(2)), small_stack(), REFERENCE, dtype=np.float64)
+    least = PDHG(tolerance=1e-6)(task).energies["total"]
+    attempts = []
+    monkeypatch.setattr(REFERENCE, "bound", lambda *given: (attempts.append(given), 0.95 * least)[1])
+    solution = PDHG(tolerance=1e-3, iterations=6000)(task)
+    assert solution.status is Status.settled
+    assert solution.iterations < 3000
+    assert len(attempts) >= 2  # one proves nothing about the next
+    assert solution.gap == pytest.approx(0.05, rel=0.05)
+
+
 @pytest.mark.parametrize("phi", ["l1", "l2"])
 def test_pointwise_is_the_limit_of_a_vanishing_regulariser(phi):
     """Median and mean: what PDHG returns when alpha is next to nothing, and no energy is lower."""

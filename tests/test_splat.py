@@ -209,3 +209,42 @@ def test_no_views_and_no_radius_are_refused():
         Splat()([], backend=reference)
     with pytest.raises(InputError, match="radius is -1"):
         Splat(radius=-1)
+
+
+def test_views_without_a_confidence_count_fully_beside_those_with_one() -> None:
+    """Uploaded together; of zero confidence is no observation; shapes stay apart."""
+    from cfusion.source.upload import upload
+
+    small, large = Pinhole(5.0, 5.0, 1.0, 1.0, 3, 2), Pinhole(5.0, 5.0, 1.0, 1.0, 4, 3)
+    trust = np.array([[0.5, 0.0, 1.0]] * 2, np.float32)
+    views = [
+        View(np.full((2, 3), 2.0), small, Pose.identity(), confidence=trust),
+        View(np.full((3, 4), 3.0), large, Pose.identity()),
+        View(np.full((2, 3), 4.0), small, Pose.identity()),
+    ]
+    first, second = upload(views, reference)
+    assert (list(first.indices), list(second.indices)) == ([0, 2], [1])
+    np.testing.assert_array_equal(first.confidences, [trust, np.ones((2, 3))])
+    np.testing.assert_array_equal(first.depths[0], [[2, np.nan, 2]] * 2)
+    assert (first.depths[1] == 4).all()
+    assert (second.confidences == 1).all()
+    assert upload(views[1:], reference)[0].confidences is None
+
+
+def test_some_of_uploaded_views_are_numbered_anew_and_keep_what_they_are() -> None:
+    from cfusion.source.upload import parts_of, upload
+
+    camera = Pinhole(5.0, 5.0, 1.0, 1.0, 3, 2)
+    poses = [Pose(np.eye(3), np.array([float(k), 0.0, 0.0])) for k in range(5)]
+    for trust in (None, np.full((2, 3), 0.5, np.float32)):
+        views = [View(np.full((2, 3), 1.0 + k), camera, pose, confidence=trust) for k, pose in enumerate(poses)]
+        uploads = upload(views, reference)
+        for chosen in ([1, 2, 3], [4, 0, 2], [3]):
+            (part,) = parts_of(uploads, chosen)
+            np.testing.assert_array_equal(sorted(part.indices), range(len(chosen)))
+            for place, number in enumerate(part.indices):
+                assert (part.depths[place] == 1 + chosen[number]).all()
+                assert part.poses[place] is poses[chosen[number]]
+            assert (part.confidences is None) == (trust is None)
+            assert part.confidences is None or part.confidences.shape == part.depths.shape
+        assert parts_of(uploads, []) == []

@@ -1,9 +1,12 @@
 """A frame fused in tiles is the frame fused at once, but for what smoothing reaches across a margin."""
 
+from dataclasses import replace
+from itertools import permutations
+
 import numpy as np
 import pytest
 
-from cfusion import METHODS, Orthographic, Pinhole, Pose, Stack, View, fuse, fuse_stack
+from cfusion import METHODS, Orthographic, Pinhole, Pose, Stack, Status, View, fuse, fuse_stack
 from cfusion.errors import InputError
 from cfusion.tiles import LEAST, MARGIN, crop_camera, crop_stack, crop_view, fuse_in_tiles
 
@@ -117,3 +120,134 @@ def test_a_part_of_the_reference_is_fused_from_whole_views():
     assert part[1].image.shape == (38, 50)
     whole, cut = (fuse(each, "median", reference=1, backend="cpu") for each in (views, part))
     np.testing.assert_array_equal(cut.depth[5:-5, 5:-5], whole.depth[window][5:-5, 5:-5])
+
+
+def numbered(shape, statuses=(), fits=lambda rows, columns: True):
+    """Parts that hold the number of each pixel of the whole; the next status each."""
+    whole = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
+    blank = fuse_stack(Stack(np.ones((1, 2, 2))), "median", backend="numpy")
+    waiting = list(statuses)
+
+    def run(window, method):
+        part = whole[window]
+        if not fits(*part.shape):
+            raise MemoryError
+        status = waiting.pop(0) if waiting else Status.converged
+        maps = {
+            "depth": part,
+            "sigma": part + 0.25,
+            "confidence": part + 0.5,
+            "provenance": (part % 999).astype(np.int16),
+        }
+        return replace(blank, **maps, status=status, iterations=7)
+
+    return whole, run
+
+
+@pytest.mark.parametrize("shape", [(128, 128), (131, 128), (128, 131), (140, 500), (500, 260)])
+def test_every_pixel_comes_from_its_own_place(shape):
+    whole, run = numbered(shape, fits=lambda rows, columns: rows * columns < 60_000)
+    found = fuse_in_tiles(shape, METHODS["median"], run)
+    np.testing.assert_array_equal(found.depth, whole)
+    np.testing.assert_array_equal(found.sigma, whole + 0.25)
+    np.testing.assert_array_equal(found.confidence, whole + 0.5)
+    np.testing.assert_array_equal(found.provenance, whole % 999)
+    assert found.iterations == 7 * found.parameters["tiles"]
+    assert (found.history, found.energies, found.views) == ((), {}, ())
+
+
+@pytest.mark.parametrize("shape", [(100, 300), (300, 100)])
+def test_parts_are_cut_across_their_longer_side_and_begin_in_one_corner(shape):
+    """Cores and their margins: nearly square in the end, so that little is fused twice."""
+    seen = []
+    _, run = numbered(shape)
+    fuse_in_tiles(shape, METHODS["median"], lambda window, method: (seen.append(window), run(window, method))[1])
+    tall = shape[0] > shape[1]
+    reach = [(0, 150 + MARGIN), (150 - MARGIN, 300)]
+    assert [(w[0].start, w[0].stop) if tall else (w[1].start, w[1].stop) for w in seen] == reach
+    assert all((w[1] if tall else w[0]) == slice(0, 100) for w in seen)
+
+
+@pytest.mark.parametrize("two", permutations([*Status], 2))
+def test_the_whole_ended_as_its_worst_part(two):
+    """What is certified is better than what is not, and that better than what was cut short."""
+    best_first = ["closed_form", "converged", "at_rounding", "partial_optimum", "settled", "iteration_limit"]
+    found = fuse_in_tiles((128, 128), METHODS["median"], numbered((128, 128), two)[1])
+    assert found.status.name == max((each.name for each in two), key=best_first.index)
+
+
+@pytest.mark.parametrize(("side", "cut"), [(127, False), (128, True), (255, True)])
+def test_a_side_is_cut_in_two_as_long_as_both_are_sixty_four_and_else_too_large(side, cut):
+    _, run = numbered((90, side))
+    if not cut:
+        with pytest.raises(MemoryError):
+            fuse_in_tiles((90, side), METHODS["median"], run)
+        return
+    assert fuse_in_tiles((90, side), METHODS["median"], run).parameters["tiles"] == 2
+
+
+def test_parts_far_from_the_corner_are_not_cut_smaller():
+    """Only what begins at the left has room: the right half is cut once, into 75 pixels each, and given up."""
+    seen = []
+    _, run = numbered((90, 300))
+
+    def left_only(window, method):
+        seen.append(window[1])
+        if window[1].start:
+            raise MemoryError
+        return run(window, method)
+
+    with pytest.raises(MemoryError):
+        fuse_in_tiles((90, 300), METHODS["median"], left_only)
+    assert [(part.start, part.stop) for part in seen] == [(0, 198), (102, 300), (102, 273)]
+
+
+def test_a_wide_part_further_down_is_cut_across_its_width():
+    seen = []
+    _, run = numbered((300, 200))
+
+    def upper_only(window, method):
+        seen.append(window)
+        if window[0].start and window[1] == slice(0, 200):
+            raise MemoryError
+        return run(window, method)
+
+    fuse_in_tiles((300, 200), METHODS["median"], upper_only)
+    assert [(part.start, part.stop) for _, part in seen] == [(0, 200), (0, 200), (0, 148), (52, 200)]
+
+
+def test_what_no_part_found_is_unknown():
+    """Unknown everywhere: no depth, no sigma, no confidence, no observation."""
+    _, run = numbered((90, 300))
+
+    def half(window, method):
+        if window[1].start:
+            raise InputError("nothing was observed")
+        return run(window, method)
+
+    found = fuse_in_tiles((90, 300), METHODS["median"], half)
+    there = found.depth[:, 150:], found.sigma[:, 150:], found.confidence[:, 150:], found.provenance[:, 150:]
+    assert np.isnan(there[0]).all()
+    assert np.isnan(there[1]).all()
+    assert (there[2] == 0).all()
+    assert (there[3] == -1).all()
+
+
+def test_a_part_has_all_that_the_whole_has():
+    rng = np.random.default_rng(0)
+    window = slice(3, 20), slice(7, 30)
+    camera = Pinhole(40.0, 41.0, 15.0, 11.0, 40, 30)
+    maps = {name: rng.random((30, 40)).astype(np.float32) for name in ("image", "confidence")}
+    view = View(1 + rng.random((30, 40)), camera, Pose.identity(), **maps, name="a")
+    part = crop_view(view, window)
+    for name in ("depth", "image", "confidence"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(view, name)[window])
+    assert (part.name, part.pose) == ("a", view.pose)
+    stack = Stack.unchecked(
+        rng.random((3, 30, 40)), rng.random((3, 30, 40)), camera, maps["image"], rng.random((3, 30, 40)) < 0.5
+    )
+    piece = crop_stack(stack, window)
+    for name in ("depths", "weights", "filled"):
+        np.testing.assert_array_equal(getattr(piece, name), getattr(stack, name)[:, *window])
+    np.testing.assert_array_equal(piece.image, stack.image[window])
+    assert piece.camera == part.camera

@@ -30,6 +30,8 @@ def fuse_in_tiles(shape: tuple[int, int], method: Method, run: Run) -> Result:
     """
     waiting, done = _halves((slice(0, shape[0]), slice(0, shape[1]))), list[tuple[Window, Window, Result]]()
     nothing: InputError | None = None
+    if not waiting:
+        raise MemoryError("a frame too small to be cut")
     while waiting:
         core = waiting.pop(0)
         window = _grown(core, shape)

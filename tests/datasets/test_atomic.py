@@ -151,3 +151,41 @@ def test_a_file_in_its_place_is_brought_to_the_disk(
     with filling(tmp_path) as draft:
         (draft / "x").write_text("new")
     assert brought == ["new"]
+
+
+def test_all_of_a_draft_is_on_the_disk_before_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files, folders and the draft itself; then the rename, and what lists it."""
+    steps: list[str] = []
+    draft_of: list[Path] = []
+
+    def sync(path: Path) -> None:
+        inside = path.is_relative_to(draft_of[0])
+        steps.append(str(path.relative_to(draft_of[0])) if inside else str(path.relative_to(tmp_path)) + "/")
+
+    rename = os.rename
+    monkeypatch.setattr(atomic, "_sync", sync)
+    monkeypatch.setattr(os, "rename", lambda one, other: (steps.append("renamed"), rename(one, other)))
+    with filling(tmp_path / "a" / "out") as draft:
+        draft_of.append(draft)
+        (draft / "sub").mkdir()
+        (draft / "sub" / "x").write_text("1")
+        (draft / "link").symlink_to("sub")
+    assert set(steps[:-2]) == {".", "sub", "sub/x"}
+    assert steps[-2:] == ["renamed", "a/"]
+
+
+def test_a_disk_that_cannot_bring_is_not_one_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, fails in ((22, False), (95, False), (9, False), (5, True), (28, True)):
+
+        def fail(handle: int, number: int = number) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "fsync", fail)
+        folder = tmp_path / str(number)
+        if fails:
+            with pytest.raises(FileError, match="cannot write to"), filling(folder) as draft:
+                (draft / "x").write_text("1")
+        else:
+            with filling(folder) as draft:
+                (draft / "x").write_text("1")
+        assert folder.exists() != fails

@@ -108,3 +108,53 @@ def test_results_as_exr(tmp_path: Path, result: Any) -> None:
 def test_any_bytes(tmp_path: Path, harm: Callable[..., None]) -> None:
     (tmp_path / "a.exr").write_bytes(exr_bytes({"Z": Z, "confidence": CONFIDENCE}))
     harm(tmp_path, lambda: read_exr(tmp_path / "a.exr"))
+
+
+@pytest.mark.parametrize("compression", ["PIZ_COMPRESSION", "ZIPS_COMPRESSION"])
+def test_a_picture_of_depths_packed_as_only_the_library_can(tmp_path: Path, compression: str) -> None:
+    """Depth in R, the same in G and B, as some tools export it: each channel is read on its own."""
+    import OpenEXR
+
+    depth = np.random.default_rng(0).uniform(1, 2, (6, 9)).astype(np.float32)
+    header = {"compression": getattr(OpenEXR, compression), "type": OpenEXR.scanlineimage}
+    with OpenEXR.File(header, {"R": depth, "G": depth + 1, "B": depth + 2}) as file:
+        file.write(str(tmp_path / "a.exr"))
+    np.testing.assert_array_equal(read_exr(tmp_path / "a.exr")[0], depth)
+
+
+@pytest.mark.parametrize("packing", ["NO_COMPRESSION", "ZIPS_COMPRESSION", "ZIP_COMPRESSION"])
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (2, 3), (15, 7), (16, 2), (17, 5), (33, 1), (48, 64)])
+def test_lines_of_the_library_are_read_whatever_stands_beside(
+    tmp_path: Path, packing: str, height: int, width: int
+) -> None:
+    """Channels of two and four bytes before, between and after; blocks of 1 and of 16 lines, whole and cut."""
+    import OpenEXR
+
+    rng = np.random.default_rng(height)
+    shape = (height, width)
+    depth, confidence = rng.uniform(1, 2, shape).astype(np.float32), np.round(rng.random(shape), 1).astype(np.float32)
+    if height > 20:
+        depth[:, :] = np.round(depth, 1)  # so that packing gains something
+    channels = {
+        "A": rng.random(shape).astype(np.float16),
+        "Z": depth,
+        "confidence": confidence,
+        "id": rng.integers(0, 9, shape).astype(np.uint32),
+        "zz": rng.random(shape).astype(np.float16),
+    }
+    with OpenEXR.File({"compression": getattr(OpenEXR, packing), "type": OpenEXR.scanlineimage}, channels) as file:
+        file.write(str(tmp_path / "a.exr"))
+    found = read_exr(tmp_path / "a.exr")
+    np.testing.assert_array_equal(found[0], depth)
+    np.testing.assert_array_equal(found[1], confidence)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.uint32])
+def test_depths_of_every_type(tmp_path: Path, kind: type) -> None:
+    import OpenEXR
+
+    depth = np.arange(1, 36).reshape(5, 7).astype(kind)
+    header = {"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage}
+    with OpenEXR.File(header, {"Z": depth}) as file:
+        file.write(str(tmp_path / "a.exr"))
+    np.testing.assert_array_equal(read_exr(tmp_path / "a.exr")[0], depth)

@@ -212,3 +212,29 @@ def test_two_grids_are_as_far_apart_as_their_corners() -> None:
         other = replace(first, transform=(1.0 + column, row, off, 0.0, -1.0, 0.0))
         assert first.difference(other) == "lies 3 pixels off the first"
     assert first.difference(first) == ""
+
+
+def test_a_raster_that_reads_back_as_another_is_not_written(tmp_path: Path) -> None:
+    """A full disk shows when the file is read: cut, or with other heights in it."""
+    from cfusion.io.codecs.geotiff import _require_written
+
+    heights = np.arange(12, dtype=np.float32).reshape(3, 4)
+    heights[0, 0] = np.nan
+    write_raster(tmp_path / "a.tif", heights, Grid((1.0, 0, 0, 0, -1.0, 0), 4, 3, "", "Area"))
+    _require_written(tmp_path / "a.tif", heights)
+    with pytest.raises(OSError, match="written whole"):
+        _require_written(tmp_path / "a.tif", heights + np.float32(1))
+    (tmp_path / "b.tif").write_bytes((tmp_path / "a.tif").read_bytes()[:100])
+    with pytest.raises(OSError, match="written whole"):
+        _require_written(tmp_path / "b.tif", heights)
+
+
+def test_values_of_every_type_are_as_long_as_another_reader_has_them() -> None:
+    """What a directory claims is counted in bytes, whatever its entries hold."""
+    plugin = pytest.importorskip("PIL.TiffImagePlugin")
+    from cfusion.io.codecs.tiff_header import SIZES
+
+    others = {kind: size for kind, (size, _) in plugin.ImageFileDirectory_v2._load_dispatch.items()}
+    assert len(others) >= 12
+    assert {kind: SIZES.get(kind, 1) for kind in others} == others
+    assert {SIZES[kind] for kind in (16, 17, 18)} == {8}  # of large files: numbers and places of 64 bits

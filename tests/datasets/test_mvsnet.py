@@ -85,6 +85,7 @@ def test_cameras_that_are_none(folder: Path, pose: Matrix) -> None:
         ("extrinsic\n1 0 0\n", "no whole extrinsic"),
         (camera_text(pose).replace("intrinsic\n50", "intrinsic\nfifty"), "'fifty' is not a number"),
         (camera_text(pose).replace("\nintrinsic", "\nintrinsics"), "no whole intrinsic"),
+        (camera_text(pose).split("0 0 1\n")[0], "no whole intrinsic"),
     ):
         file.write_text(text)
         with pytest.raises(FileError, match=words):

@@ -132,3 +132,96 @@ def test_any_bytes(tmp_path: Path, arrays: dict[str, Any], harm: Callable[..., N
     for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         file = archive(tmp_path / "a.npz", members, kind)
         harm(tmp_path, lambda: list(read(file)))  # noqa: B023
+
+
+def stored(path: Path, arrays: dict[str, Any]) -> Path:
+    return archive(path, {name: npy(array) for name, array in arrays.items()})
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 3), (3, 2, 3, 1), (1, 3, 2, 3), (1, 3, 2, 3, 1)])
+def test_a_batch_of_one_and_a_channel_of_one_are_no_axes(
+    tmp_path: Path, arrays: dict[str, Any], shape: tuple[int, ...]
+) -> None:
+    plain = read(stored(tmp_path / "a.npz", arrays))
+    changed = arrays | {name: arrays[name].reshape(shape) for name in ("depth", "conf")}
+    if len(shape) == 5:
+        changed |= {name: arrays[name][None] for name in ("extrinsics", "intrinsics")}
+    found = read(stored(tmp_path / "b.npz", changed))
+    for one, other in zip(plain, found, strict=True):
+        np.testing.assert_array_equal(one.depth, other.depth)
+        np.testing.assert_array_equal(one.confidence, other.confidence)
+        np.testing.assert_array_equal(one.pose.matrix(), other.pose.matrix())
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 3, 2), (2, 3, 2, 3), (2, 3, 2, 3, 1), (1, 1, 3, 2, 3, 1), (3, 0, 3)])
+def test_other_axes_are_refused(tmp_path: Path, arrays: dict[str, Any], shape: tuple[int, ...]) -> None:
+    with pytest.raises(FileError, match=r"expected \(N, H, W\)"):
+        read(stored(tmp_path / "a.npz", arrays | {"depth": np.ones(shape, np.float32)}), format="npz")
+
+
+@pytest.mark.parametrize(
+    ("images", "held"),
+    [
+        (np.zeros((3, 3, 2, 3), np.float32), True),
+        (np.zeros((3, 2, 3, 3), np.float32), True),
+        (np.zeros((1, 3, 3, 2, 3), np.float32), True),
+        (np.zeros((2, 3, 2, 3), np.float32), False),  # one too few for the last frame
+        (np.zeros((3, 2, 3), np.float32), False),  # no colours
+        (np.zeros((3, 3, 4, 6), np.float32), False),  # of another size
+        (np.zeros((3, 3, 3, 2), np.float32), False),  # turned
+        (np.zeros((3, 3, 2, 3), bool), False),
+    ],
+)
+def test_images_that_fit_are_held_and_others_are_not(
+    tmp_path: Path, arrays: dict[str, Any], images: Any, held: bool
+) -> None:
+    last = read(stored(tmp_path / "a.npz", arrays | {"images": images}))[-1]
+    assert (last.image is not None) == held
+
+
+def test_grey_values_are_shares(tmp_path: Path, arrays: dict[str, Any]) -> None:
+    pixels = np.full((3, 2, 3, 3), 0.5, np.float32)
+    pixels[0, 0, 0] = [-1.0, 7.0, np.nan]
+    image = read(stored(tmp_path / "a.npz", arrays | {"images": pixels}))[0].image
+    assert image is not None
+    np.testing.assert_array_equal(image[0, 0], [0, 1, 0])
+    assert (image[1] == 0.5).all()
+
+
+def test_what_is_not_wanted_is_not_read(tmp_path: Path, arrays: dict[str, Any]) -> None:
+    file = stored(tmp_path / "a.npz", arrays | {"images": np.zeros((3, 3, 2, 3), np.float32)})
+    view = read(file)[0]
+    assert view.image is not None
+    assert view.confidence is not None
+    bare = read(file, options={"confidence": False, "images": False})
+    assert (bare[0].image, bare[0].confidence) == (None, None)
+    assert "median" not in bare.sentence
+    assert bare.unit == "model unit"
+
+
+def test_confidence_is_in_units_of_the_typical_one_and_never_below_none(tmp_path: Path, arrays: dict[str, Any]) -> None:
+    conf = np.full((3, 2, 3), 4.0, np.float32)
+    conf[0] = [[np.nan, -3, 0], [np.inf, 8, 4]]
+    view = read(stored(tmp_path / "a.npz", arrays | {"depth": np.ones((3, 2, 3), np.float32), "conf": conf}))[0]
+    np.testing.assert_array_equal(view.confidence, [[0, 0, 0], [0, 2, 1]])
+    nothing = read(stored(tmp_path / "b.npz", arrays | {"conf": np.zeros((3, 2, 3), np.float32)}))[0]
+    assert not nothing.confidence.any()  # type: ignore[union-attr]
+
+
+def test_two_archives_are_none(tmp_path: Path, arrays: dict[str, Any]) -> None:
+    for name in ("a.npz", "b.npz"):
+        stored(tmp_path / name, arrays)
+    with pytest.raises(FileError, match="holds not exactly one"):
+        read(tmp_path, format="npz")
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("shape", [b"(3, 2, 2), }", b"(3, 2, 4), }", b"(3, 1, 3), }"])
+def test_a_header_says_as_many_bytes_as_there_are(
+    tmp_path: Path, arrays: dict[str, Any], kind: int, shape: bytes
+) -> None:
+    """Fewer or more by a few: neither is read as if it were right."""
+    members = {name: npy(array) for name, array in arrays.items()}
+    members["conf"] = members["conf"].replace(b"(3, 2, 3), }", shape)
+    with pytest.raises(FileError, match=r"conf claims \d+ bytes and holds 72"):
+        list(read(archive(tmp_path / "a.npz", members, kind), format="npz"))

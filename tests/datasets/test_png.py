@@ -151,3 +151,34 @@ def test_an_image_is_averaged_onto_fewer_pixels_and_left_alone_on_its_own(channe
     means = image.reshape(3, 2, 4, 2, *channels).mean(axis=(1, 3))
     np.testing.assert_allclose(resized(image, (3, 4)), means, atol=1e-6)
     assert resized(image, (6, 8)) is image
+
+
+@pytest.mark.parametrize("bits", [1, 8, 24])
+def test_the_bytes_of_every_small_image_are_counted_pass_by_pass(bits: int) -> None:
+    """Every pixel is in one pass; a row is a byte for its filter and its pixels, in whole bytes."""
+    from cfusion.io.codecs.png_chunks import ADAM7, PLAIN, _unpacked_size
+
+    for passes in (PLAIN, ADAM7):
+        for width in range(1, 11):
+            for height in range(1, 11):
+                seen = np.zeros((height, width), int)
+                total = 0
+                for x, y, step_x, step_y in passes:
+                    part = seen[y::step_y, x::step_x]
+                    part += 1
+                    total += len(part) * (1 + -(-part.shape[1] * bits // 8)) if part.size else 0
+                assert (seen == 1).all()
+                assert _unpacked_size(width, height, bits, passes) == total
+
+
+def test_pixels_are_unpacked_in_pieces_and_counted_up_to_what_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import zlib
+
+    from cfusion.io.codecs import png_chunks
+
+    monkeypatch.setattr(png_chunks, "PIECE", 64)
+    packed = zlib.compress(bytes(1000))
+    assert png_chunks._unpacked(packed, 1000) == 1000
+    assert png_chunks._unpacked(packed, 5000) == 1000
+    assert 100 <= png_chunks._unpacked(packed, 100) < 100 + 64
+    assert png_chunks._unpacked(packed[:-8], 1000) <= 1000

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from cfusion.frontends.elas import _delaunay, _sobel, _with_corners
 from cfusion.kernels.cpu import elas as kernels
@@ -113,3 +114,43 @@ def test_what_does_not_move_has_disparity_zero() -> None:
         theirs = np.roll(ours, -shift, axis=1)
         found = kernels.map_disparities(ours, theirs, prior, *nothing, 20, -1, 0.01, np.zeros(25, np.float32), 0.0)
         np.testing.assert_allclose(found[inner], shift, atol=0.5)
+
+
+def support_by_hand(ours, theirs, texture, v, u, sign, least, ratio, most):
+    """The disparity of the least cost over four corners, unless texture, room or a rival forbids it; or -1."""
+    room = u - 5 if sign < 0 else ours.shape[1] - 6 - u
+    end = min(most, room + 1)
+    if texture[v, u] < least or end < 4:
+        return -1
+    corners = [(dv, du) for dv in (-2, 2) for du in (-2, 2)]
+    costs = [
+        sum(np.abs(ours[v + dv, u + du].astype(int) - theirs[v + dv, u + sign * d + du]).sum() for dv, du in corners)
+        for d in range(end)
+    ]
+    best = int(np.argmin(costs))
+    rivals = [cost for d, cost in enumerate(costs) if abs(d - best) > 1]
+    return -1 if any(costs[best] >= ratio * cost for cost in rivals) else best
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_support_points_by_their_rule_one_by_one(seed: int) -> None:
+    """Images of noise, shifted by 3 and by 6; textures about the least one; borders, and what both sides agree on."""
+    rng = np.random.default_rng(seed)
+    left = rng.integers(0, 256, (22, 40, kernels.DIMENSIONS)).astype(np.uint8)
+    right = np.roll(left, -3, axis=1)
+    right[11:] = np.roll(left, -6, axis=1)[11:]
+    right = np.clip(right.astype(int) + rng.integers(-40, 41, right.shape), 0, 255).astype(np.uint8)
+    textures = [rng.integers(8, 14, (22, 40)).astype(np.int32) for _ in range(2)]
+    step, most, least, ratio = 2, 9, 9, 0.85
+    found = kernels.support_points(left, right, *textures, step, most, least, ratio)
+    assert found.shape == (11, 20)
+    for row in range(11):
+        for column in range(20):
+            v, u, expected = row * step, column * step, -1
+            if 5 <= v < 17 and 5 <= u < 35:
+                d = support_by_hand(left, right, textures[0], v, u, -1, least, ratio, most)
+                if d >= 0:
+                    back = support_by_hand(right, left, textures[1], v, u - d, 1, least, ratio, most)
+                    expected = d if back >= 0 and abs(back - d) <= 1 else -1
+            assert found[row, column] == expected, (row, column)
+    assert {3, 6} <= set(found.ravel().tolist())

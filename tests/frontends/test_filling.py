@@ -75,3 +75,93 @@ def test_what_was_known_stays_and_nothing_is_unknown() -> None:
 def test_an_image_of_another_size_is_named() -> None:
     with pytest.raises(ShapeError, match="of one size"):
         filled(np.ones((4, 5), np.float32), np.ones((4, 6), np.float32))
+
+
+def one_by_one(disparity: np.ndarray, image: np.ndarray) -> np.ndarray:
+    """Narrow holes by the rule as it is told, one hole and one pixel at a time: up to 12 pixels; a line between ends
+    within 1; else the split that makes grey values likeliest, each end as 3 x 5 pixels look, the nearer one 1 dearer.
+    """
+    out = disparity.astype(np.float64)
+    height, width = disparity.shape
+    for row in range(height):
+        column = 0
+        while column < width:
+            stop = column
+            while stop < width and np.isnan(disparity[row, stop]):
+                stop += 1
+            if 0 < stop - column <= 12 and column > 0 and stop < width:
+                left, right = float(disparity[row, column - 1]), float(disparity[row, stop])
+                inside = list(range(column, stop))
+                if abs(left - right) <= 1:
+                    for place in inside:
+                        out[row, place] = left + (right - left) * (place - column + 1) / (stop - column + 1)
+                else:
+                    looks = [look(disparity, image, row, column - 5, left), look(disparity, image, row, stop, right)]
+                    dearer = [float(left > right), float(right > left)]
+
+                    def cost(place: int, end: int) -> float:
+                        mean, variance = looks[end]  # noqa: B023
+                        unlike = min((float(image[row, place]) - mean) ** 2 / variance, 9.0)  # noqa: B023
+                        return unlike + float(np.log(variance)) + dearer[end]  # noqa: B023
+
+                    splits = [
+                        sum(cost(place, 0) for place in inside[:many]) + sum(cost(place, 1) for place in inside[many:])
+                        for many in range(len(inside) + 1)
+                    ]
+                    many = int(np.argmin(splits))
+                    out[row, inside[:many]] = left
+                    out[row, inside[many:]] = right
+            column = max(stop, column + 1)
+    return out
+
+
+def look(disparity: np.ndarray, image: np.ndarray, row: int, first: int, end: float) -> tuple[float, float]:
+    """Mean and variance of what is of an end's surface in three rows and five columns."""
+    height, width = disparity.shape
+    grey = [
+        float(image[i, j])
+        for i in range(max(row - 1, 0), min(row + 2, height))
+        for j in range(max(first, 0), min(first + 5, width))
+        if abs(float(disparity[i, j]) - end) <= 1
+    ]
+    return float(np.mean(grey)), float(np.var(grey)) + 1e-4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_holes_are_filled_by_the_rule_as_it_is_told(seed: int) -> None:
+    """Surfaces of random widths and greys, ends from 0 to 3 pixels of disparity apart, holes of 1 to 14 pixels."""
+    rng = np.random.default_rng(seed)
+    disparity = np.zeros((8, 90), np.float32)
+    image = np.zeros((8, 90))
+    place = 0
+    while place < 90:
+        more = int(rng.integers(3, 12))
+        disparity[:, place : place + more] = 8 + 0.5 * rng.integers(0, 7)
+        image[:, place : place + more] = 0.5 + 0.02 * rng.integers(-6, 7)
+        place += more
+    image += rng.normal(0, 0.012, image.shape)
+    disparity += rng.choice([0, 0.5], disparity.shape).astype(np.float32)
+    for row in range(8):
+        start = int(rng.integers(0, 4))
+        while start < 90:
+            stop = start + int(rng.integers(1, 15))
+            disparity[row, start:stop] = np.nan
+            start = stop + int(rng.integers(1, 9))
+    expected = one_by_one(disparity, image)
+    np.testing.assert_allclose(by_image(disparity, image), expected, atol=1e-5)
+    assert np.isnan(disparity).sum() > np.isnan(expected).sum() > 0
+
+
+def test_a_gap_has_known_ends_and_twelve_pixels_at_most() -> None:
+    disparity = np.full((3, 40), 5, np.float32)
+    disparity[0, 1:13] = np.nan  # twelve, from the second pixel on
+    disparity[0, 26:39] = np.nan  # thirteen
+    disparity[1, 27:39] = np.nan  # twelve, up to the last but one
+    disparity[1, :3] = np.nan  # at the border
+    disparity[2, 30:] = np.nan  # at the other
+    disparity[2, 7] = np.nan
+    assert [tuple(map(int, gap)) for gap in zip(*narrow(disparity), strict=True)] == [
+        (0, 1, 12),
+        (1, 27, 12),
+        (2, 7, 1),
+    ]

@@ -219,3 +219,18 @@ def test_the_third_table_has_columns_of_all_pixels(scenes: SimpleNamespace) -> N
     assert visible == d_visible == 0
     assert every == pytest.approx(25, abs=1)
     assert d_every > 1
+
+
+def test_a_calibration_is_read_number_by_number(tmp_path: Path) -> None:
+    """fx, fy, cx and cy of the left projection; focal times baseline from both, wherever the left one stands."""
+    from types import SimpleNamespace
+
+    from cfusion.datasets.kitti_bundle import read_calibration
+
+    file = tmp_path / "000000.txt"
+    file.write_text("P0: 700 0 11 44 0 710 12 0 0 0 1 0\nP1: 700 0 11 -306 0 710 12 0 0 0 1 0\n")
+    layout = SimpleNamespace(left_projection="P0", right_projection="P1")
+    found = read_calibration(file, layout)  # type: ignore[arg-type]
+    assert (found.fx, found.fy, found.cx, found.cy, found.focal_baseline) == (700, 710, 11, 12, 350)
+    with pytest.raises(FileError, match="no 3 x 4 matrix P7"):
+        read_calibration(file, SimpleNamespace(left_projection="P0", right_projection="P7"))  # type: ignore[arg-type]

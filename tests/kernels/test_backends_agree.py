@@ -194,10 +194,11 @@ def test_same_order_of_the_observations(fidelity, weighted, views):
 
 
 @pytest.mark.parametrize("levels", [1, 4, 6])
-@pytest.mark.parametrize("tile", [(16, 20), (120, 640)], ids=str)
-def test_tiles_do_not_show(monkeypatch, levels, tile):
+@pytest.mark.parametrize("tile", [(16, 20), (1, 7), (120, 640)], ids=str)
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_tiles_do_not_show(monkeypatch, levels, tile, order):
     """The same bits however many iterations share a pass, and wherever the tiles are cut."""
-    problem, state = make((47, 61), 2, Fidelity.L1)
+    problem, state = make((47, 61), order, Fidelity.L1)
     steps = choose_steps(problem.alpha, NOISE)
     plain, ours = copied(state), copied(state)
     tiles.iterate(problem, plain, steps, 24, levels=1)

@@ -141,3 +141,17 @@ def test_edges_are_spared_from_three_views_on(views: int, spared: bool, monkeypa
     depths = np.where(X < 32, 4.0, 4.5) + np.random.default_rng(1).normal(0, 0.01, (views, *X.shape))
     fuse(seen_alike(depths)[:views], backend="numpy")
     assert bool(asked) == spared
+
+
+@pytest.mark.parametrize("rounds", [2, 4])
+def test_the_first_reading_is_believed_and_later_ones_move_the_surface_by_a_share(
+    rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The splat's surface is not worth keeping; undamped, steep slopes swing from then on."""
+    shares = []
+    monkeypatch.setattr(auto, "blend", lambda surface, found, share: (shares.append(share), found)[1])
+    depths = 4 + np.random.default_rng(1).normal(0, 0.01, (3, 15, 20))
+    settings = Settings(rounds=rounds, damping=0.25, alpha=(1.0, 2.0), refine_poses=False)
+    small = Pinhole(20.0, 20.0, 9.5, 7.0, 20, 15)
+    fuse([View(depth, small, Pose.identity()) for depth in depths], auto.Auto(settings=settings), backend="numpy")
+    assert shares == [1.0] + [0.25] * (rounds - 1)

@@ -153,6 +153,8 @@ class TestGround:
         stack = np.array([[[1.0, 5.0, NAN]], [[2.0, NAN, NAN]], [[9.0, 7.0, NAN]], [[4.0, NAN, NAN]]])
         np.testing.assert_array_equal(ground.median_of(stack), [[3.0, 6.0, NAN]])
         np.testing.assert_array_equal(ground.median_of(stack[:1]), stack[0])
+        np.testing.assert_array_equal(ground.median_of(stack[:2]), [[1.5, 5.0, NAN]])
+        np.testing.assert_array_equal(ground.median_of(stack[:3]), [[2.0, 6.0, NAN]])
 
     def test_the_spread_of_normal_errors(self) -> None:
         assert ground.nmad(np.array([1.0, 2.0, 3.0, 4.0, 105.0])) == pytest.approx(1.4826)
@@ -607,3 +609,16 @@ class TestMosaicHelpers:
         effort = Effort(2, 0.1, 1.0, 2.0)
         assert mosaic._after(effort, 64, 64, 256, 0, 0.5) == effort.iterating(96, 256, 0)
         assert mosaic._certified(effort, 256, 256, 0, 1.0) == effort.iterating(256, 256, 0.99)
+
+
+def test_what_a_fit_loses_is_summed_over_rasters_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Squared distances to what was left out, of every raster; what does not judge, or is unknown, costs nothing."""
+    held = np.full((3, 50, 60), NAN)
+    held[0, 2, 3], held[1, 2, 3], held[2, 49, 50], held[2, 30, 30] = 3.0, 2.0, 5.0, 9.0
+    judges = np.isfinite(held)
+    judges[0, 0, 0], judges[2, 30, 30] = True, False
+    surface = SimpleNamespace(heights=np.ones((50, 60)))
+    monkeypatch.setattr(choose.solve_tile, "solve_sample", lambda *given: surface)
+    trial = SimpleNamespace(kept=None, noise=1.0, backend=None, judges=judges, held=held)
+    losses = choose._Trial._fit(trial, (1.0, 2.0), 1.0, None)  # type: ignore[arg-type]
+    np.testing.assert_allclose(losses, [4 + 1, 0, 0, 16])  # blocks of 48 pixels

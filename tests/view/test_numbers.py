@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Stack, View
-from cfusion.view import clouds, diagrams, document, encode, layers, levels, page, sections, viewer
+from cfusion.view import clouds, diagrams, document, encode, layers, levels, maps, page, sections, viewer
 from cfusion.view.content import Content, Event, shown_views
 from cfusion.view.frames import Maps
 from cfusion.view.layers import Layer, coded
@@ -115,6 +115,25 @@ class TestLayers:
         assert thinned.description["stride"] == 2
         assert thinned.description["scale"] == pytest.approx(fine.description["scale"], rel=0.01)
 
+    def test_what_a_result_shows_is_as_fine_as_people_read_it(self) -> None:
+        """Depth and counts by equal steps; sigma and confidence, over decades, by equal ratios; later ones coarser."""
+        known = np.exp(np.random.default_rng(0).uniform(-9, 2, (8, 9)))
+        counts = np.where(known > 1, 3, -1)
+        result = SimpleNamespace(depth=known, sigma=known, confidence=known, provenance=counts)
+        first, second = (maps._of_result(result, at, 1) for at in (0, 1))
+        assert [layer.key for layer in first] == ["depth-0", "sigma-0", "confidence-0", "provenance-0"]
+        assert [layer.key for layer in second] == ["depth-1", "sigma-1", "confidence-1", "provenance-1"]
+        for layer in first[1:3]:
+            ratio = layer.finest().values() / known
+            assert np.abs(np.log(ratio)).max() < 0.0026
+        np.testing.assert_array_equal(first[3].finest().values(), np.where(counts < 0, NAN, counts))
+        assert np.abs(first[0].finest().values() - known).max() < np.ptp(known) / 65534
+        assert [layer.spare for layer in (*first, *second)] == [False] * 5 + [True, True, False]
+        assert all(one.coarsest < other.coarsest for one, other in zip(first[:3], second[:3], strict=True))
+        thinned = maps._of_result(result, 0, 2)
+        np.testing.assert_array_equal(thinned[0].values, known[::2, ::2])
+        assert {layer.values.shape for layer in thinned} == {(4, 5)}
+
 
 class TestWords:
     def test_numbers_for_people(self) -> None:
@@ -184,6 +203,16 @@ class TestWords:
             for label, value, _ in sections.headline(Content("t", (SimpleNamespace(depth=depth, method="m"),)))
         }
         assert bare == {"pixels": "2 x 2", "method": "m", "known": "75.0 %"}
+
+    def test_neighbours_of_the_chosen_weights_are_compared_by_the_nearest_on_either_side(self) -> None:
+        margins = ((0.25, 0.3), (0.5, 0.02), (1.0, 0.0), (2.0, 1.0), (4.0, 0.4))
+        (said,) = sections._compared({"margins": margins})
+        assert "at 2 times these weights (smoother) 1e+02 % worse" in said
+        assert "at 0.5 times these weights (rougher) 2 % worse" in said
+        (said,) = sections._compared({"margins": ((1.0, 0.0), (2.0, -0.001))})
+        assert "0.1 % better, which may be chance" in said
+        assert "rougher" not in said
+        assert sections._compared({"margins": ((1.0, 0.5),)}) == sections._compared({}) == []
 
 
 class TestDiagrams:

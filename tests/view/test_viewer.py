@@ -92,6 +92,9 @@ def test_the_viewer_serves_frames_and_their_pages(sequence: Path, result: Result
             urllib.request.urlopen(address.group(1)[:-1] + "2", timeout=20)
     finally:
         viewer.stop()
+    assert not viewer.drawing.is_alive()  # nothing is left that draws
+    with pytest.raises(OSError, match=r"refused|urlopen"):
+        urllib.request.urlopen(viewer.address, timeout=5)
 
 
 def waited_for(happened: Callable[[], bool]) -> None:

@@ -32,14 +32,15 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=200, help="of mutants (200)")
     parser.add_argument("--seed", type=int, default=1, help="another seed, other mutants (1)")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutants", help="where everything is kept")
-    parser.add_argument("--only", default="", help="only files whose path has this in it")
+    parser.add_argument("--only", nargs="+", default=[""], help="files whose path has one of these in it, in turn")
     parser.add_argument("--again", action="store_true", help="run the survivors once more, after tests were added")
     parser.add_argument("--known", action="store_true", help="choose tests by the maps that are there, make none")
     given = parser.parse_args()
     out = given.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     maps = sorted(out.glob("map-*.json")) if given.known else covered(out)
-    table = Table(out / f"seed-{given.seed}.jsonl")
+    named = [Path(place).stem for place in given.only if place]
+    table = Table(out / f"{'-'.join(['seed', str(given.seed), *named])}.jsonl")
     if given.again:
         table.forget("survived")
     place = Workplace(copied(out / f"tree-{os.getpid()}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +16,10 @@ import pytest
 BUDGET = (
     60.0  # seconds of tests for one mutant; under coverage, maybe on a busy machine: few are spent on one that dies
 )
-READING = {"tests/test_dataclasses.py"}  # of what is declared: these read the sources, and run none of them
+READING = {
+    "tests/test_dataclasses.py",
+    "tests/test_defaults.py",
+}  # of what is declared: these read the sources, and run none of them
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SLOWEST = 20.0  # seconds: a test that takes longer is left out
 
@@ -90,11 +93,11 @@ class Covering:
         return Covering(lines, seconds, _importers(root, "src"), _importers(root, "tests"), root)
 
     def tests_of(self, file: str, first: int, last: int) -> list[str]:
-        """The tests that run these lines, those of the file's own subject first and then the quickest.
+        """The tests that run these lines, those of its own subject first, then of its package, then the quickest.
 
-        Coverage sees neither compiled functions nor other processes, and what runs at import it ascribes to whichever
-        test came first: there, every test that runs the file counts, or one that imports it, and every test beside
-        an import of the file by name.
+        Coverage sees neither compiled functions nor other processes: last come other tests beside an import of the
+        file by name. What runs at import it ascribes to whichever test came first: there, every test that runs the
+        file counts, or one that imports it.
         """
         here = self.lines.get(file, {})
         found: set[str] = set().union(*(here.get(line, set()) for line in (0, *range(first, last + 1))))
@@ -106,11 +109,20 @@ class Covering:
         while not found and (more := set().union(*(self.importers.get(each, set()) for each in beyond)) - beyond):
             beyond |= more
             found = set().union(*(tests for each in more for tests in self.lines.get(each, {}).values()))
-        quick = sorted((each for each in found if self.seconds.get(each, 99.0) < SLOWEST), key=self.seconds.__getitem__)
+        unseen = {test for test in self.seconds if test.split("::")[0] in own} - found
+        beside = "/".join(("tests", *Path(file).parts[2:3], ""))
+        return [
+            *self._quickest(found, lambda test: (test.split("::")[0] not in own, not test.startswith(beside)), BUDGET),
+            *self._quickest(unseen, lambda test: (), BUDGET / 3),
+        ]
+
+    def _quickest(self, tests: set[str], rank: Callable[[str], tuple[bool, ...]], budget: float) -> list[str]:
+        """As many as there is time for, by rank and then by time."""
+        quick = sorted((each for each in tests if self.seconds.get(each, 99.0) < SLOWEST), key=self.seconds.__getitem__)
         chosen, spent = [], 0.0
-        for test in sorted(quick, key=lambda each: each.split("::")[0] not in own):
+        for test in sorted(quick, key=rank):
             spent += self.seconds[test] + 0.01
-            if spent > BUDGET:
+            if spent > budget:
                 break
             chosen.append(test)
         return chosen

@@ -193,10 +193,8 @@ def _fit(residual: Floats, effect: Floats, block: Floats, share: float, least: f
         left = residual + _product("i,in->n", step, effect)
     scores = np.stack([np.bincount(block, left * row) for row in kept], 1)
     inverse = np.linalg.inv(normal)
-    covariance = (
-        inverse @ (_product("bi,bj->ij", scores, scores) + np.eye(6) * (size / LARGEST) ** 2) @ inverse
-        + np.eye(6) * LEAST**2
-    )
+    chance = _product("bi,bj->ij", scores, scores) + np.eye(6) * (size**2 / LARGEST) ** 2
+    covariance = inverse @ chance @ inverse + np.eye(6) * LEAST**2
     return step, covariance, _product("in,jn->ij", effect, effect) / (len(residual) * size**2)
 
 

@@ -49,13 +49,16 @@ def require_some(found: int, place: Path, what: str) -> None:
         raise FileError(f"{place} holds no {what}; check the folder")
 
 
-def pinhole(intrinsics: Matrix | tuple[float, ...], shape: tuple[int, int]) -> Pinhole:
-    """The camera of a map (H, W), from a 3x3 (or larger) K or from fx, fy, cx, cy."""
+def pinhole(intrinsics: Matrix | tuple[float, ...], shape: tuple[int, int], where: str | Path | None = None) -> Pinhole:
+    """The camera of a map (H, W), from a 3x3 (or larger) K or from fx, fy, cx, cy; errors say where that stands."""
     if isinstance(intrinsics, tuple):
         fx, fy, cx, cy = intrinsics
     else:
         fx, fy, cx, cy = (float(intrinsics[i, j]) for i, j in ((0, 0), (1, 1), (0, 2), (1, 2)))
-    return Pinhole(fx, fy, cx, cy, width=shape[1], height=shape[0])
+    try:
+        return Pinhole(fx, fy, cx, cy, width=shape[1], height=shape[0])
+    except InputError as error:
+        raise type(error)(str(error) if where is None else f"{where}: {error}") from None
 
 
 def resized_pinhole(intrinsics: tuple[float, ...], image_shape: tuple[int, int], shape: tuple[int, int]) -> Pinhole:

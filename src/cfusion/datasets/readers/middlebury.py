@@ -159,7 +159,7 @@ def _view(
     right_of_left: float,
     photo: str,
 ) -> View:
-    camera = pinhole(intrinsics, (depth.shape[0], depth.shape[1]))
+    camera = pinhole(intrinsics, (depth.shape[0], depth.shape[1]), path)
     pose = Pose(np.eye(3), np.array([right_of_left, 0.0, 0.0]))
     image = read_photo(beside(path, photo), camera.shape)
     return named_view(file, depth, camera, pose, image=image, name=photo)

@@ -60,7 +60,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     def load(number: int) -> View:
         file, pose, intrinsics = found[number]
         depth = read_png(file, Encoding(1 / chosen.units_per_metre))
-        camera = pinhole(intrinsics, (depth.shape[0], depth.shape[1]))
+        camera = pinhole(intrinsics, (depth.shape[0], depth.shape[1]), trajectory)
         photo = next((each for name in COLOURS if (each := beside(path / name, file.stem)) is not None), None)
         image = read_photo(photo, camera.shape) if chosen.images else None
         return named_view(file, depth, camera, pose, image=image, name=file.stem)

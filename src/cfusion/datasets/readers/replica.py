@@ -51,7 +51,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     def load(number: int) -> View:
         file, pose = found[number]
         depth = read_png(file, Encoding(1 / units_per_metre))
-        seen = pinhole(camera, (depth.shape[0], depth.shape[1]))
+        seen = pinhole(camera, (depth.shape[0], depth.shape[1]), path)
         photo = beside(file.parent, file.stem.replace("depth", "frame")) if chosen.images else None
         return named_view(file, depth, seen, pose, image=read_photo(photo, seen.shape), name=file.stem)
 

@@ -50,7 +50,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     def load(number: int) -> View:
         file, pose = found[number]
         depth = read_png(file, Encoding(1 / chosen.units_per_metre))
-        camera = pinhole(intrinsics, (depth.shape[0], depth.shape[1]))
+        camera = pinhole(intrinsics, (depth.shape[0], depth.shape[1]), path)
         image = _colour(path, file.stem, camera) if chosen.images else None
         return named_view(file, depth, camera, pose, image=image, name=file.stem)
 

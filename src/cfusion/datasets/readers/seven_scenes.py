@@ -58,7 +58,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         depth = read_png(source, MILLIMETRES)
         depth[depth >= np.float32(MISSING)] = np.nan
         photo = beside(file.parent, f"{stem}.color") if chosen.images else None
-        camera = pinhole(intrinsics, (depth.shape[0], depth.shape[1]))
+        camera = pinhole(intrinsics, (depth.shape[0], depth.shape[1]), path)
         return named_view(source, depth, camera, pose, image=read_photo(photo, camera.shape), name=stem)
 
     fx, fy, cx, cy = intrinsics

@@ -77,7 +77,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     def load(number: int) -> View:
         file, pose, photo, time = found[number]
         depth = read_png(file, Encoding(1 / chosen.units_per_metre))
-        seen = bent_by(pinhole(camera[:4], (depth.shape[0], depth.shape[1])), camera[4:])
+        seen = bent_by(pinhole(camera[:4], (depth.shape[0], depth.shape[1]), path), camera[4:])
         return named_view(file, depth, seen, pose, image=read_photo(photo, seen.shape), name=f"{time:.6f}")
 
     left = f"; {unmatched} without a pose within {chosen.seconds_apart:g} s skipped" if unmatched else ""

@@ -1,0 +1,301 @@
+"""What `auto` counts with, on maps small enough to reckon by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cfusion import Orthographic, Pinhole, Pose, kernels
+from cfusion.auto import evidence
+from cfusion.auto import first_surface as first
+from cfusion.auto.belief import confidence
+from cfusion.auto.edges import edge_weights
+from cfusion.auto.misreading import Misreading, independence, nearest, surface_doubt
+from cfusion.auto.surface import local_slope, steps
+from cfusion.geometry.pose import turned_by
+from cfusion.kernels.depth_noise import CONSTANT, DepthNoise
+from cfusion.solvers import task
+from cfusion.source.upload import in_view_order
+
+NUMPY = kernels.load("numpy")
+NAN = np.nan
+
+
+class TestSlopes:
+    SURFACE = np.array([[1.0, 2.0, 4.0], [1.5, NAN, 9.0], [1.0, 1.0, 8.0]], np.float32)
+
+    def test_steps_go_down_and_to_the_right(self) -> None:
+        down, right = steps(self.SURFACE)
+        np.testing.assert_array_equal(down, [[0.5, NAN, 5], [-0.5, NAN, -1], [NAN, NAN, NAN]])
+        np.testing.assert_array_equal(right, [[1, 2, NAN], [NAN, NAN, NAN], [0, 7, NAN]])
+
+    def test_the_slope_is_the_largest_step_to_any_of_four(self) -> None:
+        expected = np.array([[1, 2, 5], [0.5, NAN, 5], [0.5, 7, 7]])
+        np.testing.assert_array_equal(local_slope(self.SURFACE, CONSTANT), expected)
+        grown = local_slope(self.SURFACE, DepthNoise(2.0, 2))
+        np.testing.assert_allclose(grown, expected / (self.SURFACE / 2) ** 2, rtol=1e-5)
+
+
+class TestEdges:
+    """Weight 1 / (1 + (e / noise)^2), e what a step is higher than the slope beside it."""
+
+    def weights(self, row: np.ndarray, noise: float = 0.5) -> np.ndarray:
+        surface = np.tile(row, (7, 1)).astype(np.float32)
+        across, down = (
+            edge_weights(np.ascontiguousarray(each), np.full_like(each, noise)) for each in (surface, surface.T)
+        )
+        np.testing.assert_allclose(across, down.T, rtol=1e-6)
+        return across[3]
+
+    def test_a_step_of_one_noise_counts_half(self) -> None:
+        found = self.weights(np.where(np.arange(40) < 20, 3.0, 3.5))
+        assert found[19] == pytest.approx(0.5)
+        np.testing.assert_array_equal(np.delete(found, 19), 1)
+
+    def test_a_high_one_hardly_at_all(self) -> None:
+        assert self.weights(np.where(np.arange(40) < 20, 3.0, 4.0))[19] == pytest.approx(0.2)
+        assert self.weights(np.where(np.arange(40) < 20, 3.0, 99.0))[19] == pytest.approx(0.02)
+
+    def test_neither_a_slope_nor_a_ridge_is_an_edge(self) -> None:
+        x = np.arange(40.0)
+        for row in (0.7 * x, -np.abs(x - 20), np.abs(x - 20)):
+            assert self.weights(row).min() == pytest.approx(1, abs=0.02)
+
+    def test_a_step_on_a_slope_is_what_it_is_higher_by(self) -> None:
+        x = np.arange(40.0)
+        found = self.weights(0.7 * x + 0.5 * (x >= 20))
+        assert found[19] == pytest.approx(0.5, abs=0.01)
+
+    def test_what_is_unknown_is_no_edge(self) -> None:
+        row = np.full(40, 3.0)
+        row[20] = NAN
+        assert (self.weights(row) == 1).all()
+
+
+class TestMisreading:
+    """A step of height 2 between columns 31 and 32."""
+
+    SURFACE = np.where(np.arange(64) < 32, 4.0, 6.0) * np.ones((40, 1))
+    RELIEF = Misreading(SURFACE.astype(np.float32), np.full((40, 64), 0.5, np.float32), NUMPY)
+
+    @pytest.mark.parametrize(("pixels", "column", "expected"), [
+        (1, 31, 4.0), (1, 32, 4.0), (1, 30, 0.0), (2, 30, 4.0), (1.5, 30, 2.0), (4, 28, 4.0), (3, 28, 2.0),
+        (2, 28, 0.0), (8, 24, 4.0), (16, 16, 4.0), (12, 16, 2.0), (99, 16, 4.0), (99, 15, 0.0),
+        (0.5, 31, 2.0), (0, 31, 0.0),
+    ])  # fmt: skip
+    def test_the_relief_within_so_many_pixels(self, pixels: float, column: int, expected: float) -> None:
+        """In the unit of the noise; linear between 0, 1, 2, 4, 8 and 16 pixels, and no further."""
+        found = self.RELIEF.within(np.full((40, 64), pixels, np.float32))
+        assert found[20, column] == pytest.approx(expected)
+
+    def test_weights_are_shares_of_the_variance_and_a_thousandth_at_least(self) -> None:
+        one = np.ones((40, 64), np.float32)
+        found = self.RELIEF.weight(one, one, 4.0)
+        assert found[20, 31] == pytest.approx(4 / (4 + 16))
+        assert found[20, 5] == 1
+        assert self.RELIEF.weight(one, one, 1e-6)[20, 31] == pytest.approx(1e-3)
+        assert (self.RELIEF.weight(NAN * one, one, 4.0) == 1).all()  # looked at from nowhere
+
+    def test_far_views_count_less_and_what_is_lost_is_given_back_in_part(self) -> None:
+        """Misread by 4 pixels a view counts half; a pixel that lost a factor f has the root of it back, f at most 4."""
+        plain = Misreading(np.full((20, 30), 5.0, np.float32), np.ones((20, 30), np.float32), NUMPY)
+        weights = np.ones((2, 20, 30), np.float32)
+        parallax = np.stack([np.zeros((20, 30)), np.full((20, 30), 8.0)]).astype(np.float32)
+        plain.weigh(weights, parallax, np.full((20, 30), 0.5, np.float32), [1.0, 1.0], NUMPY)
+        np.testing.assert_allclose(weights[1] / weights[0], 0.5, rtol=1e-5)
+        np.testing.assert_allclose(weights[0], np.sqrt(2 / 1.5), rtol=1e-5)
+        weights = np.ones((2, 20, 30), np.float32)
+        far = np.full((2, 20, 30), 400.0, np.float32)
+        plain.weigh(weights, far, np.full((20, 30), 0.5, np.float32), [1.0, 1.0], NUMPY)
+        np.testing.assert_allclose(weights, 2 / (1 + 50.0**2), rtol=1e-4)
+
+
+class TestNearest:
+    def test_as_many_as_wanted_and_those_as_near(self) -> None:
+        moved = [0.0, 3.0, 1.0, 1.005, 2.0, NAN]
+        parallax = np.stack([np.full((4, 5), each, np.float32) for each in moved])
+        assert nearest(parallax, 0, 1, NUMPY) == [2, 3]
+        assert nearest(parallax, 0, 3, NUMPY) == [2, 3, 4]
+        assert nearest(parallax, 0, 9, NUMPY) == [1, 2, 3, 4]
+        assert nearest(parallax, 2, 1, NUMPY) == [0]
+        assert nearest(parallax[[0, 5]], 0, 2, NUMPY) == []
+
+    def test_errors_are_independent_or_shared(self) -> None:
+        noise = np.random.default_rng(0).normal(size=(3, 60, 80)).astype(np.float32)
+        assert independence(noise) == 1
+        smooth = sum(np.roll(noise, (i, j), (1, 2)) for i in range(9) for j in range(9)) / 9
+        assert independence(smooth) == 0
+
+
+class TestDoubt:
+    """Three times the usual mean residual around a pixel, in noise scales of a normal law; one at most."""
+
+    def test_no_doubt_where_residuals_are_none_and_all_where_nobody_tells(self) -> None:
+        still = np.zeros((2, 20, 30), np.float32)
+        assert surface_doubt(still, [1.0, 1.0], [0, 1], NUMPY) == 0
+        assert surface_doubt(still, [1.0, 1.0], [], NUMPY) == 1
+        assert surface_doubt(np.full_like(still, NAN), [1.0, 1.0], [0, 1], NUMPY) == 1
+
+    def test_a_common_offset_is_doubt(self) -> None:
+        off = np.full((2, 30, 40), 0.1, np.float32)
+        assert surface_doubt(off, [1.0, 1.0], [0, 1], NUMPY) == pytest.approx(3 * 0.1 / 0.6745, rel=0.02)
+        assert surface_doubt(off, [2.0, 2.0], [0, 1], NUMPY) == pytest.approx(3 * 0.05 / 0.6745, rel=0.02)
+        assert surface_doubt(9 * off, [1.0, 1.0], [0, 1], NUMPY) == 1
+
+    def test_only_near_views_tell_and_what_is_far_off_does_not(self) -> None:
+        off = np.stack([np.full((30, 40), each, np.float32) for each in (0.1, 3.0, 5.0)])
+        assert surface_doubt(off, [1.0] * 3, [0], NUMPY) == surface_doubt(off, [1.0] * 3, [0, 2], NUMPY) < 0.5
+        assert surface_doubt(off, [1.0] * 3, [0, 1], NUMPY) == 1
+
+    @pytest.mark.parametrize(("known", "tells"), [(19, False), (21, True)])
+    def test_twenty_pixels_of_the_square_of_seven_have_to_tell(self, known: int, tells: bool) -> None:
+        off = np.full((1, 7, 7), NAN, np.float32)
+        off.reshape(-1)[:known] = 0.1
+        assert (surface_doubt(off, [1.0], [0], NUMPY) < 1) == tells
+
+
+class TestFirstSurface:
+    def test_a_misfit_is_in_noise_scales_and_four_at_most(self) -> None:
+        residuals = np.array([[[0.0, -0.3, 0.9, NAN]]], np.float32)
+        cost, seen = first._misfit(residuals, np.array([[[0.1]]], np.float32))
+        np.testing.assert_allclose(cost, [[[0, 3, 4, 0]]], rtol=1e-6)
+        np.testing.assert_array_equal(seen, [[[1, 1, 1, 0]]])
+
+    def test_more_than_chance_speaks_against_a_surface_or_it_stays(self) -> None:
+        own, other = np.array([[1.0, 1.0, 1.0, NAN, NAN]]), np.array([[2.0, 2.0, NAN, 2.0, NAN]])
+        worse, votes = np.array([[3.1, 2.9, 9.0, 0.0, 0.0]]), np.full((1, 5), 9.0)
+        np.testing.assert_array_equal(first._outvoted(own, other, worse, votes), [[1, 0, 0, 1, 1]])
+        np.testing.assert_array_equal(first._outvoted(own, other, worse / 3, votes / 100), [[1, 0, 0, 1, 1]])
+
+    def test_votes_are_those_of_views_that_saw_both(self) -> None:
+        cost, count = np.array([[5.0, 5.0, 5.0]]), np.array([[2.0, 0.0, 3.0]])
+        (worse, votes), total = first._worse(cost, count, np.array([[1.0, 1.0, 1.0]]), np.array([[3.0, 1.0, 1.0]]))
+        np.testing.assert_array_equal(worse, [[4, 0, 4]])
+        np.testing.assert_array_equal(votes, [[2, 0, 1]])
+        assert total == 8
+
+    @pytest.mark.parametrize("side", [9, 15])
+    def test_a_wrong_corner_is_given_up_where_views_say_so(self, side: int) -> None:
+        """In a part of the image: there and around it, but not everywhere."""
+        rng = np.random.default_rng(0)
+        own, other = np.full((40, 50), 4.0, np.float32), np.full((40, 50), 4.0, np.float32)
+        own[:side, :side] = 5.0
+        other[20:, 20:] = 4.4
+        truth = 4 + rng.normal(0, 0.1, (4, 40, 50)).astype(np.float32)
+        found = first._refuted(own, other, truth - own, truth - other, NUMPY)
+        assert found[: side - 2, : side - 2].all()
+        assert not found[:, side + 4 :].any()
+        assert not found[side + 4 :].any()
+
+    def test_where_the_other_explains_all_better_it_is_taken_where_it_is_known(self) -> None:
+        own, other = np.full((20, 30), 4.5, np.float32), np.full((20, 30), 4.0, np.float32)
+        other[3, 4] = NAN
+        truth = 4 + np.random.default_rng(0).normal(0, 0.1, (4, 20, 30)).astype(np.float32)
+        found = first._refuted(own, other, truth - own, truth - other, NUMPY)
+        np.testing.assert_array_equal(found, ~np.isnan(other))
+
+
+class TestBelief:
+    """The calibrated odds: what views say of a pixel, and of those around it."""
+
+    DEPTH = np.full((16, 20), 3.0, np.float32)
+
+    def believed(self, support: int, contradiction: int, views: int = 8, depth: np.ndarray = DEPTH) -> np.ndarray:
+        says = np.arange(views)[:, None, None] * np.ones(depth.shape)
+        evidence = SimpleNamespace(
+            weights=(says < support + contradiction).astype(np.float32),
+            support=says < support,
+            contradiction=(says >= support) & (says < support + contradiction),
+        )
+        unknown = np.full_like(depth, NAN)
+        return confidence(evidence, depth, np.full_like(depth, 0.05), unknown, NUMPY)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("support", "contradiction", "expected"),
+        [(5, 0, 0.9948), (2, 0, 0.9845), (1, 1, 0.8699), (0, 0, 0.8699), (0, 3, 0.3048), (3, 1, 0.9563)],
+    )
+    def test_who_supports_and_who_contradicts(self, support: int, contradiction: int, expected: float) -> None:
+        np.testing.assert_allclose(self.believed(support, contradiction), expected, atol=2e-4)
+
+    def test_beside_an_edge_less_and_half_at_most_alone(self) -> None:
+        """Two pixels on either side of a step of six noises, from three views on."""
+        step = np.where(np.arange(20) < 10, 3.0, 3.5).astype(np.float32) * np.ones((16, 1), np.float32)
+        beside = [8, 9, 10, 11]
+        for support, views, there in ((5, 8, 0.9770), (1, 8, 0.5), (1, 2, 0.9689)):
+            found = self.believed(support, 0, views, step)[8]
+            assert found[9] == pytest.approx(there, abs=2e-3)
+            assert found[8] == pytest.approx(found[9], abs=2e-3)
+            assert found[3] == pytest.approx(self.believed(support, 0, views)[0, 0], abs=2e-4)
+        low = self.believed(1, 0, 8, step)[8] < 0.6
+        assert low[beside].all()
+        assert not low[:6].any()
+        assert not low[14:].any()
+
+    def test_what_is_unknown_is_not_believed(self) -> None:
+        holes = self.DEPTH.copy()
+        holes[4, 5] = NAN
+        found = self.believed(3, 0, depth=holes)
+        assert found[4, 5] == 0
+        assert np.delete(found.ravel(), 4 * 20 + 5).min() > 0.9
+
+
+def test_views_of_several_shapes_come_back_in_their_order() -> None:
+    uploads = [SimpleNamespace(indices=[0, 3]), SimpleNamespace(indices=[2, 1])]
+    parts = [np.array([10, 13]), np.array([12, 11])]
+    np.testing.assert_array_equal(in_view_order(uploads, parts), [10, 11, 12, 13])
+    np.testing.assert_array_equal(in_view_order(uploads[:1], parts[:1]), [10, 13])
+
+
+def floats_by_objects(surface, unit, camera, view_from_reference, along_rays, row, column, residual, limit):
+    """Step by step with cameras and poses: where the point lies that a view measured, and what is behind it there."""
+
+    def point(depth):
+        x, y = column - camera.cx, row - camera.cy
+        if isinstance(camera, Pinhole):
+            return np.array([[x / camera.fx * depth, y / camera.fy * depth, depth]])
+        return np.array([[x * camera.pixel_size, y * camera.pixel_size, depth]])
+
+    depth = float(surface[row, column])
+    seen, further = (view_from_reference.apply(point(each))[0] for each in (depth, depth + 1))
+    measured = seen[2] + residual * (further[2] - seen[2])
+    seen = seen * (measured / seen[2]) if along_rays else np.array([seen[0], seen[1], measured])
+    back = view_from_reference.inverse().apply(seen[None])
+    u, v, z = (float(each[0]) for each in camera.project(back))
+    if not np.isfinite(u) or not (-0.5 <= u < camera.width - 0.5 and -0.5 <= v < camera.height - 0.5):
+        return False
+    at = int(np.floor(v + 0.5)), int(np.floor(u + 0.5))
+    return z < surface[at] - limit * unit[at]
+
+
+@pytest.mark.parametrize("along_rays", [True, False])
+@pytest.mark.parametrize("camera", [Pinhole(20.0, 22.0, 9.0, 7.0, 20, 16), Orthographic(0.2, 9.0, 7.0, 20, 16)])
+def test_what_floats_is_before_the_surface_also_where_the_reference_sees_it(camera, along_rays):
+    rng = np.random.default_rng(0)
+    surface = (4 + 0.5 * rng.random((16, 20))).astype(np.float32)
+    unit = (0.5 + rng.random((16, 20))).astype(np.float32)
+    pose = Pose(turned_by(np.array([0.1, -0.25, 0.05])), np.array([0.6, -0.3, 0.4]))
+    row, column = (each.ravel() for each in np.indices((16, 20)))
+    residual, limit = -2.0 * rng.random(320), 0.3 * rng.random(320)
+    numbers = [np.full(320, each) for each in pose.matrix()[:3].ravel()]
+    found = evidence._floats(
+        surface, unit, surface[row, column], residual, row, column, limit, np.full(320, along_rays), *numbers,
+        *camera.numbers.tolist(), perspective=isinstance(camera, Pinhole), bent=False,
+    )  # fmt: skip
+    places = zip(row, column, residual, limit, strict=True)
+    expected = [floats_by_objects(surface, unit, camera, pose, along_rays, *each) for each in places]
+    np.testing.assert_array_equal(found, expected)
+    assert 0.1 < np.mean(expected) < 0.95
+
+
+def test_second_differences_along_both_axes_and_the_noise_that_they_tell():
+    x = np.array([[1.0, 2.0, 4.0], [1.0, 5.0, 3.0], [0.0, 0.0, 9.0]], np.float32)
+    down, right = task._second_differences(x, np.ones_like(x))
+    np.testing.assert_array_equal(down, [[NAN] * 3, [1, 8, 7], [NAN] * 3])
+    np.testing.assert_array_equal(right, [[NAN, 1, NAN], [NAN, 6, NAN], [NAN, 9, NAN]])
+    seen = np.ones_like(x)
+    seen[0, 1] = 0
+    assert np.isnan(task._second_differences(x, seen)[1][0, 1])
+    rows, columns = np.indices((60, 80))
+    noisy = 0.3 * rows - 0.2 * columns + np.random.default_rng(0).normal(0, 0.05, (60, 80))
+    assert task._roughness(noisy, np.ones_like(noisy), NUMPY) == pytest.approx(0.05, rel=0.05)
+    assert task._roughness(noisy, np.zeros_like(noisy), NUMPY) == 0
