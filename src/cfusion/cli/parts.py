@@ -29,7 +29,8 @@ MATCHING = {"mc-cnn": 20.0}  # seconds for a pair
 def fusing(method: str, pixels: float, views: int = VIEWS) -> float:
     """Seconds to fuse views of so many pixels, on as many threads as there are."""
     each = A_MEGAPIXEL.get(method, OF_OTHERS) + views * A_VIEW.get(method, A_VIEW_OF_OTHERS)
-    return LEAST + each * pixels / 1e6 / max(1.0, min(threads(), pixels / FOR_A_THREAD)) ** GAIN
+    faster: float = max(1.0, min(threads(), pixels / FOR_A_THREAD)) ** GAIN
+    return LEAST + each * pixels / 1e6 / faster
 
 
 def threads() -> int:
