@@ -239,7 +239,7 @@ if sys.argv[3] == "writing":
             fuse()
     cfusion.datasets.write_result = write_result
 from cfusion.cli.main import main
-sys.exit(main(["fuse", sys.argv[1], "-o", sys.argv[2]]))
+sys.exit(main(["fuse", sys.argv[1], "-o", sys.argv[2], "--quiet"]))
 """
 
 
