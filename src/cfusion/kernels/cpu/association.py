@@ -1,8 +1,8 @@
 """Bringing points onto a raster, compiled: what kernels/numpy/association.py defines, with the same bits.
 
 One map is one thread's work, without the interpreter's lock: several maps may run at the same time, and no
-result depends on how many do. Kernels are given the arrays that they fill: one that makes its own takes twice as long
-to compile.
+result depends on how many do. Where it is no slower, kernels are given the arrays that they fill: one that makes its
+own takes twice as long to compile.
 """
 
 from __future__ import annotations
@@ -43,13 +43,8 @@ def splat_nearest(
 
 def close_mask(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
     """Morphological closing of (H, W) with the disc dx^2 + dy^2 <= radius^2, its centre in the image."""
-    return ~_dilated(~_dilated(np.require(mask, np.bool_, COMPILED_FOR), radius), radius)
-
-
-def _dilated(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
-    grown = np.zeros(mask.shape, np.bool_)
-    _dilate(mask, radius, np.empty(mask.shape, np.int32), grown)
-    return grown
+    closed: NDArray[np.bool_] = ~_dilate(~_dilate(np.require(mask, np.bool_, COMPILED_FOR), radius), radius)
+    return closed
 
 
 def fill_natural(depth: NDArray[np.float32], region: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -102,12 +97,13 @@ def _gather(of_points: NDArray[np.floating], winner: NDArray[np.int64], out: NDA
 
 
 @njit(cache=True, nogil=True)
-def _dilate(mask: NDArray[np.bool_], radius: int, across: Ints, grown: NDArray[np.bool_]) -> None:
+def _dilate(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
     """True within the disc of a True pixel: per row of the disc, a run of known half width.
 
-    `across` becomes the columns to the nearest True one of the row; `grown` comes all False.
+    Its arrays are its own: LLVM then knows that they do not overlap, and is a quarter faster.
     """
     height, width = mask.shape
+    across = np.empty((height, width), np.int32)  # columns to the nearest True one of the row
     for y in range(height):
         nearest = radius + 1
         for x in range(width):
@@ -116,11 +112,13 @@ def _dilate(mask: NDArray[np.bool_], radius: int, across: Ints, grown: NDArray[n
         for x in range(width - 1, -1, -1):
             nearest = 0 if mask[y, x] else nearest + 1
             across[y, x] = min(across[y, x], nearest)
+    grown = np.zeros((height, width), np.bool_)
     for dy in range(-radius, radius + 1):
         half_width = _integer_root(radius * radius - dy * dy)
         for y in range(max(0, -dy), min(height, height - dy)):
             for x in range(width):
                 grown[y, x] |= across[y + dy, x] <= half_width
+    return grown
 
 
 @njit(cache=True, nogil=True)
