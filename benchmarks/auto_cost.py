@@ -2,6 +2,7 @@
 
 python -m benchmarks.auto_cost                        the parts, by the function that is called
 python -m benchmarks.auto_cost --against ../old/src   alternately with that tree, best of three, as a ratio
+python -m benchmarks.auto_cost --scale 6.4 --views 5 --scene city --per-pixel    a megapixel beside one of 640 x 480
 """
 
 from __future__ import annotations
@@ -36,12 +37,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scene", default="object", choices=("object", "city"))
     parser.add_argument("--scale", type=float, default=1.0, help="of 640 x 480")
+    parser.add_argument("--views", type=int, default=11, help="those around the reference")
+    parser.add_argument("--per-pixel", action="store_true", help="beside 640 x 480, in one run")
     parser.add_argument("--method", default="auto")
     parser.add_argument("--against", type=Path, help="the src folder of another tree")
     parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.once:
         print(_seconds(given))
+    elif given.per_pixel:
+        _print_per_pixel(given)
     elif given.against is None:
         _print_parts(given)
     else:
@@ -56,7 +61,8 @@ def _compare(given: argparse.Namespace) -> None:
         for tree in best:
             environment = {**os.environ, "PYTHONPATH": f"{tree.resolve()}", "NUMBA_NUM_THREADS": "1"}
             script = [sys.executable, __file__, "--once", "--scene", given.scene, "--scale", str(given.scale)]
-            done = subprocess.run([*script, "--method", given.method], env=environment, capture_output=True, text=True)
+            script += ["--views", str(given.views), "--method", given.method]
+            done = subprocess.run(script, env=environment, capture_output=True, text=True)
             if done.returncode:
                 raise SystemExit(done.stderr)
             best[tree] = min(best[tree], float(done.stdout.split()[-1]))
@@ -68,7 +74,7 @@ def _seconds(given: argparse.Namespace) -> float:
     from cfusion import fuse
 
     views = _views(given)
-    fuse(_views(argparse.Namespace(scene=given.scene, scale=0.2)), given.method)  # compiles
+    fuse(_views(argparse.Namespace(**vars(given) | {"scale": 0.2})), given.method)  # compiles
     began = time.process_time()
     fuse(views, given.method)
     return time.process_time() - began
@@ -82,8 +88,23 @@ def _views(given: argparse.Namespace):  # type: ignore[no-untyped-def]
 
     rng, camera = np.random.default_rng(0), synthetic.PAPER_CAMERA.scaled(given.scale)
     if given.scene == "object":
-        return synthetic.object_bundle(synthetic.blob(), synthetic.Laplace(0.6), rng, camera=camera)[0]
-    return synthetic.city_bundle(None, synthetic.Laplace(6.0), rng, camera=camera)[0]
+        views = synthetic.object_bundle(synthetic.blob(), synthetic.Laplace(0.6), rng, camera=camera)[0]
+    else:
+        views = synthetic.city_bundle(None, synthetic.Laplace(6.0), rng, camera=camera)[0]
+    middle = len(views) // 2
+    return views[middle - given.views // 2 : middle + (given.views + 1) // 2]
+
+
+def _print_per_pixel(given: argparse.Namespace) -> None:
+    """CPU seconds a megapixel at the scale given, and at 640 x 480."""
+    cost = {}
+    for scale in (1.0, given.scale):
+        seconds = _seconds(argparse.Namespace(**vars(given) | {"scale": scale}))
+        cost[scale] = seconds / (0.3072 * scale**2)
+        print(
+            f"{640 * scale:.0f} x {480 * scale:.0f} x {given.views}: {seconds:.1f} s, {cost[scale]:.1f} s a megapixel"
+        )
+    print(f"a pixel costs {cost[given.scale] / cost[1.0]:.2f}x")
 
 
 def _print_parts(given: argparse.Namespace) -> None:
@@ -91,7 +112,7 @@ def _print_parts(given: argparse.Namespace) -> None:
     from cfusion import fuse
 
     views = _views(given)
-    fuse(_views(argparse.Namespace(scene=given.scene, scale=0.2)), given.method)
+    fuse(_views(argparse.Namespace(**vars(given) | {"scale": 0.2})), given.method)
     profile = cProfile.Profile(time.process_time)
     profile.runcall(fuse, views, given.method)
     entries = pstats.Stats(profile).stats.items()  # type: ignore[attr-defined]
