@@ -311,6 +311,7 @@ class TestForecast:
         """A plan that is made while nothing has begun starts at the first part that is told, and does not go back."""
         forecast = Forecast("l1")
         forecast.plan((Part("reading", 10.0), Part("", 90.0)), "l1")
+        forecast.hear(Step("reading", 0.0), 0.0)
         forecast.hear(Step("reading", 0.5), 5.0)
         assert forecast.left(5.0) == pytest.approx(95.0, rel=0.1)
         forecast.hear(Step("anything", 0.0), 10.0)
