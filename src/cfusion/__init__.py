@@ -1,19 +1,21 @@
 """cfusion: fuse noisy depth maps of one place into one depth map to trust, and say how far."""
 
+import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
-
-from cfusion.errors import CFusionError
-from cfusion.fuse import fuse, fuse_many, fuse_stack
-from cfusion.geometry import BrownConrady, Camera, Orthographic, Pinhole, Pose, Stack, View, normals
-from cfusion.methods import METHODS, Method
-from cfusion.metrics import Scores, evaluate
-from cfusion.result import Result
-from cfusion.solvers import Outer, Progress, Status
 
 if TYPE_CHECKING:
     from cfusion.datasets import read
+    from cfusion.errors import CFusionError
+    from cfusion.fuse import fuse, fuse_many, fuse_stack
+    from cfusion.geometry import BrownConrady, Camera, Orthographic, Pinhole, Pose, Stack, View, normals
+    from cfusion.methods import METHODS, Method
+    from cfusion.metrics import Scores, evaluate
     from cfusion.rasters import fuse_rasters
+    from cfusion.result import Result
     from cfusion.scene import fuse_every
+    from cfusion.solvers import Outer, Progress, Status
 
 __version__ = "0.2.0.dev0"
 
@@ -44,19 +46,48 @@ __all__ = [
     "read",
 ]
 
+# Where a public name is made: it is imported when first asked for. A test compares this with the imports above.
+_HOME = {
+    "cfusion.datasets": ("read",),
+    "cfusion.errors": ("CFusionError",),
+    "cfusion.fuse": ("fuse", "fuse_many", "fuse_stack"),
+    "cfusion.geometry": ("BrownConrady", "Camera", "Orthographic", "Pinhole", "Pose", "Stack", "View", "normals"),
+    "cfusion.methods": ("METHODS", "Method"),
+    "cfusion.metrics": ("Scores", "evaluate"),
+    "cfusion.rasters": ("fuse_rasters",),
+    "cfusion.result": ("Result",),
+    "cfusion.scene": ("fuse_every",),
+    "cfusion.solvers": ("Outer", "Progress", "Status"),
+}
+
+
+class _Package(ModuleType):
+    """A package whose public names win over its modules: Python binds a module that it imports, `fuse` for one."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in __all__ and isinstance(value, ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
 
 def __getattr__(name: str) -> Any:
-    """`read` comes with its codecs, `fuse_every` with scenes, when first asked for."""
-    if name == "read":
-        from cfusion.datasets import read
+    """A public name, or a part of the package, imported when first asked for."""
+    for home, names in _HOME.items():
+        if name in names:
+            found = globals()[name] = getattr(importlib.import_module(home), name)
+            return found
+    if not name.startswith("_"):
+        try:
+            return importlib.import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-        return read
-    if name == "fuse_every":
-        from cfusion.scene import fuse_every
 
-        return fuse_every
-    if name == "fuse_rasters":
-        from cfusion.rasters import fuse_rasters
+def __dir__() -> list[str]:
+    """Names that are not imported yet are there too."""
+    return sorted({*globals(), *__all__})
 
-        return fuse_rasters
-    raise AttributeError(f"module 'cfusion' has no attribute {name!r}")
+
+sys.modules[__name__].__class__ = _Package

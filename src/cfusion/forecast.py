@@ -16,7 +16,7 @@ FIRST, GUESSED, CHOOSE, CHOSEN, FITTED, LAST, SOLVED = 0.23, 0.27, 0.33, 0.63, 0
 CHOOSING = "choosing weights"
 SOLVING = ("depth", CHOOSING)  # how the stages of a solver are called, or begin
 OUTER_STEPS = 2.5  # of alternating solvers, usually
-USUAL = {"l1-heuristic": 0.15, "l1": 0.08}  # of the most iterations that a solve may take: what it takes
+USUAL = {"l1-heuristic": 0.4, "l1": 0.05}  # of the most iterations that a solve may take: what it takes
 USUAL_OF_OTHERS = 0.05
 LONGER = 1.3  # times what was done: how long a solve takes that takes longer than usual
 MOST = 0.99  # before the end
@@ -45,6 +45,7 @@ class Step:
     method: str = ""  # that `inside` tells of
     seconds: float = 0.0  # of work in the midst of other work: what it takes on a usual machine
     rests: bool = False  # that work, until it is told of again
+    coming: float = 0.0  # the share of that work that will be done when it is told of again, where that is known
 
 
 class SolveForecast:

@@ -12,28 +12,48 @@ from cfusion.cli.kernel_work import seconds_for, seconds_of
 if TYPE_CHECKING:
     from cfusion.cli.progress import Listener
     from cfusion.geometry import View
+    from cfusion.kernels.contract import Backend
 
 PREPARING = "loading kernels"
 COMPILED = ("cpu",)  # backends whose kernels are compiled on this machine when they are first called
 WIDTH, HEIGHT, VIEWS = 40, 30, 5
+MANY = 1 << 15  # values whose median is found by a kernel
 PRIOR = 3.0  # seconds that a usual machine is taken to have compiled already
 MOST = 0.97  # of the work, before the end: a kernel more than was foreseen may come
 
 
-def compile_kernels(methods: Sequence[str], backend: str, progress: Listener) -> None:
-    """Fuse a few tiny views with each method, so that its kernels are there; nothing where none are."""
+@contextmanager
+def kernels_ready(methods: Sequence[str], backend: str, progress: Listener) -> Iterator[None]:
+    """Fuse a few tiny views with each method, so that its kernels are there; one that comes later is named too."""
     from cfusion import kernels
+
+    loaded = kernels.load(backend)
+    if loaded.NAME not in COMPILED:
+        yield
+        return
+    with naming(methods, progress) as reached:
+        _compile(methods, loaded, progress, reached)
+        yield
+
+
+def compile_kernels(methods: Sequence[str], backend: str, progress: Listener) -> None:
+    """The kernels of methods, and no more."""
+    with kernels_ready(methods, backend, progress):
+        pass
+
+
+def _compile(methods: Sequence[str], backend: Backend, progress: Listener, reached: Callable[[float], None]) -> None:
+    import numpy as np
+
     from cfusion.cli.progress import Step
     from cfusion.fuse import fuse
 
-    if kernels.load(backend).NAME not in COMPILED:
-        return
     progress(Step(PREPARING, 0.0))
     views = _tiny_views()
-    with naming(methods, progress) as reached:
-        for number, method in enumerate(methods):
-            fuse(views, method, reference=VIEWS // 2, backend=backend)
-            reached(seconds_for(methods[: number + 1]))  # what came from the cache is done too
+    backend.medians(np.zeros((1, MANY), np.float32))  # those of small maps need no kernel
+    for number, method in enumerate(methods):
+        fuse(views, method, reference=VIEWS // 2, backend=backend.NAME)
+        reached(seconds_for(methods[: number + 1]))  # what came from the cache is done too
     progress(Step(PREPARING, 1.0))
 
 
@@ -72,7 +92,8 @@ class _Work:
         about = in_round_numbers(pace * max(self.seconds, self.done))
         share = min(MOST, self.done / self.seconds)
         words = f"compiling kernels, once, about {about} s"
-        self.progress(Step(words, share, seconds=self.seconds, rests=ready))
+        coming = 0.0 if ready else min(MOST, (self.done + seconds_of(kernel)) / self.seconds)
+        self.progress(Step(words, share, seconds=self.seconds, rests=ready, coming=coming))
 
     def reached(self, seconds: float) -> None:
         """So much of the work is done, whoever did it."""

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Render, compile, fuse, score, print, write."""
     from cfusion.cli import parts
-    from cfusion.cli.compiling import compile_kernels
+    from cfusion.cli.compiling import kernels_ready
     from cfusion.cli.progress import Step, showing, under
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
@@ -55,14 +55,14 @@ def run(arguments: argparse.Namespace) -> int:
         progress.plan(parts.of_demo(names, pixels, page=not arguments.no_report))
         progress(Step(f"rendering {VIEWS} views", 0.0))
         views, truth, baseline = _scene(arguments)
-        compile_kernels(names, arguments.backend, progress)
-        for name in names:
-            heard = report.Recorder(under(name, progress))
-            progress(Step(f"{name}:", 0.0))
-            result = fuse(views, name, reference=VIEWS // 2, backend=arguments.backend, progress=heard)
-            results.append(result)
-            traces[name] = heard.events
-            rows.append(result_row(result, evaluate(result.depth, truth, views[VIEWS // 2].camera, baseline)))
+        with kernels_ready(names, arguments.backend, progress):
+            for name in names:
+                heard = report.Recorder(under(name, progress))
+                progress(Step(f"{name}:", 0.0))
+                result = fuse(views, name, reference=VIEWS // 2, backend=arguments.backend, progress=heard)
+                results.append(result)
+                traces[name] = heard.events
+                rows.append(result_row(result, evaluate(result.depth, truth, views[VIEWS // 2].camera, baseline)))
         table = Table(rows)
         progress(Step(parts.PAGE, 0.0))
         page = None if arguments.no_report else _page(arguments, results, views, truth, rows, traces)

@@ -1,6 +1,5 @@
 """The optional parts of the package, and how to install one: from a clone as well as from an index."""
 
-from importlib import metadata
 from pathlib import Path
 
 # A test compares this with pyproject.toml.
@@ -34,6 +33,8 @@ def missing(extra: str) -> list[str]:
 
 
 def _installed(package: str) -> bool:
+    from importlib import metadata  # late: it takes longer than a whole --help
+
     try:
         metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,7 +1,8 @@
 """How far a command is, and how long it will take: its parts in order, each with the time it takes beside the others.
 
 The fraction shown never falls. What is left follows from the pace of the part that runs, so that a slow machine is
-known to be slow after a moment. Kernels that have to be compiled are an interruption: they count from when they begin,
+known to be slow after a moment, and from that of the parts of its kind: a machine may be quick with all its threads and
+slow with one. Kernels that have to be compiled are an interruption: they count from when they begin,
 by a clock of their own, and tell nothing about the pace of the rest.
 """
 
@@ -16,15 +17,17 @@ from cfusion.forecast import MOST, SOLVING, Heard, SolveForecast
 
 SURE = 0.15  # of a part: from there on its own pace counts, before also that of the parts before it
 PRIOR = 2.5  # seconds that a usual machine is taken to have worked already
+PRIOR_OF_A_KIND = 1.0  # likewise, at the pace of all parts together
 LINGERING = 0.25  # of the time spent in a part that tells nothing and takes longer than expected: what is left of it
 
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of work: how its stages begin, and how long it takes (seconds on a usual machine)."""
+    """A stretch of work: how its stages begin, how long it takes (seconds on a usual machine), parts that are alike."""
 
     stages: str | tuple[str, ...]
     seconds: float
+    kind: str = ""  # what it shares its pace with; the pace of all where that is not said
 
 
 class Forecast:
@@ -36,6 +39,7 @@ class Forecast:
         self.known = 0.0  # of the part, by what was told
         self.solve: tuple[float, float, SolveForecast] | None = None  # since when, how much of the part, how far
         self.begun: set[int] = set()  # parts
+        self.spent: dict[int, float] = {}  # seconds, of parts that are over
         self.break_ = Interruption()
         self.shown = 0.0
 
@@ -43,14 +47,17 @@ class Forecast:
         """What is to come, as far as that is known; the part that runs goes on."""
         running = self.parts[self.place].stages
         places = {part.stages: place for place, part in enumerate(parts)}
-        self.begun = {places[self.parts[each].stages] for each in self.begun if self.parts[each].stages in places}
+        kept = {each: places[part.stages] for each, part in enumerate(self.parts) if part.stages in places}
+        self.begun = {kept[each] for each in self.begun if each in kept}
+        self.spent = {kept[each]: spent for each, spent in self.spent.items() if each in kept}
         self.parts, self.method, self.place = tuple(parts), method, places.get(running, 0)
 
     def hear(self, heard: Heard, now: float) -> None:
         """Take note of an event."""
         seconds = getattr(heard, "seconds", 0.0)
         if seconds > 0:
-            self.break_.hear(heard.done, seconds, now, rests=getattr(heard, "rests", False))
+            coming = getattr(heard, "coming", 0.0)
+            self.break_.hear(heard.done, seconds, now, rests=getattr(heard, "rests", False), coming=coming)
             return
         self._hear(heard, self.break_.clock(now))
 
@@ -87,20 +94,30 @@ class Forecast:
     def _left(self, now: float) -> float:
         """Seconds of all parts."""
         part, inside = self.parts[self.place], self._inside(now)
-        after = sum(self._seconds(place) for place in range(self.place + 1, len(self.parts)))
-        spent, expected = now - self.began, self._pace() * part.seconds
+        spent, expected = now - self.began, self._pace(part.kind) * part.seconds
         if inside > 0:
             sure = min(1.0, inside / SURE)
             expected += sure * (spent / inside - expected)
         own = expected * (1 - inside) if inside > 0 else max(expected - spent, LINGERING * spent)
-        before = sum(self._seconds(place) for place in range(self.place))
-        pace = (self.began + max(expected, spent) + PRIOR) / (before + part.seconds + PRIOR)
-        return own + pace * after
+        running = max(expected, spent)
+        after = self.parts[self.place + 1 :]
+        return own + sum(self._pace(each.kind, running) * each.seconds for each in after)
 
-    def _pace(self) -> float:
-        """Seconds here per second on a usual machine, by the parts that are done."""
-        before = sum(self._seconds(place) for place in range(self.place))
-        return (self.began + PRIOR) / (before + PRIOR)
+    def _pace(self, kind: str, running: float | None = None) -> float:
+        """Seconds here per second on a usual machine, by the parts that are done, and the one that is `running`."""
+        of_all = self.began + (running or 0.0) + PRIOR
+        pace = of_all / (PRIOR + sum(self._seconds(place) for place in self._told(running)))
+        if not kind:
+            return pace
+        alike = [place for place in self._told(running) if self.parts[place].kind == kind]
+        times = self.spent if running is None else self.spent | {self.place: running}
+        spent = sum(times.get(place, 0.0) for place in alike)
+        usual = sum(self._seconds(place) for place in alike)
+        return (spent + PRIOR_OF_A_KIND * pace) / (usual + PRIOR_OF_A_KIND)
+
+    def _told(self, running: float | None) -> range:
+        """The parts that tell of the pace."""
+        return range(self.place if running is None else self.place + 1)
 
     def _inside(self, now: float) -> float:
         """How far the part is that runs, by what it tells; between events it follows the clock a little."""
@@ -119,6 +136,8 @@ class Forecast:
     def _move_to(self, place: int, began: float) -> None:
         """To a part further on, or to one before it while none has begun."""
         if place > self.place or (place < self.place and not self.begun):
+            if self.begun:
+                self.spent[self.place] = began - self.began
             self.place, self.began, self.known, self.solve = place, began, 0.0, None
             self.break_.forget()
         self.begun.add(place)

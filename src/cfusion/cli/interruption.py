@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-PRIOR = 2.0  # seconds that a usual machine is taken to have worked at it already
-LONGEST = 0.5  # of what is left after an event: so much the clock alone may take away
+PRIOR = 1.0  # seconds that a usual machine is taken to have worked at it already
+LONGEST = 0.5  # of what is left after an event: so much the clock alone may take away, unless it is known how much
 
 
 class Interruption:
@@ -13,12 +13,13 @@ class Interruption:
         self.spent = 0.0
         self.since: float | None = None
         self.done, self.seconds = 0.0, 0.0  # the share that is done, of so many seconds on a usual machine
-        self.heard_last = 0.0
+        self.heard_last, self.coming = 0.0, 0.0
 
-    def hear(self, done: float, seconds: float, now: float, *, rests: bool) -> None:
-        """It is that far, and goes on or rests until it is heard of again."""
+    def hear(self, done: float, seconds: float, now: float, *, rests: bool, coming: float = 0.0) -> None:
+        """It is that far, and goes on, to the share that is `coming`, or rests until it is heard of again."""
         self.spent, self.since = self._spent(now), None if rests else now
         self.done, self.seconds, self.heard_last = max(self.done, done), seconds, now
+        self.coming = max(0.0, min(coming, 1.0) - self.done)
 
     def forget(self) -> None:
         """No more of it is expected."""
@@ -32,7 +33,8 @@ class Interruption:
         """Seconds, at the pace so far."""
         pace = (self._spent(self.heard_last) + PRIOR) / (self.done * self.seconds + PRIOR)
         left = pace * (1 - self.done) * self.seconds
-        return left - min(now - self.heard_last, LONGEST * left) if self.since is not None else left
+        most = pace * self.coming * self.seconds if self.coming > 0 else LONGEST * left
+        return left - min(now - self.heard_last, most) if self.since is not None else left
 
     def _spent(self, now: float) -> float:
         return self.spent + (0.0 if self.since is None else now - self.since)

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 SECONDS = {  # of kernels that take long, by name; the others take about as long as one another
-    "sweep": 4.0,
-    "_fill": 2.2,
-    "_hidden": 1.6,
-    "_pull": 0.9,
+    "sweep": 4.5,
+    "_hidden": 1.4,
     "_parallax": 0.9,
-    "_advance": 0.8,
-    "_energy": 0.8,
-    "_dilate": 0.8,
-    "_sort": 0.8,
+    "_pull": 0.9,
+    "_sort": 0.7,
+    "_advance": 0.7,
+    "_energy": 0.7,
+    "_lend": 0.6,
+    "_pool": 0.5,
+    "_misfit": 0.5,
+    "_mean": 0.5,
+    "_select": 0.5,
+    "_squared_distance": 0.4,
+    "_dilate": 0.4,
+    "_key": 0.1,
 }
-SECONDS_OF_OTHERS = 0.3
+SECONDS_OF_OTHERS = 0.25
 GROUPS = {
-    "splat": ("_winners", "_gather", "_dilate", "_fill"),
-    "observations": ("_count", "_sort", "_misfit"),
+    "splat": ("_winners", "_gather", "_dilate", "_rise_and_fall", "_squared_distance", "_lend", "_fill"),
+    "observations": ("_count", "_sort", "_misfit", "_key", "_select"),
     "mean": ("_average",),
     "median": ("_weighted_median",),
     "order 1": ("sweep", "_energy", "_advance", "_adjoint_1", "_adjoint_1", "_stick_out_slope", "_add_gradient_1"),
@@ -29,9 +35,7 @@ GROUPS = {
     "L1 of order 2": ("sweep", "_l1_pixels"),
     "Huber of order 2": ("sweep",),
     "angles": ("_cosines",),
-    "auto": (
-        *("sweep", "sweep", "_parallax", "_pull", "_mean", "_hidden", "_count", "_split", "_score", "_pool", "_trust"),
-    ),
+    "auto": ("_parallax", "_pull", "_mean", "_hidden", "_split", "_score", "_pool", "_trust"),
 }
 SPLAT = ("splat", "observations")
 CONVEX = (*SPLAT, "median", "order 2")

@@ -12,6 +12,7 @@ require_cache()
 from cfusion.kernels.contract import links_of
 from cfusion.kernels.cpu.association import close_mask, fill_natural, splat_nearest
 from cfusion.kernels.cpu.certificate import bound
+from cfusion.kernels.cpu.compiling import without_collection
 from cfusion.kernels.cpu.iteration import iterate
 from cfusion.kernels.cpu.pooling import pooled
 from cfusion.kernels.cpu.preparing import count_observations, local_noise_weights, weighted_median
@@ -38,6 +39,7 @@ from cfusion.kernels.numpy.preparing import extrapolate, initial_state
 from cfusion.kernels.numpy.pulling import reject_occluded
 from cfusion.kernels.numpy.viewing import reproject
 
+without_collection()
 NAME = "cpu"
 measure, follow = measuring(energy, adapt)
 sort_observations = arranging(order_observations, misfit)

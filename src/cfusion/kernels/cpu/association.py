@@ -1,7 +1,8 @@
 """Bringing points onto a raster, compiled: what kernels/numpy/association.py defines, with the same bits.
 
 One map is one thread's work, without the interpreter's lock: several maps may run at the same time, and no
-result depends on how many do.
+result depends on how many do. Kernels are given the arrays that they fill: one that makes its own takes twice as long
+to compile.
 """
 
 from __future__ import annotations
@@ -29,16 +30,26 @@ def splat_nearest(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
     """Forward z-buffer: points (N,) go to pixel floor(u + 1/2), floor(v + 1/2); the smallest z wins."""
     u, v, z = (np.require(each, np.float64, COMPILED_FOR) for each in (u, v, z))
-    winner = _winners(u, v, z, *shape)
+    winner = np.full(shape, -1, np.int64)
+    _winners(u, v, z, winner)
+    depth = np.full(shape, np.nan, np.float32)
+    _gather(z, winner, depth)
     if values is None:
-        return _gather(z, winner), None
-    return _gather(z, winner), _gather(np.require(values, np.float32, COMPILED_FOR), winner)
+        return depth, None
+    carried = np.full(shape, np.nan, np.float32)
+    _gather(np.require(values, np.float32, COMPILED_FOR), winner, carried)
+    return depth, carried
 
 
 def close_mask(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
     """Morphological closing of (H, W) with the disc dx^2 + dy^2 <= radius^2, its centre in the image."""
-    closed: NDArray[np.bool_] = ~_dilate(~_dilate(np.require(mask, np.bool_, COMPILED_FOR), radius), radius)
-    return closed
+    return ~_dilated(~_dilated(np.require(mask, np.bool_, COMPILED_FOR), radius), radius)
+
+
+def _dilated(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
+    grown = np.zeros(mask.shape, np.bool_)
+    _dilate(mask, radius, np.empty(mask.shape, np.int32), grown)
+    return grown
 
 
 def fill_natural(depth: NDArray[np.float32], region: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -48,17 +59,29 @@ def fill_natural(depth: NDArray[np.float32], region: NDArray[np.bool_]) -> NDArr
     if not known.any() or not wanted.any():
         return depth.copy()
     height, width = depth.shape
-    filled = _fill(np.pad(depth, MARGIN, constant_values=np.nan), np.pad(known, MARGIN), np.pad(wanted, MARGIN))
-    inner: NDArray[np.float32] = filled[MARGIN : MARGIN + height, MARGIN : MARGIN + width].copy()
-    return inner
+    filled = np.pad(depth, MARGIN, constant_values=np.nan)
+    known, wanted = np.pad(known, MARGIN), np.pad(wanted, MARGIN)
+    rise, fall, reach = _nearest(known)
+    _, _, to_wanted = _nearest(wanted)
+    rows, columns = filled.shape
+    total, shares = np.zeros((rows, columns + 1)), np.zeros((rows, columns + 1), np.int32)
+    _lend(filled, known, rise, fall, reach, to_wanted, total, shares)
+    _fill(wanted, total, shares, filled)
+    return filled[MARGIN : MARGIN + height, MARGIN : MARGIN + width].copy()
+
+
+def _nearest(mask: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+    """Rows up and down to the nearest True pixel of the column, and the squared distance to the nearest of all."""
+    rise, fall, squared = (np.empty(mask.shape, np.int32) for _ in range(3))
+    _rise_and_fall(mask, rise, fall)
+    _squared_distance(rise, fall, np.empty((3, mask.shape[1]), np.int64), squared)
+    return rise, fall, squared
 
 
 @njit(cache=True, nogil=True)
-def _winners(
-    u: NDArray[np.float64], v: NDArray[np.float64], z: NDArray[np.float64], height: int, width: int
-) -> NDArray[np.int64]:
-    """(H, W): the index of the point that each pixel shows, -1 for none."""
-    winner = np.full((height, width), -1, np.int64)
+def _winners(u: NDArray[np.float64], v: NDArray[np.float64], z: NDArray[np.float64], winner: NDArray[np.int64]) -> None:
+    """(H, W): the index of the point that each pixel shows; it comes with -1, for none."""
+    height, width = winner.shape
     for point in range(len(z)):
         column, row = np.floor(u[point] + 0.5), np.floor(v[point] + 0.5)
         if not (0 <= column < width and 0 <= row < height and np.isfinite(z[point])):
@@ -66,26 +89,25 @@ def _winners(
         shown = winner[int(row), int(column)]
         if shown < 0 or z[point] < z[shown]:
             winner[int(row), int(column)] = point
-    return winner
 
 
 @njit(cache=True, nogil=True)
-def _gather(of_points: NDArray[np.float64], winner: NDArray[np.int64]) -> NDArray[np.float32]:
-    """What each pixel's winner carries, NaN where there is none."""
+def _gather(of_points: NDArray[np.floating], winner: NDArray[np.int64], out: NDArray[np.float32]) -> None:
+    """What each pixel's winner carries; where there is none, the NaN that `out` comes with."""
     height, width = winner.shape
-    out = np.full((height, width), np.float32(np.nan), np.float32)
     for y in range(height):
         for x in range(width):
             if winner[y, x] >= 0:
                 out[y, x] = of_points[winner[y, x]]
-    return out
 
 
 @njit(cache=True, nogil=True)
-def _dilate(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
-    """True within the disc of a True pixel: per row of the disc, a run of known half width."""
+def _dilate(mask: NDArray[np.bool_], radius: int, across: Ints, grown: NDArray[np.bool_]) -> None:
+    """True within the disc of a True pixel: per row of the disc, a run of known half width.
+
+    `across` becomes the columns to the nearest True one of the row; `grown` comes all False.
+    """
     height, width = mask.shape
-    across = np.empty((height, width), np.int32)  # columns to the nearest True one of the row
     for y in range(height):
         nearest = radius + 1
         for x in range(width):
@@ -94,25 +116,26 @@ def _dilate(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
         for x in range(width - 1, -1, -1):
             nearest = 0 if mask[y, x] else nearest + 1
             across[y, x] = min(across[y, x], nearest)
-    grown = np.zeros((height, width), np.bool_)
     for dy in range(-radius, radius + 1):
         half_width = _integer_root(radius * radius - dy * dy)
         for y in range(max(0, -dy), min(height, height - dy)):
             for x in range(width):
                 grown[y, x] |= across[y + dy, x] <= half_width
-    return grown
 
 
 @njit(cache=True, nogil=True)
-def _fill(depth: NDArray[np.float32], known: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """The same on a raster with its margin."""
+def _lend(
+    depth: NDArray[np.float32],
+    known: NDArray[np.bool_],
+    rise: Ints,
+    fall: Ints,
+    reach: Ints,
+    to_wanted: Ints,
+    total: NDArray[np.float64],
+    shares: Ints,
+) -> None:
+    """What every unknown cell lends to its disc, as steps: each row of a disc is a run with two ends."""
     height, width = depth.shape
-    rise, fall = _rise_and_fall(known)
-    reach = _squared_distance(rise, fall)
-    rise_to_wanted, fall_to_wanted = _rise_and_fall(wanted)
-    to_wanted = _squared_distance(rise_to_wanted, fall_to_wanted)
-    total = np.zeros((height, width + 1))  # first as steps: each row of a disc is a run with two ends
-    shares = np.zeros((height, width + 1), np.int32)
     for y in range(height):
         for x in range(width):
             if known[y, x] or to_wanted[y, x] > reach[y, x]:
@@ -128,7 +151,12 @@ def _fill(depth: NDArray[np.float32], known: NDArray[np.bool_], wanted: NDArray[
                     total[row, after] -= lent
                     shares[row, first] += 1
                     shares[row, after] -= 1
-    filled = depth.copy()
+
+
+@njit(cache=True, nogil=True)
+def _fill(wanted: NDArray[np.bool_], total: NDArray[np.float64], shares: Ints, filled: NDArray[np.float32]) -> None:
+    """The mean of what was lent, where that is wanted: the steps added up."""
+    height, width = wanted.shape
     for y in range(height):
         value, share = 0.0, 0
         for x in range(width):
@@ -136,7 +164,6 @@ def _fill(depth: NDArray[np.float32], known: NDArray[np.bool_], wanted: NDArray[
             share += shares[y, x]
             if wanted[y, x]:
                 filled[y, x] = value / share
-    return filled
 
 
 @njit(cache=True, nogil=True)
@@ -156,11 +183,9 @@ def _mean_of_nearest(depth: NDArray[np.float32], rise: Ints, fall: Ints, y: int,
 
 
 @njit(cache=True, nogil=True)
-def _rise_and_fall(mask: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+def _rise_and_fall(mask: NDArray[np.bool_], rise: Ints, fall: Ints) -> None:
     """Rows up and down from each pixel to the nearest True one of its column; >= H + W if there is none."""
     height, width = mask.shape
-    rise = np.empty((height, width), np.int32)
-    fall = np.empty((height, width), np.int32)
     for y in range(height):
         for x in range(width):
             above = rise[y - 1, x] if y > 0 else height + width
@@ -169,17 +194,17 @@ def _rise_and_fall(mask: NDArray[np.bool_]) -> tuple[Ints, Ints]:
         for x in range(width):
             below = fall[y + 1, x] if y < height - 1 else height + width
             fall[y, x] = 0 if mask[y, x] else below + 1
-    return rise, fall
 
 
 @njit(cache=True, nogil=True)
-def _squared_distance(rise: Ints, fall: Ints) -> Ints:
-    """Squared distance to the nearest True pixel: per row, a lower envelope of parabolas (Meijster, 2000)."""
+def _squared_distance(rise: Ints, fall: Ints, envelope: NDArray[np.int64], squared: Ints) -> None:
+    """Squared distance to the nearest True pixel: per row, a lower envelope of parabolas (Meijster, 2000).
+
+    Its three rows: the height of each column's parabola; columns whose parabola is lowest somewhere, left to right;
+    and where that begins.
+    """
     height, width = rise.shape
-    squared = np.empty((height, width), np.int32)
-    height_of = np.empty(width, np.int64)  # of each column's parabola
-    apex = np.empty(width, np.int64)  # columns whose parabola is lowest somewhere, left to right
-    start = np.empty(width, np.int64)  # and where that begins
+    height_of, apex, start = envelope[0], envelope[1], envelope[2]
     for y in range(height):
         last = -1
         for x in range(width):
@@ -201,7 +226,6 @@ def _squared_distance(rise: Ints, fall: Ints) -> Ints:
             squared[y, x] = (x - apex[last]) ** 2 + height_of[apex[last]]
             if x == start[last]:
                 last -= 1
-    return squared
 
 
 @njit(cache=True, nogil=True)

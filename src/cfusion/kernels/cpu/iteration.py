@@ -60,8 +60,6 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: A
     sweep = sweep_for(
         order,
         int(problem.fidelity),
-        seen.weights is not None,
-        problem.edge is not None,
         problem.tensor is not None,
         problem.prox_centre is not None,
     )
@@ -76,7 +74,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: A
         seen.total,
         problem.confidence,
         problem.links,
-        empty if problem.edge is None else problem.edge,
+        np.ones((1, width), real) if problem.edge is None else problem.edge,
         none if problem.tensor is None else problem.tensor,
         empty if problem.prox_centre is None else problem.prox_centre,
     )

@@ -12,6 +12,7 @@ from cfusion.kernels.cpu.threads import in_bands
 from cfusion.kernels.numpy.preparing import RADIUS, RANGE, shape_of
 
 NONE = np.empty((0, 0, 0), np.float32)
+NONE.setflags(write=False)  # as the weights of a stack are: else the kernel is compiled twice
 
 
 def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
@@ -109,8 +110,8 @@ def _pool(
     sizes, seen = np.zeros(width + 2 * RADIUS), np.zeros(width + 2 * RADIUS)  # sums of columns, between zeros
     for at in range(start, stop):
         k, i = at // height, at % height
-        sizes[:] = 0.0
-        seen[:] = 0.0
+        for j in range(width + 2 * RADIUS):
+            sizes[j] = seen[j] = 0.0
         for t in range(max(i - RADIUS, 0), min(i + RADIUS + 1, height)):
             for j in range(width):
                 size = abs(depths[k, t, j] - depth[t, j])

@@ -28,32 +28,44 @@ def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tup
     if rows.dtype != np.float32 or rows.size < count * FEWEST:
         return host.medians(rows, above)
     bits = np.ascontiguousarray(rows).reshape(count, -1).view(np.uint32)
+    bits.setflags(write=False)  # as those of a stack are: else the kernel is compiled twice
     least, most = (_key(each) for each in np.array([above, np.inf], np.float32).view(np.uint32))
-    middle, known = np.empty(count, np.float32), np.empty(count, np.int64)
+    known = np.empty(count, np.int64)
     parts = cuts(count, min(threads(), count))
-    in_parallel([(_medians, start, stop, bits, least, most, middle, known) for start, stop in parts])
+    pairs = np.empty((count, 2), np.uint32)  # the two in the middle
+    in_parallel(
+        [(_select, start, stop, bits, least, most, np.empty(BUCKETS, np.int64), pairs, known) for start, stop in parts]
+    )
+    ones, others = pairs.view(np.float32).T
+    with np.errstate(over="ignore", invalid="ignore"):  # as the kernel's own sums
+        middle = np.where(known % 2 == 0, (ones + others) / np.float32(2), ones)
+    middle[known == 0] = np.nan
     return [float(each) for each in middle], [int(each) for each in known]
 
 
 @njit(**OPTIONS)
-def _medians(start: int, stop: int, bits: Floats, least: Any, most: Any, middle: Floats, known: Floats) -> None:
-    """Of the rows [start, stop), of values whose keys lie between two."""
-    counts = np.empty(BUCKETS, np.int64)
-    found = np.empty(2, np.uint32)
+def _select(
+    start: int, stop: int, bits: Floats, least: Any, most: Any, counts: Floats, pairs: Floats, known: Floats
+) -> None:
+    """The two in the middle, of the rows [start, stop), of values whose keys lie between two."""
     for row in range(start, stop):
-        counts[:] = 0
+        for bucket in range(BUCKETS):
+            counts[bucket] = 0
+        n = 0
         for p in range(bits.shape[1]):  # without a branch: noise cannot be foreseen
             key = _key(bits[row, p])
             counts[key >> np.uint32(16)] += (key > least) & (key < most)
-        n = counts.sum()
-        known[row], middle[row] = n, np.nan
+        for bucket in range(BUCKETS):
+            n += counts[bucket]
+        known[row] = n
         if n == 0:
             continue
         bucket, before = 0, 0
         while before + counts[bucket] <= (n - 1) // 2:
             before += counts[bucket]
             bucket += 1
-        counts[:] = 0
+        for low in range(BUCKETS):
+            counts[low] = 0
         following = ALL  # the least key of a later bucket
         end = np.uint32(bucket) << np.uint32(16) | np.uint32(0xFFFF)
         for p in range(bits.shape[1]):
@@ -62,14 +74,13 @@ def _medians(start: int, stop: int, bits: Floats, least: Any, most: Any, middle:
             if np.int64(key >> np.uint32(16)) == bucket and key > least and key < most:
                 counts[key & np.uint32(0xFFFF)] += 1
         low = 0
-        for half, rank in enumerate(((n - 1) // 2, n // 2)):
+        for half in range(2):
+            rank = (n - 1 + half) // 2
             while low < BUCKETS and before + counts[low] <= rank:
                 before += counts[low]
                 low += 1
             key = np.uint32(bucket) << np.uint32(16) | np.uint32(low) if low < BUCKETS else following
-            found[half] = key ^ SIGN if key & SIGN else ~key
-        one, other = found.view(np.float32)
-        middle[row] = (one + other) / np.float32(2) if n % 2 == 0 else one
+            pairs[row, half] = key ^ SIGN if key & SIGN else ~key
 
 
 @njit(**OPTIONS)

@@ -105,8 +105,12 @@ def huber_row(
 
 
 @cache
-def sweep_for(order: int, fidelity: int, weighted: bool, has_edge: bool, has_tensor: bool, has_anchor: bool) -> Any:
-    """The sweep compiled for one kind of problem; what the kind does not need is not compiled at all."""
+def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> Any:
+    """The sweep compiled for one kind of problem; what the kind does not need is not compiled at all.
+
+    Weights and edges are no kinds: `auto` solves with and without, and one kernel for both is compiled in half the
+    time.
+    """
 
     @njit(cache=True, fastmath=FASTMATH, error_model="numpy", nogil=True)
     def sweep(
@@ -130,13 +134,18 @@ def sweep_for(order: int, fidelity: int, weighted: bool, has_edge: bool, has_ten
         bar: Floats,
         rows: Floats,
     ) -> None:
-        """Advance the tiles by `levels` iterations from source to target; arrays the kind does not need are empty."""
+        """Advance the tiles by `levels` iterations from source to target; arrays the kind does not need are empty.
+
+        So are `weights` that are all one; an `edge` of one row holds for every row.
+        """
         height = np.int64(source_primal.shape[1])
         width = np.int64(source_primal.shape[2])
         ring = np.int64(primal.shape[1] - 1)  # the last row of a ring stays zero: the neighbour outside the image
         primal_planes = np.int64(source_primal.shape[0])
         dual_planes = np.int64(source_dual.shape[0])
         observations = np.int64(values.shape[0])
+        weighted = weights.shape[0] > 0
+        has_edge = edge.shape[0] > 1
         u0 = np.uint64(0)
         u1 = np.uint64(1)
         ghost = 2 * levels
@@ -360,6 +369,7 @@ def sweep_for(order: int, fidelity: int, weighted: bool, has_edge: bool, has_ten
                         b = i % 3
                         down = b if i == height - 1 else (i + 1) % 3
                         up = b if i == 0 else (i - 1) % 3
+                        spared = i if has_edge else 0
                         for j in range(u0, n):
                             h = j + u1
                             bits = links[i, g + j]
@@ -375,9 +385,7 @@ def sweep_for(order: int, fidelity: int, weighted: bool, has_edge: bool, has_ten
                                 t = tensor[0, i, g + j] * d1 + tensor[1, i, g + j] * d2
                                 d2 = tensor[1, i, g + j] * d1 + tensor[2, i, g + j] * d2
                                 d1 = t
-                            limit = alpha_1
-                            if has_edge:
-                                limit = alpha_1 * edge[i, g + j]
+                            limit = alpha_1 * edge[spared, g + j]
                             old_1 = dual[0, now, h]
                             old_2 = dual[1, now, h]
                             p1 = old_1 + sigma_q * d1
