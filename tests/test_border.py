@@ -4,6 +4,7 @@ import io
 import json
 import os
 import resource
+import struct
 import subprocess
 import sys
 import time
@@ -349,3 +350,31 @@ def test_a_packed_variable_may_grow_to_the_limit_and_not_beyond(monkeypatch: pyt
     assert len(matlab._unpacked(memoryview(zlib.compress(bytes(1000))))) == 1000
     with pytest.raises(matlab._Damaged):
         matlab._unpacked(memoryview(zlib.compress(bytes(1001))))
+
+
+def element(kind: int, body: bytes, size: int | None = None) -> bytes:
+    return struct.pack("<II", kind, len(body) if size is None else size) + body + bytes(-len(body) % 8)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        element(6, bytes(8), 9),  # claims a byte more than there is
+        element(6, bytes(16), 1 << 31),
+        struct.pack("<HH4s", 6, 5, b"abcd"),  # a small one holds four bytes at most
+        struct.pack("<HH4s", 6, 0xFFFF, b"abcd"),
+    ],
+    ids=["one byte", "far", "five in four", "most in four"],
+)
+def test_parts_of_a_matlab_file_end_where_they_say(data: bytes) -> None:
+    with pytest.raises(matlab._Damaged):
+        matlab._elements(memoryview(data), "<")
+
+
+def test_parts_of_a_matlab_file_follow_one_another() -> None:
+    """Each at a multiple of eight bytes, but for packed ones; small ones in eight bytes with what they hold."""
+    whole = element(5, b"abcde") + struct.pack("<HH4s", 6, 3, b"xyz\0") + element(7, b"12345678")
+    found = [(kind, bytes(body)) for kind, body in matlab._elements(memoryview(whole + b"left"), "<")]
+    assert found == [(5, b"abcde"), (6, b"xyz"), (7, b"12345678")]
+    packed = struct.pack("<II", matlab.COMPRESSED, 3) + b"abc" + struct.pack("<HH4s", 6, 4, b"wxyz")
+    assert [bytes(body) for _, body in matlab._elements(memoryview(packed), "<")] == [b"abc", b"wxyz"]

@@ -237,3 +237,83 @@ class TestStereo:
         given = {"calib": None, "focal": 700.0, "baseline": 0.5, "cx": 11.0, "cy": 7.0, "doffs": 3.0}
         rig = _calibration(argparse.Namespace(**given))
         assert (rig.fx, rig.fy, rig.cx, rig.cy, rig.baseline, rig.doffs) == (700, 700, 11, 7, 0.5, 3)  # type: ignore[union-attr]
+
+
+class TestScene:
+    """Three views, of which one failed."""
+
+    def said(self, failed: int = 1, points: int = 0, triangles: int = 0, lines: int = 3, **changes: object) -> None:
+        from cfusion.cli.scene import _say_after
+        from cfusion.scene.record import Record
+        from cfusion.scene.whole import Report
+
+        records = tuple(Record(k, f"v{k}", "key", failure="dark" if k < failed else "") for k in range(3))
+        usual = {"json": False, "quiet": False, "verbose": False, "no_report": False, "method": "l1"}
+        given = argparse.Namespace(**(usual | {"output": Path("out")} | changes))
+        _say_after(given, Report(records, points, triangles), [f"line {k}" for k in range(lines)], 12.34)
+
+    def test_in_words(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.said(points=70, triangles=9)
+        said = capsys.readouterr()
+        assert said.out.splitlines() == [
+            *("line 0", "line 1", "line 2", "2 of 3 views fused with l1 in 12.3 s", "70 points in out/scene.ply"),
+            "9 triangles in out/mesh.ply and mesh.glb",
+            "written to out; the table is in out/cfusion/summary.txt",
+            "open out/report.html, or look at all of it: cfusion view out",
+        ]
+        assert said.err.splitlines() == [
+            *("cfusion: v0 failed: dark", "cfusion: 1 views failed; the same command tries them again"),
+        ]
+
+    def test_a_long_table_is_cut_on_the_screen_unless_all_is_asked_for(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for lines, shown, more in ((41, 41, False), (42, 41, True)):
+            self.said(lines=lines)
+            head = capsys.readouterr().out.splitlines()[: shown + 1]
+            assert sum(line.startswith("line") for line in head) == (40 if more else lines)
+            assert ("... 2 more" in head) == more
+        self.said(lines=99, verbose=True)
+        assert "line 98" in capsys.readouterr().out
+
+    def test_a_page_is_named_where_there_is_one(self, capsys: pytest.CaptureFixture[str]) -> None:
+        for changes in ({"no_report": True}, {"failed": 3}):
+            self.said(**changes)  # type: ignore[arg-type]
+            assert "open" not in capsys.readouterr().out
+        self.said(failed=0, quiet=True)
+        assert capsys.readouterr() == ("", "")
+
+    def test_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.said(points=70, triangles=9, json=True)
+        assert json.loads(capsys.readouterr().out) == {
+            **{"views": 3, "failed": ["v0"], "method": "l1", "seconds": 12.34, "points": 70, "triangles": 9},
+            **{"output": "out", "report": "out/report.html"},
+        }
+
+    @pytest.mark.parametrize(
+        ("groups", "lonely", "neighbours", "words"),
+        [
+            (((0, 1, 2),), (), 10, ""),
+            (((0, 1), (2,)), (2,), 10, "1 views share nothing with any other (2)"),
+            (((0,), (1,), (2,)), (0, 1, 2), 0, ""),  # none is wanted
+            (((0, 1), (2, 3, 4)), (), 10, "fall into 2 groups that share nothing: 2 and 3"),
+            (((0, 1), *(((k,)) for k in range(2, 9))), tuple(range(2, 9)), 10, "(2, 3, 4, 5, 6, ...)"),
+        ],
+    )
+    def test_before_it_begins(
+        self, groups: object, lonely: tuple[int, ...], neighbours: int, words: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        from cfusion.cli.scene import _say_before
+
+        class Graph:
+            def __len__(self) -> int:
+                return 9
+
+        graph = Graph()
+        graph.groups, graph.lonely = groups, lonely  # type: ignore[attr-defined]
+        given = argparse.Namespace(neighbours=neighbours, quiet=True, json=False)
+        _say_before(given, SimpleNamespace(unreadable=["a.png is damaged"], graph=graph))  # type: ignore[arg-type]
+        first, *more = capsys.readouterr().err.splitlines()
+        assert first == "cfusion: a.png is damaged"
+        assert len(more) == bool(words)
+        assert all(words in line for line in more)

@@ -360,6 +360,18 @@ class TestForecast:
             forecast.hear(Step(f"view {view + 1} of 10", (view + 1) / 10), at + 4)
         assert forecast.left(42.0) <= 1
 
+    def test_what_comes_before_the_unnamed_part_is_gone_through_first(self) -> None:
+        """A plan that is made while nothing has begun starts at the first part that is told, and does not go back."""
+        forecast = Forecast("l1")
+        forecast.plan((Part("reading", 10.0), Part("", 90.0)), "l1")
+        forecast.hear(Step("reading", 0.0), 0.0)
+        forecast.hear(Step("reading", 0.5), 5.0)
+        assert forecast.left(5.0) == pytest.approx(95.0, rel=0.1)
+        forecast.hear(Step("anything", 0.0), 10.0)
+        assert forecast.left(10.0) == pytest.approx(90.0, rel=0.1)
+        forecast.hear(Step("reading", 0.9), 11.0)  # of a part that is over
+        assert forecast.left(11.0) == pytest.approx(89.0, rel=0.1)
+
     def test_a_silent_part_follows_the_clock(self) -> None:
         forecast = Forecast("", (Part("a", 100.0), Part("b", 100.0)))
         forecast.hear(Step("a", 0.0), 0.0)

@@ -204,3 +204,21 @@ def _residual(view: View, other: View) -> float:
     inside = (u >= 0) & (v >= 0) & (u < other.shape[1] - 0.5) & (v < other.shape[0] - 0.5)
     measured = other.depth[np.rint(v[inside]).astype(int), np.rint(u[inside]).astype(int)]
     return float(np.nanmedian(np.abs(measured / z[inside] - 1)))
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        *(("16384 16384", ""), ("16384 16385", "claims 16384 x 16385"), ("16385 16384", "claims 16385 x 16384")),
+        *(("0 2", "has no size"), ("3 0", "has no size"), ("-3 -2", "has no size")),
+    ],
+)
+def test_an_image_has_a_size_and_not_any(tmp_path: Path, size: str, words: str) -> None:
+    text_model(tmp_path / "sparse")
+    file = tmp_path / "sparse" / "cameras.txt"
+    file.write_text(file.read_text().replace("PINHOLE 3 2 50 51", f"PINHOLE {size} 50 51"))
+    if not words:
+        assert read_model(tmp_path / "sparse").cameras[7].width == 16384
+        return
+    with pytest.raises(FileError, match=rf"cameras\.txt: camera 7 {words}"):
+        read_model(tmp_path / "sparse")

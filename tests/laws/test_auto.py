@@ -155,3 +155,15 @@ def test_the_first_reading_is_believed_and_later_ones_move_the_surface_by_a_shar
     small = Pinhole(20.0, 20.0, 9.5, 7.0, 20, 15)
     fuse([View(depth, small, Pose.identity()) for depth in depths], auto.Auto(settings=settings), backend="numpy")
     assert shares == [1.0] + [0.25] * (rounds - 1)
+
+
+@pytest.mark.parametrize(("others", "denied"), [(2, False), (4, True)])
+def test_what_the_reference_alone_measured_is_left_out_where_three_others_confirm_the_surface(
+    others: int, denied: bool
+) -> None:
+    depths = 4 + np.random.default_rng(4).laplace(0, 0.01, (others + 1, *X.shape))
+    depths[0, 24, 30] += 1.0
+    stack = associated(seen_alike(depths), np.full(X.shape, 4, np.float32))
+    assert np.isnan(stack.depths[0, 24, 30]) == denied
+    assert np.isnan(stack.depths[0]).mean() < 0.01
+    assert not np.isnan(stack.depths[1:, 24, 30]).any()

@@ -235,6 +235,13 @@ class TestNoise:
         assert noise.noise_scales(alone) == pytest.approx((0.7,), rel=0.03)
         assert noise.noise_scales(np.zeros((1, 4, 1))) == (0.0,)
 
+    def test_none_is_believed_to_be_ten_times_better_than_the_usual_one(self) -> None:
+        rng = np.random.default_rng(3)
+        others = rng.normal(0, 1, (4, 60, 70))
+        heights = np.stack([others.mean(axis=0), *others])  # nearer to each than they are to one another
+        scales = noise.noise_scales(heights)
+        assert scales[0] == pytest.approx(0.1 * float(np.median(scales)), rel=0.02)
+
     def test_weights_are_one_over_the_variance_of_the_usual_one(self) -> None:
         assert noise.raster_weights((1.0, 2.0, 4.0)) == (4.0, 1.0, 0.25)
         assert noise.raster_weights((1.0, 1.25)) == (1.0, 1.0)

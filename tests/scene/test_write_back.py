@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from walls import FORMATS, QUICK, lay, run, walk
 
-from cfusion import fuse, read
+from cfusion import Pinhole, fuse, read
 from cfusion.datasets.write_back import LAYOUTS, FusedMap
 from cfusion.io.codecs.colmap_map import read_colmap_map
 from cfusion.scene.fused_view import read_fused
@@ -145,3 +145,34 @@ def test_pycolmap_takes_the_workspace_over(tmp_path: Path) -> None:
     truth = np.abs(points @ np.array([0.1, 0.05, -1.0]) + 2.0) / np.linalg.norm([0.1, 0.05, -1.0])
     assert np.median(truth) < 0.01
     assert fuse(views, "median", reference=0, backend="numpy").depth.shape == views[0].shape
+
+
+@pytest.mark.parametrize(("suffix", "step"), [(".png", 0.001), (".PNG", 0.001), (".npy", 0.0)])
+def test_nerfstudios_maps_are_written_in_the_counts_of_its_file(tmp_path: Path, suffix: str, step: float) -> None:
+    """Whole counts in a PNG, float32 in an .npy; unknown is 0 in both."""
+    from cfusion.datasets.readers.nerfstudio import Options
+    from cfusion.datasets.write_back.nerfstudio import write
+    from cfusion.io.codecs.png import Encoding, read_png
+
+    (tmp_path / "data" / "depth").mkdir(parents=True)
+    (tmp_path / "data" / "transforms.json").write_text('{"depth_unit_scale_factor": 0.001, "frames": []}')
+    depth = np.array([[1.2345, np.nan, 70.0]], np.float32)
+    fused = FusedMap(depth, np.ones_like(depth), Pinhole(5.0, 5.0, 1.0, 0.0, 3, 1))
+    source = tmp_path / "data" / "depth" / f"a{suffix}"
+    write(tmp_path / "data", source, tmp_path / "draft", fused, Options())
+    file = tmp_path / "draft" / "depth" / f"a{suffix}"
+    if suffix == ".npy":
+        np.testing.assert_allclose(np.load(file), [[1234.5, 0, 70_000]], rtol=1e-6)
+        return
+    found = read_png(file, Encoding(0.001))
+    assert found[0, 0] == pytest.approx(1.2345, abs=0.51 * step)
+    assert np.isnan(found[0, 1:]).all()  # unknown, and beyond 65.535 m
+
+
+@pytest.mark.parametrize(("sigmas", "share"), [(0.0, 0.0), (0.5, 0.3829), (1.0, 0.6827), (2.0, 0.9545), (9.0, 1.0)])
+def test_confidence_is_the_chance_of_an_error_below_a_hundredth(sigmas: float, share: float) -> None:
+
+    depth = np.array([[4.0, 4.0, np.nan]], np.float32)
+    sigma = np.array([[0.04 / max(sigmas, 1e-9), np.nan, 0.1]], np.float32)
+    found = FusedMap(depth, sigma, Pinhole(5.0, 5.0, 1.0, 0.0, 3, 1)).confidence
+    np.testing.assert_allclose(found, [[share, 0, 0]], atol=1e-4)

@@ -238,6 +238,8 @@ class TestDiagrams:
         drawn = diagrams.gap_falling(events)
         assert 'points="58.0,14.0 406.0,200.0"' in drawn
         assert drawn.count("<circle") == 2
+        for x, y in ((58.0, 14.0), (406.0, 200.0)):  # a dot at each corner of the line
+            assert f'<circle cx="{x}" cy="{y}"' in drawn
         for text in ("1e-1<", "1e-2<", "1e-3<", ">1<", ">3<"):
             assert text in drawn
         assert diagrams.gap_falling(events[:2]) == ""

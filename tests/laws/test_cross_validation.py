@@ -1,0 +1,91 @@
+"""The search for weights, on answers that are known: where it starts, how it walks, and what counts as better."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cfusion import Stack, kernels
+from cfusion.auto.cross_validation import RATIOS, _Trial, usual_choices
+
+NUMPY = kernels.load("numpy")
+
+
+def trial(best: tuple[float, float] | None = None) -> _Trial:
+    """A search in which the nearer to the best alpha, by factors, predicts better; without one, nothing is better."""
+    made = _Trial.__new__(_Trial)
+    made.ratio, made.fits, made.asked = RATIOS[0], {}, []
+
+    def away(alpha: tuple[float, float]) -> float:
+        return abs(np.log(alpha[0] / best[0])) + abs(np.log(alpha[1] / alpha[0] / (best[1] / best[0])))
+
+    def better(alpha: tuple[float, float], than: tuple[float, float]) -> bool:
+        made.asked.append(alpha)
+        return best is not None and away(alpha) < away(than) - 1e-9
+
+    made.better = better
+    return made
+
+
+@pytest.mark.parametrize("ratio", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("factor", [0.03, 0.25, 0.7, 1.0, 1.5, 4.1, 30.0])
+def test_the_search_ends_within_a_fourth_root_of_two_of_the_best(factor: float, ratio: float) -> None:
+    """Two by two, then by its root: no alpha of the ladder is nearer; the ratio is found among three."""
+    start = 2.7
+    best = (factor * start, ratio * factor * start)
+    found = trial(best).search(start)
+    assert abs(np.log(found[0] / best[0])) <= np.log(2) / 4 + 1e-9
+    assert found[1] / found[0] == pytest.approx(ratio)
+
+
+def test_where_nothing_tells_the_usual_weights_stay() -> None:
+    searched = trial()
+    assert searched.search(2.7) == (2.7, 5.4)
+    assert len(searched.asked) == 6  # up, down, two ratios, up and down by the root
+    factors = sorted(alpha[0] / 2.7 for alpha in searched.asked)
+    assert factors == pytest.approx([0.5, np.sqrt(0.5), 1.0, 1.0, np.sqrt(2), 2.0])
+
+
+def test_a_walk_is_six_steps_long_at_most() -> None:
+    assert trial((1e9, 2e9))._walk(1.0, 2.0) == 2.0**6
+    assert trial((1e-9, 2e-9))._walk(1.0, 2.0) == 2.0**-6
+    assert trial((1e9, 2e9))._walk(1.0, 2.0, 1) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("gain", "least", "told"), [(0.21, 0.0, True), (0.19, 0.0, False), (0.21, 0.02, True), (0.21, 0.03, False)]
+)
+def test_better_is_by_more_than_two_standard_errors_and_the_least_part(gain: float, least: float, told: bool) -> None:
+    """Of an error of ten, with a standard error of a tenth."""
+    made = trial()
+    scored = SimpleNamespace(score_difference=lambda one, other, held: (gain, 0.1, 10.0))
+    made.task, made.held = SimpleNamespace(backend=scored), None
+    state = SimpleNamespace(primal=[None])
+    assert made._predicts_better(state, state, least) is told
+    assert made._predicts_better(state, state, 0.0, chance=3.0) is False
+
+
+@pytest.mark.parametrize(
+    ("alpha", "much"), [((2.0, 4.0), True), ((1.0, 4.0), True), ((1.4, 2.8), False), ((0.5, 1.0), False)]
+)
+def test_a_much_smoother_answer_has_to_be_better_by_three_in_a_thousand(
+    alpha: tuple[float, float], much: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, seen = _Trial.__new__(_Trial), []
+    made.fits = {alpha: "this", (1.0, 2.0): "that"}
+    monkeypatch.setattr(_Trial, "_predicts_better", lambda self, one, other, least: seen.append((one, other, least)))
+    made.better(alpha, (1.0, 2.0))
+    assert seen == [("this", "that", 0.003 if much else 0.0)]
+
+
+@pytest.mark.parametrize("views", [1, 4, 9])
+def test_the_search_starts_at_the_root_of_how_many_observe_a_pixel(views: int) -> None:
+    """alpha_1 = 1.2 sqrt(K), alpha_2 twice that; in proportion to the weights, those that hardly count left out."""
+    depths = np.full((views, 20, 30), 3.0, np.float32)
+    alpha = usual_choices(Stack(depths), NUMPY).alpha
+    assert alpha == pytest.approx((1.2 * np.sqrt(views), 2.4 * np.sqrt(views)))
+    heavy = usual_choices(Stack(depths, np.full(depths.shape, 4.0, np.float32)), NUMPY).alpha
+    assert heavy == pytest.approx([4 * each for each in alpha])  # in proportion to the weights
+    few = np.full(depths.shape, 1e-6, np.float32)
+    few[0] = 4.0
+    assert usual_choices(Stack(depths, few), NUMPY).alpha[0] == pytest.approx(4 * 1.2, rel=1e-3)
