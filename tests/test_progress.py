@@ -432,6 +432,23 @@ def test_every_command_that_reports_takes_the_three_flags() -> None:
                 assert vars(chosen)[flag[2:]] is True
 
 
+@pytest.mark.parametrize("name", ["stereo", "demo"])
+@pytest.mark.parametrize("page", [False, True])
+def test_a_page_is_planned_where_one_is_wanted(
+    name: str, page: bool, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[Any] = []
+
+    def stop(shown: Any, parts_of_it: Any, method: str = "") -> None:
+        planned.extend(parts_of_it)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress.Shown, "plan", stop)
+    arguments = [*COMMANDS[name](bundle, tmp_path / "out"), *([] if page else ["--no-report"])]
+    assert main([*arguments, "--quiet"]) == 130
+    assert any(part.stages == parts.PAGE for part in planned) == page
+
+
 @pytest.mark.parametrize("page", [False, True])
 def test_a_page_is_a_part_of_the_work_where_one_is_made(page: bool) -> None:
     planned = (

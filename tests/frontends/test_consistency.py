@@ -57,3 +57,14 @@ def test_holes_take_the_farther_neighbour() -> None:
     disparity = np.array([[NAN, 4, NAN, 9], [NAN, NAN, NAN, NAN]], np.float32)
     np.testing.assert_array_equal(without_holes(disparity), [[4, 4, 4, 9], [4, 4, 4, 9]])
     np.testing.assert_array_equal(without_holes(np.full((2, 3), NAN, np.float32)), np.zeros((2, 3)))
+
+
+def test_what_lies_at_infinity_is_no_speck() -> None:
+    """A disparity of zero is known: it stays where enough of it is together, and goes where it is a speck."""
+    disparity = np.full((20, 30), 9.0, np.float32)
+    disparity[:, :12] = 0.0
+    disparity[4:6, 20:22] = 0.0
+    disparity[10, 5] = np.nan
+    found = without_specks(disparity, 10, 1.0)
+    assert (np.isnan(found) == ((disparity == 0) & (np.arange(30) > 15)) | np.isnan(disparity)).all()
+    assert (found[:, :5] == 0).all()

@@ -165,3 +165,17 @@ def test_a_gap_has_known_ends_and_twelve_pixels_at_most() -> None:
         (1, 27, 12),
         (2, 7, 1),
     ]
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_the_outermost_column_tells_what_an_end_looks_like_too(mirrored: bool) -> None:
+    """The left end is two columns, of which the first is darker: what lies between their greys is of it."""
+    disparity = np.full((3, 14), 10, np.float32)
+    image = np.full((3, 14), 0.9)
+    disparity[:, :2], image[:, 0], image[:, 1] = 20.0, 0.1, 0.3  # nearer, and so a little dearer
+    disparity[:, 2:8], image[:, 2:8] = np.nan, 0.12
+    if mirrored:
+        disparity, image = disparity[:, ::-1].copy(), image[:, ::-1].copy()
+    expected = one_by_one(disparity, image)
+    np.testing.assert_allclose(by_image(disparity, image), expected, atol=1e-6)
+    assert (expected[1] == 20).sum() == 8

@@ -122,3 +122,21 @@ def test_figures_on_kitti(kitti: Path, matcher: str, bundle: int, density: float
     known = np.isfinite(truth)
     assert 100 * np.isfinite(found[known]).mean() > density
     assert 100 * np.mean(np.abs(fill_background(found)[known] - truth[known]) > 3) < outliers
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "refused"),
+    [
+        ("block", (1, 3), (0, 2, -1)),
+        ("small_step", (1, 63), (0, -1, 64, 65)),
+        ("large_step", (5, 999), (4, 3, 0)),
+    ],
+)
+def test_penalties_and_blocks_have_limits(name: str, taken: tuple[int, ...], refused: tuple[int, ...]) -> None:
+    from cfusion.frontends.stereo import Sgm
+
+    for value in taken:
+        assert getattr(Sgm(**{name: value}), name) == value
+    for value in refused:
+        with pytest.raises(InputError):
+            Sgm(**{name: value})

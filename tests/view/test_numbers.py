@@ -324,6 +324,10 @@ class TestFigures:
         assert _shift(noise, surface) == 0.0
         assert np.isnan(_shift(noise, np.full_like(surface, NAN)))
         assert np.isnan(_shift(noise, np.ones_like(surface)))  # a plane tells nothing
+        large = np.random.default_rng(8).normal(0, 1, surface.shape)
+        for size, told in ((0.1, False), (0.3, True)):  # sure in both, it has to explain a fiftieth of the residuals
+            part = size * (0.6 * right - 0.8 * down) / np.std(0.6 * right - 0.8 * down)
+            assert (_shift(part + large, surface) > 0) == told
 
 
 class TestViewer:

@@ -83,6 +83,7 @@ def test_the_viewer_serves_frames_and_their_pages(sequence: Path, result: Result
         viewer.colour.value, viewer.side.value = "sigma", "before"
         viewer.select(1)
         waited_for(lambda: viewer.drawn == {1: ("sigma", True, 1)} and viewer.which.value == ONE)
+        assert viewer.limits["sigma"] == limits_of(frames, "sigma")  # one scale for all frames
         assert [tuple(camera.color) for camera in viewer.cameras] == [BASE, CHOSEN, BASE]
         address = re.search(r"\((http://localhost:\d+/1)\)", viewer.words.content)
         assert address, viewer.words.content
