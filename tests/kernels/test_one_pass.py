@@ -225,7 +225,7 @@ def cases(i: Inputs) -> list[Case]:
         (pooling._weighed, (i.positive(), i.positive()), {}),
         (pooling.ratio, (i.doubles(), i.doubles()), {}),
         (specks._observed, (np.where(i.mask(), 0, i.positive(VIEWS)),), {}),
-        (specks._where, (i.mask()[None].astype(np.float32), i.map()[None]), {}),
+        (specks._of_others, (i.doubles(), np.where(i.mask(), 0, i.positive(VIEWS)), 2), {}),
         (specks._few, (i.map(), i.positive(VIEWS), 2, f32(0.5)), {}),
         (first_surface._less, (i.stack(), i.map()), {}),
         (first_surface._known, (i.map(),), {}),

@@ -61,6 +61,23 @@ def test_a_mirrored_image_has_mirrored_tiles(small: None, shape: tuple[int, int]
             np.testing.assert_array_equal(np.unique(one), np.unique(other))
 
 
+@pytest.mark.parametrize("shape", [(480, 640), (376, 1241), (720, 1280), (1080, 1920), (2000, 3000), (8000, 8000)])
+def test_tiles_lie_evenly_over_the_image(shape: tuple[int, int]) -> None:
+    """Along each axis a third of the tiles, give or take a sixth, lies in each third of the image."""
+    tiles = sample._tiles(shape, -(-shape[0] * shape[1] // sample.ENOUGH))
+    assert 0.8 * sample.ENOUGH < len(tiles) * TILE**2 < 2 * sample.ENOUGH
+    for axis in (0, 1):
+        middles = np.array([(tile[axis].start + tile[axis].stop) / 2 / shape[axis] for tile in tiles])
+        for third in range(3):
+            assert 1 / 6 < np.mean((middles * 3).astype(int) == third) < 1 / 2
+
+
+@pytest.mark.parametrize("shape", [(1, 200_000), (2, 45_000), (16, 8000), (40, 4000)])
+def test_a_thin_image_has_a_sample_smaller_than_itself(shape: tuple[int, int]) -> None:
+    found = sample_of(np.ones(shape, np.bool_), BACKEND).stack(Stack(numbered(shape))).depths
+    assert found.size <= 1.2 * shape[0] * shape[1]
+
+
 def test_an_object_that_the_lattice_misses_is_taken_as_it_is(small: None) -> None:
     """A strip that lies in few tiles: too little of it in every third one."""
     observed = np.zeros((40, 4000), np.bool_)
@@ -99,6 +116,7 @@ def test_choices_on_a_sample_are_those_on_the_whole(monkeypatch: pytest.MonkeyPa
 def test_specks_are_what_stands_alone_and_the_reference_did_not_measure(on_host: Any) -> None:
     weights = np.zeros((3, 60, 80), np.float32)
     weights[:, 5:45, 5:45] = 1  # a surface
+    weights[1:, 5:45, 45:55] = 1  # more of it
     weights[1, 10:30, 60:62] = 1  # a pole, two pixels wide, seen by one
     weights[1, 50, 70] = weights[2, 20, 70] = 1  # one pixel each
     weights[2, 52:54, 30:32] = 1  # four
@@ -111,4 +129,6 @@ def test_specks_are_what_stands_alone_and_the_reference_did_not_measure(on_host:
     assert not alone[55, 10]
     sparse = np.zeros((2, 60, 80), np.float32)  # as a lidar's: a pixel in sixteen, none of them beside another
     sparse[1, ::4, ::4] = 1
+    assert not (specks(sparse, 0, on_host) & (sparse[1] > 0)).any()
+    sparse[0, :, :40] = 1  # dense where the reference looks, which does not make specks of the rest
     assert not (specks(sparse, 0, on_host) & (sparse[1] > 0)).any()

@@ -67,7 +67,7 @@ class Auto:
             guess = choices or usual_choices(stack, backend)
             solver = self.solver if turn is Turn.final else replace(self.solver, certify=False)
             found = fit(task, guess, solver, settings.fill_radius, start, report, edges)
-            start = found.end
+            start = found.end if turn is Turn.choose else None
             share = settings.damping if readings > 1 else 1.0
             surface = found.depth if surface is None else blend(surface, found.depth, share)
         chosen = {name: value for name, value in vars(guess).items() if name != "margins" or value}

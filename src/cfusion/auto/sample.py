@@ -1,6 +1,6 @@
 """A part of the image that stands for all of it: tiles side by side, a gap between them, for choices that are numbers.
 
-Tiles lie on a lattice around the middle, one of `every` along rows and columns, so a mirrored image has mirrored
+Tiles lie evenly over the image, the same number of them on either side of its middle, so a mirrored image has mirrored
 tiles. Within a tile nothing is left out: a fit has its neighbours, and blocks that are held out keep their size.
 """
 
@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.geometry import Stack
-from cfusion.kernels.contract import Backend, Floats, Mask
+from cfusion.kernels.contract import Backend, Floats, Mask, Window
 
 ENOUGH = 80_000  # observed pixels: choices on more are the same ones
+FEWEST = 3  # a third of that will do
 TILE = 96  # pixels: three blocks of what is held out together
 
 
@@ -56,32 +57,43 @@ class Whole:
 def sample_of(observed: Mask, backend: Backend) -> Sample | Whole:
     """Tiles that hold about `ENOUGH` observed pixels of a mask (H, W); everything where it holds no more."""
     here = backend.to_host(observed)
-    for every in range(ceil(int(here.sum()) / ENOUGH), 1, -1):
-        source, gap = _side_by_side(here, every)
-        if 2 * int(here.ravel()[source][~gap].sum()) >= ENOUGH:
+    every = ceil(int(np.count_nonzero(here)) / ENOUGH)
+    while every > 1:
+        tiles = _tiles(here.shape, every)
+        if len(tiles) * TILE**2 >= here.size:
+            break
+        if FEWEST * sum(int(np.count_nonzero(here[tile])) for tile in tiles) >= ENOUGH:
+            source, gap = _side_by_side([tile for tile in tiles if here[tile].any()], here.shape)
             return Sample(backend.to_device(source, np.int64), backend.to_device(gap, np.bool_))
+        every //= 2  # what was observed lies between the tiles
     return Whole()
 
 
-def _side_by_side(observed: NDArray[np.bool_], every: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The tiles of the lattice that hold an observed pixel, as nearly in a square as they go."""
-    down, across = (_starts(size) for size in observed.shape)
-    corners = [
-        (top, left)
+def _tiles(shape: tuple[int, ...], every: int) -> list[Window]:
+    """One tile of `every`, in rows and columns that are evenly apart, the middle one in the middle."""
+    down, across = (_starts(size) for size in shape)
+    furthest = [ceil(len(each) / 3) for each in (down, across)]  # three at least
+    rows = min(max(round(sqrt(every)), 1), furthest[0])
+    columns = min(ceil(every / rows), furthest[1])
+    rows = min(ceil(every / columns), furthest[0])
+    return [
+        (slice(max(top, 0), min(top + TILE, shape[0])), slice(max(left, 0), min(left + TILE, shape[1])))
         for i, top in down
         for j, left in across
-        if (abs(i) + abs(j)) % every == 0 and observed[max(top, 0) : top + TILE, max(left, 0) : left + TILE].any()
+        if i % rows == 0 and j % columns == 0
     ]
-    columns = ceil(sqrt(len(corners)))
-    rows = ceil(len(corners) / max(columns, 1))
-    height, width = observed.shape
-    source = np.full((rows * (TILE + 1), columns * (TILE + 1)), -1, np.int64)
-    steps = np.arange(TILE)
-    for place, (top, left) in enumerate(corners):
-        y, x = (top + steps)[:, None], (left + steps)[None, :]
-        inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
-        row, column = (each * (TILE + 1) for each in divmod(place, columns))
-        source[row : row + TILE, column : column + TILE] = np.where(inside, y * width + x, -1)
+
+
+def _side_by_side(tiles: list[Window], shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(h, w) the pixel of the image in each place, and whether there is none; as nearly a square as tiles make."""
+    high, wide = (min(TILE, size) + 1 for size in shape)
+    columns = max(1, min(len(tiles), round(sqrt(len(tiles) * high / wide))))
+    rows = ceil(len(tiles) / columns)
+    source = np.full((rows * high, columns * wide), -1, np.int64)
+    for place, (down, across) in enumerate(tiles):
+        y, x = np.arange(down.start, down.stop)[:, None], np.arange(across.start, across.stop)[None, :]
+        row, column = place // columns * high, place % columns * wide
+        source[row : row + len(y), column : column + x.size] = y * shape[1] + x
     gap = source < 0
     return np.where(gap, 0, source), gap
 

@@ -9,15 +9,17 @@ from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import one_pass
 
 RADIUS = 3  # pixels: the square of side 7 around a pixel
-FEW = 0.25  # of what is usually observed around a pixel that is
+FEW = 0.25  # of what is usually observed around a pixel that the reference did not measure: sparse maps are no specks
+MOST = 5.0  # pixels, this one among them
 
 
 def specks(weights: Floats, reference: int, backend: Backend) -> Mask:
     """(H, W) where views of these weights (K, H, W) left a speck: noise that was thrown beyond what they look at."""
     observed = _observed(weights)
     around = window_sums(observed, RADIUS, backend)
-    (usual,), _ = backend.medians(_where(observed, around))
-    return _few(around[0], weights, reference, np.float32(FEW * usual))
+    (usual,), (known,) = backend.medians(_of_others(around[0], weights, reference))
+    limit = min(FEW * usual, MOST) if known else 0.0
+    return _few(around[0], weights, reference, np.float32(limit))
 
 
 @one_pass
@@ -28,9 +30,10 @@ def _observed(weights: Floats) -> Floats:
 
 
 @one_pass
-def _where(observed: Floats, around: Floats) -> Floats:
-    """(1, H, W) how many pixels around were observed, NaN where this one was not."""
-    out: Floats = np.where(observed > 0, around, np.float32(np.nan))
+def _of_others(around: Floats, weights: Floats, reference: int) -> Floats:
+    """(1, H, W) how many pixels around were observed, NaN but where other views measured and the reference did not."""
+    theirs = (weights.sum(axis=0) > 0) & ~(weights[reference] > 0)
+    out: Floats = np.stack([np.where(theirs, around, np.nan)])
     return out
 
 
