@@ -21,7 +21,7 @@ import pytest
 
 from cfusion import Pinhole, Pose, Result, View
 from cfusion.datasets import WRITERS, write_result, write_views
-from cfusion.errors import CFusionError
+from cfusion.errors import CFusionError, FileError
 from cfusion.io import atomic
 from cfusion.io.codecs.geotiff import Grid, write_raster
 
@@ -390,6 +390,76 @@ def test_a_writer_waits_while_another_finds_out_whether_it_may_write(
     others[0].join()
     assert {path.name for path in folder.iterdir()} >= {"depth.npy", "one", "two"}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def fill(folder: Path, text: str) -> None:
+    with atomic.filling(folder) as draft:
+        for name in ("one", "two"):
+            (draft / name).write_text(text)
+
+
+@pytest.mark.parametrize("where", ["between the renames", "before the old one is removed"])
+def test_a_writer_killed_while_it_exchanges_costs_nothing(
+    tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where folders cannot be exchanged in one step: the user's files come back, and the next writer is not refused."""
+    monkeypatch.setattr("cfusion.io.exchange._exchange", lambda ours, theirs: 38)
+    folder, rename = tmp_path / "out", os.rename
+    fill(folder, "old")
+    (folder / "notes.txt").write_text("mine")
+
+    def die(*arguments: Any, **options: Any) -> None:
+        if where == "between the renames":
+            rename(*arguments)
+        if where != "between the renames" or ".cfusion-aside" in str(arguments[1]):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        setattr(*((os, "rename") if where == "between the renames" else (shutil, "rmtree")), die)
+        fill(folder, "half")
+        os._exit(DONE)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    for text in ("new", "newer"):
+        fill(folder, text)
+        assert tree(folder) == {"notes.txt": b"mine", "one": text.encode(), "two": text.encode()}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("exchanged", [True, False], ids=["exchanged", "moved aside first"])
+def test_a_folder_is_not_exchanged_under_those_who_write_inside(
+    tmp_path: Path, exchanged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A draft inside goes on where it was; who ends meanwhile waits, and what was written stays."""
+    if not exchanged:
+        monkeypatch.setattr("cfusion.io.exchange._exchange", lambda ours, theirs: 38)
+    folder, change, others = tmp_path / "out", atomic.exchange, []
+    fill(folder, "old")
+    fill(folder / "sub", "old")
+    pending = atomic.filling(folder / "later")
+    (pending.__enter__() / "file").write_text("later")
+
+    def change_slowly(*places: Path) -> None:
+        if not others:
+            others.append(Thread(target=fill, args=(folder / "sub", "new")))
+            others[0].start()
+            others[0].join(0.3)
+        change(*places)
+
+    monkeypatch.setattr(atomic, "exchange", change_slowly)
+    fill(folder, "new")
+    others[0].join()
+    pending.__exit__(None, None, None)
+    found = {"one": b"new", "two": b"new", "sub": None, "sub/one": b"new", "sub/two": b"new"}
+    assert tree(folder) == found | {"later": None, "later/file": b"later"}
+
+
+def test_a_working_directory_that_is_gone_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(FileError, match="cannot write to"):
+        fill(Path(), "new")
 
 
 def test_where_folders_cannot_be_exchanged(

@@ -55,8 +55,9 @@ def require_writable(folder: Path) -> Place:
 
     Tried, not asked: permission bits say nothing about read-only disks, and nothing at all to root.
     """
-    standing, parent = folder, _parent(folder)
+    standing = folder
     try:
+        parent = _parent(folder)
         with locked(parent):  # or another writer exchanges the folder meanwhile
             while not (standing.exists() or standing.is_symlink()) and standing != standing.parent:
                 standing = standing.parent
@@ -79,16 +80,18 @@ def filling(folder: Path, obsolete: Sequence[str] = ()) -> Iterator[Path]:
     Files and subfolders of the same name are replaced, as are those that match `obsolete`; others are kept.
     """
     require_writable(folder)
-    target = folder.resolve()
-    created = [place for place in (target.parent, *target.parent.parents) if not place.exists()]
+    target, created = folder, []
     try:
+        target = folder.resolve()
+        created = [place for place in (target.parent, *target.parent.parents) if not place.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = target.parent if _can_be_exchanged(target) else target  # on the same disk either way
         with draft_in(beside) as draft:
             yield draft
             draft.chmod(0o777 & ~_umask())
             _to_disk(draft)
-            with _uninterrupted(f"{folder} was written"), locked(beside):
+            with _uninterrupted(f"{folder} was written"), locked(beside, target):
+                sweep(beside)
                 _commit(draft, target, obsolete)
                 created = []
         with locked(target.parent, target):
@@ -158,6 +161,7 @@ def _commit(draft: Path, target: Path, obsolete: Sequence[str]) -> None:
         _take_over(target, draft)
         _sync(draft)
         exchange(draft, target, aside_of(target))
+        _take_along(draft if draft.exists() else aside_of(target), target)
         _sync(target.parent)
         shutil.rmtree(aside_of(target), ignore_errors=True)
 
@@ -172,6 +176,12 @@ def _link_others(folder: Path, draft: Path, replaced: set[str]) -> None:
     for path in folder.iterdir():
         if path.name not in replaced and not path.name.startswith(PREFIX):
             _link(path, draft / path.name)
+
+
+def _take_along(old: Path, new: Path) -> None:
+    """Drafts of those who write inside a folder, which another took the place of, go on where they were."""
+    for path in old.glob(f"{PREFIX}*"):
+        os.rename(path, new / path.name)
 
 
 def _take_over(folder: Path, draft: Path) -> None:

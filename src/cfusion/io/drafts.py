@@ -25,13 +25,14 @@ def locked(*folders: Path) -> Iterator[None]:
     """
     with ExitStack() as held:
         for folder in dict.fromkeys(folders):
-            handle = _open(folder)
-            if handle is None:
-                continue
-            held.callback(os.close, handle)
-            if fcntl is not None:
-                with suppress(OSError):  # a disk without locks: renames are still whole
-                    fcntl.flock(handle, fcntl.LOCK_EX)
+            while (handle := _open(folder)) is not None:
+                if fcntl is not None:
+                    with suppress(OSError):  # a disk without locks: renames are still whole
+                        fcntl.flock(handle, fcntl.LOCK_EX)
+                if _still(folder, handle):
+                    held.callback(os.close, handle)
+                    break
+                os.close(handle)
         yield
 
 
@@ -96,3 +97,11 @@ def _open(folder: Path) -> int | None:
         return os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
     except OSError:
         return None
+
+
+def _still(folder: Path, handle: int) -> bool:
+    """Whether the folder of that name is still the one that was opened: another may have been put in its place."""
+    try:
+        return os.path.samestat(os.stat(folder), os.fstat(handle))
+    except OSError:
+        return False

@@ -12,6 +12,7 @@ from cfusion.datasets.read import READERS, known, recognised
 from cfusion.datasets.write_back import root_of
 from cfusion.errors import FileError, InputError
 from cfusion.io.atomic import require_writable
+from cfusion.io.drafts import locked
 from cfusion.io.drafts import sweep as sweep_drafts
 from cfusion.scene.job import FOLDER
 from cfusion.scene.placing import placing
@@ -95,4 +96,5 @@ def alone(output: Path) -> Iterator[None]:
 
 def sweep(output: Path) -> None:
     """Remove the drafts that killed workers left behind; those of living ones stay."""
-    sweep_drafts(output / FOLDER)
+    with locked(output / FOLDER):
+        sweep_drafts(output / FOLDER)
