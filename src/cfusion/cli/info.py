@@ -1,7 +1,6 @@
 """Say what is installed, which backends can run, and with how many threads."""
 
 import argparse
-import os
 from pathlib import Path
 
 from cfusion.cli import talk
@@ -22,10 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
     from cfusion import kernels
+    from cfusion.cli import parts
     from cfusion.cli.extras import EXTRAS, for_this_place, missing
     from cfusion.io.versions import versions
 
-    threads = int(os.environ.get("NUMBA_NUM_THREADS") or len(os.sched_getaffinity(0)))
+    threads = parts.threads()
     backends = list(kernels.available())
     lacking = {name: missing(name) for name in EXTRAS}
     if arguments.json:
