@@ -1,6 +1,7 @@
 """Say what is installed, which backends can run, and with how many threads."""
 
 import argparse
+import os
 from pathlib import Path
 
 from cfusion.cli import talk
