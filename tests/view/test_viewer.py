@@ -94,7 +94,7 @@ def test_the_viewer_serves_frames_and_their_pages(sequence: Path, result: Result
     finally:
         viewer.stop()
     assert not viewer.drawing.is_alive()  # nothing is left that draws
-    with pytest.raises(OSError, match=r"refused|urlopen"):
+    with pytest.raises(OSError, match=r"refused|reset|urlopen"):
         urllib.request.urlopen(viewer.address, timeout=5)
 
 

@@ -38,7 +38,8 @@ class Sample:
 
     def _taken(self, maps: Floats, between: float) -> Floats:
         """(n, h, w) of (n, H, W)."""
-        taken: Floats = np.where(self.gap, np.float32(between), maps.reshape(len(maps), -1)[:, self.source])
+        there = np.take(maps.reshape(len(maps), -1), self.source, axis=1)  # row by row; an index would turn it over
+        taken: Floats = np.where(self.gap, np.float32(between), there)
         return taken
 
 
