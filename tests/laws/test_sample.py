@@ -33,7 +33,8 @@ def test_an_image_with_few_observations_is_its_own_sample(small: None) -> None:
 
 
 def test_a_sample_is_of_whole_tiles_each_pixel_once_and_parted_by_gaps(small: None) -> None:
-    found = sample_of(np.ones(SHAPE, np.bool_), BACKEND).stack(Stack(np.repeat(numbered(), 3, 0), np.full((3, *SHAPE), 2.0)))
+    stack = Stack(np.repeat(numbered(), 3, axis=0), np.full((3, *SHAPE), 2.0))
+    found = sample_of(np.ones(SHAPE, np.bool_), BACKEND).stack(stack)
     assert found.depths.flags.c_contiguous  # or every kernel is compiled once more
     taken = found.depths[0]
     known = ~np.isnan(taken)

@@ -63,8 +63,9 @@ def sample_of(observed: Mask, backend: Backend) -> Sample | Whole:
         tiles = _tiles(here.shape, every)
         if len(tiles) * TILE**2 >= here.size:
             break
-        if FEWEST * sum(int(np.count_nonzero(here[tile])) for tile in tiles) >= ENOUGH:
-            source, gap = _side_by_side([tile for tile in tiles if here[tile].any()], here.shape)
+        held = [int(np.count_nonzero(here[tile])) for tile in tiles]
+        if FEWEST * sum(held) >= ENOUGH:
+            source, gap = _side_by_side([tile for tile, count in zip(tiles, held, strict=True) if count], here.shape)
             return Sample(backend.to_device(source, np.int64), backend.to_device(gap, np.bool_))
         every //= 2  # what was observed lies between the tiles
     return Whole()

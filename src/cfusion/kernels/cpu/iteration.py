@@ -37,8 +37,8 @@ def iterate(
     done = 0
     while done < count:
         now = min(levels, count - done)
+        target = state.spare()
         for rows, columns in idle:
-            target = state.spare()
             target.primal[:, rows, columns] = state.primal[:, rows, columns]
             target.dual[:, rows, columns] = state.dual[:, rows, columns]
         _advance(problem, state, steps, now, tiles)
