@@ -91,7 +91,7 @@ def ours(views: list[View], fused: list[FusedView], neighbours: int) -> tuple[tu
     for view, each in zip(views, fused, strict=True):
         volume.integrate(each, view.image)
     cloud = np.concatenate([each.points for each in pieces]), np.concatenate([each.normals for each in pieces])
-    return cloud, extract(volume, 2)
+    return cloud, extract(volume)
 
 
 def open3d_meshes(views: list[View], noise: str) -> Iterator[tuple[str, Points, NDArray[np.int64]]]:

@@ -69,6 +69,64 @@ def test_weights_are_one_over_sigma_squared() -> None:
     np.testing.assert_allclose(both, alone / 5, rtol=0.08)  # weights 1 : 4
 
 
+def shifted(depth: float, sigma: float = 0.002) -> FusedView:
+    """A wall across the view, at a depth."""
+    return FusedView(
+        np.full(CAMERA.shape, depth, np.float32), np.full(CAMERA.shape, sigma, np.float32), CAMERA, pose_at(0.0)
+    )
+
+
+def test_no_point_is_the_mean_of_two_surfaces() -> None:
+    """A map that knows little agrees with both walls; what it is moved to lies on neither, and is dropped."""
+    unsure, near, far = shifted(2.0, sigma=0.3), shifted(1.8), shifted(2.2)
+    assert len(merged([unsure, near, far].__getitem__, 0, [1, 2]).points) == 0
+    piece = merged([unsure, far, far].__getitem__, 0, [1, 2])  # with one wall there is nothing between
+    assert len(piece.points) == CAMERA.width * CAMERA.height
+    np.testing.assert_allclose(piece.points[:, 2], 2.2, atol=0.001)
+
+
+def test_a_point_that_is_seen_through_as_often_as_confirmed_is_dropped() -> None:
+    pixel = 2.0 / CAMERA.fx
+    own, same, behind = shifted(2.0), shifted(2.0), shifted(2.0 + 1.5 * pixel)
+    assert len(merged([own, same, behind].__getitem__, 0, [1, 2]).points) == 0
+    assert len(merged([own, same, same, behind].__getitem__, 0, [1, 2, 3]).points) > 0
+    closer = shifted(2.0 + 0.8 * pixel)  # less than a pixel behind: nothing is seen through
+    assert len(merged([own, same, closer].__getitem__, 0, [1, 2]).points) > 0
+
+
+def slanted(turn: float) -> FusedView:
+    return fused(0.0, turn=turn, sigma=0.001)
+
+
+def test_a_pixel_that_covers_much_of_a_surface_becomes_several_points_on_it() -> None:
+    view = slanted(1.1)
+    piece = all_pieces([view])[0]
+    rays, normal = CAMERA.rays(), NORMAL / np.linalg.norm(NORMAL)
+    cosine = np.abs(view.pose.turn(rays) @ normal).ravel()
+    parts = np.bincount(piece.pixels, minlength=cosine.size)
+    sure = (cosine > GRAZING + 0.01) & (np.abs(0.5 / cosine - np.rint(0.5 / cosine)) > 0.02)
+    np.testing.assert_array_equal(parts[sure], 1 + 2 * np.floor(0.5 / cosine[sure]))
+    assert len(np.unique(parts[sure])) >= 2
+    np.testing.assert_allclose(off_the_wall(piece.points), 0.0, atol=2e-4)
+    middle = piece.pixels == np.flatnonzero(sure & (parts == 3))[0]
+    across = piece.points[middle] - piece.points[middle].mean(axis=0)
+    at = piece.pixels[middle][0]
+    patch = view.depth.ravel()[at] / CAMERA.fx / cosine[at]
+    assert np.linalg.norm(across, axis=1).max() == pytest.approx(patch / 3, rel=0.02)
+
+
+def test_who_sees_a_point_at_a_grazing_angle_confirms_it() -> None:
+    """It cannot say where the point is, but that nothing else is there."""
+    own, aside = fused(0.0), fused(-9.0, turn=float(np.arctan2(9.0, 2.0)))
+    points = own.pose.apply(own.camera.back_project(own.depth)).reshape(-1, 3)
+    u, v, _ = CAMERA.project(aside.pose.inverse().apply(points))
+    inside = (u > 0) & (u < CAMERA.width - 1) & (v > 0) & (v < CAMERA.height - 1)
+    assert inside.mean() > 0.9
+    piece = merged([own, aside].__getitem__, 0, [1])
+    assert len(piece.points) == CAMERA.width * CAMERA.height
+    assert (piece.views == 1).all()  # it has no say in where they are
+
+
 def test_points_that_others_see_through_are_dropped() -> None:
     ghost = fused(0.0)
     depth = ghost.depth.copy()

@@ -85,6 +85,25 @@ def test_a_half_of_a_map_may_be_better_than_the_other() -> None:
     assert np.median(right[:, 2]) == pytest.approx(2.1, abs=0.003)
 
 
+def test_the_last_pixel_of_a_slope_reaches_to_its_border_on_its_own_plane() -> None:
+    """One column of pixels, seen at 60 degrees: half a pixel beside its centre the slope is a pixel further away."""
+    slope = np.sqrt(3.0)
+    columns = np.arange(CAMERA.width)
+    depth = np.broadcast_to((2.0 / (1 - slope * (columns - CAMERA.cx) / CAMERA.fx)).astype(np.float32), CAMERA.shape)
+    known = np.abs(columns - CAMERA.cx) < 4
+    view = FusedView(
+        np.where(known, depth, np.nan).astype(np.float32), np.full(CAMERA.shape, 0.01, np.float32), CAMERA, pose_at(0)
+    )
+    volume = Volume(voxel=0.01, truncation=0.03, unit_sigma=0.01)
+    volume.integrate(view)
+    vertices = extract(volume).vertices
+    off = (vertices[:, 2] - slope * vertices[:, 0] - 2.0) / 2.0  # along the normal
+    assert np.abs(off).max() < 0.003  # nothing is bent at the borders
+    u = CAMERA.cx + CAMERA.fx * vertices[:, 0] / vertices[:, 2]
+    assert u.max() > CAMERA.cx + 3.9 - 0.3
+    assert u.min() < CAMERA.cx - 3.9 + 0.3
+
+
 def test_nothing_where_too_few_looked() -> None:
     volume = Volume(voxel=0.05, truncation=0.2, unit_sigma=0.01)
     volume.integrate(plane(2.0, 0.01))
@@ -105,7 +124,7 @@ def test_the_voxel_is_half_a_sigma_between_half_a_pixel_and_a_pixel(sigmas: floa
     pixel = 2.0 / CAMERA.fx
     volume = volume_for([plane(2.0, sigmas * pixel)])
     assert volume.voxel == pytest.approx(pixels * pixel)
-    assert volume.truncation == pytest.approx(max(2 * volume.voxel, sigmas * pixel))
+    assert volume.truncation == pytest.approx(max(3 * volume.voxel, sigmas * pixel))
     empty = FusedView(
         np.full(CAMERA.shape, np.nan, np.float32), np.full(CAMERA.shape, np.nan, np.float32), CAMERA, pose_at(0)
     )

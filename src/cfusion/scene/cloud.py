@@ -3,16 +3,19 @@
 A point p of view i with normal n is compared with the map of each view j that shares surface with i, at the pixel it
 falls on, whose own point is q:
 
-    agrees         |n . (q - p)| <= 2 sqrt(sigma_i^2 + sigma_j^2) + half a pixel
-    is seen through  j's depth there lies further behind p than that
+    agrees           |n . (q - p)| <= sqrt(sigma_i^2 + sigma_j^2) + half a pixel
+    is seen through  j's depth lies behind p by more than sqrt(sigma_i^2 + sigma_j^2) and a pixel, along j's ray
 
 Where maps agree p moves along n to the mean weighted by 1 / sigma^2. (Not by 1 / (c sigma)^2, c = |n . ray|, as an
-error along the ray would have it: in a fused map the surface is off, and most where it is seen obliquely.)
+error along the ray would have it: in a fused map the surface is off, and most where it is seen obliquely.) Then they
+are asked again, about the point that has moved and with the sigma it has now: a pixel between two surfaces is so unsure
+that it agrees with both, and the mean of both is in the air.
 The view with the smaller pixels owns the point: another leaves its own out if it lies within half a pixel of that
 view's, along the surface, but where it samples the surface more densely. (Half of its own pixel, not of that view's:
-what all see obliquely is sampled too sparsely by any one of them.) Points that more views see through than agree with,
-or that nobody confirms although others look there, are dropped, and so are those whose sigma is eight times the usual:
-maps that share their inputs agree on what floats between two surfaces, and say by their sigma that it does. Each
+what all see obliquely is sampled too sparsely by any one of them.) Points that as many views see through as agree with,
+or that nobody is near to although others look there, are dropped, and so are those whose sigma is 20 times the usual:
+maps that share their inputs agree on what floats between two surfaces, and say by their sigma that it does. A pixel
+that covers several pixels' length of the surface, and that no view sees better, becomes several points. Each
 view's piece needs only its neighbours: pieces are made wherever views are.
 """
 
@@ -44,10 +47,11 @@ POINT = np.dtype(
         *(("red", "u1"), ("green", "u1"), ("blue", "u1"), ("sigma", "<f4"), ("views", "<u2")),
     ]
 )
-SIGMAS, PIXELS = 2.0, 0.5
+SIGMAS, PIXELS = 1.0, 0.5
+ROUNDS = 2  # the others are asked again, about the point that has moved
 DENSER = 1.02  # spacing of points, of another view to a view's own, up to which the other can stand for it
 NEAR = 0.5  # pixels of a view, along the surface, within which another's point can stand for its own
-UNSURE = 8.0  # times the view's usual sigma (and half a pixel): what is off by so much floats in the air
+UNSURE = 20.0  # times the view's usual sigma (and half a pixel): what is off by so much floats in the air
 GRAZING = 0.2  # |n . ray| below which a surface is seen too obliquely to tell
 GREY = 160
 STEPS = 2  # to the octave, by which pixel sizes are told apart: nearly equal ones go by number
@@ -79,14 +83,73 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
     pixel = _pixel_size(own, own.depth[usable])
     size = pixel / facing[usable]
     sigma = np.maximum(own.sigma[usable].astype(np.float64), 1e-9 * np.abs(own.depth[usable]))
-    weight = 1 / sigma**2
-    moved, weights, sigmas = np.zeros(len(points)), weight.copy(), weight * sigma
-    agree, through, looked = (np.zeros(len(points), np.int64) for _ in range(3))
+    ahead = {other for other in others if (_rank(views(other)), other) < (_rank(own), number)}
+    shift, claimed = np.zeros(len(points)), sigma
+    for _ in range(ROUNDS):
+        place = points + normals_ * shift[:, None]
+        votes = _asked(views, others, ahead, place, normals_, claimed, size, pixel)
+        weight = 1 / sigma**2 + votes.weight
+        shift = (votes.moved + votes.weight * shift) / weight
+        claimed = (1 / sigma + votes.sigmas) / weight
+    points = points + normals_ * shift[:, None]
+    usual = float(np.median(sigma)) if sigma.size else 0.0
+    sure = claimed <= np.maximum(UNSURE * usual, PIXELS * pixel)
+    confirmed = (votes.near > 0) | (votes.looked == 0)
+    kept = votes.owned & sure & (votes.through < np.maximum(votes.agree, 1)) & confirmed
+    whole = Cloud(points[kept], normals_[kept], claimed[kept], 1 + votes.agree[kept], pixels[kept])
+    return _divided(whole, _towards(own, whole.points), pixel[kept])
+
+
+def _divided(cloud: Cloud, towards: Points, pixel: Floats) -> Cloud:
+    """Several points for a pixel that covers several pixels' length of the surface, spread along that length.
+
+    A pixel seen at the cosine c covers 1 / c pixels: below 1/2 it becomes three points, below 1/4 five.
+    Only those are left here that no view sees better.
+    """
+    cosine = np.maximum(np.einsum("nx,nx->n", cloud.normals, towards), GRAZING)
+    parts = 1 + 2 * np.floor(0.5 / cosine).astype(np.int64)
+    of = np.repeat(np.arange(len(parts)), parts)
+    part = np.arange(len(of)) - np.repeat(np.cumsum(parts) - parts, parts)
+    along = towards - cosine[:, None] * cloud.normals
+    along /= np.maximum(np.linalg.norm(along, axis=-1, keepdims=True), np.finfo(np.float64).tiny)
+    offset = ((part + 0.5) / parts[of] - 0.5) * (pixel / cosine)[of]
+    points = cloud.points[of] + offset[:, None] * along[of]
+    return Cloud(points, cloud.normals[of], cloud.sigma[of], cloud.views[of], cloud.pixels[of])
+
+
+@dataclass(frozen=True, eq=False)
+class _Votes:
+    """What the others say about points, one value each."""
+
+    moved: Floats  # sum of their distances along the normal, each by its weight 1 / sigma^2
+    weight: Floats  # sum of their weights
+    sigmas: Floats  # sum of their sigmas, by weight
+    agree: NDArray[np.int64]  # maps
+    through: NDArray[np.int64]
+    near: NDArray[np.int64]  # those that agree, or would if they saw it less obliquely
+    looked: NDArray[np.int64]  # maps that have a depth there
+    owned: NDArray[np.bool_]
+
+
+def _asked(
+    views: Callable[[int], FusedView],
+    others: Sequence[int],
+    ahead: set[int],
+    points: Points,
+    normals_: Points,
+    sigma: Floats,
+    size: Floats,
+    pixel: Floats,
+) -> _Votes:
+    """All others asked about points; those `ahead` may own them."""
+    moved, weights, sigmas = (np.zeros(len(points)) for _ in range(3))
+    agree, through, near, looked = (np.zeros(len(points), np.int64) for _ in range(4))
     owned = np.ones(len(points), bool)
     for other in others:
         seen = _compared(views(other), points, normals_, sigma, size)
         at = seen.at
         looked[at] += 1
+        near[at[seen.near]] += 1
         through[at[seen.through]] += 1
         same = at[seen.agrees]
         agree[same] += 1
@@ -94,13 +157,10 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
         moved[same] += their_weight * seen.apart[seen.agrees]
         weights[same] += their_weight
         sigmas[same] += their_weight * seen.sigma[seen.agrees]
-        if (_rank(views(other)), other) < (_rank(own), number):
+        if other in ahead:
             beside, spacing = seen.beside[seen.agrees], seen.size[seen.agrees]
             owned[same[(beside <= NEAR * pixel[same]) & (spacing <= DENSER * size[same])]] = False
-    points, shared = points + normals_ * (moved / weights)[:, None], sigmas / weights
-    sure = shared <= np.maximum(UNSURE * (np.median(sigma) if sigma.size else 0.0), PIXELS * pixel)
-    kept = owned & sure & (through <= agree) & ((agree > 0) | (looked == 0))
-    return Cloud(points[kept], normals_[kept], shared[kept], 1 + agree[kept], pixels[kept])
+    return _Votes(moved, weights, sigmas, agree, through, near, looked, owned)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +172,7 @@ class _Seen:
     sigma: Floats  # along the normal
     size: Floats  # of its pixels on the surface
     beside: Floats  # how far its point lies from the point, along the surface
+    near: NDArray[np.bool_]  # as far as it can tell, which at a grazing angle is not far
     agrees: NDArray[np.bool_]
     through: NDArray[np.bool_]
 
@@ -134,12 +195,14 @@ def _compared(other: FusedView, points: Points, normals_: Points, sigma: Floats,
     apart = np.einsum("nx,nx->n", normals_[at], between)
     beside = np.sqrt(np.maximum(np.einsum("nx,nx->n", between, between) - apart**2, 0.0))
     their_size = _pixel_size(other, depth) / cosine
-    limit = SIGMAS * np.sqrt(sigma[at] ** 2 + along**2) + PIXELS * np.maximum(size[at], their_size)
+    spread = SIGMAS * np.sqrt(sigma[at] ** 2 + along**2)
+    limit = spread + PIXELS * np.maximum(size[at], their_size)
     usable = facing > GRAZING  # a pixel that is a point of its own view
-    agrees = (np.abs(apart) <= limit) & usable & np.isfinite(other.normals[row, column, 0])
-    # further behind along j's own ray than the limit allows, which is longer where the surface is oblique
-    through = ~agrees & (depth - z[at] > 2 * limit / cosine)
-    return _Seen(at, apart, along, their_size, beside, agrees, through)
+    near = np.abs(apart) <= limit
+    agrees = near & usable & np.isfinite(other.normals[row, column, 0])
+    # along j's own ray, on which a surface seen obliquely is further away
+    through = ~near & (depth - z[at] > spread / cosine + _pixel_size(other, depth))
+    return _Seen(at, apart, along, their_size, beside, near, agrees, through)
 
 
 def _points_at(view: FusedView, row: NDArray[np.int64], column: NDArray[np.int64], depth: Floats) -> Points:

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.arrays import DepthMap, Normals
-from cfusion.geometry import Camera, Pose, normals
+from cfusion.geometry import Camera, Pose
 from cfusion.io.cameras import camera_from_json
 from cfusion.io.codecs.npy import read_npy
 from cfusion.io.json_object import JsonObject
 from cfusion.scene.record import FILE, folder_of, require_record
+from cfusion.scene.slopes import one_sided_normals
 
 KEPT = 24  # views whose maps stay in memory
 
@@ -31,7 +32,7 @@ class FusedView:
     @cached_property
     def normals(self) -> Normals:
         """(H, W, 3) in the camera's frame, towards it; NaN where undefined."""
-        return normals(self.depth, self.camera)
+        return one_sided_normals(self.depth, self.camera)
 
 
 def read_fused(root: Path, view: int) -> FusedView:

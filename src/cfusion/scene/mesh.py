@@ -24,8 +24,8 @@ from cfusion.scene.volume import SIDE, Block, Volume
 CHUNK = 8  # blocks along a chunk
 VOXEL = (0.5, 1.0)  # pixels at least and at most
 VOXEL_SIGMAS = 0.5  # of the usual sigma, between these: finer voxels follow noise
-# The less the better: at an outline the distance to what is seen there, not to the surface, is cut off by it alone.
-TRUNCATION = 2.0  # voxels at least
+# More closes over rims that all see obliquely; less keeps thin things and folds, whose other side it would reach.
+TRUNCATION = 3.0  # voxels at least
 SIGMAS = 1.0  # at least, of the usual sigma
 WELD = 256  # parts of a voxel within which vertices are one
 SAMPLE = 20  # views that tell size and noise
@@ -61,7 +61,7 @@ class Mesh:
 def volume_for(views: Sequence[FusedView], voxel: float | None = None) -> Volume:
     """An empty volume whose voxel and truncation suit some of the views.
 
-    voxel: half a sigma, but half a pixel at least and a pixel at most; truncation: 2 voxels, or 1 sigma if that is more
+    voxel: half a sigma, but half a pixel at least and a pixel at most; truncation: 3 voxels, or 1 sigma if that is more
     """
     sizes, sigmas = [], []
     for view in views:
@@ -100,7 +100,7 @@ def write_mesh(job: Job, fused: Sequence[int], voxel: float | None, listener: Li
     for view in fused:
         volume.integrate(read_fused(job.folder, view), views[view].image)
         told.finished()
-    mesh = extract(volume, min(2, len(fused)))
+    mesh = extract(volume)
     with placing(Path(job.output)) as draft:
         write_ply(draft / "mesh.ply", mesh)
         (draft / "mesh.glb").write_bytes(_glb(mesh))

@@ -5,7 +5,9 @@ A voxel x that view k sees at depth z where its map has depth d and standard dev
     s_k = c (d - z),   w_k = (c / sigma)^2,   c = |n . ray|
 
 (c turns a distance along the ray into one along the normal, and surfaces seen obliquely count less: they are off most);
-the volume holds sum w s / sum w, |s| cut at the truncation. Only blocks within the truncation of some surface exist.
+the volume holds sum w s / sum w, |s| cut at the truncation. Between pixels d is interpolated; where a pixel is the last
+of its surface it is that of its own plane, out to its border: on what is seen obliquely half a pixel is far.
+Only blocks within the truncation of some surface exist.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import Image, Points
 from cfusion.errors import InputError
+from cfusion.geometry import Pinhole
 from cfusion.scene.fused_view import FusedView
 
 SIDE = 8  # voxels along a block
 VOXELS = SIDE**3
 AT_ONCE = 1024  # blocks whose voxels are projected together
 SHALLOWEST = 0.2  # c below which a pixel tells nothing
+BENT = (0.5, 2.0)  # times a pixel's depth, within which its plane is followed: half a pixel away it is no further
 Block = tuple[int, int, int]
 OFFSETS = np.stack(np.meshgrid(*[np.arange(SIDE)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
 
@@ -109,7 +113,7 @@ class Volume:
         row, column = np.rint(v[at]).astype(np.int64), np.rint(u[at]).astype(np.int64)
         seen = usable[row, column]
         at, row, column = at[seen], row[seen], column[seen]
-        depth = _between(view.depth, usable, u[at], v[at], row, column, self.truncation)
+        depth = _between(view, usable, u[at], v[at], row, column, self.truncation)
         distance = cosine[row, column] * (depth - z[at])
         kept = distance >= -self.truncation
         at, row, column = at[kept], row[kept], column[kept]
@@ -126,7 +130,7 @@ class Volume:
 
 
 def _between(
-    depth: NDArray[np.float32],
+    view: FusedView,
     usable: NDArray[np.bool_],
     u: NDArray[np.float64],
     v: NDArray[np.float64],
@@ -134,19 +138,37 @@ def _between(
     column: NDArray[np.int64],
     step: float,
 ) -> NDArray[np.float64]:
-    """Depth interpolated between four pixels of one surface; the nearest pixel's elsewhere."""
-    height, width = depth.shape
+    """Depth interpolated between four pixels of one surface; on the plane of the nearest pixel elsewhere."""
+    height, width = view.depth.shape
     left, top = (
         np.clip(np.floor(u).astype(np.int64), 0, width - 2),
         np.clip(np.floor(v).astype(np.int64), 0, height - 2),
     )
     corners = [(top + down, left + across) for down in (0, 1) for across in (0, 1)]
-    values = np.stack([depth[corner].astype(np.float64) for corner in corners])
+    values = np.stack([view.depth[corner].astype(np.float64) for corner in corners])
     right, below = np.clip(u - left, 0, 1), np.clip(v - top, 0, 1)
     shares = np.stack([(1 - below) * (1 - right), (1 - below) * right, below * (1 - right), below * right])
     with np.errstate(invalid="ignore"):
         one = np.stack([usable[corner] for corner in corners]).all(axis=0) & (np.ptp(values, axis=0) < step)
-    return np.where(one, (shares * values).sum(axis=0), depth[row, column])
+    return np.where(one, (shares * values).sum(axis=0), _on_plane(view, u, v, row, column))
+
+
+def _on_plane(
+    view: FusedView,
+    u: NDArray[np.float64],
+    v: NDArray[np.float64],
+    row: NDArray[np.int64],
+    column: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Depth at (u, v) of the plane through a pixel's point: n . x = n . p."""
+    depth, normal, camera = view.depth[row, column].astype(np.float64), view.normals[row, column], view.camera
+    across, down = (u - column) * normal[:, 0], (v - row) * normal[:, 1]
+    if not isinstance(camera, Pinhole):
+        return np.asarray(depth - camera.pixel_size * (across + down) / normal[:, 2])
+    x, y = (column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy
+    here = normal[:, 0] * x + normal[:, 1] * y + normal[:, 2]
+    there = here + across / camera.fx + down / camera.fy
+    return np.asarray(depth * np.clip(here / there, *BENT))
 
 
 def _stride(points: Points, spacing: float) -> int:

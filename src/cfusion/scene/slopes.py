@@ -1,0 +1,40 @@
+"""Normals of a fused map that do not lean over its edges."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfusion.arrays import DepthMap, Normals, Points
+from cfusion.geometry import Camera
+
+
+def one_sided_normals(depth: DepthMap, camera: Camera) -> Normals:
+    """Unit normals (H, W, 3) towards the camera; NaN where undefined.
+
+    Along an axis, with the steps f to the next point and b from the previous one, of which the depth changes by df, db:
+
+        d = (f db^2 + b df^2) / (df^2 + db^2)
+
+    the mean on a plane, the flatter one at an edge, the only one where the other is unknown. (A forward difference
+    leans over every edge: the last pixels of a surface would seem to be seen at a grazing angle, and be left out.)
+    """
+    points = camera.back_project(depth)
+    normal = np.cross(_step(points, 1), _step(points, 0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
+        away = np.einsum("ijk,ijk->ij", normal, camera.rays()) > 0
+    normal[away] *= -1
+    return np.asarray(normal, np.float32)
+
+
+def _step(points: Points, axis: int) -> Points:
+    """The step (H, W, 3) to the next point along an axis, on the side where the depth changes less."""
+    points = np.moveaxis(points.astype(np.float64), axis, 0)
+    forward, backward = np.full_like(points, np.nan), np.full_like(points, np.nan)
+    forward[:-1] = backward[1:] = points[1:] - points[:-1]
+    tiny = 1e-12 * np.square(points[..., 2:])
+    weight_forward, weight_backward = np.square(backward[..., 2:]) + tiny, np.square(forward[..., 2:]) + tiny
+    with np.errstate(invalid="ignore"):
+        both = (weight_forward * forward + weight_backward * backward) / (weight_forward + weight_backward)
+    step = np.where(np.isnan(both), np.where(np.isnan(forward), backward, forward), both)
+    return np.moveaxis(step, 0, axis)
