@@ -65,7 +65,8 @@ static void meet(Meeting& meeting, int first, int end) {
     if (++meeting.here == left_in(first, end)) meeting.here = 0, meeting.round++;
     while (meeting.round == round) {
         yield();
-        if (meeting.round == round && meeting.here == left_in(first, end)) meeting.here = 0, meeting.round++;  // some left
+        const bool others_left = meeting.round == round && meeting.here == left_in(first, end);
+        if (others_left) meeting.here = 0, meeting.round++;
     }
 }
 static void meet_block() { meet(block, 0, all.size()); }
@@ -164,7 +165,7 @@ class Emulator:
         if not library.exists():
             text = library.with_suffix(".cpp")
             text.write_text(code)
-            options = ["-std=c++17", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC"]
+            options = ["-std=c++17", "-O2", "-ffp-contract=off", "-w", "-shared", "-fPIC"]
             subprocess.run([self.compiler, *options, str(text), "-o", str(library)], check=True)
         return ctypes.CDLL(str(library))
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from cfusion.kernels.contract import Floats
 
-NETWORK, COSTS, PATHS = ("stereo_network.cu",), ("stereo_costs.cu",), ("stereo_paths.cu",)
+NETWORK, COSTS, PATHS, MAP = (("stereo_network.cu",), ("stereo_costs.cu",), ("stereo_paths.cu",), ("stereo_map.cu",))
+CUES = 8
+STEPS = 16  # per pixel of disparity, while specks are looked for
 PLANES = 64  # of features
 TILE_ROWS, TILE_COLUMNS = 4, 32  # that a block of the network makes
 COST_COLUMNS, COST_DISPARITIES = 16, 128  # of a block of the cost volume
@@ -130,8 +132,7 @@ class DeviceStereo:
         height, width = image.shape
         out = self.arrays.empty((2, height, width), np.uint8)
         self.kernel(PATHS, "smooth_steps", ("OF_LANE=1",))(
-            (_blocks(width, THREADS), height),
-            (THREADS,),
+            *_rows(height, width),
             (self.put(image), np.float32(edge), np.int32(height), np.int32(width), out),
         )
         return out
@@ -152,6 +153,51 @@ class DeviceStereo:
         height, width, count = cost.shape
         grid = (_blocks(width * count, THREADS), height)
         self.kernel(COSTS, "mirror")(grid, (THREADS,), (cost, np.int32(width), np.int32(count), out))
+
+    def checked(self, disparity: Floats, mirrored: Floats, tolerance: float) -> tuple[Floats, Floats]:
+        """How far the right image's map, mirrored, is off the left one's, and what it confirms."""
+        height, width = disparity.shape
+        apart, found = self.arrays.empty((2, height, width), np.float32)
+        given = (disparity, mirrored, np.float64(tolerance), np.int32(width), apart, found)
+        self.kernel(MAP, "compare")(*_rows(height, width), given)
+        return apart, found
+
+    def drop_specks(self, found: Floats, size: int, step: float) -> None:
+        """Segments of at most `size` pixels become unknown; neighbours within `step` belong together."""
+        pixels, width = np.uint32(found.size), np.int32(found.shape[1])
+        parent, sizes = self.arrays.empty((2, found.size), np.uint32)
+        flat = (_blocks(found.size, THREADS),), (THREADS,)
+        self.kernel(MAP, "alone")(*flat, (pixels, parent, sizes))
+        self.kernel(MAP, "join_segments")(*flat, (found, np.float32(round(STEPS * step)), width, pixels, parent))
+        self.kernel(MAP, "count_segments")(*flat, (pixels, parent, sizes))
+        self.kernel(MAP, "drop_specks")(*flat, (parent, sizes, np.uint32(size), pixels, found))
+
+    def cues(
+        self, found: Floats, apart: Floats, image: Floats, curves: Floats, halves: tuple[float, float, float]
+    ) -> Floats:
+        """(8, H, W) what speaks against each pixel; a jump, a texture and a margin that count one half."""
+        height, width = found.shape
+        out = self.arrays.empty((CUES, height, width), np.float32)
+        numbers = (*(np.float32(each) for each in halves), np.int32(height), np.int32(width))
+        self.kernel(MAP, "cues")(*_rows(height, width), (found, apart, self.put(image), curves, *numbers, out))
+        return out
+
+    def refined(self, found: Floats, radius: int, spread: float, step: float) -> Floats:
+        """The map after a median and a bilateral filter; in the median holes are what is farther beside them."""
+        height, width = found.shape
+        grid, sizes = _rows(height, width), (np.int32(height), np.int32(width))
+        one, other = self.arrays.empty((2, height, width), np.float32)
+        self.kernel(MAP, "farther")(*grid, (found, np.bool_(True), *sizes, one))
+        self.kernel(MAP, "farther")(*grid, (one, np.bool_(False), *sizes, other))
+        self.kernel(MAP, "median")(*grid, (found, other, *sizes, one))
+        filters = np.int32(radius), np.float32(spread), np.float32(step)
+        self.kernel(MAP, "bilateral")(*grid, (one, *filters, *sizes, other))
+        return other
+
+
+def _rows(height: int, width: int) -> tuple[tuple[int, int], tuple[int]]:
+    """A thread a pixel, a block of a row."""
+    return (_blocks(width, THREADS), height), (THREADS,)
 
 
 def _blocks(items: int, threads: int) -> int:

@@ -17,7 +17,7 @@ DIRECTIONS = ((0, -1), (0, 1), (-1, 0), (1, 0))  # to the pixel before: (dv, du)
 
 
 def features(image: Floats, layers: Sequence[Layer]) -> Floats:
-    """Unit features (64, H, W) of an image with five pixels more on each side; bytes are rounded as the network does."""
+    """Unit features (64, H, W) of an image with five pixels more on each side; 8-bit layers are rounded."""
     planes = image[None].astype(np.float64)
     for layer in layers:
         height, width = planes.shape[1] - 2, planes.shape[2] - 2

@@ -1,6 +1,7 @@
 """The numbers of an ONNX file, by their names: as much of its encoding (protocol buffers) as that takes.
 
-A message is a row of fields; a field is a number (which << 3 | how), then a varint, eight bytes, so many bytes, or four.
+A message is a row of fields; a field is a number (which << 3 | how), then a varint, eight bytes, so many bytes, or
+four.
 """
 
 from collections.abc import Iterator
