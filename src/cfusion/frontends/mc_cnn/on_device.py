@@ -12,7 +12,7 @@ from cfusion.errors import BackendUnavailable, OutOfMemory
 from cfusion.frontends import cues, refine
 from cfusion.frontends.mc_cnn.matcher import MARGIN, Curves, McCnn
 from cfusion.frontends.mc_cnn.network import layers, normed, padded
-from cfusion.kernels.stereo import DeviceStereo
+from cfusion.kernels.stereo import PLANES, DeviceStereo
 
 if TYPE_CHECKING:
     from cfusion.frontends.stereo import Checks
@@ -49,8 +49,8 @@ def match_on_device(left: Image, right: Image, settings: McCnn, checks: "Checks"
 
 
 def bytes_needed(shape: tuple[int, ...], disparities: int) -> int:
-    """On the device: two volumes, or one and the features of both images."""
-    return 4 * shape[0] * shape[1] * (disparities + max(disparities, 128))
+    """On the device: two volumes, the features of both images, and what a layer of the network makes of one."""
+    return 4 * shape[0] * shape[1] * (2 * disparities + 3 * PLANES)
 
 
 def matched(
@@ -67,8 +67,7 @@ def matched(
 
 def curves_on_device(device: DeviceStereo, left: Image, right: Image, settings: McCnn) -> tuple[Floats, Floats]:
     """(5, H, W) the left image's curves, in the order of `Curves`, and the right image's disparity, mirrored."""
-    network = layers()
-    cost = device.cost_volume(*(device.features(padded(each), network) for each in (left, right)), settings.disparities)
+    cost = _cost_volume(device, left, right, settings.disparities)
     spare = device.arrays.empty(cost.shape, np.float32)
     crosses = [device.arms(each, settings.arm, settings.arm_tolerance) for each in (left, right)]
     for _ in range(settings.aggregations):
@@ -79,6 +78,12 @@ def curves_on_device(device: DeviceStereo, left: Image, right: Image, settings: 
     device.mirror(cost, spare)
     ours, theirs = theirs[:, ::-1], ours[:, ::-1]
     return curves, device.winners(device.semi_global(spare, cost, ours, theirs, *steps), spare)[0]
+
+
+def _cost_volume(device: DeviceStereo, left: Image, right: Image, disparities: int) -> Floats:
+    """On its own, so that the features are forgotten after it."""
+    ours, theirs = (device.features(padded(each), layers()) for each in (left, right))
+    return device.cost_volume(ours, theirs, disparities)
 
 
 assert Curves._fields == ("disparity", "best", "second", "bend", "plain")  # the order of `winners`
