@@ -55,7 +55,7 @@ def random_layers(rng: np.random.Generator) -> list[Layer]:
     out.append(Layer(*_random(rng, 64, 0.1), ones, Stage.TO_BYTES, 1.0, 0.02))
     for stage in (Stage.BYTES, Stage.LAST):
         weights = rng.integers(-127, 128, (64, 9, 64)).astype(np.float32)
-        bias, factor = rng.integers(-900, 900, 64).astype(np.float32), rng.uniform(1e-4, 2e-4, 64).astype(np.float32)
+        bias, factor = rng.integers(-900, 900, 64).astype(np.float32), rng.uniform(1e-4, 9e-4, 64).astype(np.float32)
         out.append(Layer(weights, bias, factor, stage, 0.04, 0.012))
     return out
 
