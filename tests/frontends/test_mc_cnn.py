@@ -119,15 +119,6 @@ def test_winners_are_the_least_costs_and_the_vertex_of_their_parabola() -> None:
     assert (disparity <= np.arange(WIDTH)).all()  # never outside the other image
 
 
-def test_margins_are_what_another_disparity_would_cost_more() -> None:
-    cost = np.tile(np.float32([0.5, 0.1, 0.4, 0.9, 0.2, 0.6]), (1, 7, 1))
-    margin = kernels.margins(cost, np.full((1, 7), 2, np.int32))
-    np.testing.assert_allclose(margin[0, 5:], 0.1, atol=1e-6)  # 0.2 elsewhere, 0.1 beside 2
-    overruled = kernels.margins(cost, np.full((1, 7), 3, np.int32))
-    np.testing.assert_allclose(overruled[0, 5:], -0.1, atol=1e-6)
-    assert np.isposinf(kernels.margins(cost, np.zeros((1, 7), np.int32))[0, 1])  # nothing is elsewhere
-
-
 def test_mistakes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="small <= large"):
         McCnn(penalties=Penalties(2.0, 1.0, 1.0, 1.0, 1.0, 0.1))
@@ -232,11 +223,8 @@ def test_a_gpu_without_room_is_said_or_left(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_cues_of_the_curves_are_shares() -> None:
     costs = np.array([[-0.2, 0.5, 1.7]], np.float32)
-    curves = Curves(
-        costs, costs, costs + np.array([[-1, 0, 5]], np.float32), costs, costs, np.float32([[-9, 0, np.inf]])
-    )
-    unsure, unlike, overruled = curve_cues(curves)
-    np.testing.assert_allclose(overruled, [[1, 0.5, 0]], atol=1e-6)
+    curves = Curves(costs, costs, costs + np.array([[-1, 0, 5]], np.float32), costs, costs)
+    unsure, unlike = curve_cues(curves)
     np.testing.assert_array_equal(unlike, [[0, 0.5, 1]])
     np.testing.assert_array_equal(unsure[0, :2], 1)  # no margin to the second best
     assert 0 < unsure[0, 2] < 0.5

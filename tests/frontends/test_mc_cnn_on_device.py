@@ -14,7 +14,7 @@ from cfusion.errors import BackendUnavailable
 from cfusion.frontends import consistency, cues, refine
 from cfusion.frontends.mc_cnn import Curves, McCnn, curve_cues, on_device
 from cfusion.frontends.mc_cnn import definition as defined
-from cfusion.frontends.mc_cnn.matcher import MARGIN, OVERRULED
+from cfusion.frontends.mc_cnn.matcher import MARGIN
 from cfusion.frontends.mc_cnn.semi_global import Penalties
 from cfusion.frontends.stereo import MC_CNN_CHECKS, grey_bytes, matched_cues
 from cfusion.kernels.stereo import DeviceStereo, Layer, Stage
@@ -113,14 +113,11 @@ def test_winners_are_those_of_the_compiled_loops(device: DeviceStereo, pair: Sim
     loops = pytest.importorskip("cfusion.frontends.mc_cnn.kernels")
     total = defined.cost_volume(pair.left, pair.right, 40).astype(np.float32)
     total[:, :, 7] = total[:, :, 3]  # ties: the first one wins
-    cost = np.random.default_rng(9).random(total.shape).astype(np.float32)
-    found = host(device.winners(device.put(total), device.put(cost)))
+    found = host(device.winners(device.put(total), device.put(1 - total)))
     wanted = loops.winners(total)
     np.testing.assert_allclose(found[:4], wanted, rtol=1e-5, atol=1e-6)
     at = np.rint(wanted[0]).astype(int)[..., None]
-    np.testing.assert_array_equal(found[4], np.take_along_axis(cost, at, 2)[..., 0])
-    np.testing.assert_array_equal(found[5], loops.margins(cost, at[..., 0].astype(np.int32)))
-    assert (found[5] < 0).any()
+    np.testing.assert_array_equal(found[4], 1 - np.take_along_axis(total, at, 2)[..., 0])
 
 
 def test_the_whole_matcher_is_that_of_the_cpu(device: DeviceStereo, scenes: SimpleNamespace) -> None:
@@ -177,12 +174,9 @@ def test_cues_are_those_of_the_host(device: DeviceStereo, shape: tuple[int, int]
     rng = np.random.default_rng(3)
     disparity, other = maps(3, shape)
     apart, found = consistency.disagreement(disparity, other), consistency.agreeing(disparity, other, 1.0)
-    curves, image = (
-        Curves(disparity, *(rng.random((5, *shape)) - 0.2).astype(np.float32)),
-        rng.random(shape).astype(np.float32),
-    )
-    scales = (cues.JUMP, cues.TEXTURE, MARGIN, OVERRULED)
-    made = device.cues(*(device.put(each) for each in (found, apart)), image, device.put(np.stack(curves)), scales)
+    curves, image = Curves(disparity, *rng.random((4, *shape)).astype(np.float32)), rng.random(shape).astype(np.float32)
+    halves = (cues.JUMP, cues.TEXTURE, MARGIN)
+    made = device.cues(*(device.put(each) for each in (found, apart)), image, device.put(np.stack(curves)), halves)
     np.testing.assert_allclose(
         host(made), np.concatenate([cues.pair_cues(found, apart, image), curve_cues(curves)]), atol=2e-6
     )

@@ -15,7 +15,7 @@ import numpy as np
 from cfusion.kernels.contract import Floats
 
 NETWORK, COSTS, PATHS, MAP = (("stereo_network.cu",), ("stereo_costs.cu",), ("stereo_paths.cu",), ("stereo_map.cu",))
-CURVES, CUES = 6, 9
+CUES = 8
 STEPS = 16  # per pixel of disparity, while specks are looked for
 PLANES = 64  # of features
 TILE_ROWS, TILE_COLUMNS = 4, 32  # that a block of the network makes
@@ -138,10 +138,9 @@ class DeviceStereo:
         return out
 
     def winners(self, total: Floats, cost: Floats) -> Floats:
-        """(6, H, W) disparity of least cost, that cost, the least one elsewhere, the bend there; the cost before the
-        paths, and how much lower it is than elsewhere."""
+        """(5, H, W) disparity of least cost, that cost, the least one elsewhere, the bend there, the cost alone."""
         height, width, count = total.shape
-        out = self.arrays.empty((CURVES, height, width), np.float32)
+        out = self.arrays.empty((5, height, width), np.float32)
         self.kernel(PATHS, "winners", ("OF_LANE=1",))(
             (_blocks(height * width, JUDGES),),
             (JUDGES * WARP,),
@@ -173,11 +172,13 @@ class DeviceStereo:
         self.kernel(MAP, "count_segments")(*flat, (pixels, parent, sizes))
         self.kernel(MAP, "drop_specks")(*flat, (parent, sizes, np.uint32(size), pixels, found))
 
-    def cues(self, found: Floats, apart: Floats, image: Floats, curves: Floats, scales: tuple[float, ...]) -> Floats:
-        """(9, H, W) what speaks against each pixel; a jump, a texture and two margins that matter."""
+    def cues(
+        self, found: Floats, apart: Floats, image: Floats, curves: Floats, halves: tuple[float, float, float]
+    ) -> Floats:
+        """(8, H, W) what speaks against each pixel; a jump, a texture and a margin that count one half."""
         height, width = found.shape
         out = self.arrays.empty((CUES, height, width), np.float32)
-        numbers = (*(np.float32(each) for each in scales), np.int32(height), np.int32(width))
+        numbers = (*(np.float32(each) for each in halves), np.int32(height), np.int32(width))
         self.kernel(MAP, "cues")(*_rows(height, width), (found, apart, self.put(image), curves, *numbers, out))
         return out
 

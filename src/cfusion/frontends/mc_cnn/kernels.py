@@ -162,26 +162,6 @@ def winners(cost: Floats) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 @njit(**OPTIONS)
-def margins(cost: Floats, at: Ints) -> Floats:
-    """(H, W) the least cost more than a pixel away from the disparities `at` less the least one beside them.
-
-    Negative where another disparity looks better than the one found.
-    """
-    height, width, count = cost.shape
-    out = np.empty((height, width), np.float32)
-    for v in prange(height):
-        for u in range(width):
-            beside, elsewhere = np.float32(np.inf), np.float32(np.inf)
-            for d in range(min(count, u + 1)):
-                if abs(d - at[v, u]) <= 1:
-                    beside = min(beside, cost[v, u, d])
-                else:
-                    elsewhere = min(elsewhere, cost[v, u, d])
-            out[v, u] = elsewhere - beside
-    return out
-
-
-@njit(**OPTIONS)
 def arms(image: Floats, longest: int, tolerance: float) -> Ints:
     """(4, H, W) lengths of a pixel's cross to the left, right, up and down: as far as grey values stay near its own."""
     height, width = image.shape

@@ -20,7 +20,6 @@ Floats = NDArray[np.float32]
 # Published for the fast network on KITTI 2012; our costs are half of theirs, and so are these steps.
 PENALTIES = Penalties(small_step=2.0, large_step=27.86, one_edge=3.0, both_edges=7.5, ground=1.5, edge=0.02)
 MARGIN = 0.3  # difference of costs after the paths that counts one half
-OVERRULED = 0.1  # difference of the network's own costs that matters
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,6 @@ class Curves(NamedTuple):
     second: Floats  # the least one more than a pixel away
     bend: Floats  # second difference at the best
     plain: Floats  # the network's own cost there
-    margin: (
-        Floats  # the least of these more than a pixel away, less the least beside: below zero, the paths overruled it
-    )
 
 
 def mc_cnn_curves(left: Image, right: Image, settings: McCnn) -> tuple[Curves, Floats]:
@@ -74,9 +70,8 @@ def mc_cnn_curves(left: Image, right: Image, settings: McCnn) -> tuple[Curves, F
         kernels.aggregate(cost, spare, *crosses)
     total = semi_global(kernels, cost, spare, left, right, settings.penalties)
     disparity, best, second, bend = kernels.winners(total)
-    at = np.rint(disparity).astype(np.int32)
-    plain = np.take_along_axis(cost, at.astype(np.intp)[..., None], axis=2)[..., 0]
-    found = Curves(disparity, best, second, bend, plain, kernels.margins(cost, at))
+    at = np.rint(disparity).astype(np.intp)[..., None]
+    found = Curves(disparity, best, second, bend, np.take_along_axis(cost, at, axis=2)[..., 0])
     kernels.mirror(cost, spare)
     ours, theirs = (np.ascontiguousarray(each[:, ::-1]) for each in (right, left))
     other = kernels.winners(semi_global(kernels, spare, cost, ours, theirs, settings.penalties))[0]
@@ -84,11 +79,9 @@ def mc_cnn_curves(left: Image, right: Image, settings: McCnn) -> tuple[Curves, F
 
 
 def curve_cues(curves: Curves) -> Floats:
-    """(3, H, W) in [0, 1], 0 = good: how small the margin to the second best is, how unlike the two pixels are, and
-    how far the paths overruled the network, 1 / (1 + exp(margin / OVERRULED))."""
+    """(2, H, W) in [0, 1], 0 = good: how small the margin to the second best is, how unlike the two pixels are."""
     margin = np.maximum(curves.second - curves.best, 0)
-    overruled = 1 / (1 + np.exp(np.clip(curves.margin / OVERRULED, -30, 30)))
-    return np.stack([MARGIN / (MARGIN + margin), np.clip(curves.plain, 0, 1), overruled]).astype(np.float32)
+    return np.stack([MARGIN / (MARGIN + margin), np.clip(curves.plain, 0, 1)]).astype(np.float32)
 
 
 def _kernels() -> Any:

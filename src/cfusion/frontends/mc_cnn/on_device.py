@@ -10,7 +10,7 @@ from cfusion import kernels
 from cfusion.arrays import Image
 from cfusion.errors import BackendUnavailable, OutOfMemory
 from cfusion.frontends import cues, refine
-from cfusion.frontends.mc_cnn.matcher import MARGIN, OVERRULED, Curves, McCnn
+from cfusion.frontends.mc_cnn.matcher import MARGIN, Curves, McCnn
 from cfusion.frontends.mc_cnn.network import layers, normed, padded
 from cfusion.kernels.stereo import PLANES, DeviceStereo
 
@@ -31,7 +31,7 @@ def uses_device(backend: str) -> bool:
 
 
 def match_on_device(left: Image, right: Image, settings: McCnn, checks: "Checks", backend: str) -> Any:
-    """The checked disparity (H, W) and its cues (9, H, W), on the host; None if `auto` finds no room there."""
+    """The checked disparity (H, W) and its cues (8, H, W), on the host; None if `auto` finds no room there."""
     cuda = kernels.load("cuda")
     device: DeviceStereo = importlib.import_module(MODULE).stereo()
     try:
@@ -61,12 +61,12 @@ def matched(
     apart, found = device.checked(curves[0], mirrored, checks.tolerance)
     if checks.speck > 0:
         device.drop_specks(found, checks.speck, checks.speck_step)
-    seen = device.cues(found, apart, left, curves, (cues.JUMP, cues.TEXTURE, MARGIN, OVERRULED))
+    seen = device.cues(found, apart, left, curves, (cues.JUMP, cues.TEXTURE, MARGIN))
     return device.refined(found, refine.RADIUS, refine.WIDTH, refine.STEP), seen
 
 
 def curves_on_device(device: DeviceStereo, left: Image, right: Image, settings: McCnn) -> tuple[Floats, Floats]:
-    """(6, H, W) the left image's curves, in the order of `Curves`, and the right image's disparity, mirrored."""
+    """(5, H, W) the left image's curves, in the order of `Curves`, and the right image's disparity, mirrored."""
     cost = _cost_volume(device, left, right, settings.disparities)
     spare = device.arrays.empty(cost.shape, np.float32)
     crosses = [device.arms(each, settings.arm, settings.arm_tolerance) for each in (left, right)]
@@ -86,4 +86,4 @@ def _cost_volume(device: DeviceStereo, left: Image, right: Image, disparities: i
     return device.cost_volume(ours, theirs, disparities)
 
 
-assert Curves._fields == ("disparity", "best", "second", "bend", "plain", "margin")  # the order of `winners`
+assert Curves._fields == ("disparity", "best", "second", "bend", "plain")  # the order of `winners`

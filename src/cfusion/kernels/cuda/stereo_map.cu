@@ -106,11 +106,10 @@ __device__ __forceinline__ float slope(const float* row, int u, int width) {
 
 __device__ __forceinline__ float share(float value) { return fminf(fmaxf(value, 0.f), 1.f); }
 
-// (9, height, width): apart, lonely, rough, front, behind, flat, then unsure, unlike, overruled; `curves` are those of
-// `winners`.
+// (8, height, width): apart, lonely, rough, front, behind, flat, then unsure and unlike; `curves` are those of `winners`.
 extern "C" __global__ void __launch_bounds__(256) cues(
     const float* __restrict__ found, const float* __restrict__ apart, const float* __restrict__ image,
-    const float* __restrict__ curves, float jump, float texture, float margin, float overruled, int height, int width,
+    const float* __restrict__ curves, float jump, float texture, float margin, int height, int width,
     float* __restrict__ out
 ) {
     const int u = blockIdx.x * blockDim.x + threadIdx.x, v = blockIdx.y;
@@ -144,13 +143,12 @@ extern "C" __global__ void __launch_bounds__(256) cues(
     const float rough = 2 * (bends / of_roughness) / fmaxf(amount / of_roughness, 1e-3f);
     const float front = is ? found[p] - low : 0, behind = is ? high - found[p] : 0;
     const float second = curves[2 * pixels + p] - curves[pixels + p];
-    const float scaled = fminf(fmaxf(curves[5 * pixels + p] / overruled, -30.f), 30.f);
-    const float all[9] = {
+    const float all[8] = {
         apart[p] == apart[p] ? apart[p] : 1.f, 1 - known / of_support, rough / (1 + rough), front / (front + jump),
         behind / (behind + jump), texture / (texture + slopes / of_texture), margin / (margin + fmaxf(second, 0.f)),
-        curves[4 * pixels + p], 1 / (1 + expf(scaled))
+        curves[4 * pixels + p]
     };
-    for (int k = 0; k < 9; k++) out[k * pixels + p] = share(all[k]);
+    for (int k = 0; k < 8; k++) out[k * pixels + p] = share(all[k]);
 }
 
 // ---- filters

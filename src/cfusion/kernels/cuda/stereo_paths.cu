@@ -94,9 +94,8 @@ __device__ __forceinline__ void least_of(float& value, int& place) {
     }
 }
 
-// (6, height, width) the disparity of least cost, to a fraction of a pixel; its cost; the least one more than a pixel
-// away; the second difference there; the cost before the paths, and the least one of those more than a pixel away less
-// the least one beside. One warp a pixel.
+// (5, height, width) the disparity of least cost, to a fraction of a pixel; its cost; the least one more than a pixel
+// away; the second difference there; the cost before the paths. One warp a pixel.
 extern "C" __global__ void __launch_bounds__(128) winners(
     const float* __restrict__ total, const float* __restrict__ cost, unsigned pixels, int width, int count,
     float* __restrict__ out
@@ -113,25 +112,16 @@ extern "C" __global__ void __launch_bounds__(128) winners(
     for (int d = lane; d < end; d += 32)
         if (abs(d - at) > 1) second = fminf(second, curve[d]);
     least_of(second, unused);
+    if (lane > 0) return;
     float shift = 0, bend = 0;
     if (at > 0 && at + 1 < end) {
         bend = curve[at - 1] - 2 * curve[at] + curve[at + 1];
         if (bend > 0) shift = fminf(fmaxf(0.5f * (curve[at - 1] - curve[at + 1]) / bend, -0.5f), 0.5f);
     }
     const float disparity = at + shift;
-    const int middle = (int)rintf(disparity);
-    const float* plain = cost + (size_t)p * count;
-    float beside = __int_as_float(0x7f800000), elsewhere = beside;
-    for (int d = lane; d < end; d += 32)
-        if (abs(d - middle) > 1) elsewhere = fminf(elsewhere, plain[d]);
-        else beside = fminf(beside, plain[d]);
-    least_of(beside, unused);
-    least_of(elsewhere, unused);
-    if (lane > 0) return;
     out[p] = disparity;
     out[(size_t)pixels + p] = best;
     out[2 * (size_t)pixels + p] = second;
     out[3 * (size_t)pixels + p] = bend;
-    out[4 * (size_t)pixels + p] = plain[middle];
-    out[5 * (size_t)pixels + p] = elsewhere - beside;
+    out[4 * (size_t)pixels + p] = cost[(size_t)p * count + (int)rintf(disparity)];
 }
