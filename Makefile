@@ -40,7 +40,7 @@ test: lint
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 # On a machine with a GPU. A PYTHON that has NumPy, CuPy and pytest needs nothing installed.
-CUDA_TESTS := tests/cuda tests/laws tests/kernels/test_viewing.py
+CUDA_TESTS := tests/cuda tests/laws tests/kernels/test_viewing.py tests/frontends/test_mc_cnn_on_device.py
 ifdef PYTHON
 test-cuda:
 	PYTHONPATH=src $(PYTHON) -m pytest -rs $(CUDA_TESTS)
