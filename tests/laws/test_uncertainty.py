@@ -58,7 +58,7 @@ def test_halves_of_noise_have_the_variance_of_its_mean_also_beside_an_edge() -> 
 
 
 def test_a_slope_is_no_edge_and_an_edge_on_a_slope_is() -> None:
-    """wrong . relief^2 is the square of the way to another surface: a plane, however steep, has no other."""
+    """wrong . relief^2 / 3 is the square of the way to another surface: a plane, however steep, has no other."""
     rows, columns = np.indices((30, 40)).astype(np.float32)
     plane, ones = 2 + 0.03 * rows + 0.02 * columns, np.ones((30, 40), np.float32)
     stepped = plane + np.float32(1) * (columns > 20)
@@ -67,7 +67,7 @@ def test_a_slope_is_no_edge_and_an_edge_on_a_slope_is() -> None:
         given = (residuals, depth, 0 * ones, ones, 0 * ones, np.float32(0.25) * ones, BACKEND)
         sigma = uncertainty.deviation(*given)
         assert sigma[5:-5, 5:-5].max() <= most + 0.01
-    assert sigma[15, 20] > 0.3
+    assert sigma[15, 20] == pytest.approx(0.5 / np.sqrt(3), abs=0.1)
     assert sigma[15, 8] < 0.01
 
 
@@ -151,10 +151,10 @@ class TestDeviation:
         return float(found[20, 25])
 
     def test_halves_count_less_where_it_is_flat_and_more_where_it_is_steep(self) -> None:
-        """f = 0.83 (slope s / (n V))^(1/4), from 0.7 to 1.5."""
+        """f = 0.8 (slope s / (n V))^(1/4), from 0.7 to 1.5."""
         s = 1.2533 * 3 / np.sqrt(6)
         for slope, variance in ((0.02, 0.01), (0.06, 0.04)):
-            factor = 0.83 * (slope * s / 3 / variance) ** 0.25
+            factor = 0.8 * (slope * s / 3 / variance) ** 0.25
             assert 0.7 < factor < 1.5
             assert self.sigma(slope, variance) == pytest.approx(factor * np.sqrt(variance), rel=1e-3)
         assert self.sigma(0.0, 0.04) == pytest.approx(0.7 * 0.2, rel=1e-3)
@@ -164,9 +164,6 @@ class TestDeviation:
     def test_a_single_map_is_less_sure_than_its_halves_say(self) -> None:
         assert self.sigma(0.0, 0.04, views=1) == pytest.approx(1.3 * 0.2, rel=1e-3)
         assert self.sigma(0.5, 0.04, views=1) == pytest.approx(np.hypot(1.3 * 0.2, 0.3 * 0.5), rel=1e-3)
-
-    def test_what_is_rarely_wrong_leaves_the_usual_error_as_it_is(self) -> None:
-        assert self.sigma(0.0, 0.04, wrong=0.05) == self.sigma(0.0, 0.04)
 
     def test_halves_that_tell_nothing_are_as_sure_as_one_observation(self) -> None:
         s = 1.2533 * 3 / np.sqrt(6)

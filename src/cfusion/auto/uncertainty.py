@@ -1,7 +1,7 @@
 """The standard deviation of the fused depth's error.
 
-    sigma^2 = f^2 V + delta^2 / 2 slope^2 / n + rho s^2 + 3 max(0, 1 - n / enough)^2 s^2 + max(0, 0.95 - p) relief^2
-    f = 0.83 (slope s / (n V))^(1/4), from 0.7 to 1.5
+    sigma^2 = f^2 V + delta^2 / 2 slope^2 / n + rho s^2 + 3 max(0, 1 - n / enough)^2 s^2 + (1 - p) relief^2 / 3
+    f = 0.8 (slope s / (n V))^(1/4), from 0.7 to 1.5
 
 V       what fits on halves of the observations differ by, pooled around the pixel (by roots, so that an edge nearby
         does not count for all; close to the pixel by themselves) and scaled to all observations; and how far their
@@ -15,7 +15,7 @@ rho     what views of one sensor share: 1.1 c^2 where a view's errors are alike 
 s       deviation of one observation around the pixel; n observations of K views: few are not an average, and
         enough = min(0.6 K, 5)
 relief  how far another surface lies from this one, near an edge, beyond what its own slope comes to; the pixel is of it
-        with probability 1 - p. Less than one in twenty says nothing about the size of the usual error
+        with probability 1 - p, anywhere between the two
 
 Where views were moved, the depth is that of the reference's camera as it saw the surface. By the poses that views came
 with it is elsewhere: half of the change from there to the middle of all poses is one more part of sigma.
@@ -38,12 +38,12 @@ from cfusion.kernels.tracing import neighbour, row_and_column
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
 ROOT_GAUSS = 0.8222  # 2^(1/4) Gamma(3/4) / sqrt(pi): mean root of a size, over the root of the deviation
 RADIUS, NEAR = 8, 2  # pixels over which halves are compared
-LOCAL, LEAST, MOST = 0.83, 0.7, 1.5  # f, and its limits
+LOCAL, LEAST, MOST = 0.8, 0.7, 1.5  # f, and its limits
 ALONE = 1.3  # f of a single map
 PIXEL_ERROR = 0.3  # pixels: the deviation of rounding to the nearest one
 ENOUGH_VIEWS, ENOUGH = 0.6, 5.0  # of all; at most so many
 FEW = 3.0  # times s^2, where next to nobody measured
-RARE = 0.05  # of all pixels: wrong ones that are fewer leave the usual error as it is
+BETWEEN = 1 / 3  # of relief^2: the mean square of a way to another surface that may end anywhere
 RELIEF_RADIUS = 4  # pixels within which another surface may be taken for this one
 STEEP = 4.0  # times the usual relief is an edge
 OWN_SLOPE = 1.3  # times the relief of a plane as steep as the surface: not all slopes are planes
@@ -293,7 +293,7 @@ def _deviation(
     factor = np.where(untold, 1, np.where(compared, np.clip(local, LEAST, MOST), ALONE))
     off = np.where(compared, of_slope / count, PIXEL_ERROR**2)
     variance = np.square(factor) * fits + off * np.square(steep) + (rho + few) * np.square(s)
-    other = np.maximum(0, wrong - RARE) * np.square(np.where(relief > edge, relief, 0))  # another surface lies there
+    other = BETWEEN * wrong * np.square(np.where(relief > edge, relief, 0))  # another surface lies there
     out: Floats = np.where(n > 0, np.sqrt(variance * np.square(unit) + other), np.nan).astype(np.float32)
     return out
 
