@@ -9,12 +9,13 @@ FIND_PYTHON := for name in python3.13 python3.12 python3.11 python3; do \
 	if $$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
 	then echo $$name; break; fi; done
 
-.PHONY: docs wheel demo test fuzz lock audit test-cuda lint format bench mutants clean help
+.PHONY: docs wheel demo test fuzz lock audit test-cuda sanitize lint format bench mutants clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo    fuse a built-in scene, print the scores, write $(OUT)/report.html'
 	@echo 'make test    ruff, mypy and the test suite'
+	@echo 'make sanitize   the CUDA tests under compute-sanitizer (PYTHON as for test-cuda)'
 	@echo 'make test-cuda  the CUDA tests and the laws on the CUDA backend; PYTHON=python3 uses that one as it is'
 	@echo 'make lint    ruff and mypy only'
 	@echo 'make format  put the code into its standard layout'
@@ -39,7 +40,7 @@ test: lint
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 # On a machine with a GPU. A PYTHON that has NumPy, CuPy and pytest needs nothing installed.
-CUDA_TESTS := tests/cuda tests/laws tests/kernels/test_viewing.py
+CUDA_TESTS := tests/cuda tests/laws tests/kernels/test_viewing.py tests/frontends/test_mc_cnn_on_device.py
 ifdef PYTHON
 test-cuda:
 	PYTHONPATH=src $(PYTHON) -m pytest -rs $(CUDA_TESTS)
@@ -49,6 +50,12 @@ test-cuda: $(VENV)/.installed-dev
 	echo 'CuPy cannot be installed here; what needs it is skipped'
 	$(BIN)/python -m pytest -rs $(CUDA_TESTS)
 endif
+
+# NVIDIA's checker of memory on every CUDA test. Tests of a limit of memory are left out: the checker takes of it too.
+sanitize: PYTHON ?= $(BIN)/python
+sanitize:
+	PYTHONPATH=src compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) -m pytest -rs tests/cuda \
+	--deselect tests/cuda/test_pipeline.py::test_too_little_memory_is_fused_in_tiles
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 python -m benchmarks.auto_cost                        the parts, by the function that is called
 python -m benchmarks.auto_cost --against ../old/src   alternately with that tree, best of three, as a ratio
+python -m benchmarks.auto_cost --tsdf                 beside Open3D's TSDF: all views integrated, one ray-cast, as a ratio
 python -m benchmarks.auto_cost --scale 6.4 --views 5 --scene city --per-pixel    a megapixel beside one of 640 x 480
 """
 
@@ -41,10 +42,13 @@ def main() -> None:
     parser.add_argument("--per-pixel", action="store_true", help="beside 640 x 480, in one run")
     parser.add_argument("--method", default="auto")
     parser.add_argument("--against", type=Path, help="the src folder of another tree")
+    parser.add_argument("--tsdf", action="store_true", help="beside Open3D's TSDF at its defaults, best of three")
     parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.once:
         print(_seconds(given))
+    elif given.tsdf:
+        _print_beside_tsdf()
     elif given.per_pixel:
         _print_per_pixel(given)
     elif given.against is None:
@@ -93,6 +97,30 @@ def _views(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         views = synthetic.city_bundle(None, synthetic.Laplace(6.0), rng, camera=camera)[0]
     middle = len(views) // 2
     return views[middle - given.views // 2 : middle + (given.views + 1) // 2]
+
+
+def _print_beside_tsdf() -> None:
+    """An object in a room, Kinect-like noise, eleven views of 640 x 480: CPU seconds of `auto` and of a TSDF."""
+    import numpy as np
+
+    from benchmarks.tsdf import Setting, integrated, ray_cast
+    from cfusion import fuse, synthetic
+
+    rng, camera = np.random.default_rng(0), synthetic.PAPER_CAMERA
+    room, noise = synthetic.room(synthetic.blob()), synthetic.Kinect(focal=camera.fx)
+    views, _ = synthetic.object_bundle(room, noise, rng, camera=camera)
+    usual = Setting()
+
+    def by_tsdf() -> None:
+        ray_cast(integrated(views, usual.voxel, usual.truncation), views[len(views) // 2], usual)
+
+    best = {"TSDF": float("inf"), "auto": float("inf")}
+    for _ in range(ROUNDS):
+        for name, run in (("TSDF", by_tsdf), ("auto", lambda: fuse(views))):
+            began = time.process_time()
+            run()
+            best[name] = min(best[name], time.process_time() - began)
+    print(f"auto {best['auto']:.2f} s, TSDF {best['TSDF']:.2f} s: {best['auto'] / best['TSDF']:.1f}x")
 
 
 def _print_per_pixel(given: argparse.Namespace) -> None:

@@ -1,7 +1,8 @@
 """Stereo matchers on Middlebury pairs: how many pixels are wrong, and what their confidence is worth.
 
-python -m benchmarks.stereo [middlebury | calibrate | shared]; the data lie where CFUSION_DATA says. `calibrate` finds
-the numbers of cfusion.frontends.trust; half of the images it sees have less contrast and more noise.
+python -m benchmarks.stereo [middlebury | calibrate | shared | gpu]; the data lie where CFUSION_DATA says. `calibrate`
+finds the numbers of cfusion.frontends.trust; half of the images it sees have less contrast and more noise.
+`gpu` matches a KITTI pair by mc-cnn on a GPU and on the CPU: time, memory, pixels that differ.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.scenes import data_folder
-from cfusion.frontends.stereo import MATCHERS, matched_cues
+from cfusion.frontends.stereo import MATCHERS, match, matched_cues
 from cfusion.io.codecs.photo import photo_size, read_photo
 from cfusion.metrics import fill_background, roc_auc
 
@@ -40,6 +41,7 @@ class Pair:
 
 def main() -> None:
     parts: dict[str, Callable[[], None]] = {"middlebury": _middlebury, "calibrate": _calibrate, "shared": _shared}
+    parts["gpu"] = _gpu
     if not (data_folder() / "middlebury").is_dir():
         print("skipped, no middlebury in the data folder (CFUSION_DATA)")
         return
@@ -193,6 +195,26 @@ def _shared() -> None:
             one, other = (error[both] for error in errors)
             shares.append(np.mean(one * other) / np.mean((one**2 + other**2) / 2))
         print(f"{name}: systematic={np.mean(shares):.2f}", flush=True)
+
+
+def _gpu() -> None:
+    from time import perf_counter
+
+    import cupy
+
+    left, right = (_grey(data_folder() / "kitti2012/training" / f"image_{k}/000074_10.png") for k in (0, 1))
+    on_cpu = match(left, right, "mc-cnn", 192, backend="cpu")
+    seconds = []
+    for _ in range(11):
+        start = perf_counter()
+        found = match(left, right, "mc-cnn", 192, backend="cuda")
+        seconds.append(perf_counter() - start)
+    pool = cupy.get_default_memory_pool().total_bytes() / 1e9
+    print(f"first {seconds[0]:.2f} s, then {np.median(seconds[1:]):.4f} s (median of 10), {pool:.2f} GB of the GPU")
+    known, ours = np.isfinite(found.disparity), np.isfinite(on_cpu.disparity)
+    off = np.abs(found.disparity - on_cpu.disparity)[known & ours]
+    print(f"of {known.size} pixels {(known != ours).sum()} are known to one alone; off by more than")
+    print(", ".join(f"{limit} pixels: {(off > limit).sum()}" for limit in (0.01, 0.1, 1.0)))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,21 @@
 """MC-CNN: the compiled loops compute what the definition says; the network is the real one where it is installed."""
 
 import sys
+from contextlib import nullcontext
+from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from cfusion.errors import InputError, MissingDependency
-from cfusion.frontends.mc_cnn import McCnn, network
+from cfusion.errors import BackendUnavailable, FileError, InputError, MissingDependency, OutOfMemory
+from cfusion.frontends.mc_cnn import McCnn, network, on_device
 from cfusion.frontends.mc_cnn import definition as defined
 from cfusion.frontends.mc_cnn.matcher import Curves, curve_cues
+from cfusion.frontends.mc_cnn.onnx_file import tensors_of
 from cfusion.frontends.mc_cnn.semi_global import Penalties, semi_global
+from cfusion.frontends.stereo import MC_CNN_CHECKS
 
 kernels = pytest.importorskip("cfusion.frontends.mc_cnn.kernels")
 HEIGHT, WIDTH, COUNT = 9, 14, 6
@@ -143,6 +148,77 @@ def test_a_missing_runtime_is_said_before_any_work(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingDependency, match="pip install"):
         network.require_network()
+
+
+def field(number: int, kind: int, value: bytes) -> bytes:
+    """A field of a protocol buffer; `value` as it stands behind its key."""
+    return bytes([number << 3 | kind]) + value
+
+
+def sized(number: int, value: bytes) -> bytes:
+    assert len(value) < 128
+    return field(number, 2, bytes([len(value)]) + value)
+
+
+def test_the_numbers_of_an_onnx_file_are_read(tmp_path: Path) -> None:
+    """Laid by hand: floats as bytes, a scalar as a varint (-5 has ten bytes), fields in between that nobody needs."""
+    floats = field(1, 0, b"\x02") + field(1, 0, b"\x01") + field(2, 0, b"\x01") + sized(8, b"a")
+    floats += sized(9, np.array([1.5, -2], "<f4").tobytes())
+    whole = field(2, 0, b"\x06") + sized(5, b"\xfb" + 8 * b"\xff" + b"\x01") + sized(8, b"b") + field(7, 1, bytes(8))
+    graph = sized(1, b"a node") + sized(5, floats) + sized(5, whole)
+    file = tmp_path / "net.onnx"
+    file.write_bytes(field(1, 0, b"\xac\x02") + field(12, 5, bytes(4)) + sized(7, graph))
+    found = tensors_of(file)
+    np.testing.assert_array_equal(found["a"], np.array([[1.5], [-2]], np.float32))
+    assert (found["b"].shape, int(found["b"])) == ((), -5)
+    for broken in (file.read_bytes()[:-3], b"\xff", sized(7, sized(5, floats[:-1] + b"\x00\x00"))):
+        file.write_bytes(broken)
+        with pytest.raises(FileError, match="no ONNX file"):
+            tensors_of(file)
+
+
+def test_the_networks_numbers_are_those_of_its_file() -> None:
+    """Its features by the definition are those of onnxruntime, but for whole numbers that fall on the other side."""
+    for needed in ("onnxruntime", "mc_cnn"):
+        if find_spec(needed) is None:
+            pytest.skip(f"needs {needed}")
+    image = np.random.default_rng(8).random((12, 17)).astype(np.float32)
+    off = np.abs(defined.features(network.padded(image), network.layers()) - network.features(image))
+    assert (off < 1e-5).mean() > 0.98
+    assert off.max() < 0.05
+
+
+def test_a_network_of_another_kind_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"")
+    monkeypatch.setattr(network, "weights_file", lambda: tmp_path / "net.onnx")
+    with pytest.raises(FileError, match=r"holds no 'conv_blocks\.0\.weight'"):
+        network.layers.__wrapped__()
+
+
+def test_backends_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for best in ("cuda", "cpu"):
+        monkeypatch.setattr("cfusion.kernels.available", lambda best=best: [best, "numpy"])
+        assert on_device.uses_device("auto") == (best == "cuda")
+    assert (on_device.uses_device("cpu"), on_device.uses_device("cuda")) == (False, True)
+    with pytest.raises(BackendUnavailable, match="no backend 'numpy'; choose one of"):
+        on_device.uses_device("numpy")
+
+
+def test_a_gpu_without_room_is_said_or_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`auto` then matches on the CPU, `cuda` says how much it needs."""
+
+    def no_room(*_: object) -> None:
+        raise MemoryError
+
+    device = SimpleNamespace(stream=nullcontext, to_host=np.asarray, stereo=lambda: None)
+    monkeypatch.setattr("cfusion.kernels.load", lambda _: device)
+    monkeypatch.setattr("importlib.import_module", lambda _: device)
+    monkeypatch.setattr(on_device, "matched", no_room)
+    image = np.zeros((375, 1242), np.float32)
+    given = image, image, McCnn(disparities=192), MC_CNN_CHECKS
+    assert on_device.match_on_device(*given, "auto") is None
+    with pytest.raises(OutOfMemory, match=r"192 disparities of 1242 x 375 pixels need about 1\.1 GB"):
+        on_device.match_on_device(*given, "cuda")
 
 
 def test_cues_of_the_curves_are_shares() -> None:

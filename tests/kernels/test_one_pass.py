@@ -240,6 +240,7 @@ def cases(i: Inputs) -> list[Case]:
         (uncertainty._or_told, (i.doubles(), i.mask(), i.doubles(), i.mask()), {}),
         (uncertainty._mean_size, (i.rng.integers(0, 4, i.shape).astype(f32), i.positive()), {}),
         (uncertainty._products, (i.stack() - f32(2),), {"lag": 2}),
+        (uncertainty._sizes_and_sum, (i.stack() - f32(2),), {}),
         (uncertainty._excess, (i.stack(), i.positive(), i.doubles()), {}),
         (uncertainty._where_any, (i.positive(), i.doubles()), {}),
         (uncertainty._where_known, (i.map(), i.positive()), {}),

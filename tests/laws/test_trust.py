@@ -17,7 +17,7 @@ from cfusion.auto.uncertainty import autocorrelation, shared_with_neighbours
 from cfusion.errors import InputError
 from cfusion.kernels.depth_noise import CONSTANT
 from cfusion.source import Frame, Reading
-from cfusion.synthetic import PAPER_CAMERA, Gauss, blob, object_bundle
+from cfusion.synthetic import PAPER_CAMERA, Gauss, blob, disturbed, object_bundle
 
 NUMPY = kernels.load("numpy")
 CAMERA = Pinhole(40.0, 40.0, 15.5, 15.5, 32, 32)
@@ -245,6 +245,22 @@ def test_the_view_that_is_off_is_named() -> None:
     assert result.views[1].scale_factor == pytest.approx(1.05, abs=0.015)
     assert result.views[3].support.shape == result.depth.shape
     assert all(view.effect > 0 and 0 <= view.share_kept <= 1 for view in result.views)
+
+
+@pytest.mark.parametrize(("factor", "words"), [(1.01, "1.0 % too large"), (0.99, "1.0 % too small")])
+def test_a_scale_that_is_a_little_off_is_not_called_a_pose(factor: float, words: str) -> None:
+    """Moving the view makes up for it; that its depths are off explains as much, and says where to look."""
+    clean, _ = object_bundle(blob(), Gauss(0.01), np.random.default_rng(3), 7, camera=PAPER_CAMERA.scaled(0.25))
+    views = [replace(view, name=f"frame {k}") for k, view in enumerate(clean)]
+    views[1] = replace(views[1], depth=views[1].depth * np.float32(factor))
+    found = fuse(views, backend="cpu", keep_views=True).views
+    assert found[1].sentence == f"frame 1: its depths are {words}; it was moved to make up for that"
+    assert found[1].scale_factor == pytest.approx(factor, abs=0.001)
+    assert found[1].rescaled
+    views[1] = disturbed(replace(clean[1], name="frame 1"), 0.2, 0.003, 3.0, np.random.default_rng(1))
+    found = fuse(views, backend="cpu", keep_views=True).views
+    assert "its pose was off by" in found[1].sentence
+    assert not found[1].rescaled
 
 
 def test_the_papers_methods_keep_lam() -> None:

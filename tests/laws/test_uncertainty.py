@@ -17,6 +17,7 @@ from cfusion.auto.uncertainty import (
     registration_error,
     shared_with_neighbours,
     spread,
+    usual_share,
     variance_of_halves,
 )
 from cfusion.confidence import edge_weight, nagel_enkelmann
@@ -57,7 +58,7 @@ def test_halves_of_noise_have_the_variance_of_its_mean_also_beside_an_edge() -> 
 
 
 def test_a_slope_is_no_edge_and_an_edge_on_a_slope_is() -> None:
-    """wrong . relief^2 is the square of the way to another surface: a plane, however steep, has no other."""
+    """wrong . relief^2 / 3 is the square of the way to another surface: a plane, however steep, has no other."""
     rows, columns = np.indices((30, 40)).astype(np.float32)
     plane, ones = 2 + 0.03 * rows + 0.02 * columns, np.ones((30, 40), np.float32)
     stepped = plane + np.float32(1) * (columns > 20)
@@ -66,7 +67,7 @@ def test_a_slope_is_no_edge_and_an_edge_on_a_slope_is() -> None:
         given = (residuals, depth, 0 * ones, ones, 0 * ones, np.float32(0.25) * ones, BACKEND)
         sigma = uncertainty.deviation(*given)
         assert sigma[5:-5, 5:-5].max() <= most + 0.01
-    assert sigma[15, 20] > 0.3
+    assert sigma[15, 20] == pytest.approx(0.5 / np.sqrt(3), abs=0.1)
     assert sigma[15, 8] < 0.01
 
 
@@ -117,13 +118,56 @@ class TestAutocorrelation:
 
     @pytest.mark.parametrize(
         ("near", "far", "rho"),
-        [(0.2, 0.0, 0.0), (0.5, 0.0, 2 * 0.3), (0.5, 0.3, 2 * 0.2), (0.5, 0.45, 0.0), (0.1, 0.0, 0.0)],
+        [(0.1, 0.0, 0.0), (0.15, 0.0, 0.55), (0.2, 0.0, 1.1), (0.6, 0.3, 1.1), (0.6, 0.52, 0.66), (0.6, 0.55, 0.0)],
     )
     def test_what_neighbours_share_but_whole_views_do_not(
         self, near: float, far: float, rho: float, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(uncertainty, "autocorrelation", lambda residuals, lag=2: near if lag == 2 else far)
         assert shared_with_neighbours(normal(1, 3, 3)) == pytest.approx(rho)
+        assert shared_with_neighbours(normal(1, 3, 3), 0.5) == pytest.approx(rho / 4)  # half the size is shared
+
+    def test_gross_errors_are_not_the_usual_ones(self) -> None:
+        """c: 1 of Gaussian noise; a tenth that is twenty times as large adds to the mean size and not to the usual."""
+        noise = normal(3, 60, 80)
+        assert usual_share(noise, BACKEND) == pytest.approx(1.0, abs=0.02)
+        gross = np.where(np.arange(80) % 10 == 0, 20 * noise, noise)
+        usual = np.quantile(np.abs(gross), 0.5) / 0.6745
+        assert usual_share(gross, BACKEND) == pytest.approx(usual / (0.9 + 2), rel=0.05)
+        assert usual_share(np.full((1, 9, 9), NAN), BACKEND) == 1.0
+        assert usual_share(np.sign(noise), BACKEND) == 1.0  # all alike: no more than 1
+
+
+class TestDeviation:
+    """sigma of constant maps, part by part: residuals of size 1 of which two of three views know everything."""
+
+    @staticmethod
+    def sigma(slope: float, variance: float, wrong: float = 0.0, views: int = 3, unit: float = 1.0) -> float:
+        signs = np.where(np.indices(SHAPE).sum(axis=0) % 2, 1.0, -1.0)  # neighbours alternate: nothing is shared
+        residuals = np.stack([signs * (-1) ** k for k in range(views)]).astype(np.float32)
+        flat = np.ones(SHAPE, np.float32)
+        maps = (np.float32(each) * flat for each in (slope, unit, variance, wrong))
+        found = uncertainty.deviation(residuals, 5 * flat, *maps, BACKEND)
+        return float(found[20, 25])
+
+    def test_halves_count_less_where_it_is_flat_and_more_where_it_is_steep(self) -> None:
+        """f = 0.8 (slope s / (n V))^(1/4), from 0.7 to 1.5."""
+        s = 1.2533 * 3 / np.sqrt(6)
+        for slope, variance in ((0.02, 0.01), (0.06, 0.04)):
+            factor = 0.8 * (slope * s / 3 / variance) ** 0.25
+            assert 0.7 < factor < 1.5
+            assert self.sigma(slope, variance) == pytest.approx(factor * np.sqrt(variance), rel=1e-3)
+        assert self.sigma(0.0, 0.04) == pytest.approx(0.7 * 0.2, rel=1e-3)
+        assert self.sigma(0.2, 1e-4) == pytest.approx(1.5 * 0.01, rel=1e-3)
+        assert self.sigma(0.01, 0.01, unit=3.0) == pytest.approx(3 * self.sigma(0.01, 0.01), rel=1e-3)
+
+    def test_a_single_map_is_less_sure_than_its_halves_say(self) -> None:
+        assert self.sigma(0.0, 0.04, views=1) == pytest.approx(1.3 * 0.2, rel=1e-3)
+        assert self.sigma(0.5, 0.04, views=1) == pytest.approx(np.hypot(1.3 * 0.2, 0.3 * 0.5), rel=1e-3)
+
+    def test_halves_that_tell_nothing_are_as_sure_as_one_observation(self) -> None:
+        s = 1.2533 * 3 / np.sqrt(6)
+        assert self.sigma(0.0, np.nan) == pytest.approx(s, rel=1e-3)
 
 
 class TestRegistration:

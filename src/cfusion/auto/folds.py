@@ -16,7 +16,7 @@ from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.numpy.trials import parted
 
-SHARE = 0.2  # of the views; of the pixels where there are fewer than three views
+SHARE = 0.2  # of the views; of the pixels where there are fewer than three (views that share errors count as one)
 LARGEST_BLOCK, SMALLEST_BLOCK = 32, 4  # pixels
 SAMPLE = 5_000  # pixels that tell
 

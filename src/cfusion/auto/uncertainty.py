@@ -1,16 +1,21 @@
 """The standard deviation of the fused depth's error.
 
-    sigma^2 = V + (0.3^2 + delta^2 / 2) slope^2 / n + (rho + max(0, 1 - n / (0.6 K))^2) s^2 + (1 - p) relief^2
+    sigma^2 = f^2 V + delta^2 / 2 slope^2 / n + rho s^2 + 3 max(0, 1 - n / enough)^2 s^2 + (1 - p) relief^2 / 3
+    f = 0.8 (slope s / (n V))^(1/4), from 0.7 to 1.5
 
 V       what fits on halves of the observations differ by, pooled around the pixel (by roots, so that an edge nearby
         does not count for all; close to the pixel by themselves) and scaled to all observations; and how far their
         middle is from the fit on all: halves are smoothed more, so that is what smoothing costs
-slope   of the surface from pixel to pixel: a reading is off by a fraction of a pixel, and by `delta` where poses are
-rho     what views of one sensor share: how alike a view's errors are two pixels apart, 2 min(rho_2 - 0.2,
-        2 (rho_2 - rho_8 - 0.1)); errors as alike eight pixels apart are of a pose, which the halves show
-s       deviation of one observation around the pixel; n observations of K views: few are not an average
+f       pooling blurs V: the error is smaller where the surface is flat, and larger where it is steep. Of a single map
+        (no s) it is 1.3, and 0.3 pixels of the slope are added
+slope   of the surface from pixel to pixel: a reading is off by `delta` pixels where poses are
+rho     what views of one sensor share: 1.1 c^2 where a view's errors are alike two pixels apart (rho_2 > 0.2), in part
+        from 0.1 on; errors as alike eight pixels apart are of a pose, which the halves show. c is the size of the usual
+        error by that of a Gaussian as large on average: what few gross errors add to s is not shared
+s       deviation of one observation around the pixel; n observations of K views: few are not an average, and
+        enough = min(0.6 K, 5)
 relief  how far another surface lies from this one, near an edge, beyond what its own slope comes to; the pixel is of it
-        with probability 1 - p
+        with probability 1 - p, anywhere between the two
 
 Where views were moved, the depth is that of the reference's camera as it saw the surface. By the poses that views came
 with it is elsewhere: half of the change from there to the middle of all poses is one more part of sigma.
@@ -33,16 +38,23 @@ from cfusion.kernels.tracing import neighbour, row_and_column
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
 ROOT_GAUSS = 0.8222  # 2^(1/4) Gamma(3/4) / sqrt(pi): mean root of a size, over the root of the deviation
 RADIUS, NEAR = 8, 2  # pixels over which halves are compared
+LOCAL, LEAST, MOST = 0.8, 0.7, 1.5  # f, and its limits
+ALONE = 1.3  # f of a single map
 PIXEL_ERROR = 0.3  # pixels: the deviation of rounding to the nearest one
-ENOUGH_VIEWS = 0.6  # of all
+ENOUGH_VIEWS, ENOUGH = 0.6, 5.0  # of all; at most so many
+FEW = 3.0  # times s^2, where next to nobody measured
+BETWEEN = 1 / 3  # of relief^2: the mean square of a way to another surface that may end anywhere
 RELIEF_RADIUS = 4  # pixels within which another surface may be taken for this one
 STEEP = 4.0  # times the usual relief is an edge
 OWN_SLOPE = 1.3  # times the relief of a plane as steep as the surface: not all slopes are planes
 LAG, FAR_LAG = 2, 8  # pixels: neighbours share what they are interpolated from, and pixels far apart a pose
-BY_CHANCE = 0.2, 0.1  # of an autocorrelation, and of a difference of two: what independent noise may come to
-SHARED = 2.0, 2.0  # times an autocorrelation, and a difference of two, is the share of the variance
+BY_CHANCE = 0.1, 0.05  # of an autocorrelation, and of a difference of two: what independent noise may come to
+CERTAIN = 0.1  # more than that: then views share their errors
+SHARED = 1.1  # of the variance of a usual error
+MEDIAN_GAUSS = 1.4826  # deviation over median size
 SMOOTHED, BIAS_RADIUS = 1.5, 3  # times the distance of the middle of two halves from the whole; pixels of its pooling
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves tell nothing about its middle
+TINY = 1e-30  # of a variance
 LARGEST_DELTA = 3.0  # pixels
 HALF_WAY = 0.5  # to the middle of all poses: to some the reference's own is the true one, to others the middle
 
@@ -156,10 +168,27 @@ def _products(residuals: Floats, *, lag: int) -> tuple[float, float]:
     return products, pairs
 
 
-def shared_with_neighbours(residuals: Floats) -> float:
+def shared_with_neighbours(residuals: Floats, usual_share: float = 1.0) -> float:
     """rho: the share of the variance of residuals (K, H, W) that neighbours share, but not whole views."""
     near, far = autocorrelation(residuals), autocorrelation(residuals, FAR_LAG)
-    return SHARED[0] * max(0.0, min(near - BY_CHANCE[0], SHARED[1] * (near - far - BY_CHANCE[1])))
+    alike = min(near - BY_CHANCE[0], 2 * (near - far - BY_CHANCE[1])) / CERTAIN
+    return SHARED * min(max(alike, 0.0), 1.0) * usual_share**2
+
+
+def usual_share(residuals: Floats, backend: Backend) -> float:
+    """c: the size of the usual residual of (K, H, W) by that of a Gaussian with the same mean size, 1 at most."""
+    usual, total = 0.0, 0.0
+    for part in chunks(residuals):
+        sizes, added = _sizes_and_sum(part)
+        usual += sum(median * count for median, count in zip(*backend.medians(sizes), strict=True) if count)
+        total += float(added)
+    return min(1.0, MEDIAN_GAUSS * usual / (GAUSS * total)) if total > 0 else 1.0
+
+
+@one_pass
+def _sizes_and_sum(residuals: Floats) -> tuple[Floats, Any]:
+    size = np.abs(residuals)
+    return size, np.nan_to_num(size).sum(dtype=np.float64)
 
 
 def registration_error(residuals: Floats, slope: Floats, deviation: Floats) -> float:
@@ -195,7 +224,7 @@ def deviation(
     probability of another surface. NaN where nothing was observed.
     """
     s, n = spread(residuals, backend)
-    rho = shared_with_neighbours(residuals)
+    rho = shared_with_neighbours(residuals, usual_share(residuals, backend))
     delta = registration_error(residuals, slope, s)
     views = max(int((~np.isnan(residuals)).any(axis=(1, 2)).sum()), 1)  # that observed anything
     (usual,), (known,) = backend.medians(_where_any(n, s)[None])
@@ -210,9 +239,9 @@ def deviation(
         wrong,
         relief,
         usual if known else 0.0,
-        PIXEL_ERROR**2 + delta**2 / 2,
+        delta**2 / 2,
         rho,
-        ENOUGH_VIEWS * views,
+        min(ENOUGH_VIEWS * views, ENOUGH),
         STEEP * (rough if told else 0.0),
     )
 
@@ -255,15 +284,16 @@ def _deviation(
     edge: float,
 ) -> Floats:
     """(H, W) sigma; what halves did not tell is as sure as one observation, and at least as unsure as is usual."""
-    steep = np.square(np.where(np.isfinite(slope), slope, 0))
-    few = np.square(np.maximum(0, 1 - n / enough))
-    untold = np.square(np.maximum(s, usual))
-    variance = (
-        np.where(np.isnan(variance_of_fits), untold, variance_of_fits)
-        + of_slope / np.maximum(n, 1) * steep
-        + (rho + few) * np.square(s)
-    )
-    other = wrong * np.square(np.where(relief > edge, relief, 0))  # another surface lies there
+    steep = np.where(np.isfinite(slope), np.abs(slope), 0)
+    count, compared = np.maximum(n, 1), s > 0
+    few = FEW * np.square(np.maximum(0, 1 - n / enough))
+    untold = np.isnan(variance_of_fits)
+    fits = np.where(untold, np.square(np.maximum(s, usual)), variance_of_fits)
+    local = LOCAL * np.sqrt(np.sqrt(steep * s / count / np.maximum(fits, TINY)))
+    factor = np.where(untold, 1, np.where(compared, np.clip(local, LEAST, MOST), ALONE))
+    off = np.where(compared, of_slope / count, PIXEL_ERROR**2)
+    variance = np.square(factor) * fits + off * np.square(steep) + (rho + few) * np.square(s)
+    other = BETWEEN * wrong * np.square(np.where(relief > edge, relief, 0))  # another surface lies there
     out: Floats = np.where(n > 0, np.sqrt(variance * np.square(unit) + other), np.nan).astype(np.float32)
     return out
 

@@ -10,6 +10,7 @@ import numpy as np
 from cfusion.auto.assess import Assessment
 from cfusion.auto.fit import Fit
 from cfusion.auto.halves import refit
+from cfusion.auto.reading import read_surface
 from cfusion.auto.surface import local_slope
 from cfusion.auto.uncertainty import registration_error, spread
 from cfusion.kernels.contract import Backend, Floats
@@ -17,6 +18,8 @@ from cfusion.solvers import ViewEvidence
 from cfusion.source import Source
 
 NOISIER = 2.0  # times the usual noise
+AS_WELL = 1.25  # times the residuals of a mended pose: a scale that leaves no more explains them too
+LEAST_SCALE = 0.004  # of the depth: less may as well be a pose
 OFF_SCALE = 0.01  # of the depth, and
 MISPLACED = 1.0  # pixels, and
 OUTLYING = 4.0  # times the usual deviation of views from their median, is odd
@@ -33,7 +36,9 @@ def report(found: Fit, assessed: Assessment, source: Source, backend: Backend) -
     for k, scale in enumerate(assessed.scales):
         residual, support = evidence.residual[k], evidence.support[k]
         (bias,), (known,) = backend.medians(residual[None])
-        (ratio,), _ = backend.medians(((residual + depth) / depth)[None])
+        ratio = _ratio(residual + depth, depth, backend)
+        moved = motions is not None and bool(motions.numbers[k].any())
+        scaled = _own_scale(source, k, depth, AS_WELL * scale, backend) if moved else None
         near = np.where(support, residual / unit, np.float32(np.nan))[None]
         records.append(
             ViewEvidence(
@@ -42,16 +47,36 @@ def report(found: Fit, assessed: Assessment, source: Source, backend: Backend) -
                 residual,
                 noise=float(scale),
                 bias=float(bias),
-                scale_factor=float(ratio),
+                scale_factor=ratio if scaled is None else scaled,
                 registration=registration_error(near, slope, deviation),
                 share_kept=float(support.sum()) / max(known, 1),
                 effect=_effect(found, k),
                 turned=motions.degrees(k) if motions else 0.0,
                 shifted=motions.distance(k) if motions else 0.0,
+                rescaled=scaled is not None,
             )
         )
     sentences = _sentences(records, source.names)
     return tuple(replace(record, sentence=sentence) for record, sentence in zip(records, sentences, strict=True))
+
+
+def _ratio(measured: Floats, depth: Floats, backend: Backend) -> float:
+    """The median of what was measured over what was fused."""
+    (ratio,), _ = backend.medians((measured / depth)[None])
+    return float(ratio)
+
+
+def _own_scale(source: Source, k: int, depth: Floats, most: float, backend: Backend) -> float | None:
+    """The factor of a view's depths that leaves as little of its residuals as moving it did; None if none does.
+
+    A view that is a little too large looks like one that is a little too near, and was moved.
+    """
+    factor = 1.0
+    for _ in range(2):
+        read = read_surface(source.as_given(k, 1 / factor, backend), depth, backend)
+        factor *= _ratio(read.reading.depths[1], depth, backend)
+    read = read_surface(source.as_given(k, 1 / factor, backend), depth, backend)
+    return factor if read.scales[1] <= most and abs(factor - 1) > LEAST_SCALE else None
 
 
 def _effect(found: Fit, k: int) -> float:
@@ -86,13 +111,15 @@ def _sentences(records: Sequence[ViewEvidence], names: Sequence[str]) -> list[st
     for record, name, off, shift in zip(records, names, _outlying(factors), _outlying(shifts), strict=True):
         odd = []
         percent = 100 * (record.scale_factor - 1)
-        if off and abs(percent) > 100 * OFF_SCALE:
+        if record.rescaled or (off and abs(percent) > 100 * OFF_SCALE):
             odd.append(f"its depths are {abs(percent):.1f} % too {'large' if percent > 0 else 'small'}")
         if record.noise > NOISIER * noise > 0:
             odd.append(f"it is {record.noise / noise:.1f} times as noisy as the others")
         if shift and record.registration > MISPLACED:
             odd.append(f"it lies about {record.registration:.1f} pixels beside them, so check its pose")
-        if record.turned or record.shifted:
+        if record.rescaled:
+            odd.append("it was moved to make up for that")
+        elif record.turned or record.shifted:
             odd.append(f"its pose was off by {record.turned:.2f} degrees and {record.shifted:.3g}, and was mended")
         if record.share_kept < FEWER * kept:
             odd.append(f"only {100 * record.share_kept:.0f} % of it supports the surface")

@@ -17,7 +17,7 @@ from cfusion.errors import InputError, ShapeError
 from cfusion.frontends import consistency
 from cfusion.frontends.cues import pair_cues
 from cfusion.frontends.elas import Elas, elas_maps
-from cfusion.frontends.mc_cnn import McCnn, curve_cues, mc_cnn_curves, require_network
+from cfusion.frontends.mc_cnn import McCnn, curve_cues, mc_cnn_curves, on_device, require_network
 from cfusion.frontends.opencv import opencv
 from cfusion.frontends.refine import refined
 from cfusion.frontends.trust import ELAS_TRUST, MC_CNN_TRUST, SGM_TRUST, Trust
@@ -88,9 +88,16 @@ def elas(left: Image, right: Image, settings: Elas | None = None, checks: Checks
     return _believed(_elas(left, right, settings or Elas(), checks), ELAS_TRUST)
 
 
-def mc_cnn(left: Image, right: Image, settings: McCnn | None = None, checks: Checks = MC_CNN_CHECKS) -> Matching:
-    """A network's matching cost, semi-global matching, and a left-right check."""
-    return _believed(_mc_cnn(left, right, settings or McCnn(), checks), MC_CNN_TRUST)
+def mc_cnn(
+    left: Image,
+    right: Image,
+    settings: McCnn | None = None,
+    checks: Checks = MC_CNN_CHECKS,
+    *,
+    backend: str = "auto",
+) -> Matching:
+    """A network's matching cost, semi-global matching, and a left-right check; on a GPU (`cuda`) or a `cpu`."""
+    return _believed(_mc_cnn(left, right, settings or McCnn(), checks, backend), MC_CNN_TRUST)
 
 
 @dataclass(frozen=True)
@@ -98,21 +105,26 @@ class Matcher:
     """A matcher by name: how it finds disparities among so many, and how far to trust them."""
 
     summary: str
-    find: Callable[[Image, Image, int], Found]
+    find: Callable[[Image, Image, int, str], Found]  # images, disparities, backend
     trust: Trust
 
-    def __call__(self, left: Image, right: Image, disparities: int) -> Matching:
-        return _believed(self.find(left, right, disparities), self.trust)
+    def __call__(self, left: Image, right: Image, disparities: int, backend: str = "auto") -> Matching:
+        return _believed(self.find(left, right, disparities, backend), self.trust)
 
 
-def match(left: Image, right: Image, matcher: str = "sgm", disparities: int = 128) -> Matching:
-    """Match with a matcher by name, as it comes but for how far it looks."""
-    return MATCHERS[known_matcher(matcher)](left, right, disparities)
+def match(
+    left: Image, right: Image, matcher: str = "sgm", disparities: int = 128, *, backend: str = "auto"
+) -> Matching:
+    """Match with a matcher by name, as it comes but for how far it looks; `mc-cnn` on a GPU where there is one.
+
+    backend: `auto`, `cuda` or `cpu`; only `mc-cnn` knows more than the CPU.
+    """
+    return MATCHERS[known_matcher(matcher)](left, right, disparities, backend)
 
 
-def matched_cues(matcher: str, left: Image, right: Image, disparities: int) -> Found:
+def matched_cues(matcher: str, left: Image, right: Image, disparities: int, *, backend: str = "auto") -> Found:
     """What a matcher by name found, and the cues that its confidence is made of."""
-    return MATCHERS[known_matcher(matcher)].find(left, right, disparities)
+    return MATCHERS[known_matcher(matcher)].find(left, right, disparities, backend)
 
 
 def known_matcher(name: str) -> str:
@@ -143,8 +155,12 @@ def _elas(left: Image, right: Image, settings: Elas, checks: Checks) -> Found:
     return _checked(*elas_maps(ours, theirs, settings), checks, ours)
 
 
-def _mc_cnn(left: Image, right: Image, settings: McCnn, checks: Checks) -> Found:
+def _mc_cnn(left: Image, right: Image, settings: McCnn, checks: Checks, backend: str) -> Found:
     ours, theirs = _pair(left, right, settings.disparities)
+    if on_device.uses_device(backend) and checks.gap <= 0:  # gaps are closed on the host alone
+        made = on_device.match_on_device(_in_unit(ours), _in_unit(theirs), settings, checks, backend)
+        if made is not None:
+            return Found(*made)
     curves, other = mc_cnn_curves(_in_unit(ours), _in_unit(theirs), settings)
     found = _checked(curves.disparity, other, checks, ours)
     smooth = refined(found.disparity, consistency.without_holes(found.disparity))
@@ -155,17 +171,19 @@ MATCHERS: Mapping[str, Matcher] = MappingProxyType(
     {
         "sgm": Matcher(
             "semi-global matching over eight paths (OpenCV)",
-            lambda left, right, disparities: _sgm(left, right, Sgm(disparities=disparities), SGM_CHECKS),
+            lambda left, right, disparities, _: _sgm(left, right, Sgm(disparities=disparities), SGM_CHECKS),
             SGM_TRUST,
         ),
         "elas": Matcher(
             "support points and planes between them (Geiger et al., 2010)",
-            lambda left, right, disparities: _elas(left, right, Elas(disparities=disparities), ELAS_CHECKS),
+            lambda left, right, disparities, _: _elas(left, right, Elas(disparities=disparities), ELAS_CHECKS),
             ELAS_TRUST,
         ),
         "mc-cnn": Matcher(
             "a network's cost and semi-global matching (Zbontar and LeCun, 2016)",
-            lambda left, right, disparities: _mc_cnn(left, right, McCnn(disparities=disparities), MC_CNN_CHECKS),
+            lambda left, right, disparities, backend: _mc_cnn(
+                left, right, McCnn(disparities=disparities), MC_CNN_CHECKS, backend
+            ),
             MC_CNN_TRUST,
         ),
     }

@@ -25,6 +25,7 @@ class ViewEvidence:
     effect: float  # root mean square change of the surface if it is left out
     turned: float = 0.0  # degrees by which its pose was mended, and
     shifted: float = 0.0  # where the reference looks at the usual depth
+    rescaled: bool = False  # that made up for depths that are all too large or too small, by `scale_factor`
     sentence: str = ""  # what is odd about it; empty where nothing is
 
     def moved(self, move: Callable[[Any], Any]) -> ViewEvidence:

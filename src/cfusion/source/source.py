@@ -83,6 +83,9 @@ class Source(Protocol):
     def moved(self, motions: Motions) -> Source:
         """Views moved, each by its motion in the reference's frame."""
 
+    def as_given(self, k: int, factor: float, backend: Backend) -> Source:
+        """The reference and view k, which is where it came from, its depths times a factor."""
+
 
 @dataclass(frozen=True, eq=False)
 class Registered:
@@ -140,6 +143,9 @@ class Registered:
         raise InputError(f"registered depth maps {NOT_POSED}")
 
     def moved(self, motions: Motions) -> Source:
+        raise InputError(f"registered depth maps {NOT_POSED}")
+
+    def as_given(self, k: int, factor: float, backend: Backend) -> Source:
         raise InputError(f"registered depth maps {NOT_POSED}")
 
 
@@ -219,3 +225,10 @@ class Posed:
         views = [replace(view, pose=pose) for view, pose in zip(self.views, poses, strict=True)]
         uploads = self.uploads and [replace(each, poses=[poses[k] for k in each.indices]) for each in self.uploads]
         return Posed(views, self.reference, uploads, motions)
+
+    def as_given(self, k: int, factor: float, backend: Backend) -> Posed:
+        reference, view = self.views[self.reference], self.views[k]
+        if self.motions is not None:
+            back = self.motions.poses[k].inverse()
+            view = replace(view, pose=reference.pose @ back @ reference.pose.inverse() @ view.pose)
+        return Posed.of([reference, replace(view, depth=view.depth * np.float32(factor))], 0, backend)

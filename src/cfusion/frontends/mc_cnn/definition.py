@@ -3,14 +3,34 @@
 Volumes are (H, W, D): entry (v, u, d) compares left pixel u with right pixel u - d, `outside` where u < d.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Image
+from cfusion.kernels.stereo import Layer, Stage
 
 Floats = NDArray[np.float64]
 OUTSIDE = 1.0
 DIRECTIONS = ((0, -1), (0, 1), (-1, 0), (1, 0))  # to the pixel before: (dv, du)
+
+
+def features(image: Floats, layers: Sequence[Layer]) -> Floats:
+    """Unit features (64, H, W) of an image with five pixels more on each side; 8-bit layers are rounded."""
+    planes = image[None].astype(np.float64)
+    for layer in layers:
+        height, width = planes.shape[1] - 2, planes.shape[2] - 2
+        sums = layer.bias[:, None, None].astype(np.float64)
+        for tap in range(9):
+            there = planes[:, tap // 3 : tap // 3 + height, tap % 3 : tap % 3 + width]
+            sums = sums + np.tensordot(layer.weights[:, tap].T.astype(np.float64), there, axes=1)
+        if layer.stage in (Stage.BYTES, Stage.LAST):
+            sums = layer.step * np.clip(np.rint(sums * layer.factor[:, None, None]), -128, 127)
+        planes = sums if layer.stage is Stage.LAST else np.maximum(sums, 0)
+        if layer.stage in (Stage.TO_BYTES, Stage.BYTES):
+            planes = np.minimum(np.rint(planes / layer.next_step), 255)
+    return np.asarray(planes / np.maximum(np.linalg.norm(planes, axis=0), 1e-12))
 
 
 def cost_volume(left: Floats, right: Floats, disparities: int) -> Floats:

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Image
-from cfusion.errors import MissingDependency
+from cfusion.errors import FileError, MissingDependency
+from cfusion.frontends.mc_cnn.onnx_file import tensors_of
+from cfusion.kernels.stereo import Layer, Stage
 
 Features = NDArray[np.float32]  # (C, H, W), unit length along C
 WEIGHTS = "mc_cnn_fast_int8_excl_01.onnx"  # trained with 8-bit layers; better than the float ones on Middlebury
@@ -25,8 +27,13 @@ INSTALL = "mc-cnn needs its weights and onnxruntime: pip install 'cfusion[mccnn]
 def features(image: Image) -> Features:
     """Unit features (64, H, W) of a grey image (H, W); mean and contrast of the whole image do not matter."""
     session = _session(str(weights_file()))
-    found: Features = session.run(None, {"input": np.pad(normed(image), RADIUS, mode="edge")})[0]
+    found: Features = session.run(None, {"input": padded(image)})[0]
     return found
+
+
+def padded(image: Image) -> Image:
+    """(H + 10, W + 10) what the network is given."""
+    return np.pad(normed(image), RADIUS, mode="edge")
 
 
 def normed(image: Image) -> Image:
@@ -54,6 +61,39 @@ def require_network() -> None:
     """Say now, not after other work, what is missing."""
     weights_file()
     _onnxruntime()
+
+
+@lru_cache(1)
+def layers() -> tuple[Layer, ...]:
+    """The network's numbers, for those who run it themselves: two layers of floats, three of bytes."""
+    file = weights_file()
+    found: dict[str, Any] = tensors_of(file)
+    try:
+        return _layers(found)
+    except KeyError as missing:
+        raise FileError(f"{file} holds no {missing}; pip install 'mccnn>=1.4.1,<2'") from missing
+
+
+def _layers(found: dict[str, Any]) -> tuple[Layer, ...]:
+    ones, out = np.ones(64, np.float32), []
+    for number, stage in ((0, Stage.PLAIN), (2, Stage.TO_BYTES)):
+        weights, bias = found[f"conv_blocks.{number}.weight"], found[f"conv_blocks.{number}.bias"]
+        out.append(Layer(_as_taps(weights), bias, ones, stage, 1.0, float(found["relu_1_scale"])))
+    for number, given in ((4, 1), (6, 2), (8, 3)):
+        name, step = f"conv_blocks.{number}", found[f"conv2d_{given + 1}_scale"]
+        weights, bias = found[f"{name}.weight_quantized"], found[f"{name}.bias_quantized"]
+        factor = found[f"relu_{given}_scale"] * found[f"{name}.weight_scale"] / step
+        last = number == 8
+        next_step = 1.0 if last else float(found[f"relu_{given + 1}_scale"])
+        stage = Stage.LAST if last else Stage.BYTES
+        out.append(Layer(_as_taps(weights), bias.astype(np.float32), factor, stage, float(step), next_step))
+    return tuple(out)
+
+
+def _as_taps(weights: Features) -> Features:
+    """(planes, 9, 64) of (64, planes, 3, 3)."""
+    planes = weights.shape[1]
+    return np.ascontiguousarray(weights.transpose(1, 2, 3, 0).reshape(planes, 9, -1), np.float32)
 
 
 @lru_cache(1)

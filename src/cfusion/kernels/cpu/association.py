@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cfusion.kernels.numpy.association import MARGIN
 
 Ints = NDArray[np.int32]
+ROOTS = np.sqrt(np.arange(1 << 10)).astype(np.int64)
 # Contiguous and writable: another layout would be compiled once more.
 COMPILED_FOR: tuple[Literal["C"], Literal["W"]] = ("C", "W")
 
@@ -228,5 +229,5 @@ def _squared_distance(rise: Ints, fall: Ints, envelope: NDArray[np.int64], squar
 
 @njit(cache=True, nogil=True)
 def _integer_root(square: int) -> int:
-    """floor(sqrt(square)), exact below 2^52."""
-    return int(math.sqrt(square))
+    """floor(sqrt(square)), exact below 2^52; small ones are looked up."""
+    return ROOTS[square] if square < len(ROOTS) else int(math.sqrt(square))

@@ -1,4 +1,4 @@
-// Points on a raster: z-buffer, closing, natural-neighbour fill; definitions in reference/association.py.
+// Points on a raster: z-buffer, closing, natural-neighbour fill; definitions in kernels/numpy/association.py.
 // The maps of several views are done by one launch: blockIdx.z says whose.
 // Whatever several threads add up is added in whole numbers, so that no result depends on their order.
 

@@ -1,4 +1,4 @@
-// The lower bound of reference/certificate.py: repair the top dual, follow it down to slopes, minimise pixel by pixel.
+// The lower bound of kernels/numpy/certificate.py: repair the top dual, follow it down to slopes, minimise pixel by pixel.
 
 #define HALF_ROOT 0.70710678118654752440
 #define THIRD_ROOT 0.57735026918962576451

@@ -1,4 +1,4 @@
-// Observations in ascending order, or their mean, and the weighted median; definitions in reference/ordering.py.
+// Observations in ascending order, or their mean, and the weighted median; definitions in kernels/numpy/ordering.py.
 
 typedef REAL real;
 #define INFINITE (real)__int_as_float(0x7f800000)

@@ -1,4 +1,4 @@
-// One primal-dual iteration in two passes over the image, for every kind of problem; formulas in reference/iteration.py.
+// One primal-dual iteration in two passes over the image, for every kind of problem; formulas in kernels/numpy/iteration.py.
 
 #define HALF_ROOT (real)0.70710678118654752440
 #define THIRD_ROOT (real)0.57735026918962576451

@@ -1,5 +1,5 @@
 // What a solve starts from: links, values carried into gaps, weights by the local noise. Definitions: contract.py and
-// reference/preparing.py.
+// kernels/numpy/preparing.py.
 
 typedef REAL real;
 

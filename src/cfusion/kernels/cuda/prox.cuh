@@ -1,4 +1,4 @@
-// The data term of one pixel: its penalty and its prox, in the precision T of the argument; formulas in reference/prox.py.
+// The data term of one pixel: its penalty and its prox, in the precision T of the argument; formulas in kernels/numpy/prox.py.
 // Observations of a pixel lie `plane` apart, ascending, +inf where missing.
 
 typedef REAL real;

@@ -1,4 +1,4 @@
-// Misfit and energy; definitions in reference/iteration.py.
+// Misfit and energy; definitions in kernels/numpy/iteration.py.
 
 #define HALF_ROOT 0.70710678118654752440
 #define THIRD_ROOT 0.57735026918962576451
