@@ -108,6 +108,8 @@ def test_a_pixel_that_covers_much_of_a_surface_becomes_several_points_on_it() ->
     np.testing.assert_array_equal(parts[sure], 1 + 2 * np.floor(0.5 / cosine[sure]))
     assert len(np.unique(parts[sure])) >= 2
     np.testing.assert_allclose(off_the_wall(piece.points), 0.0, atol=2e-4)
+    rough = all_pieces([fused(0.0, turn=1.1, sigma=0.1)])[0]  # slopes may be noise: a point a pixel
+    assert np.bincount(rough.pixels).max() == 1
     middle = piece.pixels == np.flatnonzero(sure & (parts == 3))[0]
     across = piece.points[middle] - piece.points[middle].mean(axis=0)
     at = piece.pixels[middle][0]

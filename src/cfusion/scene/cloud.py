@@ -97,7 +97,9 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
     confirmed = (votes.near > 0) | (votes.looked == 0)
     kept = votes.owned & sure & (votes.through < np.maximum(votes.agree, 1)) & confirmed
     whole = Cloud(points[kept], normals_[kept], claimed[kept], 1 + votes.agree[kept], pixels[kept])
-    return _divided(whole, _towards(own, whole.points), pixel[kept])
+    # slopes of a map whose usual sigma is more than half a pixel are those of its noise
+    smooth = usual <= PIXELS * (float(np.median(pixel)) if pixel.size else 0.0)
+    return _divided(whole, _towards(own, whole.points), pixel[kept]) if smooth else whole
 
 
 def _divided(cloud: Cloud, towards: Points, pixel: Floats) -> Cloud:
