@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Image, WeightMap
-from cfusion.errors import InputError, ShapeError
+from cfusion.errors import BackendUnavailable, InputError, ShapeError
 from cfusion.frontends import consistency
 from cfusion.frontends.cues import pair_cues
 from cfusion.frontends.elas import Elas, elas_maps
@@ -107,8 +107,13 @@ class Matcher:
     summary: str
     find: Callable[[Image, Image, int, str], Found]  # images, disparities, backend
     trust: Trust
+    backends: tuple[str, ...] = ("auto", "cpu")
 
     def __call__(self, left: Image, right: Image, disparities: int, backend: str = "auto") -> Matching:
+        if backend not in self.backends:
+            raise BackendUnavailable(
+                f"there is no backend {backend!r} for this matcher; choose one of: {', '.join(self.backends)}"
+            )
         return _believed(self.find(left, right, disparities, backend), self.trust)
 
 
@@ -185,6 +190,7 @@ MATCHERS: Mapping[str, Matcher] = MappingProxyType(
                 left, right, McCnn(disparities=disparities), MC_CNN_CHECKS, backend
             ),
             MC_CNN_TRUST,
+            on_device.BACKENDS,
         ),
     }
 )
