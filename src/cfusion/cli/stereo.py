@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise InputError(f"disparities cannot be written as {name!r}; known are: {', '.join(FORMATS)}")
     require_writable(arguments.output)
     output.require_of(arguments.output, _source(arguments), force=arguments.force)
-    require_matcher(arguments.matcher)
+    require_matcher(arguments.matcher, arguments.backend)
     calibration = _calibration(arguments)
     with showing("stereo", quiet=arguments.quiet) as progress:
         progress.plan(parts.of_stereo(arguments.matcher, page=not arguments.no_report))

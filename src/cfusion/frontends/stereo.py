@@ -110,11 +110,15 @@ class Matcher:
     backends: tuple[str, ...] = ("auto", "cpu")
 
     def __call__(self, left: Image, right: Image, disparities: int, backend: str = "auto") -> Matching:
+        self.require(backend)
+        return _believed(self.find(left, right, disparities, backend), self.trust)
+
+    def require(self, backend: str) -> None:
+        """Refuse a backend that it does not have."""
         if backend not in self.backends:
             raise BackendUnavailable(
                 f"there is no backend {backend!r} for this matcher; choose one of: {', '.join(self.backends)}"
             )
-        return _believed(self.find(left, right, disparities, backend), self.trust)
 
 
 def match(
@@ -141,9 +145,10 @@ def known_matcher(name: str) -> str:
     return name
 
 
-def require_matcher(name: str) -> None:
+def require_matcher(name: str, backend: str = "auto") -> None:
     """Say now, not after other work, that a matcher is not known or lacks a library."""
     opencv()
+    MATCHERS[known_matcher(name)].require(backend)
     if known_matcher(name) == "mc-cnn":
         require_network()
 
