@@ -133,6 +133,24 @@ def test_a_repair_goes_on_as_long_as_it_is_needed(compiled, make_case, order, fi
             assert min(abs(found - each) for each in usual) <= 2e-5 * abs(found)
 
 
+@pytest.mark.parametrize(("order", "fidelity", "kind"), COMPILED_KINDS)
+def test_a_repair_ends_once_it_proves_enough(compiled, make_case, order, fidelity, kind):
+    """The first bound, eight steps at a time, that is enough; no more steps than without, where none is."""
+    reference, case = _iterated(make_case, order, fidelity, kind)
+    problem, state = case.on(compiled)
+    at_once = [reference.bound(case.problem, case.state, case.box, rounds) for rounds in range(8, 73, 8)]
+    for backend, given in ((reference, (case.problem, case.state)), (compiled, (problem, state))):
+        longest = backend.bound(*given, case.box, 8, 72)
+        assert backend.bound(*given, case.box, 8, 72, np.inf) == longest
+        assert backend.bound(*given, case.box, 8, 72, abs(longest) + 2 * abs(at_once[0])) == longest
+        first = backend.bound(*given, case.box, 8, 72, -np.inf)
+        assert first == pytest.approx(at_once[0], rel=2e-5)
+        enough = first + 0.5 * (longest - first)
+        found = backend.bound(*given, case.box, 8, 72, enough)
+        assert found >= enough or found == longest
+        assert min(abs(found - each) for each in at_once) <= 2e-5 * abs(found)
+
+
 def test_edges_that_are_spared_are_certified_by_a_longer_repair(make_case):
     """A few pixels that hold hardly any slope decide the factor: it is near one only after many steps."""
     case = make_case(3, (40, 50), order=2)

@@ -287,10 +287,13 @@ class Convex(Protocol):
     def energy(self, problem: Problem, state: State) -> Energies:
         """The terms of the energy at the state's primal variables."""
 
-    def bound(self, problem: Problem, state: State, box: Box, rounds: int, most: int = 0) -> float:
+    def bound(
+        self, problem: Problem, state: State, box: Box, rounds: int, most: int = 0, enough: float = np.inf
+    ) -> float:
         """A lower bound of the minimum over the box, from the state's dual variables repaired by `rounds` steps.
 
-        By as many again, up to `most`, as long as the repaired dual would have to be scaled by less than `FEASIBLE`.
+        By as many again, up to `most`, as long as the repaired dual would have to be scaled by less than `FEASIBLE`
+        and the bound is less than `enough`.
         """
 
     def snapshot_rows(self, state: State, every: int) -> Floats:

@@ -14,7 +14,7 @@ from cfusion.solvers.task import BOX_MARGIN, Task
 
 CHECK = BLOCK  # iterations between two looks at the energy
 REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
-MOST_ROUNDS = 640  # where fewer leave it infeasible
+FIRST_ROUNDS, MOST_ROUNDS = 20, 640  # as many at a time, until it is feasible or proves enough
 LIKELY = 0.2  # tolerances: once the energy changes by less from look to look, a certificate is likely
 ENDING = 3.0  # tolerances: a change that will probably be within it at the next look
 STILL = 0.01  # tolerances: a change of the energy between two looks that is none
@@ -112,7 +112,7 @@ class PDHG:
                 break
             if change > quiet or done < attempt_at:
                 continue
-            bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS, MOST_ROUNDS))
+            bound = max(bound, self._bound(task, problem, state, now, floor))
             gap = relative_gap(now, bound, floor)
             if gap <= self.tolerance:
                 status = Status.converged
@@ -126,7 +126,7 @@ class PDHG:
             last_gap, tried = gap, True
             attempt_at = self._wait(done, gap)
         if self.certify and status is Status.iteration_limit:
-            bound = max(bound, backend.bound(problem, state, task.box, REPAIR_ROUNDS, MOST_ROUNDS))
+            bound = max(bound, self._bound(task, problem, state, now, floor))
         gap = relative_gap(energies.total, bound, floor) if self.certify else float("nan")
         if gap <= self.tolerance:
             small = relative_gap(energies.total, bound, 1e-300) > self.tolerance
@@ -147,6 +147,11 @@ class PDHG:
         state.release()
         status, nan = Status.settled if found.settled else Status.iteration_limit, float("nan")
         return Convex(status, found.energies, float("-inf"), nan, found.iterations, found.step_scale, found.floor)
+
+    def _bound(self, task: Task, problem: Problem, state: State, energy: float, floor: float) -> float:
+        """A lower bound of the energy, repaired no further than the tolerance asks for."""
+        enough = energy - self.tolerance * max(energy, floor)
+        return task.backend.bound(problem, state, task.box, FIRST_ROUNDS, MOST_ROUNDS, enough)
 
     def _settled(self, status: Status, change: float, since_halfway: float) -> bool:
         """Whether the second half of all iterations was for the proof alone: the energy, relative, hardly fell."""

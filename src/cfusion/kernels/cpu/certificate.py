@@ -16,20 +16,22 @@ from cfusion.kernels.numpy.iteration import level_dual
 FAST: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "nsz"}}
 
 
-def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0) -> float:
+def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, enough: float = float("inf")) -> float:
     """As `Backend.bound`; a tensor is left to the reference's code, which is rarely needed and slower."""
     if problem.tensor is not None:
-        return definition.bound(problem, state, box, rounds, most)
+        return definition.bound(problem, state, box, rounds, most, enough)
     state.release()  # the spare arrays are not needed now, and the repair needs room
     repair = _Repair(problem, state.dual[level_dual(problem.order - 1)])
     while True:
         repair.run(rounds)
         slope, factor = _slope(problem, repair.before)
-        if factor >= definition.FEASIBLE or repair.done + max(rounds, 1) > most:
-            break
+        last = factor >= definition.FEASIBLE or repair.done + max(rounds, 1) > most
+        if last or enough < float("inf"):
+            slope *= factor
+            found = _pixels(problem, slope, box)
+            if last or found >= enough:
+                return found
         del slope
-    slope *= factor
-    return _pixels(problem, slope, box)
 
 
 def _slope(problem: Problem, p: Floats) -> tuple[Floats, float]:

@@ -21,13 +21,13 @@ MOMENTA = 640  # repair steps whose momenta lie on the device, or as many more
 STEPS_AT_ONCE = 3  # repair steps between two exchanges, where a room has room for it
 
 
-def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0) -> float:
+def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, enough: float = float("inf")) -> float:
     """As `Backend.bound`."""
     repair = _Repair(problem, state)
     while True:
         repair.run(rounds)
         found, factor = _evaluated(problem, repair.top, box)
-        if factor >= FEASIBLE or repair.done + max(rounds, 1) > most:
+        if found >= enough or factor >= FEASIBLE or repair.done + max(rounds, 1) > most:
             return found
 
 

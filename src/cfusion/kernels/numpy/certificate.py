@@ -25,18 +25,21 @@ FEASIBLE = 1 - 1e-3  # a factor: scaling the dual by it costs the bound a tenth 
 TERM_WEIGHT = 1 / 8  # per order below the top: 1 / |E|^2, so that every term has the same Lipschitz bound
 
 
-def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0) -> float:
-    """The bound after `rounds` repair steps, or up to `most` while too much is left over; in double precision."""
+def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, enough: float = float("inf")) -> float:
+    """The bound after `rounds` repair steps, or up to `most` while too much is left over and it is not `enough`.
+
+    In double precision.
+    """
+    inside = (problem.links & INSIDE) > 0
     repair = _Repair(problem, project(state.dual[level_dual(problem.order - 1)], radius(problem, problem.order - 1)))
     while True:
         chain = _chain(problem, repair.run(rounds).astype(np.float64))
         factor = 1.0
         for level, p in enumerate(chain[1:]):
             factor = min(factor, _largest_factor(_as_dual(problem, p, level), radius(problem, level)))
-        if factor >= FEASIBLE or repair.done + max(rounds, 1) > most:
-            break
-    inside = (problem.links & INSIDE) > 0
-    return float(np.sum(pixel_bound(problem, factor * chain[0][0], box)[inside]))
+        found = float(np.sum(pixel_bound(problem, factor * chain[0][0], box)[inside]))
+        if found >= enough or factor >= FEASIBLE or repair.done + max(rounds, 1) > most:
+            return found
 
 
 class _Repair:
