@@ -2,7 +2,7 @@
 
 python -m benchmarks.auto_cost                        the parts, by the function that is called
 python -m benchmarks.auto_cost --against ../old/src   alternately with that tree, best of three, as a ratio
-python -m benchmarks.auto_cost --tsdf                 beside Open3D's TSDF: all views integrated, one ray-cast, as a ratio
+python -m benchmarks.auto_cost --tsdf                 beside Open3D's TSDF: all views integrated, one ray-cast
 python -m benchmarks.auto_cost --scale 6.4 --views 5 --scene city --per-pixel    a megapixel beside one of 640 x 480
 """
 

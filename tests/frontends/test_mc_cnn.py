@@ -15,7 +15,7 @@ from cfusion.frontends.mc_cnn import definition as defined
 from cfusion.frontends.mc_cnn.matcher import Curves, curve_cues
 from cfusion.frontends.mc_cnn.onnx_file import tensors_of
 from cfusion.frontends.mc_cnn.semi_global import Penalties, semi_global
-from cfusion.frontends.stereo import MC_CNN_CHECKS
+from cfusion.frontends.stereo import MC_CNN_CHECKS, match, require_matcher
 
 kernels = pytest.importorskip("cfusion.frontends.mc_cnn.kernels")
 HEIGHT, WIDTH, COUNT = 9, 14, 6
@@ -202,6 +202,15 @@ def test_backends_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (on_device.uses_device("cpu"), on_device.uses_device("cuda")) == (False, True)
     with pytest.raises(BackendUnavailable, match="no backend 'numpy'; choose one of"):
         on_device.uses_device("numpy")
+
+
+def test_a_matcher_says_where_it_runs() -> None:
+    image = np.zeros((20, 30), np.float32)
+    for name, backend in (("sgm", "cuda"), ("elas", "numpy"), ("mc-cnn", "numpy")):
+        with pytest.raises(BackendUnavailable, match=f"no backend '{backend}' for this matcher; choose one of: auto"):
+            match(image, image, name, 16, backend=backend)
+        with pytest.raises(BackendUnavailable, match="choose one of"):
+            require_matcher(name, backend)  # before anything is read
 
 
 def test_a_gpu_without_room_is_said_or_left(monkeypatch: pytest.MonkeyPatch) -> None:

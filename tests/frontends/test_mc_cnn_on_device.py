@@ -115,6 +115,7 @@ def test_winners_are_those_of_the_compiled_loops(device: DeviceStereo, pair: Sim
     total[:, :, 7] = total[:, :, 3]  # ties: the first one wins
     found = host(device.winners(device.put(total), device.put(1 - total)))
     wanted = loops.winners(total)
+    assert Curves._fields == ("disparity", "best", "second", "bend", "plain")  # their order there
     np.testing.assert_allclose(found[:4], wanted, rtol=1e-5, atol=1e-6)
     at = np.rint(wanted[0]).astype(int)[..., None]
     np.testing.assert_array_equal(found[4], 1 - np.take_along_axis(total, at, 2)[..., 0])

@@ -9,7 +9,7 @@ import pytest
 
 from cfusion import Pose, read
 from cfusion.cli.main import main
-from cfusion.errors import FileError, InputError
+from cfusion.errors import BackendUnavailable, FileError, InputError
 from cfusion.frontends.calibration import Calibration, RawRig, read_rig, rectified
 from cfusion.frontends.pair_check import Points, find_points, range_warning, require_pair, same_size
 from cfusion.frontends.rig import StereoFrame
@@ -198,3 +198,9 @@ def test_a_few_points_beyond_the_range_are_no_word_worth(beyond: int, told: bool
     points = Points(np.column_stack([u + 5, np.zeros(1000)]), np.column_stack([np.full(1000, 5.0), np.zeros(1000)]))
     sentence = range_warning(points, np.full((4, 4), 20, np.float32), 64)
     assert (sentence is not None) == told
+
+
+def test_a_backend_is_an_option_of_the_pairs(place: Path) -> None:
+    assert np.array_equal(read(place)[0].depth, read(place, options={"backend": "cpu"})[0].depth, equal_nan=True)
+    with pytest.raises(BackendUnavailable, match="no backend 'cuda' for this matcher"):
+        read(place, options={"backend": "cuda"})

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the maps")
     add("--matcher", default="sgm", help="sgm (OpenCV, 8 paths), elas or mc-cnn (default: sgm)")
     add("--disparities", type=int, default=128, metavar="N", help="search 0 to N - 1 pixels (default: 128)")
-    add("--backend", default="auto", help="of mc-cnn: auto, cuda or cpu (default: auto, a GPU where there is one)")
+    add("--backend", default="auto", help="auto or cpu; mc-cnn: also cuda (default: auto, a GPU where there is one)")
     rig = parser.add_argument_group("the rig (without it, disparity only)")
     rig.add_argument("--calib", type=Path, metavar="FILE", help="OpenCV's YAML, KITTI's or Middlebury's calib.txt")
     rig.add_argument("--focal", type=float, metavar="PIXELS", help="focal length of rectified images")
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise InputError(f"disparities cannot be written as {name!r}; known are: {', '.join(FORMATS)}")
     require_writable(arguments.output)
     output.require_of(arguments.output, _source(arguments), force=arguments.force)
-    require_matcher(arguments.matcher)
+    require_matcher(arguments.matcher, arguments.backend)
     calibration = _calibration(arguments)
     with showing("stereo", quiet=arguments.quiet) as progress:
         progress.plan(parts.of_stereo(arguments.matcher, page=not arguments.no_report))

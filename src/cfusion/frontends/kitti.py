@@ -40,13 +40,14 @@ def kitti_bundle_views(
     *,
     frames: int = FRAMES,
     farthest: float = FARTHEST,
+    backend: str = "auto",
     told: Told = lambda stage, done: None,
 ) -> Dataset:
     """Views of one bundle, ready to be fused into frame 10.
 
     `matching` is sgm, elas, or a folder of disparity maps 000027_10.png (value / 256), .pfm or .npy; `localisation` is
     viso or gm (files that come with the data), own or direct (our odometry), auto the first of these that there is.
-    The `frames` nearest to frame 10 are taken; depths beyond `farthest` metres are dropped.
+    The `frames` nearest to frame 10 are taken; depths beyond `farthest` metres are dropped. `backend` is the matcher's.
     """
     if frames < 1 or not farthest > 0:
         raise InputError(f"frames = {frames}, farthest = {farthest}; at least 1, and a positive distance in metres")
@@ -59,7 +60,7 @@ def kitti_bundle_views(
     matched: dict[int, tuple[Disparity, WeightMap]] = {}
     for done, frame in enumerate(chosen):
         told(f"matching frame {frame}", done / len(chosen))
-        matched[frame] = _disparity(opened, frame, images[frame], matching)
+        matched[frame] = _disparity(opened, frame, images[frame], matching, backend)
     depths = {
         frame: depth_from_disparity(disparity, opened.calibration.focal_baseline)
         for frame, (disparity, _) in matched.items()
@@ -96,9 +97,11 @@ def nearest_frames(available: tuple[int, ...], count: int) -> tuple[int, ...]:
     return tuple(sorted(by_distance[:count]))
 
 
-def _disparity(bundle: Bundle, frame: int, images: StereoFrame, matching: str | Path) -> tuple[Disparity, WeightMap]:
+def _disparity(
+    bundle: Bundle, frame: int, images: StereoFrame, matching: str | Path, backend: str
+) -> tuple[Disparity, WeightMap]:
     if isinstance(matching, str) and matching in MATCHERS:
-        found = match(images.left, images.right, matching)
+        found = match(images.left, images.right, matching, backend=backend)
         return found.disparity, found.weight
     place = Path(matching)
     if not place.is_dir():

@@ -25,6 +25,7 @@ class Options:
     disparity: str | None = None  # do not match: a folder of disparity maps, or "truth", the lidar's
     localization: str | None = None  # with `disparity`: a .mat of the paper
     colour: bool = False  # with `disparity`: the colour images
+    backend: str = "auto"  # of the matcher: auto or cpu; mc-cnn: also cuda
 
     def __post_init__(self) -> None:
         if self.frames < 1 or not self.farthest > 0:
@@ -52,5 +53,6 @@ def read(
             chosen.localisation,
             frames=chosen.frames,
             farthest=chosen.farthest,
+            backend=chosen.backend,
             told=told,
         )

@@ -31,6 +31,7 @@ class Options:
     disparities: int = 128  # pixels searched
     farthest: float | None = None  # unit of the baseline; the depth of a disparity of one pixel unless given
     unchecked: bool = False  # match pairs that look swapped, unrectified or unrelated too
+    backend: str = "auto"  # auto or cpu; mc-cnn: also cuda
 
     def __post_init__(self) -> None:
         if self.farthest is not None and not self.farthest > 0:
@@ -45,7 +46,7 @@ def recognises(path: Path) -> bool:
 def read(path: Path, options: Options | None = None) -> Dataset:
     """The views of the left camera, matched when asked for."""
     chosen = options or Options()
-    require_matcher(chosen.matcher)
+    require_matcher(chosen.matcher, chosen.backend)
     calibration, names = read_rig(_required_calibration(path)), _names(path)
     frame, rig = _frame(path, names[0], calibration)
     if not chosen.unchecked:
@@ -60,7 +61,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         name, pose = names[kept[number]], poses[kept[number]]
         assert pose is not None
         seen, seen_rig = _frame(path, name, calibration)
-        found = match(seen.left, seen.right, chosen.matcher, chosen.disparities)
+        found = match(seen.left, seen.right, chosen.matcher, chosen.disparities, backend=chosen.backend)
         seen_depth = depth_of(found, seen_rig, farthest)
         return View(
             seen_depth.depth,

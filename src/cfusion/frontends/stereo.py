@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Image, WeightMap
-from cfusion.errors import InputError, ShapeError
+from cfusion.errors import BackendUnavailable, InputError, ShapeError
 from cfusion.frontends import consistency
 from cfusion.frontends.cues import pair_cues
 from cfusion.frontends.elas import Elas, elas_maps
@@ -107,9 +107,18 @@ class Matcher:
     summary: str
     find: Callable[[Image, Image, int, str], Found]  # images, disparities, backend
     trust: Trust
+    backends: tuple[str, ...] = ("auto", "cpu")
 
     def __call__(self, left: Image, right: Image, disparities: int, backend: str = "auto") -> Matching:
+        self.require(backend)
         return _believed(self.find(left, right, disparities, backend), self.trust)
+
+    def require(self, backend: str) -> None:
+        """Refuse a backend that it does not have."""
+        if backend not in self.backends:
+            raise BackendUnavailable(
+                f"there is no backend {backend!r} for this matcher; choose one of: {', '.join(self.backends)}"
+            )
 
 
 def match(
@@ -136,9 +145,10 @@ def known_matcher(name: str) -> str:
     return name
 
 
-def require_matcher(name: str) -> None:
+def require_matcher(name: str, backend: str = "auto") -> None:
     """Say now, not after other work, that a matcher is not known or lacks a library."""
     opencv()
+    MATCHERS[known_matcher(name)].require(backend)
     if known_matcher(name) == "mc-cnn":
         require_network()
 
@@ -185,6 +195,7 @@ MATCHERS: Mapping[str, Matcher] = MappingProxyType(
                 left, right, McCnn(disparities=disparities), MC_CNN_CHECKS, backend
             ),
             MC_CNN_TRUST,
+            on_device.BACKENDS,
         ),
     }
 )

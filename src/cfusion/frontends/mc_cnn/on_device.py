@@ -10,7 +10,7 @@ from cfusion import kernels
 from cfusion.arrays import Image
 from cfusion.errors import BackendUnavailable, OutOfMemory
 from cfusion.frontends import cues, refine
-from cfusion.frontends.mc_cnn.matcher import MARGIN, Curves, McCnn
+from cfusion.frontends.mc_cnn.matcher import MARGIN, McCnn
 from cfusion.frontends.mc_cnn.network import layers, normed, padded
 from cfusion.kernels.stereo import PLANES, DeviceStereo
 
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 MODULE = "cfusion.kernels.cuda.stereo"
+BACKENDS = ("auto", "cuda", "cpu")
 
 
 def uses_device(backend: str) -> bool:
     """Whether a backend of that name matches on a CUDA device."""
     if backend == "auto":
         return kernels.available()[0] == "cuda"
-    if backend not in ("cuda", "cpu"):
-        raise BackendUnavailable(f"mc-cnn has no backend {backend!r}; choose one of: auto, cuda, cpu")
+    if backend not in BACKENDS:
+        raise BackendUnavailable(f"mc-cnn has no backend {backend!r}; choose one of: {', '.join(BACKENDS)}")
     return backend == "cuda"
 
 
@@ -84,6 +85,3 @@ def _cost_volume(device: DeviceStereo, left: Image, right: Image, disparities: i
     """On its own, so that the features are forgotten after it."""
     ours, theirs = (device.features(padded(each), layers()) for each in (left, right))
     return device.cost_volume(ours, theirs, disparities)
-
-
-assert Curves._fields == ("disparity", "best", "second", "bend", "plain")  # the order of `winners`
