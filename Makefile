@@ -53,8 +53,9 @@ endif
 
 # NVIDIA's checker of memory on every CUDA test. Tests of a limit of memory are left out: the checker takes of it too.
 sanitize: PYTHON ?= $(BIN)/python
-sanitize:
+sanitize: $(if $(PYTHON),,$(VENV)/.installed-dev)
 	PYTHONPATH=src compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) -m pytest -rs tests/cuda \
+	tests/frontends/test_mc_cnn_on_device.py \
 	--deselect tests/cuda/test_pipeline.py::test_too_little_memory_is_fused_in_tiles
 
 lint: $(VENV)/.installed-dev

@@ -257,7 +257,16 @@ def test_a_scale_that_is_a_little_off_is_not_called_a_pose(factor: float, words:
     assert found[1].sentence == f"frame 1: its depths are {words}; it was moved to make up for that"
     assert found[1].scale_factor == pytest.approx(factor, abs=0.001)
     assert found[1].rescaled
-    views[1] = disturbed(replace(clean[1], name="frame 1"), 0.2, 0.003, 3.0, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(("noise", "along"), [(0.01, 0.0), (0.003, 0.02), (0.001, 0.02), (0.001, 0.01)])
+def test_a_pose_that_is_off_is_not_called_a_scale(noise: float, along: float) -> None:
+    """Also if the view is pushed along its own axis: what a scale leaves of its residuals is more."""
+    clean, _ = object_bundle(blob(), Gauss(noise), np.random.default_rng(3), 7, camera=PAPER_CAMERA.scaled(0.25))
+    views = list(clean)
+    pushed = Pose(views[1].pose.rotation, views[1].pose.translation + along * views[1].pose.rotation[:, 2])
+    turned = disturbed(views[1], 0.2, 0.003, 3.0, np.random.default_rng(1))
+    views[1] = replace(views[1], pose=pushed) if along else turned
     found = fuse(views, backend="cpu", keep_views=True).views
     assert "its pose was off by" in found[1].sentence
     assert not found[1].rescaled

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion import kernels
+from cfusion import Stack, fuse_stack, kernels
 from cfusion.auto import cross_validation, uncertainty, view_report
 from cfusion.auto.auto import Auto
 from cfusion.auto.belief import _counts
@@ -15,6 +15,7 @@ from cfusion.auto.surface import add_plane, blend
 from cfusion.auto.uncertainty import (
     autocorrelation,
     registration_error,
+    rounded,
     shared_with_neighbours,
     spread,
     usual_share,
@@ -118,14 +119,44 @@ class TestAutocorrelation:
 
     @pytest.mark.parametrize(
         ("near", "far", "rho"),
-        [(0.1, 0.0, 0.0), (0.15, 0.0, 0.55), (0.2, 0.0, 1.1), (0.6, 0.3, 1.1), (0.6, 0.52, 0.66), (0.6, 0.55, 0.0)],
+        [(0.12, 0.0, 0.0), (0.17, 0.0, 0.55), (0.22, 0.0, 1.1), (0.6, 0.3, 1.1), (0.6, 0.52, 0.66), (0.6, 0.55, 0.0)],
     )
     def test_what_neighbours_share_but_whole_views_do_not(
         self, near: float, far: float, rho: float, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(uncertainty, "autocorrelation", lambda residuals, lag=2: near if lag == 2 else far)
+        monkeypatch.setattr(
+            uncertainty, "autocorrelation", lambda residuals, lag=2, where=None: near if lag == 2 else far
+        )
         assert shared_with_neighbours(normal(1, 3, 3)) == pytest.approx(rho)
         assert shared_with_neighbours(normal(1, 3, 3), 0.5) == pytest.approx(rho / 4)  # half the size is shared
+
+    def test_what_is_misread_on_a_slope_is_not_shared(self) -> None:
+        noise = normal(4, 60, 80)
+        flat = np.broadcast_to(np.arange(80) < 60, (60, 80))
+        alike = np.where(flat, noise, np.abs(noise) * np.sign(noise[:, :, :1]))
+        assert autocorrelation(alike) > 0.1
+        assert autocorrelation(alike, where=flat) < 0.03
+        assert shared_with_neighbours(alike, 1.0, flat) == 0.0
+
+    def test_maps_in_coarse_steps_are_off_by_a_part_of_a_pixel(self) -> None:
+        """Most errors are zero then: halves agree, and rounding is all that is wrong."""
+        rng = np.random.default_rng(0)
+        rows, columns = np.indices((50, 70))
+        truth = 5 + 0.01 * columns + 0.03 * np.sin(rows / 9)
+        maps = np.round((truth + 0.002 * rng.standard_normal((5, 50, 70))) / 0.01) * 0.01
+        result = fuse_stack(Stack(maps.astype(np.float32)), backend="cpu", min_confidence=0)
+        error = np.abs(result.depth - truth)
+        assert np.mean(error <= result.sigma) > 0.6
+        assert np.mean(error <= 1.96 * result.sigma) > 0.88
+        assert [rounded(each) for each in (0.0, 0.2, 0.3, 0.4, 1.0)] == pytest.approx([1, 1, 0.5, 0, 0])
+
+    def test_copies_of_a_map_are_as_sure_as_one(self) -> None:
+        ramp = (5 + 0.01 * np.indices((40, 50))[1]).astype(np.float32)
+        maps = np.stack([ramp] * 3)
+        maps[1, 20, 20] += 0.001
+        sigma = fuse_stack(Stack(maps), backend="cpu", min_confidence=0).sigma
+        assert sigma.min() > 0.001
+        assert sigma.max() < 0.01
 
     def test_gross_errors_are_not_the_usual_ones(self) -> None:
         """c: 1 of Gaussian noise; a tenth that is twenty times as large adds to the mean size and not to the usual."""

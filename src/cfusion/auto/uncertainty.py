@@ -1,19 +1,20 @@
 """The standard deviation of the fused depth's error.
 
-    sigma^2 = f^2 V + delta^2 / 2 slope^2 / n + rho s^2 + 3 max(0, 1 - n / enough)^2 s^2 + (1 - p) relief^2 / 3
-    f = 0.8 (slope s / (n V))^(1/4), from 0.7 to 1.5
+    sigma^2 = f^2 V + (r 0.3^2 + delta^2 / 2) slope^2 / n + (rho + 3 few^2) s^2 + (1 - p) relief^2 / 3
+    f = 0.8 (slope s / (n V))^(1/4), from 0.7 to 1.5;    few = max(0, 1 - n / min(0.6 K, 5))
 
 V       what fits on halves of the observations differ by, pooled around the pixel (by roots, so that an edge nearby
         does not count for all; close to the pixel by themselves) and scaled to all observations; and how far their
         middle is from the fit on all: halves are smoothed more, so that is what smoothing costs
-f       pooling blurs V: the error is smaller where the surface is flat, and larger where it is steep. Of a single map
-        (no s) it is 1.3, and 0.3 pixels of the slope are added
-slope   of the surface from pixel to pixel: a reading is off by `delta` pixels where poses are
-rho     what views of one sensor share: 1.1 c^2 where a view's errors are alike two pixels apart (rho_2 > 0.2), in part
-        from 0.1 on; errors as alike eight pixels apart are of a pose, which the halves show. c is the size of the usual
-        error by that of a Gaussian as large on average: what few gross errors add to s is not shared
-s       deviation of one observation around the pixel; n observations of K views: few are not an average, and
-        enough = min(0.6 K, 5)
+f       pooling blurs V: the error is smaller where the surface is flat, and larger where it is steep; 1 where halves
+        tell nothing. Of maps that cannot be compared (one, or copies of one) it is 1.3, and r is 1
+slope   of the surface from pixel to pixel: a reading is off by `delta` pixels where poses are, and by 0.3 where maps
+        are rounded so coarsely that most of their errors are zero (r, from c): halves do not see that
+rho     what views of one sensor share: 1.1 c^2 where a view's errors on flat ground are alike two pixels apart (rho_2
+        > 0.22), in part from 0.12 on; errors as alike eight pixels apart are of a pose, which the halves show. c is the
+        size of the usual error by that of a Gaussian as large on average: what few gross errors add to s is not shared
+s       deviation of one observation around the pixel, the usual one where nobody can be compared
+few     n observations of K views: few are not an average
 relief  how far another surface lies from this one, near an edge, beyond what its own slope comes to; the pixel is of it
         with probability 1 - p, anywhere between the two
 
@@ -48,13 +49,14 @@ RELIEF_RADIUS = 4  # pixels within which another surface may be taken for this o
 STEEP = 4.0  # times the usual relief is an edge
 OWN_SLOPE = 1.3  # times the relief of a plane as steep as the surface: not all slopes are planes
 LAG, FAR_LAG = 2, 8  # pixels: neighbours share what they are interpolated from, and pixels far apart a pose
-BY_CHANCE = 0.1, 0.05  # of an autocorrelation, and of a difference of two: what independent noise may come to
+BY_CHANCE = 0.12, 0.05  # of an autocorrelation, and of a difference of two: what independent noise may come to
 CERTAIN = 0.1  # more than that: then views share their errors
 SHARED = 1.1  # of the variance of a usual error
 MEDIAN_GAUSS = 1.4826  # deviation over median size
 SMOOTHED, BIAS_RADIUS = 1.5, 3  # times the distance of the middle of two halves from the whole; pixels of its pooling
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves tell nothing about its middle
-TINY = 1e-30  # of a variance
+TINY = 1e-300  # of a variance
+ROUNDED = 0.4, 0.2  # c of maps of which some errors are zero by rounding, and of which most are
 LARGEST_DELTA = 3.0  # pixels
 HALF_WAY = 0.5  # to the middle of all poses: to some the reference's own is the true one, to others the middle
 
@@ -150,27 +152,31 @@ def _mean_size(n: Floats, size: Floats) -> tuple[Floats, Floats]:
     return size / np.maximum(free, 1), free
 
 
-def autocorrelation(residuals: Floats, lag: int = LAG) -> float:
-    """rho of views' residuals along rows and columns, not below zero.
+def autocorrelation(residuals: Floats, lag: int = LAG, where: Mask | None = None) -> float:
+    """rho of views' residuals along rows and columns, not below zero; of those in a mask (H, W), if given.
 
     By signs, so that a few large errors do not count more than others: sin(pi/2 mean) for Gaussian errors.
     """
-    products, pairs = np.sum([_products(part, lag=lag) for part in chunks(residuals)], axis=0).tolist()
+    products, pairs = np.sum([_products(part, where, lag=lag) for part in chunks(residuals)], axis=0).tolist()
     return max(0.0, float(np.sin(np.pi / 2 * products / max(pairs, 1.0))))
 
 
 @one_pass
-def _products(residuals: Floats, *, lag: int) -> tuple[float, float]:
+def _products(residuals: Floats, where: Mask | None, *, lag: int) -> tuple[float, float]:
     """The sum of products of signs so many rows and columns apart, and the number of those that are not zero."""
-    sign = np.where(np.isnan(residuals), 0, np.sign(residuals))
+    known = ~np.isnan(residuals) if where is None else ~np.isnan(residuals) & where
+    sign = np.where(known, np.sign(residuals), 0)
     down, across = sign * neighbour(sign, lag, 0, 0), sign * neighbour(sign, 0, lag, 0)
     products, pairs = (down + across).sum(dtype=np.float64), (np.abs(down) + np.abs(across)).sum(dtype=np.float64)
     return products, pairs
 
 
-def shared_with_neighbours(residuals: Floats, usual_share: float = 1.0) -> float:
-    """rho: the share of the variance of residuals (K, H, W) that neighbours share, but not whole views."""
-    near, far = autocorrelation(residuals), autocorrelation(residuals, FAR_LAG)
+def shared_with_neighbours(residuals: Floats, usual_share: float = 1.0, flat: Mask | None = None) -> float:
+    """rho: the share of the variance of residuals (K, H, W) that neighbours share, but not whole views.
+
+    By those on flat ground (H, W), if given: on a slope neighbours are misread alike.
+    """
+    near, far = (autocorrelation(residuals, lag, flat) for lag in (LAG, FAR_LAG))
     alike = min(near - BY_CHANCE[0], 2 * (near - far - BY_CHANCE[1])) / CERTAIN
     return SHARED * min(max(alike, 0.0), 1.0) * usual_share**2
 
@@ -224,7 +230,8 @@ def deviation(
     probability of another surface. NaN where nothing was observed.
     """
     s, n = spread(residuals, backend)
-    rho = shared_with_neighbours(residuals, usual_share(residuals, backend))
+    share = usual_share(residuals, backend)
+    rho = shared_with_neighbours(residuals, share, _flat(slope, s))
     delta = registration_error(residuals, slope, s)
     views = max(int((~np.isnan(residuals)).any(axis=(1, 2)).sum()), 1)  # that observed anything
     (usual,), (known,) = backend.medians(_where_any(n, s)[None])
@@ -239,11 +246,25 @@ def deviation(
         wrong,
         relief,
         usual if known else 0.0,
-        delta**2 / 2,
+        PIXEL_ERROR**2 * rounded(share) + delta**2 / 2,
         rho,
         min(ENOUGH_VIEWS * views, ENOUGH),
         STEEP * (rough if told else 0.0),
+        compared=bool(known and usual > 0),
     )
+
+
+def rounded(share: float) -> float:
+    """r: 1 where c says that most errors are zero, as those of maps in coarse steps are, and 0 where few are."""
+    some, most = ROUNDED
+    return min(max((some - share) / (some - most), 0.0), 1.0)
+
+
+@one_pass
+def _flat(slope: Floats, s: Floats) -> Mask:
+    """(H, W) where the surface changes by less than noise from pixel to pixel."""
+    out: Mask = np.abs(slope) < s
+    return out
 
 
 @one_pass
@@ -282,16 +303,18 @@ def _deviation(
     rho: float,
     enough: float,
     edge: float,
+    *,
+    compared: bool,
 ) -> Floats:
     """(H, W) sigma; what halves did not tell is as sure as one observation, and at least as unsure as is usual."""
     steep = np.where(np.isfinite(slope), np.abs(slope), 0)
-    count, compared = np.maximum(n, 1), s > 0
+    count, s = np.maximum(n, 1), np.where(s > 0, s, usual)
     few = FEW * np.square(np.maximum(0, 1 - n / enough))
     untold = np.isnan(variance_of_fits)
     fits = np.where(untold, np.square(np.maximum(s, usual)), variance_of_fits)
     local = LOCAL * np.sqrt(np.sqrt(steep * s / count / np.maximum(fits, TINY)))
-    factor = np.where(untold, 1, np.where(compared, np.clip(local, LEAST, MOST), ALONE))
-    off = np.where(compared, of_slope / count, PIXEL_ERROR**2)
+    factor = np.where(untold, 1, np.clip(local, LEAST, MOST) if compared else ALONE)
+    off = (of_slope if compared else PIXEL_ERROR**2) / count
     variance = np.square(factor) * fits + off * np.square(steep) + (rho + few) * np.square(s)
     other = BETWEEN * wrong * np.square(np.where(relief > edge, relief, 0))  # another surface lies there
     out: Floats = np.where(n > 0, np.sqrt(variance * np.square(unit) + other), np.nan).astype(np.float32)

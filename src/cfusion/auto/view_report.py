@@ -18,7 +18,7 @@ from cfusion.solvers import ViewEvidence
 from cfusion.source import Source
 
 NOISIER = 2.0  # times the usual noise
-AS_WELL = 1.25  # times the residuals of a mended pose: a scale that leaves no more explains them too
+AS_WELL = 1.02  # times the residuals of a mended pose: a scale that leaves no more explains them too
 LEAST_SCALE = 0.004  # of the depth: less may as well be a pose
 OFF_SCALE = 0.01  # of the depth, and
 MISPLACED = 1.0  # pixels, and
@@ -38,7 +38,7 @@ def report(found: Fit, assessed: Assessment, source: Source, backend: Backend) -
         (bias,), (known,) = backend.medians(residual[None])
         ratio = _ratio(residual + depth, depth, backend)
         moved = motions is not None and bool(motions.numbers[k].any())
-        scaled = _own_scale(source, k, depth, AS_WELL * scale, backend) if moved else None
+        scaled = _own_scale(source, k, depth, backend) if moved else None
         near = np.where(support, residual / unit, np.float32(np.nan))[None]
         records.append(
             ViewEvidence(
@@ -66,7 +66,7 @@ def _ratio(measured: Floats, depth: Floats, backend: Backend) -> float:
     return float(ratio)
 
 
-def _own_scale(source: Source, k: int, depth: Floats, most: float, backend: Backend) -> float | None:
+def _own_scale(source: Source, k: int, depth: Floats, backend: Backend) -> float | None:
     """The factor of a view's depths that leaves as little of its residuals as moving it did; None if none does.
 
     A view that is a little too large looks like one that is a little too near, and was moved.
@@ -75,8 +75,11 @@ def _own_scale(source: Source, k: int, depth: Floats, most: float, backend: Back
     for _ in range(2):
         read = read_surface(source.as_given(k, 1 / factor, backend), depth, backend)
         factor *= _ratio(read.reading.depths[1], depth, backend)
-    read = read_surface(source.as_given(k, 1 / factor, backend), depth, backend)
-    return factor if read.scales[1] <= most and abs(factor - 1) > LEAST_SCALE else None
+    as_moved, as_scaled = (
+        read_surface(each, depth, backend).scales[1]
+        for each in (source.part([source.reference, k]), source.as_given(k, 1 / factor, backend))
+    )
+    return factor if as_scaled <= AS_WELL * as_moved and abs(factor - 1) > LEAST_SCALE else None
 
 
 def _effect(found: Fit, k: int) -> float:
@@ -113,13 +116,13 @@ def _sentences(records: Sequence[ViewEvidence], names: Sequence[str]) -> list[st
         percent = 100 * (record.scale_factor - 1)
         if record.rescaled or (off and abs(percent) > 100 * OFF_SCALE):
             odd.append(f"its depths are {abs(percent):.1f} % too {'large' if percent > 0 else 'small'}")
-        if record.noise > NOISIER * noise > 0:
+        if record.rescaled:
+            odd.append("it was moved to make up for that")
+        elif record.noise > NOISIER * noise > 0:
             odd.append(f"it is {record.noise / noise:.1f} times as noisy as the others")
         if shift and record.registration > MISPLACED:
             odd.append(f"it lies about {record.registration:.1f} pixels beside them, so check its pose")
-        if record.rescaled:
-            odd.append("it was moved to make up for that")
-        elif record.turned or record.shifted:
+        if not record.rescaled and (record.turned or record.shifted):
             odd.append(f"its pose was off by {record.turned:.2f} degrees and {record.shifted:.3g}, and was mended")
         if record.share_kept < FEWER * kept:
             odd.append(f"only {100 * record.share_kept:.0f} % of it supports the surface")

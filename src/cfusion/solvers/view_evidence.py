@@ -19,7 +19,7 @@ class ViewEvidence:
     residual: NDArray[np.float32]  # (H, W) what it measured less the surface, along the reference's ray; NaN: nothing
     noise: float  # scale of its residuals at the middle depth
     bias: float  # their median
-    scale_factor: float  # median of measured over fused depth; a network's maps may be 10 % off
+    scale_factor: float  # median of measured over fused depth, of a rescaled view before it was moved
     registration: float  # pixels by which it seems misplaced: residuals that grow with the slope
     share_kept: float  # of what it measured that supports the surface
     effect: float  # root mean square change of the surface if it is left out

@@ -23,7 +23,7 @@ def tensors_of(file: Path) -> dict[str, NDArray[np.generic]]:
     """All constants of a network that lie in its file as they are."""
     try:
         return dict(_tensors(file.read_bytes()))
-    except (IndexError, KeyError, ValueError, UnicodeDecodeError, TypeError) as error:
+    except (IndexError, KeyError, ValueError, TypeError, OverflowError, RuntimeError) as error:  # also of generators
         raise FileError(f"{file} is no ONNX file that can be read ({error}); install mccnn anew") from error
 
 

@@ -21,16 +21,16 @@ def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, 
     if problem.tensor is not None:
         return definition.bound(problem, state, box, rounds, most, enough)
     state.release()  # the spare arrays are not needed now, and the repair needs room
-    repair = _Repair(problem, state.dual[level_dual(problem.order - 1)])
+    repair, best = _Repair(problem, state.dual[level_dual(problem.order - 1)]), float("-inf")
     while True:
         repair.run(rounds)
         slope, factor = _slope(problem, repair.before)
-        last = factor >= definition.FEASIBLE or repair.done + max(rounds, 1) > most
+        last = definition.is_last(factor, repair.done, rounds, most, enough)
         if last or enough < float("inf"):
             slope *= factor
-            found = _pixels(problem, slope, box)
-            if last or found >= enough:
-                return found
+            best = max(best, _pixels(problem, slope, box))
+            if last or best >= enough:
+                return best
         del slope
 
 

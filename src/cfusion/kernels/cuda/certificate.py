@@ -12,7 +12,7 @@ import numpy as np
 from cfusion.kernels.contract import Box, Floats, Problem, State
 from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, multiprocessors, or_nothing, shared_memory
 from cfusion.kernels.cuda.sums import THREADS, defines_of, kind_of
-from cfusion.kernels.numpy.certificate import FEASIBLE
+from cfusion.kernels.numpy.certificate import is_last
 from cfusion.kernels.numpy.iteration import level_dual
 
 SOURCES = ("prox.cuh", "reduce.cuh", "certificate.cu")
@@ -23,12 +23,13 @@ STEPS_AT_ONCE = 3  # repair steps between two exchanges, where a room has room f
 
 def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, enough: float = float("inf")) -> float:
     """As `Backend.bound`."""
-    repair = _Repair(problem, state)
+    repair, best = _Repair(problem, state), float("-inf")
     while True:
         repair.run(rounds)
         found, factor = _evaluated(problem, repair.top, box)
-        if found >= enough or factor >= FEASIBLE or repair.done + max(rounds, 1) > most:
-            return found
+        best = max(best, found)
+        if best >= enough or is_last(factor, repair.done, rounds, most, enough):
+            return best
 
 
 def _evaluated(problem: Problem, top: Floats, box: Box) -> tuple[float, float]:

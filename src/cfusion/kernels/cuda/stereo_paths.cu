@@ -105,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(128) winners(
     const float* curve = total + (size_t)p * count;
     const int end = min(count, (int)(p % width) + 1);
     float best = __int_as_float(0x7f800000), second = best;
-    int at = count, unused = 0;
+    int at = 0, unused = 0;  // the first, where no cost is a number
     for (int d = lane; d < end; d += 32)
         if (curve[d] < best) best = curve[d], at = d;
     least_of(best, at);

@@ -26,11 +26,11 @@ TERM_WEIGHT = 1 / 8  # per order below the top: 1 / |E|^2, so that every term ha
 
 
 def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, enough: float = float("inf")) -> float:
-    """The bound after `rounds` repair steps, or up to `most` while too much is left over and it is not `enough`.
+    """The best bound after `rounds` repair steps, or up to `most` while too much is left over and it is not `enough`.
 
     In double precision.
     """
-    inside = (problem.links & INSIDE) > 0
+    inside, best = (problem.links & INSIDE) > 0, float("-inf")
     repair = _Repair(problem, project(state.dual[level_dual(problem.order - 1)], radius(problem, problem.order - 1)))
     while True:
         chain = _chain(problem, repair.run(rounds).astype(np.float64))
@@ -38,8 +38,15 @@ def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, 
         for level, p in enumerate(chain[1:]):
             factor = min(factor, _largest_factor(_as_dual(problem, p, level), radius(problem, level)))
         found = float(np.sum(pixel_bound(problem, factor * chain[0][0], box)[inside]))
-        if found >= enough or factor >= FEASIBLE or repair.done + max(rounds, 1) > most:
-            return found
+        best = max(best, found)
+        if best >= enough or is_last(factor, repair.done, rounds, most, enough):
+            return best
+
+
+def is_last(factor: float, done: int, rounds: int, most: int, enough: float) -> bool:
+    """Whether no more steps are worth it: the dual is feasible (twice as many, where they may prove `enough`)."""
+    tried = done >= 2 * rounds or enough == float("inf")
+    return (factor >= FEASIBLE and tried) or done + max(rounds, 1) > most
 
 
 class _Repair:
