@@ -12,6 +12,7 @@ from walls import CAMERA, QUICK, lay, pose_at, run, walk, wall_view
 from cfusion import View
 from cfusion.datasets import write_bundle
 from cfusion.errors import FileError
+from cfusion.scene.job import parameters_of
 
 LOUD = tuple(word for word in QUICK if word != "--quiet")
 
@@ -80,6 +81,13 @@ def test_other_settings_make_it_new(bundle: Path, tmp_path: Path) -> None:
     before = records(out)
     run(bundle, "-o", out, "--method", "mean", "--backend", "numpy", "--quiet")
     assert all(after != before[name] for name, after in records(out).items())
+
+
+def test_what_is_likely_right_is_kept_unless_told_otherwise() -> None:
+    """Cloud, mesh and the next tool ask the other maps again; a method without that probability has no such setting."""
+    assert parameters_of("auto", {}) == {"min_confidence": 0.5}
+    assert parameters_of("auto", {"min_confidence": 0.9, "rounds": 2}) == {"min_confidence": 0.9, "rounds": 2}
+    assert parameters_of("l1", {"iterations": 9}) == {"iterations": 9}
 
 
 def test_a_view_that_fails_is_named_and_tried_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

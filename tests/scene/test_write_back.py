@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from walls import FORMATS, QUICK, lay, run, walk
 
-from cfusion import Pinhole, fuse, read
+from cfusion import Pinhole, fuse, normals, read
 from cfusion.datasets.write_back import LAYOUTS, FusedMap
 from cfusion.io.codecs.colmap_map import read_colmap_map
 from cfusion.scene.fused_view import read_fused
@@ -69,7 +69,7 @@ def test_normals_of_the_new_surface_go_with_it(tmp_path: Path) -> None:
     run(data, "-o", out, *QUICK)
     fused = read_fused(out / "cfusion", 1)
     held = read_colmap_map(out / "stereo" / "normal_maps" / "000001.png.geometric.bin")
-    np.testing.assert_array_equal(held, np.nan_to_num(fused.normals))
+    np.testing.assert_array_equal(held, np.nan_to_num(normals(fused.depth, fused.camera)))
 
 
 def test_other_kinds_of_maps_stay(tmp_path: Path) -> None:
