@@ -18,7 +18,7 @@ from walls import QUICK, disk_is_full, lay, never_ends, run, short_of_memory, wa
 
 from cfusion import Pinhole, View
 from cfusion.errors import BackendUnavailable, InputError
-from cfusion.scene.cluster import Cluster
+from cfusion.scene.cluster import Cluster, _local
 from cfusion.scene.job import Job, Task, code_version
 from cfusion.scene.record import Record
 from cfusion.scene.whole import fuse_scene, prepare
@@ -31,6 +31,13 @@ ENVIRONMENT = os.environ | {
     "DASK_LOGGING__DISTRIBUTED": "critical",
     "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s",
 }
+
+
+def test_workers_keep_the_memory_that_they_will_need_again() -> None:
+    """dask has glibc hand it back at once: a third of a worker's time then goes into pages that are cleared anew."""
+    with _local(1, "1 GB") as address, distributed.Client(address) as client:
+        kept = client.run(lambda: [os.environ.get(name) for name in ("MALLOC_TRIM_THRESHOLD_", "NUMBA_NUM_THREADS")])
+    assert list(kept.values()) == [[os.environ.get("MALLOC_TRIM_THRESHOLD_"), str(os.cpu_count() or 1)]]
 
 
 @pytest.fixture(scope="module")

@@ -239,8 +239,17 @@ def _local(count: int, memory: str) -> Iterator[str]:
         "cls": distributed.Scheduler,
         "options": {"host": "127.0.0.1", "dashboard": False, "dashboard_address": ":0", "port": 0},
     }
-    with distributed.SpecCluster(workers=nanny, scheduler=scheduler, silence_logs=50) as cluster:
+    with _usual_allocator(), distributed.SpecCluster(workers=nanny, scheduler=scheduler, silence_logs=50) as cluster:
         yield cluster.scheduler_address
+
+
+def _usual_allocator() -> Any:
+    """Workers without dask's limit of memory that glibc may keep: each array would be handed back, and cleared anew.
+
+    A third of a worker's time went into that.
+    """
+    limit = "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_"
+    return importlib.import_module("dask").config.set({limit: None})
 
 
 def _devices() -> list[str]:
