@@ -69,6 +69,8 @@ def test_a_slope_is_no_edge_and_an_edge_on_a_slope_is() -> None:
         sigma = uncertainty.deviation(*given)
         assert sigma[5:-5, 5:-5].max() <= most + 0.01
     assert sigma[15, 20] == pytest.approx(0.5 / np.sqrt(3), abs=0.1)
+    alone = uncertainty.deviation(residuals[:1], *given[1:])  # nobody confirms which surface it is
+    assert alone[15, 20] == pytest.approx(0.5, abs=0.12)
     assert sigma[15, 8] < 0.01
 
 

@@ -16,7 +16,7 @@ rho     what views of one sensor share: 1.1 c^2 where a view's errors on flat gr
 s       deviation of one observation around the pixel, the usual one where nobody can be compared
 few     n observations of K views: few are not an average
 relief  how far another surface lies from this one, near an edge, beyond what its own slope comes to; the pixel is of it
-        with probability 1 - p, anywhere between the two
+        with probability 1 - p, anywhere between the two (on it, not a third, where one view alone saw the pixel)
 
 Where views were moved, the depth is that of the reference's camera as it saw the surface. By the poses that views came
 with it is elsewhere: half of the change from there to the middle of all poses is one more part of sigma.
@@ -316,7 +316,8 @@ def _deviation(
     factor = np.where(untold, 1, np.clip(local, LEAST, MOST) if compared else ALONE)
     off = (of_slope if compared else PIXEL_ERROR**2) / count
     variance = np.square(factor) * fits + off * np.square(steep) + (rho + few) * np.square(s)
-    other = BETWEEN * wrong * np.square(np.where(relief > edge, relief, 0))  # another surface lies there
+    share = np.where(n > 1, BETWEEN, 1)
+    other = share * wrong * np.square(np.where(relief > edge, relief, 0))  # another surface lies there
     out: Floats = np.where(n > 0, np.sqrt(variance * np.square(unit) + other), np.nan).astype(np.float32)
     return out
 
