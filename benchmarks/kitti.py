@@ -19,9 +19,10 @@ from benchmarks.scenes import data_folder
 from cfusion import Pose, Result, Scores, View, evaluate, fuse
 from cfusion.arrays import DepthMap
 from cfusion.datasets.readers.kitti import Bundle, open_bundle
-from cfusion.frontends.kitti import LIKELY, kitti_bundle_views
+from cfusion.frontends.kitti import kitti_bundle_views
 from cfusion.frontends.motion import halfway
 from cfusion.geometry.disparity import depth_from_disparity, disparity_from_depth
+from cfusion.methods import keeping_likely
 from cfusion.metrics import fill_background
 
 BUNDLES = (27, 74)
@@ -105,7 +106,7 @@ def _fused(number: int, matcher: str, localisation: str, method: str) -> Result:
     views, reference = _matched(number, matcher)
     poses = _poses(number, localisation)
     posed = [replace(view, pose=pose) for view, pose in zip(views, poses, strict=True)]
-    return fuse(posed, method, reference=reference, **({"min_confidence": LIKELY} if method == "auto" else {}))
+    return fuse(posed, method, reference=reference, **keeping_likely(method, {}))
 
 
 def _matchers() -> None:

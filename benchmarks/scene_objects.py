@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from cfusion import Pinhole, Pose, View, fuse_every, normals
 from cfusion.arrays import DepthMap
+from cfusion.methods import keeping_likely
 from cfusion.scene import by_surface
 from cfusion.scene.cloud import merged
 from cfusion.scene.fused_view import FusedView
-from cfusion.scene.job import parameters_of
 from cfusion.scene.mesh import Mesh, extract, volume_for
 from cfusion.synthetic.noise import Laplace
 from cfusion.synthetic.render import RayCaster
@@ -77,7 +77,7 @@ def scene_views(scene: Scene, camera: Pinhole, noise: str) -> tuple[list[View], 
 
 def fused_views(views: list[View], neighbours: int) -> list[FusedView]:
     """Every view fused by `auto` from its neighbours, as `cfusion scene` does."""
-    graph, usual = by_surface(views).cut(neighbours), parameters_of("auto", {})
+    graph, usual = by_surface(views).cut(neighbours), keeping_likely("auto", {})
     found = []
     for view, result in zip(views, fuse_every(views, neighbours=graph, backend="cpu", **usual), strict=True):
         found.append(FusedView(result.depth, result.sigma, view.camera, view.pose))

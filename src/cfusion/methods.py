@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -19,6 +20,8 @@ from cfusion.kernels.contract import Backend
 from cfusion.parameters import parameters_of
 from cfusion.solvers import ACS, AMA, PDHG, Biconvex, Fused, Pointwise, Report, Solution, Solver, Status, Task, prepare
 from cfusion.source import Source, Splat
+
+LIKELY = 0.5  # right: from there a map is kept that is scored whole, or that others are asked about again
 
 
 class Method(Protocol):
@@ -111,6 +114,15 @@ def get(method: str | Method) -> Method:
         hint = f"did you mean {' or '.join(near)}?" if near else f"choose one of: {', '.join(METHODS)}"
         raise UnknownMethod(f"there is no method {repr(name)[:60]}; {hint}")
     return METHODS[name]
+
+
+def keeping_likely(method: str, given: Mapping[str, object], **usual: object) -> dict[str, Any]:
+    """Parameters where what is kept is scored, or asked again: what is likely right is kept unless told otherwise.
+
+    `usual` are more of them, for methods that know how likely that is.
+    """
+    knows = "min_confidence" in get(method).parameters()
+    return {**({"min_confidence": LIKELY, **usual} if knows else {}), **given}
 
 
 def _adaptive(name: str, summary: str, confidence: Confidence, energy: Energy) -> list[Method]:

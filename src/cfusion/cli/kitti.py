@@ -72,11 +72,9 @@ def opened(arguments: argparse.Namespace, options: "Options") -> "Bundle":
 def parameters_of(method: str, given: Mapping[str, object]) -> dict[str, object]:
     """A method's parameters where every pixel is scored: what is likely right is kept unless told otherwise."""
     from cfusion import methods
-    from cfusion.frontends.kitti import ITERATIONS, LIKELY
+    from cfusion.frontends.kitti import ITERATIONS
 
-    chooses = "min_confidence" in methods.get(method).parameters()
-    usual = {"min_confidence": LIKELY, "iterations": ITERATIONS} if chooses else {}
-    return {**usual, **given}
+    return methods.keeping_likely(method, given, iterations=ITERATIONS)
 
 
 def write_submission(bundle: "Bundle", folder: Path, result: "Result") -> Path:

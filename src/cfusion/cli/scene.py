@@ -122,7 +122,7 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     from cfusion.parameters import refine
     from cfusion.scene import mesh, places
     from cfusion.scene.cluster import Cluster, require_dask
-    from cfusion.scene.job import Job, code_version, parameters_of
+    from cfusion.scene.job import Job, code_version
     from cfusion.scene.runner import Here
 
     if arguments.neighbours < 0:
@@ -133,7 +133,8 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
         raise InputError("--workers starts a cluster, --scheduler joins one; leave one out")
     if arguments.voxel is not None and not arguments.mesh:
         raise InputError("--voxel is for the mesh; say --mesh as well")
-    parameters = parameters_of(arguments.method, settings.parameters(arguments.set))
+    # cloud, mesh and the next tool ask the other maps again
+    parameters = methods.keeping_likely(arguments.method, settings.parameters(arguments.set))
     refine(methods.get(arguments.method), parameters)
     kernels.load(arguments.backend)
     format = places.format_of(arguments.data, arguments.format)

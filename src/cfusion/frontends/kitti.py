@@ -27,7 +27,6 @@ GIVEN = ("viso", "gm")  # localisations that come with the data
 MEASURED = ("own", "direct")  # by our odometry, from features or from whole images
 DISPARITY_PNG = 1 / 256
 ITERATIONS = 6000  # of `auto`, twice the usual limit, as the paper has it for KITTI
-LIKELY = 0.5  # confidence from which `auto` keeps a pixel here: every pixel is scored, and what is unknown is filled
 
 Told = Callable[[str, float], None]  # what is being done, and how much of it is done
 

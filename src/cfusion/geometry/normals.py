@@ -27,7 +27,12 @@ def normals(depth: ArrayLike, camera: Camera) -> Normals:
     if not isinstance(camera, Camera):
         raise InputError(f"normals needs the camera, e.g. a Pinhole, not {type(camera).__name__}")
     points = camera.back_project(depth)
-    normal = np.cross(_difference(points, axis=1), _difference(points, axis=0))
+    return normals_of_steps(_difference(points, axis=1), _difference(points, axis=0), camera)
+
+
+def normals_of_steps(across: Points, down: Points, camera: Camera) -> Normals:
+    """Unit normals (H, W, 3) of a surface that goes on by these steps (H, W, 3) along rows and columns."""
+    normal = np.cross(across, down)
     with np.errstate(invalid="ignore", divide="ignore"):
         normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
         away = np.einsum("ijk,ijk->ij", normal, camera.rays()) > 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cfusion.errors import InputError
 from cfusion.scene.kept import BYTES, Kept
@@ -16,16 +16,7 @@ if TYPE_CHECKING:
     from cfusion.geometry import View
 
 FOLDER = "cfusion"  # inside the output: records, maps and the graph
-LIKELY = 0.5  # right: what a map of a scene keeps, as cloud, mesh and the next tool ask the other maps about it again
 Pairs = tuple[tuple[str, object], ...]
-
-
-def parameters_of(method: str, given: Mapping[str, object]) -> dict[str, Any]:
-    """A method's parameters in a scene: what is likely right is kept unless told otherwise."""
-    from cfusion import methods
-
-    chooses = "min_confidence" in methods.get(method).parameters()
-    return {**({"min_confidence": LIKELY} if chooses else {}), **given}
 
 
 @dataclass(frozen=True)

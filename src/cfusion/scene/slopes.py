@@ -6,6 +6,7 @@ import numpy as np
 
 from cfusion.arrays import DepthMap, Normals, Points
 from cfusion.geometry import Camera
+from cfusion.geometry.normals import normals_of_steps
 
 
 def one_sided_normals(depth: DepthMap, camera: Camera) -> Normals:
@@ -19,12 +20,7 @@ def one_sided_normals(depth: DepthMap, camera: Camera) -> Normals:
     leans over every edge: the last pixels of a surface would seem to be seen at a grazing angle, and be left out.)
     """
     points = camera.back_project(depth)
-    normal = np.cross(_step(points, 1), _step(points, 0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
-        away = np.einsum("ijk,ijk->ij", normal, camera.rays()) > 0
-    normal[away] *= -1
-    return np.asarray(normal, np.float32)
+    return normals_of_steps(_step(points, 1), _step(points, 0), camera)
 
 
 def _step(points: Points, axis: int) -> Points:
