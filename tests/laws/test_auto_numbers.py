@@ -221,7 +221,7 @@ class TestBelief:
         """Two pixels on either side of a step of six noises, from three views on."""
         step = np.where(np.arange(20) < 10, 3.0, 3.5).astype(np.float32) * np.ones((16, 1), np.float32)
         beside = [8, 9, 10, 11]
-        for support, views, there, bent in ((5, 8, 0.9935, 0.9737), (1, 8, 0.5, 0.5), (1, 2, 0.98855, 0.98855)):
+        for support, views, there, bent in ((5, 8, 0.99608, 0.98387), (1, 8, 0.5, 0.5), (1, 2, 0.98855, 0.98855)):
             found = self.believed(support, 0, views, step)[8]
             assert found[8] == pytest.approx(there, abs=2e-4)
             assert found[9] == pytest.approx(bent, abs=2e-4)
@@ -243,14 +243,14 @@ class TestBelief:
         far = [out_of_line(self.DEPTH + np.pad([[off]], ((8, 7), (10, 9))), 0.05)[8, 10] for off in (0.1, -0.1)]
         np.testing.assert_allclose(far, 8.0)
         point[8, 10] = 1000.0  # no further than thirty, and beside an edge
-        assert self.believed(5, 0, depth=point)[8, 10] == pytest.approx(0.9656, abs=2e-4)
+        assert self.believed(5, 0, depth=point)[8, 10] == pytest.approx(0.9789, abs=2e-4)
 
     def test_the_end_of_what_is_known_is_an_edge_and_the_border_of_the_image_is_none(self) -> None:
         ends = self.DEPTH.copy()
         ends[:, 12:] = NAN
         found = self.believed(1, 0, depth=ends)
         np.testing.assert_allclose(found[:, :10], 0.98855, atol=1e-4)
-        np.testing.assert_allclose(found[:, 10:12], 0.9507, atol=1e-4)  # one view alone is believed there
+        np.testing.assert_allclose(found[:, 10:12], 0.96946, atol=1e-4)  # one view alone is believed there
         np.testing.assert_allclose(self.believed(1, 0, 2, ends)[:, :12], 0.98855, atol=1e-4)
 
     def test_what_is_unknown_is_not_believed(self) -> None:

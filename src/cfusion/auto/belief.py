@@ -25,7 +25,7 @@ from cfusion.kernels.tracing import neighbour
 
 # Near a logistic regression on the design half of five data sets, each counting alike (benchmarks/trust.py); with the
 # constants of any four of them the fifth is ranked as well.
-OFFSET, OWN, AROUND, BESIDE_EDGE, BENT, APART = 2.7, 0.5, 1.1, 1.5, 0.5, 1.0
+OFFSET, OWN, AROUND, BESIDE_EDGE, BENT, APART = 2.7, 0.5, 1.1, 1.0, 0.5, 1.0
 RADIUS = 3  # pixels: wrong pixels come in blobs of about that size
 ALONE = 0.5  # at most, beside a step, of a pixel that one view alone supports: about half of those are wrong
 FEWEST_VIEWS, CONFIRMED = 3, 1.5  # from so many views on; supporting views, below which a pixel has but one
