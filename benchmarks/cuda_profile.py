@@ -1,9 +1,9 @@
 """Where `auto` spends its time on one device: launches and the device's time by kernel, the clock by stage.
 
-Run `python -m benchmarks.cuda_profile [--host] [--processes 1,2,4]`. Kernels are timed between two CUDA events each, in runs of their own,
-as events take time themselves; stages by the clock, without waiting for the device at their ends, so that a stage has
-the time of what it waits for. `--host`: the functions of Python that take longest, by cProfile. `--processes`: bundles
-of the sphere a second with so many processes on the device, as workers of a scene share it.
+Run `python -m benchmarks.cuda_profile [--host] [--processes 1,2,4]`. Kernels are timed between two CUDA events each, in
+runs of their own, as events take time themselves; stages by the clock, without waiting for the device at their ends, so
+that a stage has the time of what it waits for. `--host`: the functions of Python that take longest, by cProfile.
+`--processes`: bundles of the sphere a second with so many processes on the device, as workers of a scene share it.
 """
 
 from __future__ import annotations

@@ -167,9 +167,9 @@ def memory(folder: Path) -> None:
 
 
 def rate(folder: Path) -> None:
-    """Views of 640 x 480 a second, `auto` with ten neighbours, from files to files in this process; a GPU if there is one.
+    """Views of 640 x 480 a second, `auto` with ten neighbours, from files to files in this process.
 
-    The graph is made and kernels are compiled before.
+    On a GPU if there is one. The graph is made and kernels are compiled before.
     """
     backend = "cuda" if "cuda" in kernels.available() else "cpu"
     job = scene_of(folder, 200 if backend == "cuda" else 12, 640, "auto", backend)
