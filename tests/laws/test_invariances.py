@@ -157,8 +157,9 @@ def test_mirrored_world(scenes, scene, method):
         pose = Pose(mirror @ view.pose.rotation @ mirror, mirror @ view.pose.translation)
         return View(view.depth[:, ::-1], camera, pose)
 
-    one = fuse(views, method)
-    back = fuse([mirrored(view) for view in views], method).depth[:, ::-1]
+    known = {"min_confidence": 0.0} if method == "auto" else {}  # a pixel may lie on either side of a threshold
+    one = fuse(views, method, **known)
+    back = fuse([mirrored(view) for view in views], method, **known).depth[:, ::-1]
     assert same_pixels(back, one.depth)
     assert rms(back - one.depth) < 0.15 * noise
     # the discretisation is not its own mirror image, and `auto` may stop a step of its search earlier: 13 % here
