@@ -115,10 +115,8 @@ def _depth(runs: Sequence[Run]) -> None:
     for rank in runs[0].ranks():
         cells = [_mean([_ranked(run, rank, density) for run in runs])[0] for density in DENSITIES]
         print(f"> 2 % at {DENSITIES} by {rank}:", " ".join(f"{cell:.3f}" for cell in cells))
-    alike = _mean([_alike(run, 0.97) for run in runs])
-    print(
-        f"of the {alike[0]:.3f} at 0.97 by confidence, wrong alike in nine of ten frames and right in none: {alike[1]:.3f}"
-    )
+    wrong, alike = _mean([_alike(run, 0.97) for run in runs])
+    print(f"of {wrong:.3f} at 0.97 by confidence, wrong alike in nine of ten frames and right in none: {alike:.3f}")
     kept = []
     for run in runs:
         depth = np.where(run.auto.confidence >= run.least, run.auto.depth, np.nan)
