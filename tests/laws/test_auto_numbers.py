@@ -8,6 +8,7 @@ import pytest
 from cfusion import Orthographic, Pinhole, Pose, kernels
 from cfusion.auto import evidence
 from cfusion.auto import first_surface as first
+from cfusion.auto.assess import _apart
 from cfusion.auto.belief import confidence, out_of_line
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.misreading import Misreading, independence, nearest, surface_doubt
@@ -252,6 +253,13 @@ class TestBelief:
         np.testing.assert_allclose(found[:, :10], 0.98855, atol=1e-4)
         np.testing.assert_allclose(found[:, 10:12], 0.96946, atol=1e-4)  # one view alone is believed there
         np.testing.assert_allclose(self.believed(1, 0, 2, ends)[:, :12], 0.98855, atol=1e-4)
+
+    def test_halves_are_apart_by_the_depth_of_a_perspective_camera(self) -> None:
+        """2 units of noise of 0.3 at depth 3: 20 %; by the unit of the noise, 2."""
+        variance, unit = np.full((2, 2), 4.0), np.full((2, 2), 0.3, np.float32)
+        depth = np.array([[3.0, 6.0], [NAN, 1.5]], np.float32)
+        np.testing.assert_allclose(_apart(variance, unit, depth, relative=True), [[0.2, 0.1], [NAN, 0.4]], rtol=1e-6)
+        np.testing.assert_array_equal(_apart(variance, unit, depth, relative=False), 2.0)
 
     def test_what_is_unknown_is_not_believed(self) -> None:
         holes = self.DEPTH.copy()
