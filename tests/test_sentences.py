@@ -222,7 +222,7 @@ def test_one_weight_is_one_of_order_one() -> None:
 COMMANDS = {
     ("fus",): "did you mean 'fuse'?",
     ("--debug", "evalute", "x"): "did you mean 'evaluate'?",
-    ("quux",): "there are: demo, fuse",
+    ("quux",): "known are: demo, fuse",
     ("a\x1b[2J",): "a\\x1b[2J",
     ("info", "a\x1b[2J"): "a\\x1b[2J",
     ("fuse", "data", "-o", ""): "one of the arguments is empty",

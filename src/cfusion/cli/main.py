@@ -7,7 +7,6 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from difflib import get_close_matches
 from types import FrameType
 from typing import NoReturn
 
@@ -16,7 +15,7 @@ from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, mos
 from cfusion.cli.examples import epilog
 from cfusion.cli.extras import for_this_place
 from cfusion.cli.text import shown
-from cfusion.errors import CFusionError
+from cfusion.errors import CFusionError, suggestion
 
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit codes
 COMMANDS = (demo, fuse, scene, mosaic, stereo, view, evaluate, reproduce, check, methods, formats, info)
@@ -119,9 +118,7 @@ def _require_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> N
     word = next((word for word in words if not word.startswith("-")), None)
     if word is None or word in names:
         return
-    near = get_close_matches(word, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
-    parser.error(f"there is no command '{shown(word[:60])}'; {hint}")
+    parser.error(f"there is no command '{shown(word[:60])}'; {suggestion(word, names)}")
 
 
 def _silence() -> None:

@@ -3,14 +3,13 @@
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.options import chosen
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, InputError, suggestion
 from cfusion.io.arguments import path_of
 from cfusion.io.paths import within
 
@@ -122,7 +121,5 @@ def _recognises(reader: Reader, place: Path) -> bool:
 def known(name: str) -> str:
     """The name of a format, or an error that suggests one."""
     if not isinstance(name, str) or name not in READERS:
-        near = get_close_matches(str(name), READERS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(READERS)}"
-        raise InputError(f"unknown format {str(name)[:60]!r}; {hint}")
+        raise InputError(f"unknown format {str(name)[:60]!r}; {suggestion(name, READERS)}")
     return name
