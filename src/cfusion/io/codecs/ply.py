@@ -8,20 +8,11 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import Points
 from cfusion.errors import FileError, ShapeError
+from cfusion.io.codecs.ply_table import write_table
 from cfusion.io.files import read_bytes
 
-VERTEX = np.dtype(
-    [
-        ("x", "<f4"),
-        ("y", "<f4"),
-        ("z", "<f4"),
-        ("red", "u1"),
-        ("green", "u1"),
-        ("blue", "u1"),
-        ("confidence", "<f4"),
-    ]
-)
-TYPE_NAMES = {"<f4": "float", "|u1": "uchar"}
+POINT, COLOUR = ("x", "y", "z"), ("red", "green", "blue")
+VERTEX = np.dtype([*((name, "<f4") for name in POINT), *((name, "u1") for name in COLOUR), ("confidence", "<f4")])
 ENCODINGS = {"ascii": "<", "binary_little_endian": "<", "binary_big_endian": ">"}
 TYPES = {
     **{"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4"},
@@ -42,21 +33,12 @@ def write_ply(path: Path, points: Points, colours: NDArray[np.uint8], confidence
             "expected (N, 3), (N, 3), (N,)"
         )
     vertices = np.empty(count, dtype=VERTEX)
-    for axis, name in enumerate(("x", "y", "z")):
+    for axis, name in enumerate(POINT):
         vertices[name] = points[:, axis]
-    for channel, name in enumerate(("red", "green", "blue")):
+    for channel, name in enumerate(COLOUR):
         vertices[name] = colours[:, channel]
     vertices["confidence"] = confidence
-    properties = [f"property {TYPE_NAMES[VERTEX[name].str]} {name}" for name in VERTEX.names or ()]
-    header = [
-        "ply",
-        "format binary_little_endian 1.0",
-        f"element vertex {count}",
-        *properties,
-        "end_header",
-        "",
-    ]
-    path.write_bytes("\n".join(header).encode() + vertices.tobytes())
+    write_table(path, VERTEX, count, [vertices])
 
 
 def read_ply(path: Path) -> tuple[Points, NDArray[np.uint8] | None, NDArray[np.float32] | None]:
@@ -79,10 +61,10 @@ def read_ply(path: Path) -> tuple[Points, NDArray[np.uint8] | None, NDArray[np.f
         )
     else:
         values = np.frombuffer(body, vertex, count)
-    points = np.stack([values[name] for name in ("x", "y", "z")], axis=-1).astype(np.float64)
+    points = np.stack([values[name] for name in POINT], axis=-1).astype(np.float64)
     names = set(vertex.names or ())
-    coloured = {"red", "green", "blue"} <= names
-    colours = np.stack([values[name] for name in ("red", "green", "blue")], axis=-1) if coloured else None
+    coloured = names.issuperset(COLOUR)
+    colours = np.stack([values[name] for name in COLOUR], axis=-1) if coloured else None
     confidence = values["confidence"].astype(np.float32) if "confidence" in names else None
     return points, None if colours is None else colours.astype(np.uint8), confidence
 
@@ -99,7 +81,7 @@ def _vertex(path: Path, words: list[list[str]], order: str) -> tuple[int, np.dty
         raise FileError(f"{path} has vertices with lists, or of an unknown type; write it anew")
     fields = [(line[2], order + TYPES[line[1]]) for line in properties]
     names = [name for name, _ in fields]
-    if not {"x", "y", "z"} <= set(names) or len(set(names)) != len(names):
+    if not set(names).issuperset(POINT) or len(set(names)) != len(names):
         raise FileError(f"{path} has vertices without x, y and z, or with one of them twice; write it anew")
     return int(first[2]), np.dtype(fields)
 
