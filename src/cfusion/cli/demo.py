@@ -46,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.metrics import evaluate
     from cfusion.report.scores import result_row
     from cfusion.report.tables import Table
+    from cfusion.view.sections import sentences
 
     require_writable(arguments.output)
     names = _methods(arguments)
@@ -72,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(table.text())
     if arguments.verbose:
-        print("\n".join(f"{result.method}: {' '.join(report.sentences(result))}" for result in results))
+        print("\n".join(f"{result.method}: {' '.join(sentences(result))}" for result in results))
     if not (arguments.no_report or arguments.json):
         print(f"\nopen {arguments.output / report.PAGE}")
     return 0
