@@ -199,3 +199,20 @@ def test_a_backend_that_looks_at_a_rough_solve_by_itself_is_believed(settled: bo
     assert (plan.step_scale, plan.correction) == (task.step_scale, steps.LARGEST_CORRECTION)
     assert plan.norm == steps.norm_bound(2)
     assert plan.ways == (steps.SHORTEST, steps.USUAL, steps.LONGEST)
+
+
+@pytest.mark.parametrize("name", ["numpy", "cpu"])
+def test_of_two_states_with_the_same_arrays_one_moves_on_alone(name: str) -> None:
+    backend = kernels.load(name)
+    stack = Stack(np.random.default_rng(1).normal(3, 0.1, (3, 6, 7)).astype(np.float32))
+    task = prepare(METHODS["l1"].energy, stack, backend)  # type: ignore[attr-defined]
+    problem, state = task.problem(fixed_confidence(task)), task.initial_state()
+    moving = steps.choose_steps(problem.alpha, task.step_scale)
+    backend.iterate(problem, state, moving, 3)
+    kept = state.primal.copy(), state.dual.copy()
+    other = state.branch()
+    assert other.primal is state.primal
+    backend.iterate(problem, other, moving, 3)
+    np.testing.assert_array_equal(state.primal, kept[0])
+    np.testing.assert_array_equal(state.dual, kept[1])
+    assert (other.primal != kept[0]).any()
