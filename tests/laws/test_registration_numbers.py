@@ -8,7 +8,7 @@ import pytest
 
 from cfusion import Orthographic, Pinhole, Pose
 from cfusion.auto import registration
-from cfusion.auto.registration import FAR, NEAR, USUAL, Reach, _effects, _expected, _fit, _most, _off, _places, _told
+from cfusion.auto.registration import FAR, NEAR, USUAL, Reach, _expected, _most, _off, _places, _told
 from cfusion.geometry.pose import turned_by
 from cfusion.kernels.depth_noise import CONSTANT
 from cfusion.source import Motions
@@ -16,6 +16,23 @@ from cfusion.source import Motions
 CAMERA = Pinhole(60.0, 70.0, 30.5, 21.0, 64, 48)
 EVERYTHING = Reach(0.0, -1.0, 0.0)
 TILT = np.array([0.3, -0.2])  # z = 4 + 0.3 x - 0.2 y, in the camera's frame
+
+
+def _effects(places, view_from_reference, reach):
+    """Of one view."""
+    return registration._effects(places, view_from_reference[None], reach)[0]
+
+
+def _fit(residual, effect, block, share, least):
+    """Of one view, and the same whatever other views are fitted with it."""
+    alone = registration._fits(residual[None], effect[None], block, share, least)
+    other = np.full_like(residual, np.nan), effect
+    together = registration._fits(
+        np.stack([other[0], residual, 2 * residual]), np.stack([other[1], effect, effect]), block, share, least
+    )
+    for one, many in zip(alone, together, strict=True):
+        np.testing.assert_allclose(many[1], one[0], rtol=1e-9, atol=1e-15)
+    return tuple(each[0] for each in alone)
 
 
 def plane(camera: Pinhole | Orthographic) -> np.ndarray:
@@ -261,11 +278,12 @@ def told(monkeypatch, views, reach=NEAR, samples=10_000):
     """What a look says about views with (motion along x, how surely it is off, effect in sizes of what is left)."""
     size = np.array([max(abs(motion), 1e-3) for motion, _, _ in views])
     motions = np.array([[0.0, 0.0, 0.0, motion, 0.0, 0.0] for motion, _, _ in views])
-    fits = iter(
-        (motion, np.eye(6) * (np.inf if off is None else 1e-9), np.eye(6) * (worth / each) ** 2)
-        for motion, each, (_, off, worth) in zip(motions, size, views, strict=True)
+    fits = (
+        motions,
+        np.stack([np.full((6, 6), np.inf) if off is None else np.eye(6) * 1e-9 for _, off, _ in views]),
+        np.stack([np.eye(6) * (worth / each) ** 2 for each, (_, _, worth) in zip(size, views, strict=True)]),
     )
-    monkeypatch.setattr(registration, "_fit", lambda *given: next(fits))
+    monkeypatch.setattr(registration, "_fits", lambda *given: fits)
     monkeypatch.setattr(registration, "_off", lambda *given: np.array([off or 0.0 for _, off, _ in views]))
     monkeypatch.setattr(registration, "_expected", lambda motions, covariances, reference: motions)
     surface = plane(CAMERA).astype(np.float32)

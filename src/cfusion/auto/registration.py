@@ -31,6 +31,7 @@ HINT, SURE, LIKELY = 12.0, 50.0, 12.0  # of chi-square, six degrees of freedom: 
 WORTH = 0.3  # of a view's residuals: a motion that matters
 PIXEL = 0.1  # pixels: residuals count as at least what the usual slope comes to over that
 LEAST, LARGEST = 1e-6, 0.02  # radians, and of the usual depth: what is further off is not a little out of place
+TOGETHER, PIECE = 16, 4096  # views and places whose sums are made at once
 USUAL = tuple(0.016 / 2**k for k in range(8))  # the same: how far off poses may usually be
 
 
@@ -106,18 +107,18 @@ def _told(
     usual = float(np.median(depth[places.smooth]))
     units = read.growth.unit(depth[places.smooth])
     residuals = away[:, places.smooth] / units
-    scale = np.repeat([1.0, usual], 3)
+    scale, motions_of = np.repeat([1.0, usual], 3)[:, None], source.places()[2]
     fits = [
-        _fit(
-            residual,
-            _effects(places, motion, reach) * scale[:, None] / units,
+        _fits(
+            residuals[some],
+            _effects(places, motions_of[some], reach) * (scale / units),
             places.block,
             reach.share,
             PIXEL * read.slope,
         )
-        for residual, motion in zip(residuals, source.places()[2], strict=True)
+        for some in _groups(source.n_views)
     ]
-    steps, covariances, squares = (np.stack(each) for each in zip(*fits, strict=True))
+    steps, covariances, squares = (np.concatenate(each) for each in zip(*fits, strict=True))
     reference = source.reference
     motions = before.numbers + steps - steps[reference]
     off = _off(motions, covariances, reference)
@@ -156,46 +157,79 @@ def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
     return _Places(smooth, rays, points, normals, effect, block[smooth])
 
 
+def _groups(n_views: int) -> list[slice]:
+    """Some views at a time: what lies between has room for no more."""
+    return [slice(first, first + TOGETHER) for first in range(0, n_views, TOGETHER)]
+
+
 def _effects(places: _Places, view_from_reference: Floats, reach: Reach) -> Floats:
-    """(6, n) by how much w and t move what a view measures, along the reference's rays; NaN where that is not sure.
+    """(K, 6, n) by how much w and t move what a view measures, along the reference's rays; NaN where that is not sure.
 
     An observation is x + (z - z_predicted) / (dz / dx), z along the view's own ray: both rates are in it.
     """
-    turn, shift = view_from_reference[:, :3], view_from_reference[:, 3:]
-    there, ray, normal = (_product("ij,jn->in", turn, each) for each in (places.point, places.ray, places.normal))
+    turn, shift = view_from_reference[:, :, :3], view_from_reference[:, :, 3:]
+    there, ray, normal = (_product("kij,jn->kin", turn, each) for each in (places.point, places.ray, places.normal))
     there = there + shift
-    own_ray = there / there[2]
-    facing, rate = (normal * own_ray).sum(axis=0), ray[2]
-    sizes = [np.sqrt((each * each).sum(axis=0)) for each in (ray, own_ray)]
-    sure = (rate > 0) & (there[2] > 0) & (np.abs(facing) > reach.flattest * sizes[1])
-    sure &= (ray * own_ray).sum(axis=0) > reach.widest * sizes[0] * sizes[1]
-    return places.effect / np.where(sure, facing * rate, np.nan)
+    own_ray = there / there[:, 2:]
+    facing, rate = _product("kin,kin->kn", normal, own_ray), ray[:, 2]
+    sizes = [np.sqrt(_product("kin,kin->kn", each, each)) for each in (ray, own_ray)]
+    sure = (rate > 0) & (there[:, 2] > 0) & (np.abs(facing) > reach.flattest * sizes[1])
+    sure &= _product("kin,kin->kn", ray, own_ray) > reach.widest * sizes[0] * sizes[1]
+    return places.effect / np.where(sure, facing * rate, np.nan)[:, None]
 
 
-def _fit(residual: Floats, effect: Floats, block: Floats, share: float, least: float) -> tuple[Floats, Floats, Floats]:
-    """The motion (6,) that takes residuals (n,) away, its covariance, and the square S of a motion's effect.
+def _fits(
+    residuals: Floats, effects: Floats, block: Floats, share: float, least: float
+) -> tuple[Floats, Floats, Floats]:
+    """The motions (K, 6) that take residuals (K, n) away, their covariances, and the squares S of a motion's effect.
 
     sqrt(m' S m) is the effect of a motion m on what is measured, in sizes of what is left, which are `least` at least.
     """
-    known = np.isfinite(residual) & np.isfinite(effect[0])
-    unknown = np.zeros(6), np.full((6, 6), np.inf), np.zeros((6, 6))
-    if known.sum() < max(FEWEST, share * len(residual)):
-        return unknown
-    residual, effect, block = residual[known], effect[:, known], block[known]
-    step, left = np.zeros(6), residual
+    known = np.isfinite(residuals) & np.isfinite(effects[:, 0])
+    count = known.sum(axis=1)
+    residuals, effects = np.where(known, residuals, 0.0), np.where(known[:, None], effects, 0.0)
+    steps, left, told = np.zeros((len(residuals), 6)), residuals, count >= max(FEWEST, share * residuals.shape[1])
     for _ in range(STEPS):
-        size = max(float(np.median(np.abs(left))), least)
-        if not size > 0:
-            return unknown
-        kept: Floats = (np.abs(left) <= OUTLIER * size) * effect
-        normal: Floats = _product("in,jn->ij", kept, effect) + np.eye(6) * (size / LARGEST) ** 2
-        step = np.linalg.solve(normal, -_product("in,n->i", kept, residual))
-        left = residual + _product("i,in->n", step, effect)
-    scores = np.stack([np.bincount(block, left * row) for row in kept], 1)
-    inverse = np.linalg.inv(normal)
-    chance = _product("bi,bj->ij", scores, scores) + np.eye(6) * (size**2 / LARGEST) ** 2
-    covariance = inverse @ chance @ inverse + np.eye(6) * LEAST**2
-    return step, covariance, _product("in,jn->ij", effect, effect) / (len(residual) * size**2)
+        sizes = np.maximum(_medians(np.abs(left), known, count), least)
+        told &= sizes > 0
+        sizes = np.where(told, sizes, 1.0)
+        kept: Floats = (np.abs(left) <= OUTLIER * sizes[:, None])[:, None] * effects
+        normals: Floats = _squares(kept, effects) + _identities((sizes / LARGEST) ** 2)
+        steps = np.linalg.solve(normals, -_product("kin,kn->ki", kept, residuals)[..., None])[..., 0]
+        left = residuals + _product("ki,kin->kn", steps, effects)
+    scores = _sums_of_blocks(left[:, None] * kept, block)
+    inverse = np.linalg.inv(normals)
+    chance = _squares(scores, scores) + _identities((sizes**2 / LARGEST) ** 2)
+    covariances = inverse @ chance @ inverse + np.eye(6) * LEAST**2
+    squares = _squares(effects, effects) / (np.maximum(count, 1) * sizes**2)[:, None, None]
+    seen = told[:, None, None]
+    return np.where(told[:, None], steps, 0.0), np.where(seen, covariances, np.inf), np.where(seen, squares, 0.0)
+
+
+def _medians(sizes: Floats, known: Mask, count: Floats) -> Floats:
+    """(K,) the medians of the known ones of (K, n); infinite where there are none."""
+    ordered = np.sort(np.where(known, sizes, np.inf), axis=1)
+    places = np.maximum(np.stack([count - 1, count], 1) // 2, 0)
+    return np.take_along_axis(ordered, np.minimum(places, ordered.shape[1] - 1), axis=1).mean(axis=1)
+
+
+def _identities(scales: Floats) -> Floats:
+    """(K, 6, 6) of scales (K,)."""
+    return np.eye(6) * scales[:, None, None]
+
+
+def _sums_of_blocks(values: Floats, block: Floats) -> Floats:
+    """(K, 6, blocks) the sums of (K, 6, n) over the places of each block."""
+    rows, blocks = values.shape[0] * values.shape[1], int(block.max()) + 1 if len(block) else 1
+    index = np.arange(rows)[:, None] * blocks + block
+    sums: Floats = np.bincount(index.ravel(), values.ravel(), rows * blocks)
+    return sums.reshape(*values.shape[:2], blocks)
+
+
+def _squares(one: Floats, other: Floats) -> Floats:
+    """(K, 6, 6) sums over n of products of (K, 6, n) and (K, 6, n), in pieces that a BLAS leaves to one thread."""
+    pieces = [slice(first, first + PIECE) for first in range(0, one.shape[2], PIECE)]
+    return sum((one[..., piece] @ other[..., piece].swapaxes(1, 2) for piece in pieces), np.zeros((len(one), 6, 6)))
 
 
 def _product(subscripts: str, *arrays: Floats) -> Floats:
