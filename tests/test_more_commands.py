@@ -222,6 +222,16 @@ class TestDemo:
         np.testing.assert_allclose(middle, truth, rtol=1e-6)
         assert (baseline == demo.CITY_SPACING) == (name == "city")
 
+    def test_how_much_is_said(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        asked = ("demo", "--methods", "input,median", "--size", "32x24", "--backend", "numpy", "--no-report")
+        usual = said(capsys, *asked, "-o", tmp_path)
+        more = said(capsys, *asked, "-o", tmp_path, "--verbose")
+        assert [line.split(":")[0] for line in more[len(usual) :]] == ["input", "median"]
+        assert not any("open" in line for line in usual)
+        rows = json.loads("".join(said(capsys, *asked, "-o", tmp_path, "--json")))
+        assert [row["name"] for row in rows] == ["input", "median"]
+        assert rows == json.loads((tmp_path / "scores.json").read_text())
+
     def test_files_of_one_run(self, tmp_path: Path) -> None:
         table: Any = SimpleNamespace(markdown=lambda: "| a |", rows=[{"a": 1.0}])
         demo._write(tmp_path / "out", table, b"page")
