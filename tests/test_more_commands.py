@@ -15,7 +15,7 @@ import pytest
 
 from cfusion import METHODS, Pinhole, Pose, View
 from cfusion.cli import check as check_command
-from cfusion.cli import demo, mosaic, report, reproduce, scene, sequence
+from cfusion.cli import demo, mosaic, parts, progress, report, reproduce, scene, sequence
 from cfusion.cli import evaluate as evaluate_command
 from cfusion.cli import main as main_module
 from cfusion.cli.main import main
@@ -413,3 +413,50 @@ def test_a_sequence_refuses_what_is_for_one_result() -> None:
     for wrong in ({"window": 5}, {"every": 2, "reference": 0}, {"every": 2, "stereo_bundle": 0}):
         with pytest.raises(InputError):
             sequence.require_alone(argparse.Namespace(**(usual | wrong)))
+
+
+class TestPlans:
+    """What a command says is ahead of it, by the methods, views and pixels that it was given."""
+
+    @pytest.fixture
+    def planned(self, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+        heard: list[Any] = []
+
+        def stop(shown: Any, told: Any, method: str = "") -> None:
+            heard.append((tuple(told), method))
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(progress.Shown, "plan", stop)
+        return heard
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (("fuse", "--method", "l1"), (parts.of_fuse("l1", 20.0, 4, page=True), "")),
+            (("fuse", "--no-report"), (parts.of_fuse("auto", 20.0, 4, page=False), "")),
+            (("fuse", "--every", "3"), (parts.of_sequence("auto", 2, 4, 20.0, page=True), "")),
+            (("fuse", "--every", "1", "--no-report"), (parts.of_sequence("auto", 4, 4, 20.0, page=False), "")),
+            (("scene", "--no-cloud"), (parts.of_scene("auto", 4, 20.0, cloud=False, mesh=False, page=True), "auto")),
+            (
+                ("scene", "--method", "l1", "--no-report"),
+                (parts.of_scene("l1", 4, 20.0, cloud=True, mesh=False, page=False), "l1"),
+            ),
+        ],
+        ids=lambda each: " ".join(each) if isinstance(each[0], str) else "",
+    )
+    def test_by_what_it_was_given(
+        self, words: tuple[str, ...], expected: Any, planned: list[Any], tmp_path: Path
+    ) -> None:
+        camera = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
+        write_bundle([View(np.full((4, 5), 2.0), camera, Pose.identity())] * 4, tmp_path / "data")
+        command, *more = words
+        assert main([command, str(tmp_path / "data"), "-o", str(tmp_path / "out"), *more, "--quiet"]) == 130
+        assert planned == [expected]
+
+    def test_a_scene_whose_first_view_cannot_be_read_has_usual_pixels(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Views:
+            def __getitem__(self, number: int) -> View:
+                raise FileError("cut short")
+
+        monkeypatch.setattr("cfusion.scene.job.open_job", lambda job: SimpleNamespace(dataset=[1, 2, 3], views=Views()))
+        assert scene._extent(None) == (3, scene.USUAL_PIXELS)  # type: ignore[arg-type]
