@@ -38,34 +38,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # closed by the caller
             sys.stdout.flush()
         return code
-    except CFusionError as error:
-        if chosen.debug:
-            raise
-        print(f"cfusion: {for_this_place(shown(error))}", file=sys.stderr)
-        return MISTAKE
-    except MemoryError:
-        if chosen.debug:
-            raise
-        print("cfusion: there is not enough memory; give fewer or smaller maps", file=sys.stderr)
-        return MISTAKE
-    except KeyboardInterrupt as interruption:
-        if chosen.debug:
-            raise
-        print(f"cfusion: interrupted; {str(interruption) or 'nothing was written'}", file=sys.stderr)
-        return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has left
         _silence()
         return 1
-    except OSError as error:
+    except (CFusionError, MemoryError, KeyboardInterrupt, OSError) as error:
         if chosen.debug:
             raise
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):  # standard output on a full disk
-            _silence()
-        about = "cannot write" if error.filename is None else f"cannot use {error.filename!r}"
-        print(f"cfusion: {shown(f'{about}: {error.strerror or error}')}", file=sys.stderr)
-        return MISTAKE
+        print(f"cfusion: {_told(error)}", file=sys.stderr)
+        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else MISTAKE
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _told(error: BaseException) -> str:
+    """What went wrong, in one line."""
+    if isinstance(error, CFusionError):
+        return for_this_place(shown(error))
+    if isinstance(error, KeyboardInterrupt):
+        return f"interrupted; {str(error) or 'nothing was written'}"
+    if not isinstance(error, OSError):
+        return "there is not enough memory; give fewer or smaller maps"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):  # standard output on a full disk
+        _silence()
+    about = "cannot write" if error.filename is None else f"cannot use {error.filename!r}"
+    return shown(f"{about}: {error.strerror or error}")
 
 
 class Parser(argparse.ArgumentParser):
