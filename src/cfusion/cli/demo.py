@@ -65,8 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
                 traces[name] = heard.events
                 rows.append(result_row(result, evaluate(result.depth, truth, views[VIEWS // 2].camera, baseline)))
         table = Table(rows)
-        progress(Step(parts.PAGE, 0.0))
-        page = None if arguments.no_report else _page(arguments, results, views, truth, rows, traces)
+        page = None
+        if not arguments.no_report:
+            progress(Step(parts.PAGE, 0.0))
+            page = _page(arguments, results, views, truth, rows, traces)
         _write(arguments.output, table, page)
     if arguments.json:
         talk.print_json(table.rows)
