@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from cfusion import read
-from cfusion.datasets.readers.geotiff import depth_of_height, read_grid, read_stack
+from cfusion.datasets.readers.geotiff import depth_of_height
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Orthographic
-from cfusion.io.codecs.geotiff import Grid, write_raster
+from cfusion.io.codecs.geotiff import Grid, grid_of, read_heights, write_raster
 
 pytest.importorskip("rasterio")
 HEIGHTS = [[10.0, 12.0, -9999.0], [11.0, -3.0, 14.5]]
@@ -73,15 +73,6 @@ def test_a_height_is_a_depth_seen_from_above(folder: Path) -> None:
     np.testing.assert_allclose(depth_of_height(views[0].depth, views[0].pose), heights, rtol=1e-6)
 
 
-def test_stack_is_minus_the_height(folder: Path) -> None:
-    stack, grid = read_stack(folder)
-    assert stack.depths.shape == (2, 2, 3)
-    assert stack.depths[0, 0, 0] == -10
-    assert np.isnan(stack.depths[0, 0, 2])
-    assert stack.depths[0, 1, 1] == 3  # below zero is a height like any other
-    assert (grid.width, grid.height, grid.pixel) == (3, 2, (0.5, 0.5))
-
-
 def test_corners_and_centres_of_one_grid_are_one_grid(folder: Path) -> None:
     """PixelIsPoint names the centre of the first pixel: a quarter unit inside the corner."""
     (folder / "b.TIF").write_bytes(tiff_bytes(HEIGHTS, (500000.25, 3999999.75), kind=POINT))
@@ -102,30 +93,29 @@ def test_corners_and_centres_of_one_grid_are_one_grid(folder: Path) -> None:
 )
 def test_grids_that_do_not_match_are_refused(folder: Path, content: bytes, words: str) -> None:
     (folder / "b.TIF").write_bytes(content)
-    for reading in (read, read_stack):
-        with pytest.raises(FileError, match=words) as caught:
-            reading(folder)
-        assert "resample them to one grid" in str(caught.value)
-        assert "\n" not in str(caught.value)
+    with pytest.raises(FileError, match=words) as caught:
+        read(folder)
+    assert "resample them to one grid" in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_pixels_that_are_not_square(tmp_path: Path) -> None:
     (tmp_path / "a.tif").write_bytes(tiff_bytes(HEIGHTS, pixel=(0.5, 0.25)))
     with pytest.raises(FileError, match="resample to square pixels"):
         read(tmp_path)
-    assert read_stack(tmp_path)[0].camera is None
 
 
 @pytest.mark.parametrize("kind", [AREA, POINT])
 def test_written_on_the_same_grid(tmp_path: Path, kind: int) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.tif").write_bytes(tiff_bytes(HEIGHTS, kind=kind))
-    stack, grid = read_stack(tmp_path / "in")
+    heights, grid = read_heights(tmp_path / "in" / "a.tif"), grid_of(tmp_path / "in" / "a.tif")
+    assert heights[1, 1] == -3  # below zero is a height like any other
+    assert (grid.width, grid.height, grid.pixel) == (3, 2, (0.5, 0.5))
     assert grid.area_or_point == ("Area" if kind == AREA else "Point")
-    write_raster(tmp_path / "in" / "fused.tif", -stack.depths[0], grid)
-    assert read_grid(tmp_path / "in" / "fused.tif") == grid
-    both, _ = read_stack(tmp_path / "in")  # so the two are one grid
-    np.testing.assert_array_equal(both.depths[1], stack.depths[0])
+    write_raster(tmp_path / "in" / "fused.tif", heights, grid)
+    assert grid_of(tmp_path / "in" / "fused.tif") == grid
+    np.testing.assert_array_equal(read_heights(tmp_path / "in" / "fused.tif"), heights)
     with pytest.raises(InputError, match="the grid is"):
         write_raster(tmp_path / "x.tif", np.zeros((3, 3)), grid)
     assert not (tmp_path / "x.tif").exists()
@@ -156,7 +146,6 @@ def test_many_bands_are_refused_before_they_are_opened(tmp_path: Path) -> None:
     """Opening reserves memory for each band, and a pixel of a packed block holds all of them."""
     import rasterio
 
-    from cfusion.io.codecs.geotiff import read_heights
     from cfusion.io.codecs.tiff_header import require_blocks
 
     for name, options in (("classic", {}), ("big", {"BIGTIFF": "YES"}), ("motorola", {"ENDIANNESS": "BIG"})):
@@ -190,8 +179,6 @@ def test_many_bands_are_refused_before_they_are_opened(tmp_path: Path) -> None:
 def test_a_header_that_claims_more_than_the_file_holds(tmp_path: Path, big: bool) -> None:
     """The library would believe it."""
     import rasterio
-
-    from cfusion.io.codecs.geotiff import read_heights
 
     file, room = tmp_path / "a.tif", 20 if big else 12
     profile = {"driver": "GTiff", "width": 5, "height": 4, "count": 1, "dtype": "float32"}
