@@ -31,7 +31,6 @@ class Raster:
     scale: float = 1.0
     offset: float = 0.0
     dtype: str = "float32"
-    own_nodata: float | None = None
 
     @property
     def name(self) -> str:
@@ -83,5 +82,4 @@ def open_raster(path: Path, band: int = 1, nodata: tuple[float, ...] = ()) -> Ra
             scale=float(file.scales[band - 1]),
             offset=float(file.offsets[band - 1]),
             dtype=dtype,
-            own_nodata=None if file.nodata is None else float(file.nodata),
         )
