@@ -47,12 +47,15 @@ class TestWindows:
         assert windows[-1][0].start > 1400
 
     def test_every_pair_that_meets_has_its_window(self) -> None:
-        """Two large rasters with much in common, and a third that meets the second in a corner alone."""
-        three = [self.raster(0, 0, 2000, 2000), self.raster(0, 0, 2600, 2000), self.raster(2400, 1700, 3000, 2000)]
-        windows = sample.windows_of(three, self.GRID)
-        met = [w for w in windows if all(sample._known(three[k], w) > 0 for k in (1, 2))]
+        """Three large rasters with much in common, and a fourth that meets the second in a corner alone."""
+        large = [self.raster(0, 0, 2000, 2000), self.raster(0, 0, 2600, 2000), self.raster(0, 0, 2000, 2000)]
+        four = [*large, self.raster(2400, 1700, 3000, 2000)]
+        windows = sample.windows_of(four, self.GRID)
+        met = [w for w in windows if all(sample._known(four[k], w) > 0 for k in (1, 3))]
         assert len(met) == 1
-        assert all(sample._known(three[0], w) > 0.5 for w in windows if w not in met)
+        assert len(windows) == sample.MOST + 1
+        assert all(sample._known(four[0], w) > 0.5 for w in windows if w not in met)
+        assert sample.windows_of(four[::-1], self.GRID) == windows
 
     def test_rasters_that_do_not_meet_are_looked_at_where_they_are(self) -> None:
         apart = [self.raster(0, 0, 900, 900), self.raster(2000, 1000, 3000, 2000)]
