@@ -131,7 +131,13 @@ def walls() -> list[View]:
 
 
 class TestCheck:
-    def test_how_much_is_said(self, tmp_path: Path, walls: list[View], capsys: pytest.CaptureFixture[str]) -> None:
+    def test_how_much_is_said(
+        self,
+        tmp_path: Path,
+        walls: list[View],
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
         write_bundle(walls[:2], tmp_path / "data")
         usual = said(capsys, "check", tmp_path / "data")
         assert said(capsys, "check", tmp_path / "data", "--quiet") == usual[-1:]
@@ -140,6 +146,10 @@ class TestCheck:
         rows = json.loads("".join(said(capsys, "check", tmp_path / "data", "--json")))["rows"]
         assert more == [f"2 views of 64 x 48 pixels; {len(rows)} conventions compared"]
         assert not any("To read it so" in line for line in usual)
+        heard: list[Any] = []
+        monkeypatch.setattr(progress.Shown, "__call__", lambda shown, step: heard.append((step.stage, step.done)))
+        said(capsys, "check", tmp_path / "data", "--quiet")
+        assert heard == [("reading", 0.0), ("comparing 2 views under every convention", 0.0)]
 
     @pytest.mark.parametrize("option", ["--ray-depth", "--invert-poses", "--depth-scale 0.001", "--axes opengl"])
     def test_what_it_says_to_do_helps(

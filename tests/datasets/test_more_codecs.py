@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import struct
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,13 +12,15 @@ import numpy as np
 import pytest
 
 from cfusion.datasets.readers import eth3d, kitti
+from cfusion.datasets.write_back.png_depth import write_counts
 from cfusion.errors import FileError, InputError
 from cfusion.io import atomic, exchange, versions
 from cfusion.io.arguments import path_of, views_of, words_of
-from cfusion.io.codecs import colmap_observations, matlab
+from cfusion.io.codecs import colmap_observations, exr_header, matlab
 from cfusion.io.codecs.colmap_model import ModelCamera
 from cfusion.io.codecs.exr_header import Channel
 from cfusion.io.codecs.kitti_poses import read_odometry_poses
+from cfusion.io.codecs.png import Encoding, read_png
 from cfusion.io.colour_pictures import VIRIDIS
 from cfusion.io.json_object import JsonObject
 from cfusion.io.limits import FREE_BYTES, FREE_PIXELS, MOST_BYTES, MOST_PIXELS, most_unpacked, require_pixels
@@ -315,3 +318,30 @@ def test_what_json_does_not_know_is_told_in_words(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(versions, "PACKAGES", ("numpy", "no-such-package-at-all"))
     assert versions.versions()["no-such-package-at-all"] is None
     assert versions.versions()["numpy"] == np.__version__
+
+
+@pytest.mark.parametrize(
+    ("channel", "fine"),
+    [((2, 1, 1), True), ((0, 2, 1), True), ((3, 1, 1), False), ((2, 0, 1), False), ((2, 1, 0), False)],
+)
+def test_channels_of_a_type_and_a_step_that_there_are(channel: tuple[int, int, int], fine: bool) -> None:
+    kind, step_x, step_y = channel
+    body = b"Z\0" + struct.pack("<iIii", kind, 0, step_x, step_y) + b"Y\0" + struct.pack("<iIii", 1, 0, 1, 1) + b"\0"
+    if fine:
+        first, second = exr_header._channels(body)
+        assert (first.name, first.kind, first.step_x, first.step_y) == ("Z", *channel)
+        assert (second.name, second.kind) == ("Y", 1)
+    else:
+        with pytest.raises(exr_header.Damaged):
+            list(exr_header._channels(body))
+
+
+def test_counts_beyond_the_largest_are_unknown(tmp_path: Path) -> None:
+    """Half a count beyond the largest there is none; short of that it is rounded to it."""
+    pytest.importorskip("PIL")
+    beyond = np.float32(0.5 * (65535 + 0.5))
+    depth = np.array([[1.0, np.nextafter(beyond, np.float32(0)), beyond, 2e9, np.nan]], np.float32)
+    write_counts(tmp_path / "a.png", depth, 0.5)
+    np.testing.assert_array_equal(read_png(tmp_path / "a.png", Encoding(0.5)), [[1.0, 0.5 * 65535, *[np.nan] * 3]])
+    write_counts(tmp_path / "b.png", depth, 0.5, 65534)
+    assert np.isnan(read_png(tmp_path / "b.png", Encoding(0.5))[0, 1])
