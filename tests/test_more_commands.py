@@ -470,3 +470,34 @@ class TestPlans:
 
         monkeypatch.setattr("cfusion.scene.job.open_job", lambda job: SimpleNamespace(dataset=[1, 2, 3], views=Views()))
         assert scene._extent(None) == (3, scene.USUAL_PIXELS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seconds", [0.3, None])
+def test_the_viewer_stays_as_long_as_asked(
+    seconds: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Or until Ctrl-C; then it stops what it serves."""
+    from cfusion.cli import view
+
+    stopped, clock = [], [0.0]
+    server = SimpleNamespace(get_port=lambda: 8080)
+    pages = SimpleNamespace(port=8081)
+    viewer = SimpleNamespace(server=server, pages=pages, address="http://x", stop=lambda: stopped.append(clock[0]))
+    monkeypatch.setattr("cfusion.view.frames.open_frames", lambda folder: [1, 2])
+    monkeypatch.setattr("cfusion.view.measured.Measured", lambda *given: None)
+    monkeypatch.setitem(sys.modules, "cfusion.view.viewer", SimpleNamespace(Viewer=lambda *given: viewer))
+
+    def sleep(time: float) -> None:
+        clock[0] += time
+        if clock[0] > 5:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(view, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    asked = argparse.Namespace(output=tmp_path, data=None, host="h", port=1, rerun=None, seconds=seconds)
+    assert view.run(asked) == 0
+    assert stopped == [pytest.approx(0.3 if seconds else 5.1, abs=0.11)]
+    told = capsys.readouterr().out.splitlines()
+    assert told == [
+        "open http://x (2 frames; Ctrl-C ends it)",
+        "from elsewhere: ssh -L 8080:localhost:8080 -L 8081:localhost:8081 THIS_MACHINE",
+    ]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cfusion.errors import InputError
-from cfusion.rasters import choose, coregister, ground, sample, solve_tile, units
+from cfusion.rasters import choose, coregister, ground, mosaic, sample, solve_tile, units
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.coordinates import Coordinates
 from cfusion.rasters.journal import FACTS, STEPS, Journal
@@ -292,3 +292,52 @@ def test_heights_without_any_are_not_judged() -> None:
     ground.require_no_filling("a", np.full((20, 20), np.nan, np.float32))
     few: Sequence[float] = [0.0] * (ground.FEWEST - 1)
     ground.require_no_filling("a", np.array(few, np.float32))
+
+
+class TestPasses:
+    """How a mosaic goes on until its certificate is as asked."""
+
+    def run(self, gaps: list[float], side: int, monkeypatch: pytest.MonkeyPatch, **known: Any) -> Any:
+        told: list[Any] = []
+        stages: list[Any] = []
+        facts: dict[str, Any] = dict(known)
+
+        def stage(name: str, function: Any, jobs: Any, crew: Any, share: Any) -> None:
+            stages.append((name, len(jobs)))
+
+        def put(name: str, value: Any) -> Any:
+            facts[name] = value
+            return value
+
+        effort = SimpleNamespace(iterating=lambda *given: told.append(given) or 0.5)
+        left = iter(gaps)
+        monkeypatch.setattr(mosaic, "certify", lambda *given: (given[-1](0.5), SimpleNamespace(gap=next(left)))[1])
+        options = SimpleNamespace(tile=100, iterations=500, tolerance=1e-3)
+        making: Any = SimpleNamespace(options=options, crew=None, _effort=lambda: effort, _share=lambda _, far: far)
+        journal: Any = SimpleNamespace(get=facts.get, put=put, stage=stage)
+        work: Any = SimpleNamespace(height=side, width=side)
+        found = mosaic._Making._iterated(making, journal, work, None, 100)  # type: ignore[arg-type]
+        return found, told, stages, facts, making
+
+    def test_goals_grow_and_certificates_are_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        (number, done, certificate), told, stages, facts, making = self.run([0.5, 0.1, 1e-4], 80, monkeypatch)
+        assert (number, done, certificate.gap, making.gap) == (3, 128 + 128 + 64 * 2, 1e-4, 1e-4)
+        assert told == [(128, 128, 0.5), (256, 256, 1.5), (384, 384, 2.5)]
+        assert [name for name, _ in stages] == [
+            "begin, tiles of 100",
+            *(f"pass {at} of 128, tiles of 100" for at in range(3)),
+        ]
+        assert facts == {"begun": True, "passes": [128, 128, 128], "goal": 384}
+
+    def test_tiles_take_turns_and_all_iterations_are_an_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        (number, done, _), _, stages, facts, _ = self.run([0.5] * 9, 180, monkeypatch)
+        assert done == 500
+        assert facts["passes"] == [64] * 7 + [52]
+        assert number == 8
+        assert {count for _, count in stages} == {4}
+
+    def test_what_is_done_is_not_done_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        known = {"begun": True, "passes": [128], "goal": 256}
+        (number, done, _), _, stages, _, _ = self.run([1e-4], 80, monkeypatch, **known)
+        assert (number, done) == (2, 256)
+        assert [name for name, _ in stages] == ["pass 1 of 128, tiles of 100"]
