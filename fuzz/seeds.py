@@ -11,9 +11,9 @@ import numpy as np
 
 from cfusion import Pinhole, Pose, View
 from cfusion.datasets import WRITERS, write_result, write_views
-from cfusion.io.codecs.geotiff import Grid, write_raster
 from cfusion.io.codecs.pfm import write_pfm
 from cfusion.io.codecs.png import Encoding, write_image, write_png
+from cfusion.io.codecs.raster_library import rasterio
 
 SHAPE = (4, 5)
 DEPTH = np.linspace(1, 2, 20, dtype=np.float32).reshape(SHAPE)
@@ -95,8 +95,11 @@ def npz(folder: Path) -> None:
 
 def geotiff(folder: Path) -> None:
     folder.mkdir(parents=True)
+    transform = rasterio().Affine(2.0, 0.0, 0.0, 0.0, -2.0, 0.0)
+    profile = {"driver": "GTiff", "width": 5, "height": 4, "count": 1, "dtype": "float32", "compress": "deflate"}
     for name in ("a.tif", "b.tif"):
-        write_raster(folder / name, DEPTH, Grid((2.0, 0.0, 0.0, 0.0, -2.0, 0.0), 5, 4, "", "Area"))
+        with rasterio().open(folder / name, "w", transform=transform, nodata=float("nan"), **profile) as file:
+            file.write(DEPTH.astype(np.float32), 1)
 
 
 def eth3d(folder: Path) -> None:

@@ -14,9 +14,9 @@ from cfusion.auto.settings import Settings
 from cfusion.cli import report_of_many
 from cfusion.datasets import write_result
 from cfusion.geometry import View
+from cfusion.io.codecs import raster_library as library
 from cfusion.io.codecs.png import Encoding
 from cfusion.io.json_object import JsonObject
-from cfusion.rasters import library
 from cfusion.rasters.mosaic import _Making
 from cfusion.scene import volume
 from cfusion.source import Posed

@@ -9,9 +9,9 @@ import pytest
 
 from cfusion import read
 from cfusion.datasets.readers.geotiff import depth_of_height
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError
 from cfusion.geometry import Orthographic
-from cfusion.io.codecs.geotiff import Grid, grid_of, read_heights, write_raster
+from cfusion.io.codecs.geotiff import Grid, grid_of, read_heights
 
 pytest.importorskip("rasterio")
 HEIGHTS = [[10.0, 12.0, -9999.0], [11.0, -3.0, 14.5]]
@@ -106,19 +106,13 @@ def test_pixels_that_are_not_square(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [AREA, POINT])
-def test_written_on_the_same_grid(tmp_path: Path, kind: int) -> None:
+def test_the_grid_is_as_the_file_says(tmp_path: Path, kind: int) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.tif").write_bytes(tiff_bytes(HEIGHTS, kind=kind))
     heights, grid = read_heights(tmp_path / "in" / "a.tif"), grid_of(tmp_path / "in" / "a.tif")
     assert heights[1, 1] == -3  # below zero is a height like any other
     assert (grid.width, grid.height, grid.pixel) == (3, 2, (0.5, 0.5))
     assert grid.area_or_point == ("Area" if kind == AREA else "Point")
-    write_raster(tmp_path / "in" / "fused.tif", heights, grid)
-    assert grid_of(tmp_path / "in" / "fused.tif") == grid
-    np.testing.assert_array_equal(read_heights(tmp_path / "in" / "fused.tif"), heights)
-    with pytest.raises(InputError, match="the grid is"):
-        write_raster(tmp_path / "x.tif", np.zeros((3, 3)), grid)
-    assert not (tmp_path / "x.tif").exists()
 
 
 @pytest.mark.parametrize(
@@ -199,21 +193,6 @@ def test_two_grids_are_as_far_apart_as_their_corners() -> None:
         other = replace(first, transform=(1.0 + column, row, off, 0.0, -1.0, 0.0))
         assert first.difference(other) == "lies 3 pixels off the first"
     assert first.difference(first) == ""
-
-
-def test_a_raster_that_reads_back_as_another_is_not_written(tmp_path: Path) -> None:
-    """A full disk shows when the file is read: cut, or with other heights in it."""
-    from cfusion.io.codecs.geotiff import _require_written
-
-    heights = np.arange(12, dtype=np.float32).reshape(3, 4)
-    heights[0, 0] = np.nan
-    write_raster(tmp_path / "a.tif", heights, Grid((1.0, 0, 0, 0, -1.0, 0), 4, 3, "", "Area"))
-    _require_written(tmp_path / "a.tif", heights)
-    with pytest.raises(OSError, match="written whole"):
-        _require_written(tmp_path / "a.tif", heights + np.float32(1))
-    (tmp_path / "b.tif").write_bytes((tmp_path / "a.tif").read_bytes()[:100])
-    with pytest.raises(OSError, match="written whole"):
-        _require_written(tmp_path / "b.tif", heights)
 
 
 def test_values_of_every_type_are_as_long_as_another_reader_has_them() -> None:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError, InputError
 from cfusion.io.codecs.beside_raster import require_own_numbers
+from cfusion.io.codecs.raster_library import opened, reason
 from cfusion.rasters.coordinates import Coordinates, unit_name
 from cfusion.rasters.grids import Grid
-from cfusion.rasters.library import opened, reason
 
 Heights = NDArray[np.float32]
 BEYOND_HEIGHTS = 1e6  # nothing on the ground is higher, in any unit: a stray filling value
