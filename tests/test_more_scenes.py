@@ -1,5 +1,6 @@
 """Small promises of built-in scenes, volumes, results and reports, each by hand."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,17 +12,26 @@ from tests.conftest import make_result
 from cfusion import Orthographic, Pinhole, Pose, kernels
 from cfusion.auto import occlusion
 from cfusion.auto.settings import Settings
-from cfusion.cli import report_of_many
+from cfusion.cli import parts, report_of_many
 from cfusion.datasets import write_result
+from cfusion.datasets.readers import nerfstudio
+from cfusion.datasets.write_back import FusedMap
+from cfusion.datasets.write_back import bundle as bundle_back
+from cfusion.datasets.write_back import nerfstudio as nerfstudio_back
+from cfusion.datasets.write_back.bundle import WRITTEN
 from cfusion.geometry import View
 from cfusion.io.codecs import raster_library as library
-from cfusion.io.codecs.png import Encoding
+from cfusion.io.codecs.npy import read_npy
+from cfusion.io.codecs.pfm import read_pfm
+from cfusion.io.codecs.png import Encoding, read_png
 from cfusion.io.json_object import JsonObject
 from cfusion.rasters.mosaic import _Making
 from cfusion.scene import volume
 from cfusion.source import Posed
 from cfusion.synthetic import Scene
 from cfusion.synthetic.render import GREY, LIGHT, photograph
+from cfusion.view.content import Content
+from cfusion.view.sections import headline
 
 
 def wall(turn: float) -> Scene:
@@ -170,3 +180,51 @@ def test_a_grid_in_degrees_has_no_length(
     assert shown.camera == expected
     made.grid.width = 10**9
     assert report_of_many.write_mosaic_page(made, Path("out/dem.tif")) is None
+
+
+def test_maps_are_written_back_wherever_they_lay(tmp_path: Path) -> None:
+    """Below any number of folders, in the scale and the encoding of the user's own."""
+    pytest.importorskip("PIL")
+    depth = np.array([[1.0, 2.0], [np.nan, 4.0]], np.float32)
+    fused = FusedMap(depth, np.full((2, 2), 0.1, np.float32), Pinhole(5.0, 5.0, 0.5, 0.5, 2, 2))
+    read = {".npy": read_npy, ".pfm": read_pfm, ".png": lambda file: read_png(file, Encoding(1.0))}
+    for ending in WRITTEN:
+        name, draft = f"a/b/c{ending}", tmp_path / f"draft{ending}"
+        listed = {"depth": name, "scale": 0.5}
+        (tmp_path / "bundle.json").write_text(json.dumps({"views": [{"depth": f"x{ending}"}, listed]}))
+        bundle_back.write(tmp_path, tmp_path / name, draft, fused, None)
+        np.testing.assert_array_equal(read[ending](draft / name), depth / 0.5)
+    (tmp_path / "transforms.json").write_text(json.dumps({"frames": [], "depth_unit_scale_factor": 0.5}))
+    for ending in (".png", ".npy"):
+        nerfstudio_back.write(tmp_path, tmp_path / f"d/e/f{ending}", tmp_path / "n", fused, nerfstudio.Options())
+        np.testing.assert_array_equal(
+            np.nan_to_num(read[ending](tmp_path / f"n/d/e/f{ending}")), np.nan_to_num(2 * depth)
+        )
+
+
+def test_the_first_figure_of_a_page_is_how_many_views_there_are() -> None:
+    result = SimpleNamespace(depth=np.ones((2, 3)), method="l1")
+    views = [View(np.ones((2, 3)), Pinhole(5.0, 5.0, 1.0, 0.5, 3, 2), Pose.identity())] * 4
+    (first, count, _), (second, pixels, _), *_ = headline(Content("t", [result], views=views))
+    assert (first, count, second, pixels) == ("views", "4", "pixels", "3 x 2")
+
+
+def test_seconds_of_parts_on_a_usual_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For two megapixels, on one thread."""
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+
+    def seconds(planned: Any) -> list[float]:
+        return [part.seconds for part in planned]
+
+    fusing, writing, page, loading = 0.05 + 2 * (9 + 11 * 1.3), 0.05 + 2 * 1.2, 0.05 + 2 * 3.0, 0.7
+    assert parts.fusing("auto", 2e6) == pytest.approx(fusing)
+    assert seconds(parts.of_fuse("auto", 2e6, page=True)) == pytest.approx([loading, fusing, writing, page])
+    found = seconds(parts.of_sequence("auto", 3, 40, 2e6, page=True))
+    assert found == pytest.approx([0.1 * 40 * 2, loading, 3 * (fusing + writing + page)])
+    found = seconds(parts.of_scene("auto", 5, 2e6, cloud=True, mesh=True, page=True))
+    assert found == pytest.approx([0.1 + 0.3 * 10, loading, 5 * (fusing + writing), 20.0, 100.0, page])
+    found = seconds(parts.of_demo(["auto", "l1"], 2e6, page=True))
+    l1 = 0.05 + 2 * (1.2 + 11 * 0.06)
+    assert found == pytest.approx([1.7 + 2.5 * 2, loading, fusing, l1, 0.05 + (2.5 + 0.9 * 2) * 2])
+    assert seconds(parts.of_stereo("mc-cnn", page=True)) == [0.3, 0.3, 20.0, 1.0, 1.0]
+    assert seconds(parts.of_mosaic(page=True)) == [3.0, 20.0, 12.0, 1.0]

@@ -13,6 +13,7 @@ from cfusion.errors import InputError
 from cfusion.rasters import choose, coregister, ground, mosaic, sample, solve_tile, units
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.coordinates import Coordinates
+from cfusion.rasters.grids import Grid
 from cfusion.rasters.journal import FACTS, STEPS, Journal
 from cfusion.rasters.runner import MOST_DEATHS, Crew
 
@@ -220,6 +221,14 @@ class TestTaken:
         assert line.startswith("AREA_OR_POINT differs")
         (line,) = self.told(self.raster("a", dtype="int16", scale=0.1, offset=5.0), self.raster("b"))
         assert line == "a: int16 x 0.1 + 5 = height, by its tags"
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.5, 2.0, 3.5, 5.5])
+def test_the_bounds_of_a_turned_grid_hold_its_corners(turn: float) -> None:
+    cos, sin = np.cos(turn), np.sin(turn)
+    grid = Grid((cos, -sin, 7.0, sin, cos, 9.0), 30, 20, Coordinates(""))
+    corners = np.array([(0, 0), (30, 0), (0, 20), (30, 20)]) @ np.array([[cos, sin], [-sin, cos]]) + (7, 9)
+    assert grid.bounds == pytest.approx((*corners.min(axis=0), *corners.max(axis=0)))
 
 
 def test_a_compound_system_is_taken_apart() -> None:

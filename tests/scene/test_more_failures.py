@@ -167,6 +167,10 @@ class TestExchange:
         exchange.running.pop(exchange.client.given[0])
         exchange._hand_out()
         assert len(exchange.client.given) == 2 * cluster.AHEAD + 1
+        nobody = exchange_of(*tasks)
+        nobody.client.nthreads = dict  # workers are to come: a few tasks wait for them
+        nobody._hand_out()
+        assert len(nobody.client.given) == cluster.AHEAD
 
     @pytest.mark.parametrize(
         ("failures", "tries", "ends"), [(0, 1, ""), (1, 2, ""), (2, 3, ""), (3, 3, "full"), (9, 3, "full")]
