@@ -25,6 +25,7 @@ from cfusion.datasets.check.compare import Hypothesis
 from cfusion.datasets.check.reprojection import Meaning
 from cfusion.datasets.options import described
 from cfusion.datasets.write_back import LAYOUTS
+from cfusion.datasets.write_views import WRITERS
 from cfusion.errors import FileError, InputError
 from cfusion.io.codecs.npy import write_npy
 from cfusion.scene.graph import Graph
@@ -66,6 +67,12 @@ class TestLists:
         lines = said(capsys, "formats")
         assert sum("writes back" in line for line in lines) == len(LAYOUTS)
         assert any(line.startswith("eth3d") and line.endswith("  -") for line in lines)
+        assert lines[0].split() == ["format", "recognised", "by", "written"]
+        assert lines[-3:] == [
+            "",
+            f"`cfusion scene --write FORMAT` converts any of them to: {', '.join(WRITERS)}",
+            "conventions of each: docs/formats.md; whether a data set keeps them: cfusion check DATA",
+        ]
 
     def test_info(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose
+from cfusion.datasets.read import Reader
 from cfusion.errors import FileError, InputError, OutOfMemory
 from cfusion.forecast import SolveForecast, Step
-from cfusion.scene import cloud, cluster, work
+from cfusion.scene import cloud, cluster, places, work
 from cfusion.scene.job import Task
 from cfusion.scene.progress import Teller
 from cfusion.scene.record import Record
@@ -316,3 +317,23 @@ class TestPoints:
         blind = self.view(Orthographic(0.5, 1, 1, 3, 2))
         blind.depth = np.full((2, 3), np.nan)
         assert cloud._rank(blind) == 0
+
+
+def test_a_reader_that_stumbles_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a folder with two formats both are named, also where a third cannot be asked."""
+
+    def reader(answer: Any) -> Any:
+        def recognises(place: Path) -> bool:
+            if isinstance(answer, Exception):
+                raise answer
+            return bool(answer)
+
+        found = Reader("a format", "module")
+        monkeypatch.setattr(Reader, "load", lambda self: self.module, raising=True)
+        object.__setattr__(found, "module", SimpleNamespace(recognises=recognises))
+        return found
+
+    answers = {"one": reader(True), "odd": reader(FileError("broken")), "two": reader(True), "no": reader(False)}
+    monkeypatch.setattr(places, "READERS", answers)
+    with pytest.raises(InputError, match=r"several data sets in one folder \(one, two\)"):
+        places.format_of(tmp_path, None)

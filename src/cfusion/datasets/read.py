@@ -30,6 +30,13 @@ class Reader:
         """Import the module of this format."""
         return importlib.import_module(self.module)
 
+    def recognises(self, place: Path) -> bool:
+        """Whether it knows the folder; a file that cannot be read is not a sign of anything."""
+        try:
+            return bool(self.load().recognises(place))
+        except (OSError, ValueError):  # a link to nothing, a folder without permission, a name no disk has
+            return False
+
     @property
     def options(self) -> type | None:
         """The format's options, if it has any."""
@@ -105,17 +112,9 @@ def recognised(place: Path) -> str:
             raise
         raise FileError(f"{str(place)[:80]!r} is no name of a folder ({error})") from None
     for name, reader in READERS.items():
-        if _recognises(reader, place):
+        if reader.recognises(place):
             return name
     raise FileError(f"{place} is in no format known here ({', '.join(READERS)}; see `cfusion formats`)")
-
-
-def _recognises(reader: Reader, place: Path) -> bool:
-    """Whether a reader knows the folder; a file that cannot be read is not a sign of anything."""
-    try:
-        return bool(reader.load().recognises(place))
-    except (OSError, ValueError):  # a link to nothing, a folder without permission, a name no disk has
-        return False
 
 
 def known(name: str) -> str:
