@@ -20,6 +20,7 @@ from cfusion.view.content import Content
 from cfusion.view.frames import FusedFrame
 from cfusion.view.measured import Measured
 from cfusion.view.page_server import PageServer
+from cfusion.view.readings import residuals_of_view
 
 CAMERA = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
 
@@ -269,3 +270,21 @@ def test_one_page_is_made_at_a_time() -> None:
     server.stop()
     assert not Path(server.folder.name).exists()
     assert frames_module.KEPT == measured.KEPT
+
+
+@pytest.mark.parametrize("turn", [0.3, 0.7, -0.5])
+def test_residuals_are_in_depth_of_the_surface_also_in_a_turned_view(turn: float) -> None:
+    """The view measured the surface a little further along the reference's ray: by so much, whatever its own depth."""
+    rotation = np.array([[np.cos(turn), 0, np.sin(turn)], [0, 1, 0], [-np.sin(turn), 0, np.cos(turn)]])
+    camera, wide = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4), Pinhole(10.0, 10.0, 20.0, 15.5, 41, 32)
+    view_pose = Pose(rotation, np.array([-2.0 * np.sin(turn), 0.05, 0.2]))
+    surface = np.full((4, 5), np.nan, np.float32)
+    surface[1, 3] = 2.0
+    ray = np.array([(3 - camera.cx) / camera.fx, (1 - camera.cy) / camera.fy, 1.0])
+    u, v, _ = wide.project(view_pose.inverse().apply((2.0 * ray)[None]))
+    further = wide.project(view_pose.inverse().apply((2.25 * ray)[None]))[2]
+    depth = np.full(wide.shape, np.nan, np.float32)
+    depth[round(float(v[0])), round(float(u[0]))] = further[0]
+    found = residuals_of_view(View(depth, wide, view_pose), surface, camera, Pose.identity())
+    assert found[1, 3] == pytest.approx(0.25, rel=1e-4)
+    assert np.isnan(found).sum() == 19
