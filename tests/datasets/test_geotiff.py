@@ -204,3 +204,25 @@ def test_values_of_every_type_are_as_long_as_another_reader_has_them() -> None:
     assert len(others) >= 12
     assert {kind: SIZES.get(kind, 1) for kind in others} == others
     assert {SIZES[kind] for kind in (16, 17, 18)} == {8}  # of large files: numbers and places of 64 bits
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("uint8", 1), ("int16", 2), ("float32", 4), ("float64", 8)])
+@pytest.mark.parametrize("together", [True, False])
+def test_what_is_decoded_together_is_counted_in_bytes(tmp_path: Path, dtype: str, size: int, together: bool) -> None:
+    """A block of rows, or a tile, of one band or of all."""
+    import rasterio
+
+    from cfusion.io.codecs.tiff_header import _blocks
+
+    profile = {"driver": "GTiff", "width": 40, "height": 48, "count": 3, "dtype": dtype}
+    profile |= {"interleave": "pixel" if together else "band"}
+    tiles = {"tiled": True, "blockxsize": 16, "blockysize": 32}
+    for name, more, pixels in (("rows", {"blockysize": 5}, 40 * 5), ("tiles", tiles, 512)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with rasterio.open(tmp_path / f"{name}.tif", "w", **profile, **more) as raster:
+                raster.write(np.ones((3, 48, 40), dtype))
+        found = _blocks(tmp_path / f"{name}.tif", 10**6)
+        assert found is not None
+        assert found[0] == (40, 48)
+        assert (found[1].bands, found[1].bytes) == (3, pixels * size * (3 if together else 1))

@@ -69,7 +69,12 @@ class TestWindows:
         assert sample._known(self.raster(0, 0, 3000, 2000), window) == 1
         assert sample._known(self.raster(0, 0, 3000, 2000, share=0.25), window) == pytest.approx(0.25, abs=0.01)
         assert sample._known(self.raster(328, 0, 3000, 2000), window) == pytest.approx(0.5)
+        assert sample._known(self.raster(0, 228, 3000, 2000), window) == pytest.approx(0.5)
+        assert sample._known(self.raster(0, 0, 3000, 292), window) == 1  # the inner part, and no more of it
+        assert sample._known(self.raster(0, 0, 392, 2000), window) == 1
+        assert sample._known(self.raster(264, 164, 3000, 2000), window) == 1
         assert sample._known(self.raster(0, 0, 264, 2000), window) == 0  # its rim alone
+        assert sample._known(self.raster(0, 0, 3000, 164), window) == 0
         for beside in ((456, 0, 3000, 2000), (0, 356, 3000, 2000), (0, 0, 200, 2000), (0, 0, 3000, 100)):
             blind = self.raster(*beside)
             blind.read = None  # is not read
