@@ -10,7 +10,6 @@ from cfusion.datasets.read_result import read_depth, settings_of_result
 from cfusion.frontends.calibration import read_rig
 from cfusion.geometry import View
 from cfusion.io.codecs.kitti_poses import read_localization
-from cfusion.io.codecs.ply import read_ply
 from fuzz.data import Data, Files, Place
 from fuzz.mutations import mutated, replaced
 
@@ -68,8 +67,6 @@ def _read(damage: Damage, folder: Path) -> int:
             files = [path for path in sorted(folder.rglob("*")) if not path.is_dir()]
             read_rig(files[int(damage.choice * len(files))])
             return 0
-        case "ply":
-            return sum(sum(part.nbytes for part in read_ply(file) if part is not None) for file in folder.iterdir())
         case "result":
             settings_of_result(folder)
             return int(read_depth(folder)[0].nbytes)

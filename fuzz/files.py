@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cfusion.io.codecs import exr, geotiff, matlab, npy, npz, pfm, photo, ply, png
+from cfusion.io.codecs import exr, geotiff, matlab, npy, npz, pfm, photo, png
 from cfusion.io.codecs.colmap_map import read_colmap_map
 from cfusion.io.codecs.trajectory import read_trajectory
 from cfusion.io.json_object import JsonObject
@@ -82,7 +82,6 @@ READ: dict[str, Callable[[Path], int]] = {
     ".txt": _text,
     ".npy": lambda path: npy.read_npy(path).nbytes,
     ".pfm": lambda path: pfm.read_pfm(path).nbytes,
-    ".ply": lambda path: ply.read_ply(path)[0].nbytes,
     ".mat": lambda path: len(matlab.read_matlab(path)),
     ".freiburg": lambda path: len(read_trajectory(path)),
     ".bin": lambda path: read_colmap_map(path).nbytes,

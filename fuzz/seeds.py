@@ -11,10 +11,9 @@ import numpy as np
 
 from cfusion import Pinhole, Pose, View
 from cfusion.datasets import WRITERS, write_result, write_views
-from cfusion.io.codecs.geotiff import Grid, write_raster
 from cfusion.io.codecs.pfm import write_pfm
-from cfusion.io.codecs.ply import write_ply
 from cfusion.io.codecs.png import Encoding, write_image, write_png
+from cfusion.io.codecs.raster_library import rasterio
 
 SHAPE = (4, 5)
 DEPTH = np.linspace(1, 2, 20, dtype=np.float32).reshape(SHAPE)
@@ -96,8 +95,11 @@ def npz(folder: Path) -> None:
 
 def geotiff(folder: Path) -> None:
     folder.mkdir(parents=True)
+    transform = rasterio().Affine(2.0, 0.0, 0.0, 0.0, -2.0, 0.0)
+    profile = {"driver": "GTiff", "width": 5, "height": 4, "count": 1, "dtype": "float32", "compress": "deflate"}
     for name in ("a.tif", "b.tif"):
-        write_raster(folder / name, DEPTH, Grid((2.0, 0.0, 0.0, 0.0, -2.0, 0.0), 5, 4, "", "Area"))
+        with rasterio().open(folder / name, "w", transform=transform, nodata=float("nan"), **profile) as file:
+            file.write(DEPTH.astype(np.float32), 1)
 
 
 def eth3d(folder: Path) -> None:
@@ -198,15 +200,6 @@ def calibrations(folder: Path) -> None:
     _text(folder / "rig.yml", "\n".join(lines) + "\n")
 
 
-def ply(folder: Path) -> None:
-    """Points in bytes and in text."""
-    folder.mkdir(parents=True)
-    points = np.arange(12.0).reshape(4, 3)
-    write_ply(folder / "a.ply", points, np.zeros((4, 3), np.uint8), np.ones(4, np.float32))
-    head = "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\nproperty float y\nproperty float z\nend_header\n"
-    _text(folder / "b.ply", head + "0 0 1\n1 2 3\n")
-
-
 def photos(folder: Path) -> None:
     """Photographs beside depth: JPEG in colour, in another size than the maps."""
     from PIL import Image
@@ -240,7 +233,6 @@ OWN: dict[str, Callable[[Path], None]] = {
     "colmap-binary": colmap_binary,
     "kitti-odometry": kitti_odometry,
     "calibrations": calibrations,
-    "ply": ply,
     "photos": photos,
     "result": a_result,
 }

@@ -137,7 +137,7 @@ def test_unknown_method_names_the_nearest(wrong, near):
     [
         ("l1", {"toleranc": 1e-3}, "'toleranc' is not a parameter; did you mean 'tolerance'"),
         ("l1", {"alhpa": 1.0}, "did you mean 'alpha'"),
-        ("l1", {"nonsense": 1}, "'nonsense' is not a parameter; there are: order, alpha"),
+        ("l1", {"nonsense": 1}, "'nonsense' is not a parameter; known are: order, alpha"),
         ("l1", {"delta": 0.1}, "method 'l1' has no parameter 'delta'"),
         ("l1", {"mu": 1.0}, "method 'l1' has no parameter 'mu'"),
         ("median", {"alpha": 1.0}, "method 'median' has no parameter 'alpha'"),

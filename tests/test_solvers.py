@@ -89,7 +89,7 @@ def test_solution_agrees_with_an_independent_solver(order, phi):
     REFERENCE.iterate(problem, state, steps, 3000)
     assert REFERENCE.energy(problem, state).total == pytest.approx(least, rel=1e-5)
     assert REFERENCE.bound(problem, state, task.box, 100) <= least * (1 + 1e-9)
-    np.testing.assert_allclose(task.whole(task.depth(state.primal[0]), np.nan), depth, rtol=1e-4)
+    np.testing.assert_allclose(task.whole_depth(state.primal[0]), depth, rtol=1e-4)
 
 
 def scene(name):

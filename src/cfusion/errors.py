@@ -1,6 +1,16 @@
 """Every mistake a user can make ends in one of these; the message says what was given and what to do."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 LONGEST = 800  # characters of a message
+
+
+def suggestion(given: object, known: Iterable[str]) -> str:
+    """The end of a message about a name that is not known: the one most like it, else all there are."""
+    names = list(known)
+    near = get_close_matches(str(given), names, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(names)}"
 
 
 class CFusionError(Exception):

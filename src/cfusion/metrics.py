@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from cfusion.arrays import DepthMap, adopt, is_number
 from cfusion.errors import CameraError, InputError, ShapeError
 from cfusion.geometry import Camera, Pinhole, normals
+from cfusion.geometry.disparity import without_gaps
 
 THRESHOLDS = (1.0, 2.0, 3.0, 4.0, 5.0)  # pixels of disparity, for which outliers are counted
 # KITTI's files hold no larger disparity: beyond, an estimate counts as a hole. Without a bound the mean error
@@ -194,20 +195,7 @@ def fill_background(disparity: ArrayLike) -> NDArray[np.float64]:
     given = _numbers(disparity, "the disparity")
     if given.ndim != 2:
         raise ShapeError(f"the disparity is {given.shape}, expected (H, W)")
-    rows = _fill_rows(given)
-    return _fill_rows(rows.T).T
-
-
-def _fill_rows(disparity: NDArray[np.float64]) -> NDArray[np.float64]:
-    left = _last_known(disparity)
-    right = _last_known(disparity[:, ::-1])[:, ::-1]
-    return np.fmin(left, right)  # at known pixels both are the pixel itself
-
-
-def _last_known(disparity: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The known value at or before each pixel in its row; NaN before the first."""
-    columns = np.where(np.isnan(disparity), 0, np.arange(disparity.shape[1]))
-    return np.take_along_axis(disparity, np.maximum.accumulate(columns, axis=1), axis=1)
+    return without_gaps(given)
 
 
 def _mean_angle(estimate: NDArray[np.float64], true: NDArray[np.float64], camera: Camera) -> float:

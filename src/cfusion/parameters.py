@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from cfusion.arrays import is_whole
-from cfusion.errors import InputError
+from cfusion.errors import InputError, suggestion
 
 
 class Named(Protocol):
@@ -105,9 +104,7 @@ def refine(method: AnyMethod, given: Mapping[str, Any]) -> AnyMethod:
 
 def _refined(method: AnyMethod, name: str, value: Any) -> AnyMethod:
     if name not in PARAMETERS:
-        near = get_close_matches(name, PARAMETERS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(PARAMETERS)}"
-        raise InputError(f"{name!r} is not a parameter; {hint}")
+        raise InputError(f"{name!r} is not a parameter; {suggestion(name, PARAMETERS)}")
     _require_number(name, value)
     part = _part(method, name)
     if part is None:

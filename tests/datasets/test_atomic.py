@@ -145,7 +145,7 @@ def test_a_file_in_its_place_is_brought_to_the_disk(
     def sync(path: Path) -> None:
         brought.extend([(path / "x").read_text()] if path == tmp_path else [])
 
-    monkeypatch.setattr(atomic, "_sync", sync)
+    monkeypatch.setattr(atomic, "sync", sync)
     if before:
         (tmp_path / "x").write_text(before)
     with filling(tmp_path) as draft:
@@ -163,7 +163,7 @@ def test_all_of_a_draft_is_on_the_disk_before_it_is_named(tmp_path: Path, monkey
         steps.append(str(path.relative_to(draft_of[0])) if inside else str(path.relative_to(tmp_path)) + "/")
 
     rename = os.rename
-    monkeypatch.setattr(atomic, "_sync", sync)
+    monkeypatch.setattr(atomic, "sync", sync)
     monkeypatch.setattr(os, "rename", lambda one, other: (steps.append("renamed"), rename(one, other)))
     with filling(tmp_path / "a" / "out") as draft:
         draft_of.append(draft)

@@ -23,7 +23,6 @@ from cfusion import Pinhole, Pose, Result, View
 from cfusion.datasets import WRITERS, write_result, write_views
 from cfusion.errors import CFusionError, FileError
 from cfusion.io import atomic
-from cfusion.io.codecs.geotiff import Grid, write_raster
 
 Tree = dict[str, bytes | None]
 Writer = Callable[[Path, int], None]  # writes version 0 or 1 to a folder
@@ -143,20 +142,15 @@ def views_writer(format: str) -> Writer:
     return write
 
 
-def raster_writer(folder: Path, version: int) -> None:
-    grid = Grid((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 5, 4, "", "Area")
-    write_raster(folder / "heights.tif", np.full((4, 5), 1.0 + version), grid)
-
-
 def mosaic_writer(folder: Path, version: int) -> None:
     """Six maps and a picture of a mosaic, beside each other."""
     from cfusion.rasters.coordinates import Coordinates
-    from cfusion.rasters.grids import Grid as Lattice
+    from cfusion.rasters.grids import Grid
     from cfusion.rasters.tiles import Tile
     from cfusion.rasters.write import KINDS, Writer
 
     folder.mkdir(parents=True, exist_ok=True)
-    grid = Lattice((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 5, 4, Coordinates(""))
+    grid = Grid((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 5, 4, Coordinates(""))
     with Writer(folder / "m.tif", grid, "metre") as writer:
         maps = {kind: np.full((4, 5), 1 + version, dtype) for kind, (dtype, _, _) in KINDS.items()}
         writer.write(Tile(0, 0, 4, 5, 4, 5), maps)
@@ -226,14 +220,14 @@ def test_a_result_is_the_old_one_or_the_new_one(tmp_path: Path, result_writer: W
     assert seen == {True, False}  # stopped before the step, and after it
 
 
-@pytest.mark.parametrize("name", [*WRITERS, "geotiff"])
+@pytest.mark.parametrize("name", WRITERS)
 def test_data_sets_are_the_old_one_or_the_new_one(tmp_path: Path, name: str) -> None:
-    write = raster_writer if name == "geotiff" else views_writer(name)
+    write = views_writer(name)
     old, new = states(write, tmp_path / "states")
     assert old != new
     write(tmp_path / "fresh", 1)
     assert new == tree(tmp_path / "fresh") | {"notes.txt": b"mine"}  # nothing of the old one stays
-    for call, found in stopped_everywhere(write, tmp_path / "at", "die", 1 if name == "geotiff" else 5):
+    for call, found in stopped_everywhere(write, tmp_path / "at", "die", 5):
         assert found in (old, new), f"a mixture after call {call}"
 
 
@@ -288,7 +282,7 @@ def test_a_view_of_a_scene_has_no_record_of_other_files(tmp_path: Path, how: str
     assert seen == {0, 1}
 
 
-@pytest.mark.parametrize("name", ["npy", "png", "pfm", "ply", "exr", "geotiff"])
+@pytest.mark.parametrize("name", ["npy", "png", "pfm", "ply", "exr"])
 def test_a_disk_that_fills_up(tmp_path: Path, result: Result, name: str) -> None:
     """No file may grow beyond some bytes: whatever library writes it, the old one stays, and one line says why."""
     rng = np.random.default_rng(0)
@@ -296,11 +290,8 @@ def test_a_disk_that_fills_up(tmp_path: Path, result: Result, name: str) -> None
     large = replace(result, depth=noise, confidence=noise, sigma=noise, provenance=np.ones((40, 50), np.int16))
 
     def write(folder: Path, version: int) -> None:
-        if name == "geotiff":
-            write_raster(folder / "a.tif", noise + version, Grid((2.0, 0, 0, 0, -2.0, 0), 50, 40, "", "Area"))
-        else:
-            given = replace(large, depth=noise + version, camera=Pinhole(50.0, 50.0, 25.0, 20.0, 50, 40))
-            write_result(given, folder, [name])
+        given = replace(large, depth=noise + version, camera=Pinhole(50.0, 50.0, 25.0, 20.0, 50, 40))
+        write_result(given, folder, [name])
 
     write(tmp_path / "out", 0)
     before = tree(tmp_path / "out")

@@ -158,3 +158,25 @@ def test_depths_of_every_type(tmp_path: Path, kind: type) -> None:
     with OpenEXR.File(header, {"Z": depth}) as file:
         file.write(str(tmp_path / "a.exr"))
     np.testing.assert_array_equal(read_exr(tmp_path / "a.exr")[0], depth)
+
+
+def test_channels_beside_the_depth_count_where_the_library_decodes_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it may decode along is bounded by the file's own size."""
+    import OpenEXR
+
+    from cfusion.io.codecs import exr
+
+    depth = np.ones((40, 50), np.float32)
+    header = {"compression": OpenEXR.PIZ_COMPRESSION, "type": OpenEXR.scanlineimage}
+    with OpenEXR.File(header, {"Z": depth, **{f"A{k}": depth for k in range(9)}}) as file:
+        file.write(str(tmp_path / "a.exr"))
+    assert (read_exr(tmp_path / "a.exr")[0] == 1).all()
+    others = 9 * 4 * 40 * 50
+    assert exr.DENSEST * (tmp_path / "a.exr").stat().st_size < others
+    monkeypatch.setattr(exr, "BESIDE", others)
+    assert (read_exr(tmp_path / "a.exr")[0] == 1).all()
+    monkeypatch.setattr(exr, "BESIDE", others - 1)
+    with pytest.raises(FileError, match="claims 10 channels of 50 x 40 pixels"):
+        read_exr(tmp_path / "a.exr")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from cfusion import read
-from cfusion.datasets.readers.geotiff import depth_of_height, read_grid, read_stack
-from cfusion.errors import FileError, InputError
+from cfusion.datasets.readers.geotiff import depth_of_height
+from cfusion.errors import FileError
 from cfusion.geometry import Orthographic
-from cfusion.io.codecs.geotiff import Grid, write_raster
+from cfusion.io.codecs.geotiff import Grid, grid_of, read_heights
 
 pytest.importorskip("rasterio")
 HEIGHTS = [[10.0, 12.0, -9999.0], [11.0, -3.0, 14.5]]
@@ -73,15 +73,6 @@ def test_a_height_is_a_depth_seen_from_above(folder: Path) -> None:
     np.testing.assert_allclose(depth_of_height(views[0].depth, views[0].pose), heights, rtol=1e-6)
 
 
-def test_stack_is_minus_the_height(folder: Path) -> None:
-    stack, grid = read_stack(folder)
-    assert stack.depths.shape == (2, 2, 3)
-    assert stack.depths[0, 0, 0] == -10
-    assert np.isnan(stack.depths[0, 0, 2])
-    assert stack.depths[0, 1, 1] == 3  # below zero is a height like any other
-    assert (grid.width, grid.height, grid.pixel) == (3, 2, (0.5, 0.5))
-
-
 def test_corners_and_centres_of_one_grid_are_one_grid(folder: Path) -> None:
     """PixelIsPoint names the centre of the first pixel: a quarter unit inside the corner."""
     (folder / "b.TIF").write_bytes(tiff_bytes(HEIGHTS, (500000.25, 3999999.75), kind=POINT))
@@ -102,33 +93,26 @@ def test_corners_and_centres_of_one_grid_are_one_grid(folder: Path) -> None:
 )
 def test_grids_that_do_not_match_are_refused(folder: Path, content: bytes, words: str) -> None:
     (folder / "b.TIF").write_bytes(content)
-    for reading in (read, read_stack):
-        with pytest.raises(FileError, match=words) as caught:
-            reading(folder)
-        assert "resample them to one grid" in str(caught.value)
-        assert "\n" not in str(caught.value)
+    with pytest.raises(FileError, match=words) as caught:
+        read(folder)
+    assert "resample them to one grid" in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_pixels_that_are_not_square(tmp_path: Path) -> None:
     (tmp_path / "a.tif").write_bytes(tiff_bytes(HEIGHTS, pixel=(0.5, 0.25)))
     with pytest.raises(FileError, match="resample to square pixels"):
         read(tmp_path)
-    assert read_stack(tmp_path)[0].camera is None
 
 
 @pytest.mark.parametrize("kind", [AREA, POINT])
-def test_written_on_the_same_grid(tmp_path: Path, kind: int) -> None:
+def test_the_grid_is_as_the_file_says(tmp_path: Path, kind: int) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.tif").write_bytes(tiff_bytes(HEIGHTS, kind=kind))
-    stack, grid = read_stack(tmp_path / "in")
+    heights, grid = read_heights(tmp_path / "in" / "a.tif"), grid_of(tmp_path / "in" / "a.tif")
+    assert heights[1, 1] == -3  # below zero is a height like any other
+    assert (grid.width, grid.height, grid.pixel) == (3, 2, (0.5, 0.5))
     assert grid.area_or_point == ("Area" if kind == AREA else "Point")
-    write_raster(tmp_path / "in" / "fused.tif", -stack.depths[0], grid)
-    assert read_grid(tmp_path / "in" / "fused.tif") == grid
-    both, _ = read_stack(tmp_path / "in")  # so the two are one grid
-    np.testing.assert_array_equal(both.depths[1], stack.depths[0])
-    with pytest.raises(InputError, match="the grid is"):
-        write_raster(tmp_path / "x.tif", np.zeros((3, 3)), grid)
-    assert not (tmp_path / "x.tif").exists()
 
 
 @pytest.mark.parametrize(
@@ -156,7 +140,6 @@ def test_many_bands_are_refused_before_they_are_opened(tmp_path: Path) -> None:
     """Opening reserves memory for each band, and a pixel of a packed block holds all of them."""
     import rasterio
 
-    from cfusion.io.codecs.geotiff import read_heights
     from cfusion.io.codecs.tiff_header import require_blocks
 
     for name, options in (("classic", {}), ("big", {"BIGTIFF": "YES"}), ("motorola", {"ENDIANNESS": "BIG"})):
@@ -191,8 +174,6 @@ def test_a_header_that_claims_more_than_the_file_holds(tmp_path: Path, big: bool
     """The library would believe it."""
     import rasterio
 
-    from cfusion.io.codecs.geotiff import read_heights
-
     file, room = tmp_path / "a.tif", 20 if big else 12
     profile = {"driver": "GTiff", "width": 5, "height": 4, "count": 1, "dtype": "float32"}
     transform = rasterio.Affine(2.0, 0.0, 5.0, 0.0, -2.0, 7.0)
@@ -214,21 +195,6 @@ def test_two_grids_are_as_far_apart_as_their_corners() -> None:
     assert first.difference(first) == ""
 
 
-def test_a_raster_that_reads_back_as_another_is_not_written(tmp_path: Path) -> None:
-    """A full disk shows when the file is read: cut, or with other heights in it."""
-    from cfusion.io.codecs.geotiff import _require_written
-
-    heights = np.arange(12, dtype=np.float32).reshape(3, 4)
-    heights[0, 0] = np.nan
-    write_raster(tmp_path / "a.tif", heights, Grid((1.0, 0, 0, 0, -1.0, 0), 4, 3, "", "Area"))
-    _require_written(tmp_path / "a.tif", heights)
-    with pytest.raises(OSError, match="written whole"):
-        _require_written(tmp_path / "a.tif", heights + np.float32(1))
-    (tmp_path / "b.tif").write_bytes((tmp_path / "a.tif").read_bytes()[:100])
-    with pytest.raises(OSError, match="written whole"):
-        _require_written(tmp_path / "b.tif", heights)
-
-
 def test_values_of_every_type_are_as_long_as_another_reader_has_them() -> None:
     """What a directory claims is counted in bytes, whatever its entries hold."""
     plugin = pytest.importorskip("PIL.TiffImagePlugin")
@@ -238,3 +204,25 @@ def test_values_of_every_type_are_as_long_as_another_reader_has_them() -> None:
     assert len(others) >= 12
     assert {kind: SIZES.get(kind, 1) for kind in others} == others
     assert {SIZES[kind] for kind in (16, 17, 18)} == {8}  # of large files: numbers and places of 64 bits
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("uint8", 1), ("int16", 2), ("float32", 4), ("float64", 8)])
+@pytest.mark.parametrize("together", [True, False])
+def test_what_is_decoded_together_is_counted_in_bytes(tmp_path: Path, dtype: str, size: int, together: bool) -> None:
+    """A block of rows, or a tile, of one band or of all."""
+    import rasterio
+
+    from cfusion.io.codecs.tiff_header import _blocks
+
+    profile = {"driver": "GTiff", "width": 40, "height": 48, "count": 3, "dtype": dtype}
+    profile |= {"interleave": "pixel" if together else "band"}
+    tiles = {"tiled": True, "blockxsize": 16, "blockysize": 32}
+    for name, more, pixels in (("rows", {"blockysize": 5}, 40 * 5), ("tiles", tiles, 512)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with rasterio.open(tmp_path / f"{name}.tif", "w", **profile, **more) as raster:
+                raster.write(np.ones((3, 48, 40), dtype))
+        found = _blocks(tmp_path / f"{name}.tif", 10**6)
+        assert found is not None
+        assert found[0] == (40, 48)
+        assert (found[1].bands, found[1].bytes) == (3, pixels * size * (3 if together else 1))

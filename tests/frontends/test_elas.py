@@ -154,3 +154,16 @@ def test_support_points_by_their_rule_one_by_one(seed: int) -> None:
                     expected = d if back >= 0 and abs(back - d) <= 1 else -1
             assert found[row, column] == expected, (row, column)
     assert {3, 6} <= set(found.ravel().tolist())
+
+
+def test_a_triangle_has_the_pixels_inside_it_and_no_others() -> None:
+    """By the signs of three areas; those on an edge belong to it too."""
+    points = np.array([(2, 1, 5), (17, 4, 8), (6, 13, 2)], np.float32)
+    prior = kernels.planes(np.array([[0, 1, 2]], np.int32), points, 16, 20)
+    v, u = np.mgrid[:16, :20]
+    inside = np.ones((16, 20), np.bool_)
+    for (x0, y0, _), (x1, y1, _) in zip(points, np.roll(points, -1, axis=0), strict=True):
+        inside &= (x1 - x0) * (v - y0) - (y1 - y0) * (u - x0) >= 0
+    np.testing.assert_array_equal(np.isfinite(prior), inside)
+    slopes = np.linalg.solve(np.column_stack([points[:, :2], np.ones(3)]), points[:, 2])
+    np.testing.assert_allclose(prior[inside], (slopes[0] * u + slopes[1] * v + slopes[2])[inside], atol=1e-4)

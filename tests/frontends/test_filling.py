@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cfusion.errors import ShapeError
+from cfusion.frontends import filling
 from cfusion.frontends.filling import WIDEST, by_image, filled, narrow
 from cfusion.metrics import fill_background
 
@@ -179,3 +180,16 @@ def test_the_outermost_column_tells_what_an_end_looks_like_too(mirrored: bool) -
     expected = one_by_one(disparity, image)
     np.testing.assert_allclose(by_image(disparity, image), expected, atol=1e-6)
     assert (expected[1] == 20).sum() == 8
+
+
+@pytest.mark.parametrize(("row", "first", "rows", "columns"), [(0, 1, (0, 2), (1, 6)), (3, 6, (2, 4), (6, 8))])
+def test_an_end_looks_as_what_lies_in_the_image(
+    row: int, first: int, rows: tuple[int, int], columns: tuple[int, int]
+) -> None:
+    """Three rows and five columns, or what of them is inside; nothing at the border counts twice."""
+    grey = np.random.default_rng(7).random((4, 8))
+    disparity = np.full((4, 8), 10.0, np.float32)
+    mean, variance = filling._looks(disparity, grey, np.array([row]), np.array([first]), np.array([10.0], np.float32))
+    seen = grey[slice(*rows), slice(*columns)]
+    assert mean[0, 0] == pytest.approx(seen.mean())
+    assert variance[0, 0] == pytest.approx(seen.var() + filling.LEAST_VARIANCE)

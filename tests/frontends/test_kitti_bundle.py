@@ -55,7 +55,10 @@ def true_depth(scenes: SimpleNamespace) -> np.ndarray:
 
 @pytest.mark.parametrize("matching", ["sgm", "elas"])
 def test_views_are_posed_and_deep(folder: Path, scenes: SimpleNamespace, matching: str) -> None:
-    views = kitti_bundle_views(folder, 3, matching)
+    told: list[tuple[str, float]] = []
+    views = kitti_bundle_views(folder, 3, matching, told=lambda *each: told.append(each))
+    matched = [(f"matching frame {frame}", pytest.approx(done / 3)) for done, frame in enumerate((9, 10, 11))]
+    assert told == [*matched, ("localising", 1.0)]
     assert [view.name for view in views] == ["000003_09", "000003_10", "000003_11"]
     assert views.reference == 1
     assert "our odometry" in views.sentence

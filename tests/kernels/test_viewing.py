@@ -61,4 +61,4 @@ def test_the_confidence_follows_the_prior(every_backend, fidelity):
     if isinstance(fidelity, L1):
         known = every_backend.to_host(task.inside())
         middle = np.nanmedian(given[:, known], axis=0)
-        np.testing.assert_allclose(every_backend.to_host(task.depth(x))[known], middle, rtol=1e-6)
+        np.testing.assert_allclose(every_backend.to_host(task.whole_depth(x))[task.window][known], middle, rtol=1e-6)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.ply_points import places, read_points
 from walls import CAMERA, NORMAL, OFFSET, QUICK, lay, pose_at, run, walk, wall_depth
 
 from cfusion.datasets.dataset import Dataset
 from cfusion.errors import FileError
-from cfusion.io.codecs.ply import read_ply
 from cfusion.scene.cloud import FILE, GRAZING, POINT, merged
 from cfusion.scene.fused_view import FusedView
 from cfusion.scene.job import Opened
@@ -175,9 +175,9 @@ def test_filled_pixels_without_a_sigma_are_no_points() -> None:
 def test_the_cloud_of_a_scene(tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(lay(walk(4), tmp_path / "data", "bundle"), "-o", out, *QUICK)
-    points, colours, _ = read_ply(out / "scene.ply")
-    assert np.median(np.abs(off_the_wall(points))) < 0.01
-    assert colours is not None
+    vertices = read_points(out / "scene.ply")
+    assert np.median(np.abs(off_the_wall(places(vertices)))) < 0.01
+    colours = np.stack([vertices[each] for each in ("red", "green", "blue")], axis=-1)
     np.testing.assert_array_equal(np.unique(colours, axis=0), [[51, 102, 153]])
     header = (out / "scene.ply").read_bytes().split(b"end_header")[0].decode()
     names = [line.split()[-1] for line in header.splitlines() if line.startswith("property")]

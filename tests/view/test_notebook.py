@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.ply_points import places, read_points
 
 from cfusion import Pinhole, Result
 from cfusion.errors import CameraError, InputError, ShapeError
-from cfusion.io.codecs.ply import read_ply
 
 
 def test_a_result_is_one_line(result: Result) -> None:
@@ -30,7 +30,7 @@ def test_points_are_those_of_the_written_cloud(result: Result, tmp_path: Path) -
     result.save(tmp_path / "out")
     points = result.points()
     assert points.shape == (18, 3)  # one is unknown, one filled
-    np.testing.assert_allclose(points, read_ply(tmp_path / "out" / "points.ply")[0], rtol=1e-6)
+    np.testing.assert_allclose(points, places(read_points(tmp_path / "out" / "points.ply")), rtol=1e-6)
     np.testing.assert_array_equal(np.load(tmp_path / "out" / "depth.npy"), result.depth)
     assert {"depth_colour.png", "sigma_colour.png"} <= {path.name for path in (tmp_path / "out").iterdir()}
     with pytest.raises(InputError, match="no camera"):

@@ -46,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.metrics import evaluate
     from cfusion.report.scores import result_row
     from cfusion.report.tables import Table
+    from cfusion.view.sections import sentences
 
     require_writable(arguments.output)
     names = _methods(arguments)
@@ -64,15 +65,17 @@ def run(arguments: argparse.Namespace) -> int:
                 traces[name] = heard.events
                 rows.append(result_row(result, evaluate(result.depth, truth, views[VIEWS // 2].camera, baseline)))
         table = Table(rows)
-        progress(Step(parts.PAGE, 0.0))
-        page = None if arguments.no_report else _page(arguments, results, views, truth, rows, traces)
+        page = None
+        if not arguments.no_report:
+            progress(Step(parts.PAGE, 0.0))
+            page = _page(arguments, results, views, truth, rows, traces)
         _write(arguments.output, table, page)
     if arguments.json:
         talk.print_json(table.rows)
     else:
         print(table.text())
     if arguments.verbose:
-        print("\n".join(f"{result.method}: {' '.join(report.sentences(result))}" for result in results))
+        print("\n".join(f"{result.method}: {' '.join(sentences(result))}" for result in results))
     if not (arguments.no_report or arguments.json):
         print(f"\nopen {arguments.output / report.PAGE}")
     return 0

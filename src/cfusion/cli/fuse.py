@@ -67,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.io.atomic import require_writable
     from cfusion.parameters import refine
     from cfusion.source import reference_index
+    from cfusion.view.sections import sentences
 
     sequence.require_alone(arguments)
     if mosaic.is_meant(arguments):
@@ -124,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
         report.print_json(result, arguments.output, len(views), page=not arguments.no_report)
     elif not arguments.quiet:
         print(f"{len(views)} views fused with {result.method} in {result.seconds:.2f} s on {result.backend}")
-        print("\n".join(report.sentences(result)) if arguments.verbose else result.status.value)
+        print("\n".join(sentences(result)) if arguments.verbose else result.status.value)
         scored = None if bundle is None else kitti.scores_sentence(bundle, result)
         if scored:
             print(scored)

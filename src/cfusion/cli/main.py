@@ -7,7 +7,6 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from difflib import get_close_matches
 from types import FrameType
 from typing import NoReturn
 
@@ -16,7 +15,7 @@ from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, mos
 from cfusion.cli.examples import epilog
 from cfusion.cli.extras import for_this_place
 from cfusion.cli.text import shown
-from cfusion.errors import CFusionError
+from cfusion.errors import CFusionError, suggestion
 
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit codes
 COMMANDS = (demo, fuse, scene, mosaic, stereo, view, evaluate, reproduce, check, methods, formats, info)
@@ -39,34 +38,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # closed by the caller
             sys.stdout.flush()
         return code
-    except CFusionError as error:
-        if chosen.debug:
-            raise
-        print(f"cfusion: {for_this_place(shown(error))}", file=sys.stderr)
-        return MISTAKE
-    except MemoryError:
-        if chosen.debug:
-            raise
-        print("cfusion: there is not enough memory; give fewer or smaller maps", file=sys.stderr)
-        return MISTAKE
-    except KeyboardInterrupt as interruption:
-        if chosen.debug:
-            raise
-        print(f"cfusion: interrupted; {str(interruption) or 'nothing was written'}", file=sys.stderr)
-        return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has left
         _silence()
         return 1
-    except OSError as error:
+    except (CFusionError, MemoryError, KeyboardInterrupt, OSError) as error:
         if chosen.debug:
             raise
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):  # standard output on a full disk
-            _silence()
-        about = "cannot write" if error.filename is None else f"cannot use {error.filename!r}"
-        print(f"cfusion: {shown(f'{about}: {error.strerror or error}')}", file=sys.stderr)
-        return MISTAKE
+        print(f"cfusion: {_told(error)}", file=sys.stderr)
+        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else MISTAKE
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _told(error: BaseException) -> str:
+    """What went wrong, in one line."""
+    if isinstance(error, CFusionError):
+        return for_this_place(shown(error))
+    if isinstance(error, KeyboardInterrupt):
+        return f"interrupted; {str(error) or 'nothing was written'}"
+    if not isinstance(error, OSError):
+        return "there is not enough memory; give fewer or smaller maps"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):  # standard output on a full disk
+        _silence()
+    about = "cannot write" if error.filename is None else f"cannot use {error.filename!r}"
+    return shown(f"{about}: {error.strerror or error}")
 
 
 class Parser(argparse.ArgumentParser):
@@ -119,9 +114,7 @@ def _require_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> N
     word = next((word for word in words if not word.startswith("-")), None)
     if word is None or word in names:
         return
-    near = get_close_matches(word, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
-    parser.error(f"there is no command '{shown(word[:60])}'; {hint}")
+    parser.error(f"there is no command '{shown(word[:60])}'; {suggestion(word, names)}")
 
 
 def _silence() -> None:

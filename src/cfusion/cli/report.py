@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cfusion.cli import talk
+
 if TYPE_CHECKING:
     from cfusion.cli.progress import Listener
     from cfusion.forecast import Heard
@@ -70,22 +72,11 @@ def write_report(
     )
 
 
-def sentences(result: Any) -> list[str]:
-    """How it was solved, a sentence each."""
-    from cfusion.view import sections
-
-    return sections.sentences(result)
-
-
 def print_json(result: Any, folder: Path, views: int, *, page: bool) -> None:
     """The summary of a run as one JSON object."""
-    import json
-
-    from cfusion.io.to_json import to_json
-
     told = {name: getattr(result, name) for name in ("method", "backend", "seconds", "iterations", "gap", "status")}
     told |= {"views": views, "output": str(folder), "report": str(folder / PAGE) if page else None}
-    print(json.dumps(to_json(told)))
+    talk.print_json(told)
 
 
 def reference_of(result: Any, views: Sequence[Any]) -> int:

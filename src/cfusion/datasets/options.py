@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from cfusion.errors import InputError
+from cfusion.errors import InputError, suggestion
 
 
 def chosen(kind: type | None, given: Mapping[str, object], format: str) -> Any:
@@ -18,9 +17,7 @@ def chosen(kind: type | None, given: Mapping[str, object], format: str) -> Any:
     hints = get_type_hints(kind)
     for name, value in given.items():
         if name not in hints:
-            near = get_close_matches(name, hints, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(hints)}"
-            raise InputError(f"format {format!r} has no option {name!r}; {hint}")
+            raise InputError(f"format {format!r} has no option {name!r}; {suggestion(name, hints)}")
         if not _fits(value, hints[name]):
             raise InputError(f"option {name} is {value!r}; expected {spelled(hints[name])}")
     return kind(**given)

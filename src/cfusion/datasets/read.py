@@ -3,14 +3,13 @@
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.options import chosen
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, InputError, suggestion
 from cfusion.io.arguments import path_of
 from cfusion.io.paths import within
 
@@ -30,6 +29,13 @@ class Reader:
     def load(self) -> ModuleType:
         """Import the module of this format."""
         return importlib.import_module(self.module)
+
+    def recognises(self, place: Path) -> bool:
+        """Whether it knows the folder; a file that cannot be read is not a sign of anything."""
+        try:
+            return bool(self.load().recognises(place))
+        except (OSError, ValueError):  # a link to nothing, a folder without permission, a name no disk has
+            return False
 
     @property
     def options(self) -> type | None:
@@ -106,23 +112,13 @@ def recognised(place: Path) -> str:
             raise
         raise FileError(f"{str(place)[:80]!r} is no name of a folder ({error})") from None
     for name, reader in READERS.items():
-        if _recognises(reader, place):
+        if reader.recognises(place):
             return name
     raise FileError(f"{place} is in no format known here ({', '.join(READERS)}; see `cfusion formats`)")
-
-
-def _recognises(reader: Reader, place: Path) -> bool:
-    """Whether a reader knows the folder; a file that cannot be read is not a sign of anything."""
-    try:
-        return bool(reader.load().recognises(place))
-    except (OSError, ValueError):  # a link to nothing, a folder without permission, a name no disk has
-        return False
 
 
 def known(name: str) -> str:
     """The name of a format, or an error that suggests one."""
     if not isinstance(name, str) or name not in READERS:
-        near = get_close_matches(str(name), READERS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(READERS)}"
-        raise InputError(f"unknown format {str(name)[:60]!r}; {hint}")
+        raise InputError(f"unknown format {str(name)[:60]!r}; {suggestion(name, READERS)}")
     return name

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import Image, Matrix, WeightMap
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import BrownConrady, Camera, Pinhole, Pose, View
+from cfusion.io.text_tables import read_matrix
 
 
 def pose_or_lost(matrix: Matrix, where: str) -> Pose | None:
@@ -20,6 +21,11 @@ def pose_or_lost(matrix: Matrix, where: str) -> Pose | None:
             return Pose.from_matrix(matrix)
     except InputError as error:
         raise type(error)(f"{where}: {error}") from None
+
+
+def read_pose(file: Path) -> Pose | None:
+    """The pose that a file holds as a 4 x 4 matrix, or None for a frame whose tracking was lost."""
+    return pose_or_lost(read_matrix(file, (4, 4)), str(file))
 
 
 def lost(count: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 from zlib import crc32
 
 import numpy as np
@@ -125,8 +125,18 @@ class OnTrack:
         return Observed(rendered.depths[middle], views, alone, middle, rendered.camera, self.baseline)
 
 
+class _AsItIs:
+    """What is neither drawn at random nor rendered at any scale."""
+
+    def seeded(self, seed: int) -> Self:
+        return self
+
+    def scaled(self, scale: float) -> Self:
+        return self
+
+
 @dataclass(frozen=True)
-class BoxImage:
+class BoxImage(_AsItIs):
     """One depth map with boxes in it, without noise."""
 
     shape: tuple[int, int]
@@ -141,12 +151,6 @@ class BoxImage:
     def varied(self, over: str, value: float) -> BoxImage:
         raise InputError(f"boxes cannot be varied over {over!r}")
 
-    def seeded(self, seed: int) -> BoxImage:
-        return self
-
-    def scaled(self, scale: float) -> BoxImage:
-        return self
-
     def checksum(self) -> str:
         return "drawn"
 
@@ -159,7 +163,7 @@ class BoxImage:
 
 
 @dataclass(frozen=True)
-class KittiBundle:
+class KittiBundle(_AsItIs):
     """A bundle of KITTI stereo: disparity by a matcher or from a folder, judged where both cameras see."""
 
     folder: str  # below the data folder: training, or testing
@@ -189,12 +193,6 @@ class KittiBundle:
 
     def varied(self, over: str, value: float) -> KittiBundle:
         raise InputError(f"KITTI's bundles cannot be varied over {over!r}")
-
-    def seeded(self, seed: int) -> KittiBundle:
-        return self
-
-    def scaled(self, scale: float) -> KittiBundle:
-        return self
 
     def checksum(self) -> str:
         files = [self.poses, *self.place.glob(f"*/{self.scene}*")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,7 @@ def _table(spec: Spec, part: Part, lines: Sequence[Record], load_maps: LoadMaps)
     table = Comparison(
         part.name, part.caption, groups, tuple(COLUMNS[key].beside_the_paper for key in part.columns), tuple(rows)
     )
-    verdicts = tuple(verdict(check, table) for check in part.checks)
-    return [Comparison(table.name, table.caption, table.groups, table.columns, table.lines, verdicts)]
+    return [replace(table, verdicts=tuple(verdict(check, table) for check in part.checks))]
 
 
 def _average(spec: Spec, row: Row, lines: Sequence[Record], kind: str = "scores") -> Scores | None:

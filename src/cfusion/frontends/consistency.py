@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.frontends.opencv import opencv
+from cfusion.geometry.disparity import without_gaps
 
 Disparity = NDArray[np.float32]
 STEPS = 16  # per pixel of disparity, while OpenCV looks for specks in 16-bit numbers
@@ -49,14 +50,7 @@ def bridged(disparity: Disparity, gap: int, step: float = 3.0) -> Disparity:
 
 def without_holes(disparity: Disparity) -> Disparity:
     """Every unknown pixel as the farther of its known neighbours in the row, then in the column; 0 if none is known."""
-    return np.nan_to_num(_farther(_farther(disparity).T).T)
-
-
-def _farther(disparity: Disparity) -> Disparity:
-    known, column = np.isfinite(disparity), np.arange(disparity.shape[1])
-    before = np.maximum.accumulate(np.where(known, column, 0), axis=1)
-    after = np.minimum.accumulate(np.where(known, column, disparity.shape[1] - 1)[:, ::-1], axis=1)[:, ::-1]
-    return np.fmin(np.take_along_axis(disparity, before, axis=1), np.take_along_axis(disparity, after, axis=1))
+    return np.nan_to_num(without_gaps(disparity))
 
 
 def _bridged_rows(disparity: Disparity, gap: int, step: float) -> Disparity:

@@ -10,7 +10,7 @@ motion is measured there and back, and the middle taken.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,7 +73,7 @@ def motion(
     )
 
 
-def trajectory(frames: Sequence[StereoFrame], rig: Rig) -> tuple[Pose, ...]:
+def trajectory(frames: Iterable[StereoFrame], rig: Rig) -> tuple[Pose, ...]:
     """world_from_camera of every frame, motion after motion; the world is the first camera."""
     poses = [Pose.identity()]
     for before, after in itertools.pairwise(frames):

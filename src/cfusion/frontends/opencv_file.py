@@ -31,7 +31,7 @@ def read_matrices(file: Path) -> dict[str, Matrix]:
         for name, rows, columns, words in _stated(text):
             shape = (whole(rows), whole(columns))
             values = [number(word) for word in words]
-            if not 0 < len(values) == math.prod(shape) <= LARGEST_MATRIX or min(shape) < 1:
+            if not 0 < len(values) == math.prod(shape) <= LARGEST_MATRIX:
                 raise ValueError(f"{name} is {shape[0]} x {shape[1]} with {len(values)} numbers")
             if not all(map(math.isfinite, values)):
                 raise ValueError(f"{name} has entries that are not finite")

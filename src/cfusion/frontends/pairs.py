@@ -132,13 +132,7 @@ def _poses(
         return POSES, given
     if len(names) == 1:
         return "nowhere, for one pair needs none", (Pose.identity(),)
-    poses = [Pose.identity()]
-    before = _frame(folder, names[0], calibration)[0]
-    for name in names[1:]:
-        after = _frame(folder, name, calibration)[0]
-        poses.append(poses[-1] @ odometry.motion(before, after, rig).previous_from_current)
-        before = after
-    return "our odometry", tuple(poses)
+    return "our odometry", odometry.trajectory((_frame(folder, name, calibration)[0] for name in names), rig)
 
 
 def _calibration_file(folder: Path) -> Path | None:

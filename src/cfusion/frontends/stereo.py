@@ -5,7 +5,6 @@ Images are (H, W) or (H, W, 3) in [0, 1]; left pixel u is right pixel u - d with
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Image, WeightMap
-from cfusion.errors import BackendUnavailable, InputError, ShapeError
+from cfusion.errors import BackendUnavailable, InputError, ShapeError, suggestion
 from cfusion.frontends import consistency
 from cfusion.frontends.cues import pair_cues
 from cfusion.frontends.elas import Elas, elas_maps
@@ -139,9 +138,7 @@ def matched_cues(matcher: str, left: Image, right: Image, disparities: int, *, b
 def known_matcher(name: str) -> str:
     """The name of a matcher, or an error that suggests one."""
     if name not in MATCHERS:
-        near = get_close_matches(name, MATCHERS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(MATCHERS)}"
-        raise InputError(f"there is no matcher {name!r}; {hint}")
+        raise InputError(f"there is no matcher {name!r}; {suggestion(name, MATCHERS)}")
     return name
 
 

@@ -1,9 +1,13 @@
 """Disparity and depth of a rectified pair: z = f B / (d + doffs), f in pixels, B in the unit of depth."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap
+
+Floats = NDArray[Any]
 
 
 def depth_from_disparity(disparity: NDArray[np.floating], focal_baseline: float, offset: float = 0.0) -> DepthMap:
@@ -19,3 +23,19 @@ def disparity_from_depth(
 ) -> NDArray[np.float32]:
     """Disparity (H, W); NaN where depth is."""
     return (focal_baseline / depth.astype(np.float64) - offset).astype(np.float32)
+
+
+def without_gaps(disparity: Floats) -> Floats:
+    """(H, W) each unknown pixel as the smaller of its known neighbours in the row, then in the column: what is far."""
+    return _fill_rows(_fill_rows(disparity).T).T
+
+
+def _fill_rows(disparity: Floats) -> Floats:
+    both = _last_known(disparity), _last_known(disparity[:, ::-1])[:, ::-1]
+    return np.fmin(*both)  # at known pixels both are the pixel itself
+
+
+def _last_known(disparity: Floats) -> Floats:
+    """The known value at or before each pixel in its row; NaN before the first."""
+    columns = np.where(np.isnan(disparity), 0, np.arange(disparity.shape[1]))
+    return np.take_along_axis(disparity, np.maximum.accumulate(columns, axis=1), axis=1)

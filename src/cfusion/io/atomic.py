@@ -146,23 +146,23 @@ def _commit(draft: Path, target: Path, obsolete: Sequence[str]) -> None:
     """The step itself; whoever looks at `target` sees what was there before, or all that was written."""
     if not target.exists():
         os.rename(draft, target)
-        _sync(target.parent)
+        sync(target.parent)
         return
     entries = sorted(draft.iterdir(), key=lambda path: (path.suffix == ".json", path))
     old = sorted({*obsolete_in(target, obsolete), *(target / entry.name for entry in entries)})
     standing = [path for path in old if path.exists() or path.is_symlink()]
     if len(entries) == 1 and (not standing or (standing == [target / entries[0].name] and standing[0].is_file())):
         os.replace(entries[0], target / entries[0].name)
-        _sync(target)
+        sync(target)
     elif draft.parent == target:
         _move_in(draft, entries, standing, target)
     else:
         _link_others(target, draft, {path.name for path in old})
         _take_over(target, draft)
-        _sync(draft)
+        sync(draft)
         exchange(draft, target, aside_of(target))
         _take_along(draft if draft.exists() else aside_of(target), target)
-        _sync(target.parent)
+        sync(target.parent)
         shutil.rmtree(aside_of(target), ignore_errors=True)
 
 
@@ -220,7 +220,7 @@ def _move_in(draft: Path, entries: Sequence[Path], standing: Sequence[Path], tar
         for entry in entries:
             os.rename(entry, target / entry.name)
             moved.append((entry, target / entry.name))
-        _sync(target)
+        sync(target)
     except OSError:
         for before, after in reversed(moved):
             with suppress(OSError):
@@ -232,11 +232,12 @@ def _to_disk(folder: Path) -> None:
     """Bring every file of a draft to the disk: a rename must not be older than what it names."""
     for path in _files_below(folder):
         if not path.is_symlink():
-            _sync(path)
-    _sync(folder)
+            sync(path)
+    sync(folder)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Bring a file, or what a folder lists, to the disk."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except PermissionError:  # Windows opens no folders

@@ -1,8 +1,8 @@
 """Names that a data set gives to its files, and the one rule for all of them: they stay inside its folder."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -26,26 +26,22 @@ def within(*roots: Path) -> Iterator[None]:
 def also(*roots: Path) -> Iterator[None]:
     """Likewise for folders that the user named, or the format puts outside: beside those that are allowed already."""
     before = ROOTS.get()
-    token = ROOTS.set((*before, *(root.resolve() for root in roots)) if before else ())
-    try:
+    with within(*before, *roots) if before else nullcontext():
         yield
-    finally:
-        ROOTS.reset(token)
 
 
 def inside(root: Path, name: str | Path) -> bool:
     """Whether a name leads to a place below the root, links included."""
+    return not _too_long(name) and _below_one_of([os.path.realpath(root)], os.path.join(root, name))
+
+
+def _below_one_of(roots: Sequence[str | Path], path: str | Path) -> bool:
+    """Whether a place lies below another; roots have no links any more."""
     try:
-        if _too_long(name):
-            return False
-        return _below(os.path.realpath(root), os.path.realpath(os.path.join(root, name)))
+        real = os.path.realpath(path)
+        return any(real == str(root) or real.startswith(str(root).rstrip(os.sep) + os.sep) for root in roots)
     except (ValueError, OSError, RuntimeError):  # no name a disk can have, or links in a circle
         return False
-
-
-def _below(root: str, path: str) -> bool:
-    """Whether one place lies below the other, both without links."""
-    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 
 def _too_long(name: str | Path) -> bool:
@@ -56,19 +52,8 @@ def _too_long(name: str | Path) -> bool:
 def require_inside(path: Path) -> None:
     """Refuse to read a file outside of the folders that are being read."""
     roots = ROOTS.get()
-    if roots and not _inside_one_of(roots, path):
+    if roots and (_too_long(path) or not _below_one_of(roots, path)):
         raise FileError(f"{path} leads out of {roots[0]}; copy it inside instead of linking to it")
-
-
-def _inside_one_of(roots: tuple[Path, ...], path: Path) -> bool:
-    """Likewise for roots without links."""
-    try:
-        if _too_long(path):
-            return False
-        real = os.path.realpath(path)
-        return any(_below(str(root), real) for root in roots)
-    except (ValueError, OSError, RuntimeError):
-        return False
 
 
 def path_inside(folder: Path, name: str, where: str) -> Path:

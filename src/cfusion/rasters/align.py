@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cfusion.io.codecs.raster_library import rasterio
 from cfusion.rasters.grids import SAME, Grid, transformed
-from cfusion.rasters.library import rasterio
 from cfusion.rasters.raster import Heights, Raster
 
 COARSER = 1.5  # times the pixel of the source: its pixels are averaged, not interpolated

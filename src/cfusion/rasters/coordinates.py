@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from cfusion.rasters.library import rasterio
+from cfusion.io.codecs.raster_library import rasterio
 
 UNITS = {"m": "metre", "metre": "metre", "meter": "metre", "metres": "metre", "meters": "metre"} | {
     "ft": "foot", "foot": "foot", "feet": "foot", "us survey foot": "US survey foot", "us-ft": "US survey foot"

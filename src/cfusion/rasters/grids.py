@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.errors import InputError
+from cfusion.io.codecs.raster_library import rasterio
 from cfusion.rasters.coordinates import Coordinates
-from cfusion.rasters.library import rasterio
 
 SAME = 1e-4  # of a pixel: grids that differ by less, over their whole extent, are one grid
 MOST_PIXELS = 2**40

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import InputError
+from cfusion.errors import InputError, suggestion
 from cfusion.io.arguments import path_of
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.begin import Plan, plan_mosaic
@@ -148,9 +148,7 @@ def _options(given: dict[str, Any]) -> Options:
     known = set(Options.__dataclass_fields__)
     for name in given:
         if name not in known:
-            raise InputError(
-                f"{name!r} is nothing that can be said about a mosaic; there are: {', '.join(sorted(known))}"
-            )
+            raise InputError(f"{name!r} is nothing that can be said about a mosaic; {suggestion(name, sorted(known))}")
     shaped = dict(given)
     for name in ("weights", "sigma"):
         if name in shaped:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError, InputError
 from cfusion.io.codecs.beside_raster import require_own_numbers
+from cfusion.io.codecs.raster_library import opened, reason
 from cfusion.rasters.coordinates import Coordinates, unit_name
 from cfusion.rasters.grids import Grid
-from cfusion.rasters.library import opened, reason
 
 Heights = NDArray[np.float32]
 BEYOND_HEIGHTS = 1e6  # nothing on the ground is higher, in any unit: a stray filling value
@@ -31,7 +31,6 @@ class Raster:
     scale: float = 1.0
     offset: float = 0.0
     dtype: str = "float32"
-    own_nodata: float | None = None
 
     @property
     def name(self) -> str:
@@ -83,5 +82,4 @@ def open_raster(path: Path, band: int = 1, nodata: tuple[float, ...] = ()) -> Ra
             scale=float(file.scales[band - 1]),
             offset=float(file.offsets[band - 1]),
             dtype=dtype,
-            own_nodata=None if file.nodata is None else float(file.nodata),
         )

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError
 from cfusion.io.atomic import filling
+from cfusion.io.codecs.raster_library import rasterio, reason
 from cfusion.io.drafts import draft_in
 from cfusion.rasters.grids import Grid
-from cfusion.rasters.library import rasterio, reason
 from cfusion.rasters.tiles import Tile
 
 KINDS: Mapping[str, tuple[str, float | None, str]] = {

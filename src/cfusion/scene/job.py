@@ -13,7 +13,6 @@ from cfusion.scene.kept import BYTES, Kept
 
 if TYPE_CHECKING:
     from cfusion.datasets.dataset import Dataset
-    from cfusion.geometry import View
 
 FOLDER = "cfusion"  # inside the output: records, maps and the graph
 Pairs = tuple[tuple[str, object], ...]
@@ -85,8 +84,3 @@ def _opened(data: str, format: str, options: Pairs, kept_bytes: int) -> Opened:
 
     dataset = read(data, format=format, options=dict(options))
     return Opened(Kept(dataset, kept_bytes), dataset)
-
-
-def view_named(views: Sequence[View], number: int) -> str:
-    """What people call a view: its name, or its number."""
-    return views[number].name or f"{number:06d}"

@@ -41,10 +41,7 @@ def format_of(data: Path, given: str | None) -> str:
 
 
 def _formats(place: Path) -> list[str]:
-    try:
-        return [name for name, reader in READERS.items() if reader.load().recognises(place)]
-    except (FileError, OSError):
-        return []
+    return [name for name, reader in READERS.items() if reader.recognises(place)]
 
 
 def require_apart(data: Path, output: Path) -> None:

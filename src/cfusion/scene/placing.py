@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cfusion.errors import FileError
-from cfusion.io.atomic import reason
+from cfusion.io.atomic import reason, sync
 from cfusion.io.drafts import draft_in
 from cfusion.scene.job import FOLDER
 
@@ -27,7 +27,7 @@ def placing(output: Path) -> Iterator[Path]:
             yield draft
             files = sorted((path for path in draft.rglob("*") if path.is_file()), key=_json_last)
             for path in files:
-                _to_disk(path)
+                sync(path)
             for record in _records(files):  # an old one must not stand for new files, should we die among them
                 (output / record.relative_to(draft)).unlink(missing_ok=True)
             for path in files:
@@ -48,12 +48,3 @@ def _records(files: Sequence[Path]) -> list[Path]:
 
 def _json_last(path: Path) -> tuple[bool, Path]:
     return path.suffix == ".json", path
-
-
-def _to_disk(path: Path) -> None:
-    """A rename must not be older than what it names."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

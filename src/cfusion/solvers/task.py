@@ -81,14 +81,6 @@ class Task:
         order = self.energy.regulariser.order if self.energy.regulariser else 1
         return self.backend.initial_state(self.start, self.links, order)
 
-    def depth(self, x: Floats) -> Floats:
-        """x as depth: the centre added back, and inverted where x is inverse depth."""
-        depth = x + x.dtype.type(self.centre)
-        if not self.energy.inverse:
-            return depth
-        with np.errstate(divide="ignore"):
-            return np.where(depth > 0, 1 / depth, np.nan).astype(x.dtype)
-
     def whole_depth(self, x: Floats) -> Floats:
         """x as depth on the whole image, NaN outside the domain."""
         return self.backend.to_image(x, self.domain, self.window, float("nan"), self.centre, self.energy.inverse)

@@ -102,13 +102,9 @@ class Splat:
         """The stack in the memory the uploads are in."""
         splatted = []
         for each in uploads:
-            depths, confidences = each.depths, each.confidences
-            if confidences is not None:
-                depths = np.where(confidences > 0, depths, np.float32(np.nan))
-            u, v, z = backend.reproject(
-                depths, each.cameras, reference.camera.numbers, each.reference_from_view(reference.pose)
-            )
-            splatted.append(self._onto(reference.shape, u, v, z, confidences, backend))
+            motions = each.reference_from_view(reference.pose)
+            u, v, z = backend.reproject(each.depths, each.cameras, reference.camera.numbers, motions)
+            splatted.append(self._onto(reference.shape, u, v, z, each.confidences, backend))
         depth, weight, filled = (
             None if parts[0] is None else in_view_order(uploads, parts) for parts in zip(*splatted, strict=True)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, nan
 from typing import TYPE_CHECKING
 
@@ -143,7 +143,7 @@ def _shift(residuals: Residuals, surface: DepthMap) -> float:
 def _judged(row: ViewFigures, rows: Sequence[ViewFigures], said: Mapping[str, str]) -> ViewFigures:
     others = [each for each in rows if each is not row and isfinite(each.noise)]
     if not isfinite(row.noise):
-        return _with(row, "sees next to nothing of this surface")
+        return replace(row, verdict="sees next to nothing of this surface")
     if len(others) < 2:
         return row
     noise, kept = (float(np.median([getattr(each, key) for each in others])) for key in ("noise", "kept"))
@@ -156,8 +156,4 @@ def _judged(row: ViewFigures, rows: Sequence[ViewFigures], said: Mapping[str, st
         words.append(f"only {100 * row.kept:.0f} % of it agrees with the surface: {said['elsewhere']}")
     if row.shift > SHIFTED:
         words.append(f"looks shifted by {row.shift:.1f} pixels: {said['shifted']}")
-    return _with(row, "; ".join(words))
-
-
-def _with(row: ViewFigures, verdict: str) -> ViewFigures:
-    return ViewFigures(row.name, row.noise, row.bias, row.kept, row.shift, row.effect, verdict)
+    return replace(row, verdict="; ".join(words))

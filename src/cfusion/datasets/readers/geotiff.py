@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import named_view
 from cfusion.errors import FileError, InputError
-from cfusion.geometry import Orthographic, Pose, Stack, View
+from cfusion.geometry import Orthographic, Pose, View
 from cfusion.io.codecs.geotiff import SAME, Grid, grid_of, read_heights
 
 SUFFIXES = (".tif", ".tiff")
@@ -55,20 +55,6 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"from {pose.translation[2]:.6g} above, x and y from the grid's middle"
     )
     return Dataset(LazyViews.reading(load, len(files)), unit="unit of the raster", sentence=sentence)
-
-
-def read_stack(path: Path, options: Options | None = None) -> tuple[Stack, Grid]:
-    """The rasters as a stack (K, H, W) of minus the height, ready for `fuse_stack`, and their grid."""
-    chosen = options or Options()
-    files, grid = _aligned(path, chosen)
-    square = abs(grid.pixel[0] - grid.pixel[1]) <= SAME * grid.pixel[0]
-    depths = np.stack([-read_heights(file, chosen.band) for file in files]).astype(np.float32)
-    return Stack(depths, camera=_camera(grid) if square else None), grid
-
-
-def read_grid(path: Path) -> Grid:
-    """The grid of a raster, or of the first in a folder."""
-    return _aligned(path, Options())[1]
 
 
 def depth_of_height(heights: NDArray[np.floating], pose: Pose) -> NDArray[np.float32]:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from cfusion.arrays import Image
 from cfusion.datasets.dataset import Dataset, LazyViews
-from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, pose_or_lost, require_some
+from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, read_pose, require_some
 from cfusion.errors import InputError
-from cfusion.geometry import Pinhole, Pose, View
+from cfusion.geometry import Pinhole, View
 from cfusion.io.codecs.photo import beside, photo_size, read_photo, seen_by
 from cfusion.io.codecs.png import Encoding, read_png
 from cfusion.io.text_tables import numbered, read_matrix
@@ -36,15 +36,8 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     """Depth maps that have a finite pose, in the order of their numbers."""
     chosen = options or Options()
     intrinsics = read_matrix(path / "intrinsic" / "intrinsic_depth.txt", (4, 4), (3, 3))
-    found: list[tuple[Path, Pose]] = []
-    skipped = 0
-    for file in numbered(list((path / "depth").glob("*.png"))):
-        pose_file = path / "pose" / f"{file.stem}.txt"
-        pose = pose_or_lost(read_matrix(pose_file, (4, 4)), str(pose_file))
-        if pose is None:
-            skipped += 1
-        else:
-            found.append((file, pose))
+    files = numbered(list((path / "depth").glob("*.png")))
+    found = [(file, pose) for file in files if (pose := read_pose(path / "pose" / f"{file.stem}.txt")) is not None]
     require_some(len(found), path, "depth/*.png with a pose")
 
     def load(number: int) -> View:
@@ -56,7 +49,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
     sentence = (
         f"ScanNet: counts / {chosen.units_per_metre:g}, 0 = missing, camera-to-world, K of the depth camera, colour "
-        f"resampled onto depth; {frames(len(found))}{lost(skipped)}"
+        f"resampled onto depth; {frames(len(found))}{lost(len(files) - len(found))}"
     )
     return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.datasets.dataset import Dataset, LazyViews
-from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, pose_or_lost, require_some
+from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, read_pose, require_some
 from cfusion.errors import FileError
-from cfusion.geometry import Pose, View
+from cfusion.geometry import View
 from cfusion.io.codecs.photo import beside, read_photo
 from cfusion.io.codecs.png import Encoding, read_png
 from cfusion.io.paths import also
@@ -38,15 +38,8 @@ def recognises(path: Path) -> bool:
 def read(path: Path, options: Options | None = None) -> Dataset:
     """The frames of a sequence, or of all sequences of a scene, which share one world."""
     chosen = options or Options()
-    found: list[tuple[Path, Pose]] = []
-    skipped = 0
-    for folder in _sequences(path):
-        for file in numbered(list(folder.glob("frame-*.pose.txt"))):
-            pose = pose_or_lost(read_matrix(file, (4, 4)), str(file))
-            if pose is None:
-                skipped += 1
-            else:
-                found.append((file, pose))
+    files = [file for folder in _sequences(path) for file in numbered(list(folder.glob("frame-*.pose.txt")))]
+    found = [(file, pose) for file in files if (pose := read_pose(file)) is not None]
     require_some(len(found), path, "frame-*.pose.txt with a pose")
     with also(path.resolve().parent):
         intrinsics = _intrinsics(path)
@@ -64,7 +57,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     fx, fy, cx, cy = intrinsics
     sentence = (
         f"7-Scenes: millimetres / 1000, 0 and 65535 = missing, camera-to-world, "
-        f"K = {fx:g}, {fy:g}, {cx:g}, {cy:g}; {frames(len(found))}{lost(skipped)}"
+        f"K = {fx:g}, {fy:g}, {cx:g}, {cy:g}; {frames(len(found))}{lost(len(files) - len(found))}"
     )
     return Dataset(
         LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(_depth_file(file) for file, _ in found)

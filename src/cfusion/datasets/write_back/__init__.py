@@ -2,6 +2,6 @@
 
 from cfusion.datasets.write_back.fused import FusedMap
 from cfusion.datasets.write_back.layouts import LAYOUTS, Layout, root_of
-from cfusion.datasets.write_back.take_over import Taken, take_over
+from cfusion.datasets.write_back.take_over import take_over
 
-__all__ = ["LAYOUTS", "FusedMap", "Layout", "Taken", "root_of", "take_over"]
+__all__ = ["LAYOUTS", "FusedMap", "Layout", "root_of", "take_over"]

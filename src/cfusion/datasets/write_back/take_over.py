@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from cfusion.datasets.write_back.layouts import Layout
@@ -19,29 +18,19 @@ from cfusion.io.drafts import PREFIX
 MADE_FROM_MAPS = (".ply", ".obj", ".glb", ".stl", ".ply.vis")  # clouds and meshes of the old maps are not taken over
 
 
-@dataclass(frozen=True)
-class Taken:
-    """How many files were taken over."""
-
-    linked: int
-    copied: int
-
-
 def own_files(data: Path, layout: Layout, replaced: frozenset[Path]) -> Iterator[Path]:
     """The files of a data set that stay as they are, relative to it, in order."""
     found = {path for pattern in layout.kept for path in data.glob(pattern)}
     for path in sorted(found):
         inside = path.relative_to(data)
-        hidden = (
-            any(part.startswith(".") for part in inside.parts) or inside.parts[0] == "cfusion"
-        )  # of an earlier scene
+        earlier = inside.parts[0] == "cfusion"  # of an earlier scene
+        hidden = earlier or any(part.startswith(".") for part in inside.parts)
         if not hidden and inside not in replaced and path.is_file() and not path.name.endswith(MADE_FROM_MAPS):
             yield inside
 
 
-def take_over(data: Path, output: Path, layout: Layout, replaced: frozenset[Path]) -> Taken:
+def take_over(data: Path, output: Path, layout: Layout, replaced: frozenset[Path]) -> None:
     """Put the files that stay into the output; those there already are left alone."""
-    linked = copied = 0
     for inside in own_files(data, layout, replaced):
         source, target = (data / inside).resolve(), output / inside
         if _same(source, target):
@@ -49,8 +38,7 @@ def take_over(data: Path, output: Path, layout: Layout, replaced: frozenset[Path
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             draft = target.with_name(f"{PREFIX}{os.getpid()}-{target.name}"[:255])
-            by_link = source.suffix in SUFFIXES and _linked(source, draft)
-            if not by_link:
+            if source.suffix not in SUFFIXES or not _linked(source, draft):
                 shutil.copy2(source, draft)
             os.replace(draft, target)
             draft.unlink(missing_ok=True)  # renaming a link onto itself leaves it
@@ -58,8 +46,6 @@ def take_over(data: Path, output: Path, layout: Layout, replaced: frozenset[Path
             raise FileError(
                 f"cannot take over {data / inside}: {error.strerror or error}; choose another output"
             ) from error
-        linked, copied = linked + by_link, copied + (not by_link)
-    return Taken(linked, copied)
 
 
 def _linked(source: Path, draft: Path) -> bool:

@@ -1,26 +1,22 @@
-"""GeoTIFF heights through rasterio: the grid a raster lies on, its heights, and writing them back.
+"""GeoTIFF heights through rasterio: the grid a raster lies on, and its heights.
 
 Whether a file's coordinates mean the pixel's corner or its centre (AREA_OR_POINT) is kept.
 """
 
-import importlib
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import FileError, InputError, MissingDependency
-from cfusion.io.atomic import filling
+from cfusion.errors import FileError
 from cfusion.io.codecs.beside_raster import require_own_numbers
-from cfusion.io.codecs.tiff_header import require_blocks
+from cfusion.io.codecs.raster_library import opened, rasterio
 from cfusion.io.files import require_file
-from cfusion.io.limits import require_pixels
+from cfusion.io.limits import MOST_BYTES, require_pixels
 
 STRIP = 1 << 20  # pixels read at a time
 CACHE = 32  # MiB of decoded blocks that the library keeps; it takes a twentieth of the memory unless told
@@ -88,56 +84,9 @@ def read_heights(file: Path, band: int = 1) -> NDArray[np.float32]:
     return heights
 
 
-def write_raster(path: str | PathLike[str], heights: NDArray[np.floating], grid: Grid) -> None:
-    """Heights (H, W) as float32 GeoTIFF on the grid, NaN = nodata, whole or not at all."""
-    if heights.shape != (grid.height, grid.width):
-        raise InputError(f"heights are {heights.shape}, the grid is {(grid.height, grid.width)}")
-    library = _rasterio()
-    target = Path(path)
-    profile = {
-        **{"driver": "GTiff", "width": grid.width, "height": grid.height, "count": 1, "dtype": "float32"},
-        **{"nodata": float("nan"), "transform": library.Affine(*grid.transform), "compress": "deflate"},
-    }
-    narrow = heights.astype(np.float32)
-    with filling(target.resolve().parent) as draft:
-        with library.open(draft / target.name, "w", crs=grid.crs or None, **profile) as file:
-            file.update_tags(AREA_OR_POINT=grid.area_or_point)
-            file.write(narrow, 1)
-        _require_written(draft / target.name, narrow)
-
-
-def _require_written(file: Path, heights: NDArray[np.float32]) -> None:
-    """Read it back: the library does not say that the disk was full when it closed the file."""
-    try:
-        with _opened(file) as raster:
-            written = raster.read(1)
-    except FileError:
-        written = None
-    if written is None or not np.array_equal(written, heights, equal_nan=True):
-        raise OSError("the raster could not be written whole")
-
-
 @contextmanager
 def _opened(file: Path) -> Iterator[Any]:
-    library = _rasterio()
-    require_blocks(file, require_file(file))
+    """A raster that is read whole."""
     require_own_numbers(file)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a raster without coordinates is a raster
-            with library.Env(GDAL_CACHEMAX=CACHE), library.open(file, driver="GTiff") as raster:
-                yield raster
-    except (library.errors.RasterioError, library.errors.RasterioIOError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = (str(error).splitlines() or ["no reason given"])[0][:100]
-        raise FileError(f"{file} is not a GeoTIFF, or a damaged one ({reason}); write it anew") from None
-
-
-def _rasterio() -> Any:
-    try:
-        library = importlib.import_module("rasterio")
-        importlib.import_module("rasterio.errors")
-        return library
-    except ImportError:
-        raise MissingDependency("GeoTIFF needs rasterio: pip install 'cfusion[data]'") from None
+    with rasterio().Env(GDAL_CACHEMAX=CACHE), opened(file, MOST_BYTES) as raster:
+        yield raster

@@ -19,17 +19,9 @@ def write_table(
     """`count` vertices from pieces with these columns, then triangles (F, 3)."""
     properties = [f"property {TYPE_NAMES[columns[name].str]} {name}" for name in columns.names or ()]
     triangles = [] if faces is None else [f"element face {len(faces)}", "property list uchar int vertex_indices"]
-    header = [
-        "ply",
-        "format binary_little_endian 1.0",
-        f"element vertex {count}",
-        *properties,
-        *triangles,
-        "end_header",
-        "",
-    ]
+    vertices = ["ply", "format binary_little_endian 1.0", f"element vertex {count}", *properties]
     with path.open("wb") as file:
-        file.write("\n".join(header).encode())
+        file.write("\n".join([*vertices, *triangles, "end_header", ""]).encode())
         for piece in pieces:
             file.write(np.ascontiguousarray(piece, columns).tobytes())
         if faces is not None:

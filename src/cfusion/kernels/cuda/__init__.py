@@ -28,43 +28,4 @@ from cfusion.kernels.cuda.viewing import cosines, reproject
 
 NAME = "cuda"
 
-__all__ = [
-    "NAME",
-    "arrays",
-    "bound",
-    "close_mask",
-    "cosines",
-    "count_observations",
-    "energy",
-    "extrapolate",
-    "fill_natural",
-    "follow",
-    "hidden",
-    "initial_state",
-    "iterate",
-    "links_of",
-    "local_depth_range",
-    "local_noise_weights",
-    "measure",
-    "medians",
-    "misfit",
-    "parallax",
-    "pooled",
-    "precompile",
-    "read_view",
-    "reject_occluded",
-    "reproject",
-    "score_difference",
-    "snapshot_rows",
-    "sort_observations",
-    "splat_nearest",
-    "split_folds",
-    "stream",
-    "to_device",
-    "to_host",
-    "to_image",
-    "transfer_state",
-    "weighted_median",
-]
-
 device.check()

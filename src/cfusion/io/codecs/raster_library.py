@@ -28,12 +28,10 @@ def rasterio() -> Any:
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[Any]:
-    """A raster to read from."""
+def opened(file: Path, most: int = MOST_BYTES) -> Iterator[Any]:
+    """A raster to read from, of so many bytes at most."""
     library = rasterio()
-    if not file.exists():
-        raise FileError(f"{file} does not exist; give GeoTIFF files")
-    require_blocks(file, require_file(file, MOST_BYTES))
+    require_blocks(file, require_file(file, most))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a raster without coordinates is a raster

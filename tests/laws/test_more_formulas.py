@@ -1,0 +1,234 @@
+"""Single formulas of `auto`, by hand: steps in the unit of noise, weights beside edges, what is left out and who."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cfusion import Pinhole, Pose, Stack, View, kernels
+from cfusion.auto import folds, holes, noise, occlusion, view_report
+from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law
+from cfusion.kernels.numpy.pulling import read_view
+from cfusion.rasters import inspect_raster
+from cfusion.synthetic import sensors
+
+NUMPY = kernels.load("numpy")
+NAN = np.nan
+
+
+def test_the_usual_slope_is_in_the_unit_of_the_noise() -> None:
+    """Depth doubles from pixel to pixel: as parts of it all steps are alike."""
+    surface = np.tile(2.0 ** np.arange(8), (8, 1)).astype(np.float32)
+    sizes = noise._step_sizes(surface, np.float32(2.0), power=1)
+    np.testing.assert_allclose(sizes[1, :, :-1], 2.0)  # a step of z where the unit is z / 2
+    assert (sizes[0, :-1] == 0).all()
+    tilted = surface + 4 * np.arange(8.0, dtype=np.float32)[:, None]
+    assert noise.usual_slope(tilted, CONSTANT, NUMPY) == pytest.approx(
+        np.median(np.concatenate([np.full(56, 4.0), np.repeat(2.0 ** np.arange(7), 8)]))
+    )
+    assert noise.usual_slope(np.full((3, 3), NAN, np.float32), CONSTANT, NUMPY) == 0.0
+
+
+class TestEdges:
+    SURFACE = np.where(np.arange(40) < 20, 1.0, 3.0)[None].repeat(30, axis=0).astype(np.float32)
+
+    def weighed(self, scales: list[float], index: int = 1, exact: float = 1.0) -> Any:
+        weights = np.ones((3, 30, 40), np.float32)
+        done = noise.weigh_edges(weights, self.SURFACE, CONSTANT, scales, index, NUMPY, exact)
+        return done, weights
+
+    def test_noise_and_slope_together(self) -> None:
+        done, weights = self.weighed([0.1, 0.1, 0.2])
+        assert done
+        for k, scale in ((0, 0.1), (2, 0.2)):
+            expected = scale / np.hypot(scale, 0.3 * 2 - 0.1)
+            np.testing.assert_allclose(weights[k, :, 19:21], expected, rtol=1e-5)
+            assert (np.delete(weights[k], (19, 20), axis=1) == 1).all()
+        assert (weights[1] == 1).all()  # the reference itself
+
+    def test_half_in_place_is_half_the_slope(self) -> None:
+        done, weights = self.weighed([0.1, 0.1, NAN], exact=0.5)
+        assert done
+        np.testing.assert_allclose(weights[0, :, 19], 0.1 / np.hypot(0.1, 0.5 * 0.3 * 2 - 0.1), rtol=1e-5)
+        np.testing.assert_allclose(weights[2, :, 19], 1 / np.hypot(1, 0.5 * 0.3 * 2 - 0.1), rtol=1e-5)
+
+    def test_where_noise_is_larger_nothing_is_done(self) -> None:
+        for scales, index in (([0.5, 0.1, 0.5], 1), ([NAN, 0.1, NAN], 1)):
+            done, weights = self.weighed(scales, index)
+            assert not done
+            assert (weights == 1).all()
+
+
+class TestViews:
+    def test_views_alike_are_not_weighed(self) -> None:
+        rng = np.random.default_rng(3)
+        surface = np.full((60, 80), 2.0, np.float32)
+        sizes = np.array([0.01, 0.01, 0.01, 0.04])
+        depths = (surface + sizes[:, None, None] * rng.laplace(size=(4, 60, 80))).astype(np.float32)
+        weights = np.ones_like(depths)
+        assert not noise.weigh_views(weights[:3], depths[:3], surface, CONSTANT, NUMPY)
+        assert (weights == 1).all()
+        assert noise.weigh_views(weights, depths, surface, CONSTANT, NUMPY)
+        each = weights[:, 0, 0]
+        assert each[3] / each[0] == pytest.approx(0.25, rel=0.25)
+        assert noise.view_scales(weights[:2], depths[:2], surface, CONSTANT, NUMPY) is None
+
+    def test_the_median_of_a_few(self) -> None:
+        assert noise.middle_of([3.0, NAN, 1.0]) == 2.0
+        assert noise.middle_of([3.0, 1.0, 9.0]) == 3.0
+        assert np.isnan(noise.middle_of([NAN]))
+
+    def test_copies_are_told_from_maps(self) -> None:
+        apart = np.full((4, 4), 1.0)
+        apart[0, 1] = apart[1, 0] = 0.01
+        np.fill_diagonal(apart, np.inf)
+        shared = noise.share_errors(apart)
+        assert np.argwhere(shared).tolist() == [[0, 1], [1, 0]]
+        assert not noise.share_errors(np.full((2, 2), np.inf)).any()
+
+    def test_what_a_quantile_is_of(self) -> None:
+        values = np.arange(101.0, dtype=np.float32).reshape(1, 101)
+        values[0, 100] = np.inf
+        assert noise._quantile(values, 0.98, NUMPY) == pytest.approx(0.98 * 99)
+        assert np.isnan(noise._quantile(np.full((2, 2), NAN, np.float32), 0.5, NUMPY))
+
+    def test_an_observation_is_worth_its_weight(self) -> None:
+        stack: Any = SimpleNamespace(weights=np.array([[[1.0, 0.0, 0.0]], [[0.5, 0.25, 0.0]]], np.float32))
+        found = noise.mean_weight(stack, np.array([[2.0, 2.0, 2.0]], np.float32))
+        np.testing.assert_allclose(found, [[0.75, 0.25, 0.0]])
+        assert (noise.mean_weight(stack, np.full((1, 3), NAN, np.float32)) == 0).all()
+
+
+class TestLeftOut:
+    def test_gone_where_that_is_so_and_in_those_views(self) -> None:
+        depths, weights = np.ones((2, 1, 3), np.float32), np.full((2, 1, 3), 0.5, np.float32)
+        where = np.array([[[True, False, True]]])
+        there = np.array([True, False])[:, None, None]
+        found = occlusion._without(depths, weights, np.ones((2, 1, 3), bool), where, there)
+        np.testing.assert_array_equal(found[0][0], [[NAN, 1, NAN]])
+        np.testing.assert_array_equal(found[1][0], [[0, 0.5, 0]])
+        assert found[2].tolist() == [[[False, True, False]], [[True] * 3]]
+        assert (found[0][1] == 1).all()
+
+    def test_denied_by_enough_of_the_others(self) -> None:
+        weights = np.array([[[5.0, 5.0]], [[1.0, 1.0]], [[1.0, 0.5]]], np.float32)
+        wrong = np.array([[True, True]])
+        assert occlusion._denied(wrong, weights, 0, 2.0).tolist() == [[True, False]]
+        assert not occlusion._denied(~wrong, weights, 0, 2.0).any()
+
+    def test_further_than_so_many_units(self) -> None:
+        surface, unit = np.full((1, 3), 2.0, np.float32), np.array([[1.0, 1.0, 2.0]], np.float32)
+        depth = np.array([[2.5, 1.25, 3.0]], np.float32)
+        assert occlusion._further(depth, surface, unit, np.float32(0.5)).tolist() == [[False, True, False]]
+        some, more = occlusion._times(unit, np.float32(3.0), np.float32(2.0))
+        assert (some.tolist(), more.tolist()) == ([[3, 3, 6]], [[6, 6, 12]])
+
+    @pytest.mark.parametrize("known", [(0, 5), (5, 0), (3, 2)])
+    def test_a_part_that_would_know_nothing_is_the_whole(self, known: tuple[int, int]) -> None:
+        stack = Stack(np.ones((2, 3, 4)))
+        maps = np.full((2, 3, 4), 2.0, np.float32), None
+        kept, out = folds._parts(stack, maps, maps, known)
+        assert (kept is stack) == (known[0] == 0)
+        assert (out is stack) == (0 in known)
+
+    def test_holes_within_one_surface_alone(self) -> None:
+        hole = np.array([[True, True, False]])
+        change = np.array([[1.0, 1.5, 0.0]], np.float32)
+        assert holes._within_one(hole, change, 1.0).tolist() == [[True, False, False]]
+        found, count = holes._holes(np.array([[True, True, False]]), np.array([[True, False, False]]))
+        assert (found.tolist(), int(count)) == ([[False, True, False]], 1)
+
+    def test_what_is_filled_is_depth_again(self) -> None:
+        known, filled = np.array([[1.0, NAN, -9.0]], np.float32), np.array([[7.0, 1.0, 0.0]], np.float32)
+        observed = np.array([[True, False, True]])
+        plain = holes._completed(known, observed, filled, 0.0, 0.5, np.float32(2.0), inverse=False)
+        np.testing.assert_allclose(plain, [[3.0, 3.5, -7.0]])
+        turned = holes._completed(known, observed, filled, 0.0, 0.5, np.float32(2.0), inverse=True)
+        np.testing.assert_allclose(turned, [[1 / 3, 1 / 3.5, NAN]], rtol=1e-6)
+
+
+class TestEffect:
+    """How far the surface moves without a view."""
+
+    @staticmethod
+    def found(depths: Any, inverse: bool = False, weights: Any = None) -> Any:
+        stack = Stack(np.asarray(depths, np.float32), weights)
+        task = SimpleNamespace(stack=stack, backend=NUMPY, energy=SimpleNamespace(inverse=inverse))
+        return SimpleNamespace(task=task, depth=np.full((2, 2), 2.0, np.float32))
+
+    def test_root_mean_square_where_it_stays_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[Stack] = []
+
+        def refit(found: Any, stack: Stack) -> Any:
+            asked.append(stack)
+            return np.array([[5.0, 6.0], [NAN, 2.0]], np.float32)
+
+        monkeypatch.setattr(view_report, "refit", refit)
+        weights = np.full((2, 2, 2), 0.5, np.float32)
+        assert view_report._effect(self.found(np.ones((2, 2, 2)), weights=weights), 1) == pytest.approx(
+            np.sqrt((9 + 16 + 0) / 3)
+        )
+        assert np.isnan(asked[0].depths[1]).all()
+        assert (asked[0].depths[0] == 1).all()
+        assert asked[0].weights is not None
+        assert asked[0].weights[:, 0, 0].tolist() == [0.5, 0.0]
+        expected = np.sqrt(np.mean((1 / np.array([5.0, 6.0, 2.0]) - 2) ** 2))
+        assert view_report._effect(self.found(np.ones((2, 2, 2)), inverse=True), 0) == pytest.approx(expected)
+
+    def test_nobody_else_tells_nothing(self) -> None:
+        assert np.isnan(view_report._effect(self.found(np.ones((1, 2, 2))), 0))
+        alone = np.ones((2, 2, 2))
+        alone[1] = NAN
+        assert np.isnan(view_report._effect(self.found(alone), 0))
+
+
+def test_the_power_of_noise_is_that_of_its_sizes() -> None:
+    depths = np.linspace(1, 4, 4000)
+    rng = np.random.default_rng(5)
+    for power in (0, 1, 2):
+        sizes = np.abs(rng.laplace(size=depths.size)) * depths**power
+        assert fit_power_law(depths, sizes) == pytest.approx(power, abs=0.25)
+    assert fit_power_law(depths[:300], depths[:300]) == 0.0  # too few
+    assert fit_power_law(1 + depths / 100, depths) == 0.0  # at one depth
+    unit = DepthNoise(2.0, 2).unit(np.array([1.0, 2.0, 4.0, NAN], np.float32))
+    np.testing.assert_allclose(unit, [0.25, 1.0, 4.0, 1.0])
+
+
+def test_a_kinect_knows_no_infinity() -> None:
+    """A disparity of less than half a step is none."""
+    sensor = sensors.Kinect()
+    depth = np.full((30, 40), 1e6)
+    depth[:15] = 1.0
+    seen = sensor(depth, np.random.default_rng(0))
+    assert not np.isinf(seen).any()
+    assert np.isnan(seen[20:]).all()
+    assert np.isfinite(seen[:10]).mean() > 0.9
+    depth[5, 5] = NAN
+    assert np.isnan(sensor(depth, np.random.default_rng(0))[5, 5])
+
+
+def test_a_raster_without_heights_is_refused_if_all_of_it_was_seen() -> None:
+    def raster(side: int) -> Any:
+        grid = SimpleNamespace(width=side, height=side)
+        return SimpleNamespace(
+            grid=grid, path="a.tif", name="a", heights=lambda left, top, w, h: np.full((1, 1), NAN, np.float32)
+        )
+
+    whole = inspect_raster.SIDE * inspect_raster.ACROSS
+    with pytest.raises(OSError, match="no height at all"):
+        inspect_raster.require_heights(raster(whole))
+    inspect_raster.require_heights(raster(whole + 1))
+
+
+def test_a_view_reads_what_lies_before_it_alone() -> None:
+    camera = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
+    view = View(np.full((4, 5), 3.0), camera, Pose.identity())
+    empty = np.empty((0, 0), np.float32)
+    for shift, known in ((0.0, True), (-2.0, True), (-3.0, False), (-4.0, False)):
+        motion = np.hstack([np.eye(3), [[0.0], [0.0], [shift]]])
+        surface = np.full((4, 5), 3.0, np.float32)
+        found, weight, seen = read_view(surface, camera.numbers, camera.numbers, motion, view.depth, empty, 0.0)
+        assert bool(np.isfinite(found[2, 2])) is known
+        assert bool(seen[2, 2]) is known
+        assert bool(weight[2, 2] > 0) is known
