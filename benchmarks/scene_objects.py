@@ -89,6 +89,8 @@ def ours(views: list[View], fused: list[FusedView], neighbours: int) -> tuple[tu
     graph = by_surface(views).cut(neighbours)
     pieces = [merged(fused.__getitem__, number, graph.both_ways(number)) for number in range(len(fused))]
     volume = volume_for(fused)
+    for each in fused:
+        volume.reserve(each)
     for view, each in zip(views, fused, strict=True):
         volume.integrate(each, view.image)
     cloud = np.concatenate([each.points for each in pieces]), np.concatenate([each.normals for each in pieces])
