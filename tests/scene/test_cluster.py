@@ -40,6 +40,12 @@ def test_workers_keep_the_memory_that_they_will_need_again() -> None:
     assert list(kept.values()) == [[os.environ.get("MALLOC_TRIM_THRESHOLD_"), str(os.cpu_count() or 1)]]
 
 
+def test_a_worker_has_the_threads_it_was_given() -> None:
+    with Cluster(1, threads=3).open() as cluster, distributed.Client(cluster.address) as client:
+        given = client.run(lambda: [os.environ.get(name) for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")])
+    assert list(given.values()) == [["3", "3"]]
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten views, large enough that a task takes a moment."""

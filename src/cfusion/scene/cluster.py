@@ -42,6 +42,7 @@ class Cluster:
     address: str = ""
     memory: str = "auto"  # of each local worker, as dask spells it: "4GB"
     patience: float = PATIENCE
+    threads: int = 0  # of each local worker; 0: an equal share of the cores
 
     def __post_init__(self) -> None:
         if self.count <= 0 and not self.address:
@@ -57,7 +58,7 @@ class Cluster:
         if self.address:
             yield self
         else:
-            with _local(self.count, self.memory) as address:
+            with _local(self.count, self.memory, self.threads) as address:
                 yield replace(self, address=address)
 
     @property
@@ -216,10 +217,10 @@ def _record_of(future: Any, task: Task) -> Record:
 
 
 @contextmanager
-def _local(count: int, memory: str) -> Iterator[str]:
+def _local(count: int, memory: str, threads: int = 0) -> Iterator[str]:
     """The address of a cluster on this machine; the cores are shared out, and the GPUs given round."""
     distributed = _distributed()
-    threads = max(1, (os.cpu_count() or 1) // count)
+    threads = threads or max(1, (os.cpu_count() or 1) // count)
     devices = _devices()
 
     def environment(number: int) -> dict[str, str]:
