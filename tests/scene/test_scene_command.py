@@ -186,6 +186,8 @@ def test_mistakes_are_told_before_anything_is_written(
         (("--workers", 0), "--workers is 0"),
         (("--workers", 1, "--scheduler", "tcp://x:1"), "leave one out"),
         (("--voxel", 0.1), "say --mesh as well"),
+        *(((("--mesh", "--voxel", voxel), f"--voxel is {voxel}")) for voxel in ("0.0", "-1.0", "nan", "inf")),
+        (("--worker-memory", "1GB"), "say --workers as well"),
         (("--method", "magic"), "no method"),
         (("--write", "npz"), "cannot be written as 'npz'"),
         (("--write", "magic"), "unknown format"),
@@ -313,6 +315,9 @@ def turning(count: int) -> list[View]:
     [
         (("--workers", "9" * 30), "1 to 1000"),
         (("--scheduler", "x"), "tcp://host:8786"),
+        (("--scheduler", "tcp://head"), "tcp://host:8786"),
+        (("--scheduler", "tcp://head:port"), "tcp://host:8786"),
+        (("--workers", "1", "--worker-memory", "3XB"), "'3XB'; give a size as 4GB"),
         (("-o", "loop"), "loop"),
     ],
 )

@@ -12,6 +12,7 @@ import importlib
 import logging
 import math
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -28,6 +29,8 @@ AHEAD = 3  # tasks handed out per worker and waiting, so that none idles between
 TRIES = 3  # of a task that failed for want of disk or memory, each on another worker if there is one
 PATIENCE = 60.0  # seconds to wait for a scheduler that went away
 CONNECT = 10.0  # seconds to wait for one at the beginning
+ADDRESS = re.compile(r"inproc://.+|(\w+://)?[^\s/:]+:\d{1,5}|(\w+://)?\[[0-9a-fA-F:.]+\]:\d{1,5}")
+MEMORY = re.compile(r"auto|0?\.\d+|\d+(\.\d+)?\s*([kMGTP]i?B|B|)", re.IGNORECASE)  # a share of all, or bytes
 MOST_WORKERS = 1000  # that one command starts
 GLANCE = 2.0  # seconds for which a number of workers is believed
 LOOK = 30.0  # seconds without a record after which the state of the cluster is looked at
@@ -50,6 +53,14 @@ class Cluster:
         if self.count > MOST_WORKERS:
             raise InputError(
                 f"{str(self.count)[:20]} workers are more than this machine can start; give 1 to {MOST_WORKERS}"
+            )
+        if self.address and not ADDRESS.fullmatch(self.address):
+            raise InputError(
+                f"{self.address[:80]!r} is no address of a scheduler; give one with its port, as tcp://host:8786"
+            )
+        if not MEMORY.fullmatch(self.memory):
+            raise InputError(
+                f"the memory of a worker is {self.memory[:40]!r}; give a size as 4GB or 500MB, or a share as 0.5"
             )
 
     @contextmanager

@@ -78,9 +78,14 @@ def volume_for(views: Sequence[FusedView], voxel: float | None = None) -> Volume
         raise InputError("no view has a depth with a standard deviation; there is nothing to make a mesh of")
     pixel, sigma = float(np.median(sizes)), float(np.median(sigmas))
     size = float(np.clip(VOXEL_SIGMAS * sigma, VOXEL[0] * pixel, VOXEL[1] * pixel)) if voxel is None else voxel
-    if not size > 0:
-        raise InputError(f"--voxel is {voxel}; it is a positive length in the unit of depth")
+    require_voxel(size)
     return Volume(size, max(TRUNCATION * size, SIGMAS * sigma), sigma, sigma > NOISY * pixel)
+
+
+def require_voxel(voxel: float) -> None:
+    """Find out before computing whether there can be such a voxel."""
+    if not 0 < voxel < np.inf:
+        raise InputError(f"--voxel is {voxel}; it is a positive length in the unit of depth")
 
 
 def extract(volume: Volume) -> Mesh:
