@@ -232,6 +232,21 @@ def test_other_data_under_the_same_time_are_fused_again(bundle: Path, tmp_path: 
     assert all(records(out)[name] != before[name] for name in before)
 
 
+def test_a_map_cut_short_stops_neither_its_neighbours_nor_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The data name it as a neighbour, so it is one of those that the page shows a view with."""
+    pytest.importorskip("plotly", reason="plotly is missing: pip install 'cfusion[view]'")
+    data, out = lay(walk(5), tmp_path / "data", "mvsnet"), tmp_path / "out"
+    cut = sorted(data.rglob("*.pfm"))[1]
+    cut.write_bytes(cut.read_bytes()[:-100])
+    assert run(data, "-o", out, *QUICK) == 1
+    assert f"{cut.name} failed" in capsys.readouterr().err
+    assert "1: " in (out / "cfusion" / "views" / "000" / "000002" / "record.json").read_text()  # left out
+    assert (out / "report.html").is_file()
+    assert sorted(records(out)) == ["000000", "000002", "000003", "000004"]
+
+
 @pytest.mark.parametrize("harm", [b"", b"x"])
 @pytest.mark.parametrize("which", ["depth/002.npy", "cfusion/views/000/000002/sigma.npy"])
 def test_a_damaged_output_is_made_again(bundle: Path, tmp_path: Path, which: str, harm: bytes) -> None:

@@ -92,7 +92,7 @@ class Cluster:
                 except _Gone as gone:
                     if time.monotonic() > deadline:
                         raise BackendUnavailable(
-                            f"the scheduler at {there.address} is gone ({gone}); {len(left)} tasks left: start it and "
+                            f"no scheduler answers at {there.address} ({gone}); {len(left)} tasks left: start it and "
                             "give the same command again"
                         ) from None
                     time.sleep(1.0)
