@@ -150,7 +150,7 @@ def shared(folder: Path, size: Size) -> None:
 
 MEMORY = """
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from benchmarks.scene_scale import scene_of
 from cfusion.scene.cloud import write_cloud

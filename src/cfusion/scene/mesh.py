@@ -20,7 +20,8 @@ from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.job import Job, open_job
 from cfusion.scene.placing import placing
 from cfusion.scene.progress import Listener, Teller
-from cfusion.scene.volume import SIDE, Block, Volume
+from cfusion.scene.sight import SIDE
+from cfusion.scene.volume import Block, Volume
 
 CHUNK = 8  # blocks along a chunk
 VOXEL = (0.5, 1.0)  # pixels at least and at most
@@ -209,7 +210,7 @@ def _believed(volume: Volume, slot: int) -> NDArray[np.bool_]:
     if not volume.noisy:
         return seen
     near, looked = volume.near[slot], volume.looked[slot]
-    return seen & ((near >= AGREED * looked) | (near == 0))
+    return np.asarray(seen & ((near >= AGREED * looked) | (near == 0)))
 
 
 def _blocks_of(volume: Volume, chunk: Block) -> Iterator[tuple[tuple[int, ...], int]]:

@@ -34,7 +34,7 @@ def in_sight(
         for at, most in zip((v, u), farthest.shape, strict=True)
     )
     hidden = (size < TILE) & (z - radius - behind > farthest[row, column])
-    return blocks[(inside & ~hidden) | (near & (z > -radius))]
+    return np.asarray(blocks[(inside & ~hidden) | (near & (z > -radius))])
 
 
 def _farthest(view: FusedView, usable: NDArray[np.bool_]) -> NDArray[np.float64]:
