@@ -1,8 +1,9 @@
 """Where `auto` spends its time on one device: launches and the device's time by kernel, the clock by stage.
 
-Run `python -m benchmarks.cuda_profile [--host]`. Kernels are timed between two CUDA events each, in runs of their own,
-as events take time themselves; stages by the clock, without waiting for the device at their ends, so that a stage has
-the time of what it waits for. `--host`: the functions of Python that take longest, by cProfile.
+Run `python -m benchmarks.cuda_profile [--host] [--processes 1,2,4]`. Kernels are timed between two CUDA events each, in
+runs of their own, as events take time themselves; stages by the clock, without waiting for the device at their ends, so
+that a stage has the time of what it waits for. `--host`: the functions of Python that take longest, by cProfile.
+`--processes`: bundles of the sphere a second with so many processes on the device, as workers of a scene share it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import argparse
 import cProfile
 import importlib
 import pstats
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -50,7 +53,12 @@ STAGES = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--host", action="store_true", help="functions of Python, by cProfile")
+    parser.add_argument("--processes", default="", help="numbers of processes that share the device, as 1,2,4")
     arguments = parser.parse_args()
+    if arguments.processes:
+        for count in map(int, arguments.processes.split(",")):
+            processes(count)
+        return
     for name, make in (("sphere, 640 x 480 x 11", sphere), ("street, 1242 x 375 x 5", street)):
         views = make(np.random.default_rng(0))
         for _ in range(3):
@@ -154,6 +162,40 @@ def host(views: list[View]) -> None:
     profile.disable()
     for order in ("tottime", "cumulative"):
         pstats.Stats(profile).sort_stats(order).print_stats(60)
+
+
+CHILD = """
+import sys, time
+import numpy as np
+from benchmarks.cuda import sphere
+from cfusion import fuse
+views = sphere(np.random.default_rng(0))
+for _ in range(3):
+    fuse(views, "auto", backend="cuda")
+print("ready", flush=True)
+sys.stdin.readline()
+began = time.perf_counter()
+for _ in range(24):
+    fuse(views, "auto", backend="cuda")
+print(24 / (time.perf_counter() - began), flush=True)
+"""
+
+
+def processes(count: int) -> None:
+    """Bundles a second of so many processes that begin together."""
+    command = [sys.executable, "-c", CHILD]
+    children = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(count)
+    ]
+    for child in children:
+        assert child.stdout is not None
+        child.stdout.readline()
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    rates = [float(child.communicate()[0]) for child in children]
+    print(f"{count} processes: {sum(rates):.1f} bundles a second")
 
 
 if __name__ == "__main__":

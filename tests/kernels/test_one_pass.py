@@ -273,11 +273,17 @@ def cases(i: Inputs) -> list[Case]:
         (belief._shares, (i.positive(), i.positive(), i.map()), {}),
         (belief._smooth, (i.map(), i.unit()), {}),
         (belief._unlike, (i.positive(), i.positive()), {}),
+        (belief._shown, (i.map(),), {}),
+        (belief._or_an_end, (i.mask(), i.positive()), {}),
+        (belief.out_of_line, (i.map(), i.unit()), {}),
         (belief._known, (i.map(), i.doubles()), {}),
         *(
             (
                 belief._probability,
-                (i.positive(), i.positive(), i.map(), i.doubles(), 0.3 * i.doubles(), i.mask(), i.map(np.float64), 0.4),
+                (
+                    *(i.positive(), i.positive(), i.map(), i.doubles(), 0.3 * i.doubles(), i.mask(), 9 * i.positive()),
+                    *(i.map(np.float64), 0.4),
+                ),
                 {"told": told, "many": many},
             )
             for told, many in ((False, True), (True, False), (True, True))
@@ -299,6 +305,7 @@ def cases(i: Inputs) -> list[Case]:
         (halves._mass, (i.positive(),), {}),
         (halves._asking, (i.positive(), i.mask()), {}),
         *((assess._units, (i.unit(), i.map(), f32(0.3)), {"inverse": each}) for each in (False, True)),
+        *((assess._apart, (i.map(np.float64), i.unit(), i.map()), {"relative": each}) for each in (False, True)),
         (assess._believed, (i.map(), i.positive(), i.map(), f32(0.8)), {}),
         *((assess._fitted, (i.stack(), each, i.map(), i.unit(), f32(1.5)), {}) for each in (None, i.positive(VIEWS))),
         (reading._sizes, (i.stack(), i.map(), i.unit()), {}),

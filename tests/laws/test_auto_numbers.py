@@ -8,7 +8,7 @@ import pytest
 from cfusion import Orthographic, Pinhole, Pose, kernels
 from cfusion.auto import evidence
 from cfusion.auto import first_surface as first
-from cfusion.auto.belief import confidence
+from cfusion.auto.belief import confidence, out_of_line
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.misreading import Misreading, independence, nearest, surface_doubt
 from cfusion.auto.surface import local_slope, steps
@@ -212,7 +212,7 @@ class TestBelief:
 
     @pytest.mark.parametrize(
         ("support", "contradiction", "expected"),
-        [(5, 0, 0.9948), (2, 0, 0.9845), (1, 1, 0.8699), (0, 0, 0.8699), (0, 3, 0.3048), (3, 1, 0.9563)],
+        [(5, 0, 0.99855), (2, 0, 0.99491), (1, 1, 0.93703), (0, 0, 0.93703), (0, 3, 0.3981), (3, 1, 0.98297)],
     )
     def test_who_supports_and_who_contradicts(self, support: int, contradiction: int, expected: float) -> None:
         np.testing.assert_allclose(self.believed(support, contradiction), expected, atol=2e-4)
@@ -221,15 +221,37 @@ class TestBelief:
         """Two pixels on either side of a step of six noises, from three views on."""
         step = np.where(np.arange(20) < 10, 3.0, 3.5).astype(np.float32) * np.ones((16, 1), np.float32)
         beside = [8, 9, 10, 11]
-        for support, views, there in ((5, 8, 0.9770), (1, 8, 0.5), (1, 2, 0.9689)):
+        for support, views, there, bent in ((5, 8, 0.99608, 0.98387), (1, 8, 0.5, 0.5), (1, 2, 0.98855, 0.98855)):
             found = self.believed(support, 0, views, step)[8]
-            assert found[9] == pytest.approx(there, abs=2e-3)
-            assert found[8] == pytest.approx(found[9], abs=2e-3)
+            assert found[8] == pytest.approx(there, abs=2e-4)
+            assert found[9] == pytest.approx(bent, abs=2e-4)
             assert found[3] == pytest.approx(self.believed(support, 0, views)[0, 0], abs=2e-4)
         low = self.believed(1, 0, 8, step)[8] < 0.6
         assert low[beside].all()
         assert not low[:6].any()
         assert not low[14:].any()
+
+    def test_what_is_out_of_line_is_less_sure_and_no_slope_is(self) -> None:
+        """By noise scales from one to twenty; two views are not asked."""
+        slope = (self.DEPTH + 0.02 * np.mgrid[:16, :20][0]).astype(np.float32)
+        np.testing.assert_allclose(self.believed(5, 0, depth=slope), 0.99855, atol=1e-5)
+        for off, expected in ((0.01, 0.99855), (0.05, 0.99711), (0.1, 0.99592)):  # 4 x off / 0.05 noise scales
+            point = self.DEPTH.copy()
+            point[8, 10] += off
+            assert self.believed(5, 0, depth=point)[8, 10] == pytest.approx(expected, abs=5e-5)
+            assert self.believed(2, 0, 2, point)[8, 10] == pytest.approx(0.99491, abs=5e-5)
+        far = [out_of_line(self.DEPTH + np.pad([[off]], ((8, 7), (10, 9))), 0.05)[8, 10] for off in (0.1, -0.1)]
+        np.testing.assert_allclose(far, 8.0)
+        point[8, 10] = 1000.0  # no further than twenty, and beside an edge
+        assert self.believed(5, 0, depth=point)[8, 10] == pytest.approx(0.98269, abs=2e-4)
+
+    def test_the_end_of_what_is_known_is_an_edge_and_the_border_of_the_image_is_none(self) -> None:
+        ends = self.DEPTH.copy()
+        ends[:, 12:] = NAN
+        found = self.believed(1, 0, depth=ends)
+        np.testing.assert_allclose(found[:, :10], 0.98855, atol=1e-4)
+        np.testing.assert_allclose(found[:, 10:12], 0.96946, atol=1e-4)  # one view alone is believed there
+        np.testing.assert_allclose(self.believed(1, 0, 2, ends)[:, :12], 0.98855, atol=1e-4)
 
     def test_what_is_unknown_is_not_believed(self) -> None:
         holes = self.DEPTH.copy()

@@ -14,6 +14,7 @@ from cfusion.auto.halves import refit_halves, refit_pixels
 from cfusion.auto.noise import depth_noise
 from cfusion.auto.reading import read_surface, residual_sizes
 from cfusion.auto.surface import local_slope
+from cfusion.geometry import Pinhole
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
@@ -41,7 +42,8 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     unit, usual, inverse = growth.unit(depth), float(np.median(scales)), found.task.energy.inverse
     noise, x, x_unit = _units(unit, depth, np.float32(max(usual, 1e-12)), inverse=inverse)
     variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
-    confidence = belief.confidence(evidence, depth, noise, np.sqrt(variance), backend)
+    apart = _apart(variance, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
+    confidence = belief.confidence(evidence, depth, noise, apart, backend)
     slope = local_slope(depth, growth)
     sigma = uncertainty.deviation(
         _residuals(found, unit, FAR_OFF * usual),
@@ -73,6 +75,14 @@ def _believed(depth: Floats, confidence: Floats, sigma: Floats, least: np.float3
 def _units(unit: Floats, depth: Floats, usual: np.float32, *, inverse: bool) -> tuple[Floats, Floats, Floats]:
     """(H, W) the noise of an observation of the usual view, the variable of the solve, and its unit of the noise."""
     return usual * unit, *((1 / depth, unit / np.square(depth)) if inverse else (depth, unit))
+
+
+@one_pass
+def _apart(variance: Floats, unit: Floats, depth: Floats, *, relative: bool) -> Floats:
+    """(H, W) the deviation of halves: relative to the depth, as errors are judged, or in the unit of the noise."""
+    apart = np.sqrt(variance)
+    out: Floats = apart * unit / np.maximum(depth, np.float32(1e-30)) if relative else apart
+    return out
 
 
 def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthNoise, list[float]]:
