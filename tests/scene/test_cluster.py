@@ -40,6 +40,24 @@ def test_workers_keep_the_memory_that_they_will_need_again() -> None:
     assert list(kept.values()) == [[os.environ.get("MALLOC_TRIM_THRESHOLD_"), str(os.cpu_count() or 1)]]
 
 
+def test_a_worker_has_the_threads_it_was_given() -> None:
+    with Cluster(1, threads=3).open() as cluster, distributed.Client(cluster.address) as client:
+        given = client.run(lambda: [os.environ.get(name) for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")])
+    assert list(given.values()) == [["3", "3"]]
+
+
+def test_how_an_address_and_a_memory_are_spelled() -> None:
+    for address in ("tcp://head:8786", "head:8786", "10.0.0.1:80", "tls://[::1]:8786", "inproc://10.0.0.1/3/1"):
+        Cluster(address=address)
+    for memory in ("auto", "4GB", "500 MiB", "1.5gb", "1000000", "0.5", ".25", "0"):
+        Cluster(1, memory=memory)
+        if memory != "auto":
+            distributed.worker_memory.parse_memory_limit(memory, 1, 1, logger=None)  # dask thinks so, too
+    for memory in ("", "GB", "3XB", "-1GB", "4 G B", "nan"):
+        with pytest.raises(InputError, match="memory of a worker"):
+            Cluster(1, memory=memory)
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten views, large enough that a task takes a moment."""

@@ -1,5 +1,6 @@
 """The volume and its mesh: where the surface is, whose weight counts, and nothing where nobody looked."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,10 @@ from walls import CAMERA, QUICK, lay, pose_at, run, walk, wall_depth
 
 from cfusion import Pinhole, Pose
 from cfusion.errors import InputError
+from cfusion.scene.border import continued
 from cfusion.scene.fused_view import FusedView
 from cfusion.scene.mesh import extract, volume_for, write_ply
+from cfusion.scene.sight import in_sight
 from cfusion.scene.volume import Volume
 
 pytest.importorskip("skimage", reason="scikit-image is missing: pip install 'cfusion[mesh]'")
@@ -69,7 +72,7 @@ def test_a_pixel_counts_by_its_own_sigma() -> None:
         volume.integrate(each)
     mesh = extract(volume)
     assert np.median(mesh.vertices[:, 2]) == pytest.approx(2.01, abs=0.002)  # (4 x 2.00 + 1 x 2.05) / 5
-    assert int(volume.count.max()) == 2
+    assert int(volume.near.max()) == int(volume.looked.max()) == 2
 
 
 def test_a_half_of_a_map_may_be_better_than_the_other() -> None:
@@ -104,11 +107,79 @@ def test_the_last_pixel_of_a_slope_reaches_to_its_border_on_its_own_plane() -> N
     assert u.min() < CAMERA.cx - 3.9 + 0.3
 
 
-def test_nothing_where_too_few_looked() -> None:
-    volume = Volume(voxel=0.05, truncation=0.2, unit_sigma=0.01)
-    volume.integrate(plane(2.0, 0.01))
-    assert len(extract(volume, least_views=1).faces) > 0
-    assert len(extract(volume, least_views=2).faces) == 0
+def integrated(views: Sequence[FusedView], noisy: bool = False) -> Volume:
+    volume = Volume(voxel=0.05, truncation=0.15, unit_sigma=0.01, noisy=noisy)
+    for view in views:
+        volume.reserve(view)
+    for view in views:
+        volume.integrate(view)
+    return volume
+
+
+def test_of_noisy_maps_what_less_than_a_fifth_agree_on_is_no_surface() -> None:
+    """One map of a wall at 1.7 against n that see one at 2.0 and so through it: 1 / (1 + n) of those that look."""
+    for others, kept in ((4, True), (5, False)):
+        views = [plane(1.7, 0.001), *[plane(2.0, 1.0)] * others]  # so sure of itself that it is not outweighed
+        volume = integrated(views, noisy=True)
+        assert (extract(volume).vertices[:, 2] < 1.8).any() == kept
+        assert (extract(integrated(views)).vertices[:, 2] < 1.8).any()  # of sharp maps by their weights
+        assert (extract(volume).vertices[:, 2] > 1.9).any()
+
+
+def test_a_noisy_map_that_sees_a_surface_shortly_before_has_looked_there() -> None:
+    behind, shortly, far = plane(2.0, 0.01), [plane(1.6, 0.01)] * 5, [plane(0.7, 0.01)] * 5
+    assert (extract(integrated([behind, *far], noisy=True)).vertices[:, 2] > 1.9).any()  # 1.3 is more than 8 x 0.15
+    assert not (extract(integrated([behind, *shortly], noisy=True)).vertices[:, 2] > 1.9).any()
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_what_others_see_through_is_carved_whatever_the_order(order: tuple[int, ...]) -> None:
+    """A speck a block or more before a wall: two maps see the wall behind it."""
+    speck = plane(2.0, 0.01)
+    depth = speck.depth.copy()
+    depth[10:14, 14:18] = 1.2
+    views = [FusedView(depth, speck.sigma, CAMERA, speck.pose), plane(2.0, 0.005), plane(2.0, 0.005)]
+    vertices = extract(integrated([views[each] for each in order])).vertices
+    assert vertices[:, 2].min() > 1.8
+    alone = extract(integrated(views[:1])).vertices
+    assert (alone[:, 2] < 1.3).any()
+
+
+def test_a_map_gives_no_colour_to_what_it_sees_through() -> None:
+    near, far = plane(1.9, 0.01), plane(2.0, 1.0)
+    volume = Volume(voxel=0.01, truncation=0.03, unit_sigma=0.01)
+    for view in (near, far):
+        volume.reserve(view)
+    volume.integrate(near, np.full(CAMERA.shape, 1.0, np.float32))
+    volume.integrate(far, np.zeros(CAMERA.shape, np.float32))
+    mesh = extract(volume)
+    front = np.abs(mesh.vertices[:, 2] - 1.9) < 0.01
+    assert front.any()
+    assert (mesh.colours[front] == 255).all()
+
+
+def test_a_mesh_goes_on_by_a_voxel_as_its_plane_does() -> None:
+    """Known on one side of x = 5 only: one voxel more, on the same plane; not where maps are noisy."""
+    x, _, z = np.meshgrid(*[np.arange(12.0)] * 3, indexing="ij")
+    distance, known = (0.3 * x - z + 4.1).astype(np.float32), x <= 5
+    found, more = continued(np.where(known, distance, 9.0).astype(np.float32), known, truncation=20.0)
+    np.testing.assert_array_equal(more, x <= 6)
+    np.testing.assert_allclose(found[more], distance[more], atol=1e-5)
+    view = plane(2.0, 0.01)
+    half = FusedView(
+        np.where(np.arange(CAMERA.width) < 16, view.depth, np.nan).astype(np.float32), view.sigma, CAMERA, view.pose
+    )
+    ends = [extract(integrated([half], noisy=noisy)).vertices[:, 0].max() for noisy in (False, True)]
+    assert ends[0] - ends[1] == pytest.approx(0.05, abs=1e-6)
+
+
+def test_blocks_are_in_sight_unless_wholly_behind() -> None:
+    view = plane(2.0, 0.01)
+    usable = np.isfinite(view.depth)
+    places = np.array([[0, 0, 1.0], [0, 0, 1.95], [0, 0, 2.3], [0, 0, 2.8], [5, 0, 2.0], [0, 0, -1.0], [0, 0, 0.0]])
+    blocks = np.floor(places / 0.08).astype(np.int64)
+    for behind, seen in ((0.2, [0, 1, 6]), (0.5, [0, 1, 2, 6]), (2.0, [0, 1, 2, 3, 6])):
+        np.testing.assert_array_equal(in_sight(blocks, 0.01, view, usable, behind), blocks[seen])
 
 
 def test_a_volume_refuses_nonsense() -> None:

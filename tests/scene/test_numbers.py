@@ -185,7 +185,7 @@ class TestVolume:
         assert volume.weight.max() == pytest.approx(0.25, rel=0.01)  # (unit / sigma)^2, straight on
         volume.integrate(facing(1.0, 0.02))
         assert volume.weight.max() == pytest.approx(0.5, rel=0.01)
-        assert volume.count.max() == 2
+        assert volume.near.max() == 2
 
     def test_depth_between_pixels_of_one_surface(self) -> None:
         depth = np.array([[1.0, 2.0], [3.0, 5.0]], np.float32)

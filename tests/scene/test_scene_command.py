@@ -186,6 +186,8 @@ def test_mistakes_are_told_before_anything_is_written(
         (("--workers", 0), "--workers is 0"),
         (("--workers", 1, "--scheduler", "tcp://x:1"), "leave one out"),
         (("--voxel", 0.1), "say --mesh as well"),
+        *(((("--mesh", "--voxel", voxel), f"--voxel is {voxel}")) for voxel in ("0.0", "-1.0", "nan", "inf")),
+        (("--worker-memory", "1GB"), "say --workers as well"),
         (("--method", "magic"), "no method"),
         (("--write", "npz"), "cannot be written as 'npz'"),
         (("--write", "magic"), "unknown format"),
@@ -228,6 +230,21 @@ def test_other_data_under_the_same_time_are_fused_again(bundle: Path, tmp_path: 
     harmed(data / "bundle.json", (data / "bundle.json").read_bytes().replace(b"metre", b"meter"))
     run(data, "-o", out, *QUICK)
     assert all(records(out)[name] != before[name] for name in before)
+
+
+def test_a_map_cut_short_stops_neither_its_neighbours_nor_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The data name it as a neighbour, so it is one of those that the page shows a view with."""
+    pytest.importorskip("plotly", reason="plotly is missing: pip install 'cfusion[view]'")
+    data, out = lay(walk(5), tmp_path / "data", "mvsnet"), tmp_path / "out"
+    cut = sorted(data.rglob("*.pfm"))[1]
+    cut.write_bytes(cut.read_bytes()[:-100])
+    assert run(data, "-o", out, *QUICK) == 1
+    assert f"{cut.name} failed" in capsys.readouterr().err
+    assert "1: " in (out / "cfusion" / "views" / "000" / "000002" / "record.json").read_text()  # left out
+    assert (out / "report.html").is_file()
+    assert sorted(records(out)) == ["000000", "000002", "000003", "000004"]
 
 
 @pytest.mark.parametrize("harm", [b"", b"x"])
@@ -313,6 +330,9 @@ def turning(count: int) -> list[View]:
     [
         (("--workers", "9" * 30), "1 to 1000"),
         (("--scheduler", "x"), "tcp://host:8786"),
+        (("--scheduler", "tcp://head"), "tcp://host:8786"),
+        (("--scheduler", "tcp://head:port"), "tcp://host:8786"),
+        (("--workers", "1", "--worker-memory", "3XB"), "'3XB'; give a size as 4GB"),
         (("-o", "loop"), "loop"),
     ],
 )

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cluster = parser.add_argument_group("on several processes or machines (extra `cluster`)").add_argument
     cluster("--workers", type=int, metavar="N", help="start N worker processes on this machine")
     cluster("--scheduler", metavar="ADDRESS", help="use the workers of a dask scheduler, e.g. tcp://host:8786")
-    cluster("--worker-memory", default="auto", metavar="SIZE", help="of each of --workers, e.g. 4GB")
+    cluster("--worker-memory", metavar="SIZE", help="of each of --workers, e.g. 4GB")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -133,6 +133,10 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
         raise InputError("--workers starts a cluster, --scheduler joins one; leave one out")
     if arguments.voxel is not None and not arguments.mesh:
         raise InputError("--voxel is for the mesh; say --mesh as well")
+    if arguments.voxel is not None:
+        mesh.require_voxel(arguments.voxel)
+    if arguments.worker_memory is not None and arguments.workers is None:
+        raise InputError("--worker-memory is for the workers of this machine; say --workers as well")
     # cloud, mesh and the next tool ask the other maps again
     parameters = methods.keeping_likely(arguments.method, settings.parameters(arguments.set))
     refine(methods.get(arguments.method), parameters)
@@ -146,7 +150,7 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     runner: Runner = Here()
     if arguments.workers is not None or arguments.scheduler is not None:
         require_dask()
-        runner = Cluster(arguments.workers or 0, arguments.scheduler or "", arguments.worker_memory)
+        runner = Cluster(arguments.workers or 0, arguments.scheduler or "", arguments.worker_memory or "auto")
     job = Job(
         data=str(arguments.data.resolve()),
         format=format,

@@ -12,6 +12,7 @@ import importlib
 import logging
 import math
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -28,6 +29,8 @@ AHEAD = 3  # tasks handed out per worker and waiting, so that none idles between
 TRIES = 3  # of a task that failed for want of disk or memory, each on another worker if there is one
 PATIENCE = 60.0  # seconds to wait for a scheduler that went away
 CONNECT = 10.0  # seconds to wait for one at the beginning
+ADDRESS = re.compile(r"inproc://.+|(\w+://)?[^\s/:]+:\d{1,5}|(\w+://)?\[[0-9a-fA-F:.]+\]:\d{1,5}")
+MEMORY = re.compile(r"auto|0?\.\d+|\d+(\.\d+)?\s*([kMGTP]i?B|B|)", re.IGNORECASE)  # a share of all, or bytes
 MOST_WORKERS = 1000  # that one command starts
 GLANCE = 2.0  # seconds for which a number of workers is believed
 LOOK = 30.0  # seconds without a record after which the state of the cluster is looked at
@@ -42,6 +45,7 @@ class Cluster:
     address: str = ""
     memory: str = "auto"  # of each local worker, as dask spells it: "4GB"
     patience: float = PATIENCE
+    threads: int = 0  # of each local worker; 0: an equal share of the cores
 
     def __post_init__(self) -> None:
         if self.count <= 0 and not self.address:
@@ -50,6 +54,14 @@ class Cluster:
             raise InputError(
                 f"{str(self.count)[:20]} workers are more than this machine can start; give 1 to {MOST_WORKERS}"
             )
+        if self.address and not ADDRESS.fullmatch(self.address):
+            raise InputError(
+                f"{self.address[:80]!r} is no address of a scheduler; give one with its port, as tcp://host:8786"
+            )
+        if not MEMORY.fullmatch(self.memory):
+            raise InputError(
+                f"the memory of a worker is {self.memory[:40]!r}; give a size as 4GB or 500MB, or a share as 0.5"
+            )
 
     @contextmanager
     def open(self) -> Iterator[Cluster]:
@@ -57,7 +69,7 @@ class Cluster:
         if self.address:
             yield self
         else:
-            with _local(self.count, self.memory) as address:
+            with _local(self.count, self.memory, self.threads) as address:
                 yield replace(self, address=address)
 
     @property
@@ -80,7 +92,7 @@ class Cluster:
                 except _Gone as gone:
                     if time.monotonic() > deadline:
                         raise BackendUnavailable(
-                            f"the scheduler at {there.address} is gone ({gone}); {len(left)} tasks left: start it and "
+                            f"no scheduler answers at {there.address} ({gone}); {len(left)} tasks left: start it and "
                             "give the same command again"
                         ) from None
                     time.sleep(1.0)
@@ -216,10 +228,10 @@ def _record_of(future: Any, task: Task) -> Record:
 
 
 @contextmanager
-def _local(count: int, memory: str) -> Iterator[str]:
+def _local(count: int, memory: str, threads: int = 0) -> Iterator[str]:
     """The address of a cluster on this machine; the cores are shared out, and the GPUs given round."""
     distributed = _distributed()
-    threads = max(1, (os.cpu_count() or 1) // count)
+    threads = threads or max(1, (os.cpu_count() or 1) // count)
     devices = _devices()
 
     def environment(number: int) -> dict[str, str]:

@@ -15,11 +15,13 @@ from cfusion.arrays import Points
 from cfusion.errors import InputError, MissingDependency
 from cfusion.geometry import Pinhole
 from cfusion.io.codecs.ply_table import write_table
+from cfusion.scene.border import REACH, continued, spread
 from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.job import Job, open_job
 from cfusion.scene.placing import placing
 from cfusion.scene.progress import Listener, Teller
-from cfusion.scene.volume import SIDE, Block, Volume
+from cfusion.scene.sight import SIDE
+from cfusion.scene.volume import Block, Volume
 
 CHUNK = 8  # blocks along a chunk
 VOXEL = (0.5, 1.0)  # pixels at least and at most
@@ -27,6 +29,8 @@ VOXEL_SIGMAS = 0.5  # of the usual sigma, between these: finer voxels follow noi
 # More closes over rims that all see obliquely; less keeps thin things and folds, whose other side it would reach.
 TRUNCATION = 3.0  # voxels at least
 SIGMAS = 1.0  # at least, of the usual sigma
+NOISY = 0.5  # pixels of the usual sigma from which maps are noisy
+AGREED = 0.2  # of the maps that look at a voxel, that are near it: fewer are noise, where maps are noisy
 WELD = 256  # parts of a voxel within which vertices are one
 SAMPLE = 20  # views that tell size and noise
 VERTEX = np.dtype(
@@ -75,14 +79,19 @@ def volume_for(views: Sequence[FusedView], voxel: float | None = None) -> Volume
         raise InputError("no view has a depth with a standard deviation; there is nothing to make a mesh of")
     pixel, sigma = float(np.median(sizes)), float(np.median(sigmas))
     size = float(np.clip(VOXEL_SIGMAS * sigma, VOXEL[0] * pixel, VOXEL[1] * pixel)) if voxel is None else voxel
-    if not size > 0:
+    require_voxel(size)
+    return Volume(size, max(TRUNCATION * size, SIGMAS * sigma), sigma, sigma > NOISY * pixel)
+
+
+def require_voxel(voxel: float) -> None:
+    """Find out before computing whether there can be such a voxel."""
+    if not 0 < voxel < np.inf:
         raise InputError(f"--voxel is {voxel}; it is a positive length in the unit of depth")
-    return Volume(size, max(TRUNCATION * size, SIGMAS * sigma), sigma)
 
 
-def extract(volume: Volume, least_views: int = 1) -> Mesh:
-    """The zero surface of what at least that many maps saw."""
-    parts = [part for chunk in sorted(_chunks(volume)) if (part := _of_chunk(volume, chunk, least_views)) is not None]
+def extract(volume: Volume) -> Mesh:
+    """The zero surface, to a voxel beyond the last seen; of noisy maps what a fifth of those that look agree on."""
+    parts = [part for chunk in sorted(_chunks(volume)) if (part := _of_chunk(volume, chunk)) is not None]
     if not parts:
         return Mesh(np.zeros((0, 3)), np.zeros((0, 3), np.int64), np.zeros((0, 3), np.uint8))
     starts = np.cumsum([0, *(len(vertices) for vertices, _, _ in parts)])
@@ -97,6 +106,8 @@ def write_mesh(job: Job, fused: Sequence[int], voxel: float | None, listener: Li
     volume = volume_for([read_fused(job.folder, view) for view in some], voxel)
     views = open_job(job).views
     told = Teller(listener, len(fused), "mesh, view")
+    for view in fused:  # all blocks first: every view speaks about all of them
+        volume.reserve(read_fused(job.folder, view))
     for view in fused:
         volume.integrate(read_fused(job.folder, view), views[view].image)
         told.finished()
@@ -148,18 +159,10 @@ def _chunks(volume: Volume) -> set[Block]:
     return found
 
 
-def _of_chunk(volume: Volume, chunk: Block, least_views: int) -> tuple[Points, Faces, NDArray[np.uint8]] | None:
+def _of_chunk(volume: Volume, chunk: Block) -> tuple[Points, Faces, NDArray[np.uint8]] | None:
     """Vertices in the world, faces and colours of one chunk; None where no surface passes."""
     size = CHUNK * SIDE + 1
-    distance, known = np.ones((size,) * 3, np.float32), np.zeros((size,) * 3, bool)
-    colour = np.zeros((size, size, size, 3), np.float32)
-    for start, slot in _blocks_of(volume, chunk):
-        part = tuple(slice(first, min(first + SIDE, size)) for first in start)
-        inner = tuple(slice(0, each.stop - each.start) for each in part)
-        seen = (volume.weight[slot] > 0) & (volume.count[slot] >= least_views)
-        distance[part] = volume.distance[slot].reshape(SIDE, SIDE, SIDE)[inner]
-        known[part] = seen.reshape(SIDE, SIDE, SIDE)[inner]
-        colour[part] = volume.colour[slot].reshape(SIDE, SIDE, SIDE, 3)[inner]
+    distance, known, colour = _grids(volume, chunk, size)
     if not known.any() or not (distance[known].min() < 0 < distance[known].max()):
         return None
     whole = known.copy()  # a cube needs all its corners; scikit-image's mask names it by its last one
@@ -181,13 +184,42 @@ def _of_chunk(volume: Volume, chunk: Block, least_views: int) -> tuple[Points, F
     return (local.astype(np.float64) + origin) * volume.voxel, faces.astype(np.int64), levels
 
 
+def _grids(
+    volume: Volume, chunk: Block, size: int
+) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32]]:
+    """Distance, what is known, and colour of the voxels of a chunk and the next ones above it."""
+    whole = (size + 2 * REACH,) * 3
+    distance, known, painted = np.ones(whole, np.float32), np.zeros(whole, bool), np.zeros(whole, bool)
+    colour = np.zeros((*whole, 3), np.float32)
+    for start, slot in _blocks_of(volume, chunk):
+        part = tuple(slice(max(first, 0), min(first + SIDE, whole[0])) for first in start)
+        inner = tuple(slice(each.start - first, each.stop - first) for each, first in zip(part, start, strict=True))
+        distance[part] = volume.distance[slot].reshape(SIDE, SIDE, SIDE)[inner]
+        known[part] = _believed(volume, slot).reshape(SIDE, SIDE, SIDE)[inner]
+        painted[part] = (volume.painted[slot] > 0).reshape(SIDE, SIDE, SIDE)[inner]
+        colour[part] = volume.colour[slot].reshape(SIDE, SIDE, SIDE, 3)[inner]
+    if not volume.noisy and known.any():
+        distance, known = continued(distance, known, volume.truncation)
+    middle = (slice(REACH, REACH + size),) * 3
+    return distance[middle], known[middle], spread(colour, painted)[middle]
+
+
+def _believed(volume: Volume, slot: int) -> NDArray[np.bool_]:
+    """Voxels of a block that were seen; of noisy maps those that enough of them are near, or all see through."""
+    seen = np.asarray(volume.weight[slot] > 0)
+    if not volume.noisy:
+        return seen
+    near, looked = volume.near[slot], volume.looked[slot]
+    return np.asarray(seen & ((near >= AGREED * looked) | (near == 0)))
+
+
 def _blocks_of(volume: Volume, chunk: Block) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Blocks of a chunk and of the layer above it: where each starts, and its slot."""
+    """Blocks of a chunk and of the layers around it: where each starts in its grid, and its slot."""
     first = tuple(CHUNK * each for each in chunk)
-    for inside in np.ndindex(CHUNK + 1, CHUNK + 1, CHUNK + 1):
-        slot = volume.slots.get((first[0] + inside[0], first[1] + inside[1], first[2] + inside[2]))
+    for inside in np.ndindex(CHUNK + 2, CHUNK + 2, CHUNK + 2):
+        slot = volume.slots.get((first[0] + inside[0] - 1, first[1] + inside[1] - 1, first[2] + inside[2] - 1))
         if slot is not None:
-            yield tuple(SIDE * each for each in inside), slot
+            yield tuple(SIDE * (each - 1) + REACH for each in inside), slot
 
 
 def _welded(vertices: Points, faces: Faces, colours: NDArray[np.uint8], voxel: float) -> Mesh:

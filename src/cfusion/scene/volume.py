@@ -7,7 +7,9 @@ A voxel x that view k sees at depth z where its map has depth d and standard dev
 (c turns a distance along the ray into one along the normal, and surfaces seen obliquely count less: they are off most);
 the volume holds sum w s / sum w, |s| cut at the truncation. Between pixels d is interpolated; where a pixel is the last
 of its surface it is that of its own plane, out to its border: on what is seen obliquely half a pixel is far.
-Only blocks within the truncation of some surface exist.
+Only blocks within the truncation of some surface exist. All views speak about all of them: where one sees through what
+another took for a surface it says s = truncation. So that the order of views does not matter, blocks are made for all
+views (`reserve`) before the first is integrated.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ from cfusion.arrays import Image, Points
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole
 from cfusion.scene.fused_view import FusedView
+from cfusion.scene.sight import SIDE, in_sight
 
-SIDE = 8  # voxels along a block
 VOXELS = SIDE**3
 AT_ONCE = 1024  # blocks whose voxels are projected together
 SHALLOWEST = 0.2  # c below which a pixel tells nothing
+HIDDEN = 8.0  # truncations behind a map's surface, up to which it counts as having looked there
 BENT = (0.5, 2.0)  # times a pixel's depth, within which its plane is followed: half a pixel away it is no further
 Block = tuple[int, int, int]
 OFFSETS = np.stack(np.meshgrid(*[np.arange(SIDE)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
@@ -38,11 +41,15 @@ class Volume:
     voxel: float  # side of a voxel, in the unit of depth
     truncation: float
     unit_sigma: float  # weights are 1 where sigma is this
+    noisy: bool = False  # sigma is more than half a pixel: what few of the maps that look there say is noise
     slots: dict[Block, int] = field(default_factory=dict)
     distance: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, VOXELS), np.float32))
     weight: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, VOXELS), np.float32))
     colour: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, VOXELS, 3), np.float32))
-    count: NDArray[np.uint16] = field(default_factory=lambda: np.zeros((0, VOXELS), np.uint16))  # maps that saw it
+    painted: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, VOXELS), np.float32))  # weight of colours
+    near: NDArray[np.uint16] = field(default_factory=lambda: np.zeros((0, VOXELS), np.uint16))  # maps within truncation
+    looked: NDArray[np.uint16] = field(default_factory=lambda: np.zeros((0, VOXELS), np.uint16))  # and those that see
+    # through it, or a surface shortly before it
 
     def __post_init__(self) -> None:
         if not (self.voxel > 0 and self.truncation >= self.voxel and self.unit_sigma > 0):
@@ -51,21 +58,30 @@ class Volume:
                 "truncation at least a voxel"
             )
 
+    def reserve(self, view: FusedView) -> None:
+        """Make the blocks near a view's surface, before any view is integrated."""
+        usable, _ = _usable(view)
+        if usable.any():
+            self._slots_of(self._touched(view, usable))
+
     def integrate(self, view: FusedView, image: Image | None = None) -> None:
         """Add a view's map; its image (H, W) or (H, W, 3) gives the colours."""
-        usable = np.isfinite(view.depth) & np.isfinite(view.sigma) & (view.sigma > 0)
-        normal = view.normals.astype(np.float64)
-        facing = np.abs(np.einsum("hwx,hwx->hw", normal, view.camera.rays()))
-        with np.errstate(invalid="ignore"):
-            usable &= facing > SHALLOWEST
+        usable, facing = _usable(view)
         if not usable.any():
             return
-        touched = self._touched(view, usable)
-        slots = self._slots_of(touched)
+        self._slots_of(self._touched(view, usable))
+        behind = HIDDEN if self.noisy else 1.0
+        blocks = in_sight(self.blocks, self.voxel, view, usable, behind * self.truncation)
+        slots = self._slots_of(blocks)
         colours = _rgb(image, view.depth.shape)
-        for first in range(0, len(touched), AT_ONCE):
+        for first in range(0, len(blocks), AT_ONCE):
             part = slice(first, first + AT_ONCE)
-            self._update(view, usable, facing, colours, touched[part], slots[part])
+            self._update(view, usable, facing, colours, blocks[part], slots[part])
+
+    @property
+    def blocks(self) -> NDArray[np.int64]:
+        """(n, 3) all blocks, as they were made."""
+        return np.array(list(self.slots), np.int64).reshape(-1, 3)
 
     def _touched(self, view: FusedView, usable: NDArray[np.bool_]) -> NDArray[np.int64]:
         """(n, 3) the blocks within the truncation of the map's surface."""
@@ -91,7 +107,7 @@ class Volume:
             out[place] = self.slots.setdefault(block, len(self.slots))
         if len(self.slots) > len(self.distance):
             more = max(len(self.slots), 3 * len(self.distance) // 2) - len(self.distance)
-            for name in ("distance", "weight", "colour", "count"):
+            for name in ("distance", "weight", "colour", "painted", "near", "looked"):
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.zeros((more, *array.shape[1:]), array.dtype)]))
         return out
@@ -115,18 +131,38 @@ class Volume:
         at, row, column = at[seen], row[seen], column[seen]
         depth = _between(view, usable, u[at], v[at], row, column, self.truncation)
         distance = cosine[row, column] * (depth - z[at])
+        where = slots[at // VOXELS], at % VOXELS
+        self.looked[where] += distance >= -HIDDEN * self.truncation
         kept = distance >= -self.truncation
         at, row, column = at[kept], row[kept], column[kept]
         signed = np.minimum(distance[kept], self.truncation)
         weight = (self.unit_sigma * cosine[row, column] / view.sigma[row, column].astype(np.float64)) ** 2
         where = slots[at // VOXELS], at % VOXELS
-        before = self.weight[where]
-        total = before + weight
-        share = (weight / total)[:, None]
-        self.distance[where] += share[:, 0] * (signed - self.distance[where])
-        self.colour[where] += share * (colours[row, column] - self.colour[where])
+        total = self.weight[where] + weight
+        self.distance[where] += weight / total * (signed - self.distance[where])
         self.weight[where] = total
-        self.count[where] += 1
+        near = signed < self.truncation
+        self._paint((where[0][near], where[1][near]), weight[near], colours[row[near], column[near]])
+
+    def _paint(
+        self,
+        where: tuple[NDArray[np.int64], NDArray[np.int64]],
+        weight: NDArray[np.float64],
+        colours: NDArray[np.float32],
+    ) -> None:
+        """What a map sees within the truncation; what it sees through has not the colour of what lies behind."""
+        self.near[where] += 1
+        total = self.painted[where] + weight
+        self.colour[where] += (weight / total)[:, None] * (colours - self.colour[where])
+        self.painted[where] = total
+
+
+def _usable(view: FusedView) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Pixels (H, W) that tell something, and |n . ray| of all."""
+    facing = np.abs(np.einsum("hwx,hwx->hw", view.normals.astype(np.float64), view.camera.rays()))
+    with np.errstate(invalid="ignore"):
+        known = np.isfinite(view.depth) & np.isfinite(view.sigma) & (view.sigma > 0)
+        return known & (facing > SHALLOWEST), facing
 
 
 def _between(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from cfusion.errors import FileError
+from cfusion.errors import CFusionError, FileError
 from cfusion.io.json_object import JsonObject
 from cfusion.view.page import write_page
 
@@ -35,7 +36,10 @@ def write_view_page(output: Path, view: int, target: Path, *, dataset: Any = Non
     opened = found if dataset is None else dataset
     folder = folder_of(output / FOLDER, view)
     record, fused, layers = require_record(folder), read_fused(output / FOLDER, view), scene_layers(folder)
-    views = [opened[number] for number in (record.view, *record.neighbours)]
+    views = [opened[record.view]]
+    for number in record.neighbours:
+        with suppress(CFusionError):  # it could not be read when the view was fused, either
+            views.append(opened[number])
     shown = SimpleNamespace(
         depth=fused.depth,
         sigma=fused.sigma,
