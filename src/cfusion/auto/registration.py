@@ -210,7 +210,8 @@ def _medians(sizes: Floats, known: Mask, count: Floats) -> Floats:
     """(K,) the medians of the known ones of (K, n); infinite where there are none."""
     ordered = np.sort(np.where(known, sizes, np.inf), axis=1)
     places = np.maximum(np.stack([count - 1, count], 1) // 2, 0)
-    return np.take_along_axis(ordered, np.minimum(places, ordered.shape[1] - 1), axis=1).mean(axis=1)
+    out: Floats = np.take_along_axis(ordered, np.minimum(places, ordered.shape[1] - 1), axis=1).mean(axis=1)
+    return out
 
 
 def _identities(scales: Floats) -> Floats:
