@@ -27,6 +27,7 @@ class Fit:
     state: State
     outcome: Convex
     local: bool
+    edges: Floats | None = None  # (H, W) as `edge_weights` gives them, where the fit spares edges
 
     @property
     def end(self) -> WarmStart:
@@ -77,7 +78,7 @@ def fit(
         ready = prepare(energy, weighed, task.backend).with_edges(edges)
     paced = ready if edges is None else replace(ready, step_scale=EDGE_STEPS * ready.step_scale)
     outcome = solver.minimise(paced, paced.problem(confidence), state, report)
-    return Fit(fill_within_surfaces(ready, state, fill_radius), ready, state, outcome, choices.local)
+    return Fit(fill_within_surfaces(ready, state, fill_radius), ready, state, outcome, choices.local, edges)
 
 
 def advance(rough: PDHG, task: Task, confidence: Floats, state: State) -> float:

@@ -92,7 +92,7 @@ def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
 def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
     """x of one half, the regulariser times the root of its share, so that as little of its noise gets through."""
     whole = found.task
-    task = prepare(whole.energy, half, whole.backend, reach)
+    task = prepare(whole.energy, half, whole.backend, reach).with_edges(found.edges)
     share = float(_mass(task.observations.total)) / max(float(_mass(whole.observations.total)), 1e-300)
     regulariser = whole.energy.regulariser
     assert regulariser is not None
