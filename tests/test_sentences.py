@@ -157,7 +157,7 @@ CALLS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a stack with no camera": (lambda at: Stack(MAP[None], camera="x"), "give a Pinhole"),  # type: ignore[arg-type]
     "a lens of text": (lambda at: cfusion.BrownConrady(10, 10, 2, 1.5, 5, 4, k1="x"), "it is one number"),  # type: ignore[arg-type]
     "fuse_many of a number": (lambda at: list(fuse_many(5)), "list of lists"),  # type: ignore[arg-type]
-    "fuse_rasters of a number": (lambda at: cfusion.fuse_rasters(5), "takes a list of files"),  # type: ignore[arg-type]
+    "fuse_rasters of a number": (lambda at: cfusion.fuse_rasters(5), "needs a list of files"),  # type: ignore[arg-type]
     "fuse_rasters of numbers": (lambda at: cfusion.fuse_rasters([1, 2]), "give a path"),  # type: ignore[list-item]
     "fuse_rasters of a long name": (lambda at: cfusion.fuse_rasters(["a" * 5000]), "no name"),
     "fuse_every of text": (lambda at: list(cfusion.fuse_every("ab")), "takes"),  # type: ignore[arg-type]

@@ -75,10 +75,10 @@ def recorded(words: list[str]) -> dict[str, Any]:
             super().__init__(name)
             began.append(time.process_time())
 
-        def __call__(self, heard: progress.Heard) -> None:
-            if not getattr(heard, "seconds", 0.0):  # else it is of a kernel, which is noted as such
-                note(*plain(heard))
-            super().__call__(heard)
+        def __call__(self, event: progress.ProgressEvent) -> None:
+            if not getattr(event, "seconds", 0.0):  # else it is of a kernel, which is noted as such
+                note(*plain(event))
+            super().__call__(event)
 
     class Work(compiling._Work):
         methods = 0
@@ -98,15 +98,15 @@ def recorded(words: list[str]) -> dict[str, Any]:
     return {"total": round(time.process_time() - began[0], 2), "events": events}
 
 
-def plain(heard: Any) -> list[Any]:
+def plain(event: Any) -> list[Any]:
     """As JSON holds it."""
-    gap = float(heard.gap)
-    more = {name: getattr(heard, name) for name in ("share", "method") if getattr(heard, name, None)}
-    inside = getattr(heard, "inside", None)
+    gap = float(event.gap)
+    more = {name: getattr(event, name) for name in ("share", "method") if getattr(event, name, None)}
+    inside = getattr(event, "inside", None)
     if inside is not None:
         more["inside"] = plain(inside)
     told = float(f"{gap:.{DIGITS}g}") if math.isfinite(gap) else None
-    return [heard.stage, round(float(heard.done), DIGITS), told, *([more] if more else [])]
+    return [event.stage, round(float(event.done), DIGITS), told, *([more] if more else [])]
 
 
 if __name__ == "__main__":

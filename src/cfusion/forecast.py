@@ -22,7 +22,7 @@ LONGER = 1.3  # times what was done: how long a solve takes that takes longer th
 MOST = 0.99  # before the end
 
 
-class Heard(Protocol):
+class ProgressEvent(Protocol):
     """What is told: `cfusion.Progress`, or a `Step`."""
 
     @property
@@ -40,7 +40,7 @@ class Step:
     stage: str
     done: float  # from 0 to 1, of the part of the work that the stage belongs to
     gap: float = math.nan
-    inside: Heard | None = None
+    inside: ProgressEvent | None = None
     share: float = 0.0  # of the part: what the task is of it
     method: str = ""  # that `inside` tells of
     seconds: float = 0.0  # of work in the midst of other work: what it takes on a usual machine
@@ -58,9 +58,9 @@ class SolveForecast:
         self.chosen, self.ended, self.solves = False, False, 0
         self.solving_since: float | None = None
 
-    def hear(self, heard: Heard, now: float) -> None:
+    def update(self, event: ProgressEvent, now: float) -> None:
         """Take note of an event."""
-        known, limit = self._of_auto(heard) if self.method == "auto" else self._of_one(heard, now)
+        known, limit = self._of_auto(event) if self.method == "auto" else self._of_one(event, now)
         self.known, self.at, self.limit = max(self.known, known), now, max(self.limit, limit)
 
     def fraction(self, now: float) -> float:
@@ -69,31 +69,31 @@ class SolveForecast:
         self.shown = max(self.shown, min(max(moving, self.known), self.limit))
         return self.shown
 
-    def _of_auto(self, heard: Heard) -> tuple[float, float]:
+    def _of_auto(self, event: ProgressEvent) -> tuple[float, float]:
         """By the landmarks that it has passed."""
-        if heard.stage == CHOOSING:
+        if event.stage == CHOOSING:
             self.chosen, self.solves, self.ended = True, 0, False
             return CHOOSE, CHOSEN
         if self.ended:
             self.solves, self.ended = self.solves + 1, False
-        self.ended = heard.done >= 1.0
+        self.ended = event.done >= 1.0
         if not self.chosen:
             return (GUESSED, CHOOSE) if self.ended else (FIRST, GUESSED)
         if self.solves == 0:
             return (FITTED, LAST) if self.ended else (CHOSEN, FITTED)
         return (SOLVED, MOST) if self.ended else (LAST, SOLVED)
 
-    def _of_one(self, heard: Heard, now: float) -> tuple[float, float]:
+    def _of_one(self, event: ProgressEvent, now: float) -> tuple[float, float]:
         """By the iterations that its solve usually takes."""
         if self.solving_since is None:
             self.solving_since = 0.9 * now  # the first block of iterations is done
-        if heard.done >= 1.0:
+        if event.done >= 1.0:
             return MOST, MOST
-        step = heard.stage.rpartition(" ")[2]
+        step = event.stage.rpartition(" ")[2]
         if step.isdigit():
             share = (int(step) - 0.5) / max(OUTER_STEPS, float(step))
         else:
-            share = heard.done / max(USUAL.get(self.method, USUAL_OF_OTHERS), LONGER * heard.done)
+            share = event.done / max(USUAL.get(self.method, USUAL_OF_OTHERS), LONGER * event.done)
         total = self.solving_since + (now - self.solving_since) / max(share, 1e-3)
         known = min(now / total if total > 0 else share, MOST)
         return known, known + 0.5 * (1 - known)

@@ -84,7 +84,7 @@ def test_a_turned_grid_is_resampled_and_cannot_be_the_target(first: Path, tmp_pa
     turned = other(tmp_path, transform=Affine.translation(*CORNER) * Affine.rotation(-10) * Affine.scale(0.5, -0.5))
     refused([turned, first], "turned")
     plan = plan_mosaic([first, turned], Options(keep_offsets=True))
-    assert "from a turned grid" in " ".join(plan.sentences)
+    assert "from a rotated grid" in " ".join(plan.sentences)
 
 
 def test_whole_numbers_with_scale_and_offset(first: Path, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_an_output_that_exists(first: Path, tmp_path: Path) -> None:
 
 
 def test_an_output_that_is_an_input(first: Path) -> None:
-    with pytest.raises(InputError, match="would replace a raster"):
+    with pytest.raises(InputError, match="is one of the input rasters"):
         fuse_rasters([first], first, overwrite=True)
 
 
@@ -178,7 +178,7 @@ def test_a_disk_that_fills_up_while_writing(first: Path, tmp_path: Path, monkeyp
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(write.Writer, "_picture", fails)
-    with pytest.raises(FileError, match="what was computed is kept"):
+    with pytest.raises(FileError, match="the computed tiles are kept"):
         fuse_rasters([first], tmp_path / "out.tif", alpha=(1, 2))
     assert [file.name for file in tmp_path.glob("out*")] == []
     monkeypatch.undo()

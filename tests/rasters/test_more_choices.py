@@ -210,7 +210,7 @@ class TestTaken:
 
     def test_datums(self) -> None:
         silent, stated = self.raster("a"), self.raster("b", "EGM96")
-        expected = ("a: states no vertical datum, taken to be 'EGM96' as of the others",)
+        expected = ("a: states no vertical datum, assumed to be 'EGM96' like the others",)
         assert self.told(silent, stated) == expected
         assert self.told(stated, silent) == expected
         assert self.told(stated, stated) == self.told(silent, silent) == ()
@@ -225,7 +225,7 @@ class TestTaken:
         (line,) = self.told(self.raster("a"), self.raster("b", kind="Point"))
         assert line.startswith("AREA_OR_POINT differs")
         (line,) = self.told(self.raster("a", dtype="int16", scale=0.1, offset=5.0), self.raster("b"))
-        assert line == "a: int16 x 0.1 + 5 = height, by its tags"
+        assert line == "a: int16 x 0.1 + 5 = height, from its tags"
 
 
 @pytest.mark.parametrize("turn", [0.0, 0.5, 2.0, 3.5, 5.5])

@@ -594,7 +594,7 @@ class TestMosaicHelpers:
         assert found.bounds == (1.0, 2.0, 3.0, 4.0)
         assert found.weights == (Path("a.tif"),)
         assert found.like == Path("b.tif")
-        with pytest.raises(InputError, match="nothing that can be said"):
+        with pytest.raises(InputError, match="is not an option of a mosaic"):
             mosaic._options({"tiles": 3})
 
     def test_whole_passes(self) -> None:

@@ -26,7 +26,7 @@ def weights(file: Path, seed: int = 5) -> Path:
 @pytest.mark.parametrize("name", ["weights.tif", "s0_sigma.tif", "confidence-2.tif", "dsm_mask.tif"])
 def test_a_name_that_says_something_else_is_refused(folder: Path, name: str) -> None:
     weights(folder / name)
-    with pytest.raises(InputError, match="looks by its name"):
+    with pytest.raises(InputError, match="does not hold heights, to judge by its name"):
         assign([folder])
 
 

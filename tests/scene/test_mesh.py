@@ -199,7 +199,7 @@ def test_the_voxel_is_half_a_sigma_between_half_a_pixel_and_a_pixel(sigmas: floa
     empty = FusedView(
         np.full(CAMERA.shape, np.nan, np.float32), np.full(CAMERA.shape, np.nan, np.float32), CAMERA, pose_at(0)
     )
-    with pytest.raises(InputError, match="nothing to make a mesh of"):
+    with pytest.raises(InputError, match="fuse the views before meshing them"):
         volume_for([empty])
     volume = volume_for([plane(2.0, 0.01)])
     volume.integrate(empty)

@@ -14,7 +14,7 @@ from cfusion.scene.graph import Graph, ranked
 from cfusion.scene.kept import Kept, size
 from cfusion.scene.record import Record, folder_of
 from cfusion.scene.runner import Here
-from cfusion.scene.sketch import _median, sketch
+from cfusion.scene.sketch import _median, sketch, towards_camera
 from cfusion.scene.volume import Volume, _between, _rgb, _stride
 
 NAN = float("nan")
@@ -77,7 +77,7 @@ class TestSketch:
     def test_parallel_rays_have_pixels_of_one_size(self) -> None:
         flat = sketch(View(np.full((32, 32), 5.0), Orthographic(0.25, 16.0, 16.0, 32, 32), Pose.identity()))
         assert flat.pixel_at(np.array([1.0, 9.0])).tolist() == [0.25, 0.25]
-        assert flat.towards(np.zeros((2, 3))).tolist() == [[0.0, 0.0, -1.0]] * 2
+        assert towards_camera(flat.camera, flat.pose, np.zeros((2, 3))).tolist() == [[0.0, 0.0, -1.0]] * 2
 
 
 class TestScore:
@@ -134,7 +134,7 @@ class TestCloud:
             (1.8, False, False),
         )
         for depth, agrees, through in told:
-            seen = cloud._compared(facing(depth), own, towards, *sizes)
+            seen = cloud._compare(facing(depth), own, towards, *sizes)
             assert (bool(seen.agrees[0]), bool(seen.through[0])) == (agrees, through), depth
             assert seen.apart[0] == pytest.approx(2.0 - depth, abs=1e-6)
             assert seen.sigma[0] == pytest.approx(0.01)
@@ -165,7 +165,7 @@ class TestVolume:
     def test_what_a_volume_may_be(self) -> None:
         Volume(0.1, 0.1, 1.0)
         for wrong in ((0.0, 0.1, 1.0), (0.1, 0.09, 1.0), (0.1, 0.1, 0.0)):
-            with pytest.raises(InputError, match="truncation at least a voxel"):
+            with pytest.raises(InputError, match="truncation of at least one voxel"):
                 Volume(*wrong)
 
     def test_distances_are_to_the_wall_and_cut_at_the_truncation(self) -> None:
@@ -291,7 +291,7 @@ class TestPlaces:
         places.require_ours(tmp_path / "other", output, force=True)
         (output / "cfusion" / "scene.json").unlink()
         (output / "x").write_text("y")
-        with pytest.raises(FileError, match="no scene of cfusion's"):
+        with pytest.raises(FileError, match="not a scene of cfusion"):
             places.require_ours(data, output, force=False)
 
     def test_one_command_at_a_time(self, tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -145,7 +145,7 @@ def test_two_data_sets_in_one_folder(tmp_path: Path, capsys: pytest.CaptureFixtu
     for name in ("sparse", "stereo", "images"):
         shutil.move(data / "more" / name, data / name)
     assert run(data, "-o", tmp_path / "out", *QUICK) == 2
-    assert "several data sets in one folder (colmap, 7-scenes); say which with --format" in capsys.readouterr().err
+    assert "several data sets in one folder (colmap, 7-scenes); choose one with --format" in capsys.readouterr().err
     assert run(data, "-o", tmp_path / "out", *QUICK, "--format", "7-scenes") == 0
 
 
@@ -153,7 +153,7 @@ def test_data_sets_below_the_folder(tmp_path: Path, capsys: pytest.CaptureFixtur
     for name in ("kitchen", "office"):
         lay(walk(2), tmp_path / "both" / name, "7-scenes")
     assert run(tmp_path / "both", "-o", tmp_path / "out", *QUICK) == 2
-    assert "2 are below it (kitchen, office); give one of them" in capsys.readouterr().err
+    assert "but 2 of its folders are (kitchen, office); give one of them" in capsys.readouterr().err
 
 
 def test_the_output_lies_elsewhere(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,7 +168,7 @@ def test_the_output_lies_elsewhere(bundle: Path, tmp_path: Path, capsys: pytest.
     other.mkdir()
     (other / "thesis.tex").write_text("precious")
     assert run(bundle, "-o", other, *QUICK) == 2
-    assert "no scene of cfusion's" in capsys.readouterr().err
+    assert "not a scene of cfusion" in capsys.readouterr().err
     assert sorted(path.name for path in other.iterdir()) == ["thesis.tex"]
     assert run(bundle, "-o", other, *QUICK, "--force") == 0
     assert (other / "thesis.tex").read_text() == "precious"
@@ -285,7 +285,7 @@ def test_a_record_is_gone_before_its_files_change(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "replace", dies)
-    with pytest.raises(FileError, match="goes on"), placing(out) as draft:
+    with pytest.raises(FileError, match="run the command again to continue"), placing(out) as draft:
         inside = draft / view.relative_to(out)
         inside.mkdir(parents=True)
         (inside / "depth.npy").write_bytes(b"new")
@@ -332,7 +332,7 @@ def turning(count: int) -> list[View]:
         (("--scheduler", "x"), "tcp://host:8786"),
         (("--scheduler", "tcp://head"), "tcp://host:8786"),
         (("--scheduler", "tcp://head:port"), "tcp://host:8786"),
-        (("--workers", "1", "--worker-memory", "3XB"), "'3XB'; give a size as 4GB"),
+        (("--workers", "1", "--worker-memory", "3XB"), "'3XB'; give a size such as 4GB"),
         (("-o", "loop"), "loop"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cfusion.cli.kernel_work import seconds_for, seconds_of
 
 if TYPE_CHECKING:
-    from cfusion.cli.progress import Listener
+    from cfusion.cli.progress import ProgressCallback
     from cfusion.geometry import View
     from cfusion.kernels.contract import Backend
 
@@ -23,7 +23,7 @@ MOST = 0.97  # of the work, before the end: a kernel more than was foreseen may 
 
 
 @contextmanager
-def kernels_ready(methods: Sequence[str], backend: str, progress: Listener) -> Iterator[None]:
+def kernels_ready(methods: Sequence[str], backend: str, progress: ProgressCallback) -> Iterator[None]:
     """Fuse a few tiny views with each method, so that its kernels are there; one that comes later is named too."""
     from cfusion import kernels
 
@@ -36,13 +36,15 @@ def kernels_ready(methods: Sequence[str], backend: str, progress: Listener) -> I
         yield
 
 
-def compile_kernels(methods: Sequence[str], backend: str, progress: Listener) -> None:
+def compile_kernels(methods: Sequence[str], backend: str, progress: ProgressCallback) -> None:
     """The kernels of methods, and no more."""
     with kernels_ready(methods, backend, progress):
         pass
 
 
-def _compile(methods: Sequence[str], backend: Backend, progress: Listener, reached: Callable[[float], None]) -> None:
+def _compile(
+    methods: Sequence[str], backend: Backend, progress: ProgressCallback, reached: Callable[[float], None]
+) -> None:
     import numpy as np
 
     from cfusion.cli.progress import Step
@@ -58,7 +60,7 @@ def _compile(methods: Sequence[str], backend: Backend, progress: Listener, reach
 
 
 @contextmanager
-def naming(methods: Sequence[str], progress: Listener) -> Iterator[Callable[[float], None]]:
+def naming(methods: Sequence[str], progress: ProgressCallback) -> Iterator[Callable[[float], None]]:
     """Progress by the kernels that are compiled; nothing is said where all come from the cache, or none can be.
 
     Yields a function to be told how many seconds of the work (`kernel_work`) are done.
@@ -76,7 +78,7 @@ def naming(methods: Sequence[str], progress: Listener) -> Iterator[Callable[[flo
 class _Work:
     """The kernels of one run: what they take together, and how far that is."""
 
-    def __init__(self, seconds: float, progress: Listener) -> None:
+    def __init__(self, seconds: float, progress: ProgressCallback) -> None:
         self.seconds, self.progress = seconds, progress
         self.done, self.spent, self.began = 0.0, 0.0, 0.0
 

@@ -58,11 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
         views, truth, baseline = _scene(arguments)
         with kernels_ready(names, arguments.backend, progress):
             for name in names:
-                heard = report.Recorder(under(name, progress))
+                recorder = report.Recorder(under(name, progress))
                 progress(Step(f"{name}:", 0.0))
-                result = fuse(views, name, reference=VIEWS // 2, backend=arguments.backend, progress=heard)
+                result = fuse(views, name, reference=VIEWS // 2, backend=arguments.backend, progress=recorder)
                 results.append(result)
-                traces[name] = heard.events
+                traces[name] = recorder.events
                 rows.append(result_row(result, evaluate(result.depth, truth, views[VIEWS // 2].camera, baseline)))
         table = Table(rows)
         page = None

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cfusion.cli.interruption import Interruption
-from cfusion.forecast import MOST, SOLVING, Heard, SolveForecast
+from cfusion.forecast import MOST, SOLVING, ProgressEvent, SolveForecast
 
 SURE = 0.15  # of a part: from there on its own pace counts, before also that of the parts before it
 PRIOR = 2.5  # seconds that a usual machine is taken to have worked already
@@ -35,7 +35,7 @@ class Forecast:
 
     def __init__(self, method: str = "", parts: Sequence[Part] = ()) -> None:
         self.method, self.parts = method, tuple(parts) or (Part("", 1.0),)
-        self.place, self.began, self.heard_last = 0, 0.0, 0.0
+        self.place, self.began, self.last_event = 0, 0.0, 0.0
         self.known = 0.0  # of the part, by what was told
         self.solve: tuple[float, float, SolveForecast] | None = None  # since when, how much of the part, how far
         self.begun: set[int] = set()  # parts
@@ -52,14 +52,14 @@ class Forecast:
         self.spent = {kept[each]: spent for each, spent in self.spent.items() if each in kept}
         self.parts, self.method, self.place = tuple(parts), method, places.get(running, 0)
 
-    def hear(self, heard: Heard, now: float) -> None:
+    def update(self, event: ProgressEvent, now: float) -> None:
         """Take note of an event."""
-        seconds = getattr(heard, "seconds", 0.0)
+        seconds = getattr(event, "seconds", 0.0)
         if seconds > 0:
-            coming = getattr(heard, "coming", 0.0)
-            self.break_.hear(heard.done, seconds, now, rests=getattr(heard, "rests", False), coming=coming)
+            coming = getattr(event, "coming", 0.0)
+            self.break_.update(event.done, seconds, now, rests=getattr(event, "rests", False), coming=coming)
             return
-        self._hear(heard, self.break_.clock(now))
+        self._update(event, self.break_.clock(now))
 
     def fraction(self, now: float) -> float:
         """From 0 to 1, never less than before."""
@@ -71,25 +71,25 @@ class Forecast:
         """Seconds."""
         return self.break_.left(now) + self._left(self.break_.clock(now))
 
-    def _hear(self, heard: Heard, now: float) -> None:
-        inside, share = getattr(heard, "inside", None), getattr(heard, "share", 0.0)
-        base = heard.done
-        if inside is None and heard.stage.startswith(SOLVING):
-            inside, share, base = heard, 1.0, 0.0
-        place = self._place_of(heard.stage)
+    def _update(self, event: ProgressEvent, now: float) -> None:
+        inside, share = getattr(event, "inside", None), getattr(event, "share", 0.0)
+        base = event.done
+        if inside is None and event.stage.startswith(SOLVING):
+            inside, share, base = event, 1.0, 0.0
+        place = self._place_of(event.stage)
         if place < self.place and self.begun:  # of a part that is over
             return
-        self._move_to(place, now if inside is None else self.heard_last)
+        self._move_to(place, now if inside is None else self.last_event)
         if inside is None:
             self.solve, self.known = None, min(base, 1.0)
         else:
             if self.solve is None or base > self.known + 1e-9:
                 self.known = max(self.known, base)
-                method = getattr(heard, "method", "") or self.method
-                self.solve = (self.heard_last if self.solve or base else self.began, share, SolveForecast(method))
+                method = getattr(event, "method", "") or self.method
+                self.solve = (self.last_event if self.solve or base else self.began, share, SolveForecast(method))
             since, _, forecast = self.solve
-            forecast.hear(inside, now - since)
-        self.heard_last = now
+            forecast.update(inside, now - since)
+        self.last_event = now
 
     def _left(self, now: float) -> float:
         """Seconds of all parts."""
@@ -124,10 +124,10 @@ class Forecast:
         if self.solve is not None:
             since, share, forecast = self.solve
             return min(MOST, self.known + share * forecast.fraction(now - since))
-        told = self.heard_last - self.began
-        if self.known <= 0 or told <= 0 or self.known >= 1:
+        until_event = self.last_event - self.began
+        if self.known <= 0 or until_event <= 0 or self.known >= 1:
             return min(self.known, MOST)
-        return min(self.known * (now - self.began) / told, self.known + 0.5 * (1 - self.known))
+        return min(self.known * (now - self.began) / until_event, self.known + 0.5 * (1 - self.known))
 
     def _seconds(self, place: int) -> float:
         """That a part takes on a usual machine; nothing where it was passed over."""

@@ -102,13 +102,13 @@ def run(arguments: argparse.Namespace) -> int:
         progress.plan(parts.of_fuse(arguments.method, pixels, len(views), page=not arguments.no_report))
         with kernels_ready([arguments.method], arguments.backend, progress):
             progress(Step("fusing", 0.0))
-            heard = report.Recorder(progress)
+            recorder = report.Recorder(progress)
             result = fuse(
                 read_once,
                 arguments.method,
                 reference=reference,
                 backend=arguments.backend,
-                progress=heard,
+                progress=recorder,
                 **parameters,
             )
         progress(Step(parts.WRITING, 0.0))
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_result(result, arguments.output, formats, source=source, unit=unit, settings=settings_of_run)
         if not arguments.no_report:
             progress(Step(parts.PAGE, 0.0))
-            report.write_report(arguments.output, result, read_once, events=heard.events, unit=unit, source=source)
+            report.write_report(arguments.output, result, read_once, events=recorder.events, unit=unit, source=source)
     bundle = None if raw_stereo is None else kitti.opened(arguments, raw_stereo)
     submission = None if bundle is None else kitti.write_submission(bundle, arguments.output, result)
     if arguments.json:

@@ -13,12 +13,12 @@ class Interruption:
         self.spent = 0.0
         self.since: float | None = None
         self.done, self.seconds = 0.0, 0.0  # the share that is done, of so many seconds on a usual machine
-        self.heard_last, self.coming = 0.0, 0.0
+        self.last_event, self.coming = 0.0, 0.0
 
-    def hear(self, done: float, seconds: float, now: float, *, rests: bool, coming: float = 0.0) -> None:
+    def update(self, done: float, seconds: float, now: float, *, rests: bool, coming: float = 0.0) -> None:
         """It is that far, and goes on, to the share that is `coming`, or rests until it is heard of again."""
         self.spent, self.since = self._spent(now), None if rests else now
-        self.done, self.seconds, self.heard_last = max(self.done, done), seconds, now
+        self.done, self.seconds, self.last_event = max(self.done, done), seconds, now
         self.coming = max(0.0, min(coming, 1.0) - self.done)
 
     def forget(self) -> None:
@@ -31,10 +31,10 @@ class Interruption:
 
     def left(self, now: float) -> float:
         """Seconds, at the pace so far."""
-        pace = (self._spent(self.heard_last) + PRIOR) / (self.done * self.seconds + PRIOR)
+        pace = (self._spent(self.last_event) + PRIOR) / (self.done * self.seconds + PRIOR)
         left = pace * (1 - self.done) * self.seconds
         most = pace * self.coming * self.seconds if self.coming > 0 else LONGEST * left
-        return left - min(now - self.heard_last, most) if self.since is not None else left
+        return left - min(now - self.last_event, most) if self.since is not None else left
 
     def _spent(self, now: float) -> float:
         return self.spent + (0.0 if self.since is None else now - self.since)

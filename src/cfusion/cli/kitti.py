@@ -9,7 +9,7 @@ from cfusion.errors import InputError
 
 if TYPE_CHECKING:
     from cfusion.arrays import DepthMap
-    from cfusion.cli.progress import Listener
+    from cfusion.cli.progress import ProgressCallback
     from cfusion.datasets.dataset import Dataset
     from cfusion.datasets.kitti_bundle import Bundle
     from cfusion.frontends.consistency import Disparity
@@ -53,7 +53,7 @@ def raw_bundle(arguments: argparse.Namespace, options: Mapping[str, object]) -> 
     return None if picked.disparity is not None else picked
 
 
-def bundle_views(arguments: argparse.Namespace, options: "Options", progress: "Listener") -> "Dataset":
+def bundle_views(arguments: argparse.Namespace, options: "Options", progress: "ProgressCallback") -> "Dataset":
     """Match and localise the bundle asked for."""
     from cfusion.cli.progress import Step
     from cfusion.frontends.kitti_reader import read

@@ -148,10 +148,10 @@ def make(
 
 def _print_json(made: "Mosaic", page: Path | None) -> None:
     """The summary as one JSON object."""
-    told = {name: getattr(made, name) for name in ("gap", "iterations", "seconds", "status", "parameters")}
-    told |= {"files": {kind: str(file) for kind, file in made.files.items()}, "rasters": len(made.rasters)}
-    told |= {"width": made.grid.width, "height": made.grid.height, "report": None if page is None else str(page)}
-    talk.print_json(told)
+    summary = {name: getattr(made, name) for name in ("gap", "iterations", "seconds", "status", "parameters")}
+    summary |= {"files": {kind: str(file) for kind, file in made.files.items()}, "rasters": len(made.rasters)}
+    summary |= {"width": made.grid.width, "height": made.grid.height, "report": None if page is None else str(page)}
+    talk.print_json(summary)
 
 
 def _quiet(sentence: str) -> None:

@@ -90,5 +90,5 @@ def of_stereo(matcher: str, *, page: bool) -> tuple[Part, ...]:
 
 def of_mosaic(ahead: Sequence[tuple[tuple[str, ...], float]] = (), *, page: bool) -> tuple[Part, ...]:
     """What the mosaic says is ahead of it, by stages; choices from a sample, about as long for any; its page."""
-    told = [Part(*each) for each in ahead or ((("laying",), 3.0), (("choosing",), 20.0), ("", 12.0))]
-    return (*told, *((Part(PAGE, 1.0),) if page else ()))
+    parts = [Part(*each) for each in ahead or ((("laying",), 3.0), (("choosing",), 20.0), ("", 12.0))]
+    return (*parts, *((Part(PAGE, 1.0),) if page else ()))

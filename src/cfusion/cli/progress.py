@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from cfusion.cli.forecast import Forecast, Part, in_words
-from cfusion.forecast import Heard, Step
+from cfusion.forecast import ProgressEvent, Step
 
 PATIENCE = 1.0  # seconds without a word
 BETWEEN_LINES = 5.0  # seconds
 
 
-__all__ = ["Listener", "Shown", "Step", "described", "showing", "under"]
-Listener = Callable[[Heard], None]
+__all__ = ["ProgressCallback", "Shown", "Step", "described", "showing", "under"]
+ProgressCallback = Callable[[ProgressEvent], None]
 
 
 class Shown:
-    """A listener for `fuse(progress=...)`; `plan` says what is to come, once that is known."""
+    """A callback for `fuse(progress=...)`; `plan` says what is to come, once that is known."""
 
     def __init__(self, name: str) -> None:
         self.name, self.began, self.forecast = name, time.monotonic(), Forecast(name)
@@ -28,38 +28,38 @@ class Shown:
         """The parts of the work, in order."""
         self.forecast.plan(parts, method or self.name)
 
-    def __call__(self, heard: Heard) -> None:
+    def __call__(self, event: ProgressEvent) -> None:
         """Take note, and say it where it is time to."""
         now = time.monotonic()
-        self.forecast.hear(heard, now - self.began)
-        self.say(heard, now)
+        self.forecast.update(event, now - self.began)
+        self.say(event, now)
 
-    def say(self, heard: Heard, now: float) -> None:
+    def say(self, event: ProgressEvent, now: float) -> None:
         """Nothing: this one is quiet."""
 
 
 @contextmanager
 def showing(name: str, *, quiet: bool = False) -> Iterator[Shown]:
-    """A listener that shows what it hears while the block runs."""
+    """A callback that shows what it hears while the block runs."""
     if quiet:
         yield Shown(name)
     elif sys.stderr.isatty() and _has_rich():
-        with _bar(name) as listener:
-            yield listener
+        with _bar(name) as callback:
+            yield callback
     else:
         yield _Lines(name)
 
 
-def under(name: str, listener: Listener) -> Listener:
-    """A listener for one method of several: its stages are named after it, and are a part of their own."""
+def under(name: str, callback: ProgressCallback) -> ProgressCallback:
+    """A callback for one method of several: its stages are named after it, and are a part of their own."""
 
-    def listen(heard: Heard) -> None:
-        listener(Step(f"{name}: {heard.stage}", 0.0, heard.gap, heard, 1.0, name))
+    def listen(event: ProgressEvent) -> None:
+        callback(Step(f"{name}: {event.stage}", 0.0, event.gap, event, 1.0, name))
 
     return listen
 
 
-def described(progress: Heard) -> str:
+def described(progress: ProgressEvent) -> str:
     """The stage, and the gap where there is one."""
     return f"{progress.stage}, gap {progress.gap:.1e}" if math.isfinite(progress.gap) else progress.stage
 
@@ -71,12 +71,12 @@ class _Lines(Shown):
         super().__init__(name)
         self.due = self.began + PATIENCE
 
-    def say(self, heard: Heard, now: float) -> None:
+    def say(self, event: ProgressEvent, now: float) -> None:
         """A line, if one is due."""
         if now >= self.due:
             spent = now - self.began
             words = [f"{100 * self.forecast.fraction(spent):.0f} %", in_words(self.forecast.left(spent))]
-            words.append(described(heard))
+            words.append(described(event))
             print(f"{self.name}: {', '.join(word for word in words if word)}", file=sys.stderr, flush=True)
             self.due = now + BETWEEN_LINES
 
@@ -95,22 +95,22 @@ def _bar(name: str) -> Iterator[Shown]:
         max_refresh = None
 
         def render(self, task: Any) -> Text:
-            now = time.monotonic() - listener.began
-            done = listener.forecast.fraction(now)
+            now = time.monotonic() - callback.began
+            done = callback.forecast.fraction(now)
             bar.update(task.id, completed=done)
-            return Text(f"{100 * done:3.0f} % {now:4.0f} s {in_words(listener.forecast.left(now)):>12}")
+            return Text(f"{100 * done:3.0f} % {now:4.0f} s {in_words(callback.forecast.left(now)):>12}")
 
     class OnBar(Shown):
         """Its words stand behind the bar; a stage is shown at once, however short it is."""
 
         stage = ""
 
-        def say(self, heard: Heard, now: float) -> None:
+        def say(self, event: ProgressEvent, now: float) -> None:
             """What is done now."""
-            bar.update(task, description=described(heard), refresh=heard.stage != self.stage)
-            self.stage = heard.stage
+            bar.update(task, description=described(event), refresh=event.stage != self.stage)
+            self.stage = event.stage
 
-    listener = OnBar(name)
+    callback = OnBar(name)
     columns = (
         TextColumn("{task.fields[method]:<14}"),
         Share(),
@@ -119,7 +119,7 @@ def _bar(name: str) -> Iterator[Shown]:
     )
     with Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()) as bar:
         task = bar.add_task("", total=1.0, method=name)
-        yield listener
+        yield callback
 
 
 def _has_rich() -> bool:

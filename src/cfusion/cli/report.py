@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from cfusion.cli import talk
 
 if TYPE_CHECKING:
-    from cfusion.cli.progress import Listener
-    from cfusion.forecast import Heard
+    from cfusion.cli.progress import ProgressCallback
+    from cfusion.forecast import ProgressEvent
     from cfusion.view.content import Event
 
 PAGE = "report.html"
@@ -33,17 +33,17 @@ def command_line() -> str:
 class Recorder:
     """Passes on what it hears, and keeps it for the page."""
 
-    def __init__(self, listener: Listener) -> None:
-        self.listener = listener
+    def __init__(self, callback: ProgressCallback) -> None:
+        self.callback = callback
         self.events: list[Event] = []
         self.began = time.monotonic()
 
-    def __call__(self, heard: Heard) -> None:
+    def __call__(self, event: ProgressEvent) -> None:
         from cfusion.view.content import Event
 
-        energy = float(getattr(heard, "energy", float("nan")))
-        self.events.append(Event(time.monotonic() - self.began, heard.stage, heard.gap, energy))
-        self.listener(heard)
+        energy = float(getattr(event, "energy", float("nan")))
+        self.events.append(Event(time.monotonic() - self.began, event.stage, event.gap, energy))
+        self.callback(event)
 
 
 def write_report(
@@ -74,9 +74,9 @@ def write_report(
 
 def print_json(result: Any, folder: Path, views: int, *, page: bool) -> None:
     """The summary of a run as one JSON object."""
-    told = {name: getattr(result, name) for name in ("method", "backend", "seconds", "iterations", "gap", "status")}
-    told |= {"views": views, "output": str(folder), "report": str(folder / PAGE) if page else None}
-    talk.print_json(told)
+    summary = {name: getattr(result, name) for name in ("method", "backend", "seconds", "iterations", "gap", "status")}
+    summary |= {"views": views, "output": str(folder), "report": str(folder / PAGE) if page else None}
+    talk.print_json(summary)
 
 
 def reference_of(result: Any, views: Sequence[Any]) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cfusion.cli import talk
 
 if TYPE_CHECKING:
-    from cfusion.cli.progress import Listener
+    from cfusion.cli.progress import ProgressCallback
     from cfusion.experiments import Level, Spec, Store
     from cfusion.experiments.publish import Findings
     from cfusion.report.paper_page import Chapter
@@ -87,18 +87,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_json(arguments: argparse.Namespace, store: "Store", chapters: "list[tuple[Findings, Chapter]]") -> None:
     """Where everything is, and how the checks against the paper came out, as one JSON object."""
-    told: dict[str, object] = {"results": str(store.folder)}
+    summary: dict[str, object] = {"results": str(store.folder)}
     if not arguments.run_only:
-        told["page"] = str(arguments.output / "index.html")
-        told["checks"] = {
+        summary["page"] = str(arguments.output / "index.html")
+        summary["checks"] = {
             chapter.title: [verdict.sentence() for exhibit in chapter.exhibits for verdict in exhibit.verdicts]
             for _, chapter in chapters
         }
-    talk.print_json(told)
+    talk.print_json(summary)
 
 
 def _findings(
-    arguments: argparse.Namespace, spec: "Spec", level: "Level", store: "Store", progress: "Listener"
+    arguments: argparse.Namespace, spec: "Spec", level: "Level", store: "Store", progress: "ProgressCallback"
 ) -> "Findings":
     from cfusion import kernels
     from cfusion.errors import InputError

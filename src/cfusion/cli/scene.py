@@ -11,7 +11,7 @@ from cfusion.cli import talk
 from cfusion.cli.report import PAGE, add_no_report
 
 if TYPE_CHECKING:
-    from cfusion.cli.progress import Listener
+    from cfusion.cli.progress import ProgressCallback
     from cfusion.scene.job import Job
     from cfusion.scene.runner import Runner
     from cfusion.scene.whole import Report, Scene
@@ -78,24 +78,24 @@ def run(arguments: argparse.Namespace) -> int:
         if runner.workers == 1 and not arguments.scheduler:
             places.sweep(arguments.output)
         try:
-            with showing("scene", quiet=arguments.quiet) as listener:
+            with showing("scene", quiet=arguments.quiet) as callback:
                 asked = {"cloud": arguments.cloud, "mesh": arguments.mesh, "page": not arguments.no_report}
                 count, pixels = _extent(job)
-                listener.plan(parts.of_scene(job.method, count, pixels, **asked), job.method)
-                scene = prepare(job, arguments.neighbours, listener)
+                callback.plan(parts.of_scene(job.method, count, pixels, **asked), job.method)
+                scene = prepare(job, arguments.neighbours, callback)
                 _say_before(arguments, scene)
                 if scene.todo and isinstance(runner, Here):
-                    compile_kernels([job.method], job.backend, listener)
+                    compile_kernels([job.method], job.backend, callback)
                 with runner.open() if scene.todo else nullcontext(runner) as ready:
-                    report = fuse_scene(scene, ready, listener)
-                    report = _more(arguments, job, scene, report, ready, other, listener)
+                    report = fuse_scene(scene, ready, callback)
+                    report = _more(arguments, job, scene, report, ready, other, callback)
                 lines = write_summary(job, report)
                 if not arguments.no_report:
-                    listener(Step(parts.PAGE, 0.0))
+                    callback(Step(parts.PAGE, 0.0))
                     write_scene_page(job, report)
         except KeyboardInterrupt:
-            told = f"what was fused is in {arguments.output}; the same command goes on from there"
-            raise KeyboardInterrupt(told) from None
+            message = f"what was fused is in {arguments.output}; the same command goes on from there"
+            raise KeyboardInterrupt(message) from None
         places.sweep(arguments.output)
     _say_after(arguments, report, lines, time.monotonic() - began)
     return FAILED if report.failed else 0
@@ -218,7 +218,7 @@ def _more(
     report: "Report",
     runner: "Runner",
     other: str | None,
-    listener: "Listener",
+    callback: "ProgressCallback",
 ) -> "Report":
     """Another format, the cloud and the mesh, as asked for."""
     from dataclasses import replace
@@ -229,9 +229,9 @@ def _more(
     if other is not None and fused:
         convert.write_as(job, fused, other)
     if arguments.cloud and fused:
-        report = replace(report, points=cloud.write_cloud(job, scene.graph, fused, runner, listener))
+        report = replace(report, points=cloud.write_cloud(job, scene.graph, fused, runner, callback))
     if arguments.mesh and fused:
-        report = replace(report, triangles=mesh.write_mesh(job, fused, arguments.voxel, listener))
+        report = replace(report, triangles=mesh.write_mesh(job, fused, arguments.voxel, callback))
     return report
 
 
@@ -260,7 +260,7 @@ def _say_after(arguments: argparse.Namespace, report: "Report", lines: list[str]
 
 def _print_json(arguments: argparse.Namespace, report: "Report", seconds: float, page: Path | None) -> None:
     """The summary as one JSON object; OUT/cfusion/summary.json has every view."""
-    told: dict[str, object] = {"views": len(report.records), "failed": [each.name for each in report.failed]}
-    told |= {"method": arguments.method, "seconds": seconds, "points": report.points, "triangles": report.triangles}
-    told |= {"output": str(arguments.output), "report": None if page is None else str(page)}
-    talk.print_json(told)
+    summary: dict[str, object] = {"views": len(report.records), "failed": [each.name for each in report.failed]}
+    summary |= {"method": arguments.method, "seconds": seconds, "points": report.points, "triangles": report.triangles}
+    summary |= {"output": str(arguments.output), "report": None if page is None else str(page)}
+    talk.print_json(summary)

@@ -62,7 +62,7 @@ def run(
     from cfusion.parameters import refine
     from cfusion.scene.graph import in_time
     from cfusion.scene.kept import Kept
-    from cfusion.scene.progress import Teller
+    from cfusion.scene.progress import TaskProgress
 
     if arguments.every < 1:
         raise InputError(f"--every is {arguments.every}; it is at least 1 frame")
@@ -93,13 +93,13 @@ def run(
             _say_what_is_there(arguments.output, len(references), todo)
         if todo:
             compile_kernels([arguments.method], arguments.backend, progress)
-        told = Teller(progress, len(todo), "window", arguments.method)
+        windows = TaskProgress(progress, len(todo), "window", arguments.method)
         method, backend = refine(methods.get(arguments.method), parameters), kernels.load(arguments.backend)
         source, unit = str(arguments.bundle), views.unit
         try:
-            for reference, outcome in fuse_each(todo, bundle, method, backend, progress=told.solver):
+            for reference, outcome in fuse_each(todo, bundle, method, backend, progress=windows.solver):
                 if isinstance(outcome, Exception):
-                    told.finished()
+                    windows.finished()
                     if not isinstance(outcome, CFusionError):
                         raise outcome
                     failed[reference] = outcome
@@ -110,7 +110,7 @@ def run(
                 if page:
                     title = f"{arguments.bundle.name}, frame {reference}"
                     report.write_report(folder, outcome, bundle(reference), unit=unit, source=source, title=title)
-                told.finished()
+                windows.finished()
                 place = require_writable(arguments.output)  # it stands now
             place.require_unmoved()
         except KeyboardInterrupt:
@@ -137,11 +137,11 @@ def _print_json(
     """The summary as one JSON object."""
     from cfusion.cli.talk import print_json
 
-    told: dict[str, object] = {"method": arguments.method, "output": str(arguments.output), "seconds": seconds}
-    told |= {"windows": count, "there_already": count - len(todo)}
-    told["fused"] = [_folder(arguments.output, each).name for each in todo if each not in failed]
-    told["left_out"] = {_folder(arguments.output, each).name: str(error) for each, error in failed.items()}
-    print_json(told)
+    summary: dict[str, object] = {"method": arguments.method, "output": str(arguments.output), "seconds": seconds}
+    summary |= {"windows": count, "there_already": count - len(todo)}
+    summary["fused"] = [_folder(arguments.output, each).name for each in todo if each not in failed]
+    summary["left_out"] = {_folder(arguments.output, each).name: str(error) for each, error in failed.items()}
+    print_json(summary)
 
 
 class _NoDepth(InputError):

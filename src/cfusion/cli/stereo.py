@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cfusion.cli import output, report, talk
 
 if TYPE_CHECKING:
-    from cfusion.cli.progress import Listener
+    from cfusion.cli.progress import ProgressCallback
     from cfusion.frontends.calibration import Calibration, RawRig
     from cfusion.frontends.rig import Rig, StereoFrame
     from cfusion.frontends.stereo import Matching
@@ -88,9 +88,9 @@ def _say(arguments: argparse.Namespace, found: "Matching", with_depth: bool) -> 
     page = arguments.output / report.PAGE if with_depth and not arguments.no_report else None
     disparities = found.disparity[known] if known.any() else np.array([np.nan])
     if arguments.json:
-        told = {"matcher": arguments.matcher, "width": columns, "height": rows, "matched": float(known.mean())}
-        told |= {"nearest": float(disparities.max()), "farthest": float(disparities.min())}  # in pixels of disparity
-        talk.print_json(told | {"output": str(arguments.output), "report": None if page is None else str(page)})
+        summary = {"matcher": arguments.matcher, "width": columns, "height": rows, "matched": float(known.mean())}
+        summary |= {"nearest": float(disparities.max()), "farthest": float(disparities.min())}  # in pixels of disparity
+        talk.print_json(summary | {"output": str(arguments.output), "report": None if page is None else str(page)})
         return
     if arguments.quiet:
         return
@@ -135,7 +135,7 @@ def _write(
     frame: "StereoFrame",
     rig: "Rig | None",
     found: "Matching",
-    progress: "Listener",
+    progress: "ProgressCallback",
 ) -> None:
     """Disparity with its confidence; with a rig also depth, sigma, points and result.json, as `cfusion fuse` does."""
     from dataclasses import replace

@@ -15,10 +15,10 @@ def add_arguments(
     parser.add_argument("--json", action="store_true", help=json)
 
 
-def print_json(told: object) -> None:
+def print_json(content: object) -> None:
     """One JSON object on a line, as other programs read it."""
     import json
 
     from cfusion.io.to_json import to_json
 
-    print(json.dumps(to_json(told)))
+    print(json.dumps(to_json(content)))
