@@ -53,7 +53,7 @@ def test_check_names_the_confusion(tmp_path: Path, views: list[View], capsys: py
     write_bundle([replace(view, pose=view.pose.inverse()) for view in views], tmp_path / "wrong")
     assert main(["check", str(tmp_path / "wrong"), "--json"]) == 1
     shown = json.loads(capsys.readouterr().out)
-    assert shown["best"].startswith("poses the other way (")
+    assert shown["best"].startswith("poses inverted (")
     assert shown["rows"][0]["name"] == "as stated"
     found = check(read(tmp_path / "wrong"))
     for row, fit in zip(shown["rows"], found.fits, strict=True):

@@ -20,7 +20,7 @@ from cfusion.cli import evaluate as evaluate_command
 from cfusion.cli import main as main_module
 from cfusion.cli.main import main
 from cfusion.datasets import READERS, write_bundle
-from cfusion.datasets.check import Mending, align_scales, check
+from cfusion.datasets.check import Correction, align_scales, check
 from cfusion.datasets.check.compare import Hypothesis
 from cfusion.datasets.check.reprojection import Meaning
 from cfusion.datasets.options import described
@@ -71,7 +71,7 @@ class TestLists:
         assert lines[-3:] == [
             "",
             f"`cfusion scene --write FORMAT` converts any of them to: {', '.join(WRITERS)}",
-            "conventions of each: docs/formats.md; whether a data set keeps them: cfusion check DATA",
+            "conventions of each: docs/formats.md; to test a data set: cfusion check DATA",
         ]
 
     def test_info(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ class TestCheck:
         }[option]
         write_bundle([spoilt(view) for view in walls], tmp_path / "data")
         assert main(["check", str(tmp_path / "data")]) == check_command.ANOTHER_FITS
-        assert capsys.readouterr().out.splitlines()[-1] == f"To read it so: {option}"
+        assert capsys.readouterr().out.splitlines()[-1] == f"To read it this way: {option}"
         assert said(capsys, "check", tmp_path / "data", "--quiet", *option.split())[0].startswith("The data fit")
 
     def test_factors_of_views_are_told_and_taken_out(
@@ -199,9 +199,9 @@ class TestCheck:
         assert all(one is other for one, other in zip(align_scales(walls), walls, strict=True))
 
     def test_what_has_to_be_done_in_the_data_has_no_option(self) -> None:
-        assert Mending.of(Hypothesis("as stated")) == Mending()
+        assert Correction.of(Hypothesis("as stated")) == Correction()
         for changed in ({"meaning": Meaning.disparity}, {"swapped": True}, {"focal": 2.0}, {"enlarged": 2.0}):
-            assert Mending.of(Hypothesis("x", **changed)) is None
+            assert Correction.of(Hypothesis("x", **changed)) is None
 
 
 class TestDemo:
@@ -307,7 +307,7 @@ def test_more_is_said_of_a_scene(capsys: pytest.CaptureFixture[str], monkeypatch
     assert told.err.startswith("cfusion: view 7: gone\n")
     lines = told.out.splitlines()
     assert lines[0] == "a scene"
-    assert "1 of 3 views are there already, made with the same settings" in lines
+    assert "1 of 3 views exist already with the same settings" in lines
     assert lines[-3:] == ["view 0 from 1, 2", "view 1 from 0", "view 2 from itself alone"]
     scene._say_before(argparse.Namespace(**(asked | {"verbose": False})), given)
     assert not any(line.startswith("view ") for line in capsys.readouterr().out.splitlines())

@@ -60,7 +60,7 @@ def test_a_second_run_notices_changed_data(walls: Path, tmp_path: Path, capsys: 
     np.save(file, np.full((4, 5), 3.5, np.float32))  # of the same size
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # and time
     assert every_other(walls, out) == 0
-    assert "1 of 4 windows are there but damaged, or made of other data" in capsys.readouterr().out
+    assert "1 of 4 windows are damaged or of other data" in capsys.readouterr().out
     assert changed(before, out) == {"000002"}
     assert np.load(out / "000002" / "depth.npy")[0, 0] == 3.5
 
@@ -156,7 +156,7 @@ def test_another_result_is_not_written_over(walls: Path, tmp_path: Path, capsys:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "depth.png").write_bytes(b"mine")
     assert run("fuse", walls, "-o", tmp_path / "mine", *QUICK) == 2
-    assert "depth.png, which no result.json there names" in capsys.readouterr().err
+    assert "depth.png, which no result.json there lists" in capsys.readouterr().err
     assert run("fuse", walls, "-o", tmp_path / "mine", *QUICK, "--force") == 0
 
 

@@ -338,7 +338,7 @@ class TestForecast:
                 if len(told) == 1:
                     work.reached(seconds_for(methods[: told[0]]))
                 elif len(told) == 2:
-                    work.told(*told)
+                    work.kernel_event(*told)
                 else:
                     forecast.update(self.step(told), clock.now)
             fraction, left, real = forecast.fraction(now), forecast.left(now), total - now

@@ -99,9 +99,9 @@ def test_a_window_that_fails_does_not_end_the_run(tmp_path: Path, capsys: pytest
         assert run(*command) == 1
         said = capsys.readouterr()
         assert "cfusion: window 000000 failed: " in said.err
-        assert "1 windows failed; the same command tries them again" in said.err
+        assert "1 windows failed; run the same command to try them again" in said.err
         assert times(tmp_path / "out").keys() == {"000002", "000004"}
-    assert "2 of 3 windows are there already" in said.out
+    assert "2 of 3 windows exist already" in said.out
 
 
 def test_each_window_has_a_folder(sequence: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,12 +123,12 @@ def test_a_second_run_does_what_is_missing(sequence: Path, tmp_path: Path, capsy
     (out / "000004" / "result.json").write_text("{")  # damaged
     capsys.readouterr()
     assert run(*command, *QUICK) == 0
-    assert "2 of 4 windows are there already, made of the same data and settings" in capsys.readouterr().out
+    assert "2 of 4 windows exist already for the same data and settings" in capsys.readouterr().out
     second = times(out)
     assert {name for name in first if first[name] != second[name]} == {"000002", "000004"}
     assert run(*command, *QUICK, "--set", "radius=3") == 2
     assert times(out) == second
-    assert "say --force" in capsys.readouterr().err
+    assert "pass --force" in capsys.readouterr().err
     assert run(*command, *QUICK, "--set", "radius=3", "--force") == 0
     assert "already" not in capsys.readouterr().out
     assert not set(times(out).values()) & set(second.values())
@@ -201,11 +201,11 @@ def test_an_interrupted_run_goes_on(
     _, said = process.communicate(timeout=20)
     assert process.returncode == code
     if number == signal.SIGINT:
-        assert said == f"cfusion: interrupted; 2 of 4 windows are in {out}; the same command goes on from there\n"
+        assert said == f"cfusion: interrupted; 2 of 4 windows are in {out}; run the same command again to continue\n"
     assert sorted(path.name for path in out.iterdir()) == ["000000", "000002"]
     assert all(settings_of_result(folder) for folder in out.iterdir())
     assert run(*command) == 0
-    assert "2 of 4 windows are there already" in capsys.readouterr().out
+    assert "2 of 4 windows exist already" in capsys.readouterr().out
     assert len(times(out)) == 4
 
 
@@ -258,7 +258,7 @@ def test_what_is_said_after_all_windows(capsys: pytest.CaptureFixture[str]) -> N
     ]
     assert said.err.splitlines() == [
         "cfusion: window 000004 failed: too few",
-        "cfusion: 1 windows failed; the same command tries them again",
+        "cfusion: 1 windows failed; run the same command to try them again",
     ]
     assert _said_after(told_by(verbose=True, no_report=False), 1, {}, 6.0) == 0
     said = capsys.readouterr()
@@ -293,8 +293,8 @@ def test_what_is_there_is_told_and_what_is_stale(tmp_path: Path, capsys: pytest.
         (tmp_path / name / "result.json").write_text("{}")
     _say_what_is_there(tmp_path, 3, [2, 4])
     assert capsys.readouterr().out.splitlines() == [
-        "1 of 3 windows are there already, made of the same data and settings",
-        "1 of 3 windows are there but damaged, or made of other data or code: done again",
+        "1 of 3 windows exist already for the same data and settings",
+        "1 of 3 windows are damaged or of other data or code, and are fused again",
     ]
     _say_what_is_there(tmp_path, 2, [4, 6])
     assert capsys.readouterr().out == ""

@@ -83,9 +83,9 @@ def recorded(words: list[str]) -> dict[str, Any]:
     class Work(compiling._Work):
         methods = 0
 
-        def told(self, kernel: str, ready: bool) -> None:
+        def kernel_event(self, kernel: str, ready: bool) -> None:
             note(kernel, ready)
-            super().told(kernel, ready)
+            super().kernel_event(kernel, ready)
 
         def reached(self, seconds: float) -> None:
             self.methods += 1

@@ -49,7 +49,7 @@ def test_world_to_camera_and_probability_as_confidence(folder: Path, pose: Matri
 def test_k_of_the_image_is_scaled_to_a_smaller_map(folder: Path, pose: Matrix, png_bytes: Callable[..., bytes]) -> None:
     text = camera_text(pose, "200 0 6\n0 204 4\n0 0 1")
     (folder / "cams" / "00000002_cam.txt").write_text(text)
-    with pytest.raises(FileError, match="a larger image, which is not there"):
+    with pytest.raises(FileError, match="a larger image, which is missing"):
         read(folder)[0]
     (folder / "blended_images").mkdir()
     rows = [bytes(12)] * 8

@@ -77,12 +77,12 @@ def test_rasters_without_any_crs_lie_in_one_plane(tmp_path: Path) -> None:
 
 
 def test_nothing_overlaps(first: Path, tmp_path: Path) -> None:
-    refused([first, other(tmp_path, corner=(CORNER[0] + 1e5, CORNER[1]))], "overlaps nothing")
+    refused([first, other(tmp_path, corner=(CORNER[0] + 1e5, CORNER[1]))], "does not overlap")
 
 
 def test_a_turned_grid_is_resampled_and_cannot_be_the_target(first: Path, tmp_path: Path) -> None:
     turned = other(tmp_path, transform=Affine.translation(*CORNER) * Affine.rotation(-10) * Affine.scale(0.5, -0.5))
-    refused([turned, first], "turned")
+    refused([turned, first], "rotated or mirrored")
     plan = plan_mosaic([first, turned], Options(keep_offsets=True))
     assert "from a rotated grid" in " ".join(plan.sentences)
 
@@ -184,13 +184,13 @@ def test_a_disk_that_fills_up_while_writing(first: Path, tmp_path: Path, monkeyp
     monkeypatch.undo()
     said: list[str] = []
     assert fuse_rasters([first], tmp_path / "out.tif", alpha=(1, 2), say=said.append).files["height"].exists()
-    assert any("going on" in each for each in said)
+    assert any("continuing with" in each for each in said)
     with rasterio.open(tmp_path / "out.tif") as raster:
         assert raster.shape == (64, 64)
 
 
 def test_a_misspelt_option(first: Path) -> None:
-    with pytest.raises(InputError, match="'tiles' is nothing"):
+    with pytest.raises(InputError, match="'tiles' is not an option"):
         fuse_rasters([first], tiles=64)
     for wrong in ({"tile": 3}, {"workers": 0}, {"coregister": "all"}, {"alpha": (1,)}, {"tolerance": 0}, {"band": 7}):
         with pytest.raises(InputError):

@@ -86,7 +86,7 @@ def test_a_bad_description_is_one_line(folder: Path, text: str) -> None:
 
 def test_weights_come_one_for_each(folder: Path) -> None:
     files = [folder / "s0.tif", folder / "s1.tif"]
-    with pytest.raises(InputError, match="names 1 rasters for 2"):
+    with pytest.raises(InputError, match="lists 1 rasters for 2"):
         assign(files, weights=[weights(folder / "w.tif")])
     with pytest.raises(InputError, match="given twice"):
         assign([files[0], files[0]])

@@ -46,7 +46,7 @@ def test_the_same_command_does_nothing_twice(bundle: Path, tmp_path: Path, capsy
     assert run(bundle, "-o", out, *LOUD) == 0
     assert records(out) == before
     assert len(before) == 5
-    assert "5 of 5 views are there already" in capsys.readouterr().out
+    assert "5 of 5 views exist already" in capsys.readouterr().out
 
 
 def test_what_is_missing_is_made_again_bit_by_bit(bundle: Path, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_view_that_fails_is_named_and_tried_again(tmp_path: Path, capsys: pyte
     assert run(data, "-o", out, *QUICK) == 1
     said = capsys.readouterr().err
     assert "frame-000002.depth.png failed" in said
-    assert "1 views failed; the same command tries them again" in said
+    assert "1 views failed; run the same command to try them again" in said
     assert len(records(out)) == 4
     assert (out / broken.name).read_bytes() == broken.read_bytes()  # the data set stays whole
     broken.write_bytes(whole)
@@ -118,7 +118,7 @@ def test_a_missing_image_is_no_failure(tmp_path: Path) -> None:
 def test_a_scene_of_one_view(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = lay(walk(1), tmp_path / "data", "bundle")
     assert run(data, "-o", tmp_path / "out", *QUICK) == 0
-    assert "a scene of one view" in capsys.readouterr().err
+    assert "the scene has one view" in capsys.readouterr().err
 
 
 def test_views_that_share_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,10 +184,10 @@ def test_mistakes_are_told_before_anything_is_written(
     for wrong, why in (
         (("--neighbours", -1), "--neighbours is -1"),
         (("--workers", 0), "--workers is 0"),
-        (("--workers", 1, "--scheduler", "tcp://x:1"), "leave one out"),
-        (("--voxel", 0.1), "say --mesh as well"),
+        (("--workers", 1, "--scheduler", "tcp://x:1"), "give only one of them"),
+        (("--voxel", 0.1), "pass --mesh as well"),
         *(((("--mesh", "--voxel", voxel), f"--voxel is {voxel}")) for voxel in ("0.0", "-1.0", "nan", "inf")),
-        (("--worker-memory", "1GB"), "say --workers as well"),
+        (("--worker-memory", "1GB"), "pass --workers as well"),
         (("--method", "magic"), "no method"),
         (("--write", "npz"), "cannot be written as 'npz'"),
         (("--write", "magic"), "unknown format"),

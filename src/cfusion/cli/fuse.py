@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
-from cfusion.cli import kitti, mending, mosaic, output, report, sequence, talk
+from cfusion.cli import correction, kitti, mosaic, output, report, sequence, talk
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
-# Written out, as the table of methods loads all of them, and --help needs none; a test compares the two.
+# Written out because importing the table of methods is slow and --help does not need it; a test compares the two.
 METHODS = (
     "input, mean, median, rof, l1, tgv-fusion, l1-heuristic, rof-adapt, l1-adapt, adapt-hprior, adapt-hprior-g, auto"
 )
@@ -48,13 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         json="print the summary as JSON; see result.json for all of it",
     )
     output.add_arguments(parser)
-    mending.add_arguments(parser)
+    correction.add_arguments(parser)
     kitti.add_arguments(parser)
     sequence.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the way out first, then read, fuse, write."""
+    """Check the output first, then read, fuse, write."""
     from cfusion import kernels, methods
     from cfusion.cli import parts, settings
     from cfusion.cli.compiling import kernels_ready
@@ -88,15 +88,15 @@ def run(arguments: argparse.Namespace) -> int:
             views = kitti.bundle_views(arguments, raw_stereo, progress)
     else:
         views = read(arguments.bundle, format=arguments.format, options=options)
-        views = mending.mended(arguments, views)
-        mending.require_plausible(views, force=arguments.force)
+        views = correction.corrected(arguments, views)
+        correction.require_plausible(views, force=arguments.force)
     if views.sentence and not (arguments.quiet or arguments.json):
         print(shown(views.sentence))
     if arguments.every is not None:
         return sequence.run(arguments, views, formats, parameters, made_by, place)
     reference = views.reference if arguments.reference is None else arguments.reference
-    reference_index(views, reference)  # a mistake is said before anything is compiled
-    read_once = tuple(views)  # fusing goes through them several times
+    reference_index(views, reference)  # reports a mistake before anything is compiled
+    read_once = tuple(views)  # fusion reads them several times
     pixels = float(read_once[reference_index(views, reference)].depth.size)
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         progress.plan(parts.of_fuse(arguments.method, pixels, len(views), page=not arguments.no_report))

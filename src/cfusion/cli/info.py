@@ -1,4 +1,4 @@
-"""Say what is installed, which backends can run, and with how many threads."""
+"""Print what is installed, which backends can run, and with how many threads."""
 
 import argparse
 import os
@@ -10,7 +10,7 @@ NAME, SUMMARY = "info", "versions, backends, threads and extras"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How much to say."""
+    """The amount of output."""
     talk.add_arguments(
         parser,
         quiet="what can run here only, no versions, no extras",
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the information."""
     from cfusion import kernels
     from cfusion.cli import parts
     from cfusion.cli.extras import EXTRAS, for_this_place, missing

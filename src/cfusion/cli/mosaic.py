@@ -1,4 +1,4 @@
-"""Fuse height models (GeoTIFF), any number, grids and size: height, sigma, count, NMAD, provenance, source."""
+"""Fuse height models (GeoTIFF) of any number, grid and size: height, sigma, count, NMAD, provenance, source."""
 
 import argparse
 from pathlib import Path
@@ -15,7 +15,7 @@ NAME, SUMMARY = "mosaic", "fuse height models (GeoTIFF) into one GeoTIFF"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A.tif B.tif ... -o OUT.tif and what may be said about them."""
+    """A.tif B.tif ... -o OUT.tif and options."""
     add = parser.add_argument
     add("rasters", type=Path, nargs="+", metavar="RASTER", help="GeoTIFF files, folders of them, or a mosaic.json")
     add("-o", "--output", type=Path, required=True, metavar="OUT.tif", help="the height; other maps lie beside it")
@@ -62,14 +62,14 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check, fuse, write, say."""
+    """Check, fuse, write, print."""
     options = {name: getattr(arguments, name) for name in OPTIONS}
     page = not arguments.no_report
     return make(arguments.rasters, arguments.output, arguments, options=options, page=page)
 
 
 def is_meant(arguments: argparse.Namespace) -> bool:
-    """Whether `cfusion fuse` was given height models: these stay heights, on their grid."""
+    """Whether `cfusion fuse` was given height models, which are fused as heights on their grid."""
     from cfusion.datasets.read import recognised
 
     if arguments.stereo_bundle is not None or arguments.format not in (None, "geotiff"):
@@ -78,7 +78,7 @@ def is_meant(arguments: argparse.Namespace) -> bool:
 
 
 def fuse_folder(arguments: argparse.Namespace) -> int:
-    """`cfusion fuse FOLDER_OF_TIFS -o OUT`: the mosaic as OUT/height.tif, or OUT itself where that is a .tif."""
+    """`cfusion fuse FOLDER_OF_TIFS -o OUT`: write the mosaic as OUT/height.tif, or OUT if that is a .tif."""
     if arguments.method != "auto" or arguments.set or arguments.reference is not None or arguments.every is not None:
         raise InputError(
             "height models are fused by auto into one grid; leave --method, --set, --reference and --every out"
@@ -87,7 +87,7 @@ def fuse_folder(arguments: argparse.Namespace) -> int:
     for given in arguments.option:
         name, _, value = given.partition("=")
         if name != "band" or not value.isdigit():
-            raise InputError(f"--option {given} is not one of height models; there is band=NUMBER")
+            raise InputError(f"--option {given} is not an option of height models; only band=NUMBER is")
         options["band"] = int(value)
     output = arguments.output
     if output.suffix.lower() not in (".tif", ".tiff"):
@@ -100,7 +100,7 @@ def fuse_folder(arguments: argparse.Namespace) -> int:
 def make(
     rasters: list[Path], output: Path, how: argparse.Namespace, *, options: dict[str, Any], page: bool = True
 ) -> int:
-    """Fuse rasters into a file, and say what was done, as `how` asks: quiet, verbose, json."""
+    """Fuse rasters into a file and print a summary as `how` asks: quiet, verbose, json."""
     from cfusion.cli import parts
     from cfusion.cli.compiling import naming
     from cfusion.cli.progress import Step, showing
@@ -126,7 +126,7 @@ def make(
                 progress(Step(parts.PAGE, 0.0))
                 page = write_mosaic_page(made, output) is not None
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("what was done is kept; give the same command again to go on") from None
+        raise KeyboardInterrupt("finished tiles are kept; run the same command again to continue") from None
     if how.json:
         _print_json(made, mosaic_page(output) if page else None)
     if how.quiet or how.json:
@@ -155,4 +155,4 @@ def _print_json(made: "Mosaic", page: Path | None) -> None:
 
 
 def _quiet(sentence: str) -> None:
-    """Say nothing."""
+    """Print nothing."""

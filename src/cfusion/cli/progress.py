@@ -1,4 +1,4 @@
-"""Progress on stderr, with the gap falling: a bar on a terminal, a line now and then elsewhere. It never goes back."""
+"""Progress on stderr with the falling gap: a bar on a terminal, occasional lines elsewhere; it never goes back."""
 
 import math
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 from cfusion.cli.forecast import Forecast, Part, in_words
 from cfusion.forecast import ProgressEvent, Step
 
-PATIENCE = 1.0  # seconds without a word
+PATIENCE = 1.0  # seconds before the first line
 BETWEEN_LINES = 5.0  # seconds
 
 
@@ -19,28 +19,28 @@ ProgressCallback = Callable[[ProgressEvent], None]
 
 
 class Shown:
-    """A callback for `fuse(progress=...)`; `plan` says what is to come, once that is known."""
+    """A callback for `fuse(progress=...)` that shows nothing; `plan` sets the expected parts when these are known."""
 
     def __init__(self, name: str) -> None:
         self.name, self.began, self.forecast = name, time.monotonic(), Forecast(name)
 
     def plan(self, parts: Sequence[Part], method: str = "") -> None:
-        """The parts of the work, in order."""
+        """Set the parts of the work, in order."""
         self.forecast.plan(parts, method or self.name)
 
     def __call__(self, event: ProgressEvent) -> None:
-        """Take note, and say it where it is time to."""
+        """Update the forecast and show the event."""
         now = time.monotonic()
         self.forecast.update(event, now - self.began)
         self.say(event, now)
 
     def say(self, event: ProgressEvent, now: float) -> None:
-        """Nothing: this one is quiet."""
+        """Show nothing."""
 
 
 @contextmanager
 def showing(name: str, *, quiet: bool = False) -> Iterator[Shown]:
-    """A callback that shows what it hears while the block runs."""
+    """A callback that shows progress while the block runs."""
     if quiet:
         yield Shown(name)
     elif sys.stderr.isatty() and _has_rich():
@@ -51,7 +51,7 @@ def showing(name: str, *, quiet: bool = False) -> Iterator[Shown]:
 
 
 def under(name: str, callback: ProgressCallback) -> ProgressCallback:
-    """A callback for one method of several: its stages are named after it, and are a part of their own."""
+    """A callback for one method of several: its name precedes its stages, and it is a part of its own."""
 
     def listen(event: ProgressEvent) -> None:
         callback(Step(f"{name}: {event.stage}", 0.0, event.gap, event, 1.0, name))
@@ -60,19 +60,19 @@ def under(name: str, callback: ProgressCallback) -> ProgressCallback:
 
 
 def described(progress: ProgressEvent) -> str:
-    """The stage, and the gap where there is one."""
+    """The stage, and the gap if there is one."""
     return f"{progress.stage}, gap {progress.gap:.1e}" if math.isfinite(progress.gap) else progress.stage
 
 
 class _Lines(Shown):
-    """Plain lines: none within the first second, then one every few seconds."""
+    """Plain lines: none in the first second, then one every few seconds."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.due = self.began + PATIENCE
 
     def say(self, event: ProgressEvent, now: float) -> None:
-        """A line, if one is due."""
+        """Print a line if one is due."""
         if now >= self.due:
             spent = now - self.began
             words = [f"{100 * self.forecast.fraction(spent):.0f} %", in_words(self.forecast.left(spent))]
@@ -83,14 +83,14 @@ class _Lines(Shown):
 
 @contextmanager
 def _bar(name: str) -> Iterator[Shown]:
-    """A bar that moves with the clock between events, and vanishes when it is done."""
+    """A bar that advances with the clock between events and vanishes at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, ProgressColumn, TextColumn
     from rich.progress import Progress as Bar
     from rich.text import Text
 
     class Share(ProgressColumn):
-        """The fraction as it is at this moment; the bar beside it is drawn from the same."""
+        """The current fraction, from which the bar is drawn as well."""
 
         max_refresh = None
 
@@ -101,12 +101,12 @@ def _bar(name: str) -> Iterator[Shown]:
             return Text(f"{100 * done:3.0f} % {now:4.0f} s {in_words(callback.forecast.left(now)):>12}")
 
     class OnBar(Shown):
-        """Its words stand behind the bar; a stage is shown at once, however short it is."""
+        """Text behind the bar; a new stage is shown at once."""
 
         stage = ""
 
         def say(self, event: ProgressEvent, now: float) -> None:
-            """What is done now."""
+            """Show the current stage."""
             bar.update(task, description=described(event), refresh=event.stage != self.stage)
             self.stage = event.stage
 

@@ -1,4 +1,4 @@
-"""What every command that fuses does for people: a page, and pictures of depth and sigma beside the numbers."""
+"""The report of every command that fuses: a page, and coloured pictures of depth and sigma."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def add_no_report(parser: argparse.ArgumentParser) -> None:
 
 
 def command_line() -> str:
-    """The command as it was typed, to be typed again."""
+    """The command as it was typed."""
     return " ".join(["cfusion", *(shlex.quote(word) for word in sys.argv[1:])])
 
 
 class Recorder:
-    """Passes on what it hears, and keeps it for the page."""
+    """A callback that passes events on and records them for the page."""
 
     def __init__(self, callback: ProgressCallback) -> None:
         self.callback = callback
@@ -49,14 +49,14 @@ class Recorder:
 def write_report(
     folder: Path,
     result: Any,
-    views: Sequence[Any],  # none where there is nothing to compare the result with
+    views: Sequence[Any],  # empty if there is nothing to compare the result with
     *,
     events: Sequence[Event] = (),
     unit: str = "metre",
     source: str = "",
     title: str = "",
 ) -> Path:
-    """The page of one result in its folder."""
+    """Write the page of one result into its folder."""
     from cfusion.view import write_page
 
     return write_page(
@@ -80,6 +80,6 @@ def print_json(result: Any, folder: Path, views: int, *, page: bool) -> None:
 
 
 def reference_of(result: Any, views: Sequence[Any]) -> int:
-    """Which view the result is seen from: the one whose pose it has, else the middle."""
+    """The index of the view that has the result's pose, else of the middle one."""
     same = [k for k, view in enumerate(views) if view.pose is result.pose]
     return same[0] if same else len(views) // 2

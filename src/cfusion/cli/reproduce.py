@@ -1,4 +1,4 @@
-"""Run what the paper ran, and write tables, figures and one page with the published numbers beside ours."""
+"""Run the paper's experiments; write tables, figures and a page with the published numbers beside ours."""
 
 import argparse
 import sys
@@ -19,7 +19,7 @@ EXPERIMENTS = ("objects", "urban", "scale-space", "noise", "surfaces", "converge
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which experiment, how much of it, and where to."""
+    """The experiment, its extent, and the output."""
     add = parser.add_argument
     add("experiment", choices=(*EXPERIMENTS, "all"), help="a table or figure of the paper, or all of them")
     much = parser.add_mutually_exclusive_group()
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run or read, sum up, print, write."""
+    """Run or read, summarise, print, write."""
     from cfusion.cli.forecast import Part
     from cfusion.cli.progress import Step, showing
     from cfusion.errors import InputError
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _print_json(arguments, store, chapters)
     elif arguments.run_only and not arguments.quiet:
-        print(f"results are in {store.folder}; --so-far makes tables and figures of them")
+        print(f"results are in {store.folder}; pass --so-far to make tables and figures of them")
     elif not arguments.quiet:
         for _, chapter in chapters:
             _tell(chapter)
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_json(arguments: argparse.Namespace, store: "Store", chapters: "list[tuple[Findings, Chapter]]") -> None:
-    """Where everything is, and how the checks against the paper came out, as one JSON object."""
+    """Print the locations and the checks against the paper as one JSON object."""
     summary: dict[str, object] = {"results": str(store.folder)}
     if not arguments.run_only:
         summary["page"] = str(arguments.output / "index.html")
@@ -108,12 +108,14 @@ def _findings(
     if arguments.report_only:
         return Findings.read(spec, arguments.output / spec.name)
     spec = _with_disparity(spec, arguments.disparity)
-    if arguments.so_far:  # under the name of a backend that need not be here
+    if arguments.so_far:  # under the name of a backend that need not be installed here
         name = arguments.backend if arguments.backend in kernels.BACKENDS else kernels.load(arguments.backend).NAME
         chosen = plan(spec, level, name)
         lines, note = so_far(chosen, store)
         if not lines:
-            raise InputError(f"{store.folder} has no results of {spec.name} by backend {name!r} and this code")
+            raise InputError(
+                f"{store.folder} has no results of {spec.name} by backend {name!r} and this code; run it first"
+            )
         return Findings(spec, level, lines, (*chosen.notes, *([note] if note else [])))
     chosen = plan(spec, level, kernels.load(arguments.backend).NAME)
     lines = run(chosen, store, workers=arguments.jobs, report=progress)
@@ -137,7 +139,7 @@ def _with_disparity(spec: "Spec", folder: Path | None) -> "Spec":
 
 
 def _tell(chapter: "Chapter") -> None:
-    """Tables and checks, for a terminal."""
+    """Print tables and checks to the terminal."""
     print(f"\n{chapter.title}")
     for note in chapter.notes:
         print(f"  {note}")

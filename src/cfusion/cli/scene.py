@@ -1,4 +1,4 @@
-"""Fuse every view of a scene from its best neighbours, give the data set back with better maps, and one point cloud."""
+"""Fuse every view of a scene with its best neighbours, write the data set back with new maps, and one point cloud."""
 
 import argparse
 import sys
@@ -56,10 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check everything first, then fuse, give back, merge."""
+    """Check everything first, then fuse, write back, merge."""
     from cfusion.cli import parts
     from cfusion.cli.compiling import compile_kernels
-    from cfusion.cli.mending import require_plausible
+    from cfusion.cli.correction import require_plausible
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.report_of_many import write_scene_page
     from cfusion.errors import FileError
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     began = time.monotonic()
     job, runner, other = _checked(arguments)
-    with suppress(FileError):  # a view that cannot be read is named later, and stops no other
+    with suppress(FileError):  # an unreadable view is reported later and stops no other
         require_plausible(open_job(job).dataset, force=arguments.force, has_options=False)
     with places.alone(arguments.output):
         about = {"format": job.format, "written": other or job.format, "method": job.method}
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
                     callback(Step(parts.PAGE, 0.0))
                     write_scene_page(job, report)
         except KeyboardInterrupt:
-            message = f"what was fused is in {arguments.output}; the same command goes on from there"
+            message = f"fused views are in {arguments.output}; run the same command again to continue"
             raise KeyboardInterrupt(message) from None
         places.sweep(arguments.output)
     _say_after(arguments, report, lines, time.monotonic() - began)
@@ -102,19 +102,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _extent(job: "Job") -> tuple[int, float]:
-    """How many views, and how many pixels the first has, or usually."""
+    """The number of views, and the pixels of the first (or of a typical one)."""
     from cfusion.errors import CFusionError
     from cfusion.scene.job import open_job
 
     opened = open_job(job)
     try:
         return len(opened.dataset), float(opened.views[0].depth.size)
-    except CFusionError:  # that view will be said to be unreadable
+    except CFusionError:  # the view is reported as unreadable later
         return len(opened.dataset), USUAL_PIXELS
 
 
 def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
-    """The job, where it runs, and the other format to write in, if any; every mistake is found here."""
+    """The job, its runner, and the other format to write, if any; all mistakes in the arguments are found here."""
     from cfusion import kernels, methods
     from cfusion.cli import settings
     from cfusion.datasets.write_back import LAYOUTS
@@ -126,18 +126,18 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     from cfusion.scene.runner import Here
 
     if arguments.neighbours < 0:
-        raise InputError(f"--neighbours is {arguments.neighbours}; it is a whole number from 0")
+        raise InputError(f"--neighbours is {arguments.neighbours}; give a whole number from 0")
     if arguments.workers is not None and arguments.workers < 1:
-        raise InputError(f"--workers is {arguments.workers}; it is at least 1")
+        raise InputError(f"--workers is {arguments.workers}; give at least 1")
     if arguments.workers is not None and arguments.scheduler is not None:
-        raise InputError("--workers starts a cluster, --scheduler joins one; leave one out")
+        raise InputError("--workers starts a cluster, --scheduler uses one; give only one of them")
     if arguments.voxel is not None and not arguments.mesh:
-        raise InputError("--voxel is for the mesh; say --mesh as well")
+        raise InputError("--voxel is for the mesh; pass --mesh as well")
     if arguments.voxel is not None:
         mesh.require_voxel(arguments.voxel)
     if arguments.worker_memory is not None and arguments.workers is None:
-        raise InputError("--worker-memory is for the workers of this machine; say --workers as well")
-    # cloud, mesh and the next tool ask the other maps again
+        raise InputError("--worker-memory is for workers on this machine; pass --workers as well")
+    # cloud, mesh and later tools need the other maps
     parameters = methods.keeping_likely(arguments.method, settings.parameters(arguments.set))
     refine(methods.get(arguments.method), parameters)
     kernels.load(arguments.backend)
@@ -166,7 +166,7 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
 
 
 def _other_format(given: str | None, format: str) -> str | None:
-    """The format that the output is converted to; None where the input's own layout is written back."""
+    """The format that the output is converted to; None to write back the input's own layout."""
     from cfusion.datasets.read import known
     from cfusion.datasets.write_back import LAYOUTS
     from cfusion.datasets.write_views import WRITERS
@@ -178,7 +178,7 @@ def _other_format(given: str | None, format: str) -> str | None:
     if given is None:
         return "bundle"
     if wanted not in WRITERS:
-        raise InputError(f"{format!r} cannot be written as {wanted!r}; known are: {', '.join(WRITERS)}")
+        raise InputError(f"{format!r} cannot be written as {wanted!r}; choose from {', '.join(WRITERS)}")
     return wanted
 
 
@@ -190,7 +190,7 @@ def _say_before(arguments: argparse.Namespace, scene: "Scene") -> None:
         print(f"cfusion: {line}", file=sys.stderr)
     groups, lonely = scene.graph.groups, scene.graph.lonely
     if len(scene.graph) == 1:
-        print("cfusion: a scene of one view; it is fused from itself alone", file=sys.stderr)
+        print("cfusion: the scene has one view, which is fused alone", file=sys.stderr)
     elif lonely and arguments.neighbours > 0:
         numbers = ", ".join(str(view) for view in lonely[:5]) + (", ..." if len(lonely) > 5 else "")
         print(f"cfusion: {len(lonely)} views share nothing with any other ({numbers})", file=sys.stderr)
@@ -205,7 +205,7 @@ def _say_before(arguments: argparse.Namespace, scene: "Scene") -> None:
         print(sentence)
     print(graph_sentence(scene.graph.neighbours, scene.graph.source))
     if scene.done:
-        print(f"{len(scene.done)} of {len(scene.tasks)} views are there already, made with the same settings")
+        print(f"{len(scene.done)} of {len(scene.tasks)} views exist already with the same settings")
     if arguments.verbose:
         for view, neighbours in enumerate(scene.graph.neighbours):
             print(f"view {view} from {', '.join(map(str, neighbours)) or 'itself alone'}")
@@ -220,7 +220,7 @@ def _more(
     other: str | None,
     callback: "ProgressCallback",
 ) -> "Report":
-    """Another format, the cloud and the mesh, as asked for."""
+    """Write another format, the cloud and the mesh, as requested."""
     from dataclasses import replace
 
     from cfusion.scene import cloud, convert, mesh
@@ -255,7 +255,7 @@ def _say_after(arguments: argparse.Namespace, report: "Report", lines: list[str]
     for record in report.failed:
         print(f"cfusion: {record.name} failed: {record.failure}", file=sys.stderr)
     if report.failed:
-        print(f"cfusion: {len(report.failed)} views failed; the same command tries them again", file=sys.stderr)
+        print(f"cfusion: {len(report.failed)} views failed; run the same command to try them again", file=sys.stderr)
 
 
 def _print_json(arguments: argparse.Namespace, report: "Report", seconds: float, page: Path | None) -> None:

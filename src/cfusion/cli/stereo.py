@@ -1,5 +1,4 @@
-"""Match a stereo pair: depth, confidence, sigma and points of the left view, or its disparity where nothing is known
-of the rig."""
+"""Match a stereo pair: depth, confidence, sigma and points of the left view; only disparity without a rig."""
 
 import argparse
 import sys
@@ -19,7 +18,7 @@ FORMATS = ("npy", "png", "pfm", "ply")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """LEFT RIGHT -o OUT, the rig, and how to match."""
+    """LEFT RIGHT -o OUT, the rig, and the matcher."""
     add = parser.add_argument
     add("left", type=Path, metavar="LEFT", help="left image, .png or .jpg")
     add("right", type=Path, metavar="RIGHT", help="right image, likewise")
@@ -44,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the way out and the pair first, then match and write."""
+    """Check the output and the pair first, then match and write."""
     from cfusion.cli import parts, settings
     from cfusion.cli.progress import Step, showing
     from cfusion.errors import InputError
@@ -56,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     formats = settings.names(arguments.write)
     for name in formats:
         if name not in FORMATS:
-            raise InputError(f"disparities cannot be written as {name!r}; known are: {', '.join(FORMATS)}")
+            raise InputError(f"disparities cannot be written as {name!r}; choose from {', '.join(FORMATS)}")
     require_writable(arguments.output)
     output.require_of(arguments.output, _source(arguments), force=arguments.force)
     require_matcher(arguments.matcher, arguments.backend)
@@ -80,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _say(arguments: argparse.Namespace, found: "Matching", with_depth: bool) -> None:
-    """The summary, as asked for."""
+    """Print the summary in the requested form."""
     import numpy as np
 
     known = np.isfinite(found.disparity)
@@ -89,7 +88,7 @@ def _say(arguments: argparse.Namespace, found: "Matching", with_depth: bool) -> 
     disparities = found.disparity[known] if known.any() else np.array([np.nan])
     if arguments.json:
         summary = {"matcher": arguments.matcher, "width": columns, "height": rows, "matched": float(known.mean())}
-        summary |= {"nearest": float(disparities.max()), "farthest": float(disparities.min())}  # in pixels of disparity
+        summary |= {"nearest": float(disparities.max()), "farthest": float(disparities.min())}  # pixels of disparity
         talk.print_json(summary | {"output": str(arguments.output), "report": None if page is None else str(page)})
         return
     if arguments.quiet:
@@ -137,7 +136,7 @@ def _write(
     found: "Matching",
     progress: "ProgressCallback",
 ) -> None:
-    """Disparity with its confidence; with a rig also depth, sigma, points and result.json, as `cfusion fuse` does."""
+    """Write disparity and confidence; with a rig also depth, sigma, points and result.json, as `cfusion fuse` does."""
     from dataclasses import replace
 
     import numpy as np

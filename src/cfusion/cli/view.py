@@ -1,4 +1,4 @@
-"""Look at fused results in 3-D, in the browser: cameras, clouds, time, colours; or write a recording for rerun."""
+"""Show fused results in 3-D in the browser: cameras, clouds, time, colours; or write a recording for rerun."""
 
 import argparse
 import time
@@ -8,7 +8,7 @@ NAME, SUMMARY = "view", "look at a result, a sequence or a scene in 3-D"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """OUT, where to serve, or what to write."""
+    """OUT, and where to serve or write."""
     add = parser.add_argument
     add("output", type=Path, metavar="OUT", help="the folder that fuse or scene wrote")
     add("--data", type=Path, metavar="DATA", help="what it was fused from, if that has moved: for before and after")
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.view.frames import open_frames
 
     if not arguments.output.is_dir():
-        raise FileError(f"{arguments.output} is not a folder; name the OUT of fuse or scene")
+        raise FileError(f"{arguments.output} is not a folder; give the OUT of fuse or scene")
     frames = open_frames(arguments.output)
     if arguments.rerun is not None:
         from cfusion.view.rerun_file import write_rerun

@@ -54,7 +54,7 @@ def _entry(file: Path) -> JsonObject:
     try:
         return JsonObject(tomllib.loads(read_bytes(file).decode("utf-8")), str(file))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FileError(f"{file} is not TOML: {error}; mend that line") from None
+        raise FileError(f"{file} is not TOML: {error}; correct that line") from None
 
 
 def _named(entry: JsonObject, key: str) -> list[tuple[str, JsonObject]]:

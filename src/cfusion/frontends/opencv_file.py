@@ -38,7 +38,7 @@ def read_matrices(file: Path) -> dict[str, Matrix]:
             found.setdefault(name, np.array(values).reshape(shape))
     except (ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0][:100] if str(error) else "it is nested too deeply"
-        raise FileError(f"{file} cannot be read as OpenCV's YAML, XML or JSON ({reason}); write it anew") from None
+        raise FileError(f"{file} cannot be read as OpenCV's YAML, XML or JSON ({reason}); write it again") from None
     return found
 
 

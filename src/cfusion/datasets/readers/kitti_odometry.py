@@ -22,16 +22,16 @@ GREY = LAYOUTS[0]
 
 @dataclass(frozen=True)
 class Options:
-    """Where the disparity maps and the poses are."""
+    """Options of the format."""
 
     disparity: str = "disparity"  # folder of 000000.png (value / 256), .pfm or .npy
-    poses: str | None = None  # ../../poses/NN.txt unless given
+    poses: str | None = None  # None: ../../poses/NN.txt
     farthest: float = 100.0  # metres
     images: bool = True
 
     def __post_init__(self) -> None:
         if not self.farthest > 0:
-            raise InputError(f"farthest is {self.farthest}; it is a positive distance in metres")
+            raise InputError(f"farthest is {self.farthest}; give a positive distance in metres")
 
 
 def recognises(path: Path) -> bool:
@@ -48,7 +48,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         poses = read_odometry_poses(file if chosen.poses is None else path / chosen.poses)
     maps = path / chosen.disparity
     if not maps.is_dir():
-        raise FileError(f"{maps} is not there; match the pairs first and put the disparity maps (000000.png) into it")
+        raise FileError(f"{maps} does not exist; match the pairs first and put the disparity maps (000000.png) into it")
     files = numbered([each for each in maps.iterdir() if each.suffix in SUFFIXES and _is_number(each.stem)])
     found: list[tuple[Path, Pose]] = []
     for each in files:

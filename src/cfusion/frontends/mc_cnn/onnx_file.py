@@ -24,7 +24,7 @@ def tensors_of(file: Path) -> dict[str, NDArray[np.generic]]:
     try:
         return dict(_tensors(file.read_bytes()))
     except (IndexError, KeyError, ValueError, TypeError, OverflowError, RuntimeError) as error:  # also of generators
-        raise FileError(f"{file} is no ONNX file that can be read ({error}); install mccnn anew") from error
+        raise FileError(f"{file} is no ONNX file that can be read ({error}); reinstall mccnn") from error
 
 
 def _tensors(model: bytes) -> Iterator[tuple[str, NDArray[np.generic]]]:

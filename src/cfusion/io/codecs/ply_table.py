@@ -1,4 +1,4 @@
-"""PLY from tables: vertices with any named columns, in pieces, and triangles (written binary, little endian)."""
+"""PLY from tables: vertices with named columns, in chunks, and triangles (written binary, little endian)."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +16,7 @@ def write_table(
     pieces: Iterable[NDArray[np.void]],
     faces: NDArray[np.int32] | None = None,
 ) -> None:
-    """`count` vertices from pieces with these columns, then triangles (F, 3)."""
+    """Write `count` vertices from chunks with these columns, then triangles (F, 3)."""
     properties = [f"property {TYPE_NAMES[columns[name].str]} {name}" for name in columns.names or ()]
     triangles = [] if faces is None else [f"element face {len(faces)}", "property list uchar int vertex_indices"]
     vertices = ["ply", "format binary_little_endian 1.0", f"element vertex {count}", *properties]
