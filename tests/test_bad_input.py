@@ -48,9 +48,13 @@ MISTAKES = {
     "nothing lands": (
         lambda: fuse([unknown(), view(pose=Pose(np.diag([-1.0, 1.0, -1.0]), np.zeros(3)))], "l1", reference=0),
         InputError,
-        "nothing was observed",
+        "give views with known depths",
     ),
-    "arrays for views": (lambda: fuse([depths(1)[0]]), InputError, "views are cfusion.View, not ndarray; for arrays"),
+    "arrays for views": (
+        lambda: fuse([depths(1)[0]]),
+        InputError,
+        "views must be cfusion.View, not ndarray; for arrays",
+    ),
     "depth and camera disagree": (lambda: view(np.ones((4, 4))), ShapeError, r"depth is \(4, 4\), its camera sees"),
     "image and depth disagree": (lambda: view(image=np.ones((4, 4))), ShapeError, r"image is \(4, 4\)"),
     "confidence and depth disagree": (lambda: view(confidence=np.ones((4, 4))), ShapeError, "confidence is"),

@@ -602,7 +602,7 @@ def test_a_box_that_does_not_fit_is_refused() -> None:
         draw((10, 10), 1.0, (Box(8, 5, 5, 1.0),))
     assert Box(10, 0, 0, 1.0).mask((10, 10)).all()
     for wrong in ((0, 0, 0, 1.0), (1, -1, 0, 1.0), (1, 0, -1, 1.0), (1, 0, 0, 0.0)):
-        with pytest.raises(CFusionError, match="a box has"):
+        with pytest.raises(CFusionError, match="a box needs"):
             Box(*wrong)
 
 

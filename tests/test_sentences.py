@@ -162,7 +162,7 @@ CALLS: dict[str, tuple[Callable[[Path], object], str]] = {
     "fuse_rasters of a long name": (lambda at: cfusion.fuse_rasters(["a" * 5000]), "no name"),
     "fuse_every of text": (lambda at: list(cfusion.fuse_every("ab")), "takes"),  # type: ignore[arg-type]
     "fuse_every, no number": (lambda at: list(cfusion.fuse_every(views(), neighbours="x")), "whole"),  # type: ignore[arg-type]
-    "a page of an array": (lambda at: write_page(at / "p.html", MAP), "takes a result second"),
+    "a page of an array": (lambda at: write_page(at / "p.html", MAP), "needs a result second"),
     "a page nowhere": (lambda at: result().report(5), "give a path"),  # type: ignore[arg-type]
     "scores at no threshold": (lambda at: evaluate(MAP, MAP).out(MAP), "is not kept"),  # type: ignore[arg-type]
     "depths near 3e38": (lambda at: View(np.full((4, 5), 3e38), CAMERA, Pose.identity()), "unit"),

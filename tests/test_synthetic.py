@@ -202,9 +202,9 @@ def test_meshes_turn_scale_and_load(tmp_path: Path) -> None:
     (tmp_path / "broken.ply").write_bytes(b"ply\nformat binary_little_endian 1.0\nelement vertex 9\n")
     with pytest.raises(FileError, match=r"broken\.ply cannot be read as a mesh"):
         load_mesh(tmp_path / "broken.ply")
-    with pytest.raises(InputError, match="axes are"):
+    with pytest.raises(InputError, match="choose from"):
         scene.turned("w")
-    with pytest.raises(InputError, match="faces name vertices"):
+    with pytest.raises(InputError, match="faces use vertices"):
         Scene(np.zeros((2, 3)), np.array([[0, 1, 2]]))
 
 

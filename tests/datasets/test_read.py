@@ -72,13 +72,13 @@ def folder(tmp_path: Path, depth_png: Callable[..., bytes]) -> Path:
     [
         (None, {"imags": False}, "did you mean 'images'"),
         (None, {"colour": 3}, "known are: images"),
-        (None, {"images": 1}, "option images is 1; expected True or False"),
+        (None, {"images": 1}, "option images is 1; give True or False"),
         (None, {"images": "no"}, "expected True or False"),
         ("bundle", {"images": True}, "has no options"),
         ("tum", {"camera": (1, "a")}, "expected a tuple of numbers"),
         ("tum", {"units_per_metre": "1"}, "expected a number"),
-        ("kitti", {"bundle": 2.5}, "expected a whole number"),
-        ("kitti", {"bundle": True}, "expected a whole number"),
+        ("kitti", {"bundle": 2.5}, "give a whole number"),
+        ("kitti", {"bundle": True}, "give a whole number"),
     ],
 )
 def test_options_are_checked(folder: Path, format: str | None, options: dict[str, object], words: str) -> None:

@@ -58,7 +58,7 @@ def bundle_views(arguments: argparse.Namespace, options: "Options", progress: "P
     from cfusion.cli.progress import Step
     from cfusion.frontends.kitti_reader import read
 
-    return read(arguments.bundle, options, told=lambda stage, done: progress(Step(stage, done)))
+    return read(arguments.bundle, options, progress=lambda stage, done: progress(Step(stage, done)))
 
 
 def opened(arguments: argparse.Namespace, options: "Options") -> "Bundle":

@@ -25,7 +25,7 @@ def disparity_from_depth(
     return (focal_baseline / depth.astype(np.float64) - offset).astype(np.float32)
 
 
-def without_gaps(disparity: Floats) -> Floats:
+def fill_from_background(disparity: Floats) -> Floats:
     """(H, W) each unknown pixel as the smaller of its known neighbours in the row, then in the column: what is far."""
     return _fill_rows(_fill_rows(disparity).T).T
 
