@@ -132,7 +132,7 @@ def test_results_are_not_written_into_the_data(walls: Path, capsys: pytest.Captu
     before = sorted(walls.rglob("*"))
     for data in (walls, walls / "bundle.json"):
         assert run("fuse", data, "-o", walls, *QUICK) == 2
-        assert "the folder of the data itself" in capsys.readouterr().err
+        assert "is the folder of the data" in capsys.readouterr().err
     assert sorted(walls.rglob("*")) == before
     assert run("fuse", walls, "-o", walls, *QUICK, "--force") == 0
     assert (walls / "bundle.json").exists()

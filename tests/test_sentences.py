@@ -110,7 +110,7 @@ FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "EXR of 10^10 pixels": (lambda at: read_exr(exr(at / "a.exr", 0, 3, (100_000, 100_000))), "claims"),
     "EXR of no size": (lambda at: read_exr(exr(at / "a.exr", 0, 3, (0, -5))), "claims"),
     "a link to nothing": (lambda at: read(linked(at / "x")), "no known format"),
-    "a name too long": (lambda at: read(at / ("x" * 3000)), "does not exist|no name"),
+    "a name too long": (lambda at: read(at / ("x" * 3000)), "does not exist|cannot name"),
     "a path that is none": (lambda at: read(None), "give a path"),  # type: ignore[arg-type]
     "options that are none": (lambda at: read(at, "tum", ["images"]), "by name"),  # type: ignore[arg-type]
     "a format that is none": (lambda at: read(at, 5), "unknown format"),  # type: ignore[arg-type]
@@ -155,12 +155,12 @@ CALLS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a camera on text": (lambda at: CAMERA.back_project([["a"] * 5] * 4), "depth is"),
     "a camera on ragged rows": (lambda at: CAMERA.project([[1, 2], [3]]), "rows of equal length"),
     "a stack with no camera": (lambda at: Stack(MAP[None], camera="x"), "give a Pinhole"),  # type: ignore[arg-type]
-    "a lens of text": (lambda at: cfusion.BrownConrady(10, 10, 2, 1.5, 5, 4, k1="x"), "it is one number"),  # type: ignore[arg-type]
+    "a lens of text": (lambda at: cfusion.BrownConrady(10, 10, 2, 1.5, 5, 4, k1="x"), "give one number"),  # type: ignore[arg-type]
     "fuse_many of a number": (lambda at: list(fuse_many(5)), "list of lists"),  # type: ignore[arg-type]
     "fuse_rasters of a number": (lambda at: cfusion.fuse_rasters(5), "needs a list of files"),  # type: ignore[arg-type]
     "fuse_rasters of numbers": (lambda at: cfusion.fuse_rasters([1, 2]), "give a path"),  # type: ignore[list-item]
-    "fuse_rasters of a long name": (lambda at: cfusion.fuse_rasters(["a" * 5000]), "no name"),
-    "fuse_every of text": (lambda at: list(cfusion.fuse_every("ab")), "takes"),  # type: ignore[arg-type]
+    "fuse_rasters of a long name": (lambda at: cfusion.fuse_rasters(["a" * 5000]), "cannot name"),
+    "fuse_every of text": (lambda at: list(cfusion.fuse_every("ab")), "needs"),  # type: ignore[arg-type]
     "fuse_every, no number": (lambda at: list(cfusion.fuse_every(views(), neighbours="x")), "whole"),  # type: ignore[arg-type]
     "a page of an array": (lambda at: write_page(at / "p.html", MAP), "needs a result second"),
     "a page nowhere": (lambda at: result().report(5), "give a path"),  # type: ignore[arg-type]

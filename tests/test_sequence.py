@@ -48,7 +48,7 @@ def test_windows_are_fused_as_if_alone() -> None:
     assert len(found) == 3
     alone = fuse(views[2:5], "median", reference=1, backend="numpy")
     np.testing.assert_array_equal(found[1].depth, alone.depth)
-    with pytest.raises(InputError, match="no view 7"):
+    with pytest.raises(InputError, match="view 7 of `into` does not exist"):
         fuse_every(views, "median", neighbours=in_time(7, 3), into=[7])
 
 

@@ -134,7 +134,7 @@ def test_factors_are_found_closely(blob: Sequence[View], city: Sequence[View]) -
 def test_what_the_data_cannot_tell_is_said(city: Sequence[View]) -> None:
     found = check([in_opengl(view) for view in city], SAMPLES)
     assert found.fits_as_stated
-    assert "cannot tell: OpenGL axes" in found.sentence
+    assert "cannot decide: OpenGL axes" in found.sentence
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.003, 0.03])
@@ -164,7 +164,7 @@ def test_the_cheap_check_warns_of_the_gross_ones(blob: Sequence[View]) -> None:
 
 
 def test_views_that_cannot_be_compared(blob: Sequence[View]) -> None:
-    with pytest.raises(InputError, match="there is 1 view"):
+    with pytest.raises(InputError, match="needs two views of the same surface; 1 was given"):
         check(blob[:1])
     flat = View(np.ones((2, 3)), Orthographic(1.0, 1.0, 0.5, 3, 2), Pose.identity())
     with pytest.raises(InputError, match="not perspective"):

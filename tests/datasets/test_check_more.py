@@ -122,7 +122,7 @@ def test_fuse_stops_where_it_is_sure(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([*command, "-o", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert f"say {option};" in said
+    assert f"pass {option};" in said
     assert not (tmp_path / "out").exists()
     assert main([*command, "-o", str(tmp_path / "forced"), "--force", "--no-report"]) == 0
     assert main([*command, "-o", str(tmp_path / "corrected"), *option.split(), "--no-report"]) == 0

@@ -210,7 +210,7 @@ def _residual(view: View, other: View) -> float:
     ("size", "words"),
     [
         *(("16384 16384", ""), ("16384 16385", "claims 16384 x 16385"), ("16385 16384", "claims 16385 x 16384")),
-        *(("0 2", "has an empty size"), ("3 0", "has no size"), ("-3 -2", "has no size")),
+        *(("0 2", "has an empty size"), ("3 0", "has an empty size"), ("-3 -2", "has an empty size")),
     ],
 )
 def test_an_image_has_a_size_and_not_any(tmp_path: Path, size: str, words: str) -> None:

@@ -70,7 +70,7 @@ def test_intrinsics_of_a_frame_and_of_a_smaller_map(folder: Path, content: dict[
         ({"k4": 0.2}, {}, "a fisheye (k4)"),
         ({"camera_model": "OPENCV_FISHEYE"}, {}, "a fisheye (OPENCV_FISHEYE)"),
         ({"fl_x": None}, {}, "has no fl_x"),
-        ({"w": 0}, {}, "no size"),
+        ({"w": 0}, {}, "empty size"),
         ({"depth_unit_scale_factor": -1}, {}, "give a positive scale"),
         ({"frames": {}}, {}, "expected a list"),
     ],

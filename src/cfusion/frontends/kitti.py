@@ -40,7 +40,7 @@ def kitti_bundle_views(
     frames: int = FRAMES,
     farthest: float = FARTHEST,
     backend: str = "auto",
-    progress: StageCallback = lambda stage, done: None,
+    told: StageCallback = lambda stage, done: None,
 ) -> Dataset:
     """The views of one bundle, ready to be fused into frame 10.
 
@@ -61,13 +61,13 @@ def kitti_bundle_views(
     images = {frame: StereoFrame(opened.left(frame), opened.right(frame)) for frame in chosen}
     matched: dict[int, tuple[Disparity, WeightMap]] = {}
     for done, frame in enumerate(chosen):
-        progress(f"matching frame {frame}", done / len(chosen))
+        told(f"matching frame {frame}", done / len(chosen))
         matched[frame] = _disparity(opened, frame, images[frame], matching, backend)
     depths = {
         frame: depth_from_disparity(disparity, opened.calibration.focal_baseline)
         for frame, (disparity, _) in matched.items()
     }
-    progress("localising", 1.0)
+    told("localising", 1.0)
     source, poses = given or _measured(opened, chosen, images, depths, localisation)
     views = tuple(
         View(

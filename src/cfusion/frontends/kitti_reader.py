@@ -55,5 +55,5 @@ def read(
             frames=chosen.frames,
             farthest=chosen.farthest,
             backend=chosen.backend,
-            progress=progress,
+            told=progress,
         )

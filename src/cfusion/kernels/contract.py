@@ -1,7 +1,7 @@
-"""What a backend computes: n iterations on a problem, its energy, a lower bound, and the pointwise sums.
+"""The functions of a backend: n iterations on a problem, its energy, a lower bound, and sums per pixel.
 
-All arrays are contiguous and of one floating type. NaN never arrives here: a missing observation is +inf with
-weight zero, a pixel outside the domain has no links.
+All arrays are contiguous and of one floating type. They contain no NaN: a missing observation is +inf with weight zero,
+a pixel outside the domain has no links.
 """
 
 from __future__ import annotations
