@@ -377,13 +377,13 @@ def test_a_surface_seen_too_flat_is_steep_on_both_sides_and_a_jump_is_not() -> N
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"scene": "bunny"}, "scene is of type str; expected a scene"),
-        ({"noise": 0.6}, "noise is of type float; expected a noise"),
-        ({"rng": 0}, "rng is of type int; expected a generator"),
-        ({"views": 2.5}, "views is 2.5; expected a whole number"),
-        ({"views": 0}, "views is 0; expected a whole number"),
-        ({"spacing": "5"}, "spacing is '5'; expected a whole number"),
-        ({"camera": (640, 480)}, "camera is of type tuple; expected a camera"),
+        ({"scene": "bunny"}, "scene is of type str; give a scene"),
+        ({"noise": 0.6}, "noise is of type float; give a noise"),
+        ({"rng": 0}, "rng is of type int; give a generator"),
+        ({"views": 2.5}, "views is 2.5; give a whole number"),
+        ({"views": 0}, "views is 0; give a whole number"),
+        ({"spacing": "5"}, "spacing is '5'; give a whole number"),
+        ({"camera": (640, 480)}, "camera is of type tuple; give a camera"),
     ],
 )
 def test_a_bundle_of_something_else_is_refused_in_words(wrong: dict[str, object], words: str) -> None:

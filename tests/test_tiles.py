@@ -82,7 +82,7 @@ def test_a_part_that_nobody_saw_stays_unknown_and_all_of_them_are_refused():
     found = fuse_in_tiles(SHAPE, METHODS["median"], running(dark, 25_000))
     assert np.isnan(found.depth[:, 110:]).all()
     assert np.isfinite(found.depth[:, :90]).mean() > 0.99
-    with pytest.raises(InputError, match="give views with known depths"):
+    with pytest.raises(InputError, match="give maps with known depths"):
         fuse_in_tiles(
             SHAPE, METHODS["median"], running(Stack.unchecked(0 * stack.depths * np.nan, None, None, None), 25_000)
         )

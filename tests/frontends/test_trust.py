@@ -66,7 +66,7 @@ def test_every_matcher_states_its_systematic_error() -> None:
     for trust in TRUSTS:
         assert trust.weights[NAMES.index("front")] > 1  # fattened edges
         assert 0.1 < trust.systematic < 1
-    with pytest.raises(InputError, match="share"):
+    with pytest.raises(InputError, match="and systematic in"):
         replace(SGM_TRUST, systematic=1.5)
 
 

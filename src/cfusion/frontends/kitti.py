@@ -54,7 +54,7 @@ def kitti_bundle_views(
             f"frames = {frames}, farthest = {farthest}; give at least 1, and a positive distance in metres"
         )
     if localisation not in ("auto", *GIVEN, *MEASURED):
-        raise InputError(f"unknown localisation {localisation!r}; choose auto, {', '.join(GIVEN + MEASURED)}")
+        raise InputError(f"there is no localisation {localisation!r}; choose auto, {', '.join(GIVEN + MEASURED)}")
     opened = open_bundle(Path(folder), bundle)
     given = _given(opened, localisation)  # before matching, which takes longer
     chosen = nearest_frames(opened.frames, frames)
