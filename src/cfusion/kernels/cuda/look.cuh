@@ -11,7 +11,7 @@
 #define TERMS 5  // both orders of the regulariser without alpha, fidelity, mass of the data, pixels
 #define FOUND (TERMS + PLANES)
 
-// `Settling` of the contract; kernels/cuda/settling.py lays it out.
+// `Settling` of the contract; `_plan` of kernels/cuda/iteration.py lays it out.
 struct Plan {
     double tolerance, step_scale, per_scale, norm, shortest, usual, longest, correction;
     double floor_share, floor_mass, floor_pixel, alpha_1, alpha_2, before, floor;
