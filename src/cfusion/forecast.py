@@ -53,8 +53,7 @@ class SolveForecast:
 
     def __init__(self, method: str) -> None:
         self.method = method
-        # fraction by the last event, its time, and the limit until the next
-        self.known, self.at, self.limit = 0.0, 0.0, FIRST
+        self.known, self.at, self.limit = 0.0, 0.0, FIRST  # fraction and time of the last event, limit of the next
         self.shown = 0.0
         self.chosen, self.ended, self.solves = False, False, 0
         self.solving_since: float | None = None

@@ -211,8 +211,7 @@ def _whole_or_tiles(
     except MemoryError:
         if backend.arrays is np or method.parameters().get("keep_views"):
             raise
-    # outside `except`, where the error no longer keeps its frames' arrays alive
-    return fuse_in_tiles(shape, method, run)
+    return fuse_in_tiles(shape, method, run)  # here, where the error no longer keeps arrays of its frames alive
 
 
 @contextmanager

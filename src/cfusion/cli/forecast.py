@@ -37,8 +37,7 @@ class Forecast:
         self.method, self.parts = method, tuple(parts) or (Part("", 1.0),)
         self.place, self.began, self.last_event = 0, 0.0, 0.0
         self.known = 0.0  # share of the running part that is done, by its last event
-        # start, share of the part, forecast of the running solve
-        self.solve: tuple[float, float, SolveForecast] | None = None
+        self.solve: tuple[float, float, SolveForecast] | None = None  # the running one: start, share of the part
         self.begun: set[int] = set()  # indices of parts
         self.spent: dict[int, float] = {}  # seconds of finished parts, by index
         self.break_ = Interruption()

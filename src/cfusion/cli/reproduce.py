@@ -113,9 +113,7 @@ def _findings(
         chosen = plan(spec, level, name)
         lines, note = so_far(chosen, store)
         if not lines:
-            raise InputError(
-                f"{store.folder} has no results of {spec.name} by backend {name!r} and this code; run it first"
-            )
+            raise InputError(f"{store.folder} has no results of {spec.name} by backend {name!r} and this code; run it")
         return Findings(spec, level, lines, (*chosen.notes, *([note] if note else [])))
     chosen = plan(spec, level, kernels.load(arguments.backend).NAME)
     lines = run(chosen, store, workers=arguments.jobs, report=progress)

@@ -59,10 +59,7 @@ class Calibration:
 
     def __post_init__(self) -> None:
         if not self.focal_baseline > 0:
-            raise InputError(
-                f"focal x baseline is {self.focal_baseline}; it must be positive, with the right camera to the right "
-                "of the left one"
-            )
+            raise InputError(f"focal x baseline is {self.focal_baseline}; the right camera has to be right of the left")
 
     def camera(self, shape: tuple[int, int]) -> Pinhole:
         """The camera of maps (H, W)."""

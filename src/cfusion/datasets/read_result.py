@@ -26,9 +26,7 @@ def read_depth(path: Path, scale: float | None = None) -> tuple[DepthMap, Camera
     entry = JsonObject.of_file(path / FILE_NAME)
     found = entry.content.get("format"), entry.content.get("version")
     if found != (FORMAT, VERSION):
-        raise FileError(
-            f"{entry.where} has format {found[0]!r}, version {found[1]!r}; give a result of format {FORMAT!r}"
-        )
+        raise FileError(f"{entry.where} has format {found[0]!r}, version {found[1]!r}; give a {FORMAT!r}")
     camera = camera_from_json(entry.object("camera")) if "camera" in entry else None
     size = None if camera is None else camera.shape
     return _read_written(entry.object("files").object("depth"), path, size), camera

@@ -35,9 +35,7 @@ class Prior:
         if self.b is not None and not self.b > 0:
             raise InputError(f"the prior's b is {self.b}; give a positive number")
         if self.b is None and not self.shape > 0.5:
-            raise InputError(
-                f"the prior's shape is {self.shape}; give a positive number, so that K + shape - 1 > 0 for K = 1"
-            )
+            raise InputError(f"the prior's shape is {self.shape}; give a positive number (K + shape - 1 > 0 for K = 1)")
 
     def strength(self, total: Floats) -> Floats:
         """b_i from the total weight at each pixel; an unobserved pixel keeps the prior's mode."""

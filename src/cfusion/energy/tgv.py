@@ -32,9 +32,7 @@ class TGV:
             raise InputError(f"TGV of order {self.order} is not implemented; choose 1, 2 or 3")
         alpha = tuple(float(a) for a in self.alpha) or PAPER_ALPHA[: self.order]
         if len(alpha) != self.order:
-            raise InputError(
-                f"alpha has {len(alpha)} weights, order {self.order} needs {self.order}; give one per order"
-            )
+            raise InputError(f"alpha has {len(alpha)} weights, order {self.order} needs {self.order}; give those")
         if not all(0 < a < float("inf") for a in alpha):
             raise InputError(f"alpha is {alpha}; give positive, finite weights")
         object.__setattr__(self, "alpha", alpha)

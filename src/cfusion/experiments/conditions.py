@@ -82,7 +82,7 @@ class OnTrack:
             )
         if not (self.baseline > 0 and 0 < self.scale <= 1):
             raise InputError(
-                f"baseline = {self.baseline}, scale = {self.scale}: give positive numbers, and a scale of at most 1"
+                f"baseline = {self.baseline}, scale = {self.scale}: give positive numbers, scale at most 1"
             )
 
     @property

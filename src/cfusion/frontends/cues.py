@@ -13,7 +13,6 @@ from cfusion.frontends.opencv import opencv
 
 Floats = NDArray[np.float32]
 NAMES = ("apart", "lonely", "rough", "front", "behind", "flat")
-SYSTEMATIC = ("front", "behind", "flat")
 SUPPORT_WINDOW = 15  # pixels, window of the share of unconfirmed pixels
 ROUGHNESS_WINDOW = 5  # pixels, window over which second differences are averaged
 JUMP_WINDOW = 9  # pixels, window of the disparity's range

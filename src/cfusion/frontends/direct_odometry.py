@@ -36,9 +36,7 @@ class Alignment:
 
     def __post_init__(self) -> None:
         if self.levels < 1 or self.iterations < 1 or self.most_pixels < LEAST_PIXELS:
-            raise InputError(
-                f"give levels and iterations of at least 1 and most_pixels of at least {LEAST_PIXELS}, not {self}"
-            )
+            raise InputError(f"give levels and iterations >= 1 and most_pixels >= {LEAST_PIXELS}, not {self}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +87,7 @@ def direct_motion(
             continue
         transform, gain_offset, count, scale = _align(prepared, transform, gain_offset, chosen)
     if count < LEAST_PIXELS:
-        raise InputError(
-            f"only {count} pixels with depth and texture overlap; a motion needs {LEAST_PIXELS}, give frames that "
-            "overlap more"
-        )
+        raise InputError(f"only {count} pixels with depth and texture overlap; give frames with {LEAST_PIXELS} or more")
     return DirectMotion(Pose.from_matrix(transform).inverse(), count, scale)
 
 

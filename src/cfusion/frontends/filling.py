@@ -79,8 +79,7 @@ def _belongs_left(
     costs[0] += np.where(left > right, BACKGROUND, 0.0)[:, None]
     costs[1] += np.where(right > left, BACKGROUND, 0.0)[:, None]
     inside = np.arange(WIDEST)[None, :] < holes.width[:, None]
-    # of assigning the first pixels to the left end
-    gain = np.cumsum(np.where(inside, costs[0] - costs[1], 0.0), axis=1)
+    gain = np.cumsum(np.where(inside, costs[0] - costs[1], 0.0), axis=1)  # of giving pixels to the left end
     with_none = np.concatenate([np.zeros((len(gain), 1)), gain], axis=1)
     taken: NDArray[np.bool_] = np.arange(WIDEST)[None, :] < with_none.argmin(axis=1)[:, None]
     return taken

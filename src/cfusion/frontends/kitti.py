@@ -45,14 +45,11 @@ def kitti_bundle_views(
     """The views of one bundle, ready to be fused into frame 10.
 
     `matching` is sgm, elas, mc-cnn, or a folder of disparity maps 000027_10.png (value / 256), .pfm or .npy;
-    `localisation` is viso or gm (files of the data set), own or direct (our odometry), or auto: the first that is
-    available. The `frames` nearest to frame 10 are used; depths beyond `farthest` metres are dropped. `backend` is the
-    matcher's.
+    `localisation` is viso or gm (files of the data set), own or direct (our odometry), or auto: the first available.
+    The `frames` nearest to frame 10 are used; depths beyond `farthest` metres are dropped. `backend`: the matcher's.
     """
     if frames < 1 or not farthest > 0:
-        raise InputError(
-            f"frames = {frames}, farthest = {farthest}; give at least 1, and a positive distance in metres"
-        )
+        raise InputError(f"frames = {frames}, farthest = {farthest}; give at least 1, and metres > 0")
     if localisation not in ("auto", *GIVEN, *MEASURED):
         raise InputError(f"there is no localisation {localisation!r}; choose auto, {', '.join(GIVEN + MEASURED)}")
     opened = open_bundle(Path(folder), bundle)
@@ -94,9 +91,7 @@ def kitti_bundle_views(
 def nearest_frames(available: tuple[int, ...], count: int) -> tuple[int, ...]:
     """Up to `count` frames nearest to the reference (of ties the earlier one), ordered by time."""
     if REFERENCE_FRAME not in available:
-        raise FileError(
-            f"the bundle has no pair of frame {REFERENCE_FRAME}, which is fused into; choose another bundle"
-        )
+        raise FileError(f"the bundle has no pair of frame {REFERENCE_FRAME}, to be fused into; choose another")
     by_distance = sorted(available, key=lambda frame: (abs(frame - REFERENCE_FRAME), frame))
     return tuple(sorted(by_distance[:count]))
 

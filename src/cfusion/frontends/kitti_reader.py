@@ -45,8 +45,7 @@ def read(
             kitti.Options(chosen.bundle, chosen.disparity, chosen.localization, chosen.colour, chosen.farthest),
         )
     folder = kitti.training_or_testing(path)
-    # localisations lie beside the folder, maps where the user chose
-    with also(folder.resolve().parent, Path(chosen.matcher)):
+    with also(folder.resolve().parent, Path(chosen.matcher)):  # localisations are beside, maps anywhere
         return kitti_bundle_views(
             folder,
             kitti.number_of(folder, chosen.bundle),

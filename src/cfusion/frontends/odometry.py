@@ -150,8 +150,7 @@ def _step(transforms: Floats, points: Floats, seen: Floats, weights: Floats, rig
     errors = np.where(usable[..., None], residual, 0) * scale
     normal = np.einsum("snri,snrj->sij", slopes, slopes)
     size = np.trace(normal, axis1=1, axis2=2)[:, None, None]
-    # three collinear features do not determine a motion
-    normal += (DAMPING * size + np.finfo(np.float64).tiny) * np.eye(6)
+    normal += (DAMPING * size + np.finfo(np.float64).tiny) * np.eye(6)  # collinear features fix no motion
     twist = -np.linalg.solve(normal, np.einsum("snri,snr->si", slopes, errors)[..., None])[..., 0]
     return exponential(np.clip(np.nan_to_num(twist), -1.0, 1.0)) @ transforms
 

@@ -43,5 +43,5 @@ class StereoFrame:
     def __post_init__(self) -> None:
         if self.left.shape[:2] != self.right.shape[:2]:
             raise ShapeError(
-                f"the left image is {self.left.shape[:2]}, the right one {self.right.shape[:2]}; give the same size"
+                f"the left image is {self.left.shape[:2]}, the right one {self.right.shape[:2]}; give one size"
             )

@@ -224,9 +224,7 @@ class Stack:
         """The stack in a backend's memory; itself if it is there already."""
         if backend.arrays is np:
             if not self.on_host:
-                raise InputError(
-                    f"the stack is on a GPU, where backend {backend.NAME!r} cannot work; pass backend='cuda'"
-                )
+                raise InputError(f"the stack is on a GPU, backend {backend.NAME!r} is not; pass backend='cuda'")
             return self
         return self.moved(lambda array: backend.to_device(array, array.dtype)) if self.on_host else self
 

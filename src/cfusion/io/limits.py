@@ -16,9 +16,7 @@ def require_pixels(path: Path, width: int, height: int, held: int, bytes_each: i
     """Refuse an image whose header claims more pixels of `bytes_each` than `held` bytes can represent."""
     most = min(MOST_PIXELS, MOST_BYTES // bytes_each, max(FREE_PIXELS, PIXELS_PER_BYTE * held))
     if width < 1 or height < 1 or width * height > most:
-        raise FileError(
-            f"{path} claims {width} x {height} pixels in {held} bytes, expected 1 to {most}; write it again"
-        )
+        raise FileError(f"{path} claims {width} x {height} pixels in {held} bytes, not 1 to {most}; write it again")
 
 
 def require_shape(path: Path, shape: tuple[int, int], expected: tuple[int, int] | None) -> None:

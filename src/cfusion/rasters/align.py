@@ -47,10 +47,7 @@ class Aligned:
             if place == (0, 0) and grid.shape == self.target.shape:
                 return ""
             moved = f"moved by {self.shift[0]:+.4g} right, {self.shift[1]:+.4g} up, " if any(self.shift) else ""
-            return (
-                f"{self.raster.name}: {moved}starts at column {place[0]}, row {place[1]} of the mosaic, copied "
-                "without resampling"
-            )
+            return f"{self.raster.name}: {moved}starts at column {place[0]}, row {place[1]} of the mosaic, copied"
         parts = []
         if not grid.coordinates.same_place(self.target.coordinates):
             parts.append(f"from {grid.coordinates.name} to {self.target.coordinates.name}")
@@ -135,8 +132,7 @@ class Aligned:
         if not known.any():
             return None
         ratio = self._ratio()
-        # the sides of a block are curves in the source
-        around = PADDING + 2 * ratio + 0.02 * max(block.width, block.height) * ratio
+        around = PADDING + 2 * ratio + 0.02 * max(block.width, block.height) * ratio  # sides of a block are curved
         left, right = np.floor(across[known].min() - around), np.ceil(across[known].max() + around)
         top, bottom = np.floor(down[known].min() - around), np.ceil(down[known].max() + around)
         left, right = np.clip([left, right], 0, grid.width)

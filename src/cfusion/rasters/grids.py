@@ -111,9 +111,7 @@ class Grid:
         columns, rows = target.to_pixels(x, y)
         known = np.isfinite(columns) & np.isfinite(rows)
         if not known.any():
-            raise InputError(
-                "a raster's footprint cannot be transformed to the coordinate system of the mosaic; leave it out"
-            )
+            raise InputError("a raster's footprint has no coordinates in the system of the mosaic; leave it out")
         columns, rows = columns[known], rows[known]
         return float(columns.min()), float(rows.min()), float(columns.max()), float(rows.max())
 

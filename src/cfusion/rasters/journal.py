@@ -43,8 +43,7 @@ class Journal:
         if self.folder.exists():
             if not (self.folder / FACTS).exists() and any(self.folder.iterdir()):
                 raise FileError(
-                    f"{self.folder} is not the work folder of a mosaic; remove it, or pass another folder with "
-                    "--scratch"
+                    f"{self.folder} is not the work folder of a mosaic; remove it, or pass another --scratch"
                 )
             shutil.rmtree(self.folder)
         self.folder.mkdir(parents=True)

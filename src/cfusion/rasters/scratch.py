@@ -90,8 +90,7 @@ def disk_error(file: Path, error: OSError, needed: int) -> FileError:
     """An error of the disk as one line with its remedy."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return FileError(
-            f"the disk of {file.parent} is full: {needed / 1e9:.3g} GB are needed there for {file.name}; free some "
-            "space or "
-            "pass --scratch with a folder on another disk"
+            f"the disk of {file.parent} is full: {needed / 1e9:.3g} GB are needed there for {file.name}; free some, "
+            "or pass --scratch with a folder on another disk"
         )
     return FileError(f"cannot write {file}: {error.strerror or error}; choose another place with --scratch")

@@ -114,9 +114,8 @@ class Writer:
         free = shutil.disk_usage(self.output.parent).free
         full = f"only {free / 1e9:.2g} GB are free there; " if free < 1e8 else ""
         return FileError(
-            f"cannot write {self.output} ({reason(error)}); {full}nothing was changed, and the computed tiles are "
-            "kept: "
-            "run the same command again when there is space"
+            f"cannot write {self.output} ({reason(error)}); {full}nothing was changed, and computed tiles are "
+            "kept: run the same command again when there is space"
         )
 
     def _picture(self) -> None:

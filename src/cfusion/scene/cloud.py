@@ -51,12 +51,10 @@ POINT = np.dtype(
     ]
 )
 SIGMAS, PIXELS = 1.0, 0.5
-COMPARISONS = 2  # comparisons: the second one uses the moved points
+COMPARISONS = 2  # the second one uses the moved points
 MAX_SPACING_RATIO = 1.02  # another view's point spacing over the own one, up to which the other's point replaces it
 NEAR = 0.5  # pixels, along the surface, within which another view's point replaces the view's own
-MAX_SIGMA_RATIO = (
-    20.0  # times the view's median sigma (and half a pixel at least): points less certain float in the air
-)
+MAX_SIGMA_RATIO = 20.0  # to the view's median sigma (and at least half a pixel): beyond, points float in the air
 GRAZING = 0.2  # |n . ray| below which a surface is seen too obliquely to be compared
 GREY = 160
 RANKS_PER_OCTAVE = 2  # per octave of pixel size, the classes of `_rank`: views of one class are ordered by number

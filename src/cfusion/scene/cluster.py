@@ -34,10 +34,7 @@ MEMORY = re.compile(r"auto|0?\.\d+|\d+(\.\d+)?\s*([kMGTP]i?B|B|)", re.IGNORECASE
 MOST_WORKERS = 1000  # started by one command
 QUERY_EVERY = 2.0  # seconds between two queries for the number of workers
 INSPECT_AFTER = 30.0  # seconds without a record after which the cluster is inspected
-STUCK, STUCK_FACTOR = (
-    900.0,
-    10,
-)  # no record for max(STUCK, STUCK_FACTOR * longest task) seconds: tasks go to other workers as well
+STUCK, STUCK_FACTOR = 900.0, 10  # seconds without a record, and times the longest task: tasks go to others too
 
 
 @dataclass(frozen=True)

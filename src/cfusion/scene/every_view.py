@@ -33,8 +33,7 @@ def fuse_every(
     `into` selects the views to fuse into, by default all: `neighbours=in_time(len(views), 11)` and
     `into=range(0, len(views), 5)` fuses eleven frames of a sequence into every fifth frame.
     Views may be lazy: each is read when it is needed and cached while memory allows. A view that cannot be fused ends
-    the iteration with its error, unless `failed` is given: it is called with the view's index and error, and the
-    iteration goes on.
+    the iteration with its error, unless `failed` is given: it is called with index and error instead.
 
     Args:
         views: of one scene, in one unit of length.

@@ -37,9 +37,7 @@ def placing(output: Path) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(
-            f"cannot write to {output}: {reason(error, output)}; run the command again to continue"
-        ) from error
+        raise FileError(f"cannot write to {output}: {reason(error, output)}; run the command again") from error
 
 
 def _records(files: Sequence[Path]) -> list[Path]:

@@ -32,7 +32,7 @@ class AMA:
         check_limits(self.tolerance, self.outer, "outer")
         if not (self.nu > 0 and (self.mu is None or self.mu > 0) and self.growth >= 1):
             raise InputError(
-                f"mu = {self.mu}, nu = {self.nu}, growth = {self.growth}: give positive values, growth at least 1"
+                f"mu = {self.mu}, nu = {self.nu}, growth = {self.growth}: give positive values, growth >= 1"
             )
 
     def __call__(self, task: Task, report: Report | None = None) -> Solution:

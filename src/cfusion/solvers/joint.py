@@ -29,13 +29,10 @@ class ConfidenceUpdate:
             raise InputError(
                 "this solver estimates the confidence, but the energy has no prior; give Energy(prior=Prior())"
             )
-        mean_weight = (
-            np.maximum(task.mean_weight, np.finfo(task.dtype).eps)
-            if task.mean_weight is not None
-            else task.dtype.type(1)
-        )
+        weight = task.mean_weight
+        weight = task.dtype.type(1) if weight is None else np.maximum(weight, np.finfo(task.dtype).eps)
         total, inside = task.observations.total, task.inside()
-        rate = np.full_like(total, prior.rate) / mean_weight
+        rate = np.full_like(total, prior.rate) / weight
         return ConfidenceUpdate(prior, rate, prior.strength(total), inside, (~inside).astype(total.dtype))
 
     def best(self, misfit: Floats) -> Floats:

@@ -107,8 +107,7 @@ class PDHG:
                     break
                 state.ending = change <= NEARLY_SETTLED * self.tolerance
                 continue
-            # an earlier attempt's bound suffices with the lower energy
-            if relative_gap(now, bound, floor) <= self.tolerance:
+            if relative_gap(now, bound, floor) <= self.tolerance:  # by an earlier attempt's bound
                 status = Status.converged
                 break
             if change > quiet or done < attempt_at:
@@ -118,8 +117,7 @@ class PDHG:
             if gap <= self.tolerance:
                 status = Status.converged
                 break
-            # neither energy nor bound improves
-            if tried and change < self.tolerance * UNCHANGED and gap > STALLED * last_gap:
+            if tried and change < self.tolerance * UNCHANGED and gap > STALLED * last_gap:  # neither side improves
                 status = Status.settled
                 break
             if boosts < MAX_BOOSTS and (last_gap == float("inf") or gap > LAGGING * change):

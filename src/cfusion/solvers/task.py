@@ -27,8 +27,7 @@ from cfusion.kernels.tracing import neighbour
 
 FLAT_PIECES = 0.2  # of the map's spread; on boxes 0.1 to 0.3 are equally good, and 1e-4 never ends
 BOX_MARGIN = 1.0  # of the data's range, on both sides
-# offsets to the next and previous pixel, along columns and rows
-AFTER_AND_BEFORE = (((1, 0), (-1, 0)), ((0, 1), (0, -1)))
+AFTER_AND_BEFORE = (((1, 0), (-1, 0)), ((0, 1), (0, -1)))  # offsets (down, right) of the next and previous pixel
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,7 @@ class ViewEvidence:
     """Maps in the reference's frame, and a record; lengths are in the unit of depth."""
 
     support: NDArray[np.bool_]  # (H, W) the view measured the surface
-    # (H, W) the view saw through it, or an object that floats in front; neither: no evidence
-    contradiction: NDArray[np.bool_]
+    contradiction: NDArray[np.bool_]  # (H, W) it saw through it, or an object in front; neither: no evidence
     residual: NDArray[np.float32]  # (H, W) measured minus fused depth, along the reference's ray; NaN if unmeasured
     noise: float  # scale of its residuals at the median depth
     bias: float  # their median

@@ -87,8 +87,7 @@ class Splat:
 
         pixels = max(view.depth.size for view in views)
         workers = max(1, min(len(views), os.cpu_count() or 1, PIXELS_IN_FLIGHT // pixels))
-        # maps are independent: results do not depend on the number of threads
-        with ThreadPoolExecutor(workers) as pool:
+        with ThreadPoolExecutor(workers) as pool:  # maps are independent: so are results of the number of threads
             splatted = list(pool.map(splat, views))
         depths, weights, filled = zip(*splatted, strict=True)
         return Stack(

@@ -30,9 +30,7 @@ class Scene:
         if not len(faces) or not np.isfinite(vertices).all():
             raise InputError("a mesh needs at least one face, and vertices that are finite")
         if faces.min() < 0 or faces.max() >= len(vertices):
-            raise InputError(
-                f"faces use vertices {faces.min()} to {faces.max()}; give indices from 0 to {len(vertices) - 1}"
-            )
+            raise InputError(f"faces use vertices {faces.min()} to {faces.max()}; give 0 to {len(vertices) - 1}")
         for name, array in (("vertices", vertices), ("faces", faces)):
             array.setflags(write=False)
             object.__setattr__(self, name, array)

@@ -72,10 +72,7 @@ class Blobs(Noise):
     def __post_init__(self) -> None:
         check_fraction(self.fraction)
         if not self.radius > 0 or not 0 < self.low <= self.high < 1:
-            raise InputError(
-                f"radius {self.radius}, factors {self.low} to {self.high}: give a positive radius, and factors in "
-                "(0, 1) in order"
-            )
+            raise InputError(f"radius {self.radius}, factors {self.low} to {self.high}: give > 0, in (0, 1), in order")
 
     def __call__(self, depth: DepthMap, rng: Generator) -> DepthMap:
         out = np.array(depth, np.float64)

@@ -22,8 +22,7 @@ from cfusion.view.page_server import PageServer
 
 ALL, ONE = "all frames", "one frame"
 FRUSTUM, LINE = 0.07, 0.0015  # over the median depth: length of a camera's frustum, width of its lines
-# over the median depth: initial position of the eye relative to the middle camera
-BEHIND, ABOVE, BESIDE = 0.45, 0.3, 0.35
+BEHIND, ABOVE, BESIDE = 0.45, 0.3, 0.35  # over the median depth: first position of the eye by the middle camera
 MOVED = 0.1  # over the median depth: distance the eye must move before frames are redrawn
 BASE, CHOSEN = (90, 100, 110), (214, 96, 77)  # colours of cameras
 

@@ -122,9 +122,7 @@ def _undistorted(depth: NDArray[np.float32], lens: ModelCamera, camera: Pinhole)
     """The depth of the distorted pixel nearest to each ray of the pinhole; NaN outside."""
     if camera.width * camera.height > MOST_ENLARGED * lens.width * lens.height:
         seen = f"{lens.width} x {lens.height}"
-        raise FileError(
-            f"a pinhole of {camera.width} x {camera.height} pixels cannot show a lens of {seen}; check cameras.txt"
-        )
+        raise FileError(f"a pinhole of {camera.width} x {camera.height} pixels cannot show a lens of {seen}; check it")
     if lens.model != "THIN_PRISM_FISHEYE":
         raise FileError(f"depth maps of a {lens.model} camera cannot be undistorted here; expected THIN_PRISM_FISHEYE")
     x = (np.arange(camera.width) - camera.cx)[None, :] / camera.fx

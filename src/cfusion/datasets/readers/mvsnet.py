@@ -109,10 +109,7 @@ def read_pairs(file: Path) -> dict[int, tuple[int, ...]]:
     for head, body in zip(lines[1::2], lines[2::2], strict=False):
         count, *rest = body.numbers()
         if len(rest) != 2 * int(count):
-            raise FileError(
-                f"{body.where} lists {int(count)} views with {len(rest)} numbers; expected twice as many numbers as "
-                "views"
-            )
+            raise FileError(f"{body.where} lists {int(count)} views with {len(rest)} numbers; expected two per view")
         pairs[int(head.numbers(0, 1)[0])] = tuple(int(number) for number in rest[::2])
     return pairs
 

@@ -53,9 +53,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     files = numbered(list((path / "depth").glob("*.png")))
     posed = _read_json(trajectory) if trajectory.suffix == ".json" else _read_log(trajectory, _intrinsics(path, chosen))
     if len(posed) != len(files):
-        raise FileError(
-            f"{trajectory} has {len(posed)} poses for {len(files)} depth maps; give one pose per map, in the same order"
-        )
+        raise FileError(f"{trajectory} has {len(posed)} poses for {len(files)} depth maps; give one per map, in order")
     found = [(file, pose, k) for file, (pose, k) in zip(files, posed, strict=True) if pose is not None]
     require_some(len(found), path, "depth/*.png with a pose")
 

@@ -23,8 +23,7 @@ def tensors_of(file: Path) -> dict[str, NDArray[np.generic]]:
     """All constants of a network that are stored in its file."""
     try:
         return dict(_tensors(file.read_bytes()))
-    # also raised inside generators
-    except (IndexError, KeyError, ValueError, TypeError, OverflowError, RuntimeError) as error:
+    except (IndexError, KeyError, ValueError, TypeError, OverflowError, RuntimeError) as error:  # also of generators
         raise FileError(f"{file} cannot be read as an ONNX file ({error}); reinstall mccnn") from error
 
 

@@ -100,9 +100,7 @@ def read_model(folder: Path) -> Model:
             raise FileError(f"{cameras_file}: camera {number} claims {camera.width} x {camera.height} pixels")
     for image in images:
         if image.camera not in cameras:
-            raise FileError(
-                f"{images_file}: image {image.name!r} uses camera {image.camera}, which is not in the model"
-            )
+            raise FileError(f"{images_file}: image {image.name!r} has camera {image.camera}, which is not in the model")
     return Model(cameras, tuple(images))
 
 

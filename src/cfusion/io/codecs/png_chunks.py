@@ -34,9 +34,7 @@ def check(path: Path, data: bytes, expected: tuple[int, int] | None = None) -> t
     except zlib.error:
         raise FileError(f"{path} is a damaged PNG: its pixels do not unpack; write it again") from None
     if held < claimed:
-        raise FileError(
-            f"{path} is a damaged PNG: {width} x {height} is {claimed} bytes, it has {held}; write it again"
-        )
+        raise FileError(f"{path} is a damaged PNG: {width} x {height} is {claimed} bytes, not {held}; write it again")
     return bits, colour
 
 
@@ -70,9 +68,7 @@ def _header_and_pixels(path: Path, data: bytes) -> tuple[bytes, bytes]:
         elif kind == b"IDAT":
             packed.append(body)
         elif kind in BEFORE_PIXELS and packed:
-            raise FileError(
-                f"{path} is a damaged PNG: its {kind.decode()} chunk comes after its pixels; write it again"
-            )
+            raise FileError(f"{path} is a damaged PNG: its {kind.decode()} chunk follows its pixels; write it again")
         position = end
     return header, b"".join(packed)
 

@@ -14,8 +14,7 @@ ORDERS = {b"II": "<", b"MM": ">"}
 CLASSIC, BIG = 42, 43
 WIDTH, HEIGHT, BITS, SAMPLES, ROWS, PLANAR, TILE_WIDTH, TILE_HEIGHT = 256, 257, 258, 277, 278, 284, 322, 323
 NUMBERS = {3: "H", 4: "I", 16: "Q"}  # integer types of the tags used here
-# bytes of a value by type; one byte for others
-SIZES = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
+SIZES = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # bytes by type; else one
 MOST_ENTRIES = 4096  # of a directory
 MOST_DIRECTORIES = 64  # that are read: a raster and its overviews
 MOST_BANDS = 1000
