@@ -174,7 +174,7 @@ def test_unknown_method_names_the_nearest(wrong, near):
         ("l1", {"iterations": 0}, "iterations is 0; give a whole number of at least 1"),
         ("l1", {"iterations": 2.5}, "iterations is 2.5"),
         ("l1-adapt", {"outer": 0}, "outer is 0; give a whole number of at least 1"),
-        ("l1-adapt", {"rate": 0.0}, "rate is 0.0; it is 1/"),
+        ("l1-adapt", {"rate": 0.0}, "rate is 0.0; give 1/"),
         ("l1-adapt", {"b": -1.0}, "b is -1.0; give a positive number"),
         ("l1-adapt", {"shape": 0.1}, "shape is 0.1"),
         ("l1-adapt:ama", {"nu": 0.0}, "nu = 0.0"),

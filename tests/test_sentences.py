@@ -103,7 +103,7 @@ FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "PNG with iCCP after IDAT": (
         lambda at: read_png(late_profile(at / "a.png"), cfusion_encoding()),
-        "after its pixels",
+        "follows its pixels",
     ),
     "EXR of deep samples": (lambda at: read_exr(exr(at / "a.exr", 0x800)), "deep samples"),
     "EXR without lines": (lambda at: read_exr(exr(at / "a.exr", 0)), "do not unpack"),
@@ -164,7 +164,7 @@ CALLS: dict[str, tuple[Callable[[Path], object], str]] = {
     "fuse_every, no number": (lambda at: list(cfusion.fuse_every(views(), neighbours="x")), "whole"),  # type: ignore[arg-type]
     "a page of an array": (lambda at: write_page(at / "p.html", MAP), "needs a result second"),
     "a page nowhere": (lambda at: result().report(5), "give a path"),  # type: ignore[arg-type]
-    "scores at no threshold": (lambda at: evaluate(MAP, MAP).out(MAP), "is not kept"),  # type: ignore[arg-type]
+    "scores at no threshold": (lambda at: evaluate(MAP, MAP).out(MAP), "is not available"),  # type: ignore[arg-type]
     "depths near 3e38": (lambda at: View(np.full((4, 5), 3e38), CAMERA, Pose.identity()), "unit"),
 }
 

@@ -400,5 +400,5 @@ def test_a_bundle_of_something_else_is_refused_in_words(wrong: dict[str, object]
         with pytest.raises(InputError, match=re.escape(words)):
             city_bundle(**given)  # type: ignore[arg-type]
     else:
-        with pytest.raises(InputError, match="expected two lengths"):
+        with pytest.raises(InputError, match="give two lengths"):
             city_bundle(**given)  # type: ignore[arg-type]

@@ -129,10 +129,10 @@ def fuse_each(
     """
 
     def one(number: int, task: Item) -> Result | Exception:
-        heard = None if progress is None else partial(progress, number)
+        callback = None if progress is None else partial(progress, number)
         try:
             with backend.stream():
-                return fuse(read(task), method, reference=reference, backend=backend.NAME, progress=heard)
+                return fuse(read(task), method, reference=reference, backend=backend.NAME, progress=callback)
         except Exception as error:
             return error
 

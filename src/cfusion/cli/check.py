@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
             factors = zip(found.scales.views, found.scales.factors, strict=True)
             print("factor of each view: " + ", ".join(f"{number}: {factor:.4f}" for number, factor in factors))
         print(found.sentence)
-        mend = None if found.fits_as_stated else Correction.of(found.best.hypothesis)
-        if mend is not None:
-            print(f"To read it this way: {mend.options}")
+        fix = None if found.fits_as_stated else Correction.of(found.best.hypothesis)
+        if fix is not None:
+            print(f"To read it this way: {fix.options}")
     return 0 if found.fits_as_stated else ANOTHER_FITS

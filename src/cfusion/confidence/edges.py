@@ -47,7 +47,7 @@ def grey(image: Image) -> Plane:
     if pixels.ndim == 3 and pixels.shape[-1] == 3:
         pixels = pixels @ np.array(LUMA)
     if pixels.ndim != 2:
-        raise ShapeError(f"the image is {pixels.shape}, give (H, W) or (H, W, 3)")
+        raise ShapeError(f"the image is {pixels.shape}; give (H, W) or (H, W, 3)")
     if not np.isfinite(pixels).all():
         raise InputError("the image holds NaN or infinite values; replace them before taking edges")
     return pixels

@@ -58,10 +58,10 @@ def _colmap(data: Path, views: Dataset) -> Named | None:
         found.append(shared.ranked(place))
     if not any(found):
         return None
-    said = [f"{PLAN} ({by_plan} views)"] * bool(by_plan) + [f"shared sparse points ({by_points} views)"] * bool(
+    sources = [f"{PLAN} ({by_plan} views)"] * bool(by_plan) + [f"shared sparse points ({by_points} views)"] * bool(
         by_points
     )
-    return Named(tuple(found), ", ".join(said))
+    return Named(tuple(found), ", ".join(sources))
 
 
 def read_plan(file: Path) -> dict[str, tuple[str, ...]]:

@@ -100,8 +100,8 @@ def filling(folder: Path, obsolete: Sequence[str] = ()) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        said = reason(error, target)
-        raise FileError(f"cannot write to {folder}: {said}; what was there before is unchanged") from error
+        why = reason(error, target)
+        raise FileError(f"cannot write to {folder}: {why}; what was there before is unchanged") from error
     finally:
         for place in created:
             with suppress(OSError):  # not empty: others write there too

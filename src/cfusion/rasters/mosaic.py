@@ -317,8 +317,8 @@ class _Making:
         observed, kept = np.zeros(len(plan.rasters), np.int64), np.zeros(len(plan.rasters), np.int64)
         share = self._share("writing", lambda done: self._effort().writing(done, 0))
         share(0.0)
-        said = {name: parameters[name] for name in ("alpha", "delta", "noise", "backend")}
-        said |= {"method": "auto", "order": 2, "weights": parameters["factors"]}
+        summary = {name: parameters[name] for name in ("alpha", "delta", "noise", "backend")}
+        summary |= {"method": "auto", "order": 2, "weights": parameters["factors"]}
         maps: dict[str, NDArray[Any]] = {}
         writer = None if output is None else Writer(output, plan.grid, plan.unit)
 
@@ -339,9 +339,9 @@ class _Making:
             with writer:
                 HERE.run(finish_block, jobs, take)
                 report = self._report(work, settings, number, noise, observed, kept)
-                files = writer.publish({**self._tags(said, certificate, iterations), "CFUSION_REPORT": as_json(report)})
+                files = writer.publish({**self._tags(summary, certificate, iterations), "CFUSION_REPORT": as_json(report)})
         status = CONVERGED if certificate.gap <= self.options.tolerance else LIMIT
-        return Mosaic(plan.grid, files, maps, certificate, status, iterations, said, report, plan.sentences)
+        return Mosaic(plan.grid, files, maps, certificate, status, iterations, summary, report, plan.sentences)
 
     def _report(
         self,
@@ -376,14 +376,14 @@ class _Making:
             )
         return tuple(rows)
 
-    def _tags(self, said: dict[str, Any], certificate: Certificate, iterations: int) -> dict[str, str]:
+    def _tags(self, summary: dict[str, Any], certificate: Certificate, iterations: int) -> dict[str, str]:
         from cfusion import __version__
 
-        tags = {f"CFUSION_{name.upper()}": json.dumps(value) for name, value in said.items() if name != "method"}
+        tags = {f"CFUSION_{name.upper()}": json.dumps(value) for name, value in summary.items() if name != "method"}
         tags |= {f"CFUSION_RASTER_{k + 1}": each.raster.name for k, each in enumerate(self.plan.rasters)}
         return tags | {
             "CFUSION_VERSION": __version__,
-            "CFUSION_METHOD": str(said["method"]),
+            "CFUSION_METHOD": str(summary["method"]),
             "CFUSION_GAP": f"{certificate.gap:.6g}",
             "CFUSION_ENERGY": f"{certificate.energy:.12g}",
             "CFUSION_BOUND": f"{certificate.bound:.12g}",
@@ -433,11 +433,11 @@ def _key(plan: Plan, options: Options) -> str:
     """Digest of all that must be unchanged for a run to be continued: rasters, grid, options that move a number."""
     from cfusion import __version__
 
-    said = {
+    chosen = {
         name: str(value)
         for name, value in asdict(options).items()
         if name not in ("workers", "scheduler", "tile", "overwrite", "scratch")
     }
     files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in plan.files]
-    text = json.dumps([__version__, said, files, plan.grid.transform, plan.grid.shape], default=str)
+    text = json.dumps([__version__, chosen, files, plan.grid.transform, plan.grid.shape], default=str)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -57,14 +57,14 @@ class Writer:
         a, b, c, d, e, f = self.grid.transform
         self.open: dict[str, Any] = {}
         inner = {"tiled": True, "blockxsize": INNER, "blockysize": INNER} if min(self.grid.shape) >= INNER else {}
-        for kind, (dtype, nodata, said) in KINDS.items():
+        for kind, (dtype, nodata, description) in KINDS.items():
             self.open[kind] = library.open(
                 self.draft / f"{kind}.plain.tif", "w", driver="GTiff", width=self.grid.width, height=self.grid.height,
                 count=1, dtype=dtype, nodata=nodata, crs=self.grid.coordinates.wkt or None,
                 transform=library.Affine(a, b, c, d, e, f), BIGTIFF="IF_SAFER", compress="deflate", ZLEVEL=QUICK,
                 **inner,
             )  # fmt: skip
-            self.open[kind].set_band_description(1, said)
+            self.open[kind].set_band_description(1, description)
             if kind in ("height", "sigma", "nmad") and self.unit:
                 self.open[kind].units = (self.unit,)
         return self

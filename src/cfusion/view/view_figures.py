@@ -140,7 +140,7 @@ def _shift(residuals: Residuals, surface: DepthMap) -> float:
     return float(np.hypot(*found[:2])) if sure and explains > EXPLAINED else 0.0
 
 
-def _judged(row: ViewFigures, rows: Sequence[ViewFigures], said: Mapping[str, str]) -> ViewFigures:
+def _judged(row: ViewFigures, rows: Sequence[ViewFigures], phrases: Mapping[str, str]) -> ViewFigures:
     others = [each for each in rows if each is not row and isfinite(each.noise)]
     if not isfinite(row.noise):
         return replace(row, verdict="sees next to nothing of this surface")
@@ -151,9 +151,9 @@ def _judged(row: ViewFigures, rows: Sequence[ViewFigures], said: Mapping[str, st
     if row.noise > NOISY * noise > 0:
         words.append(f"{row.noise / noise:.1f} times as noisy as the others")
     if noise > 0 and abs(row.bias) > BIASED * noise:
-        words.append(f"measures {abs(row.bias):.3g} too {said['more'] if row.bias > 0 else said['less']}")
+        words.append(f"measures {abs(row.bias):.3g} too {phrases['more'] if row.bias > 0 else phrases['less']}")
     if row.kept < FEW_KEPT * kept:
-        words.append(f"only {100 * row.kept:.0f} % of it agrees with the surface: {said['elsewhere']}")
+        words.append(f"only {100 * row.kept:.0f} % of it agrees with the surface: {phrases['elsewhere']}")
     if row.shift > SHIFTED:
-        words.append(f"looks shifted by {row.shift:.1f} pixels: {said['shifted']}")
+        words.append(f"looks shifted by {row.shift:.1f} pixels: {phrases['shifted']}")
     return replace(row, verdict="; ".join(words))

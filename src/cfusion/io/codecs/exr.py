@@ -58,9 +58,9 @@ def _read_by_library(path: Path, header: Header, wanted: list[str], held: int) -
             "bytes; save depth alone, or in scan lines with ZIP"
         )
     try:
-        said = io.StringIO()
-        with redirect_stdout(said), library.File(str(path), separate_channels=True) as file:
-            if "Exception" in said.getvalue():  # the library prints the error and continues
+        printed = io.StringIO()
+        with redirect_stdout(printed), library.File(str(path), separate_channels=True) as file:
+            if "Exception" in printed.getvalue():  # the library prints the error and continues
                 raise FileError(f"{path} is a damaged .exr: its pixels do not unpack; write it again")
             maps = [np.array(file.channels()[name].pixels, np.float32) for name in wanted]
     except FileError:

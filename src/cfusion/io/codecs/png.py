@@ -59,10 +59,10 @@ def write_png(
     known = np.isfinite(values.astype(np.float64))
     counts = np.rint((np.where(known, values, 0.0) - encoding.offset) / encoding.scale)
     clipped = np.where(known, np.clip(counts, 1, LARGEST_COUNT), 0).astype(np.uint16)
-    told = importlib.import_module("PIL.PngImagePlugin").PngInfo()
+    text_chunks = importlib.import_module("PIL.PngImagePlugin").PngInfo()
     for key, text in ({"Scale": repr(encoding.scale), "Offset": repr(encoding.offset)} | dict(words or {})).items():
-        told.add_text(key, text)
-    pillow_image().fromarray(clipped).save(path, format="PNG", pnginfo=told)
+        text_chunks.add_text(key, text)
+    pillow_image().fromarray(clipped).save(path, format="PNG", pnginfo=text_chunks)
 
 
 def finest_encoding(values: NDArray[np.floating]) -> Encoding:
