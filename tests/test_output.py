@@ -225,11 +225,11 @@ def test_one_result_moved_away_is_said(walls: Path, tmp_path: Path, monkeypatch:
 
 def test_a_pair_is_not_written_over_another_result(walls: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    output.require_of(out, "left right", force=False)  # nothing is there
+    output.require_same_input(out, "left right", force=False)  # nothing is there
     assert run("fuse", walls, "-o", out, *QUICK, "--quiet") == 0
     with pytest.raises(InputError, match="of another input"):
-        output.require_of(out, "left right", force=False)
-    output.require_of(out, "left right", force=True)
-    output.require_of(out, str(walls), force=False)  # made of the same
+        output.require_same_input(out, "left right", force=False)
+    output.require_same_input(out, "left right", force=True)
+    output.require_same_input(out, str(walls), force=False)  # made of the same
     (out / "result.json").write_text("{")
-    output.require_of(out, "left right", force=False)  # damaged: nothing to lose
+    output.require_same_input(out, "left right", force=False)  # damaged: nothing to lose

@@ -23,7 +23,7 @@ from cfusion.cli.forecast import Forecast, Part, in_words
 from cfusion.cli.interruption import PRIOR, Interruption
 from cfusion.cli.kernel_work import seconds_for, seconds_of
 from cfusion.cli.main import main
-from cfusion.cli.progress import Step, under
+from cfusion.cli.progress import Step, prefixed
 from cfusion.datasets import write_bundle
 from cfusion.forecast import CHOOSE, CHOOSING, CHOSEN, FIRST, FITTED, GUESSED, LAST, SOLVED, SolveForecast
 from cfusion.methods import METHODS
@@ -382,7 +382,7 @@ class TestForecast:
 
     def test_methods_have_parts_of_their_own(self) -> None:
         heard: list[Any] = []
-        under("l1", heard.append)(SimpleNamespace(stage="depth", done=0.5, gap=0.1))
+        prefixed("l1", heard.append)(SimpleNamespace(stage="depth", done=0.5, gap=0.1))
         assert (heard[0].stage, heard[0].method, heard[0].share) == ("l1: depth", "l1", 1.0)
 
     def test_durations_are_for_people(self) -> None:
@@ -419,7 +419,7 @@ def test_json_is_one_object_and_stages_are_told_when_they_begin(
 ) -> None:
     """Nothing else is printed; a stage that is told once is told at its beginning, with all of it ahead."""
     heard: list[Step] = []
-    monkeypatch.setattr(progress.Shown, "__call__", lambda shown, step: heard.append(step))
+    monkeypatch.setattr(progress.ProgressDisplay, "__call__", lambda shown, step: heard.append(step))
     arguments = COMMANDS[name](bundle, tmp_path / "out")
     assert main([*arguments, "--json", "--quiet", "--no-report"]) == 0
     assert json.loads(capsys.readouterr().out)
@@ -453,7 +453,7 @@ def test_a_page_is_planned_where_one_is_wanted(
         planned.extend(parts_of_it)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(progress.Shown, "plan", stop)
+    monkeypatch.setattr(progress.ProgressDisplay, "plan", stop)
     arguments = [*COMMANDS[name](bundle, tmp_path / "out"), *([] if page else ["--no-report"])]
     assert main([*arguments, "--quiet"]) == 130
     assert any(part.stages == parts.PAGE for part in planned) == page

@@ -246,10 +246,10 @@ def told_by(**changes: object) -> argparse.Namespace:
 
 def test_what_is_said_after_all_windows(capsys: pytest.CaptureFixture[str]) -> None:
     """Fused, left out, failed: each by its number, its reason and its exit code."""
-    from cfusion.cli.sequence import _NoDepth, _said_after
+    from cfusion.cli.sequence import _NoDepth, _print_summary
 
     failed = {2: _NoDepth("no frame holds a depth"), 4: InputError("too few")}
-    assert _said_after(told_by(), 5, failed, 6.0) == 1
+    assert _print_summary(told_by(), 5, failed, 6.0) == 1
     said = capsys.readouterr()
     assert said.out.splitlines() == [
         "3 windows fused with median in 6.0 s, 2.0 s each",
@@ -260,17 +260,17 @@ def test_what_is_said_after_all_windows(capsys: pytest.CaptureFixture[str]) -> N
         "cfusion: window 000004 failed: too few",
         "cfusion: 1 windows failed; run the same command to try them again",
     ]
-    assert _said_after(told_by(verbose=True, no_report=False), 1, {}, 6.0) == 0
+    assert _print_summary(told_by(verbose=True, no_report=False), 1, {}, 6.0) == 0
     said = capsys.readouterr()
     assert "each with its page" in said.out
     assert "as 000000" in said.out
     assert said.err == ""
-    assert _said_after(told_by(), 1, {2: failed[2]}, 6.0) == 0
+    assert _print_summary(told_by(), 1, {2: failed[2]}, 6.0) == 0
     assert "s each" not in capsys.readouterr().out  # none was fused
     for changes in ({"quiet": True}, {"json": True}):
-        assert _said_after(told_by(**changes), 5, {}, 6.0) == 0
+        assert _print_summary(told_by(**changes), 5, {}, 6.0) == 0
         assert capsys.readouterr().out == ""
-    assert _said_after(told_by(), 0, {}, 0.1) == 0
+    assert _print_summary(told_by(), 0, {}, 0.1) == 0
     assert capsys.readouterr().out == ""
 
 
@@ -286,17 +286,17 @@ def test_windows_as_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_is_there_is_told_and_what_is_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from cfusion.cli.sequence import _say_what_is_there
+    from cfusion.cli.sequence import _print_existing
 
     for name in ("000000", "000002"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "result.json").write_text("{}")
-    _say_what_is_there(tmp_path, 3, [2, 4])
+    _print_existing(tmp_path, 3, [2, 4])
     assert capsys.readouterr().out.splitlines() == [
         "1 of 3 windows exist already for the same data and settings",
         "1 of 3 windows are damaged or of other data or code, and are fused again",
     ]
-    _say_what_is_there(tmp_path, 2, [4, 6])
+    _print_existing(tmp_path, 2, [4, 6])
     assert capsys.readouterr().out == ""
 
 

@@ -70,7 +70,7 @@ def recorded(words: list[str]) -> dict[str, Any]:
     def note(*event: Any) -> None:
         events.append([round(time.process_time() - began[0], 2), *event])
 
-    class Told(progress.Shown):
+    class Told(progress.ProgressDisplay):
         def __init__(self, name: str) -> None:
             super().__init__(name)
             began.append(time.process_time())
@@ -92,7 +92,7 @@ def recorded(words: list[str]) -> dict[str, Any]:
             note(self.methods)
             super().reached(seconds)
 
-    progress.Shown, compiling._Work = Told, Work  # type: ignore[misc]
+    progress.ProgressDisplay, compiling._Work = Told, Work  # type: ignore[misc]
     if command(words) != 0:
         raise SystemExit(f"cfusion {' '.join(words)} failed")
     return {"total": round(time.process_time() - began[0], 2), "events": events}

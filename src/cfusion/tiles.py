@@ -15,7 +15,7 @@ from cfusion.methods import Method
 from cfusion.result import Result
 from cfusion.solvers import Status
 
-MARGIN = 48  # pixels around a tile that are fused and discarded: smoothing reaches about as far
+HALO = 48  # pixels around a tile that are fused and discarded: smoothing reaches about as far
 LEAST = 64  # pixels of a side that is not halved again
 WORST_LAST = (Status.closed_form, Status.converged, Status.at_rounding, Status.partial_optimum, Status.settled)
 
@@ -34,7 +34,7 @@ def fuse_in_tiles(shape: tuple[int, int], method: Method, run: Run) -> Result:
         raise MemoryError("the frame is too small to be divided")
     while waiting:
         core = waiting.pop(0)
-        window = _grown(core, shape)
+        window = _with_halo(core, shape)
         try:
             result = run(window, method)
         except MemoryError:
@@ -46,7 +46,7 @@ def fuse_in_tiles(shape: tuple[int, int], method: Method, run: Run) -> Result:
             continue
         else:
             done.append((core, window, result))
-            method = _decided(method, result)
+            method = _with_choices(method, result)
             continue
         waiting = halves + waiting
     if not done:
@@ -92,16 +92,15 @@ def _halves(core: Window) -> list[Window]:
     return [(part, columns) if tall else (rows, part) for part in parts]
 
 
-def _grown(core: Window, shape: tuple[int, int]) -> Window:
+def _with_halo(core: Window, shape: tuple[int, int]) -> Window:
     """A core with its margin, clipped to the image."""
     rows, columns = (
-        slice(max(side.start - MARGIN, 0), min(side.stop + MARGIN, size))
-        for side, size in zip(core, shape, strict=True)
+        slice(max(side.start - HALO, 0), min(side.stop + HALO, size)) for side, size in zip(core, shape, strict=True)
     )
     return rows, columns
 
 
-def _decided(method: Any, result: Result) -> Any:
+def _with_choices(method: Any, result: Result) -> Any:
     """The method with its open parameters set to the choices of a result."""
     settings = getattr(method, "settings", None)
     return method if settings is None else replace(method, settings=settings.decided(result.parameters))

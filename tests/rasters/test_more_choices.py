@@ -330,7 +330,7 @@ class TestPasses:
         making: Any = SimpleNamespace(options=options, crew=None, _effort=lambda: effort, _share=lambda _, far: far)
         journal: Any = SimpleNamespace(get=facts.get, put=put, stage=stage)
         work: Any = SimpleNamespace(height=side, width=side)
-        found = mosaic._Making._iterated(making, journal, work, None, 100)  # type: ignore[arg-type]
+        found = mosaic._MosaicRun._iterated(making, journal, work, None, 100)  # type: ignore[arg-type]
         return found, told, stages, facts, making
 
     def test_goals_grow_and_certificates_are_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:

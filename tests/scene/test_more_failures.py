@@ -207,7 +207,7 @@ class TestExchange:
         exchange = exchange_of(TASK)
         monkeypatch.setattr(exchange, "_finished", lambda: list(exchange.running))
         monkeypatch.setattr(Future, "status", status)
-        with pytest.raises(cluster._Gone, match="connection lost"):
+        with pytest.raises(cluster._SchedulerLost, match="connection lost"):
             list(exchange.records())
         assert exchange.left == {TASK: 0}
 

@@ -200,11 +200,11 @@ def test_mistakes_are_told_before_anything_is_written(
 
 
 def test_one_command_at_a_time(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from cfusion.scene.places import alone, mark
+    from cfusion.scene.places import lock_output, write_mark
 
     out = tmp_path / "out"
-    mark(bundle, out, {})
-    with alone(out):
+    write_mark(bundle, out, {})
+    with lock_output(out):
         assert run(bundle, "-o", out, *QUICK) == 2
     assert "another command is working on" in capsys.readouterr().err
     assert run(bundle, "-o", out, *QUICK) == 0

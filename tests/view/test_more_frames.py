@@ -18,7 +18,7 @@ from cfusion.view import frames as frames_module
 from cfusion.view import measured, page_server, view_figures
 from cfusion.view.content import Content
 from cfusion.view.frames import FusedFrame
-from cfusion.view.measured import Measured
+from cfusion.view.input_views import InputViews
 from cfusion.view.page_server import PageServer
 from cfusion.view.readings import residuals_of_view
 
@@ -36,8 +36,8 @@ def frame(x: float, **more: Any) -> FusedFrame:
 class TestMeasured:
     VIEWS = tuple(View(np.full((4, 5), 1.0 + x), CAMERA, pose(x)) for x in (0.0, 1.0, 2.0))
 
-    def made(self, *frames: FusedFrame, views: Any = VIEWS) -> Measured:
-        made = Measured.__new__(Measured)
+    def made(self, *frames: FusedFrame, views: Any = VIEWS) -> InputViews:
+        made = InputViews.__new__(InputViews)
         made.frames, made.views, made.numbers, made.of = frames, views, {}, made._of  # type: ignore[assignment]
         return made
 

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Render, compile, fuse, score, print, write."""
     from cfusion.cli import parts
     from cfusion.cli.compiling import kernels_ready
-    from cfusion.cli.progress import Step, showing, under
+    from cfusion.cli.progress import Step, prefixed, showing
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
     from cfusion.metrics import evaluate
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         views, truth, baseline = _scene(arguments)
         with kernels_ready(names, arguments.backend, progress):
             for name in names:
-                recorder = report.Recorder(under(name, progress))
+                recorder = report.Recorder(prefixed(name, progress))
                 progress(Step(f"{name}:", 0.0))
                 result = fuse(views, name, reference=VIEWS // 2, backend=arguments.backend, progress=recorder)
                 results.append(result)

@@ -21,7 +21,7 @@ EXTRAS = {
 NAMED = "'cfusion["  # how messages refer to an extra
 
 
-def for_this_place(message: str) -> str:
+def for_this_install(message: str) -> str:
     """A message about an extra, with a command that works here: a clone is installed from its own folder."""
     clone = Path(__file__).resolve().parents[3]
     return message.replace(NAMED, f"'{clone}[") if (clone / "pyproject.toml").is_file() else message

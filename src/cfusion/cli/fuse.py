@@ -69,8 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.source import reference_index
     from cfusion.view.sections import sentences
 
-    sequence.require_alone(arguments)
-    if mosaic.is_meant(arguments):
+    sequence.check_options(arguments)
+    if mosaic.is_height_models(arguments):
         return mosaic.fuse_folder(arguments)
     formats = settings.names(arguments.write)
     parameters = settings.parameters(arguments.set)

@@ -13,7 +13,7 @@ from typing import NoReturn
 from cfusion import __version__
 from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, mosaic, reproduce, scene, stereo, view
 from cfusion.cli.examples import epilog
-from cfusion.cli.extras import for_this_place
+from cfusion.cli.extras import for_this_install
 from cfusion.cli.text import shown
 from cfusion.errors import CFusionError, suggestion
 
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _one_line(error: BaseException) -> str:
     """The error as one line."""
     if isinstance(error, CFusionError):
-        return for_this_place(shown(error))
+        return for_this_install(shown(error))
     if isinstance(error, KeyboardInterrupt):
         return f"interrupted; {str(error) or 'nothing was written'}"
     if not isinstance(error, OSError):

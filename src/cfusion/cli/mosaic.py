@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     return make(arguments.rasters, arguments.output, arguments, options=options, page=page)
 
 
-def is_meant(arguments: argparse.Namespace) -> bool:
+def is_height_models(arguments: argparse.Namespace) -> bool:
     """Whether `cfusion fuse` was given height models, which are fused as heights on their grid."""
     from cfusion.datasets.read import recognised
 

@@ -64,7 +64,7 @@ def require_free(output: Path, source: Path, command: Mapping[str, object], *, f
         _require_no_others(output)
 
 
-def require_of(output: Path, source: str, *, force: bool) -> None:
+def require_same_input(output: Path, source: str, *, force: bool) -> None:
     """Refuse to overwrite a result of another input."""
     from cfusion.io.json_object import JsonObject
 

@@ -14,11 +14,11 @@ PATIENCE = 1.0  # seconds before the first line
 BETWEEN_LINES = 5.0  # seconds
 
 
-__all__ = ["ProgressCallback", "Shown", "Step", "described", "showing", "under"]
+__all__ = ["ProgressCallback", "ProgressDisplay", "Step", "described", "prefixed", "showing"]
 ProgressCallback = Callable[[ProgressEvent], None]
 
 
-class Shown:
+class ProgressDisplay:
     """A callback for `fuse(progress=...)` that shows nothing; `plan` sets the expected parts when these are known."""
 
     def __init__(self, name: str) -> None:
@@ -32,17 +32,17 @@ class Shown:
         """Update the forecast and show the event."""
         now = time.monotonic()
         self.forecast.update(event, now - self.began)
-        self.say(event, now)
+        self.show(event, now)
 
-    def say(self, event: ProgressEvent, now: float) -> None:
+    def show(self, event: ProgressEvent, now: float) -> None:
         """Show nothing."""
 
 
 @contextmanager
-def showing(name: str, *, quiet: bool = False) -> Iterator[Shown]:
+def showing(name: str, *, quiet: bool = False) -> Iterator[ProgressDisplay]:
     """A callback that shows progress while the block runs."""
     if quiet:
-        yield Shown(name)
+        yield ProgressDisplay(name)
     elif sys.stderr.isatty() and _has_rich():
         with _bar(name) as callback:
             yield callback
@@ -50,7 +50,7 @@ def showing(name: str, *, quiet: bool = False) -> Iterator[Shown]:
         yield _Lines(name)
 
 
-def under(name: str, callback: ProgressCallback) -> ProgressCallback:
+def prefixed(name: str, callback: ProgressCallback) -> ProgressCallback:
     """A callback for one method of several: its name precedes its stages, and it is a part of its own."""
 
     def listen(event: ProgressEvent) -> None:
@@ -64,14 +64,14 @@ def described(progress: ProgressEvent) -> str:
     return f"{progress.stage}, gap {progress.gap:.1e}" if math.isfinite(progress.gap) else progress.stage
 
 
-class _Lines(Shown):
+class _Lines(ProgressDisplay):
     """Plain lines: none in the first second, then one every few seconds."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.due = self.began + PATIENCE
 
-    def say(self, event: ProgressEvent, now: float) -> None:
+    def show(self, event: ProgressEvent, now: float) -> None:
         """Print a line if one is due."""
         if now >= self.due:
             spent = now - self.began
@@ -82,7 +82,7 @@ class _Lines(Shown):
 
 
 @contextmanager
-def _bar(name: str) -> Iterator[Shown]:
+def _bar(name: str) -> Iterator[ProgressDisplay]:
     """A bar that advances with the clock between events and vanishes at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, ProgressColumn, TextColumn
@@ -100,12 +100,12 @@ def _bar(name: str) -> Iterator[Shown]:
             bar.update(task.id, completed=done)
             return Text(f"{100 * done:3.0f} % {now:4.0f} s {in_words(callback.forecast.left(now)):>12}")
 
-    class OnBar(Shown):
+    class OnBar(ProgressDisplay):
         """Text behind the bar; a new stage is shown at once."""
 
         stage = ""
 
-        def say(self, event: ProgressEvent, now: float) -> None:
+        def show(self, event: ProgressEvent, now: float) -> None:
             """Show the current stage."""
             bar.update(task, description=described(event), refresh=event.stage != self.stage)
             self.stage = event.stage

@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"results are in {store.folder}; pass --so-far to make tables and figures of them")
     elif not arguments.quiet:
         for _, chapter in chapters:
-            _tell(chapter)
+            _print_chapter(chapter)
         if arguments.verbose:
             print(f"\nresults are in {store.folder}")
         print(f"\nopen {arguments.output / 'index.html'}")
@@ -136,7 +136,7 @@ def _with_disparity(spec: "Spec", folder: Path | None) -> "Spec":
     return replace(spec, data=data)
 
 
-def _tell(chapter: "Chapter") -> None:
+def _print_chapter(chapter: "Chapter") -> None:
     """Print tables and checks to the terminal."""
     print(f"\n{chapter.title}")
     for note in chapter.notes:

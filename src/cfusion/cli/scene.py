@@ -65,16 +65,16 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.errors import FileError
     from cfusion.scene import places
     from cfusion.scene.job import open_job
-    from cfusion.scene.runner import Here
+    from cfusion.scene.runner import InProcess
     from cfusion.scene.whole import fuse_scene, prepare, write_summary
 
     began = time.monotonic()
     job, runner, other = _checked(arguments)
     with suppress(FileError):  # an unreadable view is reported later and stops no other
         require_plausible(open_job(job).dataset, force=arguments.force, has_options=False)
-    with places.alone(arguments.output):
+    with places.lock_output(arguments.output):
         about = {"format": job.format, "written": other or job.format, "method": job.method}
-        places.mark(arguments.data, arguments.output, about | {"options": dict(job.options)})
+        places.write_mark(arguments.data, arguments.output, about | {"options": dict(job.options)})
         if runner.workers == 1 and not arguments.scheduler:
             places.sweep(arguments.output)
         try:
@@ -83,8 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
                 count, pixels = _extent(job)
                 callback.plan(parts.of_scene(job.method, count, pixels, **asked), job.method)
                 scene = prepare(job, arguments.neighbours, callback)
-                _say_before(arguments, scene)
-                if scene.todo and isinstance(runner, Here):
+                _print_graph(arguments, scene)
+                if scene.todo and isinstance(runner, InProcess):
                     compile_kernels([job.method], job.backend, callback)
                 with runner.open() if scene.todo else nullcontext(runner) as ready:
                     report = fuse_scene(scene, ready, callback)
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
             message = f"fused views are in {arguments.output}; run the same command again to continue"
             raise KeyboardInterrupt(message) from None
         places.sweep(arguments.output)
-    _say_after(arguments, report, lines, time.monotonic() - began)
+    _print_summary(arguments, report, lines, time.monotonic() - began)
     return FAILED if report.failed else 0
 
 
@@ -123,7 +123,7 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     from cfusion.scene import mesh, places
     from cfusion.scene.cluster import Cluster, require_dask
     from cfusion.scene.job import Job, code_version
-    from cfusion.scene.runner import Here
+    from cfusion.scene.runner import InProcess
 
     if arguments.neighbours < 0:
         raise InputError(f"--neighbours is {arguments.neighbours}; give a whole number from 0")
@@ -143,11 +143,11 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     kernels.load(arguments.backend)
     format = places.format_of(arguments.data, arguments.format)
     places.require_apart(arguments.data, arguments.output)
-    places.require_ours(arguments.data, arguments.output, force=arguments.force)
+    places.require_own_output(arguments.data, arguments.output, force=arguments.force)
     other = _other_format(arguments.write, format)
     if arguments.mesh:
         mesh.require_libraries()
-    runner: Runner = Here()
+    runner: Runner = InProcess()
     if arguments.workers is not None or arguments.scheduler is not None:
         require_dask()
         runner = Cluster(arguments.workers or 0, arguments.scheduler or "", arguments.worker_memory or "auto")
@@ -182,7 +182,7 @@ def _other_format(given: str | None, format: str) -> str | None:
     return wanted
 
 
-def _say_before(arguments: argparse.Namespace, scene: "Scene") -> None:
+def _print_graph(arguments: argparse.Namespace, scene: "Scene") -> None:
     from cfusion.scene.job import open_job
     from cfusion.scene.summary import graph_sentence
 
@@ -235,7 +235,7 @@ def _more(
     return report
 
 
-def _say_after(arguments: argparse.Namespace, report: "Report", lines: list[str], seconds: float) -> None:
+def _print_summary(arguments: argparse.Namespace, report: "Report", lines: list[str], seconds: float) -> None:
     page = arguments.output / PAGE if not arguments.no_report and len(report.failed) < len(report.records) else None
     if arguments.json:
         _print_json(arguments, report, seconds, page)

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--window", type=int, metavar="FRAMES", help="with --every: frames to fuse at a time (default: 11)")
 
 
-def require_alone(arguments: argparse.Namespace) -> None:
+def check_options(arguments: argparse.Namespace) -> None:
     """Refuse options that contradict a sequence, or need one."""
     if arguments.every is None:
         if arguments.window is not None:
@@ -61,8 +61,8 @@ def run(
     from cfusion.io.codecs.png import encoding_of
     from cfusion.parameters import refine
     from cfusion.scene.graph import in_time
-    from cfusion.scene.kept import Kept
     from cfusion.scene.progress import TaskProgress
+    from cfusion.scene.view_cache import ViewCache
 
     if arguments.every < 1:
         raise InputError(f"--every is {arguments.every}; give at least 1 frame")
@@ -75,7 +75,7 @@ def run(
         pixels, page = float(views[0].depth.size), not arguments.no_report
         progress.plan(parts.of_sequence(arguments.method, len(references), len(views), pixels, page=page))
         held = contents(views, lambda done: progress(Step(f"reading {len(views)} frames", done)))
-        encoding, kept = encoding_of(0.0, HEADROOM * held.farthest), Kept.of(views)
+        encoding, kept = encoding_of(0.0, HEADROOM * held.farthest), ViewCache.of(views)
 
         def settings(reference: int) -> dict[str, object]:
             frames = sorted(graph.bundle(reference))
@@ -90,7 +90,7 @@ def run(
 
         todo += [reference for reference in references if not is_there(reference)]
         if not (arguments.quiet or arguments.json):
-            _say_what_is_there(arguments.output, len(references), todo)
+            _print_existing(arguments.output, len(references), todo)
         if todo:
             compile_kernels([arguments.method], arguments.backend, progress)
         windows = TaskProgress(progress, len(todo), "window", arguments.method)
@@ -124,7 +124,7 @@ def run(
     seconds = time.monotonic() - began
     if arguments.json:
         _print_json(arguments, len(references), todo, failed, seconds)
-    return _said_after(arguments, len(todo), failed, seconds)
+    return _print_summary(arguments, len(todo), failed, seconds)
 
 
 def _print_json(
@@ -161,7 +161,7 @@ def _folder(output: Path, reference: int) -> Path:
     return output / f"{reference:06d}"
 
 
-def _say_what_is_there(output: Path, count: int, todo: "Sequence[int]") -> None:
+def _print_existing(output: Path, count: int, todo: "Sequence[int]") -> None:
     if len(todo) < count:
         print(f"{count - len(todo)} of {count} windows exist already for the same data and settings")
     stale = sum((_folder(output, reference) / "result.json").exists() for reference in todo)
@@ -169,7 +169,7 @@ def _say_what_is_there(output: Path, count: int, todo: "Sequence[int]") -> None:
         print(f"{stale} of {count} windows are damaged or of other data or code, and are fused again")
 
 
-def _said_after(arguments: argparse.Namespace, tried: int, failed: Mapping[int, Exception], seconds: float) -> int:
+def _print_summary(arguments: argparse.Namespace, tried: int, failed: Mapping[int, Exception], seconds: float) -> int:
     """Print what was fused, omitted and failed; return the exit code."""
     bad = {reference: error for reference, error in failed.items() if not isinstance(error, _NoDepth)}
     if tried and not (arguments.quiet or arguments.json):

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         if name not in FORMATS:
             raise InputError(f"disparities cannot be written as {name!r}; choose from {', '.join(FORMATS)}")
     require_writable(arguments.output)
-    output.require_of(arguments.output, _source(arguments), force=arguments.force)
+    output.require_same_input(arguments.output, _source(arguments), force=arguments.force)
     require_matcher(arguments.matcher, arguments.backend)
     calibration = _calibration(arguments)
     with showing("stereo", quiet=arguments.quiet) as progress:

@@ -32,10 +32,10 @@ def run(arguments: argparse.Namespace) -> int:
         write_rerun(frames, arguments.rerun)
         print(f"{len(frames)} frames written; play them with: rerun {arguments.rerun}")
         return 0
-    from cfusion.view.measured import Measured
+    from cfusion.view.input_views import InputViews
     from cfusion.view.viewer import Viewer
 
-    viewer = Viewer(frames, Measured(frames, arguments.data), arguments.host, arguments.port)
+    viewer = Viewer(frames, InputViews(frames, arguments.data), arguments.host, arguments.port)
     ports = viewer.server.get_port(), viewer.pages.port
     print(f"open {viewer.address} ({len(frames)} frames; Ctrl-C ends it)")
     print(f"from elsewhere: ssh {' '.join(f'-L {port}:localhost:{port}' for port in ports)} THIS_MACHINE", flush=True)

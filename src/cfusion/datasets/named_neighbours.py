@@ -58,10 +58,8 @@ def _colmap(data: Path, views: Dataset) -> Named | None:
         found.append(shared.ranked(place))
     if not any(found):
         return None
-    sources = [f"{PLAN} ({by_plan} views)"] * bool(by_plan) + [f"shared sparse points ({by_points} views)"] * bool(
-        by_points
-    )
-    return Named(tuple(found), ", ".join(sources))
+    counts = ((PLAN, by_plan), ("shared sparse points", by_points))
+    return Named(tuple(found), ", ".join(f"{source} ({count} views)" for source, count in counts if count))
 
 
 def read_plan(file: Path) -> dict[str, tuple[str, ...]]:

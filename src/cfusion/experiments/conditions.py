@@ -127,7 +127,7 @@ class OnTrack:
         return Observed(rendered.depths[middle], views, alone, middle, rendered.camera, self.baseline)
 
 
-class _AsItIs:
+class _Fixed:
     """A condition that is neither random nor rendered: seed and scale do not change it."""
 
     def seeded(self, seed: int) -> Self:
@@ -138,7 +138,7 @@ class _AsItIs:
 
 
 @dataclass(frozen=True)
-class BoxImage(_AsItIs):
+class BoxImage(_Fixed):
     """One depth map with boxes in it, without noise."""
 
     shape: tuple[int, int]
@@ -165,7 +165,7 @@ class BoxImage(_AsItIs):
 
 
 @dataclass(frozen=True)
-class KittiBundle(_AsItIs):
+class KittiBundle(_Fixed):
     """A bundle of KITTI stereo: disparity by a matcher or from a folder, scored where both cameras see."""
 
     folder: str  # below the data folder: training, or testing

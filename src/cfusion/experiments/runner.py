@@ -123,9 +123,9 @@ def _crew(workers: int) -> Iterator[Complete]:
     bystanders = set(multiprocessing.active_children())
     spawning = multiprocessing.get_context("spawn")
     with _threads(max(1, cores() // workers)):
-        crew = [ProcessPoolExecutor(1, spawning, _leave_with_the_parent) for _ in range(workers)]
+        crew = [ProcessPoolExecutor(1, spawning, _exit_with_parent) for _ in range(workers)]
         try:
-            yield lambda queues: _as_they_come(crew, queues)
+            yield lambda queues: _results_of(crew, queues)
         except BaseException as error:  # do not wait for tasks that nobody will collect
             for worker in crew:
                 worker.shutdown(wait=False, cancel_futures=True)
@@ -140,7 +140,7 @@ def _crew(workers: int) -> Iterator[Complete]:
             worker.shutdown()
 
 
-def _as_they_come(crew: Sequence[ProcessPoolExecutor], queues: Sequence[Sequence[Task]]) -> Iterator[Any]:
+def _results_of(crew: Sequence[ProcessPoolExecutor], queues: Sequence[Sequence[Task]]) -> Iterator[Any]:
     """Each worker keeps to one queue, whose tasks share inputs; then takes the next, or half of the longest."""
     waiting, free = deque(deque(queue) for queue in queues if queue), list(crew)
     own: dict[ProcessPoolExecutor, deque[Task]] = {worker: deque() for worker in crew}
@@ -177,7 +177,7 @@ def _threads(count: int) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _leave_with_the_parent() -> None:
+def _exit_with_parent() -> None:
     """End this worker when its parent is killed."""
     parent = multiprocessing.parent_process()
 

@@ -86,13 +86,13 @@ def _fuse(job: Job, store: Store) -> Result:
     source = _source(job.condition, store, job.backend)
     if job.confidence is not None:
         stack = source.first(Splat(), backend)
-        source, method = Registered(_weighed(stack, job.condition, job.confidence)), _believing(method)
+        source, method = Registered(_weighed(stack, job.condition, job.confidence)), _with_given_weights(method)
     began = time.perf_counter()
     result = fuse_source(source, method, backend).moved(backend.to_host)
     return replace(result, seconds=time.perf_counter() - began)
 
 
-def _believing(method: Method) -> Method:
+def _with_given_weights(method: Method) -> Method:
     """The same method with the weights of the stack."""
     return replace(_of_parts(method), confidence=Given())
 

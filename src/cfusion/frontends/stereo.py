@@ -79,12 +79,12 @@ MC_CNN_CHECKS = Checks(tolerance=1.0, speck=400, speck_step=1.0)
 
 def sgm(left: Image, right: Image, settings: Sgm | None = None, checks: Checks = SGM_CHECKS) -> Matching:
     """Semi-global matching with a left-right check."""
-    return _believed(_sgm(left, right, settings or Sgm(), checks), SGM_TRUST)
+    return _with_confidence(_sgm(left, right, settings or Sgm(), checks), SGM_TRUST)
 
 
 def elas(left: Image, right: Image, settings: Elas | None = None, checks: Checks = ELAS_CHECKS) -> Matching:
     """Efficient large-scale stereo matching with a left-right check."""
-    return _believed(_elas(left, right, settings or Elas(), checks), ELAS_TRUST)
+    return _with_confidence(_elas(left, right, settings or Elas(), checks), ELAS_TRUST)
 
 
 def mc_cnn(
@@ -96,7 +96,7 @@ def mc_cnn(
     backend: str = "auto",
 ) -> Matching:
     """A network's matching cost, semi-global matching, and a left-right check; on a GPU (`cuda`) or a `cpu`."""
-    return _believed(_mc_cnn(left, right, settings or McCnn(), checks, backend), MC_CNN_TRUST)
+    return _with_confidence(_mc_cnn(left, right, settings or McCnn(), checks, backend), MC_CNN_TRUST)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Matcher:
 
     def __call__(self, left: Image, right: Image, disparities: int, backend: str = "auto") -> Matching:
         self.require(backend)
-        return _believed(self.find(left, right, disparities, backend), self.trust)
+        return _with_confidence(self.find(left, right, disparities, backend), self.trust)
 
     def require(self, backend: str) -> None:
         """Raise if the matcher does not have this backend."""
@@ -206,7 +206,7 @@ def _checked(disparity: consistency.Disparity, other: consistency.Disparity, che
     return Found(whole, pair_cues(whole, apart, _in_unit(image)))
 
 
-def _believed(found: Found, trust: Trust) -> Matching:
+def _with_confidence(found: Found, trust: Trust) -> Matching:
     confidence = trust.confidence(found.cues, np.isfinite(found.disparity))
     sigma, weight = trust.sigma(found.cues, confidence), trust.weight(found.cues, confidence)
     return Matching(found.disparity, confidence, sigma, weight)

@@ -161,7 +161,7 @@ def _commit(draft: Path, target: Path, obsolete: Sequence[str]) -> None:
         _take_over(target, draft)
         sync(draft)
         exchange(draft, target, aside_of(target))
-        _take_along(draft if draft.exists() else aside_of(target), target)
+        _move_drafts(draft if draft.exists() else aside_of(target), target)
         sync(target.parent)
         shutil.rmtree(aside_of(target), ignore_errors=True)
 
@@ -178,7 +178,7 @@ def _link_others(folder: Path, draft: Path, replaced: set[str]) -> None:
             _link(path, draft / path.name)
 
 
-def _take_along(old: Path, new: Path) -> None:
+def _move_drafts(old: Path, new: Path) -> None:
     """Move the drafts of other writers from the replaced folder into the new one, so that these can continue."""
     for path in old.glob(f"{PREFIX}*"):
         os.rename(path, new / path.name)

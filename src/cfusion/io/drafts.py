@@ -29,7 +29,7 @@ def locked(*folders: Path) -> Iterator[None]:
                 if fcntl is not None:
                     with suppress(OSError):  # a disk without locks: renames are still atomic
                         fcntl.flock(handle, fcntl.LOCK_EX)
-                if _still(folder, handle):
+                if _is_same_folder(folder, handle):
                     held.callback(os.close, handle)
                     break
                 os.close(handle)
@@ -99,7 +99,7 @@ def _open(folder: Path) -> int | None:
         return None
 
 
-def _still(folder: Path, handle: int) -> bool:
+def _is_same_folder(folder: Path, handle: int) -> bool:
     """Whether `handle` still refers to the folder of that name, which may have been replaced."""
     try:
         return os.path.samestat(os.stat(folder), os.fstat(handle))

@@ -20,7 +20,7 @@ from cfusion.rasters.raster import open_raster
 from cfusion.rasters.roles import Input, assign
 from cfusion.rasters.sample import Floats, Sample
 from cfusion.rasters.units import degree_sentence, require_one_system
-from cfusion.rasters.work import Believed
+from cfusion.rasters.work import RasterWeights
 
 FAR = 1.0  # pixels: a larger horizontal shift is refused
 HELPS = 0.7  # and taking it out leaves less than this share of the spread
@@ -32,7 +32,7 @@ class Plan:
 
     inputs: tuple[Input, ...]
     rasters: tuple[Aligned, ...]
-    beliefs: tuple[Believed, ...] | None  # stated weights or sigmas
+    beliefs: tuple[RasterWeights, ...] | None  # stated weights or sigmas
     placements: tuple[Placement, ...]  # corrections applied
     grid: Grid
     sample: Sample
@@ -43,13 +43,13 @@ class Plan:
     def files(self) -> list[Path]:
         return [file for each in self.inputs for file in each.files]
 
-    def believed(self, factors: tuple[float, ...]) -> tuple[Believed, ...] | None:
+    def believed(self, factors: tuple[float, ...]) -> tuple[RasterWeights, ...] | None:
         """The weights of every pixel; None if all are equal."""
         if self.beliefs is not None:
             return self.beliefs
         if all(factor == 1 for factor in factors):
             return None
-        return tuple(Believed(None, factor=factor) for factor in factors)
+        return tuple(RasterWeights(None, factor=factor) for factor in factors)
 
     def sample_weights(self) -> Floats | None:
         """Weights (K, H, W) of the sample; None if none were stated."""
@@ -78,12 +78,12 @@ def plan_mosaic(paths: Sequence[Path], options: Options) -> Plan:
         require_heights(each)
     rasters = [Aligned(each, grid, options.resampling) for each in heights]
     require_overlap(rasters)
-    rasters, placements, sample, more = _laid_down(rasters, options, grid)
+    rasters, placements, sample, more = _coregistered(rasters, options, grid)
     sentences += [each.sentence for each in rasters if each.sentence]
     sentences += more
     if degree_sentence(grid):
         sentences.append(degree_sentence(grid))
-    beliefs = _beliefs(inputs, rasters, sample)
+    beliefs = _stated_weights(inputs, rasters, sample)
     unit = next((each.unit for each in heights if each.unit), "")
     return Plan(inputs, tuple(rasters), beliefs, tuple(placements), grid, sample, unit, tuple(sentences))
 
@@ -105,7 +105,7 @@ def require_overlap_anywhere(rasters: list[Aligned]) -> None:
             )
 
 
-def _laid_down(
+def _coregistered(
     rasters: list[Aligned], options: Options, grid: Grid
 ) -> tuple[list[Aligned], list[Placement], Sample, list[str]]:
     """The rasters, co-registered if requested, and refused if they need it and it was not."""
@@ -146,7 +146,9 @@ def _require_in_place(rasters: list[Aligned], sample: Sample) -> None:
             )
 
 
-def _beliefs(inputs: tuple[Input, ...], rasters: Sequence[Aligned], sample: Sample) -> tuple[Believed, ...] | None:
+def _stated_weights(
+    inputs: tuple[Input, ...], rasters: Sequence[Aligned], sample: Sample
+) -> tuple[RasterWeights, ...] | None:
     """Weights and sigmas on the grid of their heights, scaled so that the median is 1."""
     if not any(each.weights or each.sigma for each in inputs):
         return None
@@ -164,4 +166,4 @@ def _beliefs(inputs: tuple[Input, ...], rasters: Sequence[Aligned], sample: Samp
             "no stated weight (or sigma) is positive where the rasters overlap; check the files given for them"
         )
     scale = float(np.median(positive))
-    return tuple(Believed(aligned, is_sigma, scale) for aligned, is_sigma in found)
+    return tuple(RasterWeights(aligned, is_sigma, scale) for aligned, is_sigma in found)

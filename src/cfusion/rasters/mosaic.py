@@ -35,7 +35,7 @@ from cfusion.rasters.report import RasterReport, as_json
 from cfusion.rasters.runner import HERE, Crew
 from cfusion.rasters.solve_tile import REACH, SPARE, Settings, host_backend, solve_sample
 from cfusion.rasters.tiles import tiles
-from cfusion.rasters.work import Believed, Finished, Work, advance_tile, align_block, begin_tile, finish_block
+from cfusion.rasters.work import Finished, RasterWeights, Work, advance_tile, align_block, begin_tile, finish_block
 from cfusion.rasters.write import Writer, files_of
 
 PASS = 64  # iterations of a tile between reading and writing it
@@ -129,7 +129,7 @@ def fuse_rasters(
             raise InputError(f"{target} is one of the input rasters; choose another output")
     with tempfile.TemporaryDirectory(prefix="cfusion-", dir=chosen.scratch) as temporary, _crew(chosen) as crew:
         folder = Path(temporary) / "work" if target is None else _scratch(target, chosen)
-        made = _Making(plan, chosen, folder, crew, listen, say or _no_sentence).run(target)
+        made = _MosaicRun(plan, chosen, folder, crew, listen, say or _no_sentence).run(target)
     return replace(made, seconds=time.perf_counter() - began)
 
 
@@ -185,7 +185,7 @@ def _no_progress(step: Step) -> None:
 
 
 @dataclass(eq=False)
-class _Making:
+class _MosaicRun:
     """A mosaic while it is computed."""
 
     plan: Plan
@@ -223,7 +223,7 @@ class _Making:
         journal.remove()
         return mosaic
 
-    def _choices(self, journal: Journal) -> tuple[tuple[Believed, ...] | None, dict[str, Any], dict[str, Any]]:
+    def _choices(self, journal: Journal) -> tuple[tuple[RasterWeights, ...] | None, dict[str, Any], dict[str, Any]]:
         """Energy, weights and steps, chosen on the sample once."""
         plan = self.plan
         effort, stage = self._effort(), "choosing from a sample"
@@ -262,7 +262,9 @@ class _Making:
         believed = plan.believed(tuple(known["factors"]))
         return believed, known, known["trial"]
 
-    def _aligned(self, journal: Journal, work: Work, weights: tuple[Believed, ...] | None) -> tuple[float, float, int]:
+    def _aligned(
+        self, journal: Journal, work: Work, weights: tuple[RasterWeights, ...] | None
+    ) -> tuple[float, float, int]:
         jobs = [(work, tuple(self.plan.rasters), weights, block) for block in blocks_of(work)]
         found = journal.stage("align", align_block, jobs, self.crew, self._share("reading", lambda done: done))
         low, high = min(each[0] for each in found), max(each[1] for each in found)
@@ -339,7 +341,9 @@ class _Making:
             with writer:
                 HERE.run(finish_block, jobs, take)
                 report = self._report(work, settings, number, noise, observed, kept)
-                files = writer.publish({**self._tags(summary, certificate, iterations), "CFUSION_REPORT": as_json(report)})
+                files = writer.publish(
+                    {**self._tags(summary, certificate, iterations), "CFUSION_REPORT": as_json(report)}
+                )
         status = CONVERGED if certificate.gap <= self.options.tolerance else LIMIT
         return Mosaic(plan.grid, files, maps, certificate, status, iterations, summary, report, plan.sentences)
 

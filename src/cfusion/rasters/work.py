@@ -59,7 +59,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Believed:
+class RasterWeights:
     """The weights of a raster: its stated weights or sigmas, and its factor against the other rasters."""
 
     aligned: Aligned | None
@@ -79,7 +79,7 @@ class Believed:
 
 
 def align_block(
-    work: Work, rasters: tuple[Aligned, ...], believed: tuple[Believed, ...] | None, block: Tile
+    work: Work, rasters: tuple[Aligned, ...], believed: tuple[RasterWeights, ...] | None, block: Tile
 ) -> tuple[float, float, list[int]]:
     """Bring one block of every raster onto the grid; return the range of heights and the known pixels per raster."""
     rows, columns = block.core

@@ -10,7 +10,7 @@ Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
 
-def continued(distance: Floats, known: Bools, truncation: float) -> tuple[Floats, Bools]:
+def extrapolated(distance: Floats, known: Bools, truncation: float) -> tuple[Floats, Bools]:
     """Extrapolate d to unknown voxels x next to known ones: the mean over known neighbours y of 2 d(y) - d(2 y - x).
 
     Where 2 y - x is unknown (a region one voxel thin) the neighbour contributes d(y). Marching cubes needs all eight
@@ -29,7 +29,7 @@ def continued(distance: Floats, known: Bools, truncation: float) -> tuple[Floats
     return filled.astype(np.float32), known | new
 
 
-def spread(colour: Floats, painted: Bools) -> Floats:
+def spread_colours(colour: Floats, painted: Bools) -> Floats:
     """Colours (..., 3); a voxel without a colour takes the mean of its painted neighbours."""
     summed, count = np.zeros(colour.shape, np.float32), np.zeros((*painted.shape, 1), np.float32)
     for axis in range(3):

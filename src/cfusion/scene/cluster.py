@@ -87,7 +87,7 @@ class Cluster:
                     for record in _records_from(there.address, job, left, CONNECT):
                         deadline = time.monotonic() + self.patience
                         yield record
-                except _Gone as gone:
+                except _SchedulerLost as gone:
                     if time.monotonic() > deadline:
                         raise BackendUnavailable(
                             f"no scheduler answers at {there.address} ({gone}); {len(left)} tasks left: start it and "
@@ -96,17 +96,17 @@ class Cluster:
                     time.sleep(1.0)
 
 
-class _Gone(Exception):
+class _SchedulerLost(Exception):
     """The scheduler does not answer."""
 
 
 def _records_from(address: str, job: Job, left: dict[Task, int], timeout: float) -> Iterator[Record]:
-    """Yield records over one connection and remove their tasks from `left`; raise `_Gone` when it breaks."""
+    """Yield records over one connection and remove their tasks from `left`; raise `_SchedulerLost` when it breaks."""
     distributed = _distributed()
     try:
         client = distributed.Client(address, timeout=timeout, set_as_default=False)
     except (OSError, TimeoutError) as error:
-        raise _Gone(str(error) or type(error).__name__) from None
+        raise _SchedulerLost(str(error) or type(error).__name__) from None
     except ValueError as error:
         raise InputError(
             f"{address[:80]!r} is not the address of a scheduler ({error}); give one such as tcp://host:8786"
@@ -114,7 +114,7 @@ def _records_from(address: str, job: Job, left: dict[Task, int], timeout: float)
     try:
         yield from _Exchange(client, job, left).records()
     except (OSError, CancelledError, asyncio.CancelledError) as error:
-        raise _Gone(str(error) or type(error).__name__) from None
+        raise _SchedulerLost(str(error) or type(error).__name__) from None
     finally:
         client.close(timeout=2)
 
@@ -140,7 +140,7 @@ class _Exchange:
                 if task not in self.left:  # another worker finished it first
                     continue
                 if self.client.status != "running" or future.status in ("lost", "cancelled"):
-                    raise _Gone("connection lost")
+                    raise _SchedulerLost("connection lost")
                 record = _record_of(future, task)
                 future.release()
                 self.last_record, self.longest = time.monotonic(), max(self.longest, record.seconds)
@@ -175,7 +175,7 @@ class _Exchange:
                 )
         except TimeoutError:
             if self.client.status != "running":
-                raise _Gone("connection lost") from None
+                raise _SchedulerLost("connection lost") from None
             self._resubmit()
             return []
 

@@ -14,8 +14,8 @@ from cfusion.methods import Method
 from cfusion.parameters import refine
 from cfusion.result import Result
 from cfusion.scene.graph import NEIGHBOURS, Graph
-from cfusion.scene.kept import Kept
 from cfusion.scene.neighbours import by_surface
+from cfusion.scene.view_cache import ViewCache
 
 
 def fuse_every(
@@ -58,7 +58,7 @@ def fuse_every(
     views_of(views, "fuse_every")
     refined = refine(methods.get(method), parameters)  # here, so that a wrong parameter is no view's failure
     loaded = kernels.load(backend)
-    kept = Kept.of(views)
+    kept = ViewCache.of(views)
     chosen = range(len(views)) if into is None else into
     strange = [number for number in chosen if not 0 <= number < len(views)]
     if strange:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cfusion.errors import InputError
-from cfusion.scene.kept import BYTES, Kept
+from cfusion.scene.view_cache import BYTES, ViewCache
 
 if TYPE_CHECKING:
     from cfusion.datasets.dataset import Dataset
@@ -31,7 +31,7 @@ class Job:
     parameters: Pairs = ()
     backend: str = "auto"
     write_back: bool = True  # whether each view is written in the layout of the input
-    kept_bytes: int = BYTES  # cache of decoded views, per process
+    cache_bytes: int = BYTES  # cache of decoded views, per process
 
     @property
     def folder(self) -> Path:
@@ -53,7 +53,7 @@ class Task:
 class Opened:
     """The data set of a job, open in this process."""
 
-    views: Kept
+    views: ViewCache
     dataset: Dataset
 
     @property
@@ -75,12 +75,12 @@ def open_job(job: Job) -> Opened:
     """The data set of a job, opened once per process."""
     if job.version != code_version():
         raise InputError(f"the worker runs cfusion {code_version()}, the command {job.version}; install the same code")
-    return _opened(job.data, job.format, job.options, job.kept_bytes)
+    return _opened(job.data, job.format, job.options, job.cache_bytes)
 
 
 @lru_cache(2)
-def _opened(data: str, format: str, options: Pairs, kept_bytes: int) -> Opened:
+def _opened(data: str, format: str, options: Pairs, cache_bytes: int) -> Opened:
     from cfusion.datasets import read
 
     dataset = read(data, format=format, options=dict(options))
-    return Opened(Kept(dataset, kept_bytes), dataset)
+    return Opened(ViewCache(dataset, cache_bytes), dataset)

@@ -15,7 +15,7 @@ from cfusion.arrays import Points
 from cfusion.errors import InputError, MissingDependency
 from cfusion.geometry import Pinhole
 from cfusion.io.codecs.ply_table import write_table
-from cfusion.scene.border import REACH, continued, spread
+from cfusion.scene.border import REACH, extrapolated, spread_colours
 from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.job import Job, open_job
 from cfusion.scene.placing import placing
@@ -195,16 +195,16 @@ def _grids(
         part = tuple(slice(max(first, 0), min(first + SIDE, whole[0])) for first in start)
         inner = tuple(slice(each.start - first, each.stop - first) for each, first in zip(part, start, strict=True))
         distance[part] = volume.distance[slot].reshape(SIDE, SIDE, SIDE)[inner]
-        known[part] = _believed(volume, slot).reshape(SIDE, SIDE, SIDE)[inner]
+        known[part] = _reliable(volume, slot).reshape(SIDE, SIDE, SIDE)[inner]
         painted[part] = (volume.painted[slot] > 0).reshape(SIDE, SIDE, SIDE)[inner]
         colour[part] = volume.colour[slot].reshape(SIDE, SIDE, SIDE, 3)[inner]
     if not volume.noisy and known.any():
-        distance, known = continued(distance, known, volume.truncation)
+        distance, known = extrapolated(distance, known, volume.truncation)
     middle = (slice(REACH, REACH + size),) * 3
-    return distance[middle], known[middle], spread(colour, painted)[middle]
+    return distance[middle], known[middle], spread_colours(colour, painted)[middle]
 
 
-def _believed(volume: Volume, slot: int) -> NDArray[np.bool_]:
+def _reliable(volume: Volume, slot: int) -> NDArray[np.bool_]:
     """Voxels of a block that were seen; for noisy maps, those that enough maps are near, or that all see through."""
     seen = np.asarray(volume.weight[slot] > 0)
     if not volume.noisy:

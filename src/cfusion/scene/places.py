@@ -53,7 +53,7 @@ def require_apart(data: Path, output: Path) -> None:
         raise InputError(f"the data {data} lie inside the output {output}; choose a folder elsewhere")
 
 
-def require_ours(data: Path, output: Path, *, force: bool) -> None:
+def require_own_output(data: Path, output: Path, *, force: bool) -> None:
     """Refuse an output folder with other contents than an earlier run on the same data, unless forced."""
     require_writable(output)
     if force or not output.exists() or not any(output.iterdir()):
@@ -69,7 +69,7 @@ def require_ours(data: Path, output: Path, *, force: bool) -> None:
         raise FileError(f"{output} holds the scene of {of}; choose another folder or pass --force")
 
 
-def mark(data: Path, output: Path, content: dict[str, object]) -> None:
+def write_mark(data: Path, output: Path, content: dict[str, object]) -> None:
     """Write into the output which data it belongs to."""
     with placing(output) as draft:
         (draft / FOLDER).mkdir()
@@ -78,7 +78,7 @@ def mark(data: Path, output: Path, content: dict[str, object]) -> None:
 
 
 @contextmanager
-def alone(output: Path) -> Iterator[None]:
+def lock_output(output: Path) -> Iterator[None]:
     """Lock the output against other commands; the lock ends with the process."""
     import fcntl
 

@@ -27,12 +27,12 @@ class Runner(Protocol):
 
 
 @dataclass(frozen=True)
-class Here:
+class InProcess:
     """Runs tasks in this process, one after the other."""
 
     workers: int = 1
 
-    def open(self) -> AbstractContextManager[Here]:
+    def open(self) -> AbstractContextManager[InProcess]:
         """Nothing to start."""
         return nullcontext(self)
 

@@ -12,7 +12,7 @@ SIDE = 8  # voxels along a block
 TILE = 16  # pixels along a tile of the map of largest depths
 
 
-def in_sight(
+def visible_blocks(
     blocks: NDArray[np.int64], voxel: float, view: FusedView, usable: NDArray[np.bool_], behind: float
 ) -> NDArray[np.int64]:
     """Blocks (m, 3) inside the image, except those further than `behind` behind every depth around their projection."""

@@ -23,7 +23,7 @@ from cfusion.arrays import Image, Points
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole
 from cfusion.scene.fused_view import FusedView
-from cfusion.scene.sight import SIDE, in_sight
+from cfusion.scene.sight import SIDE, visible_blocks
 
 VOXELS = SIDE**3
 AT_ONCE = 1024  # blocks projected together
@@ -71,7 +71,7 @@ class Volume:
             return
         self._slots_of(self._touched(view, usable))
         behind = HIDDEN if self.noisy else 1.0
-        blocks = in_sight(self.blocks, self.voxel, view, usable, behind * self.truncation)
+        blocks = visible_blocks(self.blocks, self.voxel, view, usable, behind * self.truncation)
         slots = self._slots_of(blocks)
         colours = _rgb(image, view.depth.shape)
         for first in range(0, len(blocks), AT_ONCE):

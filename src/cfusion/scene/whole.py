@@ -19,7 +19,7 @@ from cfusion.scene.neighbours import by_surface
 from cfusion.scene.placing import placing
 from cfusion.scene.progress import ProgressCallback, TaskProgress
 from cfusion.scene.record import Record, folder_of, read_record
-from cfusion.scene.runner import Here, Runner
+from cfusion.scene.runner import InProcess, Runner
 from cfusion.scene.summary import table
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def prepare(job: Job, neighbours: int = NEIGHBOURS, callback: ProgressCallback |
 def fuse_scene(scene: Scene, runner: Runner | None = None, callback: ProgressCallback | None = None) -> Report:
     """Fuse the remaining views and write the data set back; a failed view is reported, not raised."""
     began = time.monotonic()
-    where = Here() if runner is None else runner
+    where = InProcess() if runner is None else runner
     job = scene.job
     if job.write_back:
         _take_over(job, scene)
@@ -97,7 +97,7 @@ def fuse_scene(scene: Scene, runner: Runner | None = None, callback: ProgressCal
         progress.finished()
     records = sorted((*scene.done, *fresh), key=lambda each: each.view)
     if job.write_back:
-        _own_maps_of_failed(job, [record.view for record in records if record.failure])
+        _copy_maps_of_failed(job, [record.view for record in records if record.failure])
     return Report(tuple(records), seconds=time.monotonic() - began)
 
 
@@ -189,7 +189,7 @@ def _replaced(job: Job, views: Sequence[int]) -> frozenset[Path]:
     return frozenset(each for view in views for each in module.replaced(root, files[view], options))
 
 
-def _own_maps_of_failed(job: Job, failed: Sequence[int]) -> None:
+def _copy_maps_of_failed(job: Job, failed: Sequence[int]) -> None:
     """Copy the input map of each failed view, so that the data set in the output is complete."""
     root, output = _root(Path(job.data)), Path(job.output)
     for inside in _replaced(job, failed):

@@ -117,7 +117,7 @@ def page(content: Content) -> str:
             else sections.views_section(records, content.reference, content.unit),
             sections.solve_section(content),
             sections.scores_section(content),
-            sections.again_section(content, versions(), hashes(content)),
+            sections.reproduction_section(content, versions(), hashes(content)),
             '<div id="words" role="tooltip" hidden></div>',
         )
     )

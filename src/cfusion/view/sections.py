@@ -262,7 +262,7 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def again_section(content: Content, versions: Mapping[str, object], hashes: Mapping[str, str]) -> str:
+def reproduction_section(content: Content, versions: Mapping[str, object], hashes: Mapping[str, str]) -> str:
     """The command, versions and hashes that reproduce the result."""
     rows = [
         [f"<th scope='row'>{escape(name)}</th>", f"<td>{escape(str(value))}</td>"] for name, value in versions.items()

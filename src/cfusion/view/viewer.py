@@ -16,8 +16,8 @@ from cfusion.errors import MissingDependency
 from cfusion.geometry import Orthographic, Pinhole
 from cfusion.view.clouds import Limits, colours_of, limits_of, points_and_colours
 from cfusion.view.frames import FusedFrame
+from cfusion.view.input_views import InputViews
 from cfusion.view.levels import strides
-from cfusion.view.measured import Measured
 from cfusion.view.page_server import PageServer
 
 ALL, ONE = "all frames", "one frame"
@@ -30,7 +30,7 @@ BASE, CHOSEN = (90, 100, 110), (214, 96, 77)  # colours of cameras
 class Viewer:
     """A running server whose scene follows the controls: coarse first, then finer near the eye."""
 
-    def __init__(self, frames: Sequence[FusedFrame], measured: Measured, host: str, port: int) -> None:
+    def __init__(self, frames: Sequence[FusedFrame], measured: InputViews, host: str, port: int) -> None:
         viser = _viser()
         self.frames, self.measured = frames, measured
         first = frames[0].maps()

@@ -17,7 +17,7 @@ from cfusion.view.scene_page import scene_of
 KEPT = 32  # views cached
 
 
-class Measured:
+class InputViews:
     """The input views by frame; None if the data or the view cannot be found."""
 
     def __init__(self, frames: Sequence[FusedFrame], data: Path | None = None) -> None:

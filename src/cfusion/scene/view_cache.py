@@ -12,7 +12,7 @@ from cfusion.geometry import View
 BYTES = 512 << 20  # default size of the cache
 
 
-class Kept(Sequence[View]):
+class ViewCache(Sequence[View]):
     """A lazy sequence of views that caches up to a number of bytes."""
 
     def __init__(self, views: Sequence[View], most_bytes: int = BYTES) -> None:
@@ -23,7 +23,7 @@ class Kept(Sequence[View]):
     @classmethod
     def of(cls, views: Sequence[View]) -> Sequence[View]:
         """A cache over lazy views; lists and tuples are returned unchanged."""
-        return views if isinstance(views, list | tuple | Kept) else cls(views)
+        return views if isinstance(views, list | tuple | ViewCache) else cls(views)
 
     def __len__(self) -> int:
         return len(self.views)
