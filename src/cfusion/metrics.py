@@ -165,8 +165,8 @@ def ause(error: ArrayLike, confidence: ArrayLike) -> float:
     order = np.argsort(trust, kind="stable")
     _, tie, size = np.unique(trust[order], return_inverse=True, return_counts=True)
     expected = (np.bincount(tie, absolute[order]) / size)[tie]
-    gap = _remaining_mean(expected) - _remaining_mean(np.sort(absolute)[::-1])
-    return float(gap.mean() / absolute.mean())
+    excess = _remaining_mean(expected) - _remaining_mean(np.sort(absolute)[::-1])
+    return float(excess.mean() / absolute.mean())
 
 
 def roc_auc(error: ArrayLike, confidence: ArrayLike, threshold: float) -> float:

@@ -42,10 +42,10 @@ def without_specks(disparity: Disparity, size: int, step: float) -> Disparity:
     return np.where(coarse < 0, np.float32(np.nan), disparity)
 
 
-def bridged(disparity: Disparity, gap: int, step: float = 3.0) -> Disparity:
-    """Close holes of at most `gap` pixels along rows, then columns: linearly between ends that differ by at most
+def bridged(disparity: Disparity, widest: int, step: float = 3.0) -> Disparity:
+    """Close holes of at most `widest` pixels along rows, then columns: linearly between ends that differ by at most
     `step`, else with the farther end."""
-    return disparity if gap <= 0 else _bridged_rows(_bridged_rows(disparity, gap, step).T, gap, step).T
+    return disparity if widest <= 0 else _bridged_rows(_bridged_rows(disparity, widest, step).T, widest, step).T
 
 
 def without_holes(disparity: Disparity) -> Disparity:
@@ -53,12 +53,12 @@ def without_holes(disparity: Disparity) -> Disparity:
     return np.nan_to_num(fill_from_background(disparity))
 
 
-def _bridged_rows(disparity: Disparity, gap: int, step: float) -> Disparity:
+def _bridged_rows(disparity: Disparity, widest: int, step: float) -> Disparity:
     width = disparity.shape[1]
     known, column = ~np.isnan(disparity), np.arange(width)
     before = np.maximum.accumulate(np.where(known, column, -1), axis=1)
     after = np.minimum.accumulate(np.where(known, column, width)[:, ::-1], axis=1)[:, ::-1]
-    closable = ~known & (before >= 0) & (after < width) & (after - before - 1 <= gap)
+    closable = ~known & (before >= 0) & (after < width) & (after - before - 1 <= widest)
     start = np.take_along_axis(disparity, np.maximum(before, 0), axis=1)
     end = np.take_along_axis(disparity, np.minimum(after, width - 1), axis=1)
     share = (column - before) / np.maximum(after - before, 1)

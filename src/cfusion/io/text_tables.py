@@ -84,6 +84,11 @@ def read_matrix(path: Path, *shapes: tuple[int, int]) -> Matrix:
     raise FileError(f"{path} holds {len(values)} numbers, expected {expected}")
 
 
+def is_number(stem: str) -> bool:
+    """Whether a file name is a frame number."""
+    return stem.isascii() and stem.isdigit() and len(stem) < 16
+
+
 def numbered(paths: Sequence[Path]) -> list[Path]:
     """Paths ordered by the last number in their names: 2.png before 10.png."""
 

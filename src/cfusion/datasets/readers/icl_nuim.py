@@ -18,7 +18,7 @@ from cfusion.geometry import Pinhole, Pose, View
 from cfusion.io.codecs.photo import beside, read_photo
 from cfusion.io.codecs.png import Encoding, read_png
 from cfusion.io.codecs.trajectory import nearest, read_trajectory
-from cfusion.io.text_tables import number, numbered, read_text
+from cfusion.io.text_tables import is_number, number, numbered, read_text
 
 UNITS_PER_METRE = 5000.0
 CAMERA = (481.20, 480.00, 319.50, 239.50)  # the published fy is -480.00
@@ -59,7 +59,7 @@ def _read_png(path: Path, options: Options) -> Dataset:
     found: list[tuple[Path, Pose]] = []
     files = numbered(list((path / "depth").glob("*.png")))
     for file in files:
-        at, apart = nearest(times, float(file.stem) if _is_number(file.stem) else float("nan"))
+        at, apart = nearest(times, float(file.stem) if is_number(file.stem) else float("nan"))
         pose = poses[at] if apart == 0 else None
         if pose is not None:
             found.append((file, mirrored(pose.rotation, pose.translation)))
@@ -102,10 +102,6 @@ def _read_native(path: Path, options: Options) -> Dataset:
 
 def _native(path: Path) -> list[Path]:
     return numbered([file for file in path.glob("*.depth") if file.with_suffix(".txt").is_file()])
-
-
-def _is_number(stem: str) -> bool:
-    return stem.isascii() and stem.isdigit() and len(stem) < 16
 
 
 def _trajectory(path: Path) -> Path:

@@ -15,7 +15,7 @@ from cfusion.io.codecs.kitti_poses import read_odometry_poses
 from cfusion.io.codecs.photo import beside, read_photo
 from cfusion.io.maps import SUFFIXES, read_map
 from cfusion.io.paths import also
-from cfusion.io.text_tables import numbered
+from cfusion.io.text_tables import is_number, numbered
 
 GREY = LAYOUTS[0]
 
@@ -49,7 +49,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     maps = path / chosen.disparity
     if not maps.is_dir():
         raise FileError(f"{maps} does not exist; match the pairs first and put the disparity maps (000000.png) into it")
-    files = numbered([each for each in maps.iterdir() if each.suffix in SUFFIXES and _is_number(each.stem)])
+    files = numbered([each for each in maps.iterdir() if each.suffix in SUFFIXES and is_number(each.stem)])
     found: list[tuple[Path, Pose]] = []
     for each in files:
         pose = poses[int(each.stem)] if int(each.stem) < len(poses) else None
@@ -72,7 +72,3 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     )
     with also(maps):
         return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
-
-
-def _is_number(stem: str) -> bool:
-    return stem.isascii() and stem.isdigit() and len(stem) < 16
