@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     talk.add_arguments(
         parser,
         quiet="the sentence at the end only",
-        verbose="what was looked at, too",
+        verbose="also the views and conventions compared",
         json="print JSON instead of a table",
     )
 

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     report.add_no_report(parser)
     talk.add_arguments(
-        parser, quiet="no progress", verbose="how each method was solved, too", json="print the scores as JSON"
+        parser, quiet="no progress", verbose="also how each method was solved", json="print the scores as JSON"
     )
 
 

@@ -18,7 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--scale", type=float, help="units of depth per count, where RESULT is a png")
     add("--truth-scale", type=float, help="units of depth per count, where TRUTH is a png")
     talk.add_arguments(
-        parser, quiet="the numbers only", verbose="what each number means, too", json="print JSON instead of a table"
+        parser,
+        quiet="the numbers only",
+        verbose="also the meaning of each number",
+        json="print JSON instead of a table",
     )
 
 

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     report.add_no_report(parser)
     talk.add_arguments(
         parser,
-        verbose="what was chosen and how the energy is made up, too",
+        verbose="also the choices and the parts of the energy",
         json="print the summary as JSON; see result.json for all of it",
     )
     output.add_arguments(parser)

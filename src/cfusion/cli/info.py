@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     talk.add_arguments(
         parser,
         quiet="what can run here only, no versions, no extras",
-        verbose="where the package and its caches are, too",
+        verbose="also the folders of the package and its caches",
         json="print JSON instead of a table",
     )
 

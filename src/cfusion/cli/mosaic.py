@@ -39,20 +39,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="shift",
         choices=("offset", "shift", "tilt"),
-        help="take vertical offsets out (offset), and horizontal shifts (shift, the default), and tilts (tilt)",
+        help="remove vertical offsets (offset), also horizontal shifts (shift, the default), also tilts (tilt)",
     )
-    add("--keep-offsets", action="store_true", help="fuse rasters that lie off one another as they are")
+    add("--keep-offsets", action="store_true", help="fuse rasters with offsets between them unchanged")
     add("--alpha", type=float, nargs=2, metavar="ALPHA", help="weights of the regulariser instead of the chosen ones")
     add("--tolerance", type=float, default=1e-3, help="certified relative gap to stop at (default: 1e-3)")
     add("--iterations", type=int, default=3000, help="at most (default: 3000)")
-    add("--tile", type=int, default=2048, metavar="PIXELS", help="side of what is in memory at a time (default: 2048)")
+    add("--tile", type=int, default=2048, metavar="PIXELS", help="side of the tile held in memory (default: 2048)")
     add("--workers", type=int, default=1, help="processes (default: 1)")
     add("--scheduler", metavar="ADDRESS", help="dask's, e.g. tcp://host:8786, whose workers see the same folders")
     add("--backend", default="auto", help="auto, cpu or numpy (default: auto)")
     add("--scratch", type=Path, metavar="FOLDER", help="for work in progress (default: beside the output)")
     add("--overwrite", "--force", action="store_true", help="replace an output that exists")
     add_no_report(parser)
-    talk.add_arguments(parser, verbose="what was chosen, and where work in progress is, too")
+    talk.add_arguments(parser, verbose="also the choices, and the folder of work in progress")
 
 
 OPTIONS = (

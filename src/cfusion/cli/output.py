@@ -13,7 +13,7 @@ CORRECTIONS = ("invert_poses", "axes", "depth_scale", "ray_depth", "shift_centre
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The option that overrules a refusal."""
     parser.add_argument(
-        "--force", action="store_true", help="go on where the data look wrong; write over what is in OUT"
+        "--force", action="store_true", help="continue although the data look wrong; overwrite files in OUT"
     )
 
 

@@ -34,12 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     part.add_argument("--run-only", action="store_true", help="no tables, no figures: results, for --so-far later")
     part.add_argument("--report-only", action="store_true", help="run nothing: tables and figures from OUT's results")
     part.add_argument(
-        "--so-far", action="store_true", help="run nothing: tables and figures of what a run, here or elsewhere, left"
+        "--so-far", action="store_true", help="run nothing: tables and figures of the results so far, of any machine"
     )
     talk.add_arguments(
         parser,
         quiet="no progress, no tables",
-        verbose="where the results of every run are kept, too",
+        verbose="also where the results of every run are stored",
         json="print where the results are and the checks as JSON",
     )
 

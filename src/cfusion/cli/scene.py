@@ -42,12 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the method; repeatable")
     add("--format", help="format of the input (default: recognised)")
     add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the format; repeatable")
-    add("--force", action="store_true", help="go on where the data look wrong; write over what is in OUT")
+    add("--force", action="store_true", help="continue although the data look wrong; overwrite files in OUT")
     add_no_report(parser)
     talk.add_arguments(
         parser,
         quiet="no progress, no summary; failed views are named all the same",
-        verbose="every line of the table, and who is fused with whom",
+        verbose="every line of the table, and the neighbours of every view",
     )
     cluster = parser.add_argument_group("on several processes or machines (extra `cluster`)").add_argument
     cluster("--workers", type=int, metavar="N", help="start N worker processes on this machine")

@@ -35,11 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     offset = "cx of the right camera minus cx (default: 0)"
     rig.add_argument("--doffs", type=float, default=0.0, metavar="PIXELS", help=offset)
     add("--farthest", type=float, metavar="DEPTH", help="drop depths beyond (default: none)")
-    add("--unchecked", action="store_true", help="match pairs that look swapped, unrectified or unrelated, too")
+    add("--unchecked", action="store_true", help="also match pairs that look swapped, unrectified or unrelated")
     add("--write", default="npy,png,ply", metavar="FORMATS", help="npy, png, pfm, ply (default: npy,png,ply)")
-    add("--force", action="store_true", help="write over what another command left in OUT")
+    add("--force", action="store_true", help="overwrite another command's files in OUT")
     report.add_no_report(parser)
-    talk.add_arguments(parser, verbose="what was matched, and how far to trust it, too")
+    talk.add_arguments(parser, verbose="also the disparities, their confidence and sigma")
 
 
 def run(arguments: argparse.Namespace) -> int:

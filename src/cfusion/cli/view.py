@@ -11,7 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """OUT, and where to serve or write."""
     add = parser.add_argument
     add("output", type=Path, metavar="OUT", help="the folder that fuse or scene wrote")
-    add("--data", type=Path, metavar="DATA", help="what it was fused from, if that has moved: for before and after")
+    add("--data", type=Path, metavar="DATA", help="the data it was fused from, if they have moved")
     add("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine only; over ssh, forward the port")
     add("--port", type=int, default=8080, help="default: 8080, or the next that is free")
     add("--rerun", type=Path, metavar="FILE.rrd", help="write a recording for rerun instead (extra `rerun`)")
