@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import Points
 from cfusion.errors import FileError
 from cfusion.geometry import Pinhole
-from cfusion.io.codecs.ply_table import write_table
+from cfusion.io.codecs.ply_table import COLOUR, NORMAL, POSITION, table_of, write_table
 from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.graph import Graph
 from cfusion.scene.job import FOLDER, Job, Task, open_job
@@ -44,12 +44,7 @@ from cfusion.scene.record import Record, folder_of, read_record, require_record,
 from cfusion.scene.runner import Runner
 from cfusion.scene.sketch import towards_camera
 
-POINT = np.dtype(
-    [
-        *(("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("nx", "<f4"), ("ny", "<f4"), ("nz", "<f4")),
-        *(("red", "u1"), ("green", "u1"), ("blue", "u1"), ("sigma", "<f4"), ("views", "<u2")),
-    ]
-)
+POINT = np.dtype([*POSITION, *NORMAL, *COLOUR, ("sigma", "<f4"), ("views", "<u2")])
 SIGMAS, PIXELS = 1.0, 0.5
 COMPARISONS = 2  # the second one uses the moved points
 MAX_SPACING_RATIO = 1.02  # another view's point spacing over the own one, up to which the other's point replaces it
@@ -246,12 +241,8 @@ def piece(job: Job, task: Task) -> Record:
         return written
     folder = folder_of(job.folder, task.view)
     found = merged(lambda view: read_fused(job.folder, view), task.view, task.neighbours)
-    table = np.zeros(len(found.points), POINT)
-    for axis, name in enumerate("xyz"):
-        table[name], table[f"n{name}"] = found.points[:, axis], found.normals[:, axis]
-    for channel, name in enumerate(("red", "green", "blue")):
-        table[name] = _colours(job, task.view)[found.pixels, channel]
-    table["sigma"], table["views"] = found.sigma, found.views
+    colours = _colours(job, task.view)[found.pixels]
+    table = table_of(POINT, found.points, found.normals, colours, found.sigma, found.views)
     record = Record(task.view, require_record(folder).name, task.key, task.neighbours, points=len(table))
     with placing(Path(job.output)) as draft:
         inside = folder_of(draft / FOLDER, task.view)

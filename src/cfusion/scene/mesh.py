@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import Points
 from cfusion.errors import InputError, MissingDependency
 from cfusion.geometry import Pinhole
-from cfusion.io.codecs.ply_table import write_table
+from cfusion.io.codecs.ply_table import COLOUR, NORMAL, POSITION, table_of, write_table
 from cfusion.scene.border import REACH, extrapolated, spread_colours
 from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.job import Job, open_job
@@ -33,12 +33,7 @@ NOISY = 0.5  # median sigma, in pixels, above which maps count as noisy
 AGREED = 0.2  # smallest share of the maps looking at a voxel that must be near it, for noisy maps
 WELD = 256  # vertices closer than voxel / WELD are merged
 SAMPLE = 20  # views from which voxel size and noise are estimated
-VERTEX = np.dtype(
-    [
-        *(("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("nx", "<f4"), ("ny", "<f4"), ("nz", "<f4")),
-        *(("red", "u1"), ("green", "u1"), ("blue", "u1")),
-    ]
-)
+VERTEX = np.dtype([*POSITION, *NORMAL, *COLOUR])
 Faces = NDArray[np.int64]
 
 
@@ -120,12 +115,8 @@ def write_mesh(job: Job, fused: Sequence[int], voxel: float | None, callback: Pr
 
 def write_ply(path: Path, mesh: Mesh) -> None:
     """Vertices with normals and colours, and triangles."""
-    table = np.zeros(len(mesh.vertices), VERTEX)
     normals = mesh.normals if len(mesh.faces) else np.zeros_like(mesh.vertices)
-    for axis, name in enumerate("xyz"):
-        table[name], table[f"n{name}"] = mesh.vertices[:, axis], normals[:, axis]
-    for channel, name in enumerate(("red", "green", "blue")):
-        table[name] = mesh.colours[:, channel]
+    table = table_of(VERTEX, mesh.vertices, normals, mesh.colours)
     write_table(path, VERTEX, len(table), [table], mesh.faces.astype(np.int32))
 
 

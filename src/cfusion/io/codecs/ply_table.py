@@ -2,11 +2,24 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 TYPE_NAMES = {"<f4": "float", "|u1": "uchar", "<u2": "ushort", "<i4": "int"}
+POSITION, NORMAL = ([(name, "<f4") for name in names] for names in (("x", "y", "z"), ("nx", "ny", "nz")))
+COLOUR = [(name, "u1") for name in ("red", "green", "blue")]
+
+
+def table_of(columns: np.dtype[np.void], *values: NDArray[Any]) -> NDArray[np.void]:
+    """A table whose columns are, in order, those of arrays (N,) and (N, C)."""
+    table = np.empty(len(values[0]), columns)
+    for name, column in zip(
+        columns.names or (), (each for array in values for each in np.atleast_2d(array.T)), strict=True
+    ):
+        table[name] = column
+    return table
 
 
 def write_table(
