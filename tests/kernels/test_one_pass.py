@@ -303,7 +303,7 @@ def cases(i: Inputs) -> list[Case]:
         (halves._mass, (i.positive(),), {}),
         (halves._asking, (i.positive(), i.mask()), {}),
         *((assess._units, (i.unit(), i.map(), f32(0.3)), {"inverse": each}) for each in (False, True)),
-        *((assess._unsure, (i.positive(), i.unit(), i.map()), {"relative": each}) for each in (False, True)),
+        *((assess._unsure, (i.unit(), i.positive(), i.unit(), i.map()), {"relative": each}) for each in (False, True)),
         (assess._believed, (i.map(), i.positive(), i.map(), f32(0.8)), {}),
         *((assess._fitted, (i.stack(), each, i.map(), i.unit(), f32(1.5)), {}) for each in (None, i.positive(VIEWS))),
         (reading._sizes, (i.stack(), i.map(), i.unit()), {}),

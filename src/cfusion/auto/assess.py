@@ -44,7 +44,7 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
     slope = local_slope(depth, growth)
     sure, n = uncertainty.deviation(_residuals(found, unit, FAR_OFF * usual), slope, unit, variance, backend)
-    unsure = _unsure(sure, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
+    unsure = _unsure(sure, n, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
     confidence = belief.confidence(evidence, depth, noise, unsure, backend)
     sigma = uncertainty.or_of_another_surface(sure, n, depth, 1 - confidence, backend)
     if source.motions is not None:
@@ -71,9 +71,13 @@ def _units(unit: Floats, depth: Floats, usual: np.float32, *, inverse: bool) -> 
 
 
 @one_pass
-def _unsure(sigma: Floats, unit: Floats, depth: Floats, *, relative: bool) -> Floats:
-    """The error bar (H, W) as confidence counts it: relative to the depth, or in the unit of the noise."""
-    out: Floats = sigma / (np.maximum(depth, np.float32(1e-30)) if relative else unit)
+def _unsure(sigma: Floats, n: Floats, unit: Floats, depth: Floats, *, relative: bool) -> Floats:
+    """The error bar (H, W) as confidence counts it: relative to the depth, or in the unit of the noise.
+
+    NaN where the depth was interpolated within one surface: sigma says nothing about interpolation.
+    """
+    over = np.maximum(depth, np.float32(1e-30)) if relative else unit
+    out: Floats = np.where(n > 0, sigma / over, np.float32(np.nan))
     return out
 
 

@@ -1,7 +1,7 @@
 """The probability that a pixel is right, from the views that support and contradict it.
 
     log p / (1 - p) = A + B log (S + 1/2) / (C + 1/2) + N log (1 - c) / c
-                      - E [edge] - G log max(1, b) - F log max(0.3, v)
+                      - E [edge] - G log max(1, b) - F log v
 
 S and C are the numbers of supporting and contradicting views, each weighted by its front end's confidence; c is the
 share of contradiction pooled around the pixel, (C + 1/2) / (S + C + 1). Number and geometry of views enter through S
@@ -9,7 +9,7 @@ and C (a view from which the point is hidden counts for neither), and for a pixe
 Beside an edge (a step of the surface, or the end of its known part) a map misplaced by a pixel shows the other surface,
 and views of one sensor err alike: this term counts from three views on, and so does b, the deviation of the pixel from
 its neighbours in noise scales; one view alone is not believed beside a step. v is the error bar of the surface found,
-relative to the depth (of a perspective camera), over its median.
+relative to the depth (of a perspective camera), over its median, from 0.3 to 4.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from cfusion.kernels.tracing import neighbour
 
 # Close to a logistic regression on the design half of 7-Scenes, toy cars, KITTI and meshes, with equal weights. The
 # offset leaves a pixel that eleven views contradict and none supports below 0.1.
-OFFSET, OWN, AROUND, BESIDE_EDGE, BENT, UNSURE = 3.0, 0.5, 1.2, 1.3, 0.7, 1.2
-LEAST_UNSURE = 0.3  # of the usual error bar: surer pixels are as likely right
+OFFSET, OWN, AROUND, BESIDE_EDGE, BENT, UNSURE = 3.1, 0.5, 1.2, 1.2, 0.6, 1.2
+UNSURE_RANGE = 0.3, 4.0  # of the usual error bar: beyond, pixels are as likely right
 RADIUS = 3  # pixels: typical size of connected wrong pixels
 ALONE = 0.5  # largest probability beside a step with one supporting view: about half of those pixels are wrong
 FEWEST_VIEWS, CONFIRMED = 3, 1.5  # views from which edges count; supporting views below which a pixel has but one
@@ -135,7 +135,7 @@ def _probability(
         odds = odds - BESIDE_EDGE * edge - BENT * np.log(np.clip(np.nan_to_num(bend), 1, MOST_BENT))
     if told:
         unsure = np.where(np.isnan(unsure), usual, unsure)
-        odds = odds - UNSURE * np.log(np.maximum(unsure / usual, LEAST_UNSURE))
+        odds = odds - UNSURE * np.log(np.clip(unsure / usual, *UNSURE_RANGE))
     out: Floats = np.where(~np.isnan(depth), 1 / (1 + np.exp(-odds)), 0).astype(np.float32)
     return out
 
