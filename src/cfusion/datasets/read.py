@@ -1,7 +1,7 @@
 """Read posed depth maps in any known format."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -19,7 +19,8 @@ class Reader:
     """A format: one line for people, and the module that reads it, loaded when needed.
 
     The module offers `recognises(path)`, judged without reading it all, `read(path, options)`, and `Options`, a frozen
-    dataclass, where there is something to choose; `write(views, folder)` where it says what it writes.
+    dataclass, where there is something to choose; `write(views, folder)` where it says what it writes;
+    `lacks(path)` where a folder can nearly be one.
     """
 
     summary: str
@@ -36,6 +37,14 @@ class Reader:
             return bool(self.load().recognises(place))
         except (OSError, ValueError):  # a link to nothing, a folder without permission, a name no disk has
             return False
+
+    def lacks(self, place: Path) -> str | None:
+        """What a folder nearly of this format is, and what it lacks, where the module can tell."""
+        tell: Callable[[Path], str | None] = getattr(self.load(), "lacks", lambda _: None)
+        try:
+            return tell(place)
+        except (OSError, ValueError):
+            return None
 
     @property
     def options(self) -> type | None:
@@ -114,6 +123,9 @@ def recognised(place: Path) -> str:
     for name, reader in READERS.items():
         if reader.recognises(place):
             return name
+    for reader in READERS.values():
+        if (lacking := reader.lacks(place)) is not None:
+            raise FileError(f"{place} {lacking}")
     raise FileError(f"{place} is in no format known here ({', '.join(READERS)}; see `cfusion formats`)")
 
 

@@ -40,6 +40,7 @@ CONFUSIONS = (
 )
 TOO_CLOSE = 1.0  # pixels of parallax: with less, noise decides
 SURE = 0.5  # of the residual as stated: below, the other convention is right, and not only a little better
+BY_CHANCE = 0.1  # relative residual above which views that see nothing of each other as stated do not meet otherwise
 LEVELS = (0.5, 1.0, 2.0, 4.0)  # of agreement, in median residuals of the best hypothesis
 FINEST = 1e-7  # relative residual that rounding alone makes
 NEEDED_OVERLAP = 0.05  # of the largest: below, a hypothesis sees too little to be judged
@@ -88,10 +89,15 @@ class Check:
         return self.best is self.stated
 
     @property
+    def by_chance(self) -> bool:
+        """Whether views see nothing of each other as stated, and meet under no confusion but by chance."""
+        return not self.stated.overlap > 0 and not self.best.residual < BY_CHANCE
+
+    @property
     def is_sure(self) -> bool:
         """Whether another convention fits so much better that the one stated cannot be right."""
         better = self.best.residual < SURE * self.stated.residual or not self.stated.overlap > 0
-        return not self.fits_as_stated and self.best.votes >= CLEAR and better
+        return not self.fits_as_stated and self.best.votes >= CLEAR and better and not self.by_chance
 
     @property
     def too_close(self) -> bool:
@@ -107,6 +113,8 @@ class Check:
                 f"The views are too close together to tell (parallax {self.parallax:.2g} pixels; {here}); "
                 "check views that are farther apart."
             )
+        if self.by_chance:
+            return "No two of the views see the same surface, as stated or under any usual confusion."
         if self.fits_as_stated and self.scales is not None:
             return f"The data fit as stated ({here}), but {self.scales.sentence}."
         if self.fits_as_stated:
@@ -137,7 +145,7 @@ def quick_check(views: Sequence[View]) -> Check | None:
 def warning(views: Sequence[View]) -> str | None:
     """A sentence where the data clearly fit another convention than stated, else None; a few views, a few pixels."""
     found = quick_check(views)
-    if found is None or found.too_close or (found.fits_as_stated and found.scales is None):
+    if found is None or found.too_close or found.by_chance or (found.fits_as_stated and found.scales is None):
         return None
     return found.sentence if found.scales is not None or found.best.votes >= CLEAR else None
 

@@ -39,7 +39,7 @@ def read(path: Path) -> Dataset:
     entry.refuse_unknown("format", "version", "unit", "views", "reference")
     items = entry.objects("views")
     frames = LazyViews.reading(lambda number: _read_view(items[number], file.parent, number), len(items))
-    views = frames if len(items) > KEPT else tuple(frames)  # what memory holds anyway is checked at once
+    views = frames if len(items) > KEPT else _checked(frames)  # what memory holds anyway
     if not items:
         raise FileError(f"{file} lists no views; add at least one")
     reference = entry.get("reference", int) if "reference" in entry else None
@@ -48,6 +48,20 @@ def read(path: Path) -> Dataset:
         return Dataset(views, reference, unit, files=tuple(each.path_inside("depth", file.parent) for each in items))
     except InputError as error:
         raise type(error)(f"{file}: {error}") from None
+
+
+def _checked(frames: LazyViews) -> Sequence[View]:
+    """All views; where one of several cannot be read it says so when it is asked for, and the others are there."""
+    found: list[View] = []
+    told: FileError | None = None
+    for number in range(len(frames)):
+        try:
+            found.append(frames[number])
+        except FileError as error:
+            told = told or error
+    if told is not None and not found:
+        raise told
+    return frames if told is not None else tuple(found)
 
 
 def write_bundle(
