@@ -15,7 +15,8 @@ view's, along the surface, but where it samples the surface more densely. (Half 
 what all see obliquely is sampled too sparsely by any one of them.) Points that as many views see through as agree with,
 or that nobody is near to although others look there, are dropped, and so are those whose sigma is 20 times the usual:
 maps that share their inputs agree on what floats between two surfaces, and say by their sigma that it does. A pixel
-that covers several pixels' length of the surface, and that no view sees better, becomes several points. Each
+that covers several pixels' length of the surface, and that no view sees better, becomes several points; the last pixel
+of a surface ends at its border, half a pixel on, where no other view has a surface or sees through. Each
 view's piece needs only its neighbours: pieces are made wherever views are.
 """
 
@@ -40,6 +41,7 @@ from cfusion.scene.placing import placing
 from cfusion.scene.progress import Listener, Teller
 from cfusion.scene.record import Record, folder_of, read_record, require_record, write_record
 from cfusion.scene.runner import Runner
+from cfusion.scene.slopes import on_plane
 
 POINT = np.dtype(
     [
@@ -56,7 +58,9 @@ GRAZING = 0.2  # |n . ray| below which a surface is seen too obliquely to tell
 GREY = 160
 STEPS = 2  # to the octave, by which pixel sizes are told apart: nearly equal ones go by number
 FILE, RECORD = "cloud.npy", "cloud.json"
+AROUND = tuple((down, across) for down in (-1, 0, 1) for across in (-1, 0, 1) if (down, across) != (0, 0))
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64] | Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,14 @@ class Cloud:
     sigma: Floats  # (n,) along the normal
     views: NDArray[np.int64]  # (n,) maps that agree, its own included
     pixels: NDArray[np.int64]  # (n,) where they lie in the map, flat
+
+    def only(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Cloud:
+        """Some of the points."""
+        return Cloud(self.points[which], self.normals[which], self.sigma[which], self.views[which], self.pixels[which])
+
+    def with_more(self, other: Cloud) -> Cloud:
+        """The points of both."""
+        return Cloud(*(np.concatenate([vars(self)[name], vars(other)[name]]) for name in vars(self)))
 
 
 def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]) -> Cloud:
@@ -96,10 +108,37 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
     sure = claimed <= np.maximum(UNSURE * usual, PIXELS * pixel)
     confirmed = (votes.near > 0) | (votes.looked == 0)
     kept = votes.owned & sure & (votes.through < np.maximum(votes.agree, 1)) & confirmed
-    whole = Cloud(points[kept], normals_[kept], claimed[kept], 1 + votes.agree[kept], pixels[kept])
+    whole = Cloud(points, normals_, claimed, 1 + votes.agree, pixels).only(kept)
     # slopes of a map whose usual sigma is more than half a pixel are those of its noise
     smooth = usual <= PIXELS * (float(np.median(pixel)) if pixel.size else 0.0)
-    return _divided(whole, _towards(own, whole.points), pixel[kept]) if smooth else whole
+    if not smooth:
+        return whole
+    rim = _rim(own, whole)
+    said = _asked(views, others, set(), rim.points, rim.normals, rim.sigma, 2 * _size_at(own, rim), _size_at(own, rim))
+    rim = rim.only((said.agree == 0) & (said.through == 0))
+    return _divided(whole, _towards(own, whole.points), pixel[kept]).with_more(rim)
+
+
+def _rim(own: FusedView, cloud: Cloud) -> Cloud:
+    """The borders of pixels beside which nothing is known, on their planes: towards each of eight such neighbours."""
+    row, column = np.divmod(cloud.pixels, own.depth.shape[1])
+    known = np.pad(np.isfinite(own.depth) & np.isfinite(own.sigma), 1, constant_values=True)
+    of, points = [], []
+    for down, across in AROUND:
+        at = np.flatnonzero(~known[row + 1 + down, column + 1 + across])
+        here = row[at], column[at]
+        v, u = here[0] + 0.5 * down, here[1] + 0.5 * across
+        border = _points_at(own, v, u, on_plane(own, u, v, *here))
+        middle = _points_at(own, *here, own.depth[here].astype(np.float64))
+        of.append(at)
+        points.append(cloud.points[at] + border - middle)
+    rim = cloud.only(np.concatenate(of))
+    return Cloud(np.concatenate(points), rim.normals, rim.sigma, np.ones_like(rim.views), rim.pixels)
+
+
+def _size_at(view: FusedView, cloud: Cloud) -> Floats:
+    """The size of the pixels that points lie in."""
+    return _pixel_size(view, view.depth.reshape(-1)[cloud.pixels])
 
 
 def _divided(cloud: Cloud, towards: Points, pixel: Floats) -> Cloud:
@@ -207,8 +246,8 @@ def _compared(other: FusedView, points: Points, normals_: Points, sigma: Floats,
     return _Seen(at, apart, along, their_size, beside, near, agrees, through)
 
 
-def _points_at(view: FusedView, row: NDArray[np.int64], column: NDArray[np.int64], depth: Floats) -> Points:
-    """The points in the world of some pixels."""
+def _points_at(view: FusedView, row: Places, column: Places, depth: Floats) -> Points:
+    """The points in the world of some pixels, or places between them."""
     camera = view.camera
     across, down = (column - camera.cx).astype(np.float64), (row - camera.cy).astype(np.float64)
     if isinstance(camera, Pinhole):

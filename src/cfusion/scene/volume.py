@@ -21,15 +21,14 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import Image, Points
 from cfusion.errors import InputError
-from cfusion.geometry import Pinhole
 from cfusion.scene.fused_view import FusedView
 from cfusion.scene.sight import SIDE, in_sight
+from cfusion.scene.slopes import on_plane
 
 VOXELS = SIDE**3
 AT_ONCE = 1024  # blocks whose voxels are projected together
 SHALLOWEST = 0.2  # c below which a pixel tells nothing
 HIDDEN = 8.0  # truncations behind a map's surface, up to which it counts as having looked there
-BENT = (0.5, 2.0)  # times a pixel's depth, within which its plane is followed: half a pixel away it is no further
 Block = tuple[int, int, int]
 OFFSETS = np.stack(np.meshgrid(*[np.arange(SIDE)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
 
@@ -186,25 +185,7 @@ def _between(
     shares = np.stack([(1 - below) * (1 - right), (1 - below) * right, below * (1 - right), below * right])
     with np.errstate(invalid="ignore"):
         one = np.stack([usable[corner] for corner in corners]).all(axis=0) & (np.ptp(values, axis=0) < step)
-    return np.where(one, (shares * values).sum(axis=0), _on_plane(view, u, v, row, column))
-
-
-def _on_plane(
-    view: FusedView,
-    u: NDArray[np.float64],
-    v: NDArray[np.float64],
-    row: NDArray[np.int64],
-    column: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    """Depth at (u, v) of the plane through a pixel's point: n . x = n . p."""
-    depth, normal, camera = view.depth[row, column].astype(np.float64), view.normals[row, column], view.camera
-    across, down = (u - column) * normal[:, 0], (v - row) * normal[:, 1]
-    if not isinstance(camera, Pinhole):
-        return np.asarray(depth - camera.pixel_size * (across + down) / normal[:, 2])
-    x, y = (column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy
-    here = normal[:, 0] * x + normal[:, 1] * y + normal[:, 2]
-    there = here + across / camera.fx + down / camera.fy
-    return np.asarray(depth * np.clip(here / there, *BENT))
+    return np.where(one, (shares * values).sum(axis=0), on_plane(view, u, v, row, column))
 
 
 def _stride(points: Points, spacing: float) -> int:
