@@ -28,7 +28,7 @@ VOXEL = (0.5, 1.0)  # pixels at least and at most
 VOXEL_SIGMAS = 0.5  # of the usual sigma, between these: finer voxels follow noise
 # More closes over rims that all see obliquely; less keeps thin things and folds, whose other side it would reach.
 TRUNCATION = 3.0  # voxels at least
-SIGMAS = 1.0  # at least, of the usual sigma
+SIGMAS = 2.0  # at least, of the usual sigma: noisy maps are that far apart
 NOISY = 0.5  # pixels of the usual sigma from which maps are noisy
 AGREED = 0.2  # of the maps that look at a voxel, that are near it: fewer are noise, where maps are noisy
 WELD = 256  # parts of a voxel within which vertices are one
@@ -65,7 +65,7 @@ class Mesh:
 def volume_for(views: Sequence[FusedView], voxel: float | None = None) -> Volume:
     """An empty volume whose voxel and truncation suit some of the views.
 
-    voxel: half a sigma, but half a pixel at least and a pixel at most; truncation: 3 voxels, or 1 sigma if that is more
+    voxel: half a sigma, but half a pixel at least and a pixel at most; truncation: 3 voxels, or 2 sigma if that is more
     """
     sizes, sigmas = [], []
     for view in views:

@@ -4,7 +4,8 @@ A voxel x that view k sees at depth z where its map has depth d and standard dev
 
     s_k = c (d - z),   w_k = (c / sigma)^2,   c = |n . ray|
 
-(c turns a distance along the ray into one along the normal, and surfaces seen obliquely count less: they are off most);
+(c turns a distance along the ray into one along the normal, and surfaces seen obliquely count less: they are off most;
+of noisy maps c is 1, as their slopes are noise);
 the volume holds sum w s / sum w, |s| cut at the truncation. Between pixels d is interpolated; where a pixel is the last
 of its surface it is that of its own plane, out to its border: on what is seen obliquely half a pixel is far.
 Only blocks within the truncation of some surface exist. All views speak about all of them: where one sees through what
@@ -70,6 +71,7 @@ class Volume:
             return
         self._slots_of(self._touched(view, usable))
         behind = HIDDEN if self.noisy else 1.0
+        facing = np.ones_like(facing) if self.noisy else facing
         blocks = in_sight(self.blocks, self.voxel, view, usable, behind * self.truncation)
         slots = self._slots_of(blocks)
         colours = _rgb(image, view.depth.shape)
