@@ -127,7 +127,7 @@ def test_of_noisy_maps_what_less_than_a_fifth_agree_on_is_no_surface() -> None:
 
 
 def test_slopes_of_noisy_maps_are_not_believed() -> None:
-    """A wall seen at 45 degrees counts by (c / sigma)^2; if the maps are noisy the slope may be noise: by 1 / sigma^2."""
+    """Seen at 45 degrees a wall counts by (c / sigma)^2; of noisy maps the slope may be noise: by 1 / sigma^2."""
     columns = np.arange(CAMERA.width) - CAMERA.cx
     depth = np.broadcast_to(2.0 / (1 - columns / CAMERA.fx), CAMERA.shape).astype(np.float32)  # z = 2 + x
     view = FusedView(depth, np.full(CAMERA.shape, 0.02, np.float32), CAMERA, pose_at(0))
