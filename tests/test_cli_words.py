@@ -280,7 +280,7 @@ class TestScene:
             "open out/report.html, or look at all of it: cfusion view out",
         ]
         assert said.err.splitlines() == [
-            *("cfusion: v0 failed: dark", "cfusion: 1 views failed; run the same command to try them again"),
+            *("cfusion: v0 failed: dark", "cfusion: 1 view failed; run the same command to try again"),
         ]
 
     def test_a_long_table_is_cut_on_the_screen_unless_all_is_asked_for(
@@ -312,10 +312,10 @@ class TestScene:
         ("groups", "lonely", "neighbours", "words"),
         [
             (((0, 1, 2),), (), 10, ""),
-            (((0, 1), (2,)), (2,), 10, "1 views share nothing with any other (2)"),
+            (((0, 1), (2,)), (2,), 10, "1 view shares nothing with any other (2)"),
             (((0,), (1,), (2,)), (0, 1, 2), 0, ""),  # none is wanted
             (((0, 1), (2, 3, 4)), (), 10, "fall into 2 groups that share nothing: 2 and 3"),
-            (((0, 1), *(((k,)) for k in range(2, 9))), tuple(range(2, 9)), 10, "(2, 3, 4, 5, 6, ...)"),
+            (((0, 1), *(((k,)) for k in range(2, 8))), tuple(range(2, 8)), 10, "(2, 3, 4, 5, 6, ...)"),
         ],
     )
     def test_before_it_begins(
@@ -330,8 +330,8 @@ class TestScene:
         graph = Graph()
         graph.groups, graph.lonely = groups, lonely  # type: ignore[attr-defined]
         given = argparse.Namespace(neighbours=neighbours, quiet=True, json=False)
-        _print_graph(given, SimpleNamespace(unreadable=["a.png is damaged"], graph=graph))  # type: ignore[arg-type]
+        _print_graph(given, SimpleNamespace(unreadable=[(8, "a.png is damaged")], graph=graph))  # type: ignore[arg-type]
         first, *more = capsys.readouterr().err.splitlines()
-        assert first == "cfusion: a.png is damaged"
+        assert first == "cfusion: view 8: a.png is damaged"
         assert len(more) == bool(words)
         assert all(words in line for line in more)

@@ -302,7 +302,7 @@ def test_more_is_said_of_a_scene(capsys: pytest.CaptureFixture[str], monkeypatch
     opened = SimpleNamespace(dataset=SimpleNamespace(sentence="a scene"))
     monkeypatch.setattr("cfusion.scene.job.open_job", lambda job: opened)
     graph = Graph(((1, 2), (0,), ()), "overlap")
-    given: Any = SimpleNamespace(graph=graph, job=None, done={0: 1}, tasks=[1, 2, 3], unreadable=["view 7: gone"])
+    given: Any = SimpleNamespace(graph=graph, job=None, done={0: 1}, tasks=[1, 2, 3], unreadable=[(7, "gone")])
     asked = {"quiet": False, "json": False, "verbose": True, "neighbours": 2}
     scene._print_graph(argparse.Namespace(**asked), given)
     told = capsys.readouterr()

@@ -26,7 +26,7 @@ from cfusion.io.codecs.pfm import read_pfm
 from cfusion.io.codecs.png import Encoding, read_png
 from cfusion.io.json_object import JsonObject
 from cfusion.rasters.mosaic import _MosaicRun
-from cfusion.scene import volume
+from cfusion.scene import slopes, volume
 from cfusion.source import Posed
 from cfusion.synthetic import Scene
 from cfusion.synthetic.render import GREY, LIGHT, photograph
@@ -75,7 +75,7 @@ class TestPlanes:
     def test_is_that_of_the_plane(self, camera: Any) -> None:
         row, column = np.array([1, 4, 6]), np.array([2, 3, 8])
         u, v = column + np.array([0.4, -0.3, 0.5]), row + np.array([-0.2, 0.5, 0.1])
-        found = volume._on_plane(self.view(camera), u, v, row, column)
+        found = slopes.on_plane(self.view(camera), u, v, row, column)
         np.testing.assert_allclose(found, self.depth(camera, u, v), rtol=1e-6)
 
     def test_samples_lie_as_close_as_asked(self) -> None:

@@ -60,6 +60,35 @@ def test_a_point_is_left_out_only_if_another_lies_within_half_a_pixel(turn: floa
     assert left_out > 100
 
 
+def holed(x: float = 0.0) -> FusedView:
+    """The wall, of which the left half was not measured."""
+    view = fused(x)
+    depth = view.depth.copy()
+    depth[:, : CAMERA.width // 2] = np.nan
+    return FusedView(depth, view.sigma, view.camera, view.pose)
+
+
+def test_the_last_pixel_of_a_surface_ends_at_its_border() -> None:
+    """On its plane, half a pixel on; not where another view has the surface, nor where one sees through it."""
+
+    def farthest(views: list[FusedView]) -> float:
+        """Pixels left of the first known column, of points of the first view that lie in the air or beyond it."""
+        piece = all_pieces(views)[0]
+        np.testing.assert_allclose(off_the_wall(piece.points), 0.0, atol=1e-5)
+        u, _, _ = CAMERA.project(views[0].pose.inverse().apply(piece.points))
+        return float(CAMERA.width // 2 - u.min())
+
+    beside = fused(0.013)  # a quarter of a pixel to the right: it sees borders in the column on the left
+    through = FusedView(beside.depth * 3, beside.sigma, CAMERA, beside.pose)
+    through.depth[:, CAMERA.width // 2 :] = np.nan  # what the first view has is not doubted
+    assert farthest([holed()]) == pytest.approx(0.5, abs=1e-4)
+    assert farthest([holed(), fused(0.0)]) == pytest.approx(0.0, abs=1e-4)
+    assert farthest([holed(), through]) == pytest.approx(0.0, abs=1e-4)
+    assert farthest([holed(), holed(0.013)]) == pytest.approx(0.5, abs=1e-4)
+    noisy = FusedView(holed().depth, 10 * holed().sigma, CAMERA, holed().pose)
+    assert farthest([noisy]) == pytest.approx(0.0, abs=1e-4)  # slopes are those of its noise
+
+
 def test_weights_are_one_over_sigma_squared() -> None:
     near, exact = fused(0.0, shift=0.02, sigma=0.02), fused(0.0, sigma=0.01)
     pieces = all_pieces([near, exact])
@@ -168,7 +197,9 @@ def test_filled_pixels_without_a_sigma_are_no_points() -> None:
     sigma = view.sigma.copy()
     sigma[:12] = np.nan
     piece = all_pieces([FusedView(view.depth, sigma, CAMERA, view.pose)])[0]
-    assert len(piece.points) == CAMERA.width * 12
+    assert np.unique(piece.pixels).tolist() == list(range(12 * CAMERA.width, 24 * CAMERA.width))
+    _, v, _ = CAMERA.project(view.pose.inverse().apply(piece.points))
+    assert v.min() == pytest.approx(11.5, abs=1e-4)  # the border of the last pixel that was observed
     assert (piece.pixels >= 12 * CAMERA.width).all()
 
 

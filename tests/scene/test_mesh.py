@@ -126,6 +126,16 @@ def test_of_noisy_maps_what_less_than_a_fifth_agree_on_is_no_surface() -> None:
         assert (extract(volume).vertices[:, 2] > 1.9).any()
 
 
+def test_slopes_of_noisy_maps_are_not_believed() -> None:
+    """Seen at 45 degrees a wall counts by (c / sigma)^2; of noisy maps the slope may be noise: by 1 / sigma^2."""
+    columns = np.arange(CAMERA.width) - CAMERA.cx
+    depth = np.broadcast_to(2.0 / (1 - columns / CAMERA.fx), CAMERA.shape).astype(np.float32)  # z = 2 + x
+    view = FusedView(depth, np.full(CAMERA.shape, 0.02, np.float32), CAMERA, pose_at(0))
+    sharp, noisy = (integrated([view], noisy=noisy).weight for noisy in (False, True))
+    np.testing.assert_allclose(noisy[noisy > 0], 0.25, rtol=1e-5)
+    assert sharp.max() < 0.22  # c is 1 / sqrt 2 in the middle, 0.92 where the wall is seen best
+
+
 def test_a_noisy_map_that_sees_a_surface_shortly_before_has_looked_there() -> None:
     behind, shortly, far = plane(2.0, 0.01), [plane(1.6, 0.01)] * 5, [plane(0.7, 0.01)] * 5
     assert (extract(integrated([behind, *far], noisy=True)).vertices[:, 2] > 1.9).any()  # 1.3 is more than 8 x 0.15
@@ -195,7 +205,7 @@ def test_the_voxel_is_half_a_sigma_between_half_a_pixel_and_a_pixel(sigmas: floa
     pixel = 2.0 / CAMERA.fx
     volume = volume_for([plane(2.0, sigmas * pixel)])
     assert volume.voxel == pytest.approx(pixels * pixel)
-    assert volume.truncation == pytest.approx(max(3 * volume.voxel, sigmas * pixel))
+    assert volume.truncation == pytest.approx(max(3 * volume.voxel, 2 * sigmas * pixel))
     empty = FusedView(
         np.full(CAMERA.shape, np.nan, np.float32), np.full(CAMERA.shape, np.nan, np.float32), CAMERA, pose_at(0)
     )

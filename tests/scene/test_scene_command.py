@@ -3,13 +3,14 @@
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from walls import CAMERA, QUICK, lay, pose_at, run, walk, wall_view
 
-from cfusion import View
+from cfusion import View, read
 from cfusion.datasets import write_bundle
 from cfusion.errors import FileError
 from cfusion.methods import keeping_likely
@@ -98,13 +99,41 @@ def test_a_view_that_fails_is_named_and_tried_again(tmp_path: Path, capsys: pyte
     assert run(data, "-o", out, *QUICK) == 1
     said = capsys.readouterr().err
     assert "frame-000002.depth.png failed" in said
-    assert "1 views failed; run the same command to try them again" in said
+    assert "1 view failed; run the same command to try again" in said
     assert len(records(out)) == 4
     assert (out / broken.name).read_bytes() == broken.read_bytes()  # the data set stays whole
     broken.write_bytes(whole)
     assert run(data, "-o", out, *QUICK) == 0
     assert len(records(out)) == 5
     assert (out / broken.name).read_bytes() != whole
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_text("junk")], ids=["gone", "damaged"])
+def test_one_map_of_a_small_bundle_does_not_end_the_run(
+    damage: Callable[[Path], object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = lay(walk(4), tmp_path / "data", "bundle")
+    damage(data / "depth" / "002.npy")
+    assert run(data, "-o", tmp_path / "out", *QUICK) == 1
+    said = capsys.readouterr().err
+    assert "002.npy failed: " in said
+    assert "shares nothing" not in said  # nobody could look at it
+    assert len(records(tmp_path / "out")) == 3
+    with pytest.raises(FileError, match=r"002\.npy"):
+        tuple(read(data))
+
+
+def test_a_model_without_depth_maps_is_told_what_it_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lay(walk(3), tmp_path / "data", "colmap")
+    shutil.rmtree(data / "stereo")
+    for place in (data, data / "sparse"):
+        assert run(place, "-o", tmp_path / "out", *QUICK) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "is a COLMAP model without stereo/depth_maps; give its dense workspace" in line
+    (tmp_path / "tum").mkdir()
+    (tmp_path / "tum" / "depth.txt").write_text("1 depth/1.png\n")
+    assert run(tmp_path / "tum", "-o", tmp_path / "out", *QUICK) == 2
+    assert "no groundtruth.txt" in capsys.readouterr().err
 
 
 def test_a_missing_image_is_no_failure(tmp_path: Path) -> None:
@@ -127,9 +156,15 @@ def test_views_that_share_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run(tmp_path / "two", "-o", tmp_path / "out", *QUICK) == 2
     assert "no two of the 2 views share any surface" in capsys.readouterr().err
     assert run(tmp_path / "two", "-o", tmp_path / "out", *QUICK, "--neighbours", 0) == 0
+    around = [View((1 + 0.3 * k) * wall_view(0).depth, CAMERA, pose_at(0.0, turn=0.4 * np.pi * k)) for k in range(5)]
+    write_bundle(around, tmp_path / "five")  # with half the focal length a few pixels would meet, 20 % apart
+    assert run(tmp_path / "five", "-o", tmp_path / "out5", *QUICK) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no two of the 5 views share any surface" in line
+    assert run(tmp_path / "five", "-o", tmp_path / "out5", *QUICK, "--neighbours", 0) == 0
     write_bundle([*walk(3), away], tmp_path / "four")
     assert run(tmp_path / "four", "-o", tmp_path / "out4", *QUICK) == 0
-    assert "1 views share nothing with any other (3)" in capsys.readouterr().err
+    assert "1 view shares nothing with any other (3): fused alone" in capsys.readouterr().err
 
 
 def test_two_scenes_in_one_data_set_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,8 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     began = time.monotonic()
     job, runner, other = _checked(arguments)
-    with suppress(FileError):  # an unreadable view is reported later and stops no other
-        require_plausible(open_job(job).dataset, force=arguments.force, has_options=False)
+    if arguments.neighbours > 0:  # poses do not matter to a view fused alone
+        with suppress(FileError):  # an unreadable view is reported later and stops no other
+            require_plausible(open_job(job).dataset, force=arguments.force, has_options=False)
     with places.lock_output(arguments.output):
         about = {"format": job.format, "written": other or job.format, "method": job.method}
         places.write_mark(arguments.data, arguments.output, about | {"options": dict(job.options)})
@@ -186,14 +187,16 @@ def _print_graph(arguments: argparse.Namespace, scene: "Scene") -> None:
     from cfusion.scene.job import open_job
     from cfusion.scene.summary import graph_sentence
 
-    for line in scene.unreadable:
-        print(f"cfusion: {line}", file=sys.stderr)
-    groups, lonely = scene.graph.groups, scene.graph.lonely
+    for view, reason in scene.unreadable:
+        print(f"cfusion: view {view}: {reason}", file=sys.stderr)
+    damaged = {view for view, _ in scene.unreadable}
+    groups, lonely = scene.graph.groups, [view for view in scene.graph.lonely if view not in damaged]
     if len(scene.graph) == 1:
         print("cfusion: the scene has one view, which is fused alone", file=sys.stderr)
     elif lonely and arguments.neighbours > 0:
         numbers = ", ".join(str(view) for view in lonely[:5]) + (", ..." if len(lonely) > 5 else "")
-        print(f"cfusion: {len(lonely)} views share nothing with any other ({numbers})", file=sys.stderr)
+        count = "1 view shares" if len(lonely) == 1 else f"{len(lonely)} views share"
+        print(f"cfusion: {count} nothing with any other ({numbers}): fused alone", file=sys.stderr)
     together = [len(group) for group in groups if len(group) > 1]
     if len(together) > 1:
         sizes = " and ".join(str(size) for size in together)
@@ -255,7 +258,8 @@ def _print_summary(arguments: argparse.Namespace, report: "Report", lines: list[
     for record in report.failed:
         print(f"cfusion: {record.name} failed: {record.failure}", file=sys.stderr)
     if report.failed:
-        print(f"cfusion: {len(report.failed)} views failed; run the same command to try them again", file=sys.stderr)
+        count = "1 view" if len(report.failed) == 1 else f"{len(report.failed)} views"
+        print(f"cfusion: {count} failed; run the same command to try again", file=sys.stderr)
 
 
 def _print_json(arguments: argparse.Namespace, report: "Report", seconds: float, page: Path | None) -> None:

@@ -1,7 +1,7 @@
 """Read posed depth maps in any known format."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -19,7 +19,8 @@ class Reader:
     """A format: a summary for the user, and the module that reads it, imported when needed.
 
     The module has `recognises(path)`, which reads little, and `read(path, options)`; `Options`, a frozen dataclass, if
-    there are options; `write(views, folder)` if `writes` is set.
+    there are options; `write(views, folder)` if `writes` is set; `lacks(path)` if it can say what an incomplete folder
+    of the format lacks.
     """
 
     summary: str
@@ -36,6 +37,14 @@ class Reader:
             return bool(self.load().recognises(place))
         except (OSError, ValueError):  # a dangling link, a folder without permission, an invalid name
             return False
+
+    def lacks(self, place: Path) -> str | None:
+        """What a folder nearly of this format is, and what it lacks, where the module can tell."""
+        tell: Callable[[Path], str | None] = getattr(self.load(), "lacks", lambda _: None)
+        try:
+            return tell(place)
+        except (OSError, ValueError):
+            return None
 
     @property
     def options(self) -> type | None:
@@ -114,6 +123,9 @@ def recognised(place: Path) -> str:
     for name, reader in READERS.items():
         if reader.recognises(place):
             return name
+    for reader in READERS.values():
+        if (lacking := reader.lacks(place)) is not None:
+            raise FileError(f"{place} {lacking}")
     raise FileError(f"{place} has no known format ({', '.join(READERS)}; see `cfusion formats`)")
 
 

@@ -17,6 +17,8 @@ of j's map at the pixel that p projects to:
    measure there; points whose sigma is 20 times the median: maps that share their inputs agree on points that float
    between two surfaces, but give them a large sigma.
 5. A pixel that covers several pixels' length of the surface, and that no view sees better, becomes several points.
+6. A surface extends to the border of its last pixel, half a pixel beyond the centre, where no other map agrees with or
+   contradicts that point.
 
 The piece of a view needs only its neighbours' maps, so pieces are computed wherever views are fused.
 """
@@ -43,6 +45,7 @@ from cfusion.scene.progress import ProgressCallback, TaskProgress
 from cfusion.scene.record import Record, folder_of, read_record, require_record, write_record
 from cfusion.scene.runner import Runner
 from cfusion.scene.sketch import towards_camera
+from cfusion.scene.slopes import on_plane
 
 POINT = np.dtype([*POSITION, *NORMAL, *COLOUR, ("sigma", "<f4"), ("views", "<u2")])
 SIGMAS, PIXELS = 1.0, 0.5
@@ -54,7 +57,9 @@ GRAZING = 0.2  # |n . ray| below which a surface is seen too obliquely to be com
 GREY = 160
 RANKS_PER_OCTAVE = 2  # per octave of pixel size, the classes of `_rank`: views of one class are ordered by number
 FILE, RECORD = "cloud.npy", "cloud.json"
+AROUND = tuple((down, across) for down in (-1, 0, 1) for across in (-1, 0, 1) if (down, across) != (0, 0))
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64] | Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +71,14 @@ class Cloud:
     sigma: Floats  # (n,) along the normal
     views: NDArray[np.int64]  # (n,) agreeing maps, its own included
     pixels: NDArray[np.int64]  # (n,) flat index of the pixel in the map
+
+    def only(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Cloud:
+        """Some of the points."""
+        return Cloud(self.points[which], self.normals[which], self.sigma[which], self.views[which], self.pixels[which])
+
+    def with_more(self, other: Cloud) -> Cloud:
+        """The points of both."""
+        return Cloud(*(np.concatenate([vars(self)[name], vars(other)[name]]) for name in vars(self)))
 
 
 def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]) -> Cloud:
@@ -94,10 +107,33 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
     sure = claimed <= np.maximum(MAX_SIGMA_RATIO * usual, PIXELS * pixel)
     confirmed = (votes.near > 0) | (votes.looked == 0)
     kept = votes.owned & sure & (votes.through < np.maximum(votes.agree, 1)) & confirmed
-    whole = Cloud(points[kept], normals_[kept], claimed[kept], 1 + votes.agree[kept], pixels[kept])
+    whole = Cloud(points, normals_, claimed, 1 + votes.agree, pixels).only(kept)
     # a map whose median sigma exceeds half a pixel has the slopes of its noise
     smooth = usual <= PIXELS * (float(np.median(pixel)) if pixel.size else 0.0)
-    return _subdivided(whole, towards_camera(own.camera, own.pose, whole.points), pixel[kept]) if smooth else whole
+    if not smooth:
+        return whole
+    rim = _rim(own, whole)
+    size_at_rim = _pixel_size(own, own.depth.reshape(-1)[rim.pixels])
+    votes = _compare_all(views, others, set(), rim.points, rim.normals, rim.sigma, 2 * size_at_rim, size_at_rim)
+    rim = rim.only((votes.agree == 0) & (votes.through == 0))
+    return _subdivided(whole, towards_camera(own.camera, own.pose, whole.points), pixel[kept]).with_more(rim)
+
+
+def _rim(own: FusedView, cloud: Cloud) -> Cloud:
+    """Points on the borders of pixels, on their planes, towards each of the eight neighbours that has no depth."""
+    row, column = np.divmod(cloud.pixels, own.depth.shape[1])
+    known = np.pad(np.isfinite(own.depth) & np.isfinite(own.sigma), 1, constant_values=True)
+    of, points = [], []
+    for down, across in AROUND:
+        at = np.flatnonzero(~known[row + 1 + down, column + 1 + across])
+        here = row[at], column[at]
+        v, u = here[0] + 0.5 * down, here[1] + 0.5 * across
+        border = _points_at(own, v, u, on_plane(own, u, v, *here))
+        middle = _points_at(own, *here, own.depth[here].astype(np.float64))
+        of.append(at)
+        points.append(cloud.points[at] + border - middle)
+    rim = cloud.only(np.concatenate(of))
+    return Cloud(np.concatenate(points), rim.normals, rim.sigma, np.ones_like(rim.views), rim.pixels)
 
 
 def _subdivided(cloud: Cloud, towards: Points, pixel: Floats) -> Cloud:
@@ -205,8 +241,8 @@ def _compare(other: FusedView, points: Points, normals_: Points, sigma: Floats, 
     return _Seen(at, apart, along, their_size, beside, near, agrees, through)
 
 
-def _points_at(view: FusedView, row: NDArray[np.int64], column: NDArray[np.int64], depth: Floats) -> Points:
-    """Points (n, 3) in the world of the given pixels."""
+def _points_at(view: FusedView, row: Places, column: Places, depth: Floats) -> Points:
+    """Points (n, 3) in the world of the given pixels, or of places between them."""
     camera = view.camera
     across, down = (column - camera.cx).astype(np.float64), (row - camera.cy).astype(np.float64)
     if isinstance(camera, Pinhole):

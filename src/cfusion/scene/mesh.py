@@ -28,7 +28,7 @@ VOXEL = (0.5, 1.0)  # smallest and largest side of a voxel, in pixels
 VOXEL_SIGMAS = 0.5  # side of a voxel in median sigmas, within these limits: finer voxels follow noise
 # A larger truncation closes holes at obliquely seen rims; a smaller one separates the two sides of thin objects.
 TRUNCATION = 3.0  # in voxels, and
-SIGMAS = 1.0  # in median sigmas, at least
+SIGMAS = 2.0  # in median sigmas, at least: noisy maps lie that far apart
 NOISY = 0.5  # median sigma, in pixels, above which maps count as noisy
 AGREED = 0.2  # smallest share of the maps looking at a voxel that must be near it, for noisy maps
 WELD = 256  # vertices closer than voxel / WELD are merged
@@ -60,7 +60,7 @@ class Mesh:
 def volume_for(views: Sequence[FusedView], voxel: float | None = None) -> Volume:
     """An empty volume with voxel size and truncation chosen from the pixels and sigmas of the views.
 
-    voxel: half the median sigma, clipped to [1/2, 1] pixel; truncation: the larger of 3 voxels and 1 sigma.
+    voxel: half the median sigma, clipped to [1/2, 1] pixel; truncation: the larger of 3 voxels and 2 sigma.
     """
     sizes, sigmas = [], []
     for view in views:

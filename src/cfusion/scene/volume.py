@@ -5,11 +5,12 @@ A voxel at depth z of view k, where its map has depth d and standard deviation s
     s_k = c (d - z),   w_k = (c / sigma)^2,   c = |n . ray|
 
 c converts a distance along the ray to one along the normal, and gives obliquely seen surfaces, whose errors are
-largest, less weight. The volume stores sum w s / sum w, with |s| clipped to the truncation. Between pixels d is
-interpolated; at the last pixel of a surface it follows that pixel's plane out to the pixel's border, because half a
-pixel is a long way on an obliquely seen surface. Only blocks within the truncation of some surface exist. Every view
-updates all of them: where a view sees through another view's surface it contributes s = truncation. Blocks are created
-for all views (`reserve`) before the first is integrated, so the result does not depend on the order of views.
+largest, less weight; for noisy maps, whose slopes are noise, c = 1. The volume stores sum w s / sum w, with |s| clipped
+to the truncation. Between pixels d is interpolated; at the last pixel of a surface it follows that pixel's plane out to
+the pixel's border, because half a pixel is a long way on an obliquely seen surface. Only blocks within the truncation
+of some surface exist. Every view updates all of them: where a view sees through another view's surface it contributes s
+= truncation. Blocks are created for all views (`reserve`) before the first is integrated, so the result does not depend
+on the order of views.
 """
 
 from __future__ import annotations
@@ -21,15 +22,14 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import Image, Points
 from cfusion.errors import InputError
-from cfusion.geometry import Pinhole
 from cfusion.scene.fused_view import FusedView
 from cfusion.scene.sight import SIDE, visible_blocks
+from cfusion.scene.slopes import on_plane
 
 VOXELS = SIDE**3
 AT_ONCE = 1024  # blocks projected together
 SHALLOWEST = 0.2  # c below which a pixel is not used
 HIDDEN = 8.0  # truncations behind a map's surface up to which a map counts as looking at a voxel
-BENT = (0.5, 2.0)  # limits of a pixel's plane, times its depth: half a pixel away the surface is within them
 Block = tuple[int, int, int]
 OFFSETS = np.stack(np.meshgrid(*[np.arange(SIDE)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
 
@@ -71,6 +71,7 @@ class Volume:
             return
         self._slots_of(self._touched(view, usable))
         behind = HIDDEN if self.noisy else 1.0
+        facing = np.ones_like(facing) if self.noisy else facing
         blocks = visible_blocks(self.blocks, self.voxel, view, usable, behind * self.truncation)
         slots = self._slots_of(blocks)
         colours = _rgb(image, view.depth.shape)
@@ -186,25 +187,7 @@ def _between(
     shares = np.stack([(1 - below) * (1 - right), (1 - below) * right, below * (1 - right), below * right])
     with np.errstate(invalid="ignore"):
         one = np.stack([usable[corner] for corner in corners]).all(axis=0) & (np.ptp(values, axis=0) < step)
-    return np.where(one, (shares * values).sum(axis=0), _on_plane(view, u, v, row, column))
-
-
-def _on_plane(
-    view: FusedView,
-    u: NDArray[np.float64],
-    v: NDArray[np.float64],
-    row: NDArray[np.int64],
-    column: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    """Depth at (u, v) of the plane through a pixel's point: n . x = n . p."""
-    depth, normal, camera = view.depth[row, column].astype(np.float64), view.normals[row, column], view.camera
-    across, down = (u - column) * normal[:, 0], (v - row) * normal[:, 1]
-    if not isinstance(camera, Pinhole):
-        return np.asarray(depth - camera.pixel_size * (across + down) / normal[:, 2])
-    x, y = (column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy
-    here = normal[:, 0] * x + normal[:, 1] * y + normal[:, 2]
-    there = here + across / camera.fx + down / camera.fy
-    return np.asarray(depth * np.clip(here / there, *BENT))
+    return np.where(one, (shares * values).sum(axis=0), on_plane(view, u, v, row, column))
 
 
 def _stride(points: Points, spacing: float) -> int:

@@ -36,7 +36,7 @@ class Scene:
     graph: Graph
     tasks: tuple[Task, ...]
     done: tuple[Record, ...]  # of views fused by an earlier run
-    unreadable: tuple[str, ...] = ()  # messages about views that could not be read for the graph
+    unreadable: tuple[tuple[int, str], ...] = ()  # views that could not be read for the graph, and why
 
     @property
     def todo(self) -> tuple[Task, ...]:
@@ -66,7 +66,7 @@ def prepare(job: Job, neighbours: int = NEIGHBOURS, callback: ProgressCallback |
     dataset, data, output = opened.dataset, Path(job.data), Path(job.output)
     root = _root(data)
     key = digest([job.version, job.format, job.options, neighbours, description_key(root, dataset), _stamps(dataset)])
-    unreadable: list[str] = []
+    unreadable: list[tuple[int, str]] = []
     graph = _kept_graph(job.folder / GRAPH, key)
     if graph is None:
         graph = _graph(job, opened.views, dataset, neighbours, unreadable, callback)
@@ -119,7 +119,7 @@ def _graph(
     views: Sequence[Any],
     dataset: Dataset,
     neighbours: int,
-    unreadable: list[str],
+    unreadable: list[tuple[int, str]],
     callback: ProgressCallback | None,
 ) -> Graph:
     """The neighbours named by the data set, else those found by shared surface."""
@@ -132,7 +132,7 @@ def _graph(
         return Graph(named.neighbours, named.source).cut(neighbours)
 
     def failed(number: int, error: CFusionError) -> None:
-        unreadable.append(f"view {number}: {error}")
+        unreadable.append((number, str(error)))
 
     def looked(count: int) -> None:
         if callback is not None:

@@ -41,6 +41,7 @@ CONFUSIONS = (
 )
 TOO_CLOSE = 1.0  # pixels of parallax below which noise decides
 SURE = 0.5  # residual over that of the stated convention, below which the other convention is certainly right
+BY_CHANCE = 0.1  # relative residual above which views without overlap as stated meet only by chance
 LEVELS = (0.5, 1.0, 2.0, 4.0)  # thresholds of agreement, in median residuals of the best hypothesis
 FINEST = 1e-7  # relative residual caused by rounding
 NEEDED_OVERLAP = 0.05  # of the largest overlap, for a hypothesis to be judged
@@ -89,10 +90,15 @@ class Check:
         return self.best is self.stated
 
     @property
+    def by_chance(self) -> bool:
+        """Whether no views overlap as stated, and no other convention fits better than chance."""
+        return not self.stated.overlap > 0 and not self.best.residual < BY_CHANCE
+
+    @property
     def is_sure(self) -> bool:
         """Whether another convention fits so much better that the stated one must be wrong."""
         better = self.best.residual < SURE * self.stated.residual or not self.stated.overlap > 0
-        return not self.fits_as_stated and self.best.votes >= CLEAR and better
+        return not self.fits_as_stated and self.best.votes >= CLEAR and better and not self.by_chance
 
     @property
     def too_close(self) -> bool:
@@ -108,6 +114,8 @@ class Check:
                 f"The views are too close together to decide (parallax {self.parallax:.2g} pixels; {here}); "
                 "check views that are farther apart."
             )
+        if self.by_chance:
+            return "No two of the views see the same surface, as stated or under any usual confusion."
         if self.fits_as_stated and self.scales is not None:
             return f"The data fit as stated ({here}), but {self.scales.sentence}."
         if self.fits_as_stated:
@@ -138,7 +146,7 @@ def quick_check(views: Sequence[View]) -> Check | None:
 def warning(views: Sequence[View]) -> str | None:
     """A sentence if a few views clearly fit another convention than the stated one, else None."""
     found = quick_check(views)
-    if found is None or found.too_close or (found.fits_as_stated and found.scales is None):
+    if found is None or found.too_close or found.by_chance or (found.fits_as_stated and found.scales is None):
         return None
     return found.sentence if found.scales is not None or found.best.votes >= CLEAR else None
 

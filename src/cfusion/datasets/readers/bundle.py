@@ -37,7 +37,7 @@ def read(path: Path) -> Dataset:
     entry.refuse_unknown("format", "version", "unit", "views", "reference")
     items = entry.objects("views")
     frames = LazyViews.reading(lambda number: _read_view(items[number], file.parent, number), len(items))
-    views = frames if len(items) > KEPT else tuple(frames)  # a bundle that fits into the cache is checked at once
+    views = frames if len(items) > KEPT else _checked(frames)  # a bundle that fits into the cache is checked at once
     if not items:
         raise FileError(f"{file} lists no views; add at least one")
     reference = entry.get("reference", int) if "reference" in entry else None
@@ -46,6 +46,20 @@ def read(path: Path) -> Dataset:
         return Dataset(views, reference, unit, files=tuple(each.path_inside("depth", file.parent) for each in items))
     except InputError as error:
         raise type(error)(f"{file}: {error}") from None
+
+
+def _checked(frames: LazyViews) -> Sequence[View]:
+    """All views; if some cannot be read, the lazy ones, which raise when such a view is accessed."""
+    found: list[View] = []
+    first: FileError | None = None
+    for number in range(len(frames)):
+        try:
+            found.append(frames[number])
+        except FileError as error:
+            first = first or error
+    if first is not None and not found:
+        raise first
+    return tuple(found) if first is None else frames
 
 
 def write_bundle(

@@ -57,6 +57,17 @@ def recognises(path: Path) -> bool:
     return (path / "stereo" / "depth_maps").is_dir() and model_folder(path) is not None
 
 
+def lacks(path: Path) -> str | None:
+    """What is missing beside a sparse model."""
+    folder = next((each for each in (path, path / "0") if has_model(each)), model_folder(path))
+    if folder is None:
+        return None
+    return (
+        "is a COLMAP model without stereo/depth_maps; give its dense workspace (often dense/0), "
+        "which `colmap image_undistorter` and then `colmap patch_match_stereo` make"
+    )
+
+
 def read(path: Path, options: Options | None = None) -> Dataset:
     """The views that have a depth map of the chosen kind."""
     chosen = options or Options()

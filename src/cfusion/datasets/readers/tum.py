@@ -51,6 +51,13 @@ def recognises(path: Path) -> bool:
     return (path / "depth.txt").is_file() and (path / "groundtruth.txt").is_file()
 
 
+def lacks(path: Path) -> str | None:
+    """A list of depth maps without poses."""
+    if not (path / "depth.txt").is_file():
+        return None
+    return "has TUM's depth.txt but no groundtruth.txt; poses are needed (a line each: time tx ty tz qx qy qz qw)"
+
+
 def read(path: Path, options: Options | None = None) -> Dataset:
     """Depth maps with the pose nearest in time; maps without a near pose are skipped."""
     chosen = options or Options()
