@@ -64,7 +64,7 @@ class Auto:
             task = prepare(energy_of(choices or PAPERS, settings.lam), stack, backend)
             if choices is None and turn is not Turn.guess:
                 choices = choose(task, settings, edges, report)
-            guess = choices or usual_choices(stack, backend)
+            guess = choices or usual_choices(task)
             solver = self.solver if turn is Turn.final else replace(self.solver, certify=False)
             found = fit(task, guess, solver, settings.fill_radius, start, report, edges)
             start = found.end if turn is Turn.choose else None
@@ -75,8 +75,8 @@ class Auto:
 
     def _guessed(self, stack: Stack, backend: Backend) -> DepthMap:
         """A surface at the usual weights."""
-        guess = self.settings.choices or usual_choices(stack, backend)
-        task = prepare(energy_of(guess, self.settings.lam), stack, backend)
+        task = prepare(energy_of(self.settings.choices or PAPERS, self.settings.lam), stack, backend)
+        guess = self.settings.choices or usual_choices(task)
         return fit(task, guess, replace(self.solver, certify=False), self.settings.fill_radius).depth
 
     def _trusted(self, fused: Fused, source: Source, found: Fit, backend: Backend) -> Fused:

@@ -48,6 +48,8 @@ class Task:
     box: Box
     stack: Stack
     least: float  # depth that the stack knows
+    pixels: float  # that were observed, and
+    mass: float  # the weights of all observations
     fill_radius: int  # of holes that the domain includes
 
     def problem(self, confidence: Floats, prox_centre: Floats | None = None, prox_weight: float = 0.0) -> Problem:
@@ -142,6 +144,8 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         box=_box(arranged.low, arranged.high),
         stack=stack,
         least=held.least,
+        pixels=held.pixels,
+        mass=held.mass,
         fill_radius=fill_radius,
     )
 
