@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.auto.fit import Fit
+from cfusion.auto.fit import Fit, mass_of
 from cfusion.auto.folds import in_groups, most_alike
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -93,7 +93,7 @@ def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
     """x of one half, the regulariser times the root of its share, so that as little of its noise gets through."""
     whole = found.task
     task = prepare(whole.energy, half, whole.backend, reach)
-    share = float(_mass(task.observations.total)) / max(float(_mass(whole.observations.total)), 1e-300)
+    share = float(mass_of(task.observations.total)) / max(found.mass, 1e-300)
     regulariser = whole.energy.regulariser
     assert regulariser is not None
     alpha = tuple(np.sqrt(share) * each for each in regulariser.alpha)
@@ -123,11 +123,6 @@ def _known(depths: Floats) -> tuple[Floats]:
 
 def _weighed(weights: Floats) -> tuple[Floats]:
     return ((weights > 0).astype(np.float32),)
-
-
-@one_pass
-def _mass(total: Floats) -> Any:
-    return total.sum()
 
 
 @one_pass
