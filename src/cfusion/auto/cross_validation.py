@@ -173,7 +173,7 @@ class _Trial:
             self.step_scale *= NEARBY * advance(ROUGH, task, self.confidence, self.start)
         state = self.start.branch()
         paced = replace(task, step_scale=self.step_scale * (1.0 if task.edge is None else EDGE_STEPS))
-        advance(replace(ROUGH, fixed_steps=True), paced, self.confidence, state)
+        replace(ROUGH, fixed_steps=True).advance(paced, paced.problem(self.confidence), state)
         return state
 
 

@@ -100,7 +100,7 @@ def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
     task = task.with_energy(replace(whole.energy, regulariser=replace(regulariser, alpha=alpha)))
     state = found.end.transfer(task)
     start = replace(task, step_scale=found.outcome.step_scale / max(share, 1e-3))
-    REFIT.minimise(start, task.problem(fixed_confidence(task)), state)
+    REFIT.advance(start, task.problem(fixed_confidence(task)), state)
     return _coordinate(task, state.primal[0])
 
 

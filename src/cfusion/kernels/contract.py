@@ -154,6 +154,7 @@ class Settling:
     checks: int  # looks at the balance
     every: int  # rows of which one tells the ways
     floor: tuple[float, float, float]  # of the energy: share of the first one, for each unit of mass, for each pixel
+    asked: bool = True  # how it ends; else a backend need not wait for that, and tells what it knows
 
 
 @dataclass(frozen=True)

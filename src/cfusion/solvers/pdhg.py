@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -138,9 +138,18 @@ class PDHG:
             report(Progress(stage, 1.0, gap, energies.total))
         return Convex(status, energies, bound, gap, done, balancer.step_scale, floor)
 
-    def _rough(self, task: Task, problem: Problem, state: State, balancer: StepBalancer) -> Convex | None:
+    def advance(self, task: Task, problem: Problem, state: State) -> None:
+        """Iterate the state in place until settled; nobody asks how that ends, so a device is not waited for."""
+        balancer = StepBalancer(task.backend, task.step_scale, self.relaxation, fixed_steps=self.fixed_steps)
+        if self.certify or self._rough(task, problem, state, balancer, asked=False) is None:
+            self.minimise(task, problem, state)
+
+    def _rough(
+        self, task: Task, problem: Problem, state: State, balancer: StepBalancer, *, asked: bool = True
+    ) -> Convex | None:
         """The rough answer of a backend that looks at a solve by itself; None where it does not."""
         plan = balancer.plan(problem, state, self.tolerance, floor_parts(task, problem))
+        plan = plan if asked else replace(plan, asked=False)
         found = task.backend.iterate(problem, state, balancer.steps(problem), self.iterations, plan)
         if found is None:
             return None
