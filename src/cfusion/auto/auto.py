@@ -19,6 +19,7 @@ from cfusion.auto.edges import edge_weights
 from cfusion.auto.first_surface import first_surface
 from cfusion.auto.fit import Fit, energy_of, fit
 from cfusion.auto.occlusion import observe
+from cfusion.auto.reading import Read, read_surface
 from cfusion.auto.registration import register
 from cfusion.auto.settings import Choices, Settings
 from cfusion.auto.surface import blend
@@ -50,15 +51,17 @@ class Auto:
         settings, choices = self.settings, self.settings.choices
         backend.precompile(source.frame.shape, 2, L1().kind)
         surface, start, edges, readings, turns = None, None, None, 0, self._turns(source)
+        read: Read | None = None
         if source.rereads and source.n_views > 1:
             surface = first_surface(source, settings.splat, lambda stack: self._guessed(stack, backend), backend)
-            source = register(source, surface, backend) if settings.refine_poses else source
+            if settings.refine_poses:
+                source, read = self._registered(source, surface, backend)
             turns = turns[1:]
         for turn in turns:
             if surface is None:
                 stack = source.first(settings.splat, backend)
             else:
-                observed = observe(source, surface, settings, backend)
+                observed, read = observe(source, surface, settings, backend, read), None
                 stack, readings = observed.stack, readings + 1
                 edges = edge_weights(surface, observed.noise) if source.n_views >= FEWEST_FOR_EDGES else None
             task = prepare(energy_of(choices or PAPERS, settings.lam), stack, backend)
@@ -72,6 +75,12 @@ class Auto:
             surface = found.depth if surface is None else blend(surface, found.depth, share)
         chosen = {name: value for name, value in vars(guess).items() if name != "margins" or value}
         return self._trusted(Fused(stack, found.solution(), chosen), source, found, backend)
+
+    def _registered(self, source: Source, surface: DepthMap, backend: Backend) -> tuple[Source, Read | None]:
+        """The views where they belong, and what they measured at the surface if they stay, at the nearest pixels."""
+        read = read_surface(source, surface, backend)
+        moved = register(source, surface, backend, read)
+        return moved, read if moved is source and not read.between else None
 
     def _guessed(self, stack: Stack, backend: Backend) -> DepthMap:
         """A surface at the usual weights."""

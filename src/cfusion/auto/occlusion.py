@@ -9,6 +9,7 @@ import numpy as np
 from cfusion.arrays import DepthMap
 from cfusion.auto import noise
 from cfusion.auto.misreading import TELLING, Misreading, independence, nearest, surface_doubt
+from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
 from cfusion.geometry import Stack
@@ -29,19 +30,23 @@ class Observed:
     noise: Floats  # (H, W) Laplace scale in the unit of depth, of the usual view
 
 
-def observe(source: Source, surface: DepthMap, settings: Settings, backend: Backend) -> Observed:
+def observe(
+    source: Source, surface: DepthMap, settings: Settings, backend: Backend, read: Read | None = None
+) -> Observed:
     """The stack (K, H, W) of what every view measured of the surface, weighed by the noise model.
 
     An observation further than `gate` times its view's noise scale from the surface is another surface (occlusion),
     and is left out; so is one of a point that the surface itself hides from the view. The reference is left out where
     it measured something else and others confirm the surface. A pixel that the reference did not measure is kept only
     if others confirm it, and is no speck.
+
+    `read`: the views at the nearest pixels, where they were read at this surface already; it is overwritten.
     """
     reference, gate, count = source.reference, settings.gate, source.n_views
-    reading = source.at(surface, [0.0] * count, backend)
-    growth = noise.depth_noise(reading.depths, surface, backend)
+    reading = source.at(surface, [0.0] * count, backend) if read is None else read.reading
+    growth = noise.depth_noise(reading.depths, surface, backend) if read is None else read.growth
     unit = growth.unit(surface)
-    slope = noise.usual_slope(surface, growth, backend)
+    slope = noise.usual_slope(surface, growth, backend) if read is None else read.slope
     away = _away(reading.depths, surface, unit)
     scales, known = noise.residual_scales(away, backend)
     if noise.middle_of(scales) < slope:  # finer than the surface changes from pixel to pixel: read between pixels

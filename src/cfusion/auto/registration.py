@@ -68,9 +68,12 @@ class _Told:
     hint: float  # how surely a view is off that might be moved: chi-square
 
 
-def register(source: Source, surface: DepthMap, backend: Backend) -> Source:
-    """The source with views moved to where the surface says that they belong; far ones if nobody's pose is exact."""
-    read, still = read_surface(source, surface, backend), Motions.none(source.n_views)
+def register(source: Source, surface: DepthMap, backend: Backend, read: Read | None = None) -> Source:
+    """The source with views moved to where the surface says that they belong; far ones if nobody's pose is exact.
+
+    `read` is what `read_surface` found, where that is known.
+    """
+    read, still = read or read_surface(source, surface, backend), Motions.none(source.n_views)
     if not _told(source, surface, read, SAMPLES[0], NEAR, still, backend).hint > HINT:
         return source
     moved, motions = source, still
