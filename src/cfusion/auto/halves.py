@@ -106,8 +106,7 @@ def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
 
 def _coordinate(task: Task, x: Floats) -> Floats:
     """x with its centre, on the whole image."""
-    out: Floats = task.whole(x, float("nan")) + np.float32(task.centre)
-    return out
+    return task.backend.to_image(x, task.domain, task.window, float("nan"), task.centre, False)
 
 
 def _count(stack: Stack) -> Floats:

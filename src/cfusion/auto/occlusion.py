@@ -61,7 +61,9 @@ def observe(
     thresholds = [np.inf if k == reference else limit for k, limit in enumerate(limits)]
     parallax = source.parallax(surface, backend)
     off = surface_doubt(away, scales, nearest(parallax, reference, TELLING, backend), backend)
-    doubt, tolerance = _times(unit, np.float32(off * usual), np.float32(HIDDEN))  # how far the surface may be off
+    exact = independence(away) if count > 1 else 1.0  # how far the reference's edges are in place
+    numbers = (np.float32(each) for each in (off * usual, HIDDEN, exact, usual))  # how far the surface may be off
+    tolerance, misread, own_noise = _times(unit, *numbers)
     behind = source.hidden(surface, tolerance, backend)
     others = (np.arange(count) != reference)[:, None, None]
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, behind, others)
@@ -73,11 +75,9 @@ def observe(
     wrong = _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope)))
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
-    exact = independence(away) if count > 1 else 1.0  # how far the reference's edges are in place
     if count > 1:
         weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
-        misread = np.float32(exact) * doubt
         Misreading(surface, unit, backend).weigh(weights, parallax, misread, noises, backend)
         weighed = True
     enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * exact)
@@ -88,7 +88,7 @@ def observe(
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, lone, others)
     frame = source.frame
     stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
-    return Observed(stack, np.float32(usual) * unit)
+    return Observed(stack, own_noise)
 
 
 @one_pass
@@ -98,10 +98,12 @@ def _away(depths: Floats, surface: DepthMap, unit: Floats) -> Floats:
 
 
 @one_pass
-def _times(unit: Floats, number: np.float32, more: np.float32) -> tuple[Floats, Floats]:
-    """(H, W) so many units, and more times as many."""
+def _times(
+    unit: Floats, number: np.float32, more: np.float32, fewer: np.float32, other: np.float32
+) -> tuple[Floats, Floats, Floats]:
+    """(H, W) more, and fewer, times so many units; and another number of units."""
     some = number * unit
-    return some, more * some
+    return more * some, fewer * some, other * unit
 
 
 @one_pass

@@ -12,6 +12,7 @@ far off poses usually are: along directions that nothing tells, not at all.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto.reading import Read, read_surface
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.cameras import slopes
+from cfusion.kernels.one_pass import one_pass
 from cfusion.source import Motions, Source
 
 SAMPLES = (2_500, 12_000)  # pixels that tell: a first look, and if that finds something
@@ -99,7 +101,7 @@ def _told(
     source: Source, surface: DepthMap, read: Read, samples: int, reach: Reach, before: Motions, backend: Backend
 ) -> _Told:
     """What views measured at the surface says about their motions, with those of before."""
-    every = max(1, int(np.sqrt(float((~np.isnan(surface)).sum()) / samples)))
+    every = max(1, int(np.sqrt(float(_known_pixels(surface)) / samples)))
     depth, measured = (
         backend.to_host(each[..., ::every, ::every]).astype(np.float64) for each in (surface, read.reading.depths)
     )
@@ -134,6 +136,11 @@ def _told(
         moved = small & (off > LIKELY)
     hint = float(np.where(small & (worth > WORTH / 2), off, 0.0).max())
     return _Told(Motions(np.where(moved[:, None], motions, 0.0), usual), known, hint)
+
+
+@one_pass
+def _known_pixels(surface: DepthMap) -> Any:
+    return (~np.isnan(surface)).sum()
 
 
 def _most(moved: Mask, of: Mask) -> bool:

@@ -183,12 +183,19 @@ def shared_with_neighbours(residuals: Floats, usual_share: float = 1.0, flat: Ma
 
 def usual_share(residuals: Floats, backend: Backend) -> float:
     """c: the size of the usual residual of (K, H, W) by that of a Gaussian with the same mean size, 1 at most."""
-    usual, total = 0.0, 0.0
+    return _share_and_views(residuals, backend)[0]
+
+
+def _share_and_views(residuals: Floats, backend: Backend) -> tuple[float, int]:
+    """The same, and how many views have any residual."""
+    usual, total, views = 0.0, 0.0, 0
     for part in chunks(residuals):
         sizes, added = _sizes_and_sum(part)
-        usual += sum(median * count for median, count in zip(*backend.medians(sizes), strict=True) if count)
+        middles, counts = backend.medians(sizes)
+        usual += sum(median * count for median, count in zip(middles, counts, strict=True) if count)
         total += float(added)
-    return min(1.0, MEDIAN_GAUSS * usual / (GAUSS * total)) if total > 0 else 1.0
+        views += sum(count > 0 for count in counts)
+    return min(1.0, MEDIAN_GAUSS * usual / (GAUSS * total)) if total > 0 else 1.0, views
 
 
 @one_pass
@@ -230,10 +237,9 @@ def deviation(
     probability of another surface. NaN where nothing was observed.
     """
     s, n = spread(residuals, backend)
-    share = usual_share(residuals, backend)
+    share, views = _share_and_views(residuals, backend)
     rho = shared_with_neighbours(residuals, share, _flat(slope, s))
     delta = registration_error(residuals, slope, s)
-    views = max(int((~np.isnan(residuals)).any(axis=(1, 2)).sum()), 1)  # that observed anything
     (usual,), (known,) = backend.medians(_where_any(n, s)[None])
     relief = _beyond_slope(backend.local_depth_range(depth, RELIEF_RADIUS), depth)
     (rough,), (told,) = backend.medians(_where_known(depth, relief)[None])
@@ -248,7 +254,7 @@ def deviation(
         usual if known else 0.0,
         PIXEL_ERROR**2 * rounded(share) + delta**2 / 2,
         rho,
-        min(ENOUGH_VIEWS * views, ENOUGH),
+        min(ENOUGH_VIEWS * max(views, 1), ENOUGH),
         STEEP * (rough if told else 0.0),
         compared=bool(known and usual > 0),
     )
