@@ -218,9 +218,10 @@ def _fits(
 
 def _medians(sizes: Floats, known: Mask, count: Floats) -> Floats:
     """(K,) the medians of the known ones of (K, n); infinite where there are none."""
-    ordered = np.sort(np.where(known, sizes, np.inf), axis=1)
-    places = np.maximum(np.stack([count - 1, count], 1) // 2, 0)
-    out: Floats = np.take_along_axis(ordered, np.minimum(places, ordered.shape[1] - 1), axis=1).mean(axis=1)
+    out = np.full(len(sizes), np.inf)
+    for k in np.flatnonzero(count).tolist():
+        middle = [(int(count[k]) - 1) // 2, int(count[k]) // 2]
+        out[k] = np.partition(sizes[k, known[k]], middle)[middle].mean()
     return out
 
 
