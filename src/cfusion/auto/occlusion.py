@@ -1,4 +1,4 @@
-"""Which observations are of the surface: read the views at it, leave out what is another surface, weigh the rest."""
+"""The observations of a surface: read the views at it, reject those of other surfaces, weigh the rest."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import one_pass, rewrite
 from cfusion.source import Source
 
-HIDDEN = 2.0  # times what the surface may be off by: a point that it hides by more is hidden
-CONFIRMED = 3.0  # other views, by their weights, that confirm the surface where the reference measured something else;
-LESS_EXACT = 0.5  # of those, where its edges are no more in place than theirs
+HIDDEN = 2.0  # times the error of the surface: a point behind it by more is hidden
+CONFIRMED = 3.0  # weight of other views that must confirm the surface where the reference measured something else;
+LESS_EXACT = 0.5  # times that, if the reference's edges are no better placed than theirs
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,20 +27,20 @@ class Observed:
     """A stack, and the noise of one of its observations."""
 
     stack: Stack
-    noise: Floats  # (H, W) Laplace scale in the unit of depth, of the usual view
+    noise: Floats  # (H, W) Laplace scale in the unit of depth, of the median view
 
 
 def observe(
     source: Source, surface: DepthMap, settings: Settings, backend: Backend, read: Read | None = None
 ) -> Observed:
-    """The stack (K, H, W) of what every view measured of the surface, weighed by the noise model.
+    """The observations (K, H, W) of the surface, weighed by the noise model.
 
-    An observation further than `gate` times its view's noise scale from the surface is another surface (occlusion),
-    and is left out; so is one of a point that the surface itself hides from the view. The reference is left out where
-    it measured something else and others confirm the surface. A pixel that the reference did not measure is kept only
-    if others confirm it, and is no speck.
+    An observation further than `gate` times its view's noise scale from the surface is of another surface (occlusion)
+    and is rejected; so is one of a point that the surface hides from the view. The reference is rejected where it
+    measured something else and others confirm the surface. A pixel without a measurement of the reference is kept only
+    if others confirm it and it is no speck.
 
-    `read`: the views at the nearest pixels, where they were read at this surface already; it is overwritten.
+    `read` is a reading of the same surface at the nearest pixels, if there is one already; it is overwritten.
     """
     reference, gate, count = source.reference, settings.gate, source.n_views
     reading = source.at(surface, [0.0] * count, backend) if read is None else read.reading
@@ -49,7 +49,7 @@ def observe(
     slope = noise.usual_slope(surface, growth, backend) if read is None else read.slope
     away = _away(reading.depths, surface, unit)
     scales, known = noise.residual_scales(away, backend)
-    if noise.middle_of(scales) < slope:  # finer than the surface changes from pixel to pixel: read between pixels
+    if noise.middle_of(scales) < slope:  # noise below the surface's change between pixels: read with interpolation
         agreements = [gate * max(scale, slope) for scale in scales]
         reading = source.at(surface, agreements, backend)
         away = _away(reading.depths, surface, unit)
@@ -57,17 +57,17 @@ def observe(
     depths, weights, usual = reading.depths, reading.weights, noise.middle_of(scales)
     usual = usual if usual > 0 else 1e-12
     limits = [gate * max(scale, slope, 1e-12) for scale in scales]
-    # nothing stands between the reference and what it measured
+    # nothing hides the reference's own measurements
     thresholds = [np.inf if k == reference else limit for k, limit in enumerate(limits)]
     parallax = source.parallax(surface, backend)
     off = surface_doubt(away, scales, nearest(parallax, reference, TELLING, backend), backend)
-    exact = independence(away) if count > 1 else 1.0  # how far the reference's edges are in place
-    numbers = (np.float32(each) for each in (off * usual, HIDDEN, exact, usual))  # how far the surface may be off
+    exact = independence(away) if count > 1 else 1.0  # how well the reference's edges are placed
+    numbers = (np.float32(each) for each in (off * usual, HIDDEN, exact, usual))  # the first: error of the surface
     tolerance, misread, own_noise = _times(unit, *numbers)
     behind = source.hidden(surface, tolerance, backend)
     others = (np.arange(count) != reference)[:, None, None]
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, behind, others)
-    # where the reference measured most of what it looks at, the rest are holes; else the rest is background
+    # where the reference measured most of its image, unmeasured pixels are holes; else they are background
     trusted = source.weighed
     typical = float(weights.sum(dtype=np.float64)) / max(int((weights > 0).sum()), 1) if trusted else 1.0
     measured = int((weights[reference] > 0).sum()) if trusted else known[reference]
@@ -93,7 +93,7 @@ def observe(
 
 @one_pass
 def _away(depths: Floats, surface: DepthMap, unit: Floats) -> Floats:
-    """(K, H, W) what was measured less the surface, in the unit of the noise."""
+    """Residuals (K, H, W): measured minus surface, in the unit of the noise."""
     return (depths - surface) / unit
 
 
@@ -101,27 +101,27 @@ def _away(depths: Floats, surface: DepthMap, unit: Floats) -> Floats:
 def _times(
     unit: Floats, number: np.float32, more: np.float32, fewer: np.float32, other: np.float32
 ) -> tuple[Floats, Floats, Floats]:
-    """(H, W) more, and fewer, times so many units; and another number of units."""
+    """unit * number times `more`, the same times `fewer`, and unit * other; (H, W) each."""
     some = number * unit
     return more * some, fewer * some, other * unit
 
 
 @one_pass
 def _further(depth: DepthMap, surface: DepthMap, unit: Floats, limit: np.float32) -> Mask:
-    """(H, W) where a depth is further off than so many units."""
+    """|depth - surface| > limit * unit, (H, W)."""
     out: Mask = np.abs(depth - surface) > limit * unit
     return out
 
 
 @one_pass
 def _denied(wrong: Mask, weights: Floats, reference: int, enough: float) -> Mask:
-    """(H, W) where what the reference measured is wrong, and the other views weigh enough to say so."""
+    """Pixels (H, W) where the reference is wrong and the other views have at least the weight `enough`."""
     out: Mask = wrong & (weights.sum(axis=0) - weights[reference] >= enough)
     return out
 
 
 @one_pass
 def _without(depths: Floats, weights: Floats, seen: Mask, where: Mask, there: Mask) -> tuple[Floats, Floats, Mask]:
-    """No observation, and not seen, where that is so and in the views that are `there` (K, 1, 1)."""
+    """Set depth, weight and visibility to none at pixels `where`, in views `there` (K, 1, 1)."""
     gone = where & there
     return np.where(gone, np.float32(np.nan), depths), np.where(gone, np.float32(0), weights), seen & ~gone

@@ -1,4 +1,4 @@
-"""What the backends that compute on the host share: NumPy's arrays, where they are."""
+"""Functions shared by the backends that compute in NumPy arrays on the host."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ arrays = np
 
 
 def to_device(array: Any, dtype: Any) -> Any:
-    """A copy of that type, for the backend to keep and to overwrite."""
+    """A copy of that type, for the backend to keep and overwrite."""
     return np.array(array, dtype)
 
 
@@ -38,11 +38,11 @@ def to_host(array: Any) -> Any:
 
 
 def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
-    """Nothing to get ready."""
+    """Nothing to compile in advance."""
 
 
 def stream() -> AbstractContextManager[Any]:
-    """Nothing to arrange."""
+    """The host has no streams."""
     return nullcontext()
 
 
@@ -61,7 +61,7 @@ def transfer_state(
 
 
 def _overlap(size: int, other: int, offset: int) -> tuple[slice, slice]:
-    """What two ranges have in common, counted from the start of each; nothing if they are apart."""
+    """The overlap of two ranges, relative to the start of each; empty if they do not meet."""
     first = max(0, -offset)
     end = max(min(size, other - offset), first)
     return slice(first, end), slice(first + offset, end + offset)
@@ -95,7 +95,7 @@ def snapshot_rows(state: State, every: int) -> Floats:
 
 
 def travelled(kept: Floats, state: State, every: int) -> Displacement:
-    """How far the rows of a snapshot have moved since: a sum of squares per plane, of the primal and of the dual."""
+    """The displacement since a snapshot of rows: sums of squares per plane, for primal and dual."""
     change = snapshot_rows(state, every) - kept
     squares = [float(np.sum(plane * plane, dtype=np.float64)) for plane in change]
     return squares[: len(state.primal)], squares[len(state.primal) :]
@@ -116,9 +116,9 @@ def arranging(
         real: Any,
     ) -> SortedStack:
         crop = (slice(None), *window)
-        values = np.array(depths[crop], real)  # copies, which may be sorted in place
+        values = np.array(depths[crop], real)  # copies, to be sorted in place
         if inverse:
-            with np.errstate(divide="ignore"):  # what has no weight may be zero
+            with np.errstate(divide="ignore"):  # depths of zero weight may be zero
                 np.divide(1, values, out=values)
         values -= real(centre)
         given = None if weights is None else np.array(weights[crop], real)
@@ -151,7 +151,7 @@ def measuring(
 ) -> tuple[
     Callable[..., tuple[Energies, Displacement]], Callable[..., tuple[tuple[Floats, float, Energies], Displacement]]
 ]:
-    """`Backend.measure` and `Backend.follow` from their parts: on the host nothing is waited for."""
+    """`Backend.measure` and `Backend.follow` composed of their parts; the host needs no synchronisation."""
 
     def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Displacement]:
         return energy(problem, state), ([], []) if kept is None else travelled(kept, state, every)

@@ -1,11 +1,11 @@
-"""Array functions in one pass: on a GPU a whole function of pixels is one kernel; on the host NumPy runs it as it is.
+"""Array functions in one pass: on a GPU a function of pixels becomes one kernel; on the host NumPy runs it directly.
 
     @one_pass
     def misfit(depths, surface, scale):          # (K, H, W), (H, W), a number
         return np.minimum(np.abs(depths - surface) / scale, 4).sum(axis=0)
 
-What may be written is what `tracing` follows. Positional arguments are arrays and numbers, keywords decide what is
-computed. The text of the function is its definition: nothing else states it for a GPU.
+The functions that `tracing` supports may be used. Positional arguments are arrays and numbers; keywords select what is
+computed. The Python text is the only definition, also for the GPU.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FUNCTIONS: list[Callable[..., Any]] = []  # all of them, for tests
 
 
 def rewrite(function: Callable[..., Any], targets: Sequence[Any], *arguments: Any, **choices: Any) -> None:
-    """Write what a function makes of each view into stacks (K, H, W), which may be among its arguments.
+    """Write a function's result for each view into stacks (K, H, W), which may be among its arguments.
 
-    View by view on the host, where what lies between finds no room for all of them.
+    On the host view by view, to save memory for intermediate arrays.
     """
     if not isinstance(targets[0], np.ndarray):
         _on_gpu()(function.__wrapped__, arguments, choices, targets)  # type: ignore[attr-defined]
@@ -38,7 +38,7 @@ def rewrite(function: Callable[..., Any], targets: Sequence[Any], *arguments: An
 
 
 def added_up(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> list[Any]:
-    """(H, W) the sums over the views of each of the stacks that a function makes; view by view on the host."""
+    """The sums (H, W) over views of each stack that a function returns; on the host view by view."""
     if not isinstance(arguments[0], np.ndarray):
         sums = _on_gpu()(_sums_of(function), arguments, {})
         return list(sums) if isinstance(sums, tuple) else [sums]
@@ -53,7 +53,7 @@ def added_up(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> list[
 
 @cache
 def _on_gpu() -> Callable[..., Any]:
-    """What runs a function as one kernel; CuPy is imported only where there are arrays of it."""
+    """The function that runs another as one kernel; CuPy is imported only if it is in use."""
     run: Callable[..., Any] = import_module("cfusion.kernels.cuda.passing").run
     return run
 
@@ -67,7 +67,7 @@ def _sums_of(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[An
 
 
 def one_pass(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, as one kernel where an array lies on a GPU."""
+    """The function, run as one kernel if an array is on a GPU."""
 
     @wraps(function)
     def run(*arguments: P.args, **choices: P.kwargs) -> R:

@@ -1,8 +1,8 @@
-"""Bringing points onto a raster, compiled: what kernels/numpy/association.py defines, with the same bits.
+"""Projecting points onto a raster, compiled: the functions of kernels/numpy/association.py, with the same bits.
 
-One map is one thread's work, without the interpreter's lock: several maps may run at the same time, and no
-result depends on how many do. Where it is no slower, kernels are given the arrays that they fill: one that makes its
-own takes twice as long to compile.
+One map is processed by one thread without the interpreter's lock: several maps may run at the same time, and no result
+depends on their number. Where it is no slower, kernels receive their output arrays: a kernel that allocates takes twice
+as long to compile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cfusion.kernels.numpy.association import MARGIN
 
 Ints = NDArray[np.int32]
 ROOTS = np.sqrt(np.arange(1 << 10)).astype(np.int64)
-# Contiguous and writable: another layout would be compiled once more.
+# Contiguous and writable: another layout would be compiled separately.
 COMPILED_FOR: tuple[Literal["C"], Literal["W"]] = ("C", "W")
 
 
@@ -76,7 +76,7 @@ def _nearest(mask: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
 
 @njit(cache=True, nogil=True)
 def _winners(u: NDArray[np.float64], v: NDArray[np.float64], z: NDArray[np.float64], winner: NDArray[np.int64]) -> None:
-    """(H, W): the index of the point that each pixel shows; it comes with -1, for none."""
+    """Write the index of the point that each pixel shows; initially -1, for none."""
     height, width = winner.shape
     for point in range(len(z)):
         column, row = np.floor(u[point] + 0.5), np.floor(v[point] + 0.5)
@@ -89,7 +89,7 @@ def _winners(u: NDArray[np.float64], v: NDArray[np.float64], z: NDArray[np.float
 
 @njit(cache=True, nogil=True)
 def _gather(of_points: NDArray[np.floating], winner: NDArray[np.int64], out: NDArray[np.float32]) -> None:
-    """What each pixel's winner carries; where there is none, the NaN that `out` comes with."""
+    """Write the value of each pixel's winner; without one the initial NaN stays."""
     height, width = winner.shape
     for y in range(height):
         for x in range(width):
@@ -101,7 +101,7 @@ def _gather(of_points: NDArray[np.floating], winner: NDArray[np.int64], out: NDA
 def _dilate(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
     """True within the disc of a True pixel: per row of the disc, a run of known half width.
 
-    Its arrays are its own: LLVM then knows that they do not overlap, and is a quarter faster.
+    It allocates its own arrays: LLVM then knows that they do not overlap, and the kernel is a quarter faster.
     """
     height, width = mask.shape
     across = np.empty((height, width), np.int32)  # columns to the nearest True one of the row
@@ -133,14 +133,14 @@ def _lend(
     total: NDArray[np.float64],
     shares: Ints,
 ) -> None:
-    """What every unknown cell lends to its disc, as steps: each row of a disc is a run with two ends."""
+    """Add what every unknown cell lends to its disc, as differences: each row of a disc is a run with two ends."""
     height, width = depth.shape
     for y in range(height):
         for x in range(width):
             if known[y, x] or to_wanted[y, x] > reach[y, x]:
                 continue
             lent = _mean_of_nearest(depth, rise, fall, y, x, reach[y, x])
-            for tied in range(2):  # a share for |p - q| <= r(q), and one for < that leaves out what is tied
+            for tied in range(2):  # a share for |p - q| <= r(q), and one for < that excludes ties
                 at_most = reach[y, x] - tied
                 radius = _integer_root(at_most)
                 for row in range(max(0, y - radius), min(height, y + radius + 1)):
@@ -154,7 +154,7 @@ def _lend(
 
 @njit(cache=True, nogil=True)
 def _fill(wanted: NDArray[np.bool_], total: NDArray[np.float64], shares: Ints, filled: NDArray[np.float32]) -> None:
-    """The mean of what was lent, where that is wanted: the steps added up."""
+    """Write the mean of the lent values where wanted, by summing the differences."""
     height, width = wanted.shape
     for y in range(height):
         value, share = 0.0, 0
@@ -199,7 +199,7 @@ def _rise_and_fall(mask: NDArray[np.bool_], rise: Ints, fall: Ints) -> None:
 def _squared_distance(rise: Ints, fall: Ints, envelope: NDArray[np.int64], squared: Ints) -> None:
     """Squared distance to the nearest True pixel: per row, a lower envelope of parabolas (Meijster, 2000).
 
-    Its three rows: the height of each column's parabola; columns whose parabola is lowest somewhere, left to right;
+    Rows of `envelope`: the height of each column's parabola; columns whose parabola is lowest somewhere, left to right;
     and where that begins.
     """
     height, width = rise.shape
@@ -229,5 +229,5 @@ def _squared_distance(rise: Ints, fall: Ints, envelope: NDArray[np.int64], squar
 
 @njit(cache=True, nogil=True)
 def _integer_root(square: int) -> int:
-    """floor(sqrt(square)), exact below 2^52; small ones are looked up."""
+    """floor(sqrt(square)), exact below 2^52; small ones from a table."""
     return ROOTS[square] if square < len(ROOTS) else int(math.sqrt(square))

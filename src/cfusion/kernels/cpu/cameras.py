@@ -1,4 +1,4 @@
-"""Cameras pixel by pixel; formulas in `cfusion.kernels.numpy.cameras`."""
+"""Cameras per pixel; formulas in `cfusion.kernels.numpy.cameras`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cfusion.kernels.numpy.cameras import UNBENDING
 
 @njit(**OPTIONS)
 def is_bent(camera: Floats) -> bool:
-    """As the definition's."""
+    """The same as the definition."""
     return camera[5] != 0 or camera[6] != 0 or camera[7] != 0 or camera[8] != 0 or camera[9] != 0
 
 
 @njit(**OPTIONS)
 def slopes(camera: Floats, u: float, v: float) -> tuple[float, float]:
-    """As the definition's, of one pixel."""
+    """The same as the definition, for one pixel."""
     x, y = (u - camera[3]) / camera[1], (v - camera[4]) / camera[2]
     if is_bent(camera):
         there_x, there_y = x, y
@@ -29,7 +29,7 @@ def slopes(camera: Floats, u: float, v: float) -> tuple[float, float]:
 
 @njit(**OPTIONS)
 def bent(camera: Floats, x: float, y: float) -> tuple[float, float]:
-    """As the definition's, of one pair of slopes."""
+    """The same as the definition, for one pair of slopes."""
     radial, along, down = _terms(camera, x, y)
     return x * radial + along, y * radial + down
 

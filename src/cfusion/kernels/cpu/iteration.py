@@ -30,7 +30,7 @@ TILE_ROWS, TILE_COLUMNS = 120, 480  # fixed, so that the bits do not depend on t
 def iterate(
     problem: Problem, state: State, steps: Steps, count: int, plan: Settling | None = None, levels: int = LEVELS
 ) -> Settled | None:
-    """As `Backend.iterate`; `levels` of them share one pass over memory."""
+    """As `Backend.iterate`; `levels` iterations share one pass over memory."""
     if plan is not None:
         return None
     tiles, idle = _tiles(problem.links > 0)
@@ -98,7 +98,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: A
 
 
 def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
-    """The order is that of the names in `tiles`."""
+    """The scalars in the order of the names in `tiles`."""
     pad = (1.0,) * (3 - problem.order)
     weight = steps.tau[0] * problem.prox_weight if problem.prox_centre is not None else 0.0
     scalars = [
@@ -111,9 +111,9 @@ def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
 
 
 def _tiles(domain: Mask) -> tuple[Any, list[Window]]:
-    """(n, 4) first row, end row, first column, end column of the domain (H, W) in each tile; and what lies around it.
+    """First row, end row, first column, end column (n, 4) of the domain (H, W) per tile; and windows outside it.
 
-    What is outside the domain stays as it is.
+    Pixels outside the domain are not changed.
     """
     (height, width), tiles, idle = domain.shape, [], []
     for top, bottom in cuts(height, max(1, round(height / TILE_ROWS))):

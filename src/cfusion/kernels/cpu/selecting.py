@@ -1,4 +1,4 @@
-"""Medians by counting: two passes over the bits of floats, which are in the order of the values once turned around.
+"""Medians by counting: two passes over the bits of floats, mapped to integers of the same order.
 
 The definition is `cfusion.kernels.host.medians`.
 """
@@ -15,29 +15,29 @@ from cfusion.kernels.contract import Floats
 from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.cpu.threads import cuts, in_parallel, threads
 
-FEWEST = 1 << 15  # values of a row that are worth the counters
+FEWEST = 1 << 15  # values of a row from which the counters pay off
 BUCKETS = 1 << 16
 SIGN, ALL = np.uint32(1 << 31), np.uint32(0xFFFFFFFF)
 
 
 def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tuple[list[float], list[int]]:
-    """As `Backend.medians`; whole rows in each thread."""
+    """As `Backend.medians`; each thread processes whole rows."""
     if sides:
         return host.of_sides(medians, rows)
     count = len(rows)
     if rows.dtype != np.float32 or rows.size < count * FEWEST:
         return host.medians(rows, above)
     bits = np.ascontiguousarray(rows).reshape(count, -1).view(np.uint32)
-    bits.setflags(write=False)  # as those of a stack are: else the kernel is compiled twice
+    bits.setflags(write=False)  # like those of a stack: else the kernel is compiled twice
     least, most = (_key(each) for each in np.array([above, np.inf], np.float32).view(np.uint32))
     known = np.empty(count, np.int64)
     parts = cuts(count, min(threads(), count))
-    pairs = np.empty((count, 2), np.uint32)  # the two in the middle
+    pairs = np.empty((count, 2), np.uint32)  # the two middle values
     in_parallel(
         [(_select, start, stop, bits, least, most, np.empty(BUCKETS, np.int64), pairs, known) for start, stop in parts]
     )
     ones, others = pairs.view(np.float32).T
-    with np.errstate(over="ignore", invalid="ignore"):  # as the kernel's own sums
+    with np.errstate(over="ignore", invalid="ignore"):  # like the kernel's own sums
         middle = np.where(known % 2 == 0, (ones + others) / np.float32(2), ones)
     middle[known == 0] = np.nan
     return [float(each) for each in middle], [int(each) for each in known]
@@ -47,12 +47,12 @@ def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tup
 def _select(
     start: int, stop: int, bits: Floats, least: Any, most: Any, counts: Floats, pairs: Floats, known: Floats
 ) -> None:
-    """The two in the middle, of the rows [start, stop), of values whose keys lie between two."""
+    """The two middle values of the rows [start, stop), among values whose keys lie between two bounds."""
     for row in range(start, stop):
         for bucket in range(BUCKETS):
             counts[bucket] = 0
         n = 0
-        for p in range(bits.shape[1]):  # without a branch: noise cannot be foreseen
+        for p in range(bits.shape[1]):  # without a branch: noise is unpredictable
             key = _key(bits[row, p])
             counts[key >> np.uint32(16)] += (key > least) & (key < most)
         for bucket in range(BUCKETS):
@@ -66,7 +66,7 @@ def _select(
             bucket += 1
         for low in range(BUCKETS):
             counts[low] = 0
-        following = ALL  # the least key of a later bucket
+        following = ALL  # the smallest key of a later bucket
         end = np.uint32(bucket) << np.uint32(16) | np.uint32(0xFFFF)
         for p in range(bits.shape[1]):
             key = _key(bits[row, p])
@@ -85,5 +85,5 @@ def _select(
 
 @njit(**OPTIONS)
 def _key(bits: Any) -> Any:
-    """A whole number in the order of the floats."""
+    """An integer in the order of the floats."""
     return np.uint32(bits ^ (SIGN | np.uint32(np.int32(bits) >> 31)))
