@@ -8,7 +8,7 @@ import pytest
 from cfusion import Orthographic, Pinhole, Pose, kernels
 from cfusion.auto import evidence
 from cfusion.auto import first_surface as first
-from cfusion.auto.assess import _apart
+from cfusion.auto.assess import _unsure
 from cfusion.auto.belief import confidence, out_of_line
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.misreading import Misreading, independence, nearest, surface_doubt
@@ -213,7 +213,7 @@ class TestBelief:
 
     @pytest.mark.parametrize(
         ("support", "contradiction", "expected"),
-        [(5, 0, 0.99855), (2, 0, 0.99491), (1, 1, 0.93703), (0, 0, 0.93703), (0, 3, 0.3981), (3, 1, 0.98297)],
+        [(5, 0, 0.99916), (2, 0, 0.99678), (1, 1, 0.95257), (0, 0, 0.95257), (0, 3, 0.42359), (3, 1, 0.98835)],
     )
     def test_who_supports_and_who_contradicts(self, support: int, contradiction: int, expected: float) -> None:
         np.testing.assert_allclose(self.believed(support, contradiction), expected, atol=2e-4)
@@ -222,7 +222,7 @@ class TestBelief:
         """Two pixels on either side of a step of six noises, from three views on."""
         step = np.where(np.arange(20) < 10, 3.0, 3.5).astype(np.float32) * np.ones((16, 1), np.float32)
         beside = [8, 9, 10, 11]
-        for support, views, there, bent in ((5, 8, 0.99608, 0.98387), (1, 8, 0.5, 0.5), (1, 2, 0.98855, 0.98855)):
+        for support, views, there, bent in ((5, 8, 0.99691, 0.97769), (1, 8, 0.5, 0.5), (1, 2, 0.99237, 0.99237)):
             found = self.believed(support, 0, views, step)[8]
             assert found[8] == pytest.approx(there, abs=2e-4)
             assert found[9] == pytest.approx(bent, abs=2e-4)
@@ -235,31 +235,42 @@ class TestBelief:
     def test_what_is_out_of_line_is_less_sure_and_no_slope_is(self) -> None:
         """By noise scales from one to twenty; two views are not asked."""
         slope = (self.DEPTH + 0.02 * np.mgrid[:16, :20][0]).astype(np.float32)
-        np.testing.assert_allclose(self.believed(5, 0, depth=slope), 0.99855, atol=1e-5)
-        for off, expected in ((0.01, 0.99855), (0.05, 0.99711), (0.1, 0.99592)):  # 4 x off / 0.05 noise scales
+        np.testing.assert_allclose(self.believed(5, 0, depth=slope), 0.99916, atol=1e-5)
+        for off, expected in ((0.01, 0.99916), (0.05, 0.99778), (0.1, 0.99639)):  # 4 x off / 0.05 noise scales
             point = self.DEPTH.copy()
             point[8, 10] += off
             assert self.believed(5, 0, depth=point)[8, 10] == pytest.approx(expected, abs=5e-5)
-            assert self.believed(2, 0, 2, point)[8, 10] == pytest.approx(0.99491, abs=5e-5)
+            assert self.believed(2, 0, 2, point)[8, 10] == pytest.approx(0.99678, abs=5e-5)
         far = [out_of_line(self.DEPTH + np.pad([[off]], ((8, 7), (10, 9))), 0.05)[8, 10] for off in (0.1, -0.1)]
         np.testing.assert_allclose(far, 8.0)
         point[8, 10] = 1000.0  # no further than twenty, and beside an edge
-        assert self.believed(5, 0, depth=point)[8, 10] == pytest.approx(0.98269, abs=2e-4)
+        assert self.believed(5, 0, depth=point)[8, 10] == pytest.approx(0.97538, abs=2e-4)
 
     def test_the_end_of_what_is_known_is_an_edge_and_the_border_of_the_image_is_none(self) -> None:
         ends = self.DEPTH.copy()
         ends[:, 12:] = NAN
         found = self.believed(1, 0, depth=ends)
-        np.testing.assert_allclose(found[:, :10], 0.98855, atol=1e-4)
-        np.testing.assert_allclose(found[:, 10:12], 0.96946, atol=1e-4)  # one view alone is believed there
-        np.testing.assert_allclose(self.believed(1, 0, 2, ends)[:, :12], 0.98855, atol=1e-4)
+        np.testing.assert_allclose(found[:, :10], 0.99237, atol=1e-4)
+        np.testing.assert_allclose(found[:, 10:12], 0.97255, atol=1e-4)  # one view alone is believed there
+        np.testing.assert_allclose(self.believed(1, 0, 2, ends)[:, :12], 0.99237, atol=1e-4)
 
-    def test_halves_are_apart_by_the_depth_of_a_perspective_camera(self) -> None:
-        """2 units of noise of 0.3 at depth 3: 20 %; by the unit of the noise, 2."""
-        variance, unit = np.full((2, 2), 4.0), np.full((2, 2), 0.3, np.float32)
+    def test_an_error_bar_counts_by_its_ratio_to_the_usual_one(self) -> None:
+        """Odds less 1.2 log max(0.3, v): twice the usual one, the usual one, and one below 0.3 of it."""
+        says = np.ones((5, *self.DEPTH.shape), np.bool_)
+        evidence = SimpleNamespace(weights=says.astype(np.float32), support=says, contradiction=~says)
+        unsure = np.full_like(self.DEPTH, 0.2)
+        unsure[3, 4:7] = 0.4, 0.01, NAN
+        noise = np.full_like(self.DEPTH, 0.05)
+        found = confidence(evidence, self.DEPTH, noise, unsure, NUMPY)  # type: ignore[arg-type]
+        odds = np.log(found / (1 - found)) - (3.0 + 1.7 * np.log(11))
+        np.testing.assert_allclose(odds[3, 3:8], 1.2 * np.array([0, -np.log(2), -np.log(0.3), 0, 0]), atol=1e-2)
+
+    def test_an_error_bar_is_relative_to_the_depth_of_a_perspective_camera(self) -> None:
+        """0.6 at depth 3: 20 %; by a unit of the noise of 0.3, 2."""
+        sigma, unit = np.full((2, 2), 0.6, np.float32), np.full((2, 2), 0.3, np.float32)
         depth = np.array([[3.0, 6.0], [NAN, 1.5]], np.float32)
-        np.testing.assert_allclose(_apart(variance, unit, depth, relative=True), [[0.2, 0.1], [NAN, 0.4]], rtol=1e-6)
-        np.testing.assert_array_equal(_apart(variance, unit, depth, relative=False), 2.0)
+        np.testing.assert_allclose(_unsure(sigma, unit, depth, relative=True), [[0.2, 0.1], [NAN, 0.4]], rtol=1e-6)
+        np.testing.assert_array_equal(_unsure(sigma, unit, depth, relative=False), 2.0)
 
     def test_what_is_unknown_is_not_believed(self) -> None:
         holes = self.DEPTH.copy()

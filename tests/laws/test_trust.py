@@ -67,24 +67,24 @@ def test_beside_an_edge_one_view_of_many_is_not_believed_and_two_are(edge: bool,
     assert (np.delete(interpolated, [11, 12] if edge else [], 1) > 0.5).all()  # but for the step's own two pixels
 
 
-def test_what_is_beside_an_edge_is_less_sure_and_so_is_what_halves_dispute() -> None:
-    """Two pixels on either side of the step; and where fits on halves are further apart than usual."""
+def test_what_is_beside_an_edge_is_less_sure_and_so_is_what_has_a_large_error_bar() -> None:
+    """Two pixels on either side of the step; and where the error bar is larger than usual. A smaller one is surer."""
     depth = np.where(np.arange(24) < 12, 4, 5)[None].repeat(24, 0).astype(np.float32)
     support = np.ones((5, 24, 24), np.bool_)
     evidence = Evidence(support, ~support, np.zeros(support.shape, np.float32), support.astype(np.float32))
-    noise, apart = np.full_like(depth, 0.01), np.full_like(depth, 0.002)
-    inside = confidence(evidence, 0 * depth + 4, noise, apart, NUMPY)
-    found = confidence(evidence, depth, noise, apart, NUMPY)
+    noise, unsure = np.full_like(depth, 0.01), np.full_like(depth, 0.002)
+    inside = confidence(evidence, 0 * depth + 4, noise, unsure, NUMPY)
+    found = confidence(evidence, depth, noise, unsure, NUMPY)
     assert (found[:, 9:14] < inside[:, 9:14]).all()
     np.testing.assert_array_equal(np.delete(found, range(8, 16), 1), np.delete(inside, range(8, 16), 1))
     pair = Evidence(*(each[:2] for each in (support, ~support, evidence.residual, evidence.weights)))
-    few = [confidence(pair, each, noise, apart, NUMPY) for each in (depth, 0 * depth + 4)]
+    few = [confidence(pair, each, noise, unsure, NUMPY) for each in (depth, 0 * depth + 4)]
     np.testing.assert_array_equal(*few)  # two maps: nobody knows that they are out of place
-    apart[5, 5], apart[7, 7], apart[9, 9] = 0.02, 0.0002, np.nan
-    disputed = confidence(evidence, 0 * depth + 4, noise, apart, NUMPY)
-    assert disputed[5, 5] < inside[5, 5]
-    disputed[5, 5] = inside[5, 5]
-    np.testing.assert_array_equal(disputed, inside)  # nearer than usual, or untold, is nothing to doubt
+    unsure[5, 5], unsure[7, 7], unsure[9, 9] = 0.02, 0.0002, np.nan
+    told_apart = confidence(evidence, 0 * depth + 4, noise, unsure, NUMPY)
+    assert told_apart[5, 5] < inside[5, 5] < told_apart[7, 7]
+    told_apart[[5, 7], [5, 7]] = inside[[5, 7], [5, 7]]
+    np.testing.assert_array_equal(told_apart, inside)  # unknown is as usual
 
 
 def test_errors_that_views_share_are_told_from_noise_and_from_poses() -> None:

@@ -42,18 +42,11 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     unit, usual, inverse = growth.unit(depth), float(np.median(scales)), found.task.energy.inverse
     noise, x, x_unit = _units(unit, depth, np.float32(max(usual, 1e-12)), inverse=inverse)
     variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
-    apart = _apart(variance, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
-    confidence = belief.confidence(evidence, depth, noise, apart, backend)
     slope = local_slope(depth, growth)
-    sigma = uncertainty.deviation(
-        _residuals(found, unit, FAR_OFF * usual),
-        depth,
-        slope,
-        unit,
-        variance,
-        1 - confidence,
-        backend,
-    )
+    sure, n = uncertainty.deviation(_residuals(found, unit, FAR_OFF * usual), slope, unit, variance, backend)
+    unsure = _unsure(sure, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
+    confidence = belief.confidence(evidence, depth, noise, unsure, backend)
+    sigma = uncertainty.or_of_another_surface(sure, n, depth, 1 - confidence, backend)
     if source.motions is not None:
         sigma = uncertainty.with_poses(sigma, depth, slope * unit, source.motions.mean, source.places()[0])
     return Assessment(confidence, sigma, evidence, growth, scales)
@@ -78,10 +71,9 @@ def _units(unit: Floats, depth: Floats, usual: np.float32, *, inverse: bool) -> 
 
 
 @one_pass
-def _apart(variance: Floats, unit: Floats, depth: Floats, *, relative: bool) -> Floats:
-    """Deviation (H, W) of the halves: relative to the depth, as errors are judged, or in the unit of the noise."""
-    apart = np.sqrt(variance)
-    out: Floats = apart * unit / np.maximum(depth, np.float32(1e-30)) if relative else apart
+def _unsure(sigma: Floats, unit: Floats, depth: Floats, *, relative: bool) -> Floats:
+    """The error bar (H, W) as confidence counts it: relative to the depth, or in the unit of the noise."""
+    out: Floats = sigma / (np.maximum(depth, np.float32(1e-30)) if relative else unit)
     return out
 
 

@@ -1,14 +1,15 @@
 """The probability that a pixel is right, from the views that support and contradict it.
 
-    log p / (1 - p) = A + B log (S + 1/2) / (C + 1/2) + N log (1 - c) / c - E [edge] - G log max(1, b) - F log max(1, v)
+    log p / (1 - p) = A + B log (S + 1/2) / (C + 1/2) + N log (1 - c) / c
+                      - E [edge] - G log max(1, b) - F log max(0.3, v)
 
 S and C are the numbers of supporting and contradicting views, each weighted by its front end's confidence; c is the
 share of contradiction pooled around the pixel, (C + 1/2) / (S + C + 1). Number and geometry of views enter through S
 and C (a view from which the point is hidden counts for neither), and for a pixel that no view measured S = C = 0.
 Beside an edge (a step of the surface, or the end of its known part) a map misplaced by a pixel shows the other surface,
 and views of one sensor err alike: this term counts from three views on, and so does b, the deviation of the pixel from
-its neighbours in noise scales; one view alone is not believed beside a step. v is the difference of fits to halves of
-the observations, relative to the depth (of a perspective camera), over its median.
+its neighbours in noise scales; one view alone is not believed beside a step. v is the error bar of the surface found,
+relative to the depth (of a perspective camera), over its median.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.kernels.tracing import neighbour
 
-# Close to a logistic regression on the design half of 7-Scenes, toy cars, KITTI and meshes, with equal weights; with
-# the constants of any three of them the fourth is ranked as well. The offset keeps the share above 0.8 on real data as
-# it was before bends counted.
-OFFSET, OWN, AROUND, BESIDE_EDGE, BENT, APART = 2.7, 0.5, 1.1, 1.0, 0.5, 1.0
+# Close to a logistic regression on the design half of 7-Scenes, toy cars, KITTI and meshes, with equal weights. The
+# offset leaves a pixel that eleven views contradict and none supports below 0.1.
+OFFSET, OWN, AROUND, BESIDE_EDGE, BENT, UNSURE = 3.0, 0.5, 1.2, 1.3, 0.7, 1.2
+LEAST_UNSURE = 0.3  # of the usual error bar: surer pixels are as likely right
 RADIUS = 3  # pixels: typical size of connected wrong pixels
 ALONE = 0.5  # largest probability beside a step with one supporting view: about half of those pixels are wrong
 FEWEST_VIEWS, CONFIRMED = 3, 1.5  # views from which edges count; supporting views below which a pixel has but one
@@ -35,19 +36,19 @@ MOST_BENT = 20.0  # noise scales: limit for maps without noise
 HALF = 0.5  # Jeffreys' prior
 
 
-def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, apart: Floats, backend: Backend) -> Floats:
+def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, unsure: Floats, backend: Backend) -> Floats:
     """The probability (H, W) that depth is right, zero where it is unknown.
 
-    noise (H, W) is that of one observation; apart (H, W) the difference of fits to halves, NaN if there is none.
+    noise (H, W) is that of one observation; unsure (H, W) the error bar as far as it counts, NaN if there is none.
     """
     support, contradiction, measured = added_up(_counts, evidence.weights, evidence.support, evidence.contradiction)
     mass, heaped = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
     step = _beside_a_step(depth, noise, backend)
     edge = _or_an_end(step, backend.local_depth_range(_shown(depth), REACH))
-    (usual,), (told,) = backend.medians(_known(depth, apart)[None])
+    (usual,), (told,) = backend.medians(_known(depth, unsure)[None])
     told, many = bool(told and usual > 0), len(evidence.support) >= FEWEST_VIEWS
     bend = out_of_line(depth, noise)
-    out = _probability(support, contradiction, depth, mass, heaped, edge, bend, apart, usual, told=told, many=many)
+    out = _probability(support, contradiction, depth, mass, heaped, edge, bend, unsure, usual, told=told, many=many)
     return _unless_alone(out, support, measured, step) if many else out
 
 
@@ -97,8 +98,8 @@ def out_of_line(depth: DepthMap, noise: Floats) -> Floats:
 
 
 @one_pass
-def _known(depth: DepthMap, apart: Floats) -> Floats:
-    out: Floats = np.where(~np.isnan(depth), apart, np.nan).astype(np.float32)
+def _known(depth: DepthMap, unsure: Floats) -> Floats:
+    out: Floats = np.where(~np.isnan(depth), unsure, np.nan).astype(np.float32)
     return out
 
 
@@ -120,7 +121,7 @@ def _probability(
     heaped: Floats,
     edge: Mask,
     bend: Floats,
-    apart: Floats,
+    unsure: Floats,
     usual: float,
     *,
     told: bool,
@@ -133,7 +134,8 @@ def _probability(
     if many:
         odds = odds - BESIDE_EDGE * edge - BENT * np.log(np.clip(np.nan_to_num(bend), 1, MOST_BENT))
     if told:
-        odds = odds - APART * np.log(np.maximum(np.nan_to_num(apart) / usual, 1))
+        unsure = np.where(np.isnan(unsure), usual, unsure)
+        odds = odds - UNSURE * np.log(np.maximum(unsure / usual, LEAST_UNSURE))
     out: Floats = np.where(~np.isnan(depth), 1 / (1 + np.exp(-odds)), 0).astype(np.float32)
     return out
 

@@ -1,7 +1,7 @@
 """The standard deviation of the fused depth's error.
 
     sigma^2 = f^2 V + (r 0.3^2 + delta^2 / 2) slope^2 / n + (rho + 3 few^2) s^2 + (1 - p) relief^2 / 3
-    f = 0.8 (slope s / (n V))^(1/4), from 0.7 to 1.5;    few = max(0, 1 - n / min(0.6 K, 5))
+    f = 0.85 (slope s / (n V))^(1/4), from 0.7 to 1.5;    few = max(0, 1 - n / min(0.6 K, 5))
 
 V       variance of the difference between fits to halves of the observations, pooled around the pixel (by roots, so
         that a nearby edge does not dominate; close to the pixel directly) and scaled to all observations; plus the
@@ -40,7 +40,7 @@ from cfusion.kernels.tracing import neighbour, row_and_column
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
 ROOT_GAUSS = 0.8222  # 2^(1/4) Gamma(3/4) / sqrt(pi): mean root of a size, over the root of the deviation
 RADIUS, NEAR = 8, 2  # pixels over which halves are pooled
-LOCAL, LEAST, MOST = 0.8, 0.7, 1.5  # f, and its limits
+LOCAL, LEAST, MOST = 0.85, 0.7, 1.5  # f, and its limits
 ALONE = 1.3  # f of a single map
 PIXEL_ERROR = 0.3  # pixels: the deviation of rounding to the nearest one
 ENOUGH_VIEWS, ENOUGH = 0.6, 5.0  # of all views; at most this many
@@ -224,41 +224,44 @@ def _excess(residuals: Floats, slope: Floats, deviation: Floats) -> tuple[Any, A
 
 
 def deviation(
-    residuals: Floats,
-    depth: Floats,
-    slope: Floats,
-    unit: Floats,
-    variance_of_fits: Floats,
-    wrong: Floats,
-    backend: Backend,
-) -> Floats:
-    """sigma (H, W) in the unit of depth.
+    residuals: Floats, slope: Floats, unit: Floats, variance_of_fits: Floats, backend: Backend
+) -> tuple[Floats, Floats]:
+    """sigma (H, W) in the unit of depth if the pixel is of this surface, and n.
 
-    residuals (K, H, W), slope and V are in the unit of the noise, `unit` is that unit in depth; `wrong` is the
-    probability of another surface. NaN where nothing was observed.
+    residuals (K, H, W), slope and V are in the unit of the noise, `unit` is that unit in depth.
     """
     s, n = spread(residuals, backend)
     share, views = _share_and_views(residuals, backend)
     rho = shared_with_neighbours(residuals, share, _flat(slope, s))
     delta = registration_error(residuals, slope, s)
     (usual,), (known,) = backend.medians(_where_any(n, s)[None])
-    relief = _beyond_slope(backend.local_depth_range(depth, RELIEF_RADIUS), depth)
-    (rough,), (told,) = backend.medians(_where_known(depth, relief)[None])
-    return _deviation(
+    sigma = _deviation(
         variance_of_fits,
         s,
         n,
         slope,
         unit,
-        wrong,
-        relief,
         usual if known else 0.0,
         PIXEL_ERROR**2 * rounded(share) + delta**2 / 2,
         rho,
         min(ENOUGH_VIEWS * max(views, 1), ENOUGH),
-        STEEP * (rough if told else 0.0),
         compared=bool(known and usual > 0),
     )
+    return sigma, n
+
+
+def or_of_another_surface(sigma: Floats, n: Floats, depth: Floats, wrong: Floats, backend: Backend) -> Floats:
+    """sigma (H, W) of a pixel that is of another surface nearby with probability `wrong`; NaN without observation."""
+    relief = _beyond_slope(backend.local_depth_range(depth, RELIEF_RADIUS), depth)
+    (rough,), (told,) = backend.medians(_where_known(depth, relief)[None])
+    return _or_of_another_surface(sigma, n, relief, wrong, STEEP * (rough if told else 0.0))
+
+
+@one_pass
+def _or_of_another_surface(sigma: Floats, n: Floats, relief: Floats, wrong: Floats, edge: float) -> Floats:
+    other = np.where(n > 1, BETWEEN, 1) * wrong * np.square(np.where(relief > edge, relief, 0))
+    out: Floats = np.where(n > 0, np.sqrt(np.square(sigma) + other), np.nan).astype(np.float32)
+    return out
 
 
 def rounded(share: float) -> float:
@@ -303,13 +306,10 @@ def _deviation(
     n: Floats,
     slope: Floats,
     unit: Floats,
-    wrong: Floats,
-    relief: Floats,
     usual: float,
     of_slope: float,
     rho: float,
     enough: float,
-    edge: float,
     *,
     compared: bool,
 ) -> Floats:
@@ -323,9 +323,7 @@ def _deviation(
     factor = np.where(untold, 1, np.clip(local, LEAST, MOST) if compared else ALONE)
     off = (of_slope if compared else PIXEL_ERROR**2) / count
     variance = np.square(factor) * fits + off * np.square(steep) + (rho + few) * np.square(s)
-    share = np.where(n > 1, BETWEEN, 1)
-    other = share * wrong * np.square(np.where(relief > edge, relief, 0))  # contribution of the other surface
-    out: Floats = np.where(n > 0, np.sqrt(variance * np.square(unit) + other), np.nan).astype(np.float32)
+    out: Floats = (np.sqrt(variance) * unit).astype(np.float32)
     return out
 
 
