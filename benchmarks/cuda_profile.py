@@ -40,7 +40,7 @@ STAGES = (
     "cfusion.auto.assess:_read",
     "cfusion.auto.assess:collect",
     "cfusion.auto.assess:refit_halves",
-    "cfusion.auto.registration:read_surface",
+    "cfusion.auto.auto:read_surface",
     "cfusion.auto.registration:_told",
     "cfusion.auto.cross_validation:advance",
     "cfusion.auto.cross_validation:prepare",

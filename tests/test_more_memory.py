@@ -198,6 +198,7 @@ def test_a_backend_that_looks_at_a_rough_solve_by_itself_is_believed(settled: bo
     assert (plan.tolerance, plan.block, plan.checks) == (0.01, steps.BLOCK, steps.MAX_CHECKS)
     assert (plan.step_scale, plan.correction) == (task.step_scale, steps.LARGEST_CORRECTION)
     assert plan.norm == steps.norm_bound(2)
+    assert plan.asked
     assert plan.ways == (steps.SHORTEST, steps.USUAL, steps.LONGEST)
 
 

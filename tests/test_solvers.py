@@ -354,6 +354,18 @@ def test_steady_steps_stay_as_they_are():
         assert (outcome.step_scale == far.step_scale) is fixed_steps
 
 
+@pytest.mark.parametrize("solver", [PDHG(iterations=48, certify=False, fixed_steps=True), PDHG(iterations=48)])
+def test_advancing_is_minimising_without_being_told_how_it_ended(solver):
+    task = prepare(Energy(L1(), TGV(2)), small_stack(), REFERENCE)
+    problem, ends = task.problem(fixed_confidence(task)), []
+    for advance in (solver.advance, solver.minimise):
+        state = task.initial_state()
+        advance(task, problem, state)
+        ends.append(state)
+    assert np.array_equal(ends[0].primal, ends[1].primal)
+    assert np.array_equal(ends[0].dual, ends[1].dual)
+
+
 def test_confidence_is_lambda_in_the_domain_and_nothing_outside():
     task = prepare(Energy(L1(), TGV(1), lam=0.8), small_stack(), REFERENCE)
     inside = task.inside()

@@ -169,6 +169,22 @@ def test_a_rough_solve_by_itself_is_that_of_the_solver(cuda, make_case, monkeypa
         np.testing.assert_allclose(one.get(), other.get(), rtol=0, atol=rounding * max(float(abs(other).max()), 1e-3))
 
 
+@pytest.mark.parametrize("fixed_steps", [True, False])
+def test_a_rough_solve_that_nobody_asks_about_is_the_same(cuda, make_case, fixed_steps):
+    """One after the other without a wait between them, and sums that are asked for right after."""
+    case, ends = make_case((77, 131), weighted=True), []
+    solver = PDHG(tolerance=1e-4, iterations=240, certify=False, fixed_steps=fixed_steps)
+    for advance in (solver.advance, solver.minimise):
+        problem, state = case.on_device()
+        for _ in range(3):
+            state = state.branch()
+            advance(_Framed(cuda, case.box, 0.2), problem, state)
+        middles, _ = cuda.medians(state.primal)
+        ends.append((middles, cuda.energy(problem, state).total, state.primal.get(), state.dual.get()))
+    for one, other in zip(*ends, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @dataclass(frozen=True)
 class _Framed:
     """As much of a task as a rough solve asks for."""

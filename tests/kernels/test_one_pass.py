@@ -19,6 +19,7 @@ from cfusion.auto import (
     edges,
     evidence,
     first_surface,
+    fit,
     halves,
     holes,
     misreading,
@@ -26,6 +27,7 @@ from cfusion.auto import (
     occlusion,
     pooling,
     reading,
+    registration,
     specks,
     surface,
     uncertainty,
@@ -36,6 +38,7 @@ from cfusion.kernels.depth_noise import unit_of
 from cfusion.kernels.tracing import Kind, Traced, follow, heaped, looked_up, neighbour, picked, row_and_column
 from cfusion.kernels.writing import TYPES, write
 from cfusion.solvers import task
+from cfusion.source import splat
 
 PRELUDE = """#include <math.h>
 #include <stddef.h>
@@ -213,7 +216,7 @@ def cases(i: Inputs) -> list[Case]:
         (misreading._given_back, (i.positive(), i.positive(VIEWS)), {}),
         (surface.times, (i.positive(VIEWS), i.unit()), {}),
         (occlusion._away, (i.stack(), i.map(), i.unit()), {}),
-        (occlusion._times, (i.unit(), f32(0.3), f32(2.0)), {}),
+        (occlusion._times, (i.unit(), f32(0.3), f32(2.0), f32(0.7), f32(0.4)), {}),
         (occlusion._further, (i.map(), i.map(), i.unit(), f32(0.6)), {}),
         (occlusion._denied, (i.mask(), i.positive(VIEWS), 2, 1.5), {}),
         (
@@ -299,8 +302,13 @@ def cases(i: Inputs) -> list[Case]:
         ),
         (holes._changes, (i.map(), i.mask(), i.map()), {}),
         (holes._within_one, (i.mask(), i.map(), 1.7), {}),
+        (holes._to_fill, (i.map(), i.mask(), i.map(), 1.7, 0.1, -0.2), {}),
+        (registration._known_pixels, (i.map(),), {}),
+        (splat._known, (i.map(),), {}),
+        (splat._known, (i.stack(),), {}),
+        (splat._filled, (i.mask(VIEWS), i.stack()), {}),
         (task._second_differences, (i.map(), i.positive()), {}),
-        (halves._mass, (i.positive(),), {}),
+        (fit.mass_of, (i.positive(),), {}),
         (halves._asking, (i.positive(), i.mask()), {}),
         *((assess._units, (i.unit(), i.map(), f32(0.3)), {"inverse": each}) for each in (False, True)),
         *((assess._unsure, (i.unit(), i.positive(), i.unit(), i.map()), {"relative": each}) for each in (False, True)),

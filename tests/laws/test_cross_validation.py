@@ -7,6 +7,9 @@ import pytest
 
 from cfusion import Stack, kernels
 from cfusion.auto.cross_validation import RATIOS, _Trial, usual_choices
+from cfusion.auto.fit import energy_of
+from cfusion.auto.settings import Choices
+from cfusion.solvers.task import prepare
 
 NUMPY = kernels.load("numpy")
 
@@ -82,10 +85,14 @@ def test_a_much_smoother_answer_has_to_be_better_by_three_in_a_thousand(
 def test_the_search_starts_at_the_root_of_how_many_observe_a_pixel(views: int) -> None:
     """alpha_1 = 1.2 sqrt(K), alpha_2 twice that; in proportion to the weights, those that hardly count left out."""
     depths = np.full((views, 20, 30), 3.0, np.float32)
-    alpha = usual_choices(Stack(depths), NUMPY).alpha
+    alpha = usual(Stack(depths))
     assert alpha == pytest.approx((1.2 * np.sqrt(views), 2.4 * np.sqrt(views)))
-    heavy = usual_choices(Stack(depths, np.full(depths.shape, 4.0, np.float32)), NUMPY).alpha
+    heavy = usual(Stack(depths, np.full(depths.shape, 4.0, np.float32)))
     assert heavy == pytest.approx([4 * each for each in alpha])  # in proportion to the weights
     few = np.full(depths.shape, 1e-6, np.float32)
     few[0] = 4.0
-    assert usual_choices(Stack(depths, few), NUMPY).alpha[0] == pytest.approx(4 * 1.2, rel=1e-3)
+    assert usual(Stack(depths, few))[0] == pytest.approx(4 * 1.2, rel=1e-3)
+
+
+def usual(stack: Stack) -> tuple[float, ...]:
+    return usual_choices(prepare(energy_of(Choices((1.0, 2.0)), 1.0), stack, NUMPY)).alpha

@@ -121,8 +121,9 @@ class TestLeftOut:
         surface, unit = np.full((1, 3), 2.0, np.float32), np.array([[1.0, 1.0, 2.0]], np.float32)
         depth = np.array([[2.5, 1.25, 3.0]], np.float32)
         assert occlusion._further(depth, surface, unit, np.float32(0.5)).tolist() == [[False, True, False]]
-        some, more = occlusion._times(unit, np.float32(3.0), np.float32(2.0))
-        assert (some.tolist(), more.tolist()) == ([[3, 3, 6]], [[6, 6, 12]])
+        more, fewer, other = occlusion._times(unit, *np.array([3.0, 2.0, 0.5, 5.0], np.float32))
+        assert (more.tolist(), fewer.tolist()) == ([[6, 6, 12]], [[1.5, 1.5, 3]])
+        assert other.tolist() == [[5, 5, 10]]
 
     @pytest.mark.parametrize("known", [(0, 5), (5, 0), (3, 2)])
     def test_a_part_that_would_know_nothing_is_the_whole(self, known: tuple[int, int]) -> None:

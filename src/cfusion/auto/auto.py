@@ -20,6 +20,7 @@ from cfusion.auto.edges import edge_weights
 from cfusion.auto.first_surface import first_surface
 from cfusion.auto.fit import Fit, energy_of, fit
 from cfusion.auto.occlusion import observe
+from cfusion.auto.reading import Read, read_surface
 from cfusion.auto.registration import register
 from cfusion.auto.settings import Choices, Settings
 from cfusion.auto.surface import blend
@@ -51,21 +52,23 @@ class Auto:
         settings, choices = self.settings, self.settings.choices
         backend.precompile(source.frame.shape, 2, L1().kind)
         surface, start, edges, readings, turns = None, None, None, 0, self._turns(source)
+        read: Read | None = None
         if source.rereads and source.n_views > 1:
             surface = first_surface(source, settings.splat, lambda stack: self._guessed(stack, backend), backend)
-            source = register(source, surface, backend) if settings.refine_poses else source
+            if settings.refine_poses:
+                source, read = self._registered(source, surface, backend)
             turns = turns[1:]
         for turn in turns:
             if surface is None:
                 stack = source.first(settings.splat, backend)
             else:
-                observed = observe(source, surface, settings, backend)
+                observed, read = observe(source, surface, settings, backend, read), None
                 stack, readings = observed.stack, readings + 1
                 edges = edge_weights(surface, observed.noise) if source.n_views >= FEWEST_FOR_EDGES else None
             task = prepare(energy_of(choices or PAPERS, settings.lam), stack, backend)
             if choices is None and turn is not Turn.guess:
                 choices = choose(task, settings, edges, report)
-            guess = choices or usual_choices(stack, backend)
+            guess = choices or usual_choices(task)
             solver = self.solver if turn is Turn.final else replace(self.solver, certify=False)
             found = fit(task, guess, solver, settings.fill_radius, start, report, edges)
             start = found.end if turn is Turn.choose else None
@@ -74,10 +77,16 @@ class Auto:
         chosen = {name: value for name, value in vars(guess).items() if name != "margins" or value}
         return self._trusted(Fused(stack, found.solution(), chosen), source, found, backend)
 
+    def _registered(self, source: Source, surface: DepthMap, backend: Backend) -> tuple[Source, Read | None]:
+        """The source with views moved, and their reading at the surface if none was and it is at the nearest pixels."""
+        read = read_surface(source, surface, backend)
+        moved = register(source, surface, backend, read)
+        return moved, read if moved is source and not read.between else None
+
     def _guessed(self, stack: Stack, backend: Backend) -> DepthMap:
         """A surface at the usual weights."""
-        guess = self.settings.choices or usual_choices(stack, backend)
-        task = prepare(energy_of(guess, self.settings.lam), stack, backend)
+        task = prepare(energy_of(self.settings.choices or PAPERS, self.settings.lam), stack, backend)
+        guess = self.settings.choices or usual_choices(task)
         return fit(task, guess, replace(self.solver, certify=False), self.settings.fill_radius).depth
 
     def _trusted(self, fused: Fused, source: Source, found: Fit, backend: Backend) -> Fused:

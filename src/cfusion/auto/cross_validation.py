@@ -12,7 +12,7 @@ from cfusion.auto.noise import local_weights, stereo_like
 from cfusion.auto.sample import sample_of
 from cfusion.auto.settings import Choices, Settings
 from cfusion.geometry import Stack
-from cfusion.kernels.contract import Backend, Floats, HeldOut, State
+from cfusion.kernels.contract import Coverage, Floats, HeldOut, State
 from cfusion.solvers import Progress, Report, WarmStart
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task, prepare
@@ -29,9 +29,9 @@ WEIGHT_SAMPLE = 100_000  # observations from which the median weight is taken
 NEARBY = 0.2  # of the first fit's final steps; longer ones choose another alpha on some scenes
 
 
-def usual_choices(stack: Stack, backend: Backend) -> Choices:
+def usual_choices(task: Task) -> Choices:
     """The weights from which the search starts."""
-    alpha_1 = _usual_alpha(stack, backend)
+    alpha_1 = _usual_alpha(task.stack.in_memory_of(task.backend), task)
     return Choices((alpha_1, RATIOS[0] * alpha_1))
 
 
@@ -44,13 +44,14 @@ def choose(task: Task, settings: Settings, edges: Floats | None = None, report: 
     sample = sample_of(task.domain, backend)
     energy = energy_of(Choices((1.0, 2.0), inverse), lam)
     trial = _Trial(prepare(energy, sample.stack(kept), backend), sample.stack(held))
-    start = _usual_alpha(stack, backend)
+    start = _usual_alpha(stack, task)
     if report:
         report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
     alpha = trial.search(start)
     margins = trial.margins(alpha)
     alpha, sharp = trial.with_edges(alpha, None if settings.edges is False else sample.plane(edges))
-    grown = start / _usual_alpha(kept, backend)  # the fit used fewer observations
+    fewer = backend.count_observations(kept.depths, kept.weights)  # those that the fit used
+    grown = start / _usual_alpha(kept, fewer)
     alpha = (alpha[0] * grown, alpha[1] * grown)
     alpha, local = (alpha, settings.local) if settings.local is not None else trial.with_local(alpha)
     return Choices(alpha, inverse, local, sharp, margins)
@@ -172,19 +173,20 @@ class _Trial:
             self.step_scale *= NEARBY * advance(ROUGH, task, self.confidence, self.start)
         state = self.start.branch()
         paced = replace(task, step_scale=self.step_scale * (1.0 if task.edge is None else EDGE_STEPS))
-        advance(replace(ROUGH, fixed_steps=True), paced, self.confidence, state)
+        replace(ROUGH, fixed_steps=True).advance(paced, paced.problem(self.confidence), state)
         return state
 
 
-def _usual_alpha(stack: Stack, backend: Backend) -> float:
-    """1.2 sqrt(K) for K observations per pixel of weight one; proportional to the weights otherwise."""
-    here = stack.in_memory_of(backend)
-    held = backend.count_observations(here.depths, here.weights)
-    usual = 1.0 if here.weights is None else _usual_weight(here.weights, backend)
+def _usual_alpha(stack: Stack, held: Task | Coverage) -> float:
+    """1.2 sqrt(K) for K observations per pixel of weight one; proportional to the weights otherwise.
+
+    `held` has the number of pixels and the sum of the weights of the stack, which is in the backend's memory.
+    """
+    usual = 1.0 if stack.weights is None else _usual_weight(stack.weights)
     return ALPHA_PER_ROOT_VIEW * float(np.sqrt(usual * held.mass / max(held.pixels, 1)))
 
 
-def _usual_weight(weights: Floats, backend: Backend) -> float:
+def _usual_weight(weights: Floats) -> float:
     """The weight below which half of the total weight lies, from a sample: many tiny weights do not change it."""
     every = max(1, int(np.sqrt(weights.size / WEIGHT_SAMPLE)))
     sample = np.sort(weights[:, ::every, ::every].ravel())

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.auto.fit import Fit
+from cfusion.auto.fit import Fit, mass_of
 from cfusion.auto.folds import in_groups, most_alike
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -92,21 +92,20 @@ def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
     """x of one half, with the regulariser times the root of its share, so that noise is smoothed as in the whole."""
     whole = found.task
     task = prepare(whole.energy, half, whole.backend, reach).with_edges(found.edges)
-    share = float(_mass(task.observations.total)) / max(float(_mass(whole.observations.total)), 1e-300)
+    share = float(mass_of(task.observations.total)) / max(found.mass, 1e-300)
     regulariser = whole.energy.regulariser
     assert regulariser is not None
     alpha = tuple(np.sqrt(share) * each for each in regulariser.alpha)
     task = task.with_energy(replace(whole.energy, regulariser=replace(regulariser, alpha=alpha)))
     state = found.end.transfer(task)
     start = replace(task, step_scale=found.outcome.step_scale / max(share, 1e-3))
-    REFIT.minimise(start, task.problem(fixed_confidence(task)), state)
+    REFIT.advance(start, task.problem(fixed_confidence(task)), state)
     return _coordinate(task, state.primal[0])
 
 
 def _coordinate(task: Task, x: Floats) -> Floats:
     """x plus its centre, on the whole image."""
-    out: Floats = task.whole(x, float("nan")) + np.float32(task.centre)
-    return out
+    return task.backend.to_image(x, task.domain, task.window, float("nan"), task.centre, False)
 
 
 def _count(stack: Stack) -> Floats:
@@ -122,11 +121,6 @@ def _known(depths: Floats) -> tuple[Floats]:
 
 def _weighed(weights: Floats) -> tuple[Floats]:
     return ((weights > 0).astype(np.float32),)
-
-
-@one_pass
-def _mass(total: Floats) -> Any:
-    return total.sum()
 
 
 @one_pass

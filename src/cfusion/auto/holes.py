@@ -30,10 +30,10 @@ def fill_within_surfaces(task: Task, state: State, radius: int) -> Floats:
     known = task.whole(state.primal[0], float("nan"))
     change = backend.local_depth_range(known, radius)
     (usual, *slopes), (_, *amounts) = backend.medians(_changes(known, observed, change))
-    holes = _within_one(holes, change, STEEP * usual + NOISE * task.step_scale)
     # a plane is subtracted and added back, as the interpolant of a plane is not quite a plane
     down, right = (step if amount else 0.0 for step, amount in zip(slopes, amounts, strict=True))
-    filled = backend.fill_natural(add_plane(known, -down, -right), holes)
+    within = STEEP * usual + NOISE * task.step_scale
+    filled = backend.fill_natural(*_to_fill(known, holes, change, within, down, right))
     centre, inverse = known.dtype.type(task.centre), task.energy.inverse
     return task.given_back(_completed(known, observed, filled, down, right, centre, inverse=inverse))
 
@@ -62,6 +62,12 @@ def _changes(known: Floats, observed: Mask, change: Floats) -> Floats:
     """(3, H, W): range of the depths around observed pixels, and the steps to the next pixels."""
     out: Floats = np.stack([np.where(observed, change, np.nan), *steps(known)])
     return out
+
+
+@one_pass
+def _to_fill(known: Floats, holes: Mask, change: Floats, most: float, down: float, right: float) -> tuple[Floats, Mask]:
+    """The known depths less a plane, and the holes to fill; (H, W) each."""
+    return add_plane(known, -down, -right), _within_one(holes, change, most)
 
 
 @one_pass

@@ -9,6 +9,7 @@ import numpy as np
 from cfusion.arrays import DepthMap
 from cfusion.auto import noise
 from cfusion.auto.misreading import TELLING, Misreading, independence, nearest, surface_doubt
+from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
 from cfusion.geometry import Stack
@@ -29,19 +30,23 @@ class Observed:
     noise: Floats  # (H, W) Laplace scale in the unit of depth, of the median view
 
 
-def observe(source: Source, surface: DepthMap, settings: Settings, backend: Backend) -> Observed:
+def observe(
+    source: Source, surface: DepthMap, settings: Settings, backend: Backend, read: Read | None = None
+) -> Observed:
     """The observations (K, H, W) of the surface, weighed by the noise model.
 
     An observation further than `gate` times its view's noise scale from the surface is of another surface (occlusion)
     and is rejected; so is one of a point that the surface hides from the view. The reference is rejected where it
     measured something else and others confirm the surface. A pixel without a measurement of the reference is kept only
     if others confirm it and it is no speck.
+
+    `read` is a reading of the same surface at the nearest pixels, if there is one already; it is overwritten.
     """
     reference, gate, count = source.reference, settings.gate, source.n_views
-    reading = source.at(surface, [0.0] * count, backend)
-    growth = noise.depth_noise(reading.depths, surface, backend)
+    reading = source.at(surface, [0.0] * count, backend) if read is None else read.reading
+    growth = noise.depth_noise(reading.depths, surface, backend) if read is None else read.growth
     unit = growth.unit(surface)
-    slope = noise.usual_slope(surface, growth, backend)
+    slope = noise.usual_slope(surface, growth, backend) if read is None else read.slope
     away = _away(reading.depths, surface, unit)
     scales, known = noise.residual_scales(away, backend)
     if noise.middle_of(scales) < slope:  # noise below the surface's change between pixels: read with interpolation
@@ -56,7 +61,9 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     thresholds = [np.inf if k == reference else limit for k, limit in enumerate(limits)]
     parallax = source.parallax(surface, backend)
     off = surface_doubt(away, scales, nearest(parallax, reference, TELLING, backend), backend)
-    doubt, tolerance = _times(unit, np.float32(off * usual), np.float32(HIDDEN))  # error of the surface
+    exact = independence(away) if count > 1 else 1.0  # how well the reference's edges are placed
+    numbers = (np.float32(each) for each in (off * usual, HIDDEN, exact, usual))  # the first: error of the surface
+    tolerance, misread, own_noise = _times(unit, *numbers)
     behind = source.hidden(surface, tolerance, backend)
     others = (np.arange(count) != reference)[:, None, None]
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, behind, others)
@@ -68,11 +75,9 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     wrong = _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope)))
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
-    exact = independence(away) if count > 1 else 1.0  # how well the reference's edges are placed
     if count > 1:
         weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
-        misread = np.float32(exact) * doubt
         Misreading(surface, unit, backend).weigh(weights, parallax, misread, noises, backend)
         weighed = True
     enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * exact)
@@ -83,7 +88,7 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, lone, others)
     frame = source.frame
     stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
-    return Observed(stack, np.float32(usual) * unit)
+    return Observed(stack, own_noise)
 
 
 @one_pass
@@ -93,10 +98,12 @@ def _away(depths: Floats, surface: DepthMap, unit: Floats) -> Floats:
 
 
 @one_pass
-def _times(unit: Floats, number: np.float32, more: np.float32) -> tuple[Floats, Floats]:
-    """unit * number, and that times `more`; (H, W) each."""
+def _times(
+    unit: Floats, number: np.float32, more: np.float32, fewer: np.float32, other: np.float32
+) -> tuple[Floats, Floats, Floats]:
+    """unit * number times `more`, the same times `fewer`, and unit * other; (H, W) each."""
     some = number * unit
-    return some, more * some
+    return more * some, fewer * some, other * unit
 
 
 @one_pass

@@ -24,6 +24,7 @@ class Read:
     growth: DepthNoise
     scales: list[float]  # (K,) Laplace scales of the views' residuals, in the unit of the noise
     slope: float  # median change of the surface between pixels, in that unit
+    between: bool  # whether views were interpolated between pixels, instead of read at the nearest one
 
 
 def read_surface(source: Source, surface: DepthMap, backend: Backend) -> Read:
@@ -32,10 +33,11 @@ def read_surface(source: Source, surface: DepthMap, backend: Backend) -> Read:
     growth = depth_noise(reading.depths, surface, backend)
     slope = usual_slope(surface, growth, backend)
     scales = residual_sizes(reading, surface, growth, backend)
-    if middle_of(scales) < slope:
+    between = middle_of(scales) < slope
+    if between:
         reading = source.at(surface, [BETWEEN * max(scale, slope) for scale in scales], backend)
         scales = residual_sizes(reading, surface, growth, backend)
-    return Read(reading, growth, scales, slope)
+    return Read(reading, growth, scales, slope, between)
 
 
 def residual_sizes(reading: Reading, surface: DepthMap, growth: DepthNoise, backend: Backend) -> list[float]:

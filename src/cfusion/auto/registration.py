@@ -12,6 +12,7 @@ of pose errors: not at all along directions that the data do not determine.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto.reading import Read, read_surface
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.cameras import slopes
+from cfusion.kernels.one_pass import one_pass
 from cfusion.source import Motions, Source
 
 SAMPLES = (2_500, 12_000)  # pixels used: at first, and if that finds something
@@ -69,9 +71,12 @@ class _Told:
     hint: float  # largest chi-square of a view that might be moved
 
 
-def register(source: Source, surface: DepthMap, backend: Backend) -> Source:
-    """The source with views moved to fit the surface; distant views only if most poses are wrong."""
-    read, still = read_surface(source, surface, backend), Motions.none(source.n_views)
+def register(source: Source, surface: DepthMap, backend: Backend, read: Read | None = None) -> Source:
+    """The source with views moved to fit the surface; distant views only if most poses are wrong.
+
+    `read` is the result of `read_surface`, if there is one already.
+    """
+    read, still = read or read_surface(source, surface, backend), Motions.none(source.n_views)
     if not _told(source, surface, read, SAMPLES[0], NEAR, still, backend).hint > HINT:
         return source
     moved, motions = source, still
@@ -97,7 +102,7 @@ def _told(
     source: Source, surface: DepthMap, read: Read, samples: int, reach: Reach, before: Motions, backend: Backend
 ) -> _Told:
     """The motions found from the measurements at the surface, added to those of before."""
-    every = max(1, int(np.sqrt(float((~np.isnan(surface)).sum()) / samples)))
+    every = max(1, int(np.sqrt(float(_known_pixels(surface)) / samples)))
     depth, measured = (
         backend.to_host(each[..., ::every, ::every]).astype(np.float64) for each in (surface, read.reading.depths)
     )
@@ -132,6 +137,11 @@ def _told(
         moved = small & (off > LIKELY)
     hint = float(np.where(small & (worth > WORTH / 2), off, 0.0).max())
     return _Told(Motions(np.where(moved[:, None], motions, 0.0), usual), known, hint)
+
+
+@one_pass
+def _known_pixels(surface: DepthMap) -> Any:
+    return (~np.isnan(surface)).sum()
 
 
 def _most(moved: Mask, of: Mask) -> bool:
@@ -210,9 +220,10 @@ def _fits(
 
 def _medians(sizes: Floats, known: Mask, count: Floats) -> Floats:
     """The medians (K,) of the known values of (K, n); infinite if there are none."""
-    ordered = np.sort(np.where(known, sizes, np.inf), axis=1)
-    places = np.maximum(np.stack([count - 1, count], 1) // 2, 0)
-    out: Floats = np.take_along_axis(ordered, np.minimum(places, ordered.shape[1] - 1), axis=1).mean(axis=1)
+    out = np.full(len(sizes), np.inf)
+    for k in np.flatnonzero(count).tolist():
+        middle = [(int(count[k]) - 1) // 2, int(count[k]) // 2]
+        out[k] = np.partition(sizes[k, known[k]], middle)[middle].mean()
     return out
 
 

@@ -184,12 +184,19 @@ def shared_with_neighbours(residuals: Floats, usual_share: float = 1.0, flat: Ma
 
 def usual_share(residuals: Floats, backend: Backend) -> float:
     """c: the median size of residuals (K, H, W) over that of a Gaussian with the same mean size, at most 1."""
-    usual, total = 0.0, 0.0
+    return _share_and_views(residuals, backend)[0]
+
+
+def _share_and_views(residuals: Floats, backend: Backend) -> tuple[float, int]:
+    """`usual_share`, and the number of views with any residual."""
+    usual, total, views = 0.0, 0.0, 0
     for part in chunks(residuals):
         sizes, added = _sizes_and_sum(part)
-        usual += sum(median * count for median, count in zip(*backend.medians(sizes), strict=True) if count)
+        middles, counts = backend.medians(sizes)
+        usual += sum(median * count for median, count in zip(middles, counts, strict=True) if count)
         total += float(added)
-    return min(1.0, MEDIAN_GAUSS * usual / (GAUSS * total)) if total > 0 else 1.0
+        views += sum(count > 0 for count in counts)
+    return min(1.0, MEDIAN_GAUSS * usual / (GAUSS * total)) if total > 0 else 1.0, views
 
 
 @one_pass
@@ -224,10 +231,9 @@ def deviation(
     residuals (K, H, W), slope and V are in the unit of the noise, `unit` is that unit in depth.
     """
     s, n = spread(residuals, backend)
-    share = usual_share(residuals, backend)
+    share, views = _share_and_views(residuals, backend)
     rho = shared_with_neighbours(residuals, share, _flat(slope, s))
     delta = registration_error(residuals, slope, s)
-    views = max(int((~np.isnan(residuals)).any(axis=(1, 2)).sum()), 1)  # with any observation
     (usual,), (known,) = backend.medians(_where_any(n, s)[None])
     sigma = _deviation(
         variance_of_fits,
@@ -238,7 +244,7 @@ def deviation(
         usual if known else 0.0,
         PIXEL_ERROR**2 * rounded(share) + delta**2 / 2,
         rho,
-        min(ENOUGH_VIEWS * views, ENOUGH),
+        min(ENOUGH_VIEWS * max(views, 1), ENOUGH),
         compared=bool(known and usual > 0),
     )
     return sigma, n

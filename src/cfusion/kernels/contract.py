@@ -154,6 +154,7 @@ class Settling:
     checks: int  # of the balance, at most
     every: int  # row stride of the snapshot from which displacement is measured
     floor: tuple[float, float, float]  # of the energy: share of the first one, per unit of mass, per pixel
+    asked: bool = True  # for energies and iterations at the end; if not, a backend need not wait for the device
 
 
 @dataclass(frozen=True)

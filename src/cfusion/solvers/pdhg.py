@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -138,9 +138,18 @@ class PDHG:
             report(Progress(stage, 1.0, gap, energies.total))
         return Convex(status, energies, bound, gap, done, balancer.step_scale, floor)
 
-    def _rough(self, task: Task, problem: Problem, state: State, balancer: StepBalancer) -> Convex | None:
+    def advance(self, task: Task, problem: Problem, state: State) -> None:
+        """`minimise` without an outcome, so that a device need not be waited for."""
+        balancer = StepBalancer(task.backend, task.step_scale, self.relaxation, fixed_steps=self.fixed_steps)
+        if self.certify or self._rough(task, problem, state, balancer, asked=False) is None:
+            self.minimise(task, problem, state)
+
+    def _rough(
+        self, task: Task, problem: Problem, state: State, balancer: StepBalancer, *, asked: bool = True
+    ) -> Convex | None:
         """The rough answer of a backend that monitors a solve itself; None if it does not."""
         plan = balancer.plan(problem, state, self.tolerance, floor_parts(task, problem))
+        plan = plan if asked else replace(plan, asked=False)
         found = task.backend.iterate(problem, state, balancer.steps(problem), self.iterations, plan)
         if found is None:
             return None

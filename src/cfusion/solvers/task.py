@@ -48,6 +48,8 @@ class Task:
     box: Box
     stack: Stack
     least: float  # smallest depth of the stack
+    pixels: float  # number of observed pixels
+    mass: float  # sum of the weights
     fill_radius: int  # of holes that belong to the domain
 
     def problem(self, confidence: Floats, prox_centre: Floats | None = None, prox_weight: float = 0.0) -> Problem:
@@ -124,6 +126,7 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         window = window_of(backend.to_host(domain)) or window
     centre = 0.0 if np.isnan(held.middle) else 1 / held.middle if energy.inverse else held.middle
     kind = energy.fidelity.kind
+    links = backend.links_of(domain[window])  # before the wait for the sorted stack
     arranged = backend.sort_observations(here.depths, here.weights, window, centre, energy.inverse, kind, dtype)
     edge, tensor = _edges(energy, stack, window, backend, dtype)
     seen = _without_empty(arranged.observations, held.most)
@@ -134,7 +137,7 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         window=window,
         centre=centre,
         observations=seen,
-        links=backend.links_of(domain[window]),
+        links=links,
         step_scale=_start_error(arranged, backend),
         mean_weight=_mean_weight(energy, seen, held.count[window]),
         edge=edge,
@@ -142,6 +145,8 @@ def prepare(energy: Energy, stack: Stack, backend: Backend, fill_radius: int = 0
         box=_box(arranged.low, arranged.high),
         stack=stack,
         least=held.least,
+        pixels=held.pixels,
+        mass=held.mass,
         fill_radius=fill_radius,
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 from cfusion.arrays import MOST_RADIUS, Coordinates, DepthMap, Mask, Matrix, WeightMap, is_whole
 from cfusion.errors import InputError
 from cfusion.geometry import Stack, View
+from cfusion.kernels.one_pass import one_pass
 from cfusion.source.upload import UploadedViews, in_view_order
 
 PIXELS_IN_FLIGHT = 1 << 22  # views are splatted in parallel while their points take a few hundred MB
@@ -125,12 +126,12 @@ class Splat:
         landed, weight = backend.splat_nearest(u, v, z, values, shape)
         if not self.fill:
             return landed, _zero_where_unknown(weight), None
-        measured = ~np.isnan(landed)
+        measured = _known(landed)
         region = backend.close_mask(measured, self.radius)
         complete = backend.fill_natural(landed, region)
         if weight is not None:
             weight = backend.fill_natural(weight, region)
-        return complete, _zero_where_unknown(weight), ~measured & ~np.isnan(complete)
+        return complete, _zero_where_unknown(weight), _filled(measured, complete)
 
 
 def reference_index(views: Sequence[View], onto: int | None) -> int:
@@ -142,6 +143,17 @@ def reference_index(views: Sequence[View], onto: int | None) -> int:
     if not is_whole(onto, 0, len(views) - 1):
         raise InputError(f"reference {onto} is not one of the {len(views)} views; choose 0 to {len(views) - 1}")
     return onto
+
+
+@one_pass
+def _known(depth: DepthMap) -> Mask:
+    return ~np.isnan(depth)
+
+
+@one_pass
+def _filled(measured: Mask, complete: DepthMap) -> Mask:
+    """Where something is known that was not measured."""
+    return ~measured & ~np.isnan(complete)
 
 
 def _confidence(view: View) -> WeightMap:

@@ -135,6 +135,8 @@ class Desk:
         self.leaf: Any = None
         self.written = np.empty(0)
         self.words: Any = None
+        self.nobody = cupy.empty(self.MOST)
+        self.unread = np.uint64(self.nobody.data.ptr)  # for what a kernel writes and nobody reads
 
     def read(self, count: int, meanwhile: Callable[[], None] | None = None) -> list[float]:
         """The totals, after all work so far; `meanwhile` submits more work to the device, but no more sums."""

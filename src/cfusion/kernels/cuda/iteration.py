@@ -41,7 +41,7 @@ LEVELS_ON_CHIP, LEVELS_PER_PASS = 2, 6  # iterations between two exchanges; iter
 LEAST_ROWS = 8  # of a tile that stays on the chip, without its rim
 MOST_AHEAD = 1 << 21  # pixels of a state, up to which speculative iterations are worth their memory
 MOST_VIEWS = 255  # a byte counts the observations below x
-LOOKED = 11  # numbers that a look writes to the host; of look.cuh, as the next three
+LOOKED = 11  # numbers that a look writes to the host, at most `Desk.MOST`; of look.cuh, as the next three
 SETTLED, OTHER_STEPS = 2, 3  # why a launch ended
 BOARD_BYTES = 64  # of `Board`, at least
 PACKET_PARTS = {1: 2, 2: 6}  # by order: packets of three values for a pair of pixels
@@ -144,11 +144,18 @@ def _settled(problem: Problem, state: State, steps: Steps, count: int, plan: Set
         return None
     work, source, spare = desk(), state, state.spare()
     target, other = spare, None
+    if not plan.asked and plan.checks == 0:  # one launch, whose steps do not change
+        numbers = _plan(plan, problem.alpha, float("inf"), 0.0, 0, 0)
+        to_look = (numbers, state.primal, state.dual, _board(), work.parts, work.unread)
+        _sweep(problem, state, spare, steps, count, tiling, to_look)
+        state.workspace = None
+        state.swap()
+        unknown = float("nan")
+        return Settled(Energies((), unknown, unknown), count, plan.step_scale, unknown, settled=False)
     before, floor, done, checked = float("inf"), 0.0, 0.0, 0.0
     while True:
         numbers = _plan(plan, problem.alpha, before, floor, int(done), int(checked))
-        board = cupy.zeros(BOARD_BYTES, np.uint8)
-        to_look = (numbers, state.primal, state.dual, board, work.parts, work.page(LOOKED))
+        to_look = (numbers, state.primal, state.dual, _board(), work.parts, work.page(LOOKED))
         _sweep(problem, source, target, steps, count - int(done), tiling, to_look)
         *orders, fidelity, mass, pixels, scale, floor, done, stop, before, checked = work.turn(LOOKED).tolist()
         if stop != OTHER_STEPS:
@@ -164,6 +171,11 @@ def _settled(problem: Problem, state: State, steps: Steps, count: int, plan: Set
     regulariser = tuple(weight * part for weight, part in zip(problem.alpha, orders, strict=False))
     energies = Energies(regulariser, fidelity, 0.0, mass, pixels)
     return Settled(energies, int(done), scale, floor, stop == SETTLED)
+
+
+def _board() -> Any:
+    """`Board` of look.cuh, zero."""
+    return cupy.zeros(BOARD_BYTES, np.uint8)
 
 
 def _looks(tiling: _Tiling) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device
-from cfusion.kernels.cuda.viewing import BLOCK, placed
+from cfusion.kernels.cuda.viewing import BLOCK, placed, uploaded
 from cfusion.kernels.numpy.sight import RELATIVE, SLOPES
 
 SOURCES = ("camera.cuh", "sight.cu")
@@ -41,7 +41,11 @@ def hidden(
     largest = np.uint32(rows_and_columns.prod(axis=1).max())
     depth, landing = (cupy.empty((views, *here.shape), real) for real in (np.float32, np.int32))
     nearest, out = cupy.full((views, int(largest)), NO_DEPTH, np.uint32), cupy.empty((views, *here.shape), np.bool_)
-    places = (by_value(np.array(camera, np.float64)), placed(onto, onto_from_camera), cupy.asarray(rows_and_columns))
+    places = (
+        by_value(np.array(camera, np.float64)),
+        placed(onto, onto_from_camera),
+        uploaded(rows_and_columns.tobytes(), cupy.cuda.runtime.getDevice()),
+    )
     kernel(SOURCES, "land")(_grid(out), BLOCK, (here, *places, *sizes, largest, depth, landing, nearest))
     limits = (np.float32(RELATIVE), np.float32(SLOPES))
     kernel(SOURCES, "hide")(_grid(out), BLOCK, (depth, landing, nearest, limit, *sizes, largest, *limits, out))
