@@ -21,7 +21,7 @@ from cfusion.kernels.cpu.selecting import medians
 from cfusion.kernels.cpu.sight import hidden, parallax
 from cfusion.kernels.cpu.sums import adapt, energy, misfit, order_observations
 from cfusion.kernels.cpu.trials import score_difference, split_folds
-from cfusion.kernels.cpu.viewing import cosines
+from cfusion.kernels.cpu.viewing import cosines, reproject
 from cfusion.kernels.host import (
     arranging,
     arrays,
@@ -37,7 +37,6 @@ from cfusion.kernels.numpy.association import local_depth_range
 from cfusion.kernels.numpy.maps import to_image
 from cfusion.kernels.numpy.preparing import extrapolate, initial_state
 from cfusion.kernels.numpy.pulling import reject_occluded
-from cfusion.kernels.numpy.viewing import reproject
 
 without_collection()
 NAME = "cpu"
