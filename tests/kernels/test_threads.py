@@ -7,7 +7,7 @@ import numba
 import numpy as np
 import pytest
 
-from cfusion.kernels.cpu import threads
+from cfusion.kernels import threads
 
 TALL = (1 << 10, 1 << 10)
 several = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one core, so one thread")

@@ -15,7 +15,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from cfusion.kernels.cpu.sums import OPTIONS
+from cfusion.kernels.numpy import association as definition
 from cfusion.kernels.numpy.association import MARGIN
+from cfusion.kernels.threads import in_bands
 
 Ints = NDArray[np.int32]
 ROOTS = np.sqrt(np.arange(1 << 10)).astype(np.int64)
@@ -67,6 +69,20 @@ def fill_natural(depth: NDArray[np.float32], region: NDArray[np.bool_]) -> NDArr
     _lend(filled, known, wanted, rise, fall, to_wanted, np.empty((4, columns), np.int64), steps)
     _fill(wanted, steps, filled)
     return filled[MARGIN : MARGIN + height, MARGIN : MARGIN + width].copy()
+
+
+def local_depth_range(depth: NDArray[np.float32], radius: int) -> NDArray[np.float32]:
+    """As `Backend.local_depth_range`: the definition on bands of rows, each with what lies around it."""
+    out = np.empty(depth.shape, depth.dtype)
+
+    def of_band(start: int, stop: int) -> None:
+        first = max(start - radius, 0)
+        out[start:stop] = definition.local_depth_range(depth[first : stop + radius], radius)[start - first :][
+            : stop - start
+        ]
+
+    in_bands(out.shape, (of_band,))
+    return out
 
 
 @njit(**OPTIONS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import sqrt
 from typing import Any
 
@@ -20,8 +21,8 @@ from cfusion.kernels.contract import (
     primal_planes,
     window_of,
 )
-from cfusion.kernels.cpu.threads import cuts, in_parallel, threads
 from cfusion.kernels.cpu.tiles import SCALARS, sweep_for
+from cfusion.kernels.threads import cuts, in_parallel, threads
 
 LEVELS = 8  # iterations per visit of a tile
 TILE_ROWS, TILE_COLUMNS = 120, 480  # fixed, so that the bits do not depend on the number of threads
@@ -34,13 +35,15 @@ def iterate(
     if plan is not None:
         return None
     tiles, idle = _tiles(problem.links > 0)
-    done = 0
+    done, holding = 0, tuple[Floats, ...]()
     while done < count:
         now = min(levels, count - done)
         target = state.spare()
-        for rows, columns in idle:
-            target.primal[:, rows, columns] = state.primal[:, rows, columns]
-            target.dual[:, rows, columns] = state.dual[:, rows, columns]
+        if not any(target.primal is each for each in holding):
+            for rows, columns in idle:
+                target.primal[:, rows, columns] = state.primal[:, rows, columns]
+                target.dual[:, rows, columns] = state.dual[:, rows, columns]
+        holding = (state.primal, target.primal)  # what lies around the tiles, which stays as it is
         _advance(problem, state, steps, now, tiles)
         done += now
     return None
@@ -115,8 +118,8 @@ def _tiles(domain: Mask) -> tuple[Any, list[Window]]:
 
     What is outside the domain stays as it is.
     """
-    (height, width), tiles, idle = domain.shape, [], []
-    for top, bottom in cuts(height, max(1, round(height / TILE_ROWS))):
+    width, tiles, idle = domain.shape[1], [], []
+    for top, bottom in _bands(domain):
         for left, right in cuts(width, max(1, round(width / TILE_COLUMNS))):
             part = window_of(domain[top:bottom, left:right])
             rows, columns = part or (slice(0, 0), slice(0, 0))
@@ -126,3 +129,18 @@ def _tiles(domain: Mask) -> tuple[Any, list[Window]]:
             around = ((top, r0, left, right), (r1, bottom, left, right), (r0, r1, left, c0), (r0, r1, c1, right))
             idle += [(slice(a, b), slice(c, d)) for a, b, c, d in around if a < b and c < d]
     return np.array(tiles, np.int64).reshape(-1, 4), idle
+
+
+def _bands(domain: Mask) -> list[tuple[int, int]]:
+    """Where rows of tiles start and stop, with about as much work in each; an even number of them, for two threads.
+
+    The work of a row is from the first pixel of the domain to the last, and something for tiles so low that they are
+    all border.
+    """
+    height, width = domain.shape
+    many = max(1, round(height / TILE_ROWS))
+    many += many % 2 if many > 1 else 0
+    extent = width - domain.argmax(axis=1) - domain[:, ::-1].argmax(axis=1)
+    work = np.cumsum(np.where(domain.any(axis=1), extent, 0) + width // 4 + 1)
+    ends = np.searchsorted(work, [work[-1] * band // many for band in range(1, many)])
+    return list(pairwise([0, *ends.tolist(), height]))

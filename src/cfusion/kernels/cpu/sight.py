@@ -11,8 +11,8 @@ from numba import njit
 from cfusion.kernels.contract import Floats, Mask
 from cfusion.kernels.cpu.cameras import bent, is_bent, row_of_slopes
 from cfusion.kernels.cpu.sums import OPTIONS
-from cfusion.kernels.cpu.threads import cuts, in_bands, in_parallel, threads
 from cfusion.kernels.numpy.sight import RELATIVE, SLOPES
+from cfusion.kernels.threads import cuts, in_bands, in_parallel, threads
 
 NOWHERE = -1
 

@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 
 from cfusion.kernels.contract import Energies, Fidelity, Floats, Observations, Problem, State
-from cfusion.kernels.cpu.threads import in_bands
 from cfusion.kernels.host import adapted
+from cfusion.kernels.threads import in_bands
 
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT = sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3)

@@ -10,7 +10,7 @@ from numba import njit
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cpu.cameras import bent, is_bent, row_of_slopes, slopes
 from cfusion.kernels.cpu.sums import OPTIONS
-from cfusion.kernels.cpu.threads import in_bands
+from cfusion.kernels.threads import in_bands
 
 
 def reproject(depth: Floats, camera: Floats, onto: Floats, onto_from_view: Floats) -> tuple[Floats, Floats, Floats]:
