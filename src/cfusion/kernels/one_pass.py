@@ -103,7 +103,8 @@ def _on_host(function: Callable[..., Any], arguments: Sequence[Any], choices: di
     made = _of_pixels(function, kinds, tuple(choices.items()))
     if made is None:
         return function(*arguments, **choices)
-    views = next((len(each) for each, kind in zip(arguments, kinds, strict=True) if kind.views), 1)
+    many = [(kind.pixels, len(each)) for each, kind in zip(arguments, kinds, strict=True) if kind.views]
+    views = min(many)[1] if many else 1  # numbers per view come first: views may be picked by them
     out = [np.empty((*_stacked(each, views), height, width), each.dtype) for each in made]
 
     def of_band(start: int, stop: int) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from cfusion.kernels.cpu.sums import OPTIONS
+from cfusion.kernels.cpu.sums import INSIDE_KERNELS, OPTIONS
 from cfusion.kernels.numpy import association as definition
 from cfusion.kernels.numpy.association import MARGIN
 from cfusion.kernels.threads import in_bands
@@ -177,7 +177,7 @@ def _lend(
                 _spread(y, x, reach, _mean_of_nearest(depth, rise, fall, square, y, x, reach), steps)
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE_KERNELS)
 def _lend_beside(
     depth: NDArray[np.float32], known: NDArray[np.bool_], y: int, x: int, steps: NDArray[np.float64]
 ) -> None:
@@ -194,7 +194,7 @@ def _lend_beside(
     _step(steps, y + 1, x, x + 1, lent)
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE_KERNELS)
 def _envelope(key: NDArray[np.int64], apex: NDArray[np.int64], start: NDArray[np.int64]) -> int:
     """The last of the parabolas key + 2 dx^2 that are lowest somewhere along a row (Meijster, 2000).
 
@@ -222,7 +222,7 @@ def _envelope(key: NDArray[np.int64], apex: NDArray[np.int64], start: NDArray[np
     return last
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE_KERNELS)
 def _mean_of_nearest(
     depth: NDArray[np.float32], rise: Ints, fall: Ints, square: NDArray[np.int64], y: int, x: int, reach: int
 ) -> float:
@@ -243,7 +243,7 @@ def _mean_of_nearest(
     return total / count
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE_KERNELS)
 def _spread(y: int, x: int, reach: int, lent: float, steps: NDArray[np.float64]) -> None:
     """A share for every |p - q| <= r(q), and one for < that leaves out what is tied."""
     height, width = steps.shape[0], steps.shape[1] - 1
@@ -255,7 +255,7 @@ def _spread(y: int, x: int, reach: int, lent: float, steps: NDArray[np.float64])
             _step(steps, row, max(0, x - _integer_root(left - 1)), min(width, x + _integer_root(left - 1) + 1), lent)
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE_KERNELS)
 def _step(steps: NDArray[np.float64], row: int, first: int, after: int, lent: float) -> None:
     steps[row, first, 0] += lent
     steps[row, first, 1] += 1.0
@@ -290,7 +290,7 @@ def _rise_and_fall(mask: NDArray[np.bool_], rise: Ints, fall: Ints) -> None:
             fall[y, x] = 0 if mask[y, x] else below + 1
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE_KERNELS)
 def _integer_root(square: int) -> int:
     """floor(sqrt(square)), exact below 2^52; small ones are looked up."""
     return ROOTS[square] if square < len(ROOTS) else int(math.sqrt(square))

@@ -25,7 +25,8 @@ from cfusion.kernels.cpu.tiles import SCALARS, sweep_for
 from cfusion.kernels.threads import cuts, in_parallel, threads
 
 LEVELS = 8  # iterations per visit of a tile
-TILE_ROWS, TILE_COLUMNS = 120, 480  # fixed, so that the bits do not depend on the number of threads
+TILE_ROWS, TILE_COLUMNS = 240, 480  # about; the bits do not depend on them
+LEAST_ROWS = 60  # of a tile: what lies around it is computed too
 
 
 def iterate(
@@ -132,14 +133,14 @@ def _tiles(domain: Mask) -> tuple[Any, list[Window]]:
 
 
 def _bands(domain: Mask) -> list[tuple[int, int]]:
-    """Where rows of tiles start and stop, with about as much work in each; an even number of them, for two threads.
+    """Where rows of tiles start and stop, with about as much work in each, and as many of them for every thread.
 
     The work of a row is from the first pixel of the domain to the last, and something for tiles so low that they are
     all border.
     """
     height, width = domain.shape
-    many = max(1, round(height / TILE_ROWS))
-    many += many % 2 if many > 1 else 0
+    rounds = max(1, round(height / (TILE_ROWS * threads())))
+    many = max(1, min(rounds * threads(), height // LEAST_ROWS))
     extent = width - domain.argmax(axis=1) - domain[:, ::-1].argmax(axis=1)
     work = np.cumsum(np.where(domain.any(axis=1), extent, 0) + width // 4 + 1)
     ends = np.searchsorted(work, [work[-1] * band // many for band in range(1, many)])

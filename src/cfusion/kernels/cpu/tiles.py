@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 
 from cfusion.kernels.contract import Floats, Links
+from cfusion.kernels.cpu.sums import OPTIONS
 
 # keeps +inf legal (missing observations), unlike fastmath=True
 FASTMATH = {"reassoc", "contract", "arcp", "afn", "nsz"}
@@ -112,7 +113,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
     time.
     """
 
-    @njit(cache=True, fastmath=FASTMATH, error_model="numpy", nogil=True)
+    @njit(**OPTIONS, fastmath=FASTMATH)
     def sweep(
         levels: int,
         tiles: Any,
