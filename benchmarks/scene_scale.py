@@ -22,7 +22,7 @@ from cfusion.datasets import write_bundle
 from cfusion.scene.cluster import Cluster
 from cfusion.scene.job import Job, Task, code_version, open_job
 from cfusion.scene.record import Record, folder_of, write_record
-from cfusion.scene.runner import Here
+from cfusion.scene.runner import InProcess
 from cfusion.scene.whole import Scene, prepare
 
 
@@ -69,7 +69,7 @@ def overhead(folder: Path, size: Size) -> None:
         assert len(list(cluster.run(job, tasks))) == count
         spent, cpu = time.perf_counter() - began, time.process_time() - cpu
     began = time.perf_counter()
-    list(Here().run(job, tasks))
+    list(InProcess().run(job, tasks))
     here = time.perf_counter() - began
     print(
         f"overhead: {1000 * spent / count:.2f} ms a task on two workers, {1000 * cpu / count:.2f} ms of them computing "
@@ -139,7 +139,7 @@ def shared(folder: Path, size: Size) -> None:
     dataset, whole, alone = open_job(job).dataset, 0.0, 0.0
     for task in scene.tasks:  # alternately, so that a busy machine slows both
         began = time.process_time()
-        (record,) = Here().run(job, [task])
+        (record,) = InProcess().run(job, [task])
         whole, began = whole + time.process_time() - began, time.process_time()
         fuse([dataset.views[number] for number in (task.view, *task.neighbours)], reference=0, backend="cpu")
         alone += time.process_time() - began
@@ -154,17 +154,17 @@ from dataclasses import replace
 from pathlib import Path
 from benchmarks.scene_scale import scene_of
 from cfusion.scene.cloud import write_cloud
-from cfusion.scene.runner import Here
+from cfusion.scene.runner import InProcess
 from cfusion.scene.whole import fuse_scene, prepare
 folder, count = Path(sys.argv[1]), int(sys.argv[2])
 def peak():  # of this process alone: getrusage's starts at what the parent held when it forked
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
 width = int(sys.argv[3])
-job = replace(scene_of(folder, count, width, "median", "cpu"), kept_bytes=2 << 20)
+job = replace(scene_of(folder, count, width, "median", "cpu"), cache_bytes=2 << 20)
 scene = prepare(job)
 before = peak()
 fuse_scene(scene)
-write_cloud(job, scene.graph, range(count), Here())
+write_cloud(job, scene.graph, range(count), InProcess())
 print(before, peak())
 """
 
@@ -193,9 +193,9 @@ def rate(folder: Path, size: Size) -> None:
     job = scene_of(folder, 200 if backend == "cuda" else 12, 640, "auto", backend)
     scene = prepare(job)
     first, rest = scene.tasks[:4], scene.tasks[4:]
-    list(Here().run(job, first))
+    list(InProcess().run(job, first))
     began = time.perf_counter()
-    records = list(Here().run(job, rest))
+    records = list(InProcess().run(job, rest))
     spent = time.perf_counter() - began
     assert not [record for record in records if record.failure]
     print(f"rate: {len(rest) / spent:.1f} views a second on {backend}, {len(rest)} views of 640 x 480")

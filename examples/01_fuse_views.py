@@ -1,16 +1,17 @@
-"""Fuse noisy views of an object into one, with nothing to tune.
+"""Fuse noisy views of an object into one depth map, without tuning.
 
 Eleven cameras, five degrees apart on a circle of radius 3, look at an object of size 2. Each measures depth with
 Laplace noise of scale 0.6, so that a single map is useless:
 
     d_k(u) = z_k(u) + n_k(u),    p(n) = exp(-|n| / 0.6) / 1.2
 
-Wanted is the depth map x of the middle camera. `auto` looks, through its current x, at what every view measured
-where x says the surface is, minimises
+The result is the depth map x of the middle camera. `auto` projects the current x into every view, reads the
+measured depth d_k there, and minimises
 
     TGV^2_alpha(x) + sum_i sum_k w_ki |x_i - d_ki|
 
-and repeats. alpha and the rest are chosen by leaving views out. RMSE is taken after subtracting each map's mean.
+Both steps are repeated. alpha and all other weights are chosen on held-out views. RMSE is taken after subtracting
+each map's mean.
 
     python examples/01_fuse_views.py [width of the images, default 320]
 """

@@ -1,12 +1,12 @@
-"""Fuse height maps that lie on one grid already: no cameras, no poses.
+"""Fuse height maps that lie on one grid: no cameras, no poses.
 
-Five surveys of one roof, on the same raster, with noise, a few blunders and gaps where a survey saw nothing. They are
-a stack (K, H, W) as they are:
+Five surveys of one roof on the same raster, with noise, a few blunders, and holes where a survey saw nothing. They
+form a stack (K, H, W):
 
     d_k(u) = h(u) + n_k(u),    NaN where survey k saw nothing
 
-The provenance of every pixel of the result says how it is known: n > 0 measured n times, 0 filled from around a gap
-that nobody saw, -1 unknown and NaN. A gap wider than about ten pixels stays unknown: nothing is invented.
+`provenance` of the result: n > 0 measured n times, 0 interpolated within a small hole, -1 unknown (NaN). A hole wider
+than about ten pixels stays unknown: nothing is invented.
 
     python examples/02_height_maps.py [width of the maps, default 240]
 """
@@ -26,8 +26,8 @@ surveys = height + rng.laplace(0, 0.3, (5, *height.shape))
 blunders = rng.random(surveys.shape) < 0.02
 surveys[blunders] = rng.uniform(-5, 15, blunders.sum())
 surveys[rng.random(surveys.shape) < 0.2] = np.nan  # each survey misses a fifth of the pixels
-surveys[:, 20:24, 30:34] = np.nan  # a small gap in all of them: filled
-surveys[:, 40:70, 30:60] = np.nan  # a large one: stays unknown
+surveys[:, 20:24, 30:34] = np.nan  # a small hole in all of them: filled
+surveys[:, 40:70, 30:60] = np.nan  # a large hole: stays unknown
 
 stack = cfusion.Stack(surveys)
 for method in ("median", "auto"):

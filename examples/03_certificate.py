@@ -1,16 +1,16 @@
-"""Refine a method by name, and read its certificate.
+"""Change a method by parameters, and read its certificate.
 
 The method `l1` minimises, at a fixed confidence lam,
 
     E(x) = min_v  alpha_1 |grad x - v| + alpha_2 |sym grad v|  +  lam sum_i sum_k |x_i - d_ki|
 
-A result carries `gap`, a certified relative duality gap: from the dual variables a number B <= min E is computed, a
-true lower bound and no estimate, and
+`gap` of a result is a certified relative duality gap. The dual variables give a number B <= min E, a true lower bound
+and not an estimate, and
 
     gap = (E(x) - B) / E(x)
 
-so that E(x) is within a fraction `gap` of the best energy there is. The solver stops when gap <= tolerance. Every
-bound, of any run, therefore lies below every energy, of any run; the last line checks that.
+E(x) is therefore within a fraction `gap` of the minimum. The solver stops when gap <= tolerance. Every bound of any
+run lies below every energy of any run; the last line of the output checks this.
 
     python examples/03_certificate.py [width of the maps, default 240]
 """

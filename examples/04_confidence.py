@@ -1,17 +1,16 @@
-"""Ask the confidence which pixels to trust, and check its answer.
+"""Rank the pixels by confidence, and check the ranking against the truth.
 
-The views of example 01 again, but in each of them a third of the pixels, in patches, is five times noisier, and 5 %
-are gross outliers. `auto` weighs every observation by how quiet its own map is around it, where the held-out views
-say that this helps; `confidence` is what the observations of a pixel turned out to be worth on average, and
+The views of example 01, but in each of them a third of the pixels, in patches, is five times noisier, and 5 % are
+gross outliers. `auto` weighs every observation by the noise of its own map around it, if this predicts held-out views
+better. `confidence` is the probability that a pixel is right, from the views that support and contradict it; `sigma`
+is the standard deviation of the error of the fused depth (formulas: docs/choosing.md, auto/uncertainty.py).
 
-    sigma = sqrt(2) mean_k |d_k - x| / sqrt(n)
+Does the confidence rank the errors? Remove the pixels of least confidence first: the mean error of the rest falls.
 
-the standard error of the pixel's own n observations.
+    AUSE     area between this curve and that of removing the largest errors first: 0 is perfect
+    ROC-AUC  probability that a pixel outside the worst tenth has a larger confidence than one inside it: 0.5 is chance
 
-Does the confidence rank the errors? Remove the least trusted pixels and see how the mean error of the rest falls.
-AUSE is the area between that curve and the one that removes the largest errors first: 0 is perfect, and the area of
-a random order is printed beside it. ROC-AUC is the chance that a pixel outside the worst tenth is trusted more than
-one inside it: 1 is perfect, 0.5 is chance.
+The same figures of a random order are printed beside them.
 
     python examples/04_confidence.py [width of the images, default 320]
 """

@@ -1,13 +1,13 @@
-"""Write views as a bundle, read it back, fuse it, and write the result.
+"""Write views as a bundle, read the bundle, fuse it, and write the result.
 
 A bundle is a folder with one `bundle.json` and the depth maps it names (docs/conventions.md has every key):
 
     bundle.json   {"format": "cfusion-bundle", "version": 1, "unit": "metre", "reference": 1, "views": [...]}
-    depth/        000.npy ...   z along the optical axis, NaN = unknown (or 16-bit .png with a scale, or .pfm)
+    depth/        000.npy ...   z along the optical axis, NaN = unknown (or 16-bit .png with a scale, .pfm, .exr)
     image/        000.png ...   optional
     confidence/   000.npy ...   optional
 
-This is what the command line does too:
+The same on the command line:
 
     cfusion fuse FOLDER/bundle -o FOLDER/result
 

@@ -167,7 +167,7 @@ def test_images_that_are_missing_are_said(tmp_path: Path) -> None:
         assert "not there" not in read(folder, format=format).sentence
         photos = [path for path in folder.rglob("*.png") if path.parent.name in ("rgb", "images")]
         photos[0].unlink()
-        assert "1 image named but not there" in read(folder, format=format).sentence
+        assert "1 image named but missing" in read(folder, format=format).sentence
     folder = tmp_path / "colmap"
     next((folder / "stereo" / "depth_maps").iterdir()).unlink()
     assert "1 frame without a depth map left out" in read(folder).sentence
@@ -223,10 +223,10 @@ def test_numbers_of_thousands_of_digits(tmp_path: Path) -> None:
 def test_links_to_nothing_and_long_names(tmp_path: Path) -> None:
     (tmp_path / "a.json").symlink_to(tmp_path / "nowhere")
     (tmp_path / "depth").mkdir()
-    with pytest.raises(FileError, match="no format known"):
+    with pytest.raises(FileError, match="no known format"):
         read(tmp_path)
     for path in ("x" * 5000, "a\0b"):
-        with pytest.raises(FileError, match=r"no name of a folder|does not exist"):
+        with pytest.raises(FileError, match=r"cannot name a folder|does not exist"):
             read(path)
 
 

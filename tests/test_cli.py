@@ -300,7 +300,7 @@ def test_evaluate_scores_files_and_folders(tmp_path: Path, result: Result, capsy
     assert run("evaluate", tmp_path / "result" / "depth.npy", tmp_path / "truth.npy", *camera) == 0
     assert "NMAE" in capsys.readouterr().out
     assert run("evaluate", tmp_path / "result" / "depth.png", tmp_path / "truth.npy") == 2
-    assert "state its scale" in capsys.readouterr().err
+    assert "give its scale" in capsys.readouterr().err
     assert run("evaluate", tmp_path / "result", tmp_path / "truth.npy", "--camera", "1,2,3") == 2
     assert "3 numbers were given" in capsys.readouterr().err
 

@@ -53,7 +53,7 @@ def test_check_names_the_confusion(tmp_path: Path, views: list[View], capsys: py
     write_bundle([replace(view, pose=view.pose.inverse()) for view in views], tmp_path / "wrong")
     assert main(["check", str(tmp_path / "wrong"), "--json"]) == 1
     shown = json.loads(capsys.readouterr().out)
-    assert shown["best"].startswith("poses the other way (")
+    assert shown["best"].startswith("poses inverted (")
     assert shown["rows"][0]["name"] == "as stated"
     found = check(read(tmp_path / "wrong"))
     for row, fit in zip(shown["rows"], found.fits, strict=True):
@@ -68,6 +68,6 @@ def test_check_names_the_confusion(tmp_path: Path, views: list[View], capsys: py
 def test_check_of_nothing_is_one_line(tmp_path: Path, views: list[View], capsys: pytest.CaptureFixture[str]) -> None:
     write_bundle(views[:1], tmp_path / "one")
     assert main(["check", str(tmp_path / "one")]) == 2
-    assert capsys.readouterr().err == "cfusion: there is 1 view; a check needs two that see the same thing\n"
+    assert capsys.readouterr().err == "cfusion: a check needs two views of the same surface; 1 was given\n"
     assert main(["check", str(tmp_path / "one"), "--option", "images"]) == 2
     assert "--option 'images' is not name=value" in capsys.readouterr().err

@@ -81,7 +81,7 @@ class TestExtras:
         monkeypatch.setitem(extras.EXTRAS, "some", ("numpy", "no-such-package-at-all"))
         assert extras.missing("some") == ["no-such-package-at-all"]
         clone = Path(extras.__file__).resolve().parents[3]
-        assert extras.for_this_place("pip install 'cfusion[cpu]'") == f"pip install '{clone}[cpu]'"
+        assert extras.for_this_install("pip install 'cfusion[cpu]'") == f"pip install '{clone}[cpu]'"
 
 
 class TestParts:
@@ -146,7 +146,7 @@ class TestLines:
         lines.forecast.left = lambda now: 30.0  # type: ignore[method-assign]
         lines.forecast.fraction = lambda now: 0.25  # type: ignore[method-assign]
         for second in (0.5, 1.0, 1.1, 5.9, 6.0, 10.9):
-            lines.say(Step("depth", 0.5, 1e-3), lines.began + second)
+            lines.show(Step("depth", 0.5, 1e-3), lines.began + second)
         said = capsys.readouterr().err.splitlines()
         assert said == ["fuse: 25 %, 30 s left, depth, gap 1.0e-03"] * 2
         assert (PATIENCE, BETWEEN_LINES) == (1.0, 5.0)
@@ -261,14 +261,14 @@ class TestScene:
     """Three views, of which one failed."""
 
     def said(self, failed: int = 1, points: int = 0, triangles: int = 0, lines: int = 3, **changes: object) -> None:
-        from cfusion.cli.scene import _say_after
+        from cfusion.cli.scene import _print_summary
         from cfusion.scene.record import Record
         from cfusion.scene.whole import Report
 
         records = tuple(Record(k, f"v{k}", "key", failure="dark" if k < failed else "") for k in range(3))
         usual = {"json": False, "quiet": False, "verbose": False, "no_report": False, "method": "l1"}
         given = argparse.Namespace(**(usual | {"output": Path("out")} | changes))
-        _say_after(given, Report(records, points, triangles), [f"line {k}" for k in range(lines)], 12.34)
+        _print_summary(given, Report(records, points, triangles), [f"line {k}" for k in range(lines)], 12.34)
 
     def test_in_words(self, capsys: pytest.CaptureFixture[str]) -> None:
         self.said(points=70, triangles=9)
@@ -280,7 +280,7 @@ class TestScene:
             "open out/report.html, or look at all of it: cfusion view out",
         ]
         assert said.err.splitlines() == [
-            *("cfusion: v0 failed: dark", "cfusion: 1 views failed; the same command tries them again"),
+            *("cfusion: v0 failed: dark", "cfusion: 1 views failed; run the same command to try them again"),
         ]
 
     def test_a_long_table_is_cut_on_the_screen_unless_all_is_asked_for(
@@ -321,7 +321,7 @@ class TestScene:
     def test_before_it_begins(
         self, groups: object, lonely: tuple[int, ...], neighbours: int, words: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        from cfusion.cli.scene import _say_before
+        from cfusion.cli.scene import _print_graph
 
         class Graph:
             def __len__(self) -> int:
@@ -330,7 +330,7 @@ class TestScene:
         graph = Graph()
         graph.groups, graph.lonely = groups, lonely  # type: ignore[attr-defined]
         given = argparse.Namespace(neighbours=neighbours, quiet=True, json=False)
-        _say_before(given, SimpleNamespace(unreadable=["a.png is damaged"], graph=graph))  # type: ignore[arg-type]
+        _print_graph(given, SimpleNamespace(unreadable=["a.png is damaged"], graph=graph))  # type: ignore[arg-type]
         first, *more = capsys.readouterr().err.splitlines()
         assert first == "cfusion: a.png is damaged"
         assert len(more) == bool(words)

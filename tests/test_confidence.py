@@ -231,7 +231,7 @@ def test_colour_is_turned_to_grey():
     plain = rng.random((6, 5)).astype(np.float32)
     np.testing.assert_allclose(grey(np.repeat(plain[..., None], 3, axis=-1)), plain, rtol=1e-6)
     assert grey(np.eye(3)[None].astype(np.float32))[0] == pytest.approx([0.299, 0.587, 0.114])
-    with pytest.raises(ShapeError, match="expected"):
+    with pytest.raises(ShapeError, match=r"give \(H, W\)"):
         grey(np.zeros((4, 4, 4), np.float32))
     with pytest.raises(InputError, match="NaN"):
         grey(np.array([[0.0, np.nan]], np.float32))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "cfusion"
-AT_WORK = {"State", "Volume", "Watched", "_Making"}  # what a computation changes in place
+AT_WORK = {"State", "Volume", "Watched", "_MosaicRun"}  # what a computation changes in place
 ARRAYS = re.compile(
     r"\b(NDArray|Floats|Doubles|Ints|DepthMap|WeightMap|Mask|Matrix|Points|Image|Plane|Places|Counts)\b"
 )

@@ -80,7 +80,7 @@ class TestBoxes:
 
     @pytest.mark.parametrize("wrong", [(0, 0, 0, 1.0), (1, -1, 0, 1.0), (1, 0, -1, 1.0), (1, 0, 0, 0.0)])
     def test_what_is_no_box(self, wrong: tuple[int, int, int, float]) -> None:
-        with pytest.raises(InputError, match="a box has"):
+        with pytest.raises(InputError, match="a box needs"):
             Box(*wrong)
 
     def test_boxes_fit_into_the_image(self) -> None:

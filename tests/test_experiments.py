@@ -388,14 +388,14 @@ def two_at_work() -> Iterator[list[Any]]:
 def test_a_worker_keeps_to_what_it_has_read() -> None:
     queues = [[(a_moment, name)] * 6 for name in "ab"]
     with two_at_work() as crew:
-        done = list(runner._as_they_come(crew, queues))
+        done = list(runner._results_of(crew, queues))
     assert sorted(name for name, _ in done) == sorted(6 * "ab")
     assert len(set(done[:8])) == 2  # whoever has the last one may share it
 
 
 def test_nobody_stands_by_while_another_has_work_waiting() -> None:
     with two_at_work() as crew:
-        done = list(runner._as_they_come(crew, [[(a_moment, str(k)) for k in range(8)], []]))
+        done = list(runner._results_of(crew, [[(a_moment, str(k)) for k in range(8)], []]))
     assert sorted(name for name, _ in done) == list("01234567")
     assert len({worker for _, worker in done[:4]}) == 2
 
@@ -602,7 +602,7 @@ def test_a_box_that_does_not_fit_is_refused() -> None:
         draw((10, 10), 1.0, (Box(8, 5, 5, 1.0),))
     assert Box(10, 0, 0, 1.0).mask((10, 10)).all()
     for wrong in ((0, 0, 0, 1.0), (1, -1, 0, 1.0), (1, 0, -1, 1.0), (1, 0, 0, 0.0)):
-        with pytest.raises(CFusionError, match="a box has"):
+        with pytest.raises(CFusionError, match="a box needs"):
             Box(*wrong)
 
 

@@ -69,7 +69,7 @@ def test_the_end_of_a_mosaic_is_foreseen(
         if stage in ("choosing", "reading") and done == 0:
             ahead = effort.ahead() if stage == "choosing" else effort.ahead(iterations)
             forecast.plan(parts.of_mosaic(ahead, page=False), "mosaic")
-        forecast.hear(Step(stage, done), now)
+        forecast.update(Step(stage, done), now)
         fraction = forecast.fraction(now)
         assert before <= fraction < 1
         before = fraction

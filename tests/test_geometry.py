@@ -197,10 +197,10 @@ def test_a_stack_takes_heights_below_zero_without_a_copy() -> None:
     ("depths", "says"),
     [
         (np.zeros((0, 3, 4)), "no depth maps"),
-        (np.zeros((2, 0, 4)), "no pixels"),
+        (np.zeros((2, 0, 4)), "give maps with pixels"),
         (np.full((2, 3, 4), np.nan), "every depth in the stack is NaN"),
         (np.full((2, 3, 4), np.inf), "infinite at 24"),
-        (np.zeros((3, 4)), r"\(K, H, W\), not \(3, 4\)"),
+        (np.zeros((3, 4)), r"a stack is \(3, 4\); give \(K, H, W\)"),
     ],
 )
 def test_a_stack_refuses_what_cannot_be_fused(depths: NDArray[Any], says: str) -> None:

@@ -20,7 +20,7 @@ from cfusion.cli import evaluate as evaluate_command
 from cfusion.cli import main as main_module
 from cfusion.cli.main import main
 from cfusion.datasets import READERS, write_bundle
-from cfusion.datasets.check import Mending, align_scales, check
+from cfusion.datasets.check import Correction, align_scales, check
 from cfusion.datasets.check.compare import Hypothesis
 from cfusion.datasets.check.reprojection import Meaning
 from cfusion.datasets.options import described
@@ -71,7 +71,7 @@ class TestLists:
         assert lines[-3:] == [
             "",
             f"`cfusion scene --write FORMAT` converts any of them to: {', '.join(WRITERS)}",
-            "conventions of each: docs/formats.md; whether a data set keeps them: cfusion check DATA",
+            "conventions of each: docs/formats.md; to test a data set: cfusion check DATA",
         ]
 
     def test_info(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,9 @@ class TestCheck:
         assert more == [f"2 views of 64 x 48 pixels; {len(rows)} conventions compared"]
         assert not any("To read it so" in line for line in usual)
         heard: list[Any] = []
-        monkeypatch.setattr(progress.Shown, "__call__", lambda shown, step: heard.append((step.stage, step.done)))
+        monkeypatch.setattr(
+            progress.ProgressDisplay, "__call__", lambda shown, step: heard.append((step.stage, step.done))
+        )
         said(capsys, "check", tmp_path / "data", "--quiet")
         assert heard == [("reading", 0.0), ("comparing 2 views under every convention", 0.0)]
 
@@ -172,7 +174,7 @@ class TestCheck:
         }[option]
         write_bundle([spoilt(view) for view in walls], tmp_path / "data")
         assert main(["check", str(tmp_path / "data")]) == check_command.ANOTHER_FITS
-        assert capsys.readouterr().out.splitlines()[-1] == f"To read it so: {option}"
+        assert capsys.readouterr().out.splitlines()[-1] == f"To read it this way: {option}"
         assert said(capsys, "check", tmp_path / "data", "--quiet", *option.split())[0].startswith("The data fit")
 
     def test_factors_of_views_are_told_and_taken_out(
@@ -199,9 +201,9 @@ class TestCheck:
         assert all(one is other for one, other in zip(align_scales(walls), walls, strict=True))
 
     def test_what_has_to_be_done_in_the_data_has_no_option(self) -> None:
-        assert Mending.of(Hypothesis("as stated")) == Mending()
+        assert Correction.of(Hypothesis("as stated")) == Correction()
         for changed in ({"meaning": Meaning.disparity}, {"swapped": True}, {"focal": 2.0}, {"enlarged": 2.0}):
-            assert Mending.of(Hypothesis("x", **changed)) is None
+            assert Correction.of(Hypothesis("x", **changed)) is None
 
 
 class TestDemo:
@@ -287,7 +289,7 @@ class TestMosaic:
         monkeypatch.setattr(import_module("cfusion.datasets.read"), "recognised", lambda place: place)
 
         def meant(bundle: str, format: str | None = None, stereo: int | None = None) -> bool:
-            return mosaic.is_meant(argparse.Namespace(bundle=bundle, format=format, stereo_bundle=stereo))
+            return mosaic.is_height_models(argparse.Namespace(bundle=bundle, format=format, stereo_bundle=stereo))
 
         assert meant("geotiff")
         assert meant("colmap", "geotiff")
@@ -302,14 +304,14 @@ def test_more_is_said_of_a_scene(capsys: pytest.CaptureFixture[str], monkeypatch
     graph = Graph(((1, 2), (0,), ()), "overlap")
     given: Any = SimpleNamespace(graph=graph, job=None, done={0: 1}, tasks=[1, 2, 3], unreadable=["view 7: gone"])
     asked = {"quiet": False, "json": False, "verbose": True, "neighbours": 2}
-    scene._say_before(argparse.Namespace(**asked), given)
+    scene._print_graph(argparse.Namespace(**asked), given)
     told = capsys.readouterr()
     assert told.err.startswith("cfusion: view 7: gone\n")
     lines = told.out.splitlines()
     assert lines[0] == "a scene"
-    assert "1 of 3 views are there already, made with the same settings" in lines
+    assert "1 of 3 views exist already with the same settings" in lines
     assert lines[-3:] == ["view 0 from 1, 2", "view 1 from 0", "view 2 from itself alone"]
-    scene._say_before(argparse.Namespace(**(asked | {"verbose": False})), given)
+    scene._print_graph(argparse.Namespace(**(asked | {"verbose": False})), given)
     assert not any(line.startswith("view ") for line in capsys.readouterr().out.splitlines())
 
 
@@ -425,11 +427,11 @@ class TestWhatGoesWrong:
 
 def test_a_sequence_refuses_what_is_for_one_result() -> None:
     usual = {"every": None, "window": None, "reference": None, "stereo_bundle": None}
-    sequence.require_alone(argparse.Namespace(**usual))
-    sequence.require_alone(argparse.Namespace(**(usual | {"every": 2, "window": 5})))
+    sequence.check_options(argparse.Namespace(**usual))
+    sequence.check_options(argparse.Namespace(**(usual | {"every": 2, "window": 5})))
     for wrong in ({"window": 5}, {"every": 2, "reference": 0}, {"every": 2, "stereo_bundle": 0}):
         with pytest.raises(InputError):
-            sequence.require_alone(argparse.Namespace(**(usual | wrong)))
+            sequence.check_options(argparse.Namespace(**(usual | wrong)))
 
 
 class TestPlans:
@@ -443,7 +445,7 @@ class TestPlans:
             heard.append((tuple(told), method))
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(progress.Shown, "plan", stop)
+        monkeypatch.setattr(progress.ProgressDisplay, "plan", stop)
         return heard
 
     @pytest.mark.parametrize(
@@ -491,7 +493,7 @@ def test_the_viewer_stays_as_long_as_asked(
     pages = SimpleNamespace(port=8081)
     viewer = SimpleNamespace(server=server, pages=pages, address="http://x", stop=lambda: stopped.append(clock[0]))
     monkeypatch.setattr("cfusion.view.frames.open_frames", lambda folder: [1, 2])
-    monkeypatch.setattr("cfusion.view.measured.Measured", lambda *given: None)
+    monkeypatch.setattr("cfusion.view.input_views.InputViews", lambda *given: None)
     monkeypatch.setitem(sys.modules, "cfusion.view.viewer", SimpleNamespace(Viewer=lambda *given: viewer))
 
     def sleep(time: float) -> None:

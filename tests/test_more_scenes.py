@@ -25,7 +25,7 @@ from cfusion.io.codecs.npy import read_npy
 from cfusion.io.codecs.pfm import read_pfm
 from cfusion.io.codecs.png import Encoding, read_png
 from cfusion.io.json_object import JsonObject
-from cfusion.rasters.mosaic import _Making
+from cfusion.rasters.mosaic import _MosaicRun
 from cfusion.scene import volume
 from cfusion.source import Posed
 from cfusion.synthetic import Scene
@@ -137,7 +137,7 @@ def test_rasters_are_compared_as_they_came(monkeypatch: pytest.MonkeyPatch) -> N
     state = SimpleNamespace(read=lambda *window: (np.array([[2.0, 3.0]], np.float32),))
     work: Any = SimpleNamespace(state=lambda number: state)
     settings: Any = SimpleNamespace(centre=10.0)
-    (row,) = _Making._report(making, work, settings, 1, (0.5,), np.array([8]), np.array([6]))
+    (row,) = _MosaicRun._report(making, work, settings, 1, (0.5,), np.array([8]), np.array([6]))
     assert asked[0][0] == ((0.0, 0.0, 0.0), (0.0, 0.0))
     np.testing.assert_array_equal(asked[0][1][0], [[12.0, np.nan]])
     assert asked[0][3] == "tilt"

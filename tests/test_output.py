@@ -60,7 +60,7 @@ def test_a_second_run_notices_changed_data(walls: Path, tmp_path: Path, capsys: 
     np.save(file, np.full((4, 5), 3.5, np.float32))  # of the same size
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # and time
     assert every_other(walls, out) == 0
-    assert "1 of 4 windows are there but damaged, or made of other data" in capsys.readouterr().out
+    assert "1 of 4 windows are damaged or of other data" in capsys.readouterr().out
     assert changed(before, out) == {"000002"}
     assert np.load(out / "000002" / "depth.npy")[0, 0] == 3.5
 
@@ -132,7 +132,7 @@ def test_results_are_not_written_into_the_data(walls: Path, capsys: pytest.Captu
     before = sorted(walls.rglob("*"))
     for data in (walls, walls / "bundle.json"):
         assert run("fuse", data, "-o", walls, *QUICK) == 2
-        assert "the folder of the data itself" in capsys.readouterr().err
+        assert "is the folder of the data" in capsys.readouterr().err
     assert sorted(walls.rglob("*")) == before
     assert run("fuse", walls, "-o", walls, *QUICK, "--force") == 0
     assert (walls / "bundle.json").exists()
@@ -156,7 +156,7 @@ def test_another_result_is_not_written_over(walls: Path, tmp_path: Path, capsys:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "depth.png").write_bytes(b"mine")
     assert run("fuse", walls, "-o", tmp_path / "mine", *QUICK) == 2
-    assert "depth.png, which no result.json there names" in capsys.readouterr().err
+    assert "depth.png, which no result.json there lists" in capsys.readouterr().err
     assert run("fuse", walls, "-o", tmp_path / "mine", *QUICK, "--force") == 0
 
 
@@ -225,11 +225,11 @@ def test_one_result_moved_away_is_said(walls: Path, tmp_path: Path, monkeypatch:
 
 def test_a_pair_is_not_written_over_another_result(walls: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    output.require_of(out, "left right", force=False)  # nothing is there
+    output.require_same_input(out, "left right", force=False)  # nothing is there
     assert run("fuse", walls, "-o", out, *QUICK, "--quiet") == 0
     with pytest.raises(InputError, match="of another input"):
-        output.require_of(out, "left right", force=False)
-    output.require_of(out, "left right", force=True)
-    output.require_of(out, str(walls), force=False)  # made of the same
+        output.require_same_input(out, "left right", force=False)
+    output.require_same_input(out, "left right", force=True)
+    output.require_same_input(out, str(walls), force=False)  # made of the same
     (out / "result.json").write_text("{")
-    output.require_of(out, "left right", force=False)  # damaged: nothing to lose
+    output.require_same_input(out, "left right", force=False)  # damaged: nothing to lose

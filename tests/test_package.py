@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cfusion.cli.examples import EXAMPLES
-from cfusion.cli.extras import EXTRAS, for_this_place
+from cfusion.cli.extras import EXTRAS, for_this_install
 from cfusion.cli.main import COMMANDS, build_parser, main
 
 ROOT = Path(__file__).parent.parent
@@ -31,7 +31,7 @@ def test_info_knows_every_extra(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_message_names_a_command_that_works_from_a_clone() -> None:
-    told = for_this_place("PNG files need Pillow: pip install 'cfusion[data]'")
+    told = for_this_install("PNG files need Pillow: pip install 'cfusion[data]'")
     assert told == f"PNG files need Pillow: pip install '{ROOT}[data]'"
 
 

@@ -23,7 +23,7 @@ from cfusion.cli.forecast import Forecast, Part, in_words
 from cfusion.cli.interruption import PRIOR, Interruption
 from cfusion.cli.kernel_work import seconds_for, seconds_of
 from cfusion.cli.main import main
-from cfusion.cli.progress import Step, under
+from cfusion.cli.progress import Step, prefixed
 from cfusion.datasets import write_bundle
 from cfusion.forecast import CHOOSE, CHOOSING, CHOSEN, FIRST, FITTED, GUESSED, LAST, SOLVED, SolveForecast
 from cfusion.methods import METHODS
@@ -180,14 +180,14 @@ class TestInterruption:
     def run(pace: float) -> tuple[Forecast, list[tuple[float, float, float]]]:
         """20 s of compiling in kernels of 1 s, at this pace, amid two parts of 10 s; (now, left, really left)."""
         forecast, seen = Forecast("", (Part("a", 10.0), Part("b", 10.0))), []
-        forecast.hear(Step("a", 0.0), 0.0)
+        forecast.update(Step("a", 0.0), 0.0)
         for kernel in range(20):
             now = 2 + pace * kernel
-            forecast.hear(Step("compiling", kernel / 20, seconds=20.0), now)
-            forecast.hear(Step("compiling", (kernel + 1) / 20, seconds=20.0, rests=True), now + pace)
+            forecast.update(Step("compiling", kernel / 20, seconds=20.0), now)
+            forecast.update(Step("compiling", (kernel + 1) / 20, seconds=20.0, rests=True), now + pace)
             seen.append((now + pace, forecast.left(now + pace), 2 + 20 * pace + 18 - now - pace))
-        forecast.hear(Step("a", 0.8), 2 + 20 * pace + 6)
-        forecast.hear(Step("b", 0.0), 2 + 20 * pace + 8)
+        forecast.update(Step("a", 0.8), 2 + 20 * pace + 6)
+        forecast.update(Step("b", 0.0), 2 + 20 * pace + 8)
         return forecast, seen
 
     @pytest.mark.parametrize("pace", [0.4, 1.0, 2.5])
@@ -201,36 +201,36 @@ class TestInterruption:
 
     def test_it_does_not_count_before_it_begins(self) -> None:
         forecast = Forecast("", (Part("a", 10.0),))
-        forecast.hear(Step("a", 0.0), 0.0)
+        forecast.update(Step("a", 0.0), 0.0)
         calm = forecast.left(0.1)
-        forecast.hear(Step("compiling", 0.0, seconds=20.0), 0.1)
+        forecast.update(Step("compiling", 0.0, seconds=20.0), 0.1)
         assert (calm, forecast.left(0.1)) == pytest.approx((9.9, 29.9))
 
     def test_what_was_not_compiled_when_the_next_part_begins_is_there(self) -> None:
         forecast = Forecast("", (Part("a", 10.0), Part("b", 10.0)))
-        forecast.hear(Step("a", 0.0), 0.0)
-        forecast.hear(Step("compiling", 0.0, seconds=20.0), 1.0)
-        forecast.hear(Step("compiling", 0.1, seconds=20.0, rests=True), 2.0)
-        forecast.hear(Step("a", 0.1), 2.0)
+        forecast.update(Step("a", 0.0), 0.0)
+        forecast.update(Step("compiling", 0.0, seconds=20.0), 1.0)
+        forecast.update(Step("compiling", 0.1, seconds=20.0, rests=True), 2.0)
+        forecast.update(Step("a", 0.1), 2.0)
         assert forecast.left(2.0) > 25
-        forecast.hear(Step("b", 0.0), 11.0)
+        forecast.update(Step("b", 0.0), 11.0)
         assert forecast.left(11.0) == pytest.approx(10.0)  # at the usual pace: nine seconds and the one without words
 
     def test_between_two_words_it_follows_the_clock_for_half_of_the_way(self) -> None:
         interruption = Interruption()
-        interruption.hear(0.0, 20.0, 5.0, rests=False)
+        interruption.update(0.0, 20.0, 5.0, rests=False)
         assert [interruption.left(now) for now in (5.0, 9.0, 15.0, 50.0)] == [20.0, 16.0, 10.0, 10.0]
         assert [interruption.clock(now) for now in (5.0, 50.0)] == [5.0, 5.0]
-        interruption.hear(0.5, 20.0, 30.0, rests=True)
+        interruption.update(0.5, 20.0, 30.0, rests=True)
         assert interruption.clock(40.0) == 15.0
         assert interruption.left(30.0) == interruption.left(40.0) == pytest.approx(10 * (25 + PRIOR) / (10 + PRIOR))
 
 
 def test_a_long_kernel_takes_its_own_share_and_no_more() -> None:
     interruption = Interruption()
-    interruption.hear(0.0, 20.0, 5.0, rests=False, coming=0.2)
+    interruption.update(0.0, 20.0, 5.0, rests=False, coming=0.2)
     assert [interruption.left(now) for now in (5.0, 7.0, 9.0, 50.0)] == [20.0, 18.0, 16.0, 16.0]
-    interruption.hear(0.2, 20.0, 9.0, rests=True)
+    interruption.update(0.2, 20.0, 9.0, rests=True)
     assert interruption.left(12.0) == pytest.approx(16.0)
 
 
@@ -245,9 +245,9 @@ def test_parts_share_the_pace_of_their_kind() -> None:
     """Solves on all threads are quick here, the rest is slow: neither is foreseen by the other."""
     forecast = Forecast("", tuple(Part(name, 10.0, kind) for name, kind in ("a1", "b2", "c1", "d2", "e1")))
     for name, at in (("a", 0.0), ("b", 30.0), ("c", 35.0), ("d", 65.0)):
-        forecast.hear(Step(name, 0.0), at)
+        forecast.update(Step(name, 0.0), at)
     assert forecast.left(65.0) == pytest.approx(5 + 30, rel=0.1)
-    forecast.hear(Step("e", 0.0), 70.0)
+    forecast.update(Step("e", 0.0), 70.0)
     assert forecast.left(70.0) == pytest.approx(30, rel=0.1)
     forecast.plan(tuple(Part(name, 10.0, kind) for name, kind in ("a1", "c1", "e1", "f1")), "")
     assert forecast.left(70.0) == pytest.approx(60, rel=0.15)
@@ -329,7 +329,7 @@ class TestForecast:
         monkeypatch.setattr(compiling, "time", clock)
         methods = self.in_order() if run["command"] == "demo" else [run["method"]]
         forecast = Forecast(run["method"], self.planned(run))
-        work = compiling._Work(seconds_for(methods), lambda step: forecast.hear(step, clock.now))
+        work = compiling._Work(seconds_for(methods), lambda step: forecast.update(step, clock.now))
         slack = 1.0 if run["command"] == "demo" else max(1.0, pace)
         shown, off, coming = 0.0, [], events
         for now in np.linspace(0.01, 0.97, 97) * total:
@@ -338,9 +338,9 @@ class TestForecast:
                 if len(told) == 1:
                     work.reached(seconds_for(methods[: told[0]]))
                 elif len(told) == 2:
-                    work.told(*told)
+                    work.kernel_event(*told)
                 else:
-                    forecast.hear(self.step(told), clock.now)
+                    forecast.update(self.step(told), clock.now)
             fraction, left, real = forecast.fraction(now), forecast.left(now), total - now
             assert shown <= fraction < 1
             shown = fraction
@@ -353,36 +353,36 @@ class TestForecast:
         for view in range(10):  # each takes 4 s, of which its solve tells once
             solving = SimpleNamespace(stage="depth", done=0.04, gap=math.inf)
             at = 2 + 4 * view
-            forecast.hear(Step(f"view {view + 1} of 10", view / 10, math.inf, solving, 0.1), at + 2)
+            forecast.update(Step(f"view {view + 1} of 10", view / 10, math.inf, solving, 0.1), at + 2)
             if view >= 3:
                 assert forecast.left(at + 2) == pytest.approx(42 - at - 2, rel=0.5, abs=2)
                 assert 0.5 <= forecast.fraction(at + 2) / ((at + 2) / 42) <= 2
-            forecast.hear(Step(f"view {view + 1} of 10", (view + 1) / 10), at + 4)
+            forecast.update(Step(f"view {view + 1} of 10", (view + 1) / 10), at + 4)
         assert forecast.left(42.0) <= 1
 
     def test_what_comes_before_the_unnamed_part_is_gone_through_first(self) -> None:
         """A plan that is made while nothing has begun starts at the first part that is told, and does not go back."""
         forecast = Forecast("l1")
         forecast.plan((Part("reading", 10.0), Part("", 90.0)), "l1")
-        forecast.hear(Step("reading", 0.0), 0.0)
-        forecast.hear(Step("reading", 0.5), 5.0)
+        forecast.update(Step("reading", 0.0), 0.0)
+        forecast.update(Step("reading", 0.5), 5.0)
         assert forecast.left(5.0) == pytest.approx(95.0, rel=0.1)
-        forecast.hear(Step("anything", 0.0), 10.0)
+        forecast.update(Step("anything", 0.0), 10.0)
         assert forecast.left(10.0) == pytest.approx(90.0, rel=0.1)
-        forecast.hear(Step("reading", 0.9), 11.0)  # of a part that is over
+        forecast.update(Step("reading", 0.9), 11.0)  # of a part that is over
         assert forecast.left(11.0) == pytest.approx(89.0, rel=0.1)
 
     def test_a_silent_part_follows_the_clock(self) -> None:
         forecast = Forecast("", (Part("a", 100.0), Part("b", 100.0)))
-        forecast.hear(Step("a", 0.0), 0.0)
-        forecast.hear(Step("b", 0.0), 200.0)  # twice as slow as usual
+        forecast.update(Step("a", 0.0), 0.0)
+        forecast.update(Step("b", 0.0), 200.0)  # twice as slow as usual
         assert forecast.left(200.0) == pytest.approx(200.0, rel=0.1)
         assert forecast.left(350.0) == pytest.approx(50.0, rel=0.2)
         assert 0 < forecast.left(1000.0) < 300
 
     def test_methods_have_parts_of_their_own(self) -> None:
         heard: list[Any] = []
-        under("l1", heard.append)(SimpleNamespace(stage="depth", done=0.5, gap=0.1))
+        prefixed("l1", heard.append)(SimpleNamespace(stage="depth", done=0.5, gap=0.1))
         assert (heard[0].stage, heard[0].method, heard[0].share) == ("l1: depth", "l1", 1.0)
 
     def test_durations_are_for_people(self) -> None:
@@ -419,7 +419,7 @@ def test_json_is_one_object_and_stages_are_told_when_they_begin(
 ) -> None:
     """Nothing else is printed; a stage that is told once is told at its beginning, with all of it ahead."""
     heard: list[Step] = []
-    monkeypatch.setattr(progress.Shown, "__call__", lambda shown, step: heard.append(step))
+    monkeypatch.setattr(progress.ProgressDisplay, "__call__", lambda shown, step: heard.append(step))
     arguments = COMMANDS[name](bundle, tmp_path / "out")
     assert main([*arguments, "--json", "--quiet", "--no-report"]) == 0
     assert json.loads(capsys.readouterr().out)
@@ -453,7 +453,7 @@ def test_a_page_is_planned_where_one_is_wanted(
         planned.extend(parts_of_it)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(progress.Shown, "plan", stop)
+    monkeypatch.setattr(progress.ProgressDisplay, "plan", stop)
     arguments = [*COMMANDS[name](bundle, tmp_path / "out"), *([] if page else ["--no-report"])]
     assert main([*arguments, "--quiet"]) == 130
     assert any(part.stages == parts.PAGE for part in planned) == page
@@ -484,6 +484,6 @@ def test_auto_passes_its_landmarks_in_order() -> None:
         ("depth", 1.0),
     ]
     for second, (stage, done) in enumerate(told, 1):
-        forecast.hear(Step(stage, done), float(second))
+        forecast.update(Step(stage, done), float(second))
         shown.append(forecast.known)
     assert shown == [FIRST, GUESSED, CHOOSE, CHOSEN, FITTED, LAST, SOLVED]

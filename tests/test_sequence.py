@@ -48,7 +48,7 @@ def test_windows_are_fused_as_if_alone() -> None:
     assert len(found) == 3
     alone = fuse(views[2:5], "median", reference=1, backend="numpy")
     np.testing.assert_array_equal(found[1].depth, alone.depth)
-    with pytest.raises(InputError, match="no view 7"):
+    with pytest.raises(InputError, match="view 7 of `into` does not exist"):
         fuse_every(views, "median", neighbours=in_time(7, 3), into=[7])
 
 
@@ -99,9 +99,9 @@ def test_a_window_that_fails_does_not_end_the_run(tmp_path: Path, capsys: pytest
         assert run(*command) == 1
         said = capsys.readouterr()
         assert "cfusion: window 000000 failed: " in said.err
-        assert "1 windows failed; the same command tries them again" in said.err
+        assert "1 windows failed; run the same command to try them again" in said.err
         assert times(tmp_path / "out").keys() == {"000002", "000004"}
-    assert "2 of 3 windows are there already" in said.out
+    assert "2 of 3 windows exist already" in said.out
 
 
 def test_each_window_has_a_folder(sequence: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,12 +123,12 @@ def test_a_second_run_does_what_is_missing(sequence: Path, tmp_path: Path, capsy
     (out / "000004" / "result.json").write_text("{")  # damaged
     capsys.readouterr()
     assert run(*command, *QUICK) == 0
-    assert "2 of 4 windows are there already, made of the same data and settings" in capsys.readouterr().out
+    assert "2 of 4 windows exist already for the same data and settings" in capsys.readouterr().out
     second = times(out)
     assert {name for name in first if first[name] != second[name]} == {"000002", "000004"}
     assert run(*command, *QUICK, "--set", "radius=3") == 2
     assert times(out) == second
-    assert "say --force" in capsys.readouterr().err
+    assert "pass --force" in capsys.readouterr().err
     assert run(*command, *QUICK, "--set", "radius=3", "--force") == 0
     assert "already" not in capsys.readouterr().out
     assert not set(times(out).values()) & set(second.values())
@@ -201,11 +201,11 @@ def test_an_interrupted_run_goes_on(
     _, said = process.communicate(timeout=20)
     assert process.returncode == code
     if number == signal.SIGINT:
-        assert said == f"cfusion: interrupted; 2 of 4 windows are in {out}; the same command goes on from there\n"
+        assert said == f"cfusion: interrupted; 2 of 4 windows are in {out}; run the same command again to continue\n"
     assert sorted(path.name for path in out.iterdir()) == ["000000", "000002"]
     assert all(settings_of_result(folder) for folder in out.iterdir())
     assert run(*command) == 0
-    assert "2 of 4 windows are there already" in capsys.readouterr().out
+    assert "2 of 4 windows exist already" in capsys.readouterr().out
     assert len(times(out)) == 4
 
 
@@ -246,10 +246,10 @@ def told_by(**changes: object) -> argparse.Namespace:
 
 def test_what_is_said_after_all_windows(capsys: pytest.CaptureFixture[str]) -> None:
     """Fused, left out, failed: each by its number, its reason and its exit code."""
-    from cfusion.cli.sequence import _NoDepth, _said_after
+    from cfusion.cli.sequence import _NoDepth, _print_summary
 
     failed = {2: _NoDepth("no frame holds a depth"), 4: InputError("too few")}
-    assert _said_after(told_by(), 5, failed, 6.0) == 1
+    assert _print_summary(told_by(), 5, failed, 6.0) == 1
     said = capsys.readouterr()
     assert said.out.splitlines() == [
         "3 windows fused with median in 6.0 s, 2.0 s each",
@@ -258,19 +258,19 @@ def test_what_is_said_after_all_windows(capsys: pytest.CaptureFixture[str]) -> N
     ]
     assert said.err.splitlines() == [
         "cfusion: window 000004 failed: too few",
-        "cfusion: 1 windows failed; the same command tries them again",
+        "cfusion: 1 windows failed; run the same command to try them again",
     ]
-    assert _said_after(told_by(verbose=True, no_report=False), 1, {}, 6.0) == 0
+    assert _print_summary(told_by(verbose=True, no_report=False), 1, {}, 6.0) == 0
     said = capsys.readouterr()
     assert "each with its page" in said.out
     assert "as 000000" in said.out
     assert said.err == ""
-    assert _said_after(told_by(), 1, {2: failed[2]}, 6.0) == 0
+    assert _print_summary(told_by(), 1, {2: failed[2]}, 6.0) == 0
     assert "s each" not in capsys.readouterr().out  # none was fused
     for changes in ({"quiet": True}, {"json": True}):
-        assert _said_after(told_by(**changes), 5, {}, 6.0) == 0
+        assert _print_summary(told_by(**changes), 5, {}, 6.0) == 0
         assert capsys.readouterr().out == ""
-    assert _said_after(told_by(), 0, {}, 0.1) == 0
+    assert _print_summary(told_by(), 0, {}, 0.1) == 0
     assert capsys.readouterr().out == ""
 
 
@@ -286,17 +286,17 @@ def test_windows_as_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_is_there_is_told_and_what_is_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from cfusion.cli.sequence import _say_what_is_there
+    from cfusion.cli.sequence import _print_existing
 
     for name in ("000000", "000002"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "result.json").write_text("{}")
-    _say_what_is_there(tmp_path, 3, [2, 4])
+    _print_existing(tmp_path, 3, [2, 4])
     assert capsys.readouterr().out.splitlines() == [
-        "1 of 3 windows are there already, made of the same data and settings",
-        "1 of 3 windows are there but damaged, or made of other data or code: done again",
+        "1 of 3 windows exist already for the same data and settings",
+        "1 of 3 windows are damaged or of other data or code, and are fused again",
     ]
-    _say_what_is_there(tmp_path, 2, [4, 6])
+    _print_existing(tmp_path, 2, [4, 6])
     assert capsys.readouterr().out == ""
 
 

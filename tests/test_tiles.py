@@ -8,7 +8,7 @@ import pytest
 
 from cfusion import METHODS, Orthographic, Pinhole, Pose, Stack, Status, View, fuse, fuse_stack
 from cfusion.errors import InputError
-from cfusion.tiles import LEAST, MARGIN, crop_camera, crop_stack, crop_view, fuse_in_tiles
+from cfusion.tiles import HALO, LEAST, crop_camera, crop_stack, crop_view, fuse_in_tiles
 
 SHAPE = (150, 330)
 
@@ -73,7 +73,7 @@ def test_every_pixel_is_in_one_core_and_parts_have_their_margin():
     columns = sorted((window[1].start, window[1].stop) for window, _ in heard)
     assert columns[0][0] == 0
     assert columns[-1][1] == SHAPE[1]
-    assert all(before[1] - after[0] == 2 * MARGIN for before, after in zip(columns, columns[1:], strict=False))
+    assert all(before[1] - after[0] == 2 * HALO for before, after in zip(columns, columns[1:], strict=False))
 
 
 def test_a_part_that_nobody_saw_stays_unknown_and_all_of_them_are_refused():
@@ -82,7 +82,7 @@ def test_a_part_that_nobody_saw_stays_unknown_and_all_of_them_are_refused():
     found = fuse_in_tiles(SHAPE, METHODS["median"], running(dark, 25_000))
     assert np.isnan(found.depth[:, 110:]).all()
     assert np.isfinite(found.depth[:, :90]).mean() > 0.99
-    with pytest.raises(InputError, match="nothing can be fused"):
+    with pytest.raises(InputError, match="give maps with known depths"):
         fuse_in_tiles(
             SHAPE, METHODS["median"], running(Stack.unchecked(0 * stack.depths * np.nan, None, None, None), 25_000)
         )
@@ -163,7 +163,7 @@ def test_parts_are_cut_across_their_longer_side_and_begin_in_one_corner(shape):
     _, run = numbered(shape)
     fuse_in_tiles(shape, METHODS["median"], lambda window, method: (seen.append(window), run(window, method))[1])
     tall = shape[0] > shape[1]
-    reach = [(0, 150 + MARGIN), (150 - MARGIN, 300)]
+    reach = [(0, 150 + HALO), (150 - HALO, 300)]
     assert [(w[0].start, w[0].stop) if tall else (w[1].start, w[1].stop) for w in seen] == reach
     assert all((w[1] if tall else w[0]) == slice(0, 100) for w in seen)
 

@@ -70,43 +70,43 @@ def recorded(words: list[str]) -> dict[str, Any]:
     def note(*event: Any) -> None:
         events.append([round(time.process_time() - began[0], 2), *event])
 
-    class Told(progress.Shown):
+    class Told(progress.ProgressDisplay):
         def __init__(self, name: str) -> None:
             super().__init__(name)
             began.append(time.process_time())
 
-        def __call__(self, heard: progress.Heard) -> None:
-            if not getattr(heard, "seconds", 0.0):  # else it is of a kernel, which is noted as such
-                note(*plain(heard))
-            super().__call__(heard)
+        def __call__(self, event: progress.ProgressEvent) -> None:
+            if not getattr(event, "seconds", 0.0):  # else it is of a kernel, which is noted as such
+                note(*plain(event))
+            super().__call__(event)
 
     class Work(compiling._Work):
         methods = 0
 
-        def told(self, kernel: str, ready: bool) -> None:
+        def kernel_event(self, kernel: str, ready: bool) -> None:
             note(kernel, ready)
-            super().told(kernel, ready)
+            super().kernel_event(kernel, ready)
 
         def reached(self, seconds: float) -> None:
             self.methods += 1
             note(self.methods)
             super().reached(seconds)
 
-    progress.Shown, compiling._Work = Told, Work  # type: ignore[misc]
+    progress.ProgressDisplay, compiling._Work = Told, Work  # type: ignore[misc]
     if command(words) != 0:
         raise SystemExit(f"cfusion {' '.join(words)} failed")
     return {"total": round(time.process_time() - began[0], 2), "events": events}
 
 
-def plain(heard: Any) -> list[Any]:
+def plain(event: Any) -> list[Any]:
     """As JSON holds it."""
-    gap = float(heard.gap)
-    more = {name: getattr(heard, name) for name in ("share", "method") if getattr(heard, name, None)}
-    inside = getattr(heard, "inside", None)
+    gap = float(event.gap)
+    more = {name: getattr(event, name) for name in ("share", "method") if getattr(event, name, None)}
+    inside = getattr(event, "inside", None)
     if inside is not None:
         more["inside"] = plain(inside)
     told = float(f"{gap:.{DIGITS}g}") if math.isfinite(gap) else None
-    return [heard.stage, round(float(heard.done), DIGITS), told, *([more] if more else [])]
+    return [event.stage, round(float(event.done), DIGITS), told, *([more] if more else [])]
 
 
 if __name__ == "__main__":

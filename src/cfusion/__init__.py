@@ -1,4 +1,4 @@
-"""cfusion: fuse noisy depth maps of one place into one depth map to trust, and say how far."""
+"""cfusion: fuse noisy depth maps of one place into one reliable depth map, with its confidence."""
 
 import importlib
 import sys
@@ -46,7 +46,7 @@ __all__ = [
     "read",
 ]
 
-# Where a public name is made: it is imported when first asked for. A test compares this with the imports above.
+# The module of each public name, imported when first used. A test compares this with the imports above.
 _HOME = {
     "cfusion.datasets": ("read",),
     "cfusion.errors": ("CFusionError",),
@@ -62,7 +62,7 @@ _HOME = {
 
 
 class _Package(ModuleType):
-    """A package whose public names win over its modules: Python binds a module that it imports, `fuse` for one."""
+    """A package whose public names take precedence over modules of the same name, such as `fuse`."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in __all__ and isinstance(value, ModuleType):
@@ -71,7 +71,7 @@ class _Package(ModuleType):
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, or a part of the package, imported when first asked for."""
+    """A public name or submodule, imported when first used."""
     for home, names in _HOME.items():
         if name in names:
             found = globals()[name] = getattr(importlib.import_module(home), name)
@@ -86,7 +86,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Names that are not imported yet are there too."""
+    """All public names, imported or not."""
     return sorted({*globals(), *__all__})
 
 

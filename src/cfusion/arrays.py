@@ -1,10 +1,10 @@
-"""Array aliases with their shapes, and the one policy on types.
+"""Array aliases with their shapes, and the rules about types.
 
-Maps and images are float32 (what sensors give, what kernels read), cameras, poses and points float64.
+Maps and images are float32 (as sensors give and kernels read them), cameras, poses and points float64.
 Unknown depth is NaN; weights and confidences are >= 0, and zero where depth is unknown.
 
-Arrays may also lie in the memory of a GPU: CuPy's, which NumPy's functions pass on to CuPy, or what another library
-lends by DLPack.
+Arrays may also be in the memory of a GPU: CuPy's, to which NumPy's functions dispatch, or those of another library by
+DLPack.
 """
 
 import math
@@ -30,15 +30,15 @@ Coordinates: TypeAlias = NDArray[np.float64]  # (...), pixels or units of depth
 Matrix: TypeAlias = NDArray[np.float64]  # 3x3, 3x4 or 4x4
 
 _DLPACK_HOST = 1
-MOST_WHOLE = 10**300  # of Python's whole numbers, which have no end
+MOST_WHOLE = 10**300  # for Python's unbounded integers
 MOST_RADIUS = 200  # pixels of a hole that is filled; the time grows with its square
 
 
 def adopt(given: Any, dtype: Any, what: str = "the array", *, masked: float = math.nan) -> Any:
-    """The array with that type where it lies, without a copy where it has that type already.
+    """The array with that type in its own memory, without a copy if it has that type already.
 
-    Entries that a masked array hides become `masked`. What has no numbers (text, dates, objects) or loses its meaning
-    as real ones (complex) is refused by the name `what`.
+    Masked entries become `masked`. Arrays without numbers (text, dates, objects), or of complex ones, raise an error
+    that begins with `what`.
     """
     if isinstance(given, np.ma.MaskedArray):
         _require_real(given.dtype, what)
@@ -47,13 +47,13 @@ def adopt(given: Any, dtype: Any, what: str = "the array", *, masked: float = ma
     if np.dtype(dtype) != np.bool_:
         _require_real(array.dtype, what)
     elif array.dtype.kind != "b":
-        raise InputError(f"{what} is {array.dtype}; it holds True and False")
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as that
+        raise InputError(f"{what} is {array.dtype}; give an array of True and False")
+    with np.errstate(over="ignore"):  # too large values become inf, and are refused later
         return array.astype(dtype, copy=False)
 
 
 def _taken(given: Any, what: str) -> Any:
-    """The array of whatever library, in its own type."""
+    """The array of any library, in its own type."""
     try:
         if isinstance(given, np.ndarray) or not hasattr(given, "__dlpack_device__"):
             return np.asarray(given)
@@ -68,16 +68,16 @@ def _taken(given: Any, what: str) -> Any:
 
 def _require_real(dtype: Any, what: str) -> None:
     if dtype.kind not in "fiub":
-        raise InputError(f"{what} is {dtype}; it holds real numbers")
+        raise InputError(f"{what} is {dtype}; give an array of real numbers")
 
 
 def is_whole(value: Any, least: int, most: int) -> bool:
-    """Whether a value is a whole number between two; True and 2.0 are none."""
+    """Whether a value is an integer between two bounds; True and 2.0 are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= int(value) <= most
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is one real number that floating point holds; True is none, NaN is one."""
+    """Whether a value is one real number that floating point can represent; True is not, NaN is."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return False
     return not isinstance(value, int) or abs(value) < MOST_WHOLE
@@ -89,5 +89,5 @@ def on_host(array: Any) -> bool:
 
 
 def chunks(stack: Any) -> Any:
-    """A stack in stacks of one map on the host, where masks of all find no room; whole on a GPU, where calls count."""
+    """The stack map by map on the host (to save memory), or whole on a GPU (to save launches)."""
     return stack[:, None] if on_host(stack) else stack[None]

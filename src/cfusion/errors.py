@@ -1,4 +1,4 @@
-"""Every mistake a user can make ends in one of these; the message says what was given and what to do."""
+"""Every mistake of a user raises one of these errors; the message says what was given and what to do."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -7,14 +7,14 @@ LONGEST = 800  # characters of a message
 
 
 def suggestion(given: object, known: Iterable[str]) -> str:
-    """The end of a message about a name that is not known: the one most like it, else all there are."""
+    """The end of a message about an unknown name: the most similar name, else all of them."""
     names = list(known)
     near = get_close_matches(str(given), names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(names)}"
 
 
 class CFusionError(Exception):
-    """The parent of every error raised on purpose by this package; its message is one line, whatever it quotes.
+    """The parent of every error raised on purpose by this package; its message is one line.
 
     Examples:
         >>> import cfusion
@@ -31,15 +31,15 @@ class CFusionError(Exception):
 
 
 class CFusionWarning(UserWarning):
-    """What works, but not as it usually does; the message says why."""
+    """A warning about something that works, but unusually; the message says why."""
 
 
 class InputError(CFusionError, ValueError):
-    """An argument has a value that makes no sense."""
+    """An argument has an invalid value."""
 
 
 class ShapeError(InputError):
-    """Arrays that belong together disagree in shape."""
+    """Shapes of arrays disagree."""
 
 
 class PoseError(InputError):
@@ -47,15 +47,15 @@ class PoseError(InputError):
 
 
 class CameraError(InputError):
-    """Intrinsics that no camera has."""
+    """Impossible intrinsics of a camera."""
 
 
 class UnknownMethod(InputError):
-    """A method was asked for by a name that is not in the table."""
+    """Unknown name of a method."""
 
 
 class FileError(CFusionError, OSError):
-    """A file is truncated, not what its name says, or cannot be written."""
+    """A file is truncated, of another format, or cannot be written."""
 
 
 class MissingDependency(CFusionError, ImportError):
@@ -63,8 +63,8 @@ class MissingDependency(CFusionError, ImportError):
 
 
 class BackendUnavailable(CFusionError):
-    """A compute backend was asked for that cannot run here."""
+    """A backend cannot run here."""
 
 
 class OutOfMemory(CFusionError, MemoryError):
-    """A problem is too large for the memory of its backend; the message says how much it needs."""
+    """A problem is too large for the memory of its backend; the message states the required amount."""

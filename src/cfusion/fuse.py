@@ -1,4 +1,4 @@
-"""The public functions: fuse views, registered maps, or one bundle after the other."""
+"""The public functions: fuse views, registered maps, or many bundles."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cfusion.tiles import crop_stack, crop_view, fuse_in_tiles
 
 Item = TypeVar("Item")
 CONCURRENT_BUNDLES = 2  # on a GPU
-BYTES_A_PIXEL, BYTES_AN_OBSERVATION = 250, 25  # at the peak of a solve, roughly
+BYTES_A_PIXEL, BYTES_AN_OBSERVATION = 250, 25  # at the peak of a solve, approximately
 
 
 def fuse(
@@ -40,15 +40,15 @@ def fuse(
     progress: Callable[[Progress], None] | None = None,
     **parameters: Any,
 ) -> Result:
-    """Fuse depth maps into one view (the one given, else the one their data set names, else the middle one).
+    """Fuse depth maps into one view: the given one, else the one named by the data set, else the middle one.
 
     Args:
         views: any number, of any cameras; depths and poses in one unit of length.
         method: `auto`, or a row of the paper (`cfusion methods`), or a `Method` of your own.
         reference: index of the view to fuse into.
         backend: `cuda`, `cpu`, `numpy`, or `auto`: the fastest that runs here.
-        progress: is called with a `Progress` now and then.
-        parameters: of the method, by name.
+        progress: called with a `Progress` from time to time.
+        parameters: parameters of the method, by name.
 
     Examples:
         >>> import numpy as np
@@ -88,14 +88,14 @@ def fuse_many(
     backend: str = "auto",
     **parameters: Any,
 ) -> Iterator[Result]:
-    """Fuse one bundle of views after the other, as `fuse` does each; on a GPU a few at a time, to keep it busy.
+    """Fuse one bundle of views after the other like `fuse`; on a GPU a few at a time, to keep it busy.
 
     Args:
-        bundles: lists of views; each is taken when its turn comes.
-        method: as of `fuse`.
+        bundles: lists of views, each taken when needed.
+        method: as in `fuse`.
         reference: index of the view to fuse into, the same in every bundle; None: the middle one.
-        backend: as of `fuse`.
-        parameters: of the method, by name.
+        backend: as in `fuse`.
+        parameters: parameters of the method, by name.
 
     Examples:
         >>> import numpy as np
@@ -106,7 +106,7 @@ def fuse_many(
         [1.0, 2.0]
     """
     if isinstance(bundles, str | View | np.ndarray) or not isinstance(bundles, Iterable):
-        raise InputError(f"fuse_many takes a list of lists of views, not {_named(bundles)}")
+        raise InputError(f"fuse_many needs a list of lists of views, not {_named(bundles)}")
     chosen, loaded = refine(methods.get(method), parameters), kernels.load(backend)
     for _, outcome in fuse_each(bundles, lambda views: views, chosen, loaded, reference=reference):
         if isinstance(outcome, Exception):
@@ -123,20 +123,20 @@ def fuse_each(
     reference: int | None = 0,
     progress: Callable[[int, Progress], None] | None = None,
 ) -> Iterator[tuple[Item, Result | Exception]]:
-    """Every task with its result, in order; in its place the error of a task that cannot be read or fused.
+    """Yield every task with its result, in order, or with the error if it cannot be read or fused.
 
-    `progress` hears the number of the task, and what `fuse` tells. Tasks are taken when their turn comes.
+    `progress` is called with the number of the task and the events of `fuse`. Tasks are taken when needed.
     """
 
     def one(number: int, task: Item) -> Result | Exception:
-        heard = None if progress is None else partial(progress, number)
+        callback = None if progress is None else partial(progress, number)
         try:
             with backend.stream():
-                return fuse(read(task), method, reference=reference, backend=backend.NAME, progress=heard)
+                return fuse(read(task), method, reference=reference, backend=backend.NAME, progress=callback)
         except Exception as error:
             return error
 
-    if backend.arrays is np:  # in this thread, which an interrupt then ends at once
+    if backend.arrays is np:  # in this thread, so that an interrupt ends it at once
         yield from ((task, one(number, task)) for number, task in enumerate(tasks))
         return
     waiting: deque[tuple[Item, Future[Result | Exception]]] = deque()
@@ -162,14 +162,14 @@ def fuse_stack(
     progress: Callable[[Progress], None] | None = None,
     **parameters: Any,
 ) -> Result:
-    """Fuse depth maps that are registered already; the result lies where they do, on the host or on the GPU.
+    """Fuse registered depth maps; the result is in the memory of the input, host or GPU.
 
     Args:
         stack: K maps of one view, of any sign.
-        method: as of `fuse`.
-        backend: as of `fuse`.
-        progress: is called with a `Progress` now and then.
-        parameters: of the method, by name.
+        method: as in `fuse`.
+        backend: as in `fuse`.
+        progress: called with a `Progress` from time to time.
+        parameters: parameters of the method, by name.
 
     Examples:
         >>> import numpy as np
@@ -180,7 +180,7 @@ def fuse_stack(
     """
     began = time.perf_counter()
     if not isinstance(stack, Stack):
-        raise InputError(f"fuse_stack takes a cfusion.Stack, not {_named(stack)}; make one with Stack(depths)")
+        raise InputError(f"fuse_stack needs a cfusion.Stack, not {_named(stack)}; make one with Stack(depths)")
     chosen = refine(methods.get(method), parameters)
     loaded = kernels.load(backend)
 
@@ -198,25 +198,25 @@ def fuse_stack(
 def fuse_source(
     source: Source, method: Method, backend: Backend, progress: Callable[[Progress], None] | None = None
 ) -> Result:
-    """Fuse the observations of a source; the result's maps lie in the backend's memory, its seconds are not counted."""
+    """Fuse the observations of a source; the maps stay in the backend's memory, and `seconds` is not set."""
     return Result.of(method(source, backend, progress), source.frame, method.name, method.parameters(), backend)
 
 
 def _whole_or_tiles(
     run: Callable[[Window | None, Method], Result], shape: tuple[int, int], method: Method, backend: Backend
 ) -> Result:
-    """All at once, or in tiles where a device has no room for that."""
+    """Fuse all at once, or in tiles if a device has too little memory."""
     try:
         return run(None, method)
     except MemoryError:
         if backend.arrays is np or method.parameters().get("keep_views"):
             raise
-    return fuse_in_tiles(shape, method, run)  # here, where the error no longer holds what it was raised over
+    return fuse_in_tiles(shape, method, run)  # here, where the error no longer keeps arrays of its frames alive
 
 
 @contextmanager
 def _room_for(views: int, shape: tuple[int, int], backend: Backend) -> Iterator[None]:
-    """Turn running out of memory into one sentence; the process goes on."""
+    """Turn running out of memory into an error of one sentence."""
     try:
         yield
     except MemoryError as error:
@@ -231,20 +231,22 @@ def _room_for(views: int, shape: tuple[int, int], backend: Backend) -> Iterator[
 
 def _checked(views: Iterable[View]) -> Sequence[View]:
     if isinstance(views, Stack):
-        raise InputError("fuse takes views; for depth maps that are registered already use fuse_stack(stack)")
+        raise InputError("fuse needs views; for registered depth maps use fuse_stack(stack)")
     if isinstance(views, str | PathLike):
-        raise InputError(f"fuse takes a list of views, not a path; read it first: fuse(read({str(views)!r}))")
+        raise InputError(f"fuse needs a list of views, not a path; read it first: fuse(read({str(views)!r}))")
     if isinstance(views, View | np.ndarray) or not isinstance(views, Iterable):
-        raise InputError(f"fuse takes a list of views, not {_named(views)}")
+        raise InputError(f"fuse needs a list of views, not {_named(views)}")
     if not isinstance(views, Sequence):
         views = list(views)
     if len(views) == 0:
         raise InputError("there are no views; give at least one")
     for view in views:
         if not isinstance(view, View):
-            raise InputError(f"views are cfusion.View, not {_named(view)}; for arrays use fuse_stack(Stack(depths))")
+            raise InputError(
+                f"views must be cfusion.View, not {_named(view)}; for arrays use fuse_stack(Stack(depths))"
+            )
     if all(_all_unknown(view.depth) for view in views):
-        raise InputError("every depth in every view is NaN; nothing was observed, so nothing can be fused")
+        raise InputError("every depth in every view is NaN; give views with known depths")
     return views
 
 
@@ -254,5 +256,5 @@ def _all_unknown(depth: DepthMap) -> bool:
 
 
 def _named(given: object) -> str:
-    """What a message calls something that is not what was asked for."""
+    """The name of an argument's type for messages."""
     return "None" if given is None else type(given).__name__

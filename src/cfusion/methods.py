@@ -1,4 +1,4 @@
-"""The paper's rows and ours: a method is a function of a source."""
+"""The methods of the paper and ours: each is a function of a source."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from cfusion.parameters import parameters_of
 from cfusion.solvers import ACS, AMA, PDHG, Biconvex, Fused, Pointwise, Report, Solution, Solver, Status, Task, prepare
 from cfusion.source import Source, Splat
 
-LIKELY = 0.5  # right: from there a map is kept that is scored whole, or that others are asked about again
+LIKELY = 0.5  # least probability of being right, for maps that are scored as a whole or compared again
 
 
 class Method(Protocol):
-    """How the observations of a frame become one depth map.
+    """A function from the observations of a frame to one depth map.
 
     Examples:
         >>> from cfusion import METHODS
@@ -37,11 +37,11 @@ class Method(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
 
     @property
     def summary(self) -> str:
-        """What it does, in a line."""
+        """One line about it."""
 
     def __call__(self, source: Source, backend: Backend, report: Report | None = None) -> Fused:
         """Fuse the observations of a source."""
@@ -60,11 +60,11 @@ class SinglePass:
     confidence: Confidence
     energy: Energy
     solver: Solver
-    fill_radius: int = 0  # pixels: holes this wide that no view saw are bridged by the regulariser
+    fill_radius: int = 0  # pixels: unobserved holes up to this width are bridged by the regulariser
 
     def __post_init__(self) -> None:
         if not is_whole(self.fill_radius, 0, MOST_RADIUS):
-            raise InputError(f"fill_radius is {self.fill_radius}; it is a whole number of pixels, 0 to {MOST_RADIUS}")
+            raise InputError(f"fill_radius is {self.fill_radius}; give a whole number of pixels, 0 to {MOST_RADIUS}")
 
     def __call__(self, source: Source, backend: Backend, report: Report | None = None) -> Fused:
         if self.energy.regulariser is not None:
@@ -73,7 +73,7 @@ class SinglePass:
         return Fused(task.stack, self.solver(task, report))
 
     def task(self, source: Source, backend: Backend) -> Task:
-        """What its solver is given."""
+        """The task for its solver."""
         weighed = self.confidence(source.first(self.splat, backend), backend=backend)
         return prepare(self.energy, weighed, backend, self.fill_radius)
 
@@ -87,7 +87,7 @@ class SinglePass:
 
 @dataclass(frozen=True)
 class InputMap:
-    """The reference's own depth map, untouched: what fusing starts from."""
+    """The reference view's own depth map, unchanged."""
 
     name: str = "input"
     summary: str = "the reference depth map as it came"
@@ -105,7 +105,7 @@ class InputMap:
 
 
 def get(method: str | Method) -> Method:
-    """A method by name, or as it is."""
+    """A method by name; a method is returned unchanged."""
     if not isinstance(method, str | type) and callable(method) and hasattr(method, "parameters"):
         return method
     name = ALIASES.get(str(method), method)
@@ -117,16 +117,16 @@ def get(method: str | Method) -> Method:
 
 
 def keeping_likely(method: str, given: Mapping[str, object], **usual: object) -> dict[str, Any]:
-    """Parameters where what is kept is scored, or asked again: what is likely right is kept unless told otherwise.
+    """Parameters for a map that is scored as a whole or compared again: likely depths are kept, unless given otherwise.
 
-    `usual` are more of them, for methods that know how likely that is.
+    `usual` are further defaults, for methods that know this probability.
     """
     knows = "min_confidence" in get(method).parameters()
     return {**({"min_confidence": LIKELY, **usual} if knows else {}), **given}
 
 
 def _adaptive(name: str, summary: str, confidence: Confidence, energy: Energy) -> list[Method]:
-    """One row per joint solver: alternate convex search under the plain name, the others behind a colon."""
+    """One row per joint solver: alternate convex search under the plain name, others with a suffix."""
     solvers: dict[str, tuple[str, Solver]] = {
         "": ("alternate convex search", ACS()),
         ":ama": ("alternate minimisation", AMA()),
@@ -163,4 +163,4 @@ _TABLE: list[Method] = [
     Auto(),
 ]
 METHODS = MappingProxyType({method.name: method for method in _TABLE})
-ALIASES = MappingProxyType({"reference": "input"})  # the name of before, for one release
+ALIASES = MappingProxyType({"reference": "input"})  # former names, for one release

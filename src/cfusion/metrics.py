@@ -1,4 +1,4 @@
-"""How far a depth map is from the truth, and how well a confidence map knows it.
+"""Errors of a depth map against the truth, and how well a confidence map ranks them.
 
 Lengths are in the unit of depth, angles in radians, disparities in pixels, out and density in percent.
 """
@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from cfusion.arrays import DepthMap, adopt, is_number
 from cfusion.errors import CameraError, InputError, ShapeError
 from cfusion.geometry import Camera, Pinhole, normals
-from cfusion.geometry.disparity import without_gaps
+from cfusion.geometry.disparity import fill_from_background
 
-THRESHOLDS = (1.0, 2.0, 3.0, 4.0, 5.0)  # pixels of disparity, for which outliers are counted
-# KITTI's files hold no larger disparity: beyond, an estimate counts as a hole. Without a bound the mean error
-# of 1 / depth is infinite as soon as noise can bring depth to zero.
+THRESHOLDS = (1.0, 2.0, 3.0, 4.0, 5.0)  # pixels of disparity above which outliers are counted
+# KITTI's files cannot store a larger disparity: an estimate beyond counts as a hole. Without a bound the mean error
+# of 1 / depth is infinite if noise can make a depth zero.
 LARGEST_DISPARITY = 256.0
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of one depth map, or their average over several; NaN where a score has no meaning.
+    """The scores of one depth map, or their average over several; NaN where a score is undefined.
 
     Args:
         rmse: root mean square error after subtracting each map's mean, in the unit of depth.
@@ -59,12 +59,12 @@ class Scores:
         """Percent of the true pixels whose disparity is off by more than 1, 2, 3, 4 or 5 pixels."""
         if not is_number(pixels) or pixels not in THRESHOLDS:
             raise InputError(
-                f"out({str(pixels)[:40]}) is not kept; choose one of {', '.join(f'{n:g}' for n in THRESHOLDS)}"
+                f"out({str(pixels)[:40]}) is not available; choose one of {', '.join(f'{n:g}' for n in THRESHOLDS)}"
             )
         return self.outliers[THRESHOLDS.index(pixels)]
 
     def named(self, name: str) -> float:
-        """One of `NAMES`."""
+        """A score by name, one of `NAMES`."""
         return self.out(3) if name == "out3" else float(getattr(self, name))
 
 
@@ -72,7 +72,7 @@ NAMES = tuple("out3" if field.name == "outliers" else field.name for field in fi
 
 
 class Seen(Protocol):
-    """A depth map with its camera: a result, a view."""
+    """A depth map with its camera: a result or a view."""
 
     @property
     def depth(self) -> DepthMap:
@@ -80,7 +80,7 @@ class Seen(Protocol):
 
     @property
     def camera(self) -> Camera | None:
-        """What saw it, if that is known."""
+        """Its camera, if known."""
 
 
 def evaluate(
@@ -88,13 +88,13 @@ def evaluate(
 ) -> Scores:
     """Compare a depth map (H, W) with the truth (H, W), NaN = unknown in either.
 
-    A result or a view may be given for either; its camera is taken where none is given.
+    Either may be a result or a view; its camera is used if none is given.
 
-    Depth errors are taken where both are known. Normals need the camera, disparities = fx baseline / depth
-    need a pinhole camera and a baseline; scores without what they need are NaN.
+    Depth errors are taken where both are known. Normals need the camera, disparities = fx baseline / depth need a
+    pinhole camera and a baseline; other scores are NaN without them.
 
     Args:
-        depth: (H, W) to be judged.
+        depth: (H, W) to be evaluated.
         truth: (H, W) in the same unit.
         camera: of both, for normals and disparities.
         baseline: of a stereo pair, in the unit of depth, for disparities.
@@ -115,10 +115,10 @@ def evaluate(
         _numbers(getattr(each, "depth", each), name) for each, name in zip(given, ("depth", "truth"), strict=True)
     )
     if estimate.shape != true.shape or estimate.ndim != 2:
-        raise ShapeError(f"depth is {estimate.shape}, the truth is {true.shape}; both have to be the same (H, W)")
+        raise ShapeError(f"depth is {estimate.shape}, the truth is {true.shape}; give both the same (H, W)")
     known = ~np.isnan(true)
     if not known.any():
-        raise InputError("the truth is NaN everywhere; there is nothing to compare with")
+        raise InputError("the truth is NaN everywhere; give a truth with known pixels")
     both = known & ~np.isnan(estimate)
     error = estimate[both] - true[both]
     rmse, zmae = nan, nan
@@ -142,22 +142,22 @@ def evaluate(
 
 
 def arithmetic_mean(scores: Sequence[Scores]) -> Scores:
-    """The average over scenes, as the paper takes it for real data."""
+    """The arithmetic mean over scenes, used in the paper for real data."""
     return _averaged(scores, np.mean)
 
 
 def geometric_mean(scores: Sequence[Scores]) -> Scores:
-    """The average over scenes, as the paper takes it for synthetic data (of the bias, arithmetic)."""
+    """The geometric mean over scenes, used in the paper for synthetic data (arithmetic for the bias)."""
     unsigned = [replace(each, bias=0.0) for each in scores]
     return replace(_averaged(unsigned, _root_of_product), bias=arithmetic_mean(scores).bias)
 
 
 def ause(error: ArrayLike, confidence: ArrayLike) -> float:
-    """Area under the sparsification error: 0 when confidence ranks the errors perfectly.
+    """Area under the sparsification error curve: 0 if confidence ranks the errors perfectly.
 
-    The curve is the mean absolute error of what remains when the least confident fraction is removed,
-    over the mean of all; the area lies between this curve and the one that removes the largest errors first.
-    Pixels of equal confidence are removed in an average order; pixels where either map is NaN do not count.
+    The curve is the mean absolute error of the pixels that remain when the least confident fraction is removed, over
+    the mean of all; the area is that between this curve and the one that removes the largest errors first. Pixels of
+    equal confidence are removed in an average order; pixels where either map is NaN are ignored.
     """
     absolute, trust = _known_pairs(error, confidence)
     if absolute.sum() == 0:
@@ -165,37 +165,37 @@ def ause(error: ArrayLike, confidence: ArrayLike) -> float:
     order = np.argsort(trust, kind="stable")
     _, tie, size = np.unique(trust[order], return_inverse=True, return_counts=True)
     expected = (np.bincount(tie, absolute[order]) / size)[tie]
-    gap = _remaining_mean(expected) - _remaining_mean(np.sort(absolute)[::-1])
-    return float(gap.mean() / absolute.mean())
+    excess = _remaining_mean(expected) - _remaining_mean(np.sort(absolute)[::-1])
+    return float(excess.mean() / absolute.mean())
 
 
 def roc_auc(error: ArrayLike, confidence: ArrayLike, threshold: float) -> float:
-    """Chance that a pixel with |error| <= threshold is trusted more than one beyond (ties count half).
+    """Probability that a pixel with |error| <= threshold has more confidence than one beyond (ties count half).
 
-    1 is a perfect ranking, 0.5 a random one; NaN when all pixels are on one side.
+    1 is a perfect ranking, 0.5 a random one; NaN if all pixels are on one side.
     """
     absolute, trust = _known_pairs(error, confidence)
     if not is_number(threshold):
-        raise InputError(f"threshold is {str(threshold)[:40]!r}; it is an error, in the unit of depth")
+        raise InputError(f"threshold is {str(threshold)[:40]!r}; give an error in the unit of depth")
     good = absolute <= threshold
     n_good, n_bad = int(good.sum()), int((~good).sum())
     if n_good == 0 or n_bad == 0:
         return nan
     _, tie, size = np.unique(trust, return_inverse=True, return_counts=True)
-    rank = (np.cumsum(size) - 0.5 * (size - 1))[tie]  # from 1, the mean within ties
+    rank = (np.cumsum(size) - 0.5 * (size - 1))[tie]  # from 1, averaged within ties
     return float((rank[good].sum() - 0.5 * n_good * (n_good + 1)) / (n_good * n_bad))
 
 
 def fill_background(disparity: ArrayLike) -> NDArray[np.float64]:
     """Disparity (H, W) without holes: each takes its smaller neighbour in the row, then in the column.
 
-    The smaller disparity is the farther surface. At a border there is one neighbour; a map that is NaN
-    everywhere stays so. This is KITTI's rule for sparse results.
+    The smaller disparity is the farther surface. At a border there is one neighbour; a map that is all NaN stays so.
+    This is KITTI's rule for sparse results.
     """
     given = _numbers(disparity, "the disparity")
     if given.ndim != 2:
-        raise ShapeError(f"the disparity is {given.shape}, expected (H, W)")
-    return without_gaps(given)
+        raise ShapeError(f"the disparity is {given.shape}; give (H, W)")
+    return fill_from_background(given)
 
 
 def _mean_angle(estimate: NDArray[np.float64], true: NDArray[np.float64], camera: Camera) -> float:
@@ -205,7 +205,7 @@ def _mean_angle(estimate: NDArray[np.float64], true: NDArray[np.float64], camera
     if not both.any():
         return nan
     n, m = n[both].astype(np.float64), m[both].astype(np.float64)
-    # Of the half angle: arccos of the product loses half the digits for small angles.
+    # By the half angle: arccos of the product loses half of the digits at small angles.
     half = np.arctan2(np.linalg.norm(n - m, axis=-1), np.linalg.norm(n + m, axis=-1))
     return float(np.mean(2.0 * half))
 
@@ -217,11 +217,11 @@ def _disparity_scores(
     if baseline is None:
         return (nan,) * len(THRESHOLDS), nan
     if not isinstance(camera, Pinhole):
-        raise CameraError("a baseline was given, yet no pinhole camera to turn depth into disparity")
+        raise CameraError("a baseline was given without a pinhole camera; give camera=Pinhole(...) as well")
     if not is_number(baseline) or not (isfinite(baseline) and baseline > 0):
-        raise InputError(f"baseline is {str(baseline)[:40]}; it is a positive length in the unit of depth")
+        raise InputError(f"baseline is {str(baseline)[:40]}; give a positive length in the unit of depth")
     if not np.nanmin(true) > 0:
-        raise InputError("the truth has depths of zero or less; they have no disparity")
+        raise InputError("the truth has depths <= 0, which have no disparity; set them to NaN")
     factor = camera.fx * baseline
     known = ~np.isnan(true)
     wanted = factor / true[known]
@@ -236,9 +236,9 @@ def _disparity_scores(
 
 
 def _averaged(scores: Sequence[Scores], average: Callable[[list[float]], Any]) -> Scores:
-    """Field by field."""
+    """The average of each field."""
     if not scores:
-        raise InputError("there are no scores to average")
+        raise InputError("no scores to average; give at least one")
     values = {
         each.name: float(average([getattr(score, each.name) for score in scores]))
         for each in fields(Scores)
@@ -256,20 +256,20 @@ def _known_pairs(error: ArrayLike, confidence: ArrayLike) -> tuple[NDArray[np.fl
     """Absolute errors and confidences (N,), where both are known."""
     absolute, trust = np.abs(_numbers(error, "the error")), _numbers(confidence, "the confidence")
     if absolute.shape != trust.shape:
-        raise ShapeError(f"error is {absolute.shape}, confidence is {trust.shape}")
+        raise ShapeError(f"error is {absolute.shape}, confidence is {trust.shape}; give the same shape")
     both = ~(np.isnan(absolute) | np.isnan(trust))
     if not both.any():
-        raise InputError("no pixel has both an error and a confidence")
+        raise InputError("no pixel has both an error and a confidence; give maps that overlap")
     return absolute[both], trust[both]
 
 
 def _numbers(given: ArrayLike, what: str) -> NDArray[np.float64]:
-    """Real numbers, NaN where a masked array hides them."""
+    """Real numbers as float64; masked entries become NaN."""
     found: NDArray[np.float64] = adopt(given, np.float64, what)
     return found
 
 
 def _remaining_mean(errors_in_order_of_removal: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean of what remains after removing the first 0, 1, ..., N - 1."""
+    """Means of the values that remain after removing the first 0, 1, ..., N - 1."""
     remaining = np.cumsum(errors_in_order_of_removal[::-1])[::-1]
     return np.asarray(remaining / np.arange(len(remaining), 0, -1))

@@ -1,4 +1,4 @@
-"""Parameters by name: which field of which part of a method each one is."""
+"""Parameters by name: the field of a method's part that each one sets."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cfusion.errors import InputError, suggestion
 
 
 class Named(Protocol):
-    """What has parameters: a frozen dataclass with a name."""
+    """Anything with parameters: a frozen dataclass with a name."""
 
     @property
     def name(self) -> str: ...
 
 
 LARGEST = 1e30
-WHOLE = ("order", "iterations", "outer", "rounds", "radius", "fill_radius")  # numbers of things
+WHOLE = ("order", "iterations", "outer", "rounds", "radius", "fill_radius")  # integers
 AnyMethod = TypeVar("AnyMethod", bound=Named)
 
 
@@ -30,7 +30,7 @@ def _set(part: Any, field: str, value: Any) -> Any:
 
 
 def _set_alpha(part: Any, field: str, value: Any) -> Any:
-    """One weight per order; a regulariser's order follows. A single number is one of order 1, and of no other."""
+    """Set one weight per order, which determines the order; a single number is valid for order 1 only."""
     if isinstance(value, tuple | list):
         alpha = tuple(value)
     elif value is None:
@@ -46,13 +46,13 @@ def _set_alpha(part: Any, field: str, value: Any) -> Any:
 
 
 def _set_order(part: Any, field: str, value: Any) -> Any:
-    """The paper's weights for that order."""
+    """Set the order and the paper's weights for it."""
     return replace(part, order=value, alpha=())
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A field of the first of these parts that a method has; a part is a path of attributes, "" the method itself."""
+    """A field of the first of these parts that a method has; a part is an attribute path, "" the method itself."""
 
     parts: tuple[str, ...]
     set: Callable[[Any, str, Any], Any] = _set
@@ -87,7 +87,7 @@ PARAMETERS = MappingProxyType(
 
 
 def parameters_of(method: Named) -> dict[str, Any]:
-    """Every parameter of a method by name, with its value; None is none."""
+    """Every parameter of a method by name with its value, omitting None."""
     found = {name: getattr(_part(method, name), name, None) for name in PARAMETERS}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -97,7 +97,7 @@ def refine(method: AnyMethod, given: Mapping[str, Any]) -> AnyMethod:
     alpha, order = given.get("alpha"), given.get("order")
     if isinstance(alpha, tuple | list) and is_whole(order, 1, 9) and len(alpha) != order:
         raise InputError(f"alpha has {len(alpha)} weights and order is {order}; give one weight per order")
-    for name in sorted(given, key=lambda name: name != "order"):  # an order brings weights of its own, so it is first
+    for name in sorted(given, key=lambda name: name != "order"):  # order first, as it resets the weights
         method = _refined(method, name, given[name])
     return method
 
@@ -121,9 +121,9 @@ def _refined(method: AnyMethod, name: str, value: Any) -> AnyMethod:
 
 
 def _require_number(name: str, value: Any) -> None:
-    """Numbers that a computation can hold, one or a few of them; what they have to be the parts say."""
+    """Require one or a few numbers that floating point can represent; the parts check the rest."""
     if name in WHOLE and value is not None and not is_whole(value, -(10**9), 10**9):
-        raise InputError(f"{name} is {str(value)[:60]}; it is a whole number, without point and exponent")
+        raise InputError(f"{name} is {str(value)[:60]}; give a whole number, without point and exponent")
     for each in value if isinstance(value, tuple | list) else (value,):
         size = abs(float(each)) if isinstance(each, float | np.floating) else 0.0
         if size and np.isfinite(size) and not 1 / LARGEST < size < LARGEST:
@@ -134,7 +134,7 @@ def _require_number(name: str, value: Any) -> None:
             continue
         if not isinstance(each, int | np.integer) or not -LARGEST < each < LARGEST:
             given = repr(value)[:60]
-            raise InputError(f"{name} = {given} does not fit: it is a number, or a few, below {LARGEST:g}")
+            raise InputError(f"{name} = {given} does not fit: give a number, or a few, below {LARGEST:g}")
 
 
 def _part(method: Any, name: str) -> Any:
@@ -144,7 +144,7 @@ def _part(method: Any, name: str) -> Any:
 
 
 def _at(owner: Any, path: str) -> Any:
-    """What lies at the end of a path of attributes; None if the path breaks off."""
+    """The object at the end of an attribute path; None if the path breaks off."""
     for step in filter(None, path.split(".")):
         owner = getattr(owner, step, None)
     return owner

@@ -1,4 +1,4 @@
-"""What fusing gives back."""
+"""The result of a fusion."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from cfusion.source import Frame
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One depth map, how far to trust it, and how it came about.
+    """One depth map, its confidence and sigma, and how it was computed.
 
     Args:
         depth: (H, W) in the unit of the views; NaN where nothing is known.
-        confidence: (H, W) `auto`: the probability of being right; the paper's methods: lam of the energy. No unit.
+        confidence: (H, W) `auto`: probability that the depth is right; the paper's methods: lam of the energy. No unit.
         sigma: (H, W) standard deviation of the depth's error, in the unit of depth; NaN where nothing was observed.
         provenance: (H, W) n > 0: observed n times, 0: filled, -1: unknown.
-        history: an `Outer` for each outer step of the last solve.
-        gap: certified relative duality gap of the last convex solve; NaN where there was none.
-        energies: of the answer, by name: total, fidelity, orders of the regulariser.
-        status: how the solve ended; its value is a sentence.
-        seconds: of wall-clock time.
-        iterations: of the last solve.
-        method: by its name.
-        parameters: by name, with what `auto` chose.
-        backend: that computed it.
+        history: one `Outer` per outer step of the last solve.
+        gap: certified relative duality gap of the last convex solve; NaN if there was none.
+        energies: energy of the solution, by name: total, fidelity, orders of the regulariser.
+        status: the outcome of the solve; its value is a sentence.
+        seconds: wall-clock time.
+        iterations: iterations of the last solve.
+        method: its name.
+        parameters: by name, including the choices of `auto`.
+        backend: the name of the backend.
         camera: of the reference, or None.
         pose: world_from_camera of the reference, or None.
         image: of the reference, or None.
-        views: what each view says, where `keep_views=True` asked for it.
+        views: the evidence of each view, if `keep_views=True`.
 
     Examples:
         >>> import numpy as np
@@ -52,11 +52,11 @@ class Result:
     """
 
     depth: DepthMap  # (H, W), NaN where nothing is known
-    confidence: WeightMap  # (H, W) `auto`: probability of being right; the paper's: lam. Zero where unknown
+    confidence: WeightMap  # (H, W) `auto`: probability that the depth is right; the paper's: lam. Zero where unknown
     sigma: DepthMap  # (H, W) standard deviation of the depth's error; NaN where nothing was observed
     provenance: NDArray[np.int16]  # (H, W): n > 0 observed n times, 0 filled, -1 unknown
     history: tuple[Outer, ...]  # per outer step of the last solve
-    gap: float  # certified relative duality gap of the last convex solve; nan where there was none
+    gap: float  # certified relative duality gap of the last convex solve; nan if there was none
     energies: dict[str, float]
     status: Status
     seconds: float
@@ -67,11 +67,11 @@ class Result:
     camera: Camera | None = None
     pose: Pose | None = None  # world_from_camera of the reference
     image: Image | None = None
-    views: tuple[ViewEvidence, ...] = ()  # per view, in their order, where `keep_views` asks for it
+    views: tuple[ViewEvidence, ...] = ()  # per view, in order, if `keep_views`
 
     @staticmethod
     def of(fused: Fused, frame: Frame, name: str, given: dict[str, Any], backend: Backend) -> Result:
-        """The result of a method; `given` are its parameters, to which it adds what it chose."""
+        """The result of a method; `given` are its parameters, to which its choices are added."""
         stack, solution = fused.stack, fused.solution
         provenance = _measured(stack, solution.depth)
         sigma = _standard_error(stack, solution.depth) if fused.sigma is None else fused.sigma
@@ -99,7 +99,7 @@ class Result:
         )
 
     def __repr__(self) -> str:
-        """One line with the figures that matter."""
+        """One line with the main figures."""
         from cfusion.view.notebook import one_line
 
         return one_line(self)
@@ -111,8 +111,8 @@ class Result:
         return as_html(self)
 
     def points(self) -> NDArray[np.float64]:
-        """(N, 3) the observed pixels as points, row by row: in the world where the pose is known, else in the camera's
-        frame (x right, y down, z forward), in the unit of depth.
+        """The observed pixels as points (N, 3), row by row, in the unit of depth: in the world if the pose is known,
+        else in the camera's frame (x right, y down, z forward).
 
         Examples:
             >>> import numpy as np
@@ -126,11 +126,11 @@ class Result:
         return points_of(self)
 
     def save(self, folder: str | PathLike[str], formats: Sequence[str] = ("npy", "png", "pfm", "ply")) -> None:
-        """Write depth, confidence, sigma, provenance, points and result.json to a folder, whole or not at all.
+        """Write depth, confidence, sigma, provenance, points and result.json to a folder, completely or not at all.
 
         Args:
-            folder: is made where it is not there.
-            formats: of npy, png, pfm, ply.
+            folder: created if it does not exist.
+            formats: any of npy, png, pfm, ply.
 
         Examples:
             >>> import numpy as np
@@ -144,10 +144,10 @@ class Result:
         save(self, folder, formats)
 
     def report(self, path: str | PathLike[str], **more: Any) -> Path:
-        """Write the page that shows it, one HTML file; `more` as of `cfusion.view.write_page` (views, truth, ...).
+        """Write the result's page, one HTML file; `more` as in `cfusion.view.write_page` (views, truth, ...).
 
         Args:
-            path: of the file.
+            path: the file to write.
             more: views and reference, truth, title, unit and so on.
 
         Examples:
@@ -175,7 +175,7 @@ class Result:
         return plot(self)
 
     def to_xarray(self) -> Any:
-        """An `xarray.Dataset` of the maps over row and column, with how they came about as attributes.
+        """An `xarray.Dataset` of the maps over row and column, with parameters and outcome as attributes.
 
         Examples:
             >>> import numpy as np
@@ -189,13 +189,13 @@ class Result:
         return as_dataset(self)
 
     def moved(self, move: Callable[[Any], Any]) -> Result:
-        """The same result with its maps where `move` puts an array."""
+        """The same result with each map moved by `move`, for example to the host."""
         maps = {name: move(getattr(self, name)) for name in ("depth", "confidence", "sigma", "provenance")}
         return replace(self, **maps, views=tuple(view.moved(move) for view in self.views))
 
 
 def _measured(stack: Stack, depth: DepthMap) -> NDArray[np.int16]:
-    """(H, W) how often each pixel was measured (what was filled is not), -1 where depth is unknown."""
+    """How often each pixel (H, W) was measured, not counting filled values; -1 where depth is unknown."""
     (count,) = added_up(_seen, stack.depths, stack.weights, stack.filled)
     return _provenance(count, depth)
 
@@ -212,7 +212,7 @@ def _provenance(count: NDArray[np.int32], depth: DepthMap) -> NDArray[np.int16]:
 
 
 def _standard_error(stack: Stack, depth: DepthMap) -> DepthMap:
-    """(H, W) sqrt(2) mean |d - depth| / sqrt(n) over the n known depths of a pixel; NaN without any."""
+    """sqrt(2) mean |d - depth| / sqrt(n), (H, W), over the n known depths of a pixel; NaN without any."""
     return _of_mean(*added_up(_errors, stack.depths, depth))
 
 

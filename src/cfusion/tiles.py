@@ -1,4 +1,4 @@
-"""A frame too large for a device's memory: fused in tiles that overlap, each cut in two again until it fits."""
+"""A frame too large for a device's memory, fused in overlapping tiles, each halved until it fits."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from cfusion.methods import Method
 from cfusion.result import Result
 from cfusion.solvers import Status
 
-MARGIN = 48  # pixels around a tile that are fused with it and thrown away: smoothing reaches about as far
-LEAST = 64  # pixels of a side that is not cut again
+HALO = 48  # pixels around a tile that are fused and discarded: smoothing reaches about as far
+LEAST = 64  # pixels of a side that is not halved again
 WORST_LAST = (Status.closed_form, Status.converged, Status.at_rounding, Status.partial_optimum, Status.settled)
 
-Run = Callable[[Window, Method], Result]  # fuses a part of the frame; MemoryError: it is too large
+Run = Callable[[Window, Method], Result]  # fuses a part of the frame; raises MemoryError if it is too large
 
 
 def fuse_in_tiles(shape: tuple[int, int], method: Method, run: Run) -> Result:
-    """The whole frame from parts of it; MemoryError where even the smallest is too large.
+    """Fuse the whole frame from parts; MemoryError if even the smallest does not fit.
 
-    What the method leaves open is chosen on the first part and kept for the others. There is no certificate of the
-    whole: the gap is NaN, and `parameters["tiles"]` says how many there were.
+    Parameters that the method chooses are chosen on the first part and kept for the others. There is no certificate of
+    the whole: the gap is NaN, and `parameters["tiles"]` is the number of parts.
     """
     waiting, done = _halves((slice(0, shape[0]), slice(0, shape[1]))), list[tuple[Window, Window, Result]]()
     nothing: InputError | None = None
     if not waiting:
-        raise MemoryError("a frame too small to be cut")
+        raise MemoryError("the frame is too small to be divided")
     while waiting:
         core = waiting.pop(0)
-        window = _grown(core, shape)
+        window = _with_halo(core, shape)
         try:
             result = run(window, method)
         except MemoryError:
             halves = _halves(core)
             if not halves:
                 raise
-        except InputError as error:  # nothing was observed there
+        except InputError as error:  # no observation in this part
             nothing = error
             continue
         else:
             done.append((core, window, result))
-            method = _decided(method, result)
+            method = _with_choices(method, result)
             continue
         waiting = halves + waiting
     if not done:
@@ -55,7 +55,7 @@ def fuse_in_tiles(shape: tuple[int, int], method: Method, run: Run) -> Result:
 
 
 def crop_view(view: View, window: Window) -> View:
-    """A part of a view, seen by the same camera."""
+    """A part of a view, with its camera cropped."""
     cut = (view.depth, view.image, view.confidence)
     depth, image, confidence = (None if each is None else each[window] for each in cut)
     assert depth is not None
@@ -73,7 +73,7 @@ def crop_stack(stack: Stack, window: Window) -> Stack:
 
 
 def crop_camera(camera: Camera, window: Window) -> Camera:
-    """The same camera with a smaller image."""
+    """The same camera with a cropped image."""
     rows, columns = window
     size = {"width": columns.stop - columns.start, "height": rows.stop - rows.start}
     out: Camera = replace(camera, cx=camera.cx - columns.start, cy=camera.cy - rows.start, **size)
@@ -81,7 +81,7 @@ def crop_camera(camera: Camera, window: Window) -> Camera:
 
 
 def _halves(core: Window) -> list[Window]:
-    """A core cut across its longer side; none where it is too small for that."""
+    """A core halved across its longer side; empty if it is too small."""
     rows, columns = core
     tall = rows.stop - rows.start >= columns.stop - columns.start
     side = rows if tall else columns
@@ -92,23 +92,22 @@ def _halves(core: Window) -> list[Window]:
     return [(part, columns) if tall else (rows, part) for part in parts]
 
 
-def _grown(core: Window, shape: tuple[int, int]) -> Window:
-    """A core with its margin, inside the image."""
+def _with_halo(core: Window, shape: tuple[int, int]) -> Window:
+    """A core with its margin, clipped to the image."""
     rows, columns = (
-        slice(max(side.start - MARGIN, 0), min(side.stop + MARGIN, size))
-        for side, size in zip(core, shape, strict=True)
+        slice(max(side.start - HALO, 0), min(side.stop + HALO, size)) for side, size in zip(core, shape, strict=True)
     )
     return rows, columns
 
 
-def _decided(method: Any, result: Result) -> Any:
-    """The method with what it left open set to what it chose."""
+def _with_choices(method: Any, result: Result) -> Any:
+    """The method with its open parameters set to the choices of a result."""
     settings = getattr(method, "settings", None)
     return method if settings is None else replace(method, settings=settings.decided(result.parameters))
 
 
 def _whole(shape: tuple[int, int], parts: Sequence[tuple[Window, Window, Result]]) -> Result:
-    """What every part found in its core."""
+    """The cores of all parts, assembled."""
     depth, sigma = (np.full(shape, np.nan, np.float32) for _ in range(2))
     confidence, provenance = np.zeros(shape, np.float32), np.full(shape, -1, np.int16)
     for core, window, result in parts:

@@ -9,7 +9,7 @@ import pytest
 
 from cfusion.cli.main import main
 from cfusion.datasets import write_bundle
-from cfusion.datasets.check import Mending, align_scales, check
+from cfusion.datasets.check import Correction, align_scales, check
 from cfusion.datasets.check.reprojection import Hypothesis
 from cfusion.geometry import Pinhole, Pose, View
 
@@ -77,7 +77,7 @@ def test_views_too_close_together_tell_nothing(baseline: float, factor: float) -
     ]
     found = check(given, SAMPLES)
     assert found.fits_as_stated, found.sentence
-    assert "too close together to tell" in found.sentence
+    assert "too close together to decide" in found.sentence
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])
@@ -122,14 +122,14 @@ def test_fuse_stops_where_it_is_sure(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([*command, "-o", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert f"say {option};" in said
+    assert f"pass {option};" in said
     assert not (tmp_path / "out").exists()
     assert main([*command, "-o", str(tmp_path / "forced"), "--force", "--no-report"]) == 0
-    assert main([*command, "-o", str(tmp_path / "mended"), *option.split(), "--no-report"]) == 0
+    assert main([*command, "-o", str(tmp_path / "corrected"), *option.split(), "--no-report"]) == 0
     command[1] = str(tmp_path / "right")
     assert main([*command, "-o", str(tmp_path / "expected"), "--no-report"]) == 0
-    mended, expected = (np.load(tmp_path / name / "depth.npy") for name in ("mended", "expected"))
-    np.testing.assert_allclose(mended, expected, rtol=1e-4)
+    corrected, expected = (np.load(tmp_path / name / "depth.npy") for name in ("corrected", "expected"))
+    np.testing.assert_allclose(corrected, expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -143,16 +143,16 @@ def test_fuse_stops_where_it_is_sure(tmp_path: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_what_mends_is_what_was_meant(hypothesis: Hypothesis) -> None:
-    """A view read with the mending is the view that the hypothesis supposes: nothing better is left."""
-    mending = Mending.of(hypothesis)
-    assert mending is not None
-    assert mending.options
-    turned = [mending.view(view) for view in views()]
+    """A view read with the correction is the view that the hypothesis supposes: nothing better is left."""
+    correction = Correction.of(hypothesis)
+    assert correction is not None
+    assert correction.options
+    turned = [correction.view(view) for view in views()]
     back = check(turned, SAMPLES)
-    again = Mending.of(back.best.hypothesis)
+    again = Correction.of(back.best.hypothesis)
     assert again is not None
     if not hypothesis.shift and not (hypothesis.inverse and hypothesis.opengl):
         for view, expected in zip(turned, views(), strict=True):
-            mended = again.view(view)
-            np.testing.assert_allclose(mended.depth, expected.depth, rtol=2e-3)
-            np.testing.assert_allclose(mended.pose.matrix(), expected.pose.matrix(), atol=1e-9)
+            corrected = again.view(view)
+            np.testing.assert_allclose(corrected.depth, expected.depth, rtol=2e-3)
+            np.testing.assert_allclose(corrected.pose.matrix(), expected.pose.matrix(), atol=1e-9)

@@ -65,7 +65,7 @@ def test_qw_first_world_to_camera_and_whole_pixels(folder: Path, pose: Matrix) -
     assert read(folder, options={"pixel_centre": "half"})[0].camera == Pinhole(50.0, 51.0, 1.0, 0.5, 3, 2)
     assert read(folder, options={"maps": "photometric"})[0].depth[0, 0] == 9
     for bad in ({"maps": "fused"}, {"pixel_centre": "corner"}):
-        with pytest.raises(InputError, match="known are"):
+        with pytest.raises(InputError, match="choose one of: "):
             read(folder, options=bad)
 
 
@@ -120,8 +120,8 @@ def test_models_that_are_none(tmp_path: Path) -> None:
             read_model(folder)
     (folder / "images.txt").write_text(images)
     for text, words in (
-        (cameras.replace("PINHOLE 3 2 50 51", "PINHOLE 3 2 50"), "no model known"),
-        (cameras.replace("7 PINHOLE 3 2", "7 PINHOLE 0 2"), "has no size"),
+        (cameras.replace("PINHOLE 3 2 50 51", "PINHOLE 3 2 50"), "not a known model"),
+        (cameras.replace("7 PINHOLE 3 2", "7 PINHOLE 0 2"), "has an empty size"),
         (cameras.replace("7 PINHOLE 3 2", "7 PINHOLE 3"), "with 3 parameters|is not `CAMERA_ID"),
     ):
         (folder / "cameras.txt").write_text(text)
@@ -210,7 +210,7 @@ def _residual(view: View, other: View) -> float:
     ("size", "words"),
     [
         *(("16384 16384", ""), ("16384 16385", "claims 16384 x 16385"), ("16385 16384", "claims 16385 x 16384")),
-        *(("0 2", "has no size"), ("3 0", "has no size"), ("-3 -2", "has no size")),
+        *(("0 2", "has an empty size"), ("3 0", "has an empty size"), ("-3 -2", "has an empty size")),
     ],
 )
 def test_an_image_has_a_size_and_not_any(tmp_path: Path, size: str, words: str) -> None:

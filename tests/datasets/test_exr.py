@@ -67,7 +67,7 @@ def test_names_of_the_channel(tmp_path: Path, name: str) -> None:
 
 def test_channels_none_of_which_is_depth(tmp_path: Path) -> None:
     (tmp_path / "a.exr").write_bytes(exr_bytes({"A": Z, "B": Z}))
-    with pytest.raises(FileError, match="has channels A, B; expected depth in Z"):
+    with pytest.raises(FileError, match="has channels A, B; save depth in channel Z"):
         read_exr(tmp_path / "a.exr")
 
 

@@ -122,7 +122,7 @@ def test_the_grid_is_as_the_file_says(tmp_path: Path, kind: int) -> None:
         (b"II*\0" + bytes(30), "GeoTIFF"),
         (tiff_bytes(HEIGHTS)[:30], "damaged TIFF"),
         (tiff_bytes(HEIGHTS, claimed=(31623, 31623)), "claims 31623 x 31623|GeoTIFF"),
-        (tiff_bytes([[-9999.0, -9999.0]]), "no height at all"),
+        (tiff_bytes([[-9999.0, -9999.0]]), "has no heights"),
     ],
 )
 def test_files_that_are_none(tmp_path: Path, content: bytes, words: str) -> None:

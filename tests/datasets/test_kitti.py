@@ -126,7 +126,7 @@ def write_mat(file: Path, pose: Matrix) -> None:
 def test_localisations_that_are_none(tmp_path: Path, pose: Matrix) -> None:
     file = tmp_path / "loc" / "a.mat"
     write_mat(file, pose)
-    with pytest.raises(FileError, match="bundles 0 to 27, not 28"):
+    with pytest.raises(FileError, match="bundles 0 to 27; bundle 28 does not exist"):
         read_localization(file, 28)
     with pytest.raises(FileError, match="bundle 3 is not"):
         read_localization(file, 3)

@@ -65,7 +65,7 @@ def test_2003_counts_four_a_pixel(tmp_path: Path, png_bytes: Callable[..., bytes
     (tmp_path / "disp6.png").unlink()
     assert read(tmp_path, options={"focal": 500.0, "baseline": 0.2})[0].depth[0, 1] == pytest.approx(50)
     (tmp_path / "disp2.png").write_bytes(png_bytes(450, 1, [bytes([0, 4, 211]) * 450], bits=8, colour=2))
-    with pytest.raises(FileError, match=r"disp2\.png is a colour picture"):
+    with pytest.raises(FileError, match=r"disp2\.png is a colour image"):
         read(tmp_path)
 
 

@@ -87,7 +87,10 @@ def test_points_of_images_in_words(tmp_path: Path) -> None:
 class TestEth3d:
     def test_a_pinhole_far_larger_than_its_lens_is_refused(self) -> None:
         lens: Any = SimpleNamespace(width=10, height=8, model="THIN_PRISM_FISHEYE")
-        for model, words in (("THIN_PRISM_FISHEYE", "no view of 10 x 8"), ("OPENCV", "cannot be undistorted")):
+        for model, words in (
+            ("THIN_PRISM_FISHEYE", "cannot show a lens of 10 x 8"),
+            ("OPENCV", "cannot be undistorted"),
+        ):
             size = 1000 if model == "THIN_PRISM_FISHEYE" else 8
             lens.model = model
             camera: Any = SimpleNamespace(width=size, height=size, cx=1.0, cy=1.0, fx=1.0, fy=1.0)
@@ -240,10 +243,10 @@ class TestNames:
         require_inside(tmp_path / "anywhere")
 
     def test_arguments(self) -> None:
-        with pytest.raises(FileError, match="no name"):
+        with pytest.raises(FileError, match="cannot name"):
             path_of("a" * 256, "folder")
         assert path_of("a" * 255, "folder") == Path("a" * 255)
-        with pytest.raises(FileError, match="no name"):
+        with pytest.raises(FileError, match="cannot name"):
             path_of("a\0", "folder")
         assert words_of(["npy"], "formats") == ("npy",)
         for wrong in ("npy", 3, [1]):
@@ -290,7 +293,7 @@ class TestLimits:
         for wrong in ("c", "d", "n", "l"):
             with pytest.raises(FileError):
                 entry.number(wrong)
-        with pytest.raises(FileError, match="a scale is positive"):
+        with pytest.raises(FileError, match="give a positive scale"):
             entry.scale("s")
         with pytest.raises(FileError, match=r"x\.json\.l\[1\] is 3"):
             entry.objects("l")

@@ -49,7 +49,7 @@ def test_world_to_camera_and_probability_as_confidence(folder: Path, pose: Matri
 def test_k_of_the_image_is_scaled_to_a_smaller_map(folder: Path, pose: Matrix, png_bytes: Callable[..., bytes]) -> None:
     text = camera_text(pose, "200 0 6\n0 204 4\n0 0 1")
     (folder / "cams" / "00000002_cam.txt").write_text(text)
-    with pytest.raises(FileError, match="a larger image, which is not there"):
+    with pytest.raises(FileError, match="a larger image, which is missing"):
         read(folder)[0]
     (folder / "blended_images").mkdir()
     rows = [bytes(12)] * 8
@@ -75,17 +75,17 @@ def test_mvsnets_own_folder(tmp_path: Path, pose: Matrix) -> None:
 def test_pairs(folder: Path) -> None:
     assert read_pairs(folder / "cams" / "pair.txt") == {0: (10, 1), 1: (9,)}
     (folder / "cams" / "pair.txt").write_text("1\n0\n3 10 2346.4\n")
-    with pytest.raises(FileError, match="names 3 views"):
+    with pytest.raises(FileError, match="lists 3 views"):
         read_pairs(folder / "cams" / "pair.txt")
 
 
 def test_cameras_that_are_none(folder: Path, pose: Matrix) -> None:
     file = folder / "cams" / "00000002_cam.txt"
     for text, words in (
-        ("extrinsic\n1 0 0\n", "no whole extrinsic"),
+        ("extrinsic\n1 0 0\n", "no complete extrinsic"),
         (camera_text(pose).replace("intrinsic\n50", "intrinsic\nfifty"), "'fifty' is not a number"),
-        (camera_text(pose).replace("\nintrinsic", "\nintrinsics"), "no whole intrinsic"),
-        (camera_text(pose).split("0 0 1\n")[0], "no whole intrinsic"),
+        (camera_text(pose).replace("\nintrinsic", "\nintrinsics"), "no complete intrinsic"),
+        (camera_text(pose).split("0 0 1\n")[0], "no complete intrinsic"),
     ):
         file.write_text(text)
         with pytest.raises(FileError, match=words):

@@ -65,13 +65,13 @@ def test_intrinsics_of_a_frame_and_of_a_smaller_map(folder: Path, content: dict[
     ("changes", "frame", "words"),
     [
         ({}, {"depth_file_path": "../secret.npy"}, "leads out of"),
-        ({}, {"depth_file_path": None}, "names no depth maps"),
+        ({}, {"depth_file_path": None}, "lists no depth maps"),
         ({}, {"transform_matrix": [[1, 2], [3, 4]]}, "expected 4 x 4"),
         ({"k4": 0.2}, {}, "a fisheye (k4)"),
         ({"camera_model": "OPENCV_FISHEYE"}, {}, "a fisheye (OPENCV_FISHEYE)"),
         ({"fl_x": None}, {}, "has no fl_x"),
-        ({"w": 0}, {}, "no size"),
-        ({"depth_unit_scale_factor": -1}, {}, "a scale is positive"),
+        ({"w": 0}, {}, "empty size"),
+        ({"depth_unit_scale_factor": -1}, {}, "give a positive scale"),
         ({"frames": {}}, {}, "expected a list"),
     ],
 )

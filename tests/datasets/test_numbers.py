@@ -62,14 +62,14 @@ class TestCheck:
         stated, other = fit(0.1, 0.5), Fit(Hypothesis("the other way"), 0.02, 0.25, 0.7, 0.5)
         assert Check((stated, other), other).sentence == (
             "The data fit clearly better with: the other way (2 % median depth residual, 25 % overlap; as stated 10 % "
-            "median depth residual, 50 % overlap; 70 % of the pixels that can tell)."
+            "median depth residual, 50 % overlap; 70 % of the deciding pixels)."
         )
         assert "slightly better" in Check((stated, other), Fit(other.hypothesis, 0.02, 0.25, 0.59, 0.5)).sentence
-        assert Check((stated, fit()), stated).sentence.endswith("; the data cannot tell: as stated.")
+        assert Check((stated, fit()), stated).sentence.endswith("; the data cannot decide: as stated.")
         scales = Scales((0, 1), (0.5, 2.0), 0.1, 0.01)
         assert Check((stated,), stated, scales=scales).sentence.endswith(
             "but the views disagree about scale by factors from 0.500 to 2.000; with these the residual is 1 % "
-            "(say --align-scales)."
+            "(pass --align-scales)."
         )
 
     def test_votes_are_of_those_that_differ(self) -> None:
@@ -123,7 +123,7 @@ class TestReaders:
         ]
         assert reader_tools.left_out(0, "x") == ""
         assert reader_tools.left_out(1, "without a map") == "; 1 frame without a map left out"
-        assert reader_tools.without_images([None, Path("/no/such/file")]) == "; 1 image named but not there"
+        assert reader_tools.without_images([None, Path("/no/such/file")]) == "; 1 image named but missing"
 
     def test_lenses_that_bend_nothing(self) -> None:
         camera = Pinhole(50.0, 50.0, 20.0, 15.0, 40, 30)
@@ -204,7 +204,7 @@ class TestLimits:
     def test_shapes(self) -> None:
         limits.require_shape(Path("a"), (2, 3), None)
         limits.require_shape(Path("a"), (2, 3), (2, 3))
-        with pytest.raises(ShapeError, match="a is 3 x 2 pixels, its camera sees 2 x 3"):
+        with pytest.raises(ShapeError, match="a is 3 x 2 pixels, its camera has 2 x 3"):
             limits.require_shape(Path("a"), (2, 3), (3, 2))
 
 

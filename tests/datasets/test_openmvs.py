@@ -62,7 +62,7 @@ def test_maps_that_are_not_there(tmp_path: Path, pose: Matrix) -> None:
     ("make", "words"),
     [
         (lambda pose: b"", "starts with b''"),
-        (lambda pose: b"PNG" + bytes(200), "expected 'DR' or 'D2'"),
+        (lambda pose: b"PNG" + bytes(200), "instead of 'DR' or 'D2'"),
         (lambda pose: dr_bytes(pose)[:20], "truncated in its header"),
         (lambda pose: dr_bytes(pose)[:-1], "truncated"),
         (lambda pose: dr_bytes(pose, flags=6), "claims 3 x 2 depths"),

@@ -43,7 +43,7 @@ def test_what_is_written_is_recognised_as_such(tmp_path: Path, some_views: list[
 
 @pytest.mark.parametrize("format", READERS)
 def test_an_empty_folder_is_no_format_and_each_reader_says_so(tmp_path: Path, format: str) -> None:
-    with pytest.raises(FileError, match="in no format known here"):
+    with pytest.raises(FileError, match="has no known format"):
         read(tmp_path)
     with pytest.raises(FileError) as caught:
         read(tmp_path, format=format)
@@ -72,13 +72,13 @@ def folder(tmp_path: Path, depth_png: Callable[..., bytes]) -> Path:
     [
         (None, {"imags": False}, "did you mean 'images'"),
         (None, {"colour": 3}, "known are: images"),
-        (None, {"images": 1}, "option images is 1; expected True or False"),
-        (None, {"images": "no"}, "expected True or False"),
+        (None, {"images": 1}, "option images is 1; give True or False"),
+        (None, {"images": "no"}, "give True or False"),
         ("bundle", {"images": True}, "has no options"),
-        ("tum", {"camera": (1, "a")}, "expected a tuple of numbers"),
-        ("tum", {"units_per_metre": "1"}, "expected a number"),
-        ("kitti", {"bundle": 2.5}, "expected a whole number"),
-        ("kitti", {"bundle": True}, "expected a whole number"),
+        ("tum", {"camera": (1, "a")}, "give a tuple of numbers"),
+        ("tum", {"units_per_metre": "1"}, "give a number"),
+        ("kitti", {"bundle": 2.5}, "give a whole number"),
+        ("kitti", {"bundle": True}, "give a whole number"),
     ],
 )
 def test_options_are_checked(folder: Path, format: str | None, options: dict[str, object], words: str) -> None:
@@ -90,7 +90,7 @@ def test_options_are_checked(folder: Path, format: str | None, options: dict[str
 def test_sixteen_bits_are_not_read_as_eight(folder: Path, png_bytes: Callable[..., bytes]) -> None:
     assert read(folder)[0].depth.tolist() == [[1.0, 2.0]]
     (folder / "frame-000000.depth.png").write_bytes(png_bytes(2, 1, [bytes([3, 7])], bits=8, colour=0))
-    with pytest.raises(FileError, match="8-bit grey PNG; depth needs 16-bit"):
+    with pytest.raises(FileError, match="8-bit grey PNG; save depth as 16-bit"):
         read(folder)[0]
     claim = struct.pack(">II", 31623, 31623)
     whole = png_bytes(2, 1, [struct.pack(">2H", 1, 2)])

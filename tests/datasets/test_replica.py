@@ -28,7 +28,7 @@ def test_6553_5_counts_a_metre_and_lost_frames(folder: Path, pose: Matrix) -> No
     np.testing.assert_allclose(views[0].depth, [[2, np.nan], [10, 1 / 6553.5]], rtol=1e-6)
     np.testing.assert_allclose(views[0].pose.matrix(), pose)
     assert views[0].camera == Pinhole(600.0, 600.0, 599.5, 339.5, 2, 2)
-    assert "6553.5 counts a metre" in views.sentence
+    assert "6553.5 counts per metre" in views.sentence
     assert "1 lost frame skipped" in views.sentence
 
 

@@ -36,7 +36,7 @@ def test_counts_order_of_the_quaternion_and_times(folder: Path, pose: Matrix) ->
         np.testing.assert_allclose(view.depth, [[1, np.nan, 2.5], [0.0002, 13.107, 0.0512]], rtol=1e-5)
         np.testing.assert_allclose(view.pose.matrix(), pose, atol=1e-8)
         assert view.camera == BrownConrady(520.9, 521.0, 325.1, 249.7, 3, 2, 0.2312, -0.7849, -0.0033, -0.0001, 0.9172)
-    assert "5000 counts a metre" in views.sentence
+    assert "5000 counts per metre" in views.sentence
     assert "1 lost frame skipped" in views.sentence
     assert "1 without a pose within 0.02 s skipped" in views.sentence
 
@@ -66,7 +66,7 @@ def test_images_by_time(folder: Path, png_bytes: Callable[..., bytes]) -> None:
     [
         ("depth.txt", "10.0 ../../secret.png\n", "leads out of"),
         ("depth.txt", "10.0 /etc/passwd\n", "leads out of"),
-        ("depth.txt", "10.0\n", "expected a time and a file name"),
+        ("depth.txt", "10.0\n", "write a time and a file name"),
         ("depth.txt", "soon depth/a.png\n", "'soon' is not a number"),
         ("groundtruth.txt", "10 1 2 3 0 0 0\n", "expected 8"),
         ("groundtruth.txt", "10 1 2 3 0 0 0 0.1\n", "quaternion"),

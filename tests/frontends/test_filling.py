@@ -74,7 +74,7 @@ def test_what_was_known_stays_and_nothing_is_unknown() -> None:
 
 
 def test_an_image_of_another_size_is_named() -> None:
-    with pytest.raises(ShapeError, match="of one size"):
+    with pytest.raises(ShapeError, match="give the same size"):
         filled(np.ones((4, 5), np.float32), np.ones((4, 6), np.float32))
 
 

@@ -48,7 +48,7 @@ class TestTrust:
     )
     def test_what_is_no_calibration(self, wrong: dict[str, object]) -> None:
         usual: dict[str, object] = {"offset": 1.0, "weights": (1.0,) * 6, "good": 0.5, "blur": (1.0,) * 6}
-        with pytest.raises(InputError, match="cues only lower"):
+        with pytest.raises(InputError, match="give weights >= 0"):
             Trust(**(usual | {"wrong": 4.0, "systematic": 0.5} | wrong))  # type: ignore[arg-type]
         Trust(**(usual | {"wrong": 4.0, "systematic": 1.0}))  # type: ignore[arg-type]
 

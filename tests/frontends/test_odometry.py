@@ -143,7 +143,7 @@ def test_what_cannot_be_found_is_said(scenes: SimpleNamespace) -> None:
         motion(frame, frame, scenes.rig)
     with pytest.raises(InputError, match="pixels with depth and texture"):
         direct_motion(flat, np.ones_like(flat), flat, scenes.camera)
-    with pytest.raises(ShapeError, match="the camera sees"):
+    with pytest.raises(ShapeError, match="the camera has"):
         direct_motion(flat, flat[:5], flat, scenes.camera)
     with pytest.raises(InputError, match="baseline"):
         Rig(scenes.camera, 0.0)

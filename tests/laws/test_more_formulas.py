@@ -216,7 +216,7 @@ def test_a_raster_without_heights_is_refused_if_all_of_it_was_seen() -> None:
         )
 
     whole = inspect_raster.SIDE * inspect_raster.ACROSS
-    with pytest.raises(OSError, match="no height at all"):
+    with pytest.raises(OSError, match="has no heights"):
         inspect_raster.require_heights(raster(whole))
     inspect_raster.require_heights(raster(whole + 1))
 

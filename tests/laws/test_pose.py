@@ -103,7 +103,7 @@ def test_what_is_not_a_rotation_is_refused(rotation: NDArray[Any], says: str) ->
 
 
 def test_matrices_of_the_wrong_kind_are_refused() -> None:
-    with pytest.raises(PoseError, match=r"4x4 or 3x4, not \(3, 3\)"):
+    with pytest.raises(PoseError, match=r"a pose matrix is \(3, 3\); give 4x4 or 3x4"):
         Pose.from_matrix(np.eye(3))
     projective = np.eye(4)
     projective[3, 2] = 1.0

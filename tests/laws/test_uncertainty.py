@@ -9,8 +9,10 @@ from cfusion import Stack, fuse_stack, kernels
 from cfusion.auto import cross_validation, uncertainty, view_report
 from cfusion.auto.auto import Auto
 from cfusion.auto.belief import _counts
-from cfusion.auto.halves import Halves, middle
-from cfusion.auto.settings import Settings
+from cfusion.auto.edges import edge_weights
+from cfusion.auto.fit import energy_of, fit
+from cfusion.auto.halves import Halves, middle, refit
+from cfusion.auto.settings import Choices, Settings
 from cfusion.auto.surface import add_plane, blend
 from cfusion.auto.uncertainty import (
     autocorrelation,
@@ -22,7 +24,8 @@ from cfusion.auto.uncertainty import (
     variance_of_halves,
 )
 from cfusion.confidence import edge_weight, nagel_enkelmann
-from cfusion.solvers import ViewEvidence
+from cfusion.solvers import PDHG, ViewEvidence
+from cfusion.solvers.task import prepare
 
 BACKEND = kernels.load("numpy")
 SHAPE = (40, 50)
@@ -343,3 +346,16 @@ class TestSearch:
         assert self.trial(4.0, 1.0).search(1.0) == pytest.approx((4.0, 4.0))
         assert self.trial(4.0, 4.0).search(1.0) == pytest.approx((4.0, 16.0))
         assert self.trial(3.0).search(1.0)[0] == pytest.approx(2 * np.sqrt(2))
+
+
+@pytest.mark.parametrize("spared", [True, False])
+def test_a_refit_on_all_observations_stays_at_the_fit(spared: bool) -> None:
+    """Halves are fitted as the whole is: a fit that spares edges has halves that spare the same edges."""
+    surface = np.where(np.arange(SHAPE[1]) < 25, 3.0, 4.0).astype(np.float32) * np.ones(SHAPE, np.float32)
+    stack = Stack(surface + 0.05 * normal(5, *SHAPE))
+    choices = Choices((6.0, 12.0), edges=spared)
+    task = prepare(energy_of(choices, 1.0), stack, BACKEND)
+    edges = edge_weights(surface, np.full(SHAPE, 0.05, np.float32))
+    found = fit(task, choices, PDHG(tolerance=1e-6, iterations=2000, certify=False), 0, edges=edges)
+    again = refit(found, stack)
+    assert np.abs(again - found.depth).max() < 2e-3

@@ -48,7 +48,7 @@ def test_on_the_lattice_it_is_taken_pixel_by_pixel() -> None:
     lying = Aligned(raster(grid((5.0, 5.0), (15.0, 70.0), 10, 8)), TARGET)
     assert lying.place == (3, 6)
     assert lying.footprint() == (3, 6, 13, 14)
-    assert lying.sentence == "a.tif: starts at column 3, row 6 of the mosaic, taken as it is"
+    assert lying.sentence == "a.tif: starts at column 3, row 6 of the mosaic, copied"
     found = lying.read(slice(0, 20), slice(0, 20))
     rows, columns = np.mgrid[:20, :20]
     inside = (columns >= 3) & (columns < 13) & (rows >= 6) & (rows < 14)

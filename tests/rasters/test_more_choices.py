@@ -210,7 +210,7 @@ class TestTaken:
 
     def test_datums(self) -> None:
         silent, stated = self.raster("a"), self.raster("b", "EGM96")
-        expected = ("a: states no vertical datum, taken to be 'EGM96' as of the others",)
+        expected = ("a: states no vertical datum, assumed to be 'EGM96' like the others",)
         assert self.told(silent, stated) == expected
         assert self.told(stated, silent) == expected
         assert self.told(stated, stated) == self.told(silent, silent) == ()
@@ -225,7 +225,7 @@ class TestTaken:
         (line,) = self.told(self.raster("a"), self.raster("b", kind="Point"))
         assert line.startswith("AREA_OR_POINT differs")
         (line,) = self.told(self.raster("a", dtype="int16", scale=0.1, offset=5.0), self.raster("b"))
-        assert line == "a: int16 x 0.1 + 5 = height, by its tags"
+        assert line == "a: int16 x 0.1 + 5 = height, from its tags"
 
 
 @pytest.mark.parametrize("turn", [0.0, 0.5, 2.0, 3.5, 5.5])
@@ -330,7 +330,7 @@ class TestPasses:
         making: Any = SimpleNamespace(options=options, crew=None, _effort=lambda: effort, _share=lambda _, far: far)
         journal: Any = SimpleNamespace(get=facts.get, put=put, stage=stage)
         work: Any = SimpleNamespace(height=side, width=side)
-        found = mosaic._Making._iterated(making, journal, work, None, 100)  # type: ignore[arg-type]
+        found = mosaic._MosaicRun._iterated(making, journal, work, None, 100)  # type: ignore[arg-type]
         return found, told, stages, facts, making
 
     def test_goals_grow_and_certificates_are_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from cfusion.rasters.report import RasterReport, as_json, table
 from cfusion.rasters.solve_tile import INSIDE, Settings, host_backend, problem_of
 from cfusion.rasters.tiles import Tile, blocks, tiles
 from cfusion.rasters.units import degree_sentence
-from cfusion.rasters.work import Believed, _around, _nmad, _sigma
+from cfusion.rasters.work import RasterWeights, _around, _nmad, _sigma
 from cfusion.rasters.write import hillshade
 
 PLANE = Grid((2.0, 0.0, 100.0, 0.0, -4.0, 50.0), 10, 5, Coordinates(""))
@@ -69,7 +69,7 @@ class TestGrid:
 
     @pytest.mark.parametrize(("width", "height"), [(0, 5), (5, 0), (-2, -2), (2**21, 2**20)])
     def test_sizes_that_make_no_sense(self, width: int, height: int) -> None:
-        with pytest.raises(InputError, match="makes no sense"):
+        with pytest.raises(InputError, match="is impossible"):
             replace(PLANE, width=width, height=height)
         assert replace(PLANE, width=2**20, height=2**20).width == 2**20
 
@@ -96,7 +96,7 @@ class TestGrid:
         like = PLANE.window(1, 1, 3, 3)
         assert target_grid([PLANE], like=like) == like
         mirrored = replace(PLANE, transform=(2.0, 0.0, 0.0, 0.0, 4.0, 0.0))
-        with pytest.raises(InputError, match="turned or mirrored"):
+        with pytest.raises(InputError, match="rotated or mirrored"):
             target_grid([mirrored])
 
 
@@ -291,16 +291,16 @@ class TestWork:
 
     def test_weights_of_a_window(self) -> None:
         heights = np.array([[1.0, NAN]], np.float32)
-        assert Believed(None, factor=0.25).weights(slice(0, 1), slice(0, 2), heights).tolist() == [[0.25, 0.0]]
+        assert RasterWeights(None, factor=0.25).weights(slice(0, 1), slice(0, 2), heights).tolist() == [[0.25, 0.0]]
 
         class Stated:
             def read(self, rows: slice, columns: slice) -> np.ndarray:
                 return np.array([[2.0, 4.0, 0.0, -1.0, NAN, 1e-9]], np.float32)
 
         all_known = np.ones((1, 6), np.float32)
-        sigmas = Believed(Stated(), True, scale=4.0, factor=3.0).weights(slice(0, 1), slice(0, 6), all_known)  # type: ignore[arg-type]
+        sigmas = RasterWeights(Stated(), True, scale=4.0, factor=3.0).weights(slice(0, 1), slice(0, 6), all_known)  # type: ignore[arg-type]
         assert sigmas.tolist() == [[12.0, 3.0, 0.0, 3 * 16.0, 0.0, 3e4]]
-        weights = Believed(Stated(), False, scale=4.0).weights(slice(0, 1), slice(0, 6), all_known)  # type: ignore[arg-type]
+        weights = RasterWeights(Stated(), False, scale=4.0).weights(slice(0, 1), slice(0, 6), all_known)  # type: ignore[arg-type]
         assert weights[0] == pytest.approx([0.5, 1.0, 0.0, 0.0, 0.0, 1e-4])
 
 
@@ -550,8 +550,8 @@ def test_a_pixel_is_solved_where_any_raster_knows_it() -> None:
 def test_rasters_count_alike_or_by_their_factors_or_as_stated() -> None:
     plan = Plan((), (), None, (), PLANE, sample.Sample((), ()), "", ())
     assert plan.believed((1.0, 1.0)) is None
-    assert plan.believed((1.0, 0.5)) == (Believed(None, factor=1.0), Believed(None, factor=0.5))
-    stated = (Believed(None, factor=7.0),)
+    assert plan.believed((1.0, 0.5)) == (RasterWeights(None, factor=1.0), RasterWeights(None, factor=0.5))
+    stated = (RasterWeights(None, factor=7.0),)
     assert replace(plan, beliefs=stated).believed((1.0, 0.5)) is stated
 
 
@@ -594,7 +594,7 @@ class TestMosaicHelpers:
         assert found.bounds == (1.0, 2.0, 3.0, 4.0)
         assert found.weights == (Path("a.tif"),)
         assert found.like == Path("b.tif")
-        with pytest.raises(InputError, match="nothing that can be said"):
+        with pytest.raises(InputError, match="is not an option of a mosaic"):
             mosaic._options({"tiles": 3})
 
     def test_whole_passes(self) -> None:

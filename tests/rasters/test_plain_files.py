@@ -50,12 +50,12 @@ def address() -> Iterator[tuple[str, list[str]]]:
     ("name", "content", "sentence"),
     [
         ("b.tif", VRT, "b.tif is not a GeoTIFF.*VRT points elsewhere"),
-        ("s0.tif.msk", VRT, "s0.tif.msk lies beside a raster and is no TIFF"),
-        ("s0.tif.ovr", VRT, "s0.tif.ovr lies beside a raster and is no TIFF"),
+        ("s0.tif.msk", VRT, "s0.tif.msk is read with a raster and is not a TIFF"),
+        ("s0.tif.ovr", VRT, "s0.tif.ovr is read with a raster and is not a TIFF"),
         (
             "s0.tif.aux.xml",
             '<PAMDataset><Metadata domain="OVERVIEWS"><MDI key="OVERVIEW_FILE">{source}</MDI></Metadata></PAMDataset>',
-            "s0.tif.aux.xml names another file",
+            "s0.tif.aux.xml refers to another file",
         ),
     ],
 )

@@ -30,7 +30,7 @@ def files(*names: str) -> list[Path]:
 @pytest.mark.parametrize(("one", "other"), list(itertools.combinations(ALL, 2)))
 def test_every_pair_as_it_comes_is_refused_with_the_right_sentence(one: str, other: str) -> None:
     if not any({one, other} <= place for place in PLACES):
-        sentence = "overlaps nothing"
+        sentence = "does not overlap"
     elif {one, other} & {FILLED, DEGREES}:
         sentence = "at exactly 0 .*--nodata 0"
     elif {one, other} == {SPLIT, PLAIN}:

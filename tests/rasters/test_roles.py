@@ -26,7 +26,7 @@ def weights(file: Path, seed: int = 5) -> Path:
 @pytest.mark.parametrize("name", ["weights.tif", "s0_sigma.tif", "confidence-2.tif", "dsm_mask.tif"])
 def test_a_name_that_says_something_else_is_refused(folder: Path, name: str) -> None:
     weights(folder / name)
-    with pytest.raises(InputError, match="looks by its name"):
+    with pytest.raises(InputError, match="does not hold heights, to judge by its name"):
         assign([folder])
 
 
@@ -86,7 +86,7 @@ def test_a_bad_description_is_one_line(folder: Path, text: str) -> None:
 
 def test_weights_come_one_for_each(folder: Path) -> None:
     files = [folder / "s0.tif", folder / "s1.tif"]
-    with pytest.raises(InputError, match="names 1 rasters for 2"):
+    with pytest.raises(InputError, match="lists 1 rasters for 2"):
         assign(files, weights=[weights(folder / "w.tif")])
     with pytest.raises(InputError, match="given twice"):
         assign([files[0], files[0]])

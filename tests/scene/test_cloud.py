@@ -12,8 +12,8 @@ from cfusion.errors import FileError
 from cfusion.scene.cloud import FILE, GRAZING, POINT, merged
 from cfusion.scene.fused_view import FusedView
 from cfusion.scene.job import Opened
-from cfusion.scene.kept import Kept
 from cfusion.scene.placing import placing
+from cfusion.scene.view_cache import ViewCache
 
 
 def fused(x: float, shift: float = 0.0, sigma: float = 0.01, turn: float = 0.0) -> FusedView:
@@ -201,7 +201,7 @@ def test_a_piece_is_made_once(tmp_path: Path) -> None:
 def test_an_error_of_what_is_placed_stays_as_it_is_and_one_of_the_disk_is_told(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"^map 3 is damaged$"), placing(tmp_path):
         raise FileError("map 3 is damaged")
-    with pytest.raises(FileError, match=r"^cannot write to .*the same command goes on$"), placing(tmp_path):
+    with pytest.raises(FileError, match=r"^cannot write to .*run the command again$"), placing(tmp_path):
         raise OSError(28, "No space left on device")
 
 
@@ -210,4 +210,4 @@ def test_an_error_of_what_is_placed_stays_as_it_is_and_one_of_the_disk_is_told(t
 )
 def test_views_are_named_by_their_files_or_numbers(files: tuple[Path, ...], names: list[str]) -> None:
     views = walk(2)
-    assert Opened(Kept(views), Dataset(views, files=files)).names == names
+    assert Opened(ViewCache(views), Dataset(views, files=files)).names == names

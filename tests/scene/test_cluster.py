@@ -251,7 +251,7 @@ def test_memory_that_runs_out_where_a_failure_is_told_is_the_machines(monkeypatc
     monkeypatch.setattr(
         cluster, "_distributed", lambda: SimpleNamespace(get_worker=lambda: SimpleNamespace(address="w"))
     )
-    record = cluster._at_work(None, Task("fuse", 3, (1, 2), "key"))  # type: ignore[arg-type]
+    record = cluster._run_task(None, Task("fuse", 3, (1, 2), "key"))  # type: ignore[arg-type]
     assert (record.view, record.worker, record.elsewhere) == (3, "w", True)
     assert "out of memory" in record.failure
 
@@ -260,7 +260,7 @@ def test_a_worker_that_is_stuck_does_not_hold_the_others_up(tmp_path: Path, monk
     """It lives, it answers, and never ends its task: as when memory ran out in the wrong moment."""
     from cfusion.scene import cluster
 
-    monkeypatch.setattr(cluster, "LOOK", 0.5)
+    monkeypatch.setattr(cluster, "INSPECT_AFTER", 0.5)
     monkeypatch.setattr(cluster, "STUCK", 1.0)
     beside(never_ends, large(3, 64, tmp_path / "data"), tmp_path / "out")
 
@@ -271,7 +271,7 @@ def test_a_scheduler_that_never_answers_is_named(data: Path, tmp_path: Path, mon
     monkeypatch.setattr(cluster, "CONNECT", 0.5)
     scene = prepare(job_of(data, tmp_path / "out"))
     nobody = Cluster(address=f"tcp://127.0.0.1:{free_port()}", patience=0.1)
-    with pytest.raises(BackendUnavailable, match="give the same command again"):
+    with pytest.raises(BackendUnavailable, match="run the same command again"):
         list(nobody.run(scene.job, scene.tasks))
     with pytest.raises(InputError, match="at least 1"):
         Cluster()

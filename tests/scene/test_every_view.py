@@ -9,7 +9,7 @@ from cfusion import Pose, View, fuse, fuse_every
 from cfusion.datasets.dataset import LazyViews
 from cfusion.errors import CFusionError, InputError
 from cfusion.scene import Graph, in_time
-from cfusion.scene.kept import Kept, size
+from cfusion.scene.view_cache import ViewCache, size
 
 
 def test_every_view_is_fused_as_if_alone() -> None:
@@ -58,7 +58,7 @@ def test_mistakes_are_told_before_the_first_view() -> None:
 
 def test_views_are_kept_as_long_as_they_fit() -> None:
     views = walk(6)
-    lazy = Kept(LazyViews(lambda number: views[number], range(6)), most_bytes=3 * size(views[0]))
+    lazy = ViewCache(LazyViews(lambda number: views[number], range(6)), most_bytes=3 * size(views[0]))
     for number in (0, 1, 2, 0, 1, 2):
         assert lazy[number] is views[number]
     assert lazy.reads == 3

@@ -79,7 +79,7 @@ def test_settings_that_change_what_is_written_count(scene: tuple[Path, Any], nam
 
 
 def test_where_it_is_written_and_how_much_is_kept_do_not_count(scene: tuple[Path, Any]) -> None:
-    assert keys(*scene) == keys(*scene, replace(JOB, output="elsewhere", kept_bytes=1))
+    assert keys(*scene) == keys(*scene, replace(JOB, output="elsewhere", cache_bytes=1))
 
 
 def test_a_file_that_is_not_there_has_an_empty_stamp(tmp_path: Path) -> None:

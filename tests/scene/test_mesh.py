@@ -9,10 +9,10 @@ from walls import CAMERA, QUICK, lay, pose_at, run, walk, wall_depth
 
 from cfusion import Pinhole, Pose
 from cfusion.errors import InputError
-from cfusion.scene.border import continued
+from cfusion.scene.border import extrapolated
 from cfusion.scene.fused_view import FusedView
 from cfusion.scene.mesh import extract, volume_for, write_ply
-from cfusion.scene.sight import in_sight
+from cfusion.scene.sight import visible_blocks
 from cfusion.scene.volume import Volume
 
 pytest.importorskip("skimage", reason="scikit-image is missing: pip install 'cfusion[mesh]'")
@@ -162,7 +162,7 @@ def test_a_mesh_goes_on_by_a_voxel_as_its_plane_does() -> None:
     """Known on one side of x = 5 only: one voxel more, on the same plane; not where maps are noisy."""
     x, _, z = np.meshgrid(*[np.arange(12.0)] * 3, indexing="ij")
     distance, known = (0.3 * x - z + 4.1).astype(np.float32), x <= 5
-    found, more = continued(np.where(known, distance, 9.0).astype(np.float32), known, truncation=20.0)
+    found, more = extrapolated(np.where(known, distance, 9.0).astype(np.float32), known, truncation=20.0)
     np.testing.assert_array_equal(more, x <= 6)
     np.testing.assert_allclose(found[more], distance[more], atol=1e-5)
     view = plane(2.0, 0.01)
@@ -179,7 +179,7 @@ def test_blocks_are_in_sight_unless_wholly_behind() -> None:
     places = np.array([[0, 0, 1.0], [0, 0, 1.95], [0, 0, 2.3], [0, 0, 2.8], [5, 0, 2.0], [0, 0, -1.0], [0, 0, 0.0]])
     blocks = np.floor(places / 0.08).astype(np.int64)
     for behind, seen in ((0.2, [0, 1, 6]), (0.5, [0, 1, 2, 6]), (2.0, [0, 1, 2, 3, 6])):
-        np.testing.assert_array_equal(in_sight(blocks, 0.01, view, usable, behind), blocks[seen])
+        np.testing.assert_array_equal(visible_blocks(blocks, 0.01, view, usable, behind), blocks[seen])
 
 
 def test_a_volume_refuses_nonsense() -> None:
@@ -199,7 +199,7 @@ def test_the_voxel_is_half_a_sigma_between_half_a_pixel_and_a_pixel(sigmas: floa
     empty = FusedView(
         np.full(CAMERA.shape, np.nan, np.float32), np.full(CAMERA.shape, np.nan, np.float32), CAMERA, pose_at(0)
     )
-    with pytest.raises(InputError, match="nothing to make a mesh of"):
+    with pytest.raises(InputError, match="fuse the views before meshing them"):
         volume_for([empty])
     volume = volume_for([plane(2.0, 0.01)])
     volume.integrate(empty)

@@ -15,8 +15,9 @@ from cfusion.errors import FileError, InputError, OutOfMemory
 from cfusion.forecast import SolveForecast, Step
 from cfusion.scene import cloud, cluster, places, work
 from cfusion.scene.job import Task
-from cfusion.scene.progress import Teller
+from cfusion.scene.progress import TaskProgress
 from cfusion.scene.record import Record
+from cfusion.scene.sketch import towards_camera
 
 TASK = Task("fuse", 3, (1, 2), "key")
 
@@ -103,20 +104,20 @@ class TestTogether:
     def test_one_is_passed_on_and_several_are_summed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         heard: list[Step] = []
         monkeypatch.setattr(SolveForecast, "fraction", lambda self, now: 0.5)
-        teller = Teller(heard.append, 4, "view", "l1")
+        progress = TaskProgress(heard.append, 4, "view", "l1")
         told: Any = SimpleNamespace(stage="depth", done=0.5, gap=0.25, energy=1.0)
-        teller.solver(0, told)
+        progress.solver(0, told)
         assert (heard[-1].stage, heard[-1].done, heard[-1].inside) == ("view 1 of 4", 0.0, told)
         assert heard[-1].share == 0.25
-        teller.solver(1, told)
+        progress.solver(1, told)
         assert (heard[-1].done, heard[-1].gap, heard[-1].inside) == (0.25, 0.25, None)
-        teller.finished()
+        progress.finished()
         assert (heard[-1].stage, heard[-1].done) == ("view 2 of 4", 0.25)
-        assert list(teller.running) == [1]
+        assert list(progress.running) == [1]
         for _ in range(5):
-            teller.finished()
+            progress.finished()
         assert (heard[-1].stage, heard[-1].done) == ("view 4 of 4", 1.0)
-        Teller(None, 0, "view").finished()  # nobody listens, nothing to do
+        TaskProgress(None, 0, "view").finished()  # nobody listens, nothing to do
 
 
 class Future:
@@ -162,16 +163,16 @@ class TestExchange:
     def test_a_few_tasks_per_worker_are_handed_out(self) -> None:
         tasks = [Task("fuse", number, (), "key") for number in range(20)]
         exchange = exchange_of(*tasks)
-        exchange._hand_out()
-        assert [future.task for future in exchange.client.given] == tasks[: 2 * cluster.AHEAD]
+        exchange._submit_waiting()
+        assert [future.task for future in exchange.client.given] == tasks[: 2 * cluster.TASKS_PER_THREAD]
         assert all(future.workers is None for future in exchange.client.given)
         exchange.running.pop(exchange.client.given[0])
-        exchange._hand_out()
-        assert len(exchange.client.given) == 2 * cluster.AHEAD + 1
+        exchange._submit_waiting()
+        assert len(exchange.client.given) == 2 * cluster.TASKS_PER_THREAD + 1
         nobody = exchange_of(*tasks)
         nobody.client.nthreads = dict  # workers are to come: a few tasks wait for them
-        nobody._hand_out()
-        assert len(nobody.client.given) == cluster.AHEAD
+        nobody._submit_waiting()
+        assert len(nobody.client.given) == cluster.TASKS_PER_THREAD
 
     @pytest.mark.parametrize(
         ("failures", "tries", "ends"), [(0, 1, ""), (1, 2, ""), (2, 3, ""), (3, 3, "full"), (9, 3, "full")]
@@ -184,7 +185,7 @@ class TestExchange:
             [Record(3, "x", "key", failure="full", elsewhere=True, worker="tcp://a")] * failures
             + [Record(3, "x", "key", seconds=4.0)]
         )
-        monkeypatch.setattr(exchange, "_ready", lambda: list(exchange.running))
+        monkeypatch.setattr(exchange, "_finished", lambda: list(exchange.running))
         monkeypatch.setattr(cluster, "_record_of", lambda future, task: next(answers))
         (found,) = exchange.records()
         assert found.failure == ends
@@ -196,7 +197,7 @@ class TestExchange:
 
     def test_a_mistake_in_the_data_is_told_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         exchange = exchange_of(TASK)
-        monkeypatch.setattr(exchange, "_ready", lambda: list(exchange.running))
+        monkeypatch.setattr(exchange, "_finished", lambda: list(exchange.running))
         monkeypatch.setattr(cluster, "_record_of", lambda future, task: Record(3, "x", "key", failure="a pose"))
         assert [each.failure for each in exchange.records()] == ["a pose"]
         assert len(exchange.client.given) == 1
@@ -204,25 +205,25 @@ class TestExchange:
     @pytest.mark.parametrize("status", ["lost", "cancelled"])
     def test_a_connection_that_is_lost_is_told(self, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
         exchange = exchange_of(TASK)
-        monkeypatch.setattr(exchange, "_ready", lambda: list(exchange.running))
+        monkeypatch.setattr(exchange, "_finished", lambda: list(exchange.running))
         monkeypatch.setattr(Future, "status", status)
-        with pytest.raises(cluster._Gone, match="connection lost"):
+        with pytest.raises(cluster._SchedulerLost, match="connection lost"):
             list(exchange.records())
         assert exchange.left == {TASK: 0}
 
     def test_the_slower_of_two_workers_is_not_heard(self, monkeypatch: pytest.MonkeyPatch) -> None:
         exchange = exchange_of(TASK)
-        monkeypatch.setattr(exchange, "_ready", lambda: list(exchange.running))
+        monkeypatch.setattr(exchange, "_finished", lambda: list(exchange.running))
         monkeypatch.setattr(cluster, "_record_of", lambda future, task: Record(3, future.key, "key"))
-        exchange._give(TASK)
+        exchange._submit(TASK)
         assert [each.name for each in exchange.records()] == ["key-0"]
 
     def test_tasks_whose_only_workers_went_away_are_given_anew(self) -> None:
         other = Task("fuse", 4, (), "other")
         exchange = exchange_of(TASK, other)
-        exchange._hand_out()
+        exchange._submit_waiting()
         exchange.failed_on[TASK] = {"tcp://a"}
-        exchange._look_after()
+        exchange._resubmit()
         first, second, third = exchange.client.given
         assert (first.ended, second.ended, third.task, third.workers) == ("cancelled", "", TASK, None)
         assert list(exchange.running) == [second, third]
@@ -230,16 +231,16 @@ class TestExchange:
 
     def test_tasks_of_a_worker_that_is_stuck_are_given_to_another(self) -> None:
         exchange = exchange_of(TASK)
-        exchange._hand_out()
-        exchange._look_after()
-        exchange.longest, exchange.heard = cluster.STUCK, time.monotonic() - 1.5 * cluster.STUCK
-        exchange._look_after()
+        exchange._submit_waiting()
+        exchange._resubmit()
+        exchange.longest, exchange.last_record = cluster.STUCK, time.monotonic() - 1.5 * cluster.STUCK
+        exchange._resubmit()
         assert len(exchange.client.given) == 1  # the longest one took nearly as long
         exchange.longest = 0.0
         for _ in range(cluster.TRIES + 2):
-            exchange.heard = time.monotonic() - 1.5 * cluster.STUCK
-            exchange._look_after()
-            assert time.monotonic() - exchange.heard < 5
+            exchange.last_record = time.monotonic() - 1.5 * cluster.STUCK
+            exchange._resubmit()
+            assert time.monotonic() - exchange.last_record < 5
         assert len(exchange.client.given) == len(exchange.running) == cluster.TRIES
         assert exchange.client.given[1].workers == ["tcp://b"]
 
@@ -251,7 +252,7 @@ class TestExchange:
         done: Any = SimpleNamespace(status="finished", result=lambda: record)
         assert cluster._record_of(done, TASK) is record
         for error, words in (
-            (KilledWorker(), "its worker died each time; give workers more memory, or fewer neighbours"),
+            (KilledWorker(), "its worker died each time; give workers more memory, or use fewer neighbours"),
             (ValueError("odd"), "ValueError: odd"),
         ):
             failed: Any = SimpleNamespace(status="error", exception=lambda error=error: error)
@@ -300,7 +301,7 @@ class TestPoints:
         found = cloud._points_at(view, row, column, self.DEPTH.ravel().astype(np.float64))
         expected = view.pose.apply(camera.back_project(self.DEPTH).reshape(-1, 3))
         np.testing.assert_allclose(found, expected, atol=1e-6)
-        towards = cloud._towards(view, found)
+        towards = towards_camera(view.camera, view.pose, found)
         np.testing.assert_allclose(np.linalg.norm(towards, axis=1), 1)
         if isinstance(camera, Orthographic):
             np.testing.assert_allclose(towards, np.broadcast_to(-view.pose.rotation[:, 2], towards.shape))
@@ -312,8 +313,8 @@ class TestPoints:
         flat, deep = self.view(Orthographic(0.5, 1, 1, 3, 2)), self.view(Pinhole(5.0, 7.0, 1, 1, 3, 2))
         assert (cloud._pixel_size(flat, self.DEPTH) == 0.5).all()
         np.testing.assert_allclose(cloud._pixel_size(deep, self.DEPTH), self.DEPTH / 5)
-        assert cloud._rank(flat) == math.floor(cloud.STEPS * math.log2(0.5))
-        assert cloud._rank(deep) == math.floor(cloud.STEPS * math.log2(4.5 / 5))
+        assert cloud._rank(flat) == math.floor(cloud.RANKS_PER_OCTAVE * math.log2(0.5))
+        assert cloud._rank(deep) == math.floor(cloud.RANKS_PER_OCTAVE * math.log2(4.5 / 5))
         blind = self.view(Orthographic(0.5, 1, 1, 3, 2))
         blind.depth = np.full((2, 3), np.nan)
         assert cloud._rank(blind) == 0

@@ -14,7 +14,7 @@ from cfusion.errors import CFusionError, FileError, InputError
 from cfusion.scene import Graph, by_surface, in_time, neighbours
 from cfusion.scene.job import Job
 from cfusion.scene.neighbours import LEAST, score
-from cfusion.scene.sketch import sketch
+from cfusion.scene.sketch import sketch, towards_camera
 from cfusion.scene.whole import _graph
 
 
@@ -178,7 +178,7 @@ def test_dmap_ids_name_neighbours(tmp_path: Path) -> None:
 def test_the_directions_of_a_sketch_lead_to_its_camera(parallel: bool) -> None:
     camera = Orthographic(0.05, 15.5, 11.5, 32, 24) if parallel else CAMERA
     drawn = sketch(View(np.full(CAMERA.shape, 2.0), camera, pose_at(0.3, 0.2)))
-    found = drawn.towards(drawn.points)
+    found = towards_camera(drawn.camera, drawn.pose, drawn.points)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
     back = -drawn.pose.rotation[:, 2] if parallel else drawn.pose.translation - drawn.points
     assert (np.sum(found * back, axis=1) > 0).all()

@@ -11,10 +11,10 @@ from cfusion.errors import FileError, InputError
 from cfusion.scene import cloud, neighbours, places, summary
 from cfusion.scene.fused_view import FusedView
 from cfusion.scene.graph import Graph, ranked
-from cfusion.scene.kept import Kept, size
 from cfusion.scene.record import Record, folder_of
-from cfusion.scene.runner import Here
-from cfusion.scene.sketch import _median, sketch
+from cfusion.scene.runner import InProcess
+from cfusion.scene.sketch import _median, sketch, towards_camera
+from cfusion.scene.view_cache import ViewCache, size
 from cfusion.scene.volume import Volume, _between, _rgb, _stride
 
 NAN = float("nan")
@@ -77,7 +77,7 @@ class TestSketch:
     def test_parallel_rays_have_pixels_of_one_size(self) -> None:
         flat = sketch(View(np.full((32, 32), 5.0), Orthographic(0.25, 16.0, 16.0, 32, 32), Pose.identity()))
         assert flat.pixel_at(np.array([1.0, 9.0])).tolist() == [0.25, 0.25]
-        assert flat.towards(np.zeros((2, 3))).tolist() == [[0.0, 0.0, -1.0]] * 2
+        assert towards_camera(flat.camera, flat.pose, np.zeros((2, 3))).tolist() == [[0.0, 0.0, -1.0]] * 2
 
 
 class TestScore:
@@ -134,7 +134,7 @@ class TestCloud:
             (1.8, False, False),
         )
         for depth, agrees, through in told:
-            seen = cloud._compared(facing(depth), own, towards, *sizes)
+            seen = cloud._compare(facing(depth), own, towards, *sizes)
             assert (bool(seen.agrees[0]), bool(seen.through[0])) == (agrees, through), depth
             assert seen.apart[0] == pytest.approx(2.0 - depth, abs=1e-6)
             assert seen.sigma[0] == pytest.approx(0.01)
@@ -165,7 +165,7 @@ class TestVolume:
     def test_what_a_volume_may_be(self) -> None:
         Volume(0.1, 0.1, 1.0)
         for wrong in ((0.0, 0.1, 1.0), (0.1, 0.09, 1.0), (0.1, 0.1, 0.0)):
-            with pytest.raises(InputError, match="truncation at least a voxel"):
+            with pytest.raises(InputError, match="truncation of at least one voxel"):
                 Volume(*wrong)
 
     def test_distances_are_to_the_wall_and_cut_at_the_truncation(self) -> None:
@@ -218,7 +218,7 @@ class TestKept:
         camera = Pinhole(1.0, 1.0, 2.0, 2.0, 4, 4)
         views = [View(np.full((4, 4), k + 1.0, np.float32), camera, Pose.identity()) for k in range(3)]
         assert size(views[0]) == 64
-        kept = Kept(views, 128)
+        kept = ViewCache(views, 128)
         for index in (0, 1, 0, 2, 0, -1):
             assert kept[index] is views[index]
         assert kept.reads == 3  # the third pushed the second out, and was there when asked for from the end
@@ -226,7 +226,7 @@ class TestKept:
         assert kept[1] is views[1]
         assert kept.reads == 4
         assert [each.depth[0, 0] for each in kept[1:]] == [2.0, 3.0]
-        assert Kept.of(views) is views
+        assert ViewCache.of(views) is views
 
 
 def test_a_thousand_views_to_a_folder(tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -283,23 +283,27 @@ class TestPlaces:
     def test_an_output_of_other_data_is_left_alone(self, tmp_path) -> None:  # type: ignore[no-untyped-def]
         data, output = tmp_path / "data", tmp_path / "out"
         data.mkdir()
-        places.require_ours(data, output, force=False)
-        places.mark(data, output, {"format": "tum"})
-        places.require_ours(data, output, force=False)
+        places.require_own_output(data, output, force=False)
+        places.write_mark(data, output, {"format": "tum"})
+        places.require_own_output(data, output, force=False)
         with pytest.raises(FileError, match="holds the scene of"):
-            places.require_ours(tmp_path / "other", output, force=False)
-        places.require_ours(tmp_path / "other", output, force=True)
+            places.require_own_output(tmp_path / "other", output, force=False)
+        places.require_own_output(tmp_path / "other", output, force=True)
         (output / "cfusion" / "scene.json").unlink()
         (output / "x").write_text("y")
-        with pytest.raises(FileError, match="no scene of cfusion's"):
-            places.require_ours(data, output, force=False)
+        with pytest.raises(FileError, match="not a scene of cfusion"):
+            places.require_own_output(data, output, force=False)
 
     def test_one_command_at_a_time(self, tmp_path) -> None:  # type: ignore[no-untyped-def]
-        with places.alone(tmp_path), pytest.raises(FileError, match="another command"), places.alone(tmp_path):
+        with (
+            places.lock_output(tmp_path),
+            pytest.raises(FileError, match="another command"),
+            places.lock_output(tmp_path),
+        ):
             pass
-        with places.alone(tmp_path):
+        with places.lock_output(tmp_path):
             pass
 
 
 def test_here_is_one_worker() -> None:
-    assert Here().workers == 1
+    assert InProcess().workers == 1

@@ -11,7 +11,7 @@ from cfusion import Pinhole, View, read
 from cfusion.io.codecs.png import Encoding, write_image, write_png
 from cfusion.scene.fused_view import read_fused
 
-# Where the depth maps of a format are, and their counts a metre, as its own tools read them.
+# Where the depth maps of a format are, and their counts per metre, as its own tools read them.
 MAPS = {
     "7-scenes": ("*.depth.png", 1000.0),
     "scannet": ("depth/*.png", 1000.0),

@@ -46,7 +46,7 @@ def test_the_same_command_does_nothing_twice(bundle: Path, tmp_path: Path, capsy
     assert run(bundle, "-o", out, *LOUD) == 0
     assert records(out) == before
     assert len(before) == 5
-    assert "5 of 5 views are there already" in capsys.readouterr().out
+    assert "5 of 5 views exist already" in capsys.readouterr().out
 
 
 def test_what_is_missing_is_made_again_bit_by_bit(bundle: Path, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_view_that_fails_is_named_and_tried_again(tmp_path: Path, capsys: pyte
     assert run(data, "-o", out, *QUICK) == 1
     said = capsys.readouterr().err
     assert "frame-000002.depth.png failed" in said
-    assert "1 views failed; the same command tries them again" in said
+    assert "1 views failed; run the same command to try them again" in said
     assert len(records(out)) == 4
     assert (out / broken.name).read_bytes() == broken.read_bytes()  # the data set stays whole
     broken.write_bytes(whole)
@@ -118,7 +118,7 @@ def test_a_missing_image_is_no_failure(tmp_path: Path) -> None:
 def test_a_scene_of_one_view(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = lay(walk(1), tmp_path / "data", "bundle")
     assert run(data, "-o", tmp_path / "out", *QUICK) == 0
-    assert "a scene of one view" in capsys.readouterr().err
+    assert "the scene has one view" in capsys.readouterr().err
 
 
 def test_views_that_share_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,7 +145,7 @@ def test_two_data_sets_in_one_folder(tmp_path: Path, capsys: pytest.CaptureFixtu
     for name in ("sparse", "stereo", "images"):
         shutil.move(data / "more" / name, data / name)
     assert run(data, "-o", tmp_path / "out", *QUICK) == 2
-    assert "several data sets in one folder (colmap, 7-scenes); say which with --format" in capsys.readouterr().err
+    assert "several data sets in one folder (colmap, 7-scenes); choose one with --format" in capsys.readouterr().err
     assert run(data, "-o", tmp_path / "out", *QUICK, "--format", "7-scenes") == 0
 
 
@@ -153,7 +153,7 @@ def test_data_sets_below_the_folder(tmp_path: Path, capsys: pytest.CaptureFixtur
     for name in ("kitchen", "office"):
         lay(walk(2), tmp_path / "both" / name, "7-scenes")
     assert run(tmp_path / "both", "-o", tmp_path / "out", *QUICK) == 2
-    assert "2 are below it (kitchen, office); give one of them" in capsys.readouterr().err
+    assert "but 2 of its folders are (kitchen, office); give one of them" in capsys.readouterr().err
 
 
 def test_the_output_lies_elsewhere(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,7 +168,7 @@ def test_the_output_lies_elsewhere(bundle: Path, tmp_path: Path, capsys: pytest.
     other.mkdir()
     (other / "thesis.tex").write_text("precious")
     assert run(bundle, "-o", other, *QUICK) == 2
-    assert "no scene of cfusion's" in capsys.readouterr().err
+    assert "not a scene of cfusion" in capsys.readouterr().err
     assert sorted(path.name for path in other.iterdir()) == ["thesis.tex"]
     assert run(bundle, "-o", other, *QUICK, "--force") == 0
     assert (other / "thesis.tex").read_text() == "precious"
@@ -184,10 +184,10 @@ def test_mistakes_are_told_before_anything_is_written(
     for wrong, why in (
         (("--neighbours", -1), "--neighbours is -1"),
         (("--workers", 0), "--workers is 0"),
-        (("--workers", 1, "--scheduler", "tcp://x:1"), "leave one out"),
-        (("--voxel", 0.1), "say --mesh as well"),
+        (("--workers", 1, "--scheduler", "tcp://x:1"), "give only one of them"),
+        (("--voxel", 0.1), "pass --mesh as well"),
         *(((("--mesh", "--voxel", voxel), f"--voxel is {voxel}")) for voxel in ("0.0", "-1.0", "nan", "inf")),
-        (("--worker-memory", "1GB"), "say --workers as well"),
+        (("--worker-memory", "1GB"), "pass --workers as well"),
         (("--method", "magic"), "no method"),
         (("--write", "npz"), "cannot be written as 'npz'"),
         (("--write", "magic"), "unknown format"),
@@ -200,11 +200,11 @@ def test_mistakes_are_told_before_anything_is_written(
 
 
 def test_one_command_at_a_time(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from cfusion.scene.places import alone, mark
+    from cfusion.scene.places import lock_output, write_mark
 
     out = tmp_path / "out"
-    mark(bundle, out, {})
-    with alone(out):
+    write_mark(bundle, out, {})
+    with lock_output(out):
         assert run(bundle, "-o", out, *QUICK) == 2
     assert "another command is working on" in capsys.readouterr().err
     assert run(bundle, "-o", out, *QUICK) == 0
@@ -285,7 +285,7 @@ def test_a_record_is_gone_before_its_files_change(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "replace", dies)
-    with pytest.raises(FileError, match="goes on"), placing(out) as draft:
+    with pytest.raises(FileError, match="run the command again"), placing(out) as draft:
         inside = draft / view.relative_to(out)
         inside.mkdir(parents=True)
         (inside / "depth.npy").write_bytes(b"new")
@@ -332,7 +332,7 @@ def turning(count: int) -> list[View]:
         (("--scheduler", "x"), "tcp://host:8786"),
         (("--scheduler", "tcp://head"), "tcp://host:8786"),
         (("--scheduler", "tcp://head:port"), "tcp://host:8786"),
-        (("--workers", "1", "--worker-memory", "3XB"), "'3XB'; give a size as 4GB"),
+        (("--workers", "1", "--worker-memory", "3XB"), "'3XB'; give a size such as 4GB"),
         (("-o", "loop"), "loop"),
     ],
 )

@@ -15,10 +15,10 @@ import pytest
 from cfusion import Orthographic, Pinhole, Pose, View
 from cfusion.errors import CFusionError, FileError
 from cfusion.view import frames as frames_module
-from cfusion.view import measured, page_server, view_figures
+from cfusion.view import input_views, page_server, view_figures
 from cfusion.view.content import Content
 from cfusion.view.frames import FusedFrame
-from cfusion.view.measured import Measured
+from cfusion.view.input_views import InputViews
 from cfusion.view.page_server import PageServer
 from cfusion.view.readings import residuals_of_view
 
@@ -36,8 +36,8 @@ def frame(x: float, **more: Any) -> FusedFrame:
 class TestMeasured:
     VIEWS = tuple(View(np.full((4, 5), 1.0 + x), CAMERA, pose(x)) for x in (0.0, 1.0, 2.0))
 
-    def made(self, *frames: FusedFrame, views: Any = VIEWS) -> Measured:
-        made = Measured.__new__(Measured)
+    def made(self, *frames: FusedFrame, views: Any = VIEWS) -> InputViews:
+        made = InputViews.__new__(InputViews)
         made.frames, made.views, made.numbers, made.of = frames, views, {}, made._of  # type: ignore[assignment]
         return made
 
@@ -67,18 +67,18 @@ class TestMeasured:
 
     def test_the_data_as_given_or_remembered(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("cfusion.datasets.read", lambda place: ("read", Path(place)))
-        monkeypatch.setattr(measured, "scene_of", lambda place: (("scene", place), "auto"))
-        assert measured._opened(frame(0.0), tmp_path) == ("read", tmp_path)
-        assert measured._opened(frame(0.0, scene=tmp_path), None) == ("scene", tmp_path)
-        assert measured._opened(frame(0.0, input=str(tmp_path)), None) == ("read", tmp_path)
-        assert measured._opened(frame(0.0, input=str(tmp_path / "gone")), None) is None
-        assert measured._opened(frame(0.0), None) is None
+        monkeypatch.setattr(input_views, "scene_of", lambda place: (("scene", place), "auto"))
+        assert input_views._opened(frame(0.0), tmp_path) == ("read", tmp_path)
+        assert input_views._opened(frame(0.0, scene=tmp_path), None) == ("scene", tmp_path)
+        assert input_views._opened(frame(0.0, input=str(tmp_path)), None) == ("read", tmp_path)
+        assert input_views._opened(frame(0.0, input=str(tmp_path / "gone")), None) is None
+        assert input_views._opened(frame(0.0), None) is None
 
         def fails(place: Path) -> Any:
             raise FileError("no mark")
 
-        monkeypatch.setattr(measured, "scene_of", fails)
-        assert measured._opened(frame(0.0, scene=tmp_path), None) is None
+        monkeypatch.setattr(input_views, "scene_of", fails)
+        assert input_views._opened(frame(0.0, scene=tmp_path), None) is None
 
 
 class TestPages:
@@ -269,7 +269,7 @@ def test_one_page_is_made_at_a_time() -> None:
     assert isinstance(server.lock, type(threading.Lock()))
     server.stop()
     assert not Path(server.folder.name).exists()
-    assert frames_module.KEPT == measured.KEPT
+    assert frames_module.KEPT == input_views.KEPT
 
 
 @pytest.mark.parametrize("turn", [0.3, 0.7, -0.5])

@@ -186,7 +186,7 @@ def test_a_page_needs_no_more_than_depth_and_a_name(result: Result) -> None:
     assert "mine &amp; &lt;yours&gt;" in html
     assert not re.search(r"(src|href)=|url\(|@import|https?://", html)
     assert "Which view is wrong" not in html
-    with pytest.raises(ShapeError, match="share one shape"):
+    with pytest.raises(ShapeError, match="must have one shape"):
         Content("two", [result, bare])
 
 

@@ -21,8 +21,8 @@ from cfusion.errors import FileError
 from cfusion.view import rerun_file
 from cfusion.view.clouds import colours_of, limits_of, points_and_colours
 from cfusion.view.frames import open_frames
+from cfusion.view.input_views import InputViews
 from cfusion.view.levels import MOST_POINTS, strides
-from cfusion.view.measured import Measured
 from cfusion.view.scene_page import write_view_page
 
 
@@ -75,7 +75,7 @@ def test_the_viewer_serves_frames_and_their_pages(sequence: Path, result: Result
     views = [View(result.depth + 1, result.camera, Pose.identity()) for _ in range(3)]
     write_bundle(views, tmp_path / "data")
     frames = open_frames(sequence)
-    viewer = Viewer(frames, Measured(frames, tmp_path / "data"), "127.0.0.1", 18080)
+    viewer = Viewer(frames, InputViews(frames, tmp_path / "data"), "127.0.0.1", 18080)
     try:
         with urllib.request.urlopen(viewer.address, timeout=20) as answer:
             assert b"<html" in answer.read()
@@ -119,7 +119,7 @@ def test_the_page_of_a_view_of_a_scene_is_made_when_asked_for(result: Result, tm
     frames = open_frames(out)
     assert [frame.number for frame in frames] == [0, 1, 2]
     assert set(frames[0].maps().others) == {"sigma", "provenance", "confidence"}
-    measured = Measured(frames)  # the scene remembers its data
+    measured = InputViews(frames)  # the scene remembers its data
     assert measured.known
     np.testing.assert_array_equal(measured.of(2).depth, result.depth.astype(np.float32))  # type: ignore[union-attr]
     page = write_view_page(out, 2, tmp_path / "page.html").read_text()

@@ -11,7 +11,7 @@ import pytest
 from cfusion import Pose, Result, View
 from cfusion.datasets import write_result
 from cfusion.view.frames import open_frames
-from cfusion.view.measured import Measured
+from cfusion.view.input_views import InputViews
 
 SECONDS = 40  # a busy machine draws in software
 
@@ -40,7 +40,7 @@ def test_points_are_drawn_and_a_clicked_camera_offers_its_page(
         write_result(moved, tmp_path / f"{number:06d}", ("npy",))
         moved.report(tmp_path / f"{number:06d}" / "report.html", title=f"frame {number}")
     frames = open_frames(tmp_path)
-    viewer = Viewer(frames, Measured(frames), "127.0.0.1", 18400)
+    viewer = Viewer(frames, InputViews(frames), "127.0.0.1", 18400)
     page = browser.new_page(viewport={"width": 900, "height": 600})
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))

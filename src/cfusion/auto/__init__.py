@@ -1,4 +1,4 @@
-"""`auto`: the method that needs no parameters."""
+"""`auto`: the method without parameters to tune."""
 
 from cfusion.auto.auto import Auto
 from cfusion.auto.settings import Choices, Settings

@@ -1,4 +1,4 @@
-"""How far to trust what `auto` found: evidence, a probability and a standard deviation per pixel."""
+"""The reliability of `auto`'s result: evidence, a probability and a standard deviation per pixel."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
 from cfusion.source import Reading, Source, Splat
 
-FAR_OFF = 10.0  # noise scales of the usual view
+FAR_OFF = 10.0  # median noise scales
 
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """What is known about the answer besides itself."""
+    """Confidence and sigma of a result, and the evidence for them."""
 
     confidence: Floats  # (H, W) probability that the depth is right
     sigma: Floats  # (H, W) standard deviation of its error, NaN where nothing was observed
     evidence: Evidence
     growth: DepthNoise
-    scales: list[float]  # (K,) of the views' noise, in the unit of the noise
+    scales: list[float]  # (K,) noise scale of each view, in the unit of the noise
 
 
 def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
-    """Ask every view about the surface found, also those that were not believed."""
+    """Compare every view with the surface, including observations that were rejected."""
     depth = found.depth
     reading, growth, scales = _read(source, found, backend)
     evidence = collect(reading, depth, scales, growth, source.frame, _places(source), backend)
@@ -60,7 +60,7 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
 
 
 def leave_unknown(assessed: Assessment, depth: Floats, least: float) -> tuple[Floats, Floats, Floats]:
-    """Depth, confidence and sigma without the pixels that are less likely right than that."""
+    """Depth, confidence and sigma without pixels of a probability below `least`."""
     return _believed(depth, assessed.confidence, assessed.sigma, np.float32(least))
 
 
@@ -73,25 +73,25 @@ def _believed(depth: Floats, confidence: Floats, sigma: Floats, least: np.float3
 
 @one_pass
 def _units(unit: Floats, depth: Floats, usual: np.float32, *, inverse: bool) -> tuple[Floats, Floats, Floats]:
-    """(H, W) the noise of an observation of the usual view, the variable of the solve, and its unit of the noise."""
+    """(H, W) each: noise of an observation of the median view, the variable of the solve, and its unit of the noise."""
     return usual * unit, *((1 / depth, unit / np.square(depth)) if inverse else (depth, unit))
 
 
 @one_pass
 def _apart(variance: Floats, unit: Floats, depth: Floats, *, relative: bool) -> Floats:
-    """(H, W) the deviation of halves: relative to the depth, as errors are judged, or in the unit of the noise."""
+    """Deviation (H, W) of the halves: relative to the depth, as errors are judged, or in the unit of the noise."""
     apart = np.sqrt(variance)
     out: Floats = apart * unit / np.maximum(depth, np.float32(1e-30)) if relative else apart
     return out
 
 
 def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthNoise, list[float]]:
-    """What every view measured at the surface, how noise grows, and the views' noise, of a pixel's slope at least."""
+    """The views read at the surface, the growth of noise with depth, and the views' noise, at least a pixel's slope."""
     depth = found.depth
     if source.rereads:
         read = read_surface(source, depth, backend)
         reading, growth, scales, least = read.reading, read.growth, read.scales, read.slope
-    else:  # maps registered already are not read beside the place
+    else:  # registered maps are never read at a wrong pixel
         stack = source.first(Splat(), backend)
         known = ~np.isnan(stack.depths)
         weights = known.astype(np.float32) if stack.weights is None else stack.weights
@@ -109,9 +109,9 @@ def _places(source: Source) -> list[Placed] | None:
 
 
 def _residuals(found: Fit, unit: Floats, most: float) -> Floats:
-    """(K, H, W) of the observations that were fitted, in the unit of the noise."""
+    """Residuals (K, H, W) of the fitted observations, in the unit of the noise."""
     stack = found.task.stack
-    limit = np.float32(most if most > 0 else np.inf)  # further off, a view says nothing about the noise of the others
+    limit = np.float32(most if most > 0 else np.inf)  # beyond it, a view is no evidence for the noise of the others
     return _fitted(stack.depths, stack.weights, found.depth, unit, limit)
 
 

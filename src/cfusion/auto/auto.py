@@ -1,9 +1,10 @@
-"""`auto`: read the views at the surface, weigh them, fit a better surface; choose the weights by leaving views out.
+"""`auto`: read the views at the surface, weigh them, fit a better surface; weights are chosen by cross-validation.
 
-surface = fit(reference alone), or fit(splat of it and the nearest views), as those say; views are moved to where it is
-repeat: observations = what each view measured at the surface, less what belongs to another surface or is hidden by it
+surface = fit(reference alone), or fit(splat of it and the nearest views), as their residuals decide; then poses are
+corrected
+repeat: observations = measurements of each view at the surface, without those of another surface or hidden by it
         guess    fit at the usual weights            until the surface is nearly right
-        choose   alpha, inverse depth, local weights by how well views that are left out are predicted, then fit
+        choose   alpha, inverse depth, local weights by the prediction of held-out observations, then fit
         final    fit from there, certified
 """
 
@@ -31,14 +32,14 @@ from cfusion.solvers import PDHG, Fused, Report
 from cfusion.solvers.task import prepare
 from cfusion.source import Source
 
-PAPERS = Choices((1.0, 2.0))  # until the observations tell better
-FEWEST_FOR_EDGES = 3  # views: with fewer, what is wrong in one has edges too
+PAPERS = Choices((1.0, 2.0))  # before the choice is made on the observations
+FEWEST_FOR_EDGES = 3  # views: with fewer, an error of one view has edges too
 Turn = Enum("Turn", ["guess", "choose", "final"])
 
 
 @dataclass(frozen=True)
 class Auto:
-    """Nothing to tune: re-association, and weights chosen by leaving views out."""
+    """Re-association, and weights chosen by the prediction of held-out views; nothing to tune."""
 
     name: str = "auto"
     summary: str = "ours, nothing to tune: re-association, weights chosen by leaving views out"
@@ -80,7 +81,7 @@ class Auto:
         return fit(task, guess, replace(self.solver, certify=False), self.settings.fill_radius).depth
 
     def _trusted(self, fused: Fused, source: Source, found: Fit, backend: Backend) -> Fused:
-        """The answer with what the views say about it; what they dispute is left unknown."""
+        """The result with its confidence, sigma and evidence; pixels below the least confidence are unknown."""
         assessed = assess(source, found, backend)
         views = view_report(found, assessed, source, backend) if self.settings.keep_views else ()
         depth, confidence, sigma = leave_unknown(assessed, fused.solution.depth, self.settings.min_confidence)
@@ -92,7 +93,7 @@ class Auto:
         return parameters_of(self)
 
     def _turns(self, source: Source) -> list[Turn]:
-        """The first turn works on the splat, each later one on a new reading."""
+        """The turns: the first one uses the splat, each later one a new reading."""
         if not source.rereads:
             return [Turn.final]
         rounds = self.settings.rounds

@@ -1,14 +1,14 @@
-"""From evidence to a probability: how likely is a pixel right, given who supports it and who contradicts it?
+"""The probability that a pixel is right, from the views that support and contradict it.
 
     log p / (1 - p) = A + B log (S + 1/2) / (C + 1/2) + N log (1 - c) / c - E [edge] - G log max(1, b) - F log max(1, v)
 
-S and C are the supporting and contradicting views, each counted by what its front end trusts it; c is the pooled share
-of contradiction around the pixel, (C + 1/2) / (S + C + 1). Number and geometry of views come in through S and C (a view
-that is hidden says nothing), and a pixel that nobody measured has S = C = 0. Beside an edge, a step of the surface or
-the end of what is known, a map that is a pixel out of place shows the other surface, and views of one sensor are so
-together: that counts from three views on, and so does b, by how many noise scales the pixel is out of line with its
-neighbours; one view alone is not believed beside a step. v is how far fits on halves of the observations are apart,
-relative to the depth (of a perspective camera), times what is usual.
+S and C are the numbers of supporting and contradicting views, each weighted by its front end's confidence; c is the
+share of contradiction pooled around the pixel, (C + 1/2) / (S + C + 1). Number and geometry of views enter through S
+and C (a view from which the point is hidden counts for neither), and for a pixel that no view measured S = C = 0.
+Beside an edge (a step of the surface, or the end of its known part) a map misplaced by a pixel shows the other surface,
+and views of one sensor err alike: this term counts from three views on, and so does b, the deviation of the pixel from
+its neighbours in noise scales; one view alone is not believed beside a step. v is the difference of fits to halves of
+the observations, relative to the depth (of a perspective camera), over its median.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.kernels.tracing import neighbour
 
-# Near a logistic regression on the design half of 7-Scenes, toy cars, KITTI and meshes, each counting alike; with the
-# constants of any three of them the fourth is ranked as well. The offset leaves as much above 0.8 on real data as
-# there was before bends counted.
+# Close to a logistic regression on the design half of 7-Scenes, toy cars, KITTI and meshes, with equal weights; with
+# the constants of any three of them the fourth is ranked as well. The offset keeps the share above 0.8 on real data as
+# it was before bends counted.
 OFFSET, OWN, AROUND, BESIDE_EDGE, BENT, APART = 2.7, 0.5, 1.1, 1.0, 0.5, 1.0
-RADIUS = 3  # pixels: wrong pixels come in blobs of about that size
-ALONE = 0.5  # at most, beside a step, of a pixel that one view alone supports: about half of those are wrong
-FEWEST_VIEWS, CONFIRMED = 3, 1.5  # from so many views on; supporting views, below which a pixel has but one
+RADIUS = 3  # pixels: typical size of connected wrong pixels
+ALONE = 0.5  # largest probability beside a step with one supporting view: about half of those pixels are wrong
+FEWEST_VIEWS, CONFIRMED = 3, 1.5  # views from which edges count; supporting views below which a pixel has but one
 EDGE, REACH = 6.0, 2  # noise scales of a step, and pixels from it
-MOST_BENT = 20.0  # noise scales: maps without noise are not bent beyond belief
-HALF = 0.5  # Jeffreys' prior: what nobody told
+MOST_BENT = 20.0  # noise scales: limit for maps without noise
+HALF = 0.5  # Jeffreys' prior
 
 
 def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, apart: Floats, backend: Backend) -> Floats:
-    """(H, W) the probability that depth is right there, zero where it is unknown.
+    """The probability (H, W) that depth is right, zero where it is unknown.
 
-    noise (H, W) is that of one observation; apart (H, W) by how much fits on halves differ, NaN where nothing tells.
+    noise (H, W) is that of one observation; apart (H, W) the difference of fits to halves, NaN if there is none.
     """
     support, contradiction, measured = added_up(_counts, evidence.weights, evidence.support, evidence.contradiction)
     mass, heaped = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
@@ -52,7 +52,7 @@ def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, apart: Floats
 
 
 def _beside_a_step(depth: DepthMap, noise: Floats, backend: Backend) -> Mask:
-    """(H, W) within REACH pixels of a step that exceeds the slope around it by EDGE noise scales."""
+    """Pixels (H, W) within REACH of a step that exceeds the slope around it by EDGE noise scales."""
     smooth = _smooth(depth, noise)
     return _unlike(smooth, backend.local_depth_range(smooth, REACH))
 
@@ -70,23 +70,23 @@ def _unlike(smooth: Floats, around: Floats) -> Mask:
 
 @one_pass
 def _shown(depth: DepthMap) -> Floats:
-    """(H, W) 1 where depth is known, and 0 elsewhere."""
+    """1 where depth is known and 0 elsewhere, (H, W)."""
     out: Floats = (~np.isnan(depth)).astype(np.float32)
     return out
 
 
 @one_pass
 def _or_an_end(step: Mask, around: Floats) -> Mask:
-    """(H, W) beside a step, or where known and unknown pixels are around; the image's border is no end of a surface."""
+    """Pixels (H, W) beside a step, or with known and unknown pixels around; the image's border does not count."""
     out: Mask = step | (around > HALF)
     return out
 
 
 @one_pass
 def out_of_line(depth: DepthMap, noise: Floats) -> Floats:
-    """(H, W) noise scales by which a pixel is out of line with its neighbours: |second differences| in four directions.
+    """Deviation (H, W) of a pixel from its neighbours in noise scales: |second differences| in four directions.
 
-    Beside an unknown pixel that direction says nothing.
+    A direction with an unknown neighbour does not count.
     """
     total = np.float32(0)
     for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
@@ -104,7 +104,7 @@ def _known(depth: DepthMap, apart: Floats) -> Floats:
 
 @one_pass
 def _shares(support: Floats, contradiction: Floats, depth: DepthMap) -> Floats:
-    """(2, H, W) where depth is known, and the share of contradiction there."""
+    """(2, H, W): where depth is known, and the share of contradiction there."""
     known = ~np.isnan(depth)
     share = (contradiction + HALF) / (support + contradiction + 2 * HALF)
     out: Floats = np.stack([known, np.where(known, share, 0) * known])
@@ -126,7 +126,7 @@ def _probability(
     told: bool,
     many: bool,
 ) -> Floats:
-    """(H, W) by the formula above; one or two maps are not known to be out of place."""
+    """The probability (H, W) by the formula above; with one or two maps, misplacement is not considered."""
     around = np.clip(ratio(mass, heaped), 1e-6, 1 - 1e-6)
     own = np.log((support + HALF) / (contradiction + HALF))
     odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around)
@@ -140,14 +140,14 @@ def _probability(
 
 @one_pass
 def _unless_alone(probability: Floats, support: Floats, measured: Floats, step: Mask) -> Floats:
-    """(H, W) less where one view alone supports what it measured beside a step.
+    """The probability (H, W), limited beside a step where one view alone supports its own measurement.
 
-    What nobody measured was interpolated within one surface.
+    Pixels that no view measured were interpolated within one surface, and are not limited.
     """
     alone = (measured > 0) & (support < CONFIRMED) & step
     return np.where(alone, np.minimum(probability, np.float32(ALONE)), probability)
 
 
 def _counts(weights: Floats, support: Mask, contradiction: Mask) -> tuple[Floats, Floats, Floats]:
-    """(K, H, W) supporting and contradicting views, by what the front end trusts them, and those that measured."""
+    """(K, H, W) each: support and contradiction, weighted by the front end's confidence; views that measured."""
     return weights * support, weights * contradiction, (weights > 0).astype(np.float32)

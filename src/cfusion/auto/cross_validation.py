@@ -1,4 +1,4 @@
-"""Choices made by leaving views out: a candidate is fitted without some observations and scored on them."""
+"""Choices by cross-validation: a candidate is fitted without some observations and scored on them."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from cfusion.solvers import Progress, Report, WarmStart
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task, prepare
 
-ALPHA_PER_ROOT_VIEW = 1.2  # where the search starts: alpha_1 = 1.2 sqrt(K)
-LADDER = 2.0  # alpha changes by this factor while searching, by its root at the end
+ALPHA_PER_ROOT_VIEW = 1.2  # initial value of the search: alpha_1 = 1.2 sqrt(K)
+LADDER = 2.0  # factor on alpha during the search; its square root at the end
 RATIOS = (2.0, 1.0, 4.0)  # alpha_2 / alpha_1, the usual one first
-LONGEST_WALK = 6  # steps of the ladder
-CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; of the error, for a much smoother answer
-LOCAL_CHANCE = 3.0  # standard errors, for weights that follow the local noise: two are tipped by rounding
-LOCAL_FACTORS = (1.0, 1.5, 2.25)  # alpha grows with the confidence of the quiet pixels
-EDGE_FACTORS = (1.0, 2.0, 4.0)  # alpha may grow when edges no longer have to be spared by it
-WEIGHT_SAMPLE = 100_000  # observations that tell the usual weight
-NEARBY = 0.2  # of the first fit's steps, where it ended; longer ones choose another alpha on some scenes
+LONGEST_WALK = 6  # steps of the search
+CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; least relative gain of a much smoother answer
+LOCAL_CHANCE = 3.0  # standard errors, for local weights: with two, rounding could decide
+LOCAL_FACTORS = (1.0, 1.5, 2.25)  # factors on alpha tried with local weights
+EDGE_FACTORS = (1.0, 2.0, 4.0)  # factors on alpha tried with edge weights, which spare edges in its place
+WEIGHT_SAMPLE = 100_000  # observations from which the median weight is taken
+NEARBY = 0.2  # of the first fit's final steps; longer ones choose another alpha on some scenes
 
 
 def usual_choices(stack: Stack, backend: Backend) -> Choices:
-    """The weights that the search starts from."""
+    """The weights from which the search starts."""
     alpha_1 = _usual_alpha(stack, backend)
     return Choices((alpha_1, RATIOS[0] * alpha_1))
 
 
 def choose(task: Task, settings: Settings, edges: Floats | None = None, report: Report | None = None) -> Choices:
-    """What predicts best the observations of a task that are left out."""
+    """The choices that best predict the held-out observations of a task."""
     backend, lam = task.backend, task.energy.lam
     inverse = stereo_like(task) if settings.inverse is None else settings.inverse
     stack = task.stack.in_memory_of(backend)
@@ -50,14 +50,14 @@ def choose(task: Task, settings: Settings, edges: Floats | None = None, report: 
     alpha = trial.search(start)
     margins = trial.margins(alpha)
     alpha, sharp = trial.with_edges(alpha, None if settings.edges is False else sample.plane(edges))
-    grown = start / _usual_alpha(kept, backend)  # the fit had fewer observations
+    grown = start / _usual_alpha(kept, backend)  # the fit used fewer observations
     alpha = (alpha[0] * grown, alpha[1] * grown)
     alpha, local = (alpha, settings.local) if settings.local is not None else trial.with_local(alpha)
     return Choices(alpha, inverse, local, sharp, margins)
 
 
 class _Trial:
-    """Fits without the held-out observations, all from the same start, each made once."""
+    """Fits without the held-out observations, all from the same start, each computed once."""
 
     def __init__(self, task: Task, held: Stack) -> None:
         self.stack = held
@@ -69,14 +69,14 @@ class _Trial:
         self.fits: dict[tuple[float, float], State] = {}
 
     def _fit_on(self, task: Task, held: Stack) -> None:
-        """Make the fits on a task, and score them on what was held out of it."""
+        """Fit on this task from now on, and score on the observations held out of it."""
         self.task = task
         self.confidence = fixed_confidence(task)
         inside, centre, inverse = task.inside(), task.centre, task.energy.inverse
         self.held = HeldOut(held.depths, held.weights, task.window, inside, centre, inverse)
 
     def search(self, start: float) -> tuple[float, float]:
-        """From the usual alpha to one that predicts the held-out observations better, if they can tell."""
+        """The alpha and ratio that predict the held-out observations best, starting from the usual ones."""
         alpha_1 = self._walk(start, LADDER)
         ratio = RATIOS[0]
         for other in RATIOS[1:]:
@@ -87,7 +87,7 @@ class _Trial:
         return alpha_1, ratio * alpha_1
 
     def margins(self, chosen: tuple[float, float]) -> tuple[tuple[float, float], ...]:
-        """(factor, how much worse) of the other alphas of the same ratio: what was held out told them apart so."""
+        """(factor, relative increase of the error) of the other alphas at the same ratio."""
         best, found = self._fitted(chosen), []
         for alpha, state in self.fits.items():
             if alpha != chosen and np.isclose(alpha[1] / alpha[0], chosen[1] / chosen[0]):
@@ -96,7 +96,7 @@ class _Trial:
         return tuple(sorted(found))
 
     def _walk(self, start: float, factor: float, steps: int = LONGEST_WALK) -> float:
-        """Multiply or divide by the factor as long as that helps."""
+        """Multiply or divide alpha by the factor while the prediction improves."""
         for move in (factor, 1 / factor):
             best = start
             for _ in range(steps):
@@ -108,18 +108,18 @@ class _Trial:
         return start
 
     def better(self, alpha: tuple[float, float], than: tuple[float, float]) -> bool:
-        """Whether this alpha predicts what was held out better than that.
+        """Whether this alpha predicts the held-out observations better than that.
 
-        What was held out was associated through a surface that is itself too smooth at edges, and so favours smoothness
-        a little: a much smoother answer has to be better by more than that.
+        Held-out observations were associated through a surface that is itself too smooth at edges, which favours
+        smoothness a little: a much smoother answer has to be better by more than that.
         """
         much = 0.99 * LADDER
         smoother = alpha[0] > much * than[0] or alpha[1] > much * than[1]
-        other = self._fitted(than)  # first: all fits then start from one at the usual alpha
+        other = self._fitted(than)  # first, so that all fits start from one at the usual alpha
         return self._predicts_better(self._fitted(alpha), other, LEAST_GAIN if smoother else 0.0)
 
     def _predicts_better(self, one: State, other: State, least: float = 0.0, chance: float = CHANCE) -> bool:
-        """Whether the mean error of one is smaller, by more than chance would have it and the least part given."""
+        """Whether the mean error of one is smaller by more than chance and by the least relative gain."""
         gain, by_chance, error = self.task.backend.score_difference(one.primal[0], other.primal[0], self.held)
         return gain > chance * by_chance and gain >= least * error
 
@@ -129,7 +129,7 @@ class _Trial:
         return self.fits[alpha]
 
     def with_edges(self, alpha: tuple[float, float], edges: Floats | None) -> tuple[tuple[float, float], bool]:
-        """Whether smoothing less across edges predicts better what was held out, and at which alpha."""
+        """The alpha, and whether less smoothing across edges predicts the held-out observations better."""
         if edges is None:
             return alpha, False
         best, chosen, sharp = self._fitted(alpha), alpha, False
@@ -146,9 +146,9 @@ class _Trial:
         return chosen, sharp
 
     def with_local(self, alpha: tuple[float, float]) -> tuple[tuple[float, float], bool]:
-        """Whether weights that follow the local noise predict better what was held out, and at which alpha."""
+        """The alpha, and whether weights by local noise predict the held-out observations better."""
         task = self.task
-        reached = self.start = self._fit(alpha)  # from where what is compared goes equally far
+        reached = self.start = self._fit(alpha)  # a common start, so that compared fits are equally converged
         best, chosen, local = self._fit(alpha), alpha, False
         depth = depth_of(task, best)
         held = local_weights(self.stack, depth, task.backend)
@@ -164,7 +164,7 @@ class _Trial:
         return chosen, local
 
     def _fit(self, alpha: tuple[float, float]) -> State:
-        """The fit at this alpha, from where the first one came to."""
+        """The fit at this alpha, from the state of the first fit."""
         energy = self.task.energy
         task = self.task.with_energy(energy_of(Choices(alpha, energy.inverse), energy.lam))
         if self.start is None:
@@ -177,7 +177,7 @@ class _Trial:
 
 
 def _usual_alpha(stack: Stack, backend: Backend) -> float:
-    """1.2 sqrt(K) for K observations a pixel of weight one; in proportion to the weights otherwise."""
+    """1.2 sqrt(K) for K observations per pixel of weight one; proportional to the weights otherwise."""
     here = stack.in_memory_of(backend)
     held = backend.count_observations(here.depths, here.weights)
     usual = 1.0 if here.weights is None else _usual_weight(here.weights, backend)
@@ -185,9 +185,9 @@ def _usual_alpha(stack: Stack, backend: Backend) -> float:
 
 
 def _usual_weight(weights: Floats, backend: Backend) -> float:
-    """Half of all weight lies in observations of less, from a sample: many that hardly count do not count here."""
+    """The weight below which half of the total weight lies, from a sample: many tiny weights do not change it."""
     every = max(1, int(np.sqrt(weights.size / WEIGHT_SAMPLE)))
     sample = np.sort(weights[:, ::every, ::every].ravel())
     heaped = np.cumsum(sample, dtype=np.float64)
     usual = sample[np.minimum(np.searchsorted(heaped, 0.5 * heaped[-1:]), len(sample) - 1)]
-    return float(usual[0]) or 1.0  # nothing weighs anything
+    return float(usual[0]) or 1.0  # all weights are zero

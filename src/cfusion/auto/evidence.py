@@ -1,8 +1,9 @@
-"""What every view says about every pixel of the surface, counted before anything is left out.
+"""The evidence of every view about every pixel of the surface, before anything is rejected.
 
-A view *supports* a pixel if it measured the surface there, up to its noise. It *contradicts* it if it sees through the
-surface, or measured something that would float in front of it as the reference sees it. What it measured in front that
-the surface itself explains (an occluder) is silent, and so is a view that does not look there or measured nothing.
+A view *supports* a pixel if it measured the surface there, within its noise. It *contradicts* it if it sees through the
+surface, or measured something that would float in front of it in the reference's view. A measurement in front that the
+surface itself explains (an occluder) is no evidence, and neither is a view that does not see the point or has no
+measurement there.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from cfusion.kernels.one_pass import one_pass, rewrite
 from cfusion.kernels.tracing import last_place, looked_up, row_and_column
 from cfusion.source import Frame, Reading
 
-AGREE = 3.0  # noise scales: Laplace noise is further off once in twenty; six hide a step of the surface
+AGREE = 3.0  # noise scales: Laplace noise exceeds them once in twenty; six would hide a step of the surface
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Per view and pixel, (K, H, W)."""
+    """Evidence per view and pixel, (K, H, W)."""
 
     support: Mask
     contradiction: Mask
-    residual: Floats  # what was measured less the surface, in the unit of depth; NaN where nothing was
-    weights: Floats  # what the front end trusts each measurement, one on average; zero where nothing was measured
+    residual: Floats  # measured minus surface, in the unit of depth; NaN if unmeasured
+    weights: Floats  # front end's confidence in each measurement, one on average; zero if unmeasured
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Where a view is: its camera as ten numbers, and (3, 4) view_from_reference."""
+    """The camera of a view as ten numbers, and view_from_reference (3, 4)."""
 
     camera: Floats
     view_from_reference: Floats
@@ -52,7 +53,7 @@ def collect(
     places: Sequence[Placed] | None,
     backend: Backend,
 ) -> Evidence:
-    """The evidence of a reading; `scales` (K,) are the views' noise, `places` None for maps registered already."""
+    """The evidence of a reading; `scales` (K,) are the views' noise, `places` is None for registered maps."""
     unit, depths = growth.unit(surface), reading.depths
     limits = np.array(scales, np.float32)[:, None, None] * np.float32(AGREE)
     residual = np.empty_like(depths)
@@ -71,7 +72,7 @@ def collect(
 def _said(
     depths: Floats, weights: Floats, surface: DepthMap, unit: Floats, limits: Floats
 ) -> tuple[Floats, Mask, Mask]:
-    """(K, H, W) residuals, and who supports and who contradicts."""
+    """Residuals, support and contradiction, (K, H, W) each."""
     residual = depths - surface
     known = ~np.isnan(residual) & (weights > 0)
     near = np.abs(residual) <= limits * unit
@@ -80,13 +81,13 @@ def _said(
 
 @one_pass
 def _mass(weights: Floats, support: Mask, contradiction: Mask) -> tuple[Any, Any]:
-    """The sum of all weights, and the number of those that say something."""
+    """The sum of the weights that support or contradict, and their number."""
     return weights.sum(), (support | contradiction).sum()
 
 
 @one_pass
 def _trusted(weights: Floats, support: Mask, contradiction: Mask, usual: np.float64) -> Floats:
-    """(K, H, W) weights in units of the usual one, of those that say something."""
+    """Weights (K, H, W) that support or contradict, over their mean."""
     out: Floats = (np.where(support | contradiction, weights, 0) / usual).astype(np.float32)
     return out
 
@@ -100,7 +101,7 @@ def _take_back_occluders(
     camera: Floats,
     places: Sequence[Placed],
 ) -> None:
-    """In place: what lies in front of the surface contradicts it only if it does so too where the reference sees it."""
+    """Remove, in place, contradictions from in front of the surface that do not float in the reference's view."""
     motions = np.stack([place.view_from_reference for place in places]).reshape(-1, 12).T
     along_rays = np.array([place.camera[0] == 0 for place in places])
     kinds: dict[str, Any] = {"perspective": bool(camera[0] == 0), "bent": is_bent(camera)}
@@ -130,7 +131,7 @@ def _take_back_occluders(
 def _float_in_stack(
     contradiction: Mask, residual: Floats, surface: DepthMap, unit: Floats, limits: Floats, *numbers: Any, **kinds: Any
 ) -> Mask:
-    """(K, H, W) `_floats` of what contradicts from before the surface, and what contradicts from behind it."""
+    """`_floats` of the contradictions from in front of the surface, and all from behind it; (K, H, W)."""
     row, column = (each.astype(np.float64) for each in row_and_column(surface))
     there = _floats(surface, unit, surface, residual, row, column, limits, *numbers, **kinds)
     return np.where(residual < 0, contradiction & there, contradiction)
@@ -149,9 +150,10 @@ def _floats(
     perspective: bool,
     bent: bool,
 ) -> Mask:
-    """Whether what was measured at (row, column), `residual` off its depth, floats before the surface there it lies.
+    """Whether a measurement at (row, column), with this residual, floats in front of the surface where it lies.
 
-    `numbers`: (3, 4) view_from_reference, then the camera's; `along_rays`: the view is perspective, and measured so.
+    `numbers`: view_from_reference (3, 4), then the camera's; `along_rays`: the view is perspective and measured along
+    its rays.
     """
     motion, camera = numbers[:12], cast("Floats", numbers[12:])
     turn, shift = [motion[a : a + 3] for a in (0, 4, 8)], motion[3::4]
@@ -164,7 +166,7 @@ def _floats(
     point = (across * reach, down * reach, depth)
     seen = [sum(turn[a][b] * point[b] for b in range(3)) + shift[a] for a in range(3)]
     measured = seen[2] + away * sum(turn[2][b] * ray[b] for b in range(3))
-    scale = np.where(along_rays, measured / seen[2], 1.0)  # a perspective view measured along its own ray
+    scale = np.where(along_rays, measured / seen[2], 1.0)  # a perspective view measures along its own ray
     seen = [seen[0] * scale, seen[1] * scale, measured]
     back = [sum(turn[b][a] * (seen[b] - shift[b]) for b in range(3)) for a in range(3)]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,8 +1,8 @@
-"""The first surface: the reference's own, or that of the nearest views too, by what they measured.
+"""The first surface: that of the reference, or of the nearest views as well, decided by their measurements.
 
-A splat throws the noise of a view across depth edges, the further the wider the baseline: delta f tan(theta) / z
-pixels for noise delta. The surface then starts in another basin, and never leaves it. The reference's own map has its
-edges in place; what it lacks, or has wrong, the nearest views tell.
+A splat displaces the noise of a view across depth edges, in proportion to the baseline: by delta f tan(theta) / z
+pixels for noise delta. A surface that starts there may be in another basin, which it never leaves. The reference's own
+map has its edges in place; the nearest views complete or correct it.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.solvers.task import prepare
 from cfusion.source import Source, Splat
 
-NEAREST = 2  # other views, and those as near
-WORST = 4.0  # noise scales: an observation further off is of something else, however far
-WINDOW = 3  # pixels: the square of side 7 around a pixel votes
-CHANCE = 1.0  # times the root of the number of votes: less may be noise
+NEAREST = 2  # other views, and those equally near
+WORST = 4.0  # noise scales at which the misfit of an observation is clipped
+WINDOW = 3  # pixels: radius of the square, of side 7, whose pixels vote
+CHANCE = 1.0  # times the root of the number of votes: smaller majorities may be noise
 
 Fitter = Callable[[Stack], DepthMap]
 
 
 def first_surface(source: Source, splat: Splat, fitted: Fitter, backend: Backend) -> DepthMap:
-    """A surface (H, W) to read all views at."""
+    """A surface (H, W) at which all views can be read."""
     try:
         alone = source.part([source.reference]).first(Splat(fill=False), backend)
-    except InputError:  # the reference measured nothing
+    except InputError:  # the reference has no measurement
         return fitted(source.first(splat, backend))
     if not backend.count_observations(alone.depths, alone.weights).pixels:
         return fitted(source.first(splat, backend))
     own = fitted(alone)
     near = source.part(_nearest_views(source, own, backend))
     away = _residuals(near, own, backend)
-    if not independence(away):  # its edges are no more in place than those of the others
+    if not independence(away):  # the reference's edges are no better placed than those of the others
         return fitted(source.first(splat, backend))
     from_near = fitted(near.first(splat, backend))
     refuted = _refuted(own, from_near, away, _residuals(near, from_near, backend), backend)
@@ -53,13 +53,13 @@ def first_surface(source: Source, splat: Splat, fitted: Fitter, backend: Backend
 
 
 def _nearest_views(source: Source, own: DepthMap, backend: Backend) -> list[int]:
-    """The reference, and the views in which the surface moves least."""
+    """The reference, and the views with the smallest parallax."""
     others = nearest(source.parallax(own, backend), source.reference, NEAREST, backend)
     return sorted([source.reference, *others])
 
 
 def _completed(surface: DepthMap, source: Source, splat: Splat, backend: Backend) -> DepthMap:
-    """What neither knows is taken from the median of all views."""
+    """The surface, completed with the median of all views."""
     stack = source.first(splat, backend)
     task = prepare(energy_of(Choices((1.0, 2.0)), 1.0), stack, backend)
     median = task.given_back(task.whole_depth(task.start))
@@ -67,14 +67,14 @@ def _completed(surface: DepthMap, source: Source, splat: Splat, backend: Backend
 
 
 def _scales(residuals: Floats, backend: Backend) -> Floats:
-    """(K, 1, 1) the noise of each view, as long as the surface is what it is."""
+    """The noise (K, 1, 1) of each view, given this surface."""
     scales, _ = residual_scales(residuals, backend)
     usual = max(middle_of(scales), 1e-12)
     return np.array([scale if scale > 0 else usual for scale in scales], np.float32)[:, None, None]
 
 
 def _residuals(source: Source, surface: DepthMap, backend: Backend) -> Floats:
-    """(K, H, W) what each view measured at a surface, less the surface."""
+    """Residuals (K, H, W): measurement of each view at a surface, minus the surface."""
     return _less(source.at(surface, [0.0] * source.n_views, backend).depths, surface)
 
 
@@ -84,10 +84,10 @@ def _less(depths: Floats, surface: DepthMap) -> Floats:
 
 
 def _refuted(own: DepthMap, other: DepthMap, away: Floats, other_away: Floats, backend: Backend) -> Mask:
-    """(H, W) where the own surface is given up for the other one, because that explains better what views measured.
+    """Pixels (H, W) where the reference's own surface is replaced by the other, which explains the measurements better.
 
-    Everywhere, if it does so in all; else around the pixels where it does by more than chance. `away` (K, H, W) is what
-    views measured at the own surface, less the surface.
+    All pixels, if it does so on the whole; else those around which it does so by more than chance. `away` (K, H, W) are
+    the residuals at the own surface.
     """
     scales = _scales(other_away, backend)
     misfits = (*added_up(_misfit, away, scales), *added_up(_misfit, other_away, scales))
@@ -104,7 +104,7 @@ def _known(depth: DepthMap) -> Mask:
 
 @one_pass
 def _worse(cost: Floats, count: Floats, other_cost: Floats, other_count: Floats) -> tuple[Floats, Any]:
-    """(2, H, W) by how much the own surface explains worse what was measured, and how many views say so; the sum."""
+    """(2, H, W): excess misfit of the own surface, and number of views that measured; and the total excess."""
     both = (count > 0) & (other_count > 0)
     worse, votes = np.where(both, cost - other_cost, 0), np.where(both, np.minimum(count, other_count), 0)
     return np.stack([worse, votes]), worse.sum(dtype=np.float64)
@@ -112,15 +112,16 @@ def _worse(cost: Floats, count: Floats, other_cost: Floats, other_count: Floats)
 
 @one_pass
 def _outvoted(own: DepthMap, other: DepthMap, worse: Floats, votes: Floats) -> Mask:
-    """(H, W) where nothing is known of the own surface, or more than chance speaks against it."""
+    """Pixels (H, W) where the own surface is unknown, or its excess misfit exceeds chance."""
     out: Mask = np.isnan(own) | ((worse > CHANCE * np.sqrt(np.maximum(votes, 1))) & ~np.isnan(other))
     return out
 
 
 def _misfit(residuals: Floats, scales: Floats) -> tuple[Floats, Floats]:
-    """(K, H, W) min(|d - x| / scale, WORST), and who measured there.
+    """min(|d - x| / scale, WORST), (K, H, W), and which views measured.
 
-    The truth wins by their sums: who sees it is off by noise, who does not by WORST; a wrong surface is seen by none.
+    The true surface has the smallest sum: views that see it deviate by noise, others by WORST; a wrong surface is seen
+    by no view.
     """
     away = np.minimum(np.abs(residuals) / scales, np.float32(WORST))
     return np.nan_to_num(away), (~np.isnan(away)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""One fit of `auto`: the convex solve at choices that are made, from a warm start, with holes interpolated."""
+"""One fit of `auto`: the convex solve with given choices, from a warm start, and interpolation of holes."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from cfusion.solvers import PDHG, Report, Solution, WarmStart
 from cfusion.solvers.pdhg import Convex, fixed_confidence, to_solution
 from cfusion.solvers.task import Task, prepare
 
-ROUGH = PDHG(tolerance=2e-4, iterations=480, certify=False)  # chooses as 1e-5 does; 5e-4 not always
+ROUGH = PDHG(tolerance=2e-4, iterations=480, certify=False)  # chooses like 1e-5; 5e-4 not always
 
-EDGE_STEPS = 10.0  # times as long where edges are spared: 1 and 0.1 do not converge within 3000 iterations on 7-Scenes
+EDGE_STEPS = 10.0  # factor on the steps with edge weights: 1 and 0.1 do not converge within 3000 iterations on 7-Scenes
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A surface, and where its solve ended."""
+    """A surface, and the final state of its solve."""
 
-    depth: Floats  # (H, W), holes within one surface interpolated
+    depth: Floats  # (H, W) with holes within one surface interpolated
     task: Task
     state: State
     outcome: Convex
     local: bool
+    edges: Floats | None = None  # (H, W) as `edge_weights` gives them, where the fit spares edges
 
     @property
     def end(self) -> WarmStart:
-        """Where the next fit of nearly the same observations can start."""
+        """A start for the next fit of similar observations."""
         return WarmStart.of(self.task, self.state)
 
     def solution(self) -> Solution:
-        """The certified answer; its confidence is what the observations of a pixel turned out to be worth."""
+        """The certified solution; its confidence is the mean weight of a pixel's observations."""
         task, outcome = self.task, self.outcome
         history = (outcome.outer(),)
         solution = to_solution(
@@ -62,7 +63,7 @@ def fit(
     report: Report | None = None,
     edges: Floats | None = None,
 ) -> Fit:
-    """Solve a task of the same observations under these choices; `edges` (H, W) as `edge_weights` gives them."""
+    """Solve a task of the same observations with these choices; `edges` (H, W) as from `edge_weights`."""
     energy = energy_of(choices, task.energy.lam)
     ready = (
         task.with_energy(energy) if energy.inverse == task.energy.inverse else prepare(energy, task.stack, task.backend)
@@ -77,19 +78,19 @@ def fit(
         ready = prepare(energy, weighed, task.backend).with_edges(edges)
     paced = ready if edges is None else replace(ready, step_scale=EDGE_STEPS * ready.step_scale)
     outcome = solver.minimise(paced, paced.problem(confidence), state, report)
-    return Fit(fill_within_surfaces(ready, state, fill_radius), ready, state, outcome, choices.local)
+    return Fit(fill_within_surfaces(ready, state, fill_radius), ready, state, outcome, choices.local, edges)
 
 
 def advance(rough: PDHG, task: Task, confidence: Floats, state: State) -> float:
-    """Iterate until the energy settles; return by how much steps turned out to have to be longer."""
+    """Iterate until the energy settles; return the factor by which the balancer lengthened the steps."""
     return rough.minimise(task, task.problem(confidence), state).step_scale / task.step_scale
 
 
 def depth_of(task: Task, state: State) -> Floats:
-    """The state's depth on the whole image, NaN outside the domain, where the task's stack lies."""
+    """The state's depth on the whole image, NaN outside the domain, in the memory of the task's stack."""
     return task.given_back(task.whole_depth(state.primal[0]))
 
 
 def energy_of(choices: Choices, lam: float) -> Energy:
-    """TGV with absolute errors, at fixed confidence."""
+    """TGV with absolute errors and fixed confidence."""
     return Energy(L1(), TGV(len(choices.alpha), choices.alpha), lam=lam, inverse=choices.inverse)

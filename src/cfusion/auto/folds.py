@@ -1,9 +1,8 @@
-"""Which observations a trial leaves out: in every block of the image a fifth of the views, each in its turn.
+"""The observations that cross-validation holds out: in every block of the image a fifth of the views, in turn.
 
-Errors of one map are alike nearby, so whole blocks are left out and not single pixels. Views take their turns in an
-order of their own contents, not of the list they came in, and the blocks mirror one another: neither the order of the
-views nor a mirrored image changes what is held out. Views that share their errors (the same map given twice)
-are left out together, or one would give the other away.
+Errors of one map are correlated nearby, so whole blocks are held out, not single pixels. Folds are assigned by content,
+not by list order, and blocks mirror each other: neither the order of the views nor a mirrored image changes what is
+held out. Views that share their errors (such as duplicates) share a fold: otherwise one would leak the other.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.numpy.trials import parted
 
-SHARE = 0.2  # of the views; of the pixels where there are fewer than three (views that share errors count as one)
+SHARE = 0.2  # of the views; of the pixels if there are fewer than three views (views that share errors count as one)
 LARGEST_BLOCK, SMALLEST_BLOCK = 32, 4  # pixels
-SAMPLE = 5_000  # pixels that tell
+SAMPLE = 5_000  # pixels from which distances of views are estimated
 
 Maps = tuple[Floats, Floats | None]  # depths and weights
 
 
 def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
-    """The stack, in the backend's memory, without what is held out, and what is held out alone."""
+    """The stack without the held-out observations, and the held-out ones alone, in the backend's memory."""
     groups, _ = in_groups(stack, backend)
     many = len(groups)
     if many < 3:
@@ -40,23 +39,23 @@ def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
 
 
 def _by_pixels(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
-    """With so few views, pixels drawn at random."""
+    """With few views, hold out random pixels."""
     drawn = np.random.default_rng(0).random(stack.shape) < SHARE
     held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
     return _parts(stack, *parted(stack.depths, stack.weights, held))
 
 
 def _parts(stack: Stack, kept: Maps, out: Maps, known: tuple[int, int]) -> tuple[Stack, Stack]:
-    """Both as stacks; the whole one for a part that would know nothing."""
+    """Both parts as stacks; a part without any depth is replaced by the whole stack."""
     if known[0] == 0:
         return stack, stack
     return stack.with_depths(*kept), stack.with_depths(*out) if known[1] else stack
 
 
 def most_alike(groups: list[list[int]], distances: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(K,) half of the views, groups together, such that views differ little within a half.
+    """Half of the views (K,), groups together, such that views within a half differ little.
 
-    Along the first principal coordinate of the distances (K, K) between views: that of time, where poses drift.
+    Split along the first principal coordinate of the distances (K, K) between views, which is time if poses drift.
     """
     views = len(distances)
     apart = np.where(np.eye(views, dtype=np.bool_), 0, distances)
@@ -74,7 +73,7 @@ def most_alike(groups: list[list[int]], distances: NDArray[np.float64]) -> NDArr
 
 
 def in_groups(stack: Stack, backend: Backend) -> tuple[list[list[int]], NDArray[np.float64]]:
-    """Views that share their errors, in an order that does not depend on how the views are listed; (K, K) distances."""
+    """Groups of views that share their errors, in an order independent of the list; and the distances (K, K)."""
     every = max(1, int(np.sqrt(stack.depths[0].size / SAMPLE)))
     sample = stack.depths[:, ::every, ::every]
     distances = view_distances(sample, backend)

@@ -1,9 +1,8 @@
-"""The same fit on halves of the observations: how far two of them are apart tells how sure the whole one is.
+"""Fits to halves of the observations: the difference of two halves shows the uncertainty of the fit to all.
 
-Two splits: every view halved by blocks of the image (one half has the even views here, the odd ones in the next block),
-and whole views, those that differ least in one half. The first sees noise, the second also what a view has in common
-with itself and with views beside it: its scale, a pose that drifts. Of a single view, pixels drawn at random are the
-halves.
+Two kinds of halves: blocks of the image (one half has the even views here, the odd ones in the next block), and whole
+views, with similar ones in one half. The first shows noise, the second also errors common to a view and its
+neighbours: its scale, a drifting pose. A single view is halved by random pixels.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from cfusion.solvers import PDHG
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task, prepare
 
-BLOCK = 32  # pixels: noise of a view is alike over fewer
-REFIT = PDHG(tolerance=2e-4, iterations=120, certify=False, fixed_steps=True)  # from the answer: what moves moves early
-FEW = 0.01  # of the observed pixels: two more refits for fewer would cost more than they tell
-REACH = 2  # pixels: what a half of the pixels of one view leaves out is bridged
+BLOCK = 32  # pixels: noise of a view is correlated over shorter distances
+REFIT = PDHG(tolerance=2e-4, iterations=120, certify=False, fixed_steps=True)  # from the solution: changes happen early
+FEW = 0.01  # of the observed pixels: for fewer, two more refits are not worth their time
+REACH = 2  # pixels: bridges the pixels of one view that a half leaves out
 
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """Two surfaces in the variable of the solve, (H, W), NaN where a half has no observation; and n of each."""
+    """Two surfaces in the variable of the solve, (H, W), NaN where a half has no observation; and their counts."""
 
     one: Floats
     other: Floats
@@ -40,18 +39,18 @@ class Halves:
     n_other: Floats
 
     def parts(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """As `middle` takes them."""
+        """The arguments of `middle`."""
         return self.one, self.other, self.n_one, self.n_other
 
 
 def middle(one: Floats, other: Floats, n_one: Floats, n_other: Floats) -> Floats:
-    """(H, W) the mean of two halves by what they hold; NaN where one of them does not know."""
+    """The mean (H, W) of two halves, weighted by their counts; NaN where one is unknown."""
     out: Floats = (n_one * one + n_other * other) / np.maximum(n_one + n_other, 1)
     return out
 
 
 def refit_halves(found: Fit) -> list[Halves]:
-    """The surfaces of both halves of every split of the views."""
+    """The surfaces of both halves, for every kind of halves."""
     stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
     return [
         Halves(refit(found, one), refit(found, other), _count(one), _count(other))
@@ -60,7 +59,7 @@ def refit_halves(found: Fit) -> list[Halves]:
 
 
 def refit_pixels(found: Fit, untold: Mask) -> Halves | None:
-    """What one view measured alone is halved by pixels; None where hardly a pixel that is untold asks for it."""
+    """Halves by pixels, for areas that one view alone measured; None if hardly any pixel needs it."""
     stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
     count = _count(stack)
     asking, observed = (int(each) for each in _asking(count, untold))
@@ -90,9 +89,9 @@ def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
 
 
 def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
-    """x of one half, the regulariser times the root of its share, so that as little of its noise gets through."""
+    """x of one half, with the regulariser times the root of its share, so that noise is smoothed as in the whole."""
     whole = found.task
-    task = prepare(whole.energy, half, whole.backend, reach)
+    task = prepare(whole.energy, half, whole.backend, reach).with_edges(found.edges)
     share = float(_mass(task.observations.total)) / max(float(_mass(whole.observations.total)), 1e-300)
     regulariser = whole.energy.regulariser
     assert regulariser is not None
@@ -105,13 +104,13 @@ def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
 
 
 def _coordinate(task: Task, x: Floats) -> Floats:
-    """x with its centre, on the whole image."""
+    """x plus its centre, on the whole image."""
     out: Floats = task.whole(x, float("nan")) + np.float32(task.centre)
     return out
 
 
 def _count(stack: Stack) -> Floats:
-    """(H, W) how many observations a pixel has."""
+    """The number (H, W) of observations per pixel."""
     known = added_up(_known, stack.depths) if stack.weights is None else added_up(_weighed, stack.weights)
     count: Floats = known[0]
     return count
@@ -132,6 +131,6 @@ def _mass(total: Floats) -> Any:
 
 @one_pass
 def _asking(count: Floats, untold: Mask) -> tuple[Any, Any]:
-    """How many pixels were observed and are untold of, and how many were observed."""
+    """The number of observed pixels without an estimate, and of observed pixels."""
     observed = count > 0
     return (observed & untold).sum(), observed.sum()

@@ -1,9 +1,9 @@
-"""Holes of `auto`: those within one surface are interpolated after the solve, those between two stay unknown.
+"""Holes of `auto`: within one surface they are interpolated after the solve, between two they stay unknown.
 
-Three mechanisms fill holes, each in its place. (1) The splat closes its own pinholes, per view, by natural neighbours
-(`source/splat.py`). (2) `fill_radius` of a method of the paper lets the regulariser bridge holes: their pixels join the
-domain of the solve (`solvers/task.py`). (3) `auto`, here: TGV would bridge the hole between a car and the road behind
-it by a slope, so holes stay out of its domain, and natural neighbours fill those around which one surface lies.
+Three mechanisms fill holes. (1) The splat closes its own pinholes, per view, by natural neighbours (`source/splat.py`).
+(2) `fill_radius` of the paper's methods lets the regulariser bridge holes, whose pixels join the domain of the solve
+(`solvers/task.py`). (3) `auto`, here: TGV would bridge the hole between a car and the road behind it by a slope, so
+holes stay out of its domain, and natural neighbours fill those surrounded by one surface.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from cfusion.kernels.contract import Floats, Mask, State
 from cfusion.kernels.one_pass import one_pass
 from cfusion.solvers.task import Task
 
-STEEP = 4.0  # times the usual change over such a distance is an edge
-NOISE = 6.0  # times what the start is off by does not count
+STEEP = 4.0  # times the median change over this distance is an edge
+NOISE = 6.0  # times the error of the start is ignored
 
 
 def fill_within_surfaces(task: Task, state: State, radius: int) -> Floats:
-    """The state's depth on the whole image, holes up to `radius` pixels within one surface interpolated."""
+    """The state's depth on the whole image, with holes up to `radius` pixels within one surface interpolated."""
     backend, observed = task.backend, task.domain
     holes, any_hole = _holes(backend.close_mask(observed, radius), observed) if radius else (observed, 0)
     if not any_hole:
@@ -31,7 +31,7 @@ def fill_within_surfaces(task: Task, state: State, radius: int) -> Floats:
     change = backend.local_depth_range(known, radius)
     (usual, *slopes), (_, *amounts) = backend.medians(_changes(known, observed, change))
     holes = _within_one(holes, change, STEEP * usual + NOISE * task.step_scale)
-    # a plane is taken out and put back: the interpolant of one is not quite a plane
+    # a plane is subtracted and added back, as the interpolant of a plane is not quite a plane
     down, right = (step if amount else 0.0 for step, amount in zip(slopes, amounts, strict=True))
     filled = backend.fill_natural(add_plane(known, -down, -right), holes)
     centre, inverse = known.dtype.type(task.centre), task.energy.inverse
@@ -40,7 +40,7 @@ def fill_within_surfaces(task: Task, state: State, radius: int) -> Floats:
 
 @one_pass
 def _holes(closed: Mask, observed: Mask) -> tuple[Mask, Any]:
-    """(H, W) what is closed and not observed, and how many pixels that are."""
+    """Pixels (H, W) that are closed but not observed, and their number."""
     holes: Mask = closed & ~observed
     return holes, holes.sum()
 
@@ -49,7 +49,7 @@ def _holes(closed: Mask, observed: Mask) -> tuple[Mask, Any]:
 def _completed(
     known: Floats, observed: Mask, filled: Floats, down: float, right: float, centre: np.float32, *, inverse: bool
 ) -> Floats:
-    """(H, W) depth: what is known where observed, else what was filled once the plane is put back."""
+    """Depth (H, W): known where observed, else the filled value with the plane added back."""
     depth = np.where(observed, known, add_plane(filled, down, right)) + centre
     if not inverse:
         return depth
@@ -59,13 +59,13 @@ def _completed(
 
 @one_pass
 def _changes(known: Floats, observed: Mask, change: Floats) -> Floats:
-    """(3, H, W) how far apart the depths around what was observed lie, and the steps to the next pixel."""
+    """(3, H, W): range of the depths around observed pixels, and the steps to the next pixels."""
     out: Floats = np.stack([np.where(observed, change, np.nan), *steps(known)])
     return out
 
 
 @one_pass
 def _within_one(holes: Mask, change: Floats, most: float) -> Mask:
-    """(H, W) holes around which what was observed lies at about the same depth."""
+    """Holes (H, W) around which the observed depths are similar."""
     out: Mask = holes & (change <= most)
     return out

@@ -1,8 +1,8 @@
-"""What a view may be misread by: a surface that is off by delta is looked up delta x parallax pixels beside the place.
+"""Misreading: where the surface is wrong by delta, a view is read delta x parallax pixels beside the right place.
 
-Far from edges that changes nothing. Near one, a view with a wide baseline then reads the other surface, and all such
-views on the same side do so alike: they would outvote the near ones. So the error of an observation has a second part,
-how much the surface changes within the pixels that it may be misread by.
+Far from edges that changes nothing. Near an edge a view with a wide baseline then reads the other surface, and all such
+views on the same side do so alike: they would outvote the near views. So the error of an observation has a second part:
+the relief of the surface within the pixels by which it may be misread.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from cfusion.auto.uncertainty import autocorrelation
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.one_pass import one_pass, rewrite
 
-RADII = (1, 2, 4, 8, 16)  # pixels around which the relief is known; linear in between
-TELLING = 4  # nearest other views tell how far the surface is off
-AS_NEAR = 1.01  # times
-WINDOW, FEWEST = 3, 20  # pixels: residuals are averaged over the square of side 7, if it has as many
+RADII = (1, 2, 4, 8, 16)  # pixels for which the relief is computed; linear in between
+TELLING = 4  # nearest other views, from which the error of the surface is estimated
+AS_NEAR = 1.01  # ratio of parallax up to which views count as equally near
+WINDOW, FEWEST = 3, 20  # pixels: residuals are averaged over the square of side 7, if it holds this many
 SQUARE = (2 * WINDOW + 1) ** 2
 OUTLIER = 4.0  # noise scales
-SAFETY = 3.0  # times the usual error of the surface: near edges, where it matters, it is larger
-NORMAL_MEDIAN = 0.6745  # median of |t| over the deviation of a normal distribution
+SAFETY = 3.0  # times the median error of the surface: near edges, where it matters, it is larger
+NORMAL_MEDIAN = 0.6745  # median of |t| over the standard deviation, normal distribution
 LEAST_WEIGHT = 1e-3
-SHARED = (0.4, 0.6)  # rho of a view's residuals: stereo has 0.65, poses that are off 0.33, white noise below 0.12
-FAR = 4.0  # pixels: a view that is usually misread by as many counts half
-GIVEN_BACK, MOST_LOST = 0.5, 4.0  # the power of what a pixel lost that is given back, and the most that counts as lost
+SHARED = (0.4, 0.6)  # range of the autocorrelation rho: stereo has 0.65, wrong poses 0.33, white noise below 0.12
+FAR = 4.0  # pixels: a view that is typically misread by this many has half of its weight
+GIVEN_BACK, MOST_LOST = 0.5, 4.0  # power of a pixel's lost weight that is given back, and largest loss that counts
 
 
 def surface_doubt(residuals: Floats, scales: Sequence[float], near: Sequence[int], backend: Backend) -> float:
-    """How far the surface may be off, in noise scales, at most one.
+    """The error of the surface in noise scales, at most one.
 
-    Three times the usual mean residual around a pixel. Residuals (K, H, W) are in the unit of the noise; only `near`
-    views tell, which are misread least.
+    Three times the median size of the mean residual around a pixel. Residuals (K, H, W) are in the unit of the noise;
+    only those of the `near` views, which are misread least, are used.
     """
     if not near:
         return 1.0
@@ -48,7 +48,7 @@ def surface_doubt(residuals: Floats, scales: Sequence[float], near: Sequence[int
 
 @one_pass
 def _believed(*maps_and_scales: Any) -> Floats:
-    """(2, H, W) the sum of residuals that are believed, in noise scales, and how many they are."""
+    """(2, H, W): sum of the residuals that are no outliers, in noise scales, and their number."""
     half = len(maps_and_scales) // 2
     total: Any = np.float32(0)
     count: Any = np.float32(0)
@@ -62,24 +62,24 @@ def _believed(*maps_and_scales: Any) -> Floats:
 
 @one_pass
 def _mean_size(total: Floats, count: Floats) -> Floats:
-    """(H, W) the size of the mean, NaN where too few tell; both as means over a window."""
+    """The size (H, W) of the mean residual, NaN where too few are known; both arguments are means over a window."""
     total, count = total * SQUARE, count * SQUARE
     out: Floats = np.where(count >= FEWEST, np.abs(total) / np.maximum(count, 1), np.nan).astype(np.float32)
     return out
 
 
 def independence(residuals: Floats) -> float:
-    """From one, the errors of neighbouring pixels are independent, to zero, they are shared as those of stereo are.
+    """From one (errors of neighbouring pixels are independent) to zero (they are shared, as in stereo).
 
-    A view whose errors are shared by neighbours has edges in wrong places itself, the reference no less than others:
-    then it is not worth more than they are.
+    A view whose neighbouring pixels share their errors has misplaced edges, the reference no less than others: it then
+    deserves no more weight than they do.
     """
     most, none = SHARED
     return float(np.clip((none - autocorrelation(residuals)) / (none - most), 0, 1))
 
 
 def nearest(parallax: Floats, reference: int, number: int, backend: Backend) -> list[int]:
-    """As many other views in which the surface moves least, and those as near; parallax (K, H, W) as of a source."""
+    """The `number` other views with the smallest parallax, and those equally near; parallax (K, H, W)."""
     moved, _ = backend.medians(parallax)
     others = [view for view in range(len(moved)) if view != reference and np.isfinite(moved[view])]
     if not others:
@@ -97,24 +97,24 @@ class Misreading:
         self.reliefs = [_relief(each, unit) for each in ranges] if on_host(unit) else _reliefs(unit, *ranges)
 
     def within(self, pixels: Floats) -> Floats:
-        """(.., H, W) how far apart the surface lies within so many pixels, in the unit of the noise."""
+        """The range (..., H, W) of the surface within this many pixels, in the unit of the noise."""
         return _within(pixels, *self.reliefs)
 
     def weight(self, parallax: Floats, doubt: Floats, noise_square: Floats | float) -> Floats:
-        """(.., H, W) noise^2 / (noise^2 + relief^2), the relief within doubt (H, W) times parallax pixels.
+        """noise^2 / (noise^2 + relief^2), (..., H, W), with the relief within doubt (H, W) times parallax pixels.
 
-        The square, and not the root as for independent errors: misread views err alike.
+        Squared, not the root as for independent errors, because misread views err alike.
         """
         return _weight(parallax, doubt, noise_square, *self.reliefs)
 
     def weigh(
         self, weights: Floats, parallax: Floats, doubt: Floats, noises: Sequence[float], backend: Backend
     ) -> None:
-        """Multiply weights (K, H, W) in place by how far each view is read at the right place.
+        """Multiply weights (K, H, W) in place by a factor against misreading.
 
-        That is `weight` / (1 + (p / FAR)^2), a view being misread by p pixels usually; the reference does not move, and
-        keeps its own. What a pixel lost is given back in part to what it keeps: else the few that are read rightly
-        beside an edge would be smoothed away.
+        The factor is `weight` / (1 + (p / FAR)^2) for a view that is typically misread by p pixels; the reference is
+        not misread and keeps its weight. The weight that a pixel loses is given back in part to its remaining
+        observations: otherwise the few correct ones beside an edge would be smoothed away.
         """
         away, known = backend.medians(_pixels(parallax, doubt))
         far = [1 + (pixels / FAR) ** 2 if count else 1.0 for pixels, count in zip(away, known, strict=True)]
@@ -125,7 +125,7 @@ class Misreading:
 
 
 def _relief(found: Floats, unit: Floats) -> Floats:
-    """(H, W) a range of depths in the unit of the noise."""
+    """A range (H, W) of depths in the unit of the noise."""
     return np.where(np.isfinite(found), found, 0) / unit
 
 
@@ -170,7 +170,7 @@ def _sum(weights: Floats) -> Floats:
 
 @one_pass
 def _given_back(before: Floats, weights: Floats) -> Floats:
-    """(H, W) what weights are to grow by."""
+    """The factor (H, W) on the remaining weights."""
     after = np.maximum(weights.sum(axis=0), np.float32(1e-6))
     out: Floats = np.clip(before / after, 1, MOST_LOST) ** np.float32(GIVEN_BACK)
     return out

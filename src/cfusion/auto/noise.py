@@ -1,10 +1,9 @@
-"""The noise model: everything that weighs an observation, or tells its error, asks here.
+"""The noise model, used by everything that weighs an observation or estimates its error.
 
-The error of what view k measured at pixel i is taken as Laplace with a scale that is a product:
-how noise grows with depth (`depth_noise`), times how noisy the view is (`view_scales`), widened at edges by the
-fraction of a pixel that a reading is off (`weigh_edges`), and, where views left out are predicted better so, times
-how quiet the view's own map is around the pixel (`local_weights`). Views that share their errors count as one
-(`share_errors`).
+The error of view k's measurement at pixel i is Laplace with a scale that is a product: growth with depth
+(`depth_noise`), times the noise of the view (`view_scales`), increased at edges by the sub-pixel error of a reading
+(`weigh_edges`), and, if that predicts held-out observations better, times the noise of the view's own map around the
+pixel (`local_weights`). Views that share their errors count as one (`share_errors`).
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ from cfusion.kernels.tracing import picked
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task
 
-LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale of a Laplace distribution
-VIEW_RATIO = 1.25  # views whose noise differs by less are weighed alike
+LAPLACE_MEDIAN = float(np.log(2.0))  # median of |t| over the scale, Laplace distribution
+VIEW_RATIO = 1.25  # ratio of noise below which views have equal weights
 SMALLEST_WEIGHT = 0.05
-LEAST_SIDE = 0.2  # of a view's residuals: with fewer in front of (or behind) the surface, the view is biased
-SAMPLE, FEWEST = 5_000, 50  # pixels that tell how noisy a view is, and how many must
+LEAST_SIDE = 0.2  # of a view's residuals: with fewer on one side of the surface, the view is biased
+SAMPLE, FEWEST = 5_000, 50  # pixels from which a view's noise is estimated, and the fewest
 PAIR_ROUNDS, PAIRS_AT_ONCE, SETTLED = 10, 1000, 1e-3
-QUIETEST = 1e-3  # of the usual noise: what a view may have at least
-SHARED = 0.05  # of the usual difference between two views: closer ones have their errors in common
-GROWTH_SAMPLE = 10_000  # observations that tell how noise grows with depth
-STEREO_SLOPE = 1.0  # noise growing faster than depth^1 is nearer to stereo's (2) than to a constant (0)
-QUANTILE_SAMPLE = 20_000  # pixels that tell how steep the steepest are
-PIXEL_ERROR = 0.3  # pixels: the standard deviation of rounding to the nearest one
+QUIETEST = 1e-3  # of the median noise: lower limit for a view
+SHARED = 0.05  # of the median difference between two views: closer views share their errors
+GROWTH_SAMPLE = 10_000  # observations from which the growth of noise is estimated
+STEREO_SLOPE = 1.0  # exponents above it are nearer to stereo's (2) than to a constant (0)
+QUANTILE_SAMPLE = 20_000  # pixels from which the quantile of the slope is taken
+PIXEL_ERROR = 0.3  # pixels: standard deviation of rounding to the nearest pixel
 
 
 def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> DepthNoise:
-    """How noise grows with depth, from the residuals of a sample."""
+    """The growth of noise with depth, from the residuals of a sample."""
     every = max(1, int(np.sqrt(depths.size / GROWTH_SAMPLE)))
     sample = np.concatenate([array[..., ::every, ::every] for array in (surface[None], depths)])
     sample = sample if on_host(surface) else backend.to_host(sample)
@@ -52,7 +51,7 @@ def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> De
 
 
 def stereo_like(task: Task) -> bool:
-    """Whether the noise grows with depth as stereo's does, so that it is uniform in inverse depth."""
+    """Whether the noise grows like stereo's, so that it is uniform in inverse depth."""
     stack, backend = task.stack, task.backend
     if not isinstance(stack.camera, Pinhole) or stack.views < 2 or task.least <= 0:
         return False
@@ -66,7 +65,7 @@ def stereo_like(task: Task) -> bool:
 
 
 def usual_slope(surface: DepthMap, growth: DepthNoise, backend: Backend) -> float:
-    """How much the surface changes from pixel to pixel, typically, where noise is what it is at the middle depth."""
+    """The median change of the surface between neighbouring pixels, in the noise unit of the median depth."""
     changes = _step_sizes(surface, np.float32(growth.middle), power=growth.power)
     (median,), (known,) = backend.medians(changes[None])
     return median if known else 0.0
@@ -74,16 +73,16 @@ def usual_slope(surface: DepthMap, growth: DepthNoise, backend: Backend) -> floa
 
 @one_pass
 def _step_sizes(surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
-    """(2, H, W) the sizes of `steps` in the unit of the noise."""
+    """Sizes (2, H, W) of `steps` in the unit of the noise."""
     unit = unit_of(surface, middle, power=power)
     out: Floats = np.stack([np.abs(step) / unit for step in steps(surface)])
     return out
 
 
 def residual_scales(residuals: NDArray[Any], backend: Backend) -> tuple[list[float], list[int]]:
-    """The Laplace scale of each view's residuals (K, H, W), by their median size, and how many it has.
+    """The Laplace scale of each view's residuals (K, H, W), by their median size, and their number.
 
-    What hides the surface from a view is always in front of it: the quieter side tells, unless the view is biased.
+    Occluders are always in front of the surface: the scale is that of the quieter side, unless the view is biased.
     """
     out, known = [], []
     for part in chunks(residuals):
@@ -98,7 +97,7 @@ def residual_scales(residuals: NDArray[Any], backend: Backend) -> tuple[list[flo
 
 
 def middle_of(numbers: Sequence[float]) -> float:
-    """The median of what is known among a few numbers; NaN if nothing is."""
+    """The median of the known ones of a few numbers; NaN if there are none."""
     known = sorted(each for each in numbers if each == each)
     half = len(known) // 2
     return float("nan") if not known else known[half] if len(known) % 2 else (known[half - 1] + known[half]) / 2
@@ -107,7 +106,7 @@ def middle_of(numbers: Sequence[float]) -> float:
 def weigh_views(
     weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: DepthNoise, backend: Backend
 ) -> bool:
-    """Weigh views by 1 / their noise scale; nothing to do where they are alike."""
+    """Weigh views by 1 / noise scale; return False if they are alike."""
     scales = view_scales(weights, depths, surface, growth, backend)
     if scales is None or scales.max() <= VIEW_RATIO * scales.min():
         return False
@@ -119,9 +118,9 @@ def weigh_views(
 def view_scales(
     weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: DepthNoise, backend: Backend
 ) -> NDArray[np.float64] | None:
-    """(K,) the noise of each view, from how much the views differ from one another: s_j^2 + s_k^2 for every pair.
+    """The noise (K,) of each view, from the differences between views: s_j^2 + s_k^2 for every pair.
 
-    The surface does not come into it: a view it follows closely would look quieter than it is.
+    The surface is not used: a view that it follows closely would seem quieter than it is.
     """
     views = len(depths)
     if views < 3:
@@ -140,7 +139,8 @@ def view_scales(
         return None
     squares = np.array([middle_of(pair[told].tolist()) for pair, told in zip(pairs, tell, strict=True)]) / 2
     least = QUIETEST**2 * middle_of(squares.tolist())
-    for _ in range(PAIR_ROUNDS):  # least squares, near pairs counting most: a pair is known to a part of itself
+    # least squares with most weight on similar pairs, whose relative precision is the same
+    for _ in range(PAIR_ROUNDS):
         trust = np.where(tell, 1 / np.square(squares[:, None] + squares[None, :]), 0)
         found = np.linalg.solve(trust + np.diag(trust.sum(axis=1)), (trust * pairs).sum(axis=1))
         before, squares = squares, np.maximum(np.clip(found, 0.1 * squares, 10 * squares), least)
@@ -152,13 +152,13 @@ def view_scales(
 
 @one_pass
 def _known(weights: Floats, depths: Floats, surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
-    """(K, H, W) depths in the unit of the noise, NaN where nothing was observed."""
+    """Depths (K, H, W) in the unit of the noise, NaN if unobserved."""
     out: Floats = np.where(weights > 0, depths, np.float32(np.nan)) / unit_of(surface, middle, power=power)
     return out
 
 
 def view_distances(sample: Floats, backend: Backend) -> NDArray[np.float64]:
-    """(K, K) median |d_j - d_k| of what two maps (K, h, w) both know; inf where that is too little, and for j = k."""
+    """Median |d_j - d_k| (K, K) over common pixels of two maps (K, h, w); inf if these are too few, and for j = k."""
     views = len(sample)
     j, k = (each.astype(np.int32) for each in np.tril_indices(views, -1))
     distances = np.full((views, views), np.inf)
@@ -172,15 +172,15 @@ def view_distances(sample: Floats, backend: Backend) -> NDArray[np.float64]:
 
 @one_pass
 def _apart(sample: Floats, some: Floats, others: Floats) -> Floats:
-    """(n, H, W) how far apart views of these numbers (n, 1, 1) are."""
+    """Differences (n, H, W) between pairs of views with these indices (n, 1, 1)."""
     out: Floats = np.abs(picked(sample, some) - picked(sample, others))
     return out
 
 
 def share_errors(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(K, K) which maps differ far less from one another than maps do, as the same map given twice."""
+    """Pairs (K, K) of maps that differ far less than maps usually do, such as duplicates."""
     others = distances[~np.eye(len(distances), dtype=np.bool_)]
-    others = others[np.isfinite(others) & (others > 0)]  # the same map many times does not tell what is usual
+    others = others[np.isfinite(others) & (others > 0)]  # without duplicates, which would lower the median
     return distances < SHARED * np.median(others) if others.size else distances == 0
 
 
@@ -193,11 +193,11 @@ def weigh_edges(
     backend: Backend,
     exact: float = 1.0,
 ) -> bool:
-    """Trust other views less where the surface changes by more than the noise within a pixel.
+    """Reduce the weight of other views where the surface changes by more than the noise within a pixel.
 
-    Reading another view is off by a fraction of a pixel, so its error there is noise and slope together; the
-    reference's own reading is not off at all. w = noise / sqrt(noise^2 + (0.3 slope)^2), less what of the slope the
-    noise of the quietest view could make. `exact`, from 0 to 1, is how far the reference has its own edges in place.
+    Reading another view has a sub-pixel error, so its total error there is noise and slope together; the reference's
+    own reading is exact. w = noise / sqrt(noise^2 + (0.3 slope)^2), with the slope reduced by what the noise of the
+    quietest view could cause. `exact`, from 0 to 1, says how well the reference's own edges are placed.
     """
     others = [max(scale, 1e-12) for k, scale in enumerate(scales) if k != index and np.isfinite(scale)]
     if not others:
@@ -206,7 +206,8 @@ def weigh_edges(
     off = exact * PIXEL_ERROR
     if not off * _quantile(slope, 0.98, backend) - quietest > middle_of(others):
         return False
-    noise = np.array([max(scale, 1e-12) if np.isfinite(scale) else 1.0 for scale in scales])  # one without has nothing
+    # a view without a scale has no observations
+    noise = np.array([max(scale, 1e-12) if np.isfinite(scale) else 1.0 for scale in scales])
     own = np.arange(len(noise)) == index
     steep = _steep(slope, off, quietest)
     rewrite(_beside_edges, (weights,), weights, steep, noise[:, None, None], own[:, None, None])
@@ -215,7 +216,7 @@ def weigh_edges(
 
 @one_pass
 def _steep(slope: Floats, off: float, quietest: float) -> Floats:
-    """(H, W) what a reading is off by at so many pixels, less what noise could make of it."""
+    """The error (H, W) of a reading displaced by `off` pixels, minus what noise could cause."""
     out: Floats = np.maximum(np.nan_to_num(off * slope.astype(np.float64) - quietest), 0)
     return out
 
@@ -227,7 +228,7 @@ def _beside_edges(weights: Floats, steep: Floats, noise: Floats, own: Mask) -> F
 
 
 def _quantile(values: Floats, probability: float, backend: Backend) -> float:
-    """Of what is known, from a sample; NaN where nothing is."""
+    """A quantile of the known values, from a sample; NaN if there are none."""
     every = max(1, int(np.sqrt(values.size / QUANTILE_SAMPLE)))
     sample = backend.to_host(values[::every, ::every])
     known = sample[np.isfinite(sample)]
@@ -235,12 +236,12 @@ def _quantile(values: Floats, probability: float, backend: Backend) -> float:
 
 
 def local_weights(stack: Stack, depth: Floats, backend: Backend) -> Stack:
-    """The stack with every observation weighed by how quiet its own map is around it, times the weight it came with."""
+    """The stack with every observation weighed by the quietness of its own map around it, times its given weight."""
     return stack.weighed(backend.local_noise_weights(stack.depths, stack.weights, depth))
 
 
 def mean_weight(stack: Stack, depth: DepthMap) -> Floats:
-    """(H, W) what an observation of the pixel is worth on average; zero where there is none, and no depth."""
+    """The mean weight (H, W) of a pixel's observations; zero without observations or depth."""
     assert stack.weights is not None
     total, count = added_up(_worth, stack.weights)
     return _mean_weight(total, count, depth)

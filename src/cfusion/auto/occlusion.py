@@ -1,4 +1,4 @@
-"""Which observations are of the surface: read the views at it, leave out what is another surface, weigh the rest."""
+"""The observations of a surface: read the views at it, reject those of other surfaces, weigh the rest."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import one_pass, rewrite
 from cfusion.source import Source
 
-HIDDEN = 2.0  # times what the surface may be off by: a point that it hides by more is hidden
-CONFIRMED = 3.0  # other views, by their weights, that confirm the surface where the reference measured something else;
-LESS_EXACT = 0.5  # of those, where its edges are no more in place than theirs
+HIDDEN = 2.0  # times the error of the surface: a point behind it by more is hidden
+CONFIRMED = 3.0  # weight of other views that must confirm the surface where the reference measured something else;
+LESS_EXACT = 0.5  # times that, if the reference's edges are no better placed than theirs
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,16 +26,16 @@ class Observed:
     """A stack, and the noise of one of its observations."""
 
     stack: Stack
-    noise: Floats  # (H, W) Laplace scale in the unit of depth, of the usual view
+    noise: Floats  # (H, W) Laplace scale in the unit of depth, of the median view
 
 
 def observe(source: Source, surface: DepthMap, settings: Settings, backend: Backend) -> Observed:
-    """The stack (K, H, W) of what every view measured of the surface, weighed by the noise model.
+    """The observations (K, H, W) of the surface, weighed by the noise model.
 
-    An observation further than `gate` times its view's noise scale from the surface is another surface (occlusion),
-    and is left out; so is one of a point that the surface itself hides from the view. The reference is left out where
-    it measured something else and others confirm the surface. A pixel that the reference did not measure is kept only
-    if others confirm it, and is no speck.
+    An observation further than `gate` times its view's noise scale from the surface is of another surface (occlusion)
+    and is rejected; so is one of a point that the surface hides from the view. The reference is rejected where it
+    measured something else and others confirm the surface. A pixel without a measurement of the reference is kept only
+    if others confirm it and it is no speck.
     """
     reference, gate, count = source.reference, settings.gate, source.n_views
     reading = source.at(surface, [0.0] * count, backend)
@@ -44,7 +44,7 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     slope = noise.usual_slope(surface, growth, backend)
     away = _away(reading.depths, surface, unit)
     scales, known = noise.residual_scales(away, backend)
-    if noise.middle_of(scales) < slope:  # finer than the surface changes from pixel to pixel: read between pixels
+    if noise.middle_of(scales) < slope:  # noise below the surface's change between pixels: read with interpolation
         agreements = [gate * max(scale, slope) for scale in scales]
         reading = source.at(surface, agreements, backend)
         away = _away(reading.depths, surface, unit)
@@ -52,15 +52,15 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     depths, weights, usual = reading.depths, reading.weights, noise.middle_of(scales)
     usual = usual if usual > 0 else 1e-12
     limits = [gate * max(scale, slope, 1e-12) for scale in scales]
-    # nothing stands between the reference and what it measured
+    # nothing hides the reference's own measurements
     thresholds = [np.inf if k == reference else limit for k, limit in enumerate(limits)]
     parallax = source.parallax(surface, backend)
     off = surface_doubt(away, scales, nearest(parallax, reference, TELLING, backend), backend)
-    doubt, tolerance = _times(unit, np.float32(off * usual), np.float32(HIDDEN))  # how far the surface may be off
+    doubt, tolerance = _times(unit, np.float32(off * usual), np.float32(HIDDEN))  # error of the surface
     behind = source.hidden(surface, tolerance, backend)
     others = (np.arange(count) != reference)[:, None, None]
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, behind, others)
-    # where the reference measured most of what it looks at, the rest are holes; else the rest is background
+    # where the reference measured most of its image, unmeasured pixels are holes; else they are background
     trusted = source.weighed
     typical = float(weights.sum(dtype=np.float64)) / max(int((weights > 0).sum()), 1) if trusted else 1.0
     measured = int((weights[reference] > 0).sum()) if trusted else known[reference]
@@ -68,7 +68,7 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
     wrong = _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope)))
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
-    exact = independence(away) if count > 1 else 1.0  # how far the reference's edges are in place
+    exact = independence(away) if count > 1 else 1.0  # how well the reference's edges are placed
     if count > 1:
         weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
@@ -88,33 +88,33 @@ def observe(source: Source, surface: DepthMap, settings: Settings, backend: Back
 
 @one_pass
 def _away(depths: Floats, surface: DepthMap, unit: Floats) -> Floats:
-    """(K, H, W) what was measured less the surface, in the unit of the noise."""
+    """Residuals (K, H, W): measured minus surface, in the unit of the noise."""
     return (depths - surface) / unit
 
 
 @one_pass
 def _times(unit: Floats, number: np.float32, more: np.float32) -> tuple[Floats, Floats]:
-    """(H, W) so many units, and more times as many."""
+    """unit * number, and that times `more`; (H, W) each."""
     some = number * unit
     return some, more * some
 
 
 @one_pass
 def _further(depth: DepthMap, surface: DepthMap, unit: Floats, limit: np.float32) -> Mask:
-    """(H, W) where a depth is further off than so many units."""
+    """|depth - surface| > limit * unit, (H, W)."""
     out: Mask = np.abs(depth - surface) > limit * unit
     return out
 
 
 @one_pass
 def _denied(wrong: Mask, weights: Floats, reference: int, enough: float) -> Mask:
-    """(H, W) where what the reference measured is wrong, and the other views weigh enough to say so."""
+    """Pixels (H, W) where the reference is wrong and the other views have at least the weight `enough`."""
     out: Mask = wrong & (weights.sum(axis=0) - weights[reference] >= enough)
     return out
 
 
 @one_pass
 def _without(depths: Floats, weights: Floats, seen: Mask, where: Mask, there: Mask) -> tuple[Floats, Floats, Mask]:
-    """No observation, and not seen, where that is so and in the views that are `there` (K, 1, 1)."""
+    """Set depth, weight and visibility to none at pixels `where`, in views `there` (K, 1, 1)."""
     gone = where & there
     return np.where(gone, np.float32(np.nan), depths), np.where(gone, np.float32(0), weights), seen & ~gone

@@ -1,4 +1,4 @@
-"""What every view measured at a surface: between pixels, where noise is smaller than what the surface does there."""
+"""The views read at a surface, interpolated between pixels where noise is smaller than the surface's changes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ BETWEEN = 6.0  # noise scales: neighbours that differ by less are of one surface
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """What was measured, and how noisy it is."""
+    """A reading and its noise."""
 
     reading: Reading
     growth: DepthNoise
     scales: list[float]  # (K,) Laplace scales of the views' residuals, in the unit of the noise
-    slope: float  # the usual change of the surface from pixel to pixel, in that unit
+    slope: float  # median change of the surface between pixels, in that unit
 
 
 def read_surface(source: Source, surface: DepthMap, backend: Backend) -> Read:
-    """Every view at the surface."""
+    """Read every view at the surface."""
     reading = source.at(surface, [0.0] * source.n_views, backend)
     growth = depth_noise(reading.depths, surface, backend)
     slope = usual_slope(surface, growth, backend)
@@ -39,7 +39,7 @@ def read_surface(source: Source, surface: DepthMap, backend: Backend) -> Read:
 
 
 def residual_sizes(reading: Reading, surface: DepthMap, growth: DepthNoise, backend: Backend) -> list[float]:
-    """(K,) the Laplace scale of each view's residuals, by their median size."""
+    """The Laplace scale (K,) of each view's residuals, by their median size."""
     unit = growth.unit(surface)
     sizes = [backend.medians(_sizes(part, surface, unit))[0] for part in chunks(reading.depths)]
     return [size / LAPLACE_MEDIAN for some in sizes for size in some]

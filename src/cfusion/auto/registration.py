@@ -1,12 +1,12 @@
-"""Poses refined against the surface: a view a little out of place blurs what the others agree on.
+"""Poses refined against the surface: a slightly misplaced view blurs what the others agree on.
 
 A view whose points X, in the reference's frame, move by w x X + t measures a surface of normal n further away along
-its own ray r, by n . (w x X + t) / (n . r). Least squares over the surface give the motion m = (w, t) that takes its
-residuals away, relative to that of the reference; blocks of pixels give its covariance C, whatever the noise.
+its own ray r, by n . (w x X + t) / (n . r). Least squares over the surface give the motion m = (w, t) that removes its
+residuals, relative to the reference's; blocks of pixels give its covariance C, whatever the noise.
 
-A view is moved only if m' C^-1 m says that it is off, against the reference and against most other views: errors that
-a sensor or the surface shares move all views alike, and are no motion. It is moved by the expected motion, given how
-far off poses usually are: along directions that nothing tells, not at all.
+A view is moved only if m' C^-1 m is significant, against the reference and against most other views: errors common to a
+sensor or the surface move all views alike, and are no motion. It is moved by the expected motion, given the usual size
+of pose errors: not at all along directions that the data do not determine.
 """
 
 from __future__ import annotations
@@ -21,55 +21,56 @@ from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.cameras import slopes
 from cfusion.source import Motions, Source
 
-SAMPLES = (2_500, 12_000)  # pixels that tell: a first look, and if that finds something
-FEWEST = 150  # of them: with fewer a view stays where it is
-BLOCKS = 150  # about: errors of pixels within one are alike
+SAMPLES = (2_500, 12_000)  # pixels used: at first, and if that finds something
+FEWEST = 150  # of them, for a view to be moved
+BLOCKS = 150  # approximate number: errors of pixels within one are correlated
 ROUNDS, STEPS = 2, 3  # readings of the views; trimmed solves of each
 OUTLIER = 6.0  # median sizes of a view's residuals
-CURVED = 4.0  # times the usual second difference, and larger than noise, is an edge: no plane to register to
-HINT, SURE, LIKELY = 12.0, 50.0, 12.0  # of chi-square, six degrees of freedom: 12.6 once in 20
-WORTH = 0.3  # of a view's residuals: a motion that matters
-PIXEL = 0.1  # pixels: residuals count as at least what the usual slope comes to over that
-LEAST, LARGEST = 1e-6, 0.02  # radians, and of the usual depth: what is further off is not a little out of place
-TOGETHER, PIECE = 16, 4096  # views and places whose sums are made at once
-USUAL = tuple(0.016 / 2**k for k in range(8))  # the same: how far off poses may usually be
+CURVED = 4.0  # times the median second difference, and larger than noise, is an edge: no plane to register to
+HINT, SURE, LIKELY = 12.0, 50.0, 12.0  # chi-square, six degrees of freedom: 12.6 once in 20
+WORTH = 0.3  # of a view's residuals, that a motion must explain
+PIXEL = 0.1  # pixels: residuals count as at least the change of the surface over this distance
+LEAST, LARGEST = 1e-6, 0.02  # radians, and units of the median depth: larger motions are no small misplacement
+TOGETHER, PIECE = 16, 4096  # views, and places, that are summed together
+USUAL = tuple(0.016 / 2**k for k in range(8))  # in the same units: typical sizes of pose errors that are tried
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What is looked at, at least: cosines of ray and normal and of the rays of both views, a share of the samples."""
+    """Limits of the used places: cosine of ray and normal, cosine of both views' rays, share of the samples."""
 
     flattest: float
     widest: float
     share: float
 
 
-NEAR, FAR = Reach(0.3, 0.75, 0.25), Reach(0.5, 0.5, 0.15)  # what is seen otherwise is misread in one way: no motion
+# beyond these, misreading is systematic and would look like a motion
+NEAR, FAR = Reach(0.3, 0.75, 0.25), Reach(0.5, 0.5, 0.15)
 
 
 @dataclass(frozen=True, eq=False)
 class _Places:
     """Smooth places of a surface, in the reference's frame."""
 
-    smooth: Mask  # (h, w) which samples they are
+    smooth: Mask  # (h, w) which samples are smooth
     ray: Floats  # (3, n)
     point: Floats  # (3, n)
     normal: Floats  # (3, n)
     effect: Floats  # (6, n) of w and t along the normal
-    block: Floats  # (n,) neighbours have the same
+    block: Floats  # (n,) index of the block
 
 
 @dataclass(frozen=True, eq=False)
 class _Told:
-    """What a look at the views says."""
+    """The motions found by one comparison of the views with the surface."""
 
     motions: Motions
-    known: Mask  # (K,) which could be looked at
-    hint: float  # how surely a view is off that might be moved: chi-square
+    known: Mask  # (K,) views with enough places
+    hint: float  # largest chi-square of a view that might be moved
 
 
 def register(source: Source, surface: DepthMap, backend: Backend) -> Source:
-    """The source with views moved to where the surface says that they belong; far ones if nobody's pose is exact."""
+    """The source with views moved to fit the surface; distant views only if most poses are wrong."""
     read, still = read_surface(source, surface, backend), Motions.none(source.n_views)
     if not _told(source, surface, read, SAMPLES[0], NEAR, still, backend).hint > HINT:
         return source
@@ -78,7 +79,7 @@ def register(source: Source, surface: DepthMap, backend: Backend) -> Source:
         read = read if moved is source else read_surface(moved, surface, backend)
         told = _told(moved, surface, read, SAMPLES[1], NEAR, motions, backend)
         motions = told.motions
-        if not motions.any():  # the same would be told again
+        if not motions.any():  # the next round would find the same
             moved = source
             break
         moved = source.moved(motions)
@@ -95,7 +96,7 @@ def register(source: Source, surface: DepthMap, backend: Backend) -> Source:
 def _told(
     source: Source, surface: DepthMap, read: Read, samples: int, reach: Reach, before: Motions, backend: Backend
 ) -> _Told:
-    """What views measured at the surface says about their motions, with those of before."""
+    """The motions found from the measurements at the surface, added to those of before."""
     every = max(1, int(np.sqrt(float((~np.isnan(surface)).sum()) / samples)))
     depth, measured = (
         backend.to_host(each[..., ::every, ::every]).astype(np.float64) for each in (surface, read.reading.depths)
@@ -134,12 +135,12 @@ def _told(
 
 
 def _most(moved: Mask, of: Mask) -> bool:
-    """Whether half of the views besides the reference are off: then nobody's pose is exact."""
+    """Whether at least half of the views besides the reference are misplaced."""
     return bool(moved.any() and 2 * moved.sum() >= of.sum() - 1)
 
 
 def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
-    """Of every so many pixels those where the surface bends by less than noise, or no more than is usual."""
+    """Samples at a stride of `every` pixels where the surface bends by less than noise, or not unusually much."""
     columns, rows = np.meshgrid(*(np.arange(size) for size in depth.shape[::-1]))
     x, y = slopes(camera, columns * float(every), rows * float(every))
     zero, one, perspective = np.zeros_like(x), np.ones_like(x), camera[0] == 0
@@ -158,14 +159,14 @@ def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
 
 
 def _groups(n_views: int) -> list[slice]:
-    """Some views at a time: what lies between has room for no more."""
+    """Groups of views that are processed together, to limit memory."""
     return [slice(first, first + TOGETHER) for first in range(0, n_views, TOGETHER)]
 
 
 def _effects(places: _Places, view_from_reference: Floats, reach: Reach) -> Floats:
-    """(K, 6, n) by how much w and t move what a view measures, along the reference's rays; NaN where that is not sure.
+    """Effects (K, 6, n) of w and t on a view's measurement, along the reference's rays; NaN where uncertain.
 
-    An observation is x + (z - z_predicted) / (dz / dx), z along the view's own ray: both rates are in it.
+    An observation is x + (z - z_predicted) / (dz / dx), with z along the view's own ray: both rates enter.
     """
     turn, shift = view_from_reference[:, :, :3], view_from_reference[:, :, 3:]
     there, ray, normal = (_product("kij,jn->kin", turn, each) for each in (places.point, places.ray, places.normal))
@@ -181,9 +182,10 @@ def _effects(places: _Places, view_from_reference: Floats, reach: Reach) -> Floa
 def _fits(
     residuals: Floats, effects: Floats, block: Floats, share: float, least: float
 ) -> tuple[Floats, Floats, Floats]:
-    """The motions (K, 6) that take residuals (K, n) away, their covariances, and the squares S of a motion's effect.
+    """The motions (K, 6) that remove residuals (K, n), their covariances, and the squares S of a motion's effect.
 
-    sqrt(m' S m) is the effect of a motion m on what is measured, in sizes of what is left, which are `least` at least.
+    sqrt(m' S m) is the effect of a motion m on the measurements, over the size of the remaining residuals, at least
+    `least`.
     """
     known = np.isfinite(residuals) & np.isfinite(effects[:, 0])
     count = known.sum(axis=1)
@@ -207,7 +209,7 @@ def _fits(
 
 
 def _medians(sizes: Floats, known: Mask, count: Floats) -> Floats:
-    """(K,) the medians of the known ones of (K, n); infinite where there are none."""
+    """The medians (K,) of the known values of (K, n); infinite if there are none."""
     ordered = np.sort(np.where(known, sizes, np.inf), axis=1)
     places = np.maximum(np.stack([count - 1, count], 1) // 2, 0)
     out: Floats = np.take_along_axis(ordered, np.minimum(places, ordered.shape[1] - 1), axis=1).mean(axis=1)
@@ -215,12 +217,12 @@ def _medians(sizes: Floats, known: Mask, count: Floats) -> Floats:
 
 
 def _identities(scales: Floats) -> Floats:
-    """(K, 6, 6) of scales (K,)."""
+    """Identities (K, 6, 6) times scales (K,)."""
     return np.eye(6) * scales[:, None, None]
 
 
 def _sums_of_blocks(values: Floats, block: Floats) -> Floats:
-    """(K, 6, blocks) the sums of (K, 6, n) over the places of each block."""
+    """Sums (K, 6, blocks) of (K, 6, n) over the places of each block."""
     rows, blocks = values.shape[0] * values.shape[1], int(block.max()) + 1 if len(block) else 1
     index = np.arange(rows)[:, None] * blocks + block
     sums: Floats = np.bincount(index.ravel(), values.ravel(), rows * blocks)
@@ -228,19 +230,19 @@ def _sums_of_blocks(values: Floats, block: Floats) -> Floats:
 
 
 def _squares(one: Floats, other: Floats) -> Floats:
-    """(K, 6, 6) sums over n of products of (K, 6, n) and (K, 6, n), in pieces that a BLAS leaves to one thread."""
+    """Sums over n of products of (K, 6, n) and (K, 6, n), (K, 6, 6), in pieces that BLAS computes in one thread."""
     pieces = [slice(first, first + PIECE) for first in range(0, one.shape[2], PIECE)]
     return sum((one[..., piece] @ other[..., piece].swapaxes(1, 2) for piece in pieces), np.zeros((len(one), 6, 6)))
 
 
 def _product(subscripts: str, *arrays: Floats) -> Floats:
-    """A sum of products in one thread, the same whatever their number: threads of a BLAS cost more than these sums."""
+    """A sum of products in one thread, independent of the number of threads, which would cost more than the sums."""
     out: Floats = np.einsum(subscripts, *arrays)
     return out
 
 
 def _off(motions: Floats, covariances: Floats, reference: int) -> Floats:
-    """(K,) how surely a view is off: from the reference, and from three quarters of the others."""
+    """The significance (K,) of each view's misplacement: against the reference and three quarters of the others."""
     apart, spread = motions[:, None] - motions, covariances[:, None] + covariances
     known = np.isfinite(spread).all(axis=(2, 3)) & ~np.eye(len(motions), dtype=bool)
     spread = np.where(known[..., None, None], spread, np.eye(6))
@@ -251,7 +253,7 @@ def _off(motions: Floats, covariances: Floats, reference: int) -> Floats:
 
 
 def _expected(motions: Floats, covariances: Floats, reference: int) -> Floats:
-    """(K, 6) the expected motions, given how far off poses usually are: the size that makes these least surprising."""
+    """The expected motions (K, 6), given the typical size of pose errors that makes them most likely."""
     known = [k for k in range(len(motions)) if k != reference and np.isfinite(covariances[[k, reference]]).all()]
     found, spread = motions[known], covariances[known] + covariances[reference]
 

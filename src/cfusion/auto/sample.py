@@ -1,7 +1,7 @@
-"""A part of the image that stands for all of it: tiles side by side, a gap between them, for choices that are numbers.
+"""A part of the image that represents all of it: tiles side by side with a margin between them, for choosing numbers.
 
-Tiles lie evenly over the image, the same number of them on either side of its middle, so a mirrored image has mirrored
-tiles. Within a tile nothing is left out: a fit has its neighbours, and blocks that are held out keep their size.
+Tiles are spread evenly, with equal numbers on either side of the image's middle, so a mirrored image has mirrored
+tiles. Tiles are complete: a fit has its neighbours, and held-out blocks keep their size.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask, Window
 
-ENOUGH = 80_000  # observed pixels: choices on more are the same ones
-FEWEST = 3  # a third of that will do
-TILE = 96  # pixels: three blocks of what is held out together
+ENOUGH = 80_000  # observed pixels: more do not change the choices
+FEWEST = 3  # a third of that is sufficient
+TILE = 96  # pixels: three held-out blocks
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Where each pixel of the smaller image comes from, in the memory of a backend."""
+    """The origin of each pixel of the smaller image, in the memory of a backend."""
 
-    source: NDArray[np.int64]  # (h, w) pixel of the image, by rows
+    source: NDArray[np.int64]  # (h, w) flat index of the pixel in the image
     gap: Mask  # (h, w) between tiles
 
     def stack(self, stack: Stack) -> Stack:
-        """The stack's tiles."""
+        """The tiles of a stack."""
         weights = None if stack.weights is None else self._taken(stack.weights, 0.0)
         return Stack.unchecked(self._taken(stack.depths, float("nan")), weights, None, None)
 
@@ -37,26 +37,27 @@ class Sample:
         return None if plane is None else self._taken(plane[None], 1.0)[0]
 
     def _taken(self, maps: Floats, between: float) -> Floats:
-        """(n, h, w) of (n, H, W)."""
-        there = np.take(maps.reshape(len(maps), -1), self.source, axis=1)  # row by row; an index would turn it over
+        """(n, h, w) from (n, H, W)."""
+        # row by row; indexing would change the memory layout
+        there = np.take(maps.reshape(len(maps), -1), self.source, axis=1)
         taken: Floats = np.where(self.gap, np.float32(between), there)
         return taken
 
 
 class Whole:
-    """The image itself."""
+    """The whole image as its own sample."""
 
     def stack(self, stack: Stack) -> Stack:
-        """All of it."""
+        """The stack itself."""
         return stack
 
     def plane(self, plane: Floats | None) -> Floats | None:
-        """All of it."""
+        """The map itself."""
         return plane
 
 
 def sample_of(observed: Mask, backend: Backend) -> Sample | Whole:
-    """Tiles that hold about `ENOUGH` observed pixels of a mask (H, W); everything where it holds no more."""
+    """Tiles that hold about `ENOUGH` observed pixels of a mask (H, W); the whole image if it holds no more."""
     here = backend.to_host(observed)
     every = ceil(int(np.count_nonzero(here)) / ENOUGH)
     while every > 1:
@@ -67,14 +68,14 @@ def sample_of(observed: Mask, backend: Backend) -> Sample | Whole:
         if FEWEST * sum(held) >= ENOUGH:
             source, gap = _side_by_side([tile for tile, count in zip(tiles, held, strict=True) if count], here.shape)
             return Sample(backend.to_device(source, np.int64), backend.to_device(gap, np.bool_))
-        every //= 2  # what was observed lies between the tiles
+        every //= 2  # the observed pixels lie between the tiles
     return Whole()
 
 
 def _tiles(shape: tuple[int, ...], every: int) -> list[Window]:
-    """One tile of `every`, in rows and columns that are evenly apart, the middle one in the middle."""
+    """One of `every` tiles, in evenly spaced rows and columns, including the middle ones."""
     down, across = (_starts(size) for size in shape)
-    furthest = [ceil(len(each) / 3) for each in (down, across)]  # three at least
+    furthest = [ceil(len(each) / 3) for each in (down, across)]  # at least three
     rows = min(max(round(sqrt(every)), 1), furthest[0])
     columns = min(ceil(every / rows), furthest[1])
     rows = min(ceil(every / columns), furthest[0])
@@ -87,7 +88,7 @@ def _tiles(shape: tuple[int, ...], every: int) -> list[Window]:
 
 
 def _side_by_side(tiles: list[Window], shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(h, w) the pixel of the image in each place, and whether there is none; as nearly a square as tiles make."""
+    """(h, w) each: index of the image's pixel, and whether there is none; tiles are arranged nearly in a square."""
     high, wide = (min(TILE, size) + 1 for size in shape)
     columns = max(1, min(len(tiles), round(sqrt(len(tiles) * high / wide))))
     rows = ceil(len(tiles) / columns)

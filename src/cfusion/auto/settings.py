@@ -1,4 +1,4 @@
-"""What `auto` is given: nothing has to be set, and everything may be."""
+"""The settings of `auto`: all have defaults, and all may be set."""
 
 from __future__ import annotations
 
@@ -11,34 +11,35 @@ from cfusion.energy import TGV
 from cfusion.errors import InputError
 from cfusion.source import Splat
 
-LEFT_OPEN = ("alpha", "inverse", "local", "edges")  # until they are chosen
+LEFT_OPEN = ("alpha", "inverse", "local", "edges")  # None until chosen
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What `auto` decides for one set of observations."""
+    """The choices of `auto` for one set of observations."""
 
     alpha: tuple[float, ...]  # weights of the regulariser, one per order
-    inverse: bool = False  # solve for inverse depth: the noise grows as stereo's does
+    inverse: bool = False  # solve for inverse depth, if the noise grows like stereo's
     local: bool = False  # weigh observations by the noise of their own map around them
-    edges: bool = False  # smooth less across the edges that the surface has
+    edges: bool = False  # smooth less across edges of the surface
     margins: tuple[tuple[float, float], ...] = ()  # other alphas, as factors, and how much worse they predict
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Each with its unit, and why it has this value."""
+    """Settings with their units, and the reason for each value."""
 
-    rounds: int = 3  # readings of the views; a fourth moves nothing by more than the tolerance
-    gate: float = 6.0  # noise scales: an observation further off is another surface; Laplace noise is once in 400
-    damping: float = 0.5  # of the surface's change between rounds: undamped, steep slopes swing
-    fill_radius: int = 5  # pixels: holes this wide within one surface are interpolated, as the paper's splat does
+    rounds: int = 3  # readings of the views; a fourth changes nothing by more than the tolerance
+    # noise scales beyond which an observation is of another surface; exceeded by Laplace noise once in 400
+    gate: float = 6.0
+    damping: float = 0.5  # of the surface's change between rounds: undamped, steep slopes oscillate
+    fill_radius: int = 5  # pixels: holes up to this width within one surface are interpolated, as by the paper's splat
     lam: float = 1.0  # confidence in the energy
-    splat: Splat = field(default_factory=Splat)  # makes the first surface
-    min_confidence: float = 0.8  # a pixel less likely right is left unknown: docs/choosing.md says what that leaves
-    refine_poses: bool = True  # move views to where the surface says that they belong, where it is sure
-    keep_views: bool = False  # keep what every view says, which takes a refit without each
-    alpha: tuple[float, ...] | None = None  # None, as for the next three: chosen on views that are left out
+    splat: Splat = field(default_factory=Splat)  # for the first surface
+    min_confidence: float = 0.8  # pixels with a smaller probability of being right become unknown: see docs/choosing.md
+    refine_poses: bool = True  # move views to fit the surface, if that is significant
+    keep_views: bool = False  # record the evidence of every view, which takes a refit without each
+    alpha: tuple[float, ...] | None = None  # None, as for the next three: chosen by cross-validation
     inverse: bool | None = None
     local: bool | None = None
     edges: bool | None = None
@@ -64,12 +65,12 @@ class Settings:
             object.__setattr__(self, "alpha", TGV(len(self.alpha), self.alpha).alpha)
 
     def decided(self, parameters: Mapping[str, Any]) -> Settings:
-        """The same with what was left open set to what was chosen, as the parameters of a result tell it."""
+        """The same settings with open ones set to the choices in a result's parameters."""
         return replace(self, **{name: parameters[name] for name in LEFT_OPEN})
 
     @property
     def choices(self) -> Choices | None:
-        """What was decided beforehand; None: alpha is to be chosen."""
+        """The choices if alpha is given; None if it is to be chosen."""
         return (
             None if self.alpha is None else Choices(self.alpha, bool(self.inverse), bool(self.local), bool(self.edges))
         )

@@ -1,4 +1,4 @@
-"""Specks: pixels with hardly anything observed around them, which the reference itself did not measure."""
+"""Specks: pixels with few observed neighbours that the reference itself did not measure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from cfusion.auto.pooling import window_sums
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import one_pass
 
-RADIUS = 3  # pixels: the square of side 7 around a pixel
-FEW = 0.25  # of what is usually observed around a pixel that the reference did not measure: sparse maps are no specks
-MOST = 5.0  # pixels, this one among them
+RADIUS = 3  # pixels: radius of the square of side 7 around a pixel
+FEW = 0.25  # of the usual number of observed neighbours, for pixels without the reference: sparse maps are no specks
+MOST = 5.0  # pixels, including itself
 
 
 def specks(weights: Floats, reference: int, backend: Backend) -> Mask:
-    """(H, W) where views of these weights (K, H, W) left a speck: noise that was thrown beyond what they look at."""
+    """Specks (H, W) of views with weights (K, H, W): noise splatted beyond the surfaces they see."""
     observed = _observed(weights)
     around = window_sums(observed, RADIUS, backend)
     (usual,), (known,) = backend.medians(_of_others(around[0], weights, reference))
@@ -24,14 +24,14 @@ def specks(weights: Floats, reference: int, backend: Backend) -> Mask:
 
 @one_pass
 def _observed(weights: Floats) -> Floats:
-    """(1, H, W) 1 where a view observed something."""
+    """1 where any view has an observation, (1, H, W)."""
     out: Floats = np.stack([(weights.sum(axis=0) > 0).astype(np.float32)])
     return out
 
 
 @one_pass
 def _of_others(around: Floats, weights: Floats, reference: int) -> Floats:
-    """(1, H, W) how many pixels around were observed, NaN but where other views measured and the reference did not."""
+    """The number (1, H, W) of observed pixels around; NaN unless others measured it and the reference did not."""
     theirs = (weights.sum(axis=0) > 0) & ~(weights[reference] > 0)
     out: Floats = np.stack([np.where(theirs, around, np.nan)])
     return out
@@ -39,6 +39,6 @@ def _of_others(around: Floats, weights: Floats, reference: int) -> Floats:
 
 @one_pass
 def _few(around: Floats, weights: Floats, reference: int, limit: np.float32) -> Mask:
-    """(H, W) fewer than so many around, and nothing of the reference."""
+    """Pixels (H, W) with fewer than `limit` observed around, and no measurement of the reference."""
     out: Mask = (around < limit) & ~(weights[reference] > 0)
     return out

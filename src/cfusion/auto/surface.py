@@ -1,4 +1,4 @@
-"""Array functions of a depth map, for arrays on the host and on a GPU alike."""
+"""Array functions of a depth map, for arrays on the host and on a GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cfusion.kernels.depth_noise import DepthNoise, unit_of
 from cfusion.kernels.one_pass import one_pass
 from cfusion.kernels.tracing import neighbour, row_and_column
 
-BESIDE = ((1, 0), (-1, 0), (0, 1), (0, -1))  # rows down and columns to the right
+BESIDE = ((1, 0), (-1, 0), (0, 1), (0, -1))  # (rows down, columns right) of the four neighbours
 
 
 def steps(surface: Floats) -> tuple[Floats, Floats]:
@@ -18,7 +18,7 @@ def steps(surface: Floats) -> tuple[Floats, Floats]:
 
 
 def local_slope(surface: Floats, growth: DepthNoise) -> Floats:
-    """(H, W) the largest change to a known neighbour in the unit of the noise, NaN where the surface is unknown."""
+    """The largest change (H, W) to a known neighbour in the unit of the noise, NaN where the surface is unknown."""
     return _local_slope(surface, np.float32(growth.middle), power=growth.power)
 
 
@@ -40,7 +40,7 @@ def blend(surface: Floats, found: Floats, share: float) -> Floats:
 
 @one_pass
 def add_plane(depth: Floats, down: float, right: float) -> Floats:
-    """(H, W) depth plus so much for every row, and for every column."""
+    """depth + down * row + right * column, (H, W)."""
     rows, columns = row_and_column(depth)
     out: Floats = depth + (rows * down + columns * right)
     return out

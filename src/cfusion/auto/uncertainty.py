@@ -3,23 +3,24 @@
     sigma^2 = f^2 V + (r 0.3^2 + delta^2 / 2) slope^2 / n + (rho + 3 few^2) s^2 + (1 - p) relief^2 / 3
     f = 0.8 (slope s / (n V))^(1/4), from 0.7 to 1.5;    few = max(0, 1 - n / min(0.6 K, 5))
 
-V       what fits on halves of the observations differ by, pooled around the pixel (by roots, so that an edge nearby
-        does not count for all; close to the pixel by themselves) and scaled to all observations; and how far their
-        middle is from the fit on all: halves are smoothed more, so that is what smoothing costs
-f       pooling blurs V: the error is smaller where the surface is flat, and larger where it is steep; 1 where halves
-        tell nothing. Of maps that cannot be compared (one, or copies of one) it is 1.3, and r is 1
-slope   of the surface from pixel to pixel: a reading is off by `delta` pixels where poses are, and by 0.3 where maps
-        are rounded so coarsely that most of their errors are zero (r, from c): halves do not see that
-rho     what views of one sensor share: 1.1 c^2 where a view's errors on flat ground are alike two pixels apart (rho_2
-        > 0.22), in part from 0.12 on; errors as alike eight pixels apart are of a pose, which the halves show. c is the
-        size of the usual error by that of a Gaussian as large on average: what few gross errors add to s is not shared
-s       deviation of one observation around the pixel, the usual one where nobody can be compared
-few     n observations of K views: few are not an average
-relief  how far another surface lies from this one, near an edge, beyond what its own slope comes to; the pixel is of it
+V       variance of the difference between fits to halves of the observations, pooled around the pixel (by roots, so
+        that a nearby edge does not dominate; close to the pixel directly) and scaled to all observations; plus the
+        distance of their mean from the fit to all: halves are smoothed more, so it measures the bias of smoothing
+f       corrects the pooling of V: the error is smaller where the surface is flat, and larger where it is steep; 1
+        without halves. For maps that cannot be compared (one, or copies of one) it is 1.3, and r is 1
+slope   of the surface between pixels: a reading is displaced by `delta` pixels by pose errors, and by 0.3 in maps
+        rounded so coarsely that most of their errors are zero (r, from c): halves do not show that
+rho     share of the error common to views of one sensor: 1.1 c^2 if a view's errors on flat ground are correlated over
+        two pixels (rho_2 > 0.22), partly from 0.12 on; errors equally correlated over eight pixels are of a pose, which
+        halves show. c is the size of the median error over that of a Gaussian with the same mean size: the part of s
+        that is due to few gross errors is not shared
+s       standard deviation of one observation around the pixel; the median one if nothing can be compared
+few     n observations of K views: few of them are no average
+relief  distance to another surface near an edge, beyond what the own slope explains; the pixel belongs to that surface
         with probability 1 - p, anywhere between the two (on it, not a third, where one view alone saw the pixel)
 
-Where views were moved, the depth is that of the reference's camera as it saw the surface. By the poses that views came
-with it is elsewhere: half of the change from there to the middle of all poses is one more part of sigma.
+Where views were moved, the depth is that of the reference's own pose. With the other views' poses it would differ: half
+of the change from there to the mean of all poses is added to sigma.
 """
 
 from __future__ import annotations
@@ -38,35 +39,35 @@ from cfusion.kernels.tracing import neighbour, row_and_column
 
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
 ROOT_GAUSS = 0.8222  # 2^(1/4) Gamma(3/4) / sqrt(pi): mean root of a size, over the root of the deviation
-RADIUS, NEAR = 8, 2  # pixels over which halves are compared
+RADIUS, NEAR = 8, 2  # pixels over which halves are pooled
 LOCAL, LEAST, MOST = 0.8, 0.7, 1.5  # f, and its limits
 ALONE = 1.3  # f of a single map
 PIXEL_ERROR = 0.3  # pixels: the deviation of rounding to the nearest one
-ENOUGH_VIEWS, ENOUGH = 0.6, 5.0  # of all; at most so many
-FEW = 3.0  # times s^2, where next to nobody measured
-BETWEEN = 1 / 3  # of relief^2: the mean square of a way to another surface that may end anywhere
-RELIEF_RADIUS = 4  # pixels within which another surface may be taken for this one
-STEEP = 4.0  # times the usual relief is an edge
-OWN_SLOPE = 1.3  # times the relief of a plane as steep as the surface: not all slopes are planes
-LAG, FAR_LAG = 2, 8  # pixels: neighbours share what they are interpolated from, and pixels far apart a pose
-BY_CHANCE = 0.12, 0.05  # of an autocorrelation, and of a difference of two: what independent noise may come to
-CERTAIN = 0.1  # more than that: then views share their errors
-SHARED = 1.1  # of the variance of a usual error
+ENOUGH_VIEWS, ENOUGH = 0.6, 5.0  # of all views; at most this many
+FEW = 3.0  # times s^2, if almost no view measured the pixel
+BETWEEN = 1 / 3  # of relief^2: mean square distance of a point uniformly distributed between two surfaces
+RELIEF_RADIUS = 4  # pixels within which another surface may be mistaken for this one
+STEEP = 4.0  # times the median relief is an edge
+OWN_SLOPE = 1.3  # times the relief of a plane with the surface's slope: not all slopes are planes
+LAG, FAR_LAG = 2, 8  # pixels: neighbours share the pixels they are interpolated from, distant pixels a pose
+BY_CHANCE = 0.12, 0.05  # autocorrelation, and difference of two, that independent noise may reach
+CERTAIN = 0.1  # more than that, and views certainly share their errors
+SHARED = 1.1  # of the variance of a median error
 MEDIAN_GAUSS = 1.4826  # deviation over median size
-SMOOTHED, BIAS_RADIUS = 1.5, 3  # times the distance of the middle of two halves from the whole; pixels of its pooling
-LEAST_MASS = 0.02  # of a square: with fewer pixels, halves tell nothing about its middle
+SMOOTHED, BIAS_RADIUS = 1.5, 3  # factor on the distance of the halves' mean from the whole; pixels of its pooling
+LEAST_MASS = 0.02  # of a square: with fewer pixels, halves are no evidence for its middle
 TINY = 1e-300  # of a variance
 ROUNDED = 0.4, 0.2  # c of maps of which some errors are zero by rounding, and of which most are
 LARGEST_DELTA = 3.0  # pixels
-HALF_WAY = 0.5  # to the middle of all poses: to some the reference's own is the true one, to others the middle
+HALF_WAY = 0.5  # of the distance to the mean pose: the truth may be the reference's own pose, or the mean
 
 
 def variance_of_halves(
     halves: Sequence[Halves], whole: Floats, by_pixels: Callable[[Mask], Halves | None], unit: Floats, backend: Backend
 ) -> Floats:
-    """(H, W) V in the unit of the noise, NaN where nothing tells; `unit` is that of x, which `whole` is.
+    """V (H, W) in the unit of the noise, NaN if there is no estimate; `unit` is that of x, and `whole` is x.
 
-    `by_pixels` gives halves for the pixels (H, W) that no other tells about, if that is worth it.
+    `by_pixels` gives halves for the pixels (H, W) without an estimate, if that is worthwhile.
     """
     found = [_variance(each, unit, backend) for each in halves]
     if not found:
@@ -81,7 +82,7 @@ def variance_of_halves(
 
 @one_pass
 def _moved(whole: Floats, unit: Floats, *parts: Floats) -> tuple[Floats, Mask]:
-    """(H, W) how far the middles of halves are from the whole, on average and in units, and where that is known."""
+    """Mean distance (H, W) of the halves' means from the whole, in units, and where it is known."""
     moved, each = np.float32(0), [parts[first : first + 4] for first in range(0, len(parts), 4)]
     for half in each:
         moved = moved + np.nan_to_num(middle(*half) - whole) / len(each)
@@ -94,14 +95,14 @@ def _biased(variance: Floats, moved: Floats) -> Floats:
 
 
 def _variance(halves: Halves, unit: Floats, backend: Backend) -> tuple[Floats, Mask]:
-    """(H, W) V of one split, zero where it tells nothing, and where it does tell."""
+    """V (H, W) of one kind of halves, zero where there is none, and where there is."""
     sizes, roots = _sizes_apart(halves.one, halves.other, halves.n_one, halves.n_other, unit)
     return _variance_of(*backend.pooled(roots, RADIUS, PASSES), *backend.pooled(sizes, NEAR, PASSES))
 
 
 @one_pass
 def _sizes_apart(one: Floats, other: Floats, n_one: Floats, n_other: Floats, unit: Floats) -> tuple[Floats, Floats]:
-    """(2, H, W) where both halves know, and how far apart they are there, scaled to all observations; and by roots."""
+    """(2, H, W): where both halves are known, and their difference scaled to all observations; the same by roots."""
     both_count = n_one * n_other
     n = np.maximum(n_one + n_other, 1)
     apart = np.abs(one - other) * np.sqrt(both_count) / n / unit
@@ -113,7 +114,7 @@ def _sizes_apart(one: Floats, other: Floats, n_one: Floats, n_other: Floats, uni
 
 @one_pass
 def _variance_of(mass: Floats, roots: Floats, near_mass: Floats, sizes: Floats) -> tuple[Floats, Mask]:
-    """(H, W) V by what was heaped around a pixel and near it, and where enough was."""
+    """V (H, W) from the pooled sums around a pixel and near it, and where these suffice."""
     tells = mass > LEAST_MASS
     deviation = np.square(np.maximum(roots, 0) / np.maximum(mass, LEAST_MASS) / ROOT_GAUSS)
     near = GAUSS * np.maximum(sizes, 0) / np.maximum(near_mass, LEAST_MASS)
@@ -122,7 +123,7 @@ def _variance_of(mass: Floats, roots: Floats, near_mass: Floats, sizes: Floats) 
 
 @one_pass
 def _mean_variance(*variances_and_tells: Any) -> tuple[Floats, Mask]:
-    """(H, W) the mean of the splits that tell, NaN where none does, and where that is."""
+    """The mean (H, W) of the available estimates, NaN where there is none, and where that is."""
     total, told = np.float64(0), np.float64(0)
     for variance, tells in zip(variances_and_tells[::2], variances_and_tells[1::2], strict=True):
         total, told = total + variance, told + tells.astype(np.float64)
@@ -135,7 +136,7 @@ def _or_told(variance: Floats, untold: Mask, other: Floats, tells: Mask) -> Floa
 
 
 def spread(residuals: Floats, backend: Backend) -> tuple[Floats, Floats]:
-    """(H, W) the local deviation of one observation, and n; residuals are (K, H, W), NaN where there is none."""
+    """The local standard deviation (H, W) of one observation, and n; residuals are (K, H, W), NaN if missing."""
     n, size = added_up(_sizes, residuals)
     mean, free = _mean_size(n, size)
     return GAUSS * pooled_mean(mean, free, RADIUS, backend), n
@@ -147,15 +148,15 @@ def _sizes(residuals: Floats) -> tuple[Floats, Floats]:
 
 @one_pass
 def _mean_size(n: Floats, size: Floats) -> tuple[Floats, Floats]:
-    """(H, W) the mean size of n residuals; and how many are free, as a surface leaves sqrt(n (n - 1)) of their size."""
+    """The mean size (H, W) of n residuals, and their degrees of freedom: a fit leaves sqrt(n (n - 1)) of their size."""
     free = np.sqrt(n * np.maximum(n - 1, 0))
     return size / np.maximum(free, 1), free
 
 
 def autocorrelation(residuals: Floats, lag: int = LAG, where: Mask | None = None) -> float:
-    """rho of views' residuals along rows and columns, not below zero; of those in a mask (H, W), if given.
+    """rho of views' residuals along rows and columns, at least zero; of those in a mask (H, W), if given.
 
-    By signs, so that a few large errors do not count more than others: sin(pi/2 mean) for Gaussian errors.
+    By signs, so that a few large errors do not dominate: sin(pi/2 mean) for Gaussian errors.
     """
     products, pairs = np.sum(by_view(lambda part: _products(part, where, lag=lag), residuals), axis=0).tolist()
     return max(0.0, float(np.sin(np.pi / 2 * products / max(pairs, 1.0))))
@@ -163,7 +164,7 @@ def autocorrelation(residuals: Floats, lag: int = LAG, where: Mask | None = None
 
 @one_pass
 def _products(residuals: Floats, where: Mask | None, *, lag: int) -> tuple[float, float]:
-    """The sum of products of signs so many rows and columns apart, and the number of those that are not zero."""
+    """The sum of products of signs `lag` rows or columns apart, and the number of nonzero ones."""
     known = ~np.isnan(residuals) if where is None else ~np.isnan(residuals) & where
     sign = np.where(known, np.sign(residuals), 0)
     down, across = sign * neighbour(sign, lag, 0, 0), sign * neighbour(sign, 0, lag, 0)
@@ -174,7 +175,7 @@ def _products(residuals: Floats, where: Mask | None, *, lag: int) -> tuple[float
 def shared_with_neighbours(residuals: Floats, usual_share: float = 1.0, flat: Mask | None = None) -> float:
     """rho: the share of the variance of residuals (K, H, W) that neighbours share, but not whole views.
 
-    By those on flat ground (H, W), if given: on a slope neighbours are misread alike.
+    Computed on flat ground (H, W), if given: on a slope neighbours are misread alike.
     """
     near, far = (autocorrelation(residuals, lag, flat) for lag in (LAG, FAR_LAG))
     alike = min(near - BY_CHANCE[0], 2 * (near - far - BY_CHANCE[1])) / CERTAIN
@@ -182,7 +183,7 @@ def shared_with_neighbours(residuals: Floats, usual_share: float = 1.0, flat: Ma
 
 
 def usual_share(residuals: Floats, backend: Backend) -> float:
-    """c: the size of the usual residual of (K, H, W) by that of a Gaussian with the same mean size, 1 at most."""
+    """c: the median size of residuals (K, H, W) over that of a Gaussian with the same mean size, at most 1."""
     usual, total = 0.0, 0.0
     for part in chunks(residuals):
         sizes, added = _sizes_and_sum(part)
@@ -198,14 +199,14 @@ def _sizes_and_sum(residuals: Floats) -> tuple[Floats, Any]:
 
 
 def registration_error(residuals: Floats, slope: Floats, deviation: Floats) -> float:
-    """delta in pixels: by how much residuals grow with the slope, residual^2 = s^2 + delta^2 slope^2."""
+    """delta in pixels: growth of residuals with the slope, residual^2 = s^2 + delta^2 slope^2."""
     excess, ground = _excess(residuals, slope, deviation)
     return float(np.sqrt(np.clip(excess / max(float(ground), 1e-30), 0, LARGEST_DELTA**2)))
 
 
 @one_pass
 def _excess(residuals: Floats, slope: Floats, deviation: Floats) -> tuple[Any, Any]:
-    """The sums of residual^2 - s^2 and of slope^2 where it is steep, and not too steep."""
+    """The sums of residual^2 - s^2 and of slope^2 where it is steep, but not too steep."""
     steep = np.isfinite(slope) & (slope > deviation) & (slope < 20 * deviation)
     inside = np.where(np.isnan(residuals), 0, np.abs(residuals)) * steep
     known = ~np.isnan(residuals) & steep
@@ -224,16 +225,16 @@ def deviation(
     wrong: Floats,
     backend: Backend,
 ) -> Floats:
-    """(H, W) sigma in the unit of depth.
+    """sigma (H, W) in the unit of depth.
 
-    residuals (K, H, W), slope and V are in the unit of the noise, `unit` is that in the unit of depth; `wrong` is the
+    residuals (K, H, W), slope and V are in the unit of the noise, `unit` is that unit in depth; `wrong` is the
     probability of another surface. NaN where nothing was observed.
     """
     s, n = spread(residuals, backend)
     share = usual_share(residuals, backend)
     rho = shared_with_neighbours(residuals, share, _flat(slope, s))
     delta = registration_error(residuals, slope, s)
-    views = max(int((~np.isnan(residuals)).any(axis=(1, 2)).sum()), 1)  # that observed anything
+    views = max(int((~np.isnan(residuals)).any(axis=(1, 2)).sum()), 1)  # with any observation
     (usual,), (known,) = backend.medians(_where_any(n, s)[None])
     relief = _beyond_slope(backend.local_depth_range(depth, RELIEF_RADIUS), depth)
     (rough,), (told,) = backend.medians(_where_known(depth, relief)[None])
@@ -255,21 +256,21 @@ def deviation(
 
 
 def rounded(share: float) -> float:
-    """r: 1 where c says that most errors are zero, as those of maps in coarse steps are, and 0 where few are."""
+    """r: 1 if c shows that most errors are zero, as in coarsely rounded maps, and 0 if few are."""
     some, most = ROUNDED
     return min(max((some - share) / (some - most), 0.0), 1.0)
 
 
 @one_pass
 def _flat(slope: Floats, s: Floats) -> Mask:
-    """(H, W) where the surface changes by less than noise from pixel to pixel."""
+    """Pixels (H, W) where the surface changes by less than the noise between pixels."""
     out: Mask = np.abs(slope) < s
     return out
 
 
 @one_pass
 def _beyond_slope(relief: Floats, depth: Floats) -> Floats:
-    """(H, W) relief less that of a plane as steep as the surface is on its flatter side, along rows and columns."""
+    """Relief (H, W) minus that of a plane with the slope of the surface's flatter side, along rows and columns."""
     slope = np.float32(0)
     for down, right in ((1, 0), (0, 1)):
         one, other = (np.abs(neighbour(depth, sign * down, sign * right, np.nan) - depth) for sign in (1, -1))
@@ -306,7 +307,7 @@ def _deviation(
     *,
     compared: bool,
 ) -> Floats:
-    """(H, W) sigma; what halves did not tell is as sure as one observation, and at least as unsure as is usual."""
+    """sigma (H, W); without halves, that of one observation, and at least the usual one."""
     steep = np.where(np.isfinite(slope), np.abs(slope), 0)
     count, s = np.maximum(n, 1), np.where(s > 0, s, usual)
     few = FEW * np.square(np.maximum(0, 1 - n / enough))
@@ -317,13 +318,13 @@ def _deviation(
     off = (of_slope if compared else PIXEL_ERROR**2) / count
     variance = np.square(factor) * fits + off * np.square(steep) + (rho + few) * np.square(s)
     share = np.where(n > 1, BETWEEN, 1)
-    other = share * wrong * np.square(np.where(relief > edge, relief, 0))  # another surface lies there
+    other = share * wrong * np.square(np.where(relief > edge, relief, 0))  # contribution of the other surface
     out: Floats = np.where(n > 0, np.sqrt(variance * np.square(unit) + other), np.nan).astype(np.float32)
     return out
 
 
 def with_poses(sigma: Floats, depth: Floats, slope: Floats, motion: tuple[Floats, Floats], camera: Floats) -> Floats:
-    """(H, W) sigma with half of the change D = w x X + t of the surface: along z, and over its slope from the side."""
+    """sigma (H, W) with half of the surface's change D = w x X + t: along z, and sideways over its slope."""
     numbers = np.concatenate([*(HALF_WAY * each for each in motion), camera[1:5]]).astype(np.float32)
     return _with_poses(sigma, depth, slope, *numbers, parallel=bool(camera[0]))
 

@@ -1,4 +1,4 @@
-"""The record of every view against the surface that all of them made, and in words what is odd about one."""
+"""The record of every view against the fused surface, and a sentence about what is odd."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from cfusion.kernels.contract import Backend, Floats
 from cfusion.solvers import ViewEvidence
 from cfusion.source import Source
 
-NOISIER = 2.0  # times the usual noise
-AS_WELL = 1.02  # times the residuals of a mended pose: a scale that leaves no more explains them too
-LEAST_SCALE = 0.004  # of the depth: less may as well be a pose
+NOISIER = 2.0  # times the median noise
+AS_WELL = 1.02  # times the residuals of a corrected pose: a scale that leaves no more explains them too
+LEAST_SCALE = 0.004  # of the depth: smaller scale errors may as well be a pose's
 OFF_SCALE = 0.01  # of the depth, and
 MISPLACED = 1.0  # pixels, and
-OUTLYING = 4.0  # times the usual deviation of views from their median, is odd
-FEWER = 0.5  # of the usual share that supports the surface
+OUTLYING = 4.0  # times the median deviation of views from their median, is odd
+FEWER = 0.5  # of the median share that supports the surface
 
 
 def report(found: Fit, assessed: Assessment, source: Source, backend: Backend) -> tuple[ViewEvidence, ...]:
-    """What each view says, and its record."""
+    """The evidence and the record of each view."""
     evidence, growth, depth = assessed.evidence, assessed.growth, found.depth
     unit = growth.unit(depth)
     slope = local_slope(depth, growth)
@@ -61,15 +61,15 @@ def report(found: Fit, assessed: Assessment, source: Source, backend: Backend) -
 
 
 def _ratio(measured: Floats, depth: Floats, backend: Backend) -> float:
-    """The median of what was measured over what was fused."""
+    """The median of measured over fused depth."""
     (ratio,), _ = backend.medians((measured / depth)[None])
     return float(ratio)
 
 
 def _own_scale(source: Source, k: int, depth: Floats, backend: Backend) -> float | None:
-    """The factor of a view's depths that leaves as little of its residuals as moving it did; None if none does.
+    """The factor on a view's depths that leaves as small residuals as moving it did; None if there is none.
 
-    A view that is a little too large looks like one that is a little too near, and was moved.
+    A view whose depths are slightly too large looks like one that is slightly too near, and was moved.
     """
     factor = 1.0
     for _ in range(2):
@@ -103,7 +103,7 @@ def _effect(found: Fit, k: int) -> float:
 
 
 def _sentences(records: Sequence[ViewEvidence], names: Sequence[str]) -> list[str]:
-    """What is odd about each view, compared with the others; empty where nothing is, or nobody can tell."""
+    """What is odd about each view, compared with the others; empty if nothing is, or there is no comparison."""
     if len(records) < 3:
         return [""] * len(records)
     noise = _usual([record.noise for record in records])
@@ -136,6 +136,6 @@ def _usual(values: Sequence[float]) -> float:
 
 
 def _outlying(values: Floats) -> list[bool]:
-    """Which lie further from the median of all than these usually do."""
+    """Which values are further from the median of all than is usual."""
     away = np.abs(values - np.nanmedian(values))
     return [bool(each > OUTLYING * max(float(np.nanmedian(away)), 1e-9)) for each in away]

@@ -1,4 +1,4 @@
-"""So that `python -m cfusion.cli` is the command too."""
+"""Allows `python -m cfusion.cli`."""
 
 import sys
 

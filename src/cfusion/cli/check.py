@@ -1,36 +1,36 @@
-"""Say which convention a data set fits: as stated, or one of the usual confusions, with the evidence."""
+"""Test which convention a data set fits, the stated one or a common mistake, and print the evidence."""
 
 import argparse
 from pathlib import Path
 
-from cfusion.cli import mending, talk
+from cfusion.cli import correction, talk
 
 NAME, SUMMARY = "check", "which convention a data set fits (poses, axes, scale, ...)"
 ANOTHER_FITS = 1  # exit code
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """DATA and how to read it."""
+    """DATA and options for reading it."""
     add = parser.add_argument
     add("data", type=Path, metavar="DATA", help="folder or file of a data set; see `cfusion formats`")
     add("--format", help="format of the input (default: recognised)")
     add("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the format; repeatable")
-    mending.add_arguments(parser)
+    correction.add_arguments(parser)
     talk.add_arguments(
         parser,
         quiet="the sentence at the end only",
-        verbose="what was looked at, too",
+        verbose="also the views and conventions compared",
         json="print JSON instead of a table",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, check, print; exit code 1 where another convention fits better."""
+    """Read, check, print; exit code 1 if another convention fits better."""
     from cfusion.cli import settings
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.text import shown
     from cfusion.datasets import read
-    from cfusion.datasets.check import Mending, check
+    from cfusion.datasets.check import Correction, check
     from cfusion.report.columns import Column
     from cfusion.report.tables import Table
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     with showing("check", quiet=arguments.quiet) as progress:
         progress(Step("reading", 0.0))
         views = read(arguments.data, format=arguments.format, options=options)
-        views = mending.mended(arguments, views)
+        views = correction.corrected(arguments, views)
         progress(Step(f"comparing {len(views)} views under every convention", 0.0))
         found = check(views)
     columns = (
@@ -69,13 +69,13 @@ def run(arguments: argparse.Namespace) -> int:
             sizes = sorted({f"{view.shape[1]} x {view.shape[0]}" for view in views})
             print(f"{len(views)} views of {', '.join(sizes)} pixels; {len(found.fits)} conventions compared")
         print(Table(rows, columns).text())
-        print("residual: median relative difference of depth; overlap: samples that hit a known depth; votes: for this")
-        print("and not as stated, of those samples (last column) that can tell")
+        print("residual: median relative difference of depth; overlap: samples that hit a known depth; votes: share")
+        print("for this convention instead of the stated one, of the deciding samples (last column)")
         if found.scales is not None:
             factors = zip(found.scales.views, found.scales.factors, strict=True)
             print("factor of each view: " + ", ".join(f"{number}: {factor:.4f}" for number, factor in factors))
         print(found.sentence)
-        mend = None if found.fits_as_stated else Mending.of(found.best.hypothesis)
-        if mend is not None:
-            print(f"To read it so: {mend.options}")
+        fix = None if found.fits_as_stated else Correction.of(found.best.hypothesis)
+        if fix is not None:
+            print(f"To read it this way: {fix.options}")
     return 0 if found.fits_as_stated else ANOTHER_FITS

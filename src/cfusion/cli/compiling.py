@@ -1,4 +1,4 @@
-"""Compile the kernels before the clock starts, under that name: a first run spends most of its time there."""
+"""Compile the kernels before the work is timed, as a stage of its own: a first run spends most of its time there."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 from cfusion.cli.kernel_work import seconds_for, seconds_of
 
 if TYPE_CHECKING:
-    from cfusion.cli.progress import Listener
+    from cfusion.cli.progress import ProgressCallback
     from cfusion.geometry import View
     from cfusion.kernels.contract import Backend
 
 PREPARING = "loading kernels"
 COMPILED = ("cpu",)  # backends whose kernels are compiled on this machine when they are first called
 WIDTH, HEIGHT, VIEWS = 40, 30, 5
-MANY = 1 << 15  # values whose median is found by a kernel
-PRIOR = 3.0  # seconds that a usual machine is taken to have compiled already
-MOST = 0.97  # of the work, before the end: a kernel more than was foreseen may come
+MANY = 1 << 15  # values from which a kernel finds the median
+PRIOR = 3.0  # seconds of compilation at the typical pace, assumed to have passed
+MOST = 0.97  # of the work, until the end: an unforeseen kernel may follow
 
 
 @contextmanager
-def kernels_ready(methods: Sequence[str], backend: str, progress: Listener) -> Iterator[None]:
-    """Fuse a few tiny views with each method, so that its kernels are there; one that comes later is named too."""
+def kernels_ready(methods: Sequence[str], backend: str, progress: ProgressCallback) -> Iterator[None]:
+    """Fuse a few tiny views with each method, so that its kernels are compiled; later kernels are reported too."""
     from cfusion import kernels
 
     loaded = kernels.load(backend)
@@ -36,13 +36,15 @@ def kernels_ready(methods: Sequence[str], backend: str, progress: Listener) -> I
         yield
 
 
-def compile_kernels(methods: Sequence[str], backend: str, progress: Listener) -> None:
-    """The kernels of methods, and no more."""
+def compile_kernels(methods: Sequence[str], backend: str, progress: ProgressCallback) -> None:
+    """Compile the kernels of these methods only."""
     with kernels_ready(methods, backend, progress):
         pass
 
 
-def _compile(methods: Sequence[str], backend: Backend, progress: Listener, reached: Callable[[float], None]) -> None:
+def _compile(
+    methods: Sequence[str], backend: Backend, progress: ProgressCallback, reached: Callable[[float], None]
+) -> None:
     import numpy as np
 
     from cfusion.cli.progress import Step
@@ -50,18 +52,18 @@ def _compile(methods: Sequence[str], backend: Backend, progress: Listener, reach
 
     progress(Step(PREPARING, 0.0))
     views = _tiny_views()
-    backend.medians(np.zeros((1, MANY), np.float32))  # those of small maps need no kernel
+    backend.medians(np.zeros((1, MANY), np.float32))  # small maps need no kernel
     for number, method in enumerate(methods):
         fuse(views, method, reference=VIEWS // 2, backend=backend.NAME)
-        reached(seconds_for(methods[: number + 1]))  # what came from the cache is done too
+        reached(seconds_for(methods[: number + 1]))  # kernels from the cache count as done
     progress(Step(PREPARING, 1.0))
 
 
 @contextmanager
-def naming(methods: Sequence[str], progress: Listener) -> Iterator[Callable[[float], None]]:
-    """Progress by the kernels that are compiled; nothing is said where all come from the cache, or none can be.
+def naming(methods: Sequence[str], progress: ProgressCallback) -> Iterator[Callable[[float], None]]:
+    """Report progress by compiled kernels; nothing is reported if all come from the cache or Numba is missing.
 
-    Yields a function to be told how many seconds of the work (`kernel_work`) are done.
+    Yields a function to call with the seconds of work (`kernel_work`) that are done.
     """
     try:
         from cfusion.kernels.cpu.compiling import hearing
@@ -69,19 +71,19 @@ def naming(methods: Sequence[str], progress: Listener) -> Iterator[Callable[[flo
         yield lambda seconds: None
         return
     work = _Work(seconds_for(methods), progress)
-    with hearing(work.told):
+    with hearing(work.kernel_event):
         yield work.reached
 
 
 class _Work:
-    """The kernels of one run: what they take together, and how far that is."""
+    """The compilation of one run's kernels: its expected seconds, and how many are done."""
 
-    def __init__(self, seconds: float, progress: Listener) -> None:
+    def __init__(self, seconds: float, progress: ProgressCallback) -> None:
         self.seconds, self.progress = seconds, progress
         self.done, self.spent, self.began = 0.0, 0.0, 0.0
 
-    def told(self, kernel: str, ready: bool) -> None:
-        """A kernel begins to be compiled, or is ready."""
+    def kernel_event(self, kernel: str, ready: bool) -> None:
+        """A kernel is about to be compiled, or is ready."""
         from cfusion.cli.progress import Step
 
         if ready:
@@ -96,18 +98,18 @@ class _Work:
         self.progress(Step(words, share, seconds=self.seconds, rests=ready, coming=coming))
 
     def reached(self, seconds: float) -> None:
-        """So much of the work is done, whoever did it."""
+        """This many seconds of the work are done, compiled or from the cache."""
         self.done = max(self.done, seconds)
 
 
 def in_round_numbers(seconds: float) -> int:
-    """Whole tens from twenty on, fives below: more is not known."""
+    """Rounded to tens from twenty on, to fives below: the estimate is no better."""
     step = 10 if seconds >= 20 else 5
     return max(step, step * round(seconds / step))
 
 
 def _tiny_views() -> list[View]:
-    """A slanted plane with a step, noisy, from places a little apart; holes, so that those are closed too."""
+    """Noisy views of a slanted plane with a step and holes, from slightly different places."""
     import numpy as np
 
     from cfusion.geometry import Pinhole, Pose, View

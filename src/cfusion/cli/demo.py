@@ -1,4 +1,4 @@
-"""Fuse a built-in scene with every method, print the scores, and write one page that shows them."""
+"""Fuse a built-in scene with every method, print the scores, and write a page."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 NAME, SUMMARY = "demo", "fuse a built-in scene with every method and write a page"
 VIEWS = 11
-NOISE = {"object": 0.6, "city": 6.0, "room": 0.1}  # Laplace scales: of the paper's tables, and less in the room
-CITY_SPACING = 4.0  # metres from view to view
+NOISE = {"object": 0.6, "city": 6.0, "room": 0.1}  # Laplace scales: those of the paper's tables, and less for the room
+CITY_SPACING = 4.0  # metres between views
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The scene, how noisy, how large, and where to."""
+    """The scene, its noise and size, and the output."""
     add = parser.add_argument
     add("-o", "--output", type=Path, default=Path("demo-out"), metavar="OUT", help="default: demo-out")
     add("--scene", choices=tuple(NOISE), default="object", help="default: object")
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     report.add_no_report(parser)
     talk.add_arguments(
-        parser, quiet="no progress", verbose="how each method was solved, too", json="print the scores as JSON"
+        parser, quiet="no progress", verbose="also how each method was solved", json="print the scores as JSON"
     )
 
 
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Render, compile, fuse, score, print, write."""
     from cfusion.cli import parts
     from cfusion.cli.compiling import kernels_ready
-    from cfusion.cli.progress import Step, showing, under
+    from cfusion.cli.progress import Step, prefixed, showing
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
     from cfusion.metrics import evaluate
@@ -58,11 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
         views, truth, baseline = _scene(arguments)
         with kernels_ready(names, arguments.backend, progress):
             for name in names:
-                heard = report.Recorder(under(name, progress))
+                recorder = report.Recorder(prefixed(name, progress))
                 progress(Step(f"{name}:", 0.0))
-                result = fuse(views, name, reference=VIEWS // 2, backend=arguments.backend, progress=heard)
+                result = fuse(views, name, reference=VIEWS // 2, backend=arguments.backend, progress=recorder)
                 results.append(result)
-                traces[name] = heard.events
+                traces[name] = recorder.events
                 rows.append(result_row(result, evaluate(result.depth, truth, views[VIEWS // 2].camera, baseline)))
         table = Table(rows)
         page = None
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _methods(arguments: argparse.Namespace) -> list[str]:
-    """Those asked for in their order, or all, `auto` first."""
+    """The chosen methods in the given order, or all, `auto` first."""
     from cfusion.methods import METHODS
 
     everything = [name for name in METHODS if ":" not in name]
@@ -111,7 +111,7 @@ def _noise_scale(arguments: argparse.Namespace) -> float:
 
 
 def _camera(size: tuple[int, int]) -> "Camera":
-    """The paper's camera, resized; any height is cut out of, or added around, its middle."""
+    """The paper's camera, resized; its height is cropped or extended around the centre."""
     from dataclasses import replace
 
     from cfusion.synthetic import PAPER_CAMERA
@@ -122,7 +122,7 @@ def _camera(size: tuple[int, int]) -> "Camera":
 
 
 def _write(folder: Path, table: "Table", page: bytes | None) -> None:
-    """scores.md, scores.json and the page: those of one run, or none of them."""
+    """Write scores.md, scores.json and the page: all of one run, or none."""
     import json
 
     from cfusion.io.atomic import filling
@@ -143,7 +143,7 @@ def _page(
     rows: "Sequence[Row]",
     traces: "Mapping[str, Sequence[Event]]",
 ) -> bytes:
-    """The page of all results, the first one shown first."""
+    """The page of all results; it opens with the first one."""
     import tempfile
 
     from cfusion.view import write_page

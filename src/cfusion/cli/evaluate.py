@@ -9,7 +9,7 @@ NAME, SUMMARY = "evaluate", "score a result or a depth map against the truth"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """RESULT TRUTH, and what the files do not say."""
+    """RESULT TRUTH, and values that the files do not state."""
     add = parser.add_argument
     add("result", type=Path, metavar="RESULT", help="result folder, or depth as .npy, .pfm or .png")
     add("truth", type=Path, metavar="TRUTH", help="true depth, likewise")
@@ -18,7 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--scale", type=float, help="units of depth per count, where RESULT is a png")
     add("--truth-scale", type=float, help="units of depth per count, where TRUTH is a png")
     talk.add_arguments(
-        parser, quiet="the numbers only", verbose="what each number means, too", json="print JSON instead of a table"
+        parser,
+        quiet="the numbers only",
+        verbose="also the meaning of each number",
+        json="print JSON instead of a table",
     )
 
 
@@ -35,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     truth, _ = read_depth(arguments.truth, arguments.truth_scale)
     if arguments.camera is not None:
         if len(arguments.camera) != 4:
-            raise InputError(f"--camera takes fx,fy,cx,cy; {len(arguments.camera)} numbers were given")
+            raise InputError(f"--camera needs fx,fy,cx,cy; {len(arguments.camera)} numbers were given")
         fx, fy, cx, cy = arguments.camera
         camera = Pinhole(fx, fy, cx, cy, width=depth.shape[1], height=depth.shape[0])
     row = score_row(arguments.result.stem, evaluate(depth, truth, camera, arguments.baseline))

@@ -1,4 +1,4 @@
-"""The optional parts of the package, and how to install one: from a clone as well as from an index."""
+"""The optional extras of the package, and how to install one, from a clone as well as from an index."""
 
 from pathlib import Path
 
@@ -18,11 +18,11 @@ EXTRAS = {
     "xarray": ("xarray",),
     "cuda": ("cupy-cuda12x",),
 }
-NAMED = "'cfusion["  # as messages name an extra
+NAMED = "'cfusion["  # how messages refer to an extra
 
 
-def for_this_place(message: str) -> str:
-    """A message that names an extra, with a command that works here: a clone is installed from its own folder."""
+def for_this_install(message: str) -> str:
+    """A message about an extra, with a command that works here: a clone is installed from its own folder."""
     clone = Path(__file__).resolve().parents[3]
     return message.replace(NAMED, f"'{clone}[") if (clone / "pyproject.toml").is_file() else message
 
@@ -33,7 +33,7 @@ def missing(extra: str) -> list[str]:
 
 
 def _installed(package: str) -> bool:
-    from importlib import metadata  # late: it takes longer than a whole --help
+    from importlib import metadata  # imported late: it takes longer than a whole --help
 
     try:
         metadata.version(package)

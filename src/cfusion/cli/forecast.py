@@ -1,9 +1,9 @@
-"""How far a command is, and how long it will take: its parts in order, each with the time it takes beside the others.
+"""Progress and remaining time of a command, from its parts in order with their expected durations.
 
-The fraction shown never falls. What is left follows from the pace of the part that runs, so that a slow machine is
-known to be slow after a moment, and from that of the parts of its kind: a machine may be quick with all its threads and
-slow with one. Kernels that have to be compiled are an interruption: they count from when they begin,
-by a clock of their own, and tell nothing about the pace of the rest.
+The fraction shown never falls. The remaining time follows from the pace of the running part, so that a slow machine is
+recognised soon, and from the pace of parts of the same kind: a machine may be fast with all threads and slow with one.
+Compiling kernels is an interruption: it counts from when it begins, has its own clock, and does not affect the pace of
+the other parts.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cfusion.cli.interruption import Interruption
-from cfusion.forecast import MOST, SOLVING, Heard, SolveForecast
+from cfusion.forecast import MOST, SOLVING, ProgressEvent, SolveForecast
 
-SURE = 0.15  # of a part: from there on its own pace counts, before also that of the parts before it
-PRIOR = 2.5  # seconds that a usual machine is taken to have worked already
-PRIOR_OF_A_KIND = 1.0  # likewise, at the pace of all parts together
-LINGERING = 0.25  # of the time spent in a part that tells nothing and takes longer than expected: what is left of it
+SURE = 0.15  # share of a part from which only its own pace counts, no longer that of the parts before it
+PRIOR = 2.5  # seconds at the typical pace, assumed to have passed
+PRIOR_OF_A_KIND = 1.0  # the same, at the pace of all parts together
+LINGERING = 0.25  # remaining time of a part without events that takes longer than expected, over the time spent in it
 
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of work: how its stages begin, how long it takes (seconds on a usual machine), parts that are alike."""
+    """A part of the work: the first words of its stages, expected seconds on a typical machine, kind."""
 
     stages: str | tuple[str, ...]
     seconds: float
-    kind: str = ""  # what it shares its pace with; the pace of all where that is not said
+    kind: str = ""  # parts of a kind share their pace; "": the pace of all
 
 
 class Forecast:
-    """Hears events with their time in seconds since the start; tells the fraction done and the seconds left."""
+    """Takes events with their time in seconds since the start; gives the fraction done and the seconds left."""
 
     def __init__(self, method: str = "", parts: Sequence[Part] = ()) -> None:
         self.method, self.parts = method, tuple(parts) or (Part("", 1.0),)
-        self.place, self.began, self.heard_last = 0, 0.0, 0.0
-        self.known = 0.0  # of the part, by what was told
-        self.solve: tuple[float, float, SolveForecast] | None = None  # since when, how much of the part, how far
-        self.begun: set[int] = set()  # parts
-        self.spent: dict[int, float] = {}  # seconds, of parts that are over
+        self.place, self.began, self.last_event = 0, 0.0, 0.0
+        self.known = 0.0  # share of the running part that is done, by its last event
+        self.solve: tuple[float, float, SolveForecast] | None = None  # the running one: start, share of the part
+        self.begun: set[int] = set()  # indices of parts
+        self.spent: dict[int, float] = {}  # seconds of finished parts, by index
         self.break_ = Interruption()
         self.shown = 0.0
 
     def plan(self, parts: Sequence[Part], method: str) -> None:
-        """What is to come, as far as that is known; the part that runs goes on."""
+        """Replace the expected parts when more is known; the running part continues."""
         running = self.parts[self.place].stages
         places = {part.stages: place for place, part in enumerate(parts)}
         kept = {each: places[part.stages] for each, part in enumerate(self.parts) if part.stages in places}
@@ -52,47 +52,47 @@ class Forecast:
         self.spent = {kept[each]: spent for each, spent in self.spent.items() if each in kept}
         self.parts, self.method, self.place = tuple(parts), method, places.get(running, 0)
 
-    def hear(self, heard: Heard, now: float) -> None:
-        """Take note of an event."""
-        seconds = getattr(heard, "seconds", 0.0)
+    def update(self, event: ProgressEvent, now: float) -> None:
+        """Account for an event."""
+        seconds = getattr(event, "seconds", 0.0)
         if seconds > 0:
-            coming = getattr(heard, "coming", 0.0)
-            self.break_.hear(heard.done, seconds, now, rests=getattr(heard, "rests", False), coming=coming)
+            coming = getattr(event, "coming", 0.0)
+            self.break_.update(event.done, seconds, now, rests=getattr(event, "rests", False), coming=coming)
             return
-        self._hear(heard, self.break_.clock(now))
+        self._update(event, self.break_.clock(now))
 
     def fraction(self, now: float) -> float:
-        """From 0 to 1, never less than before."""
+        """The share of all work that is done, 0 to 1; it never falls."""
         if now > 0:
             self.shown = max(self.shown, min(now / (now + self.left(now)), MOST))
         return self.shown
 
     def left(self, now: float) -> float:
-        """Seconds."""
+        """The seconds left."""
         return self.break_.left(now) + self._left(self.break_.clock(now))
 
-    def _hear(self, heard: Heard, now: float) -> None:
-        inside, share = getattr(heard, "inside", None), getattr(heard, "share", 0.0)
-        base = heard.done
-        if inside is None and heard.stage.startswith(SOLVING):
-            inside, share, base = heard, 1.0, 0.0
-        place = self._place_of(heard.stage)
-        if place < self.place and self.begun:  # of a part that is over
+    def _update(self, event: ProgressEvent, now: float) -> None:
+        inside, share = getattr(event, "inside", None), getattr(event, "share", 0.0)
+        base = event.done
+        if inside is None and event.stage.startswith(SOLVING):
+            inside, share, base = event, 1.0, 0.0
+        place = self._place_of(event.stage)
+        if place < self.place and self.begun:  # of a finished part
             return
-        self._move_to(place, now if inside is None else self.heard_last)
+        self._move_to(place, now if inside is None else self.last_event)
         if inside is None:
             self.solve, self.known = None, min(base, 1.0)
         else:
             if self.solve is None or base > self.known + 1e-9:
                 self.known = max(self.known, base)
-                method = getattr(heard, "method", "") or self.method
-                self.solve = (self.heard_last if self.solve or base else self.began, share, SolveForecast(method))
+                method = getattr(event, "method", "") or self.method
+                self.solve = (self.last_event if self.solve or base else self.began, share, SolveForecast(method))
             since, _, forecast = self.solve
-            forecast.hear(inside, now - since)
-        self.heard_last = now
+            forecast.update(inside, now - since)
+        self.last_event = now
 
     def _left(self, now: float) -> float:
-        """Seconds of all parts."""
+        """The seconds left, without interruptions."""
         part, inside = self.parts[self.place], self._inside(now)
         spent, expected = now - self.began, self._pace(part.kind) * part.seconds
         if inside > 0:
@@ -104,37 +104,37 @@ class Forecast:
         return own + sum(self._pace(each.kind, running) * each.seconds for each in after)
 
     def _pace(self, kind: str, running: float | None = None) -> float:
-        """Seconds here per second on a usual machine, by the parts that are done, and the one that is `running`."""
+        """Seconds here per second on a typical machine, from the finished parts and the `running` one."""
         of_all = self.began + (running or 0.0) + PRIOR
-        pace = of_all / (PRIOR + sum(self._seconds(place) for place in self._told(running)))
+        pace = of_all / (PRIOR + sum(self._seconds(place) for place in self._paced(running)))
         if not kind:
             return pace
-        alike = [place for place in self._told(running) if self.parts[place].kind == kind]
+        alike = [place for place in self._paced(running) if self.parts[place].kind == kind]
         times = self.spent if running is None else self.spent | {self.place: running}
         spent = sum(times.get(place, 0.0) for place in alike)
         usual = sum(self._seconds(place) for place in alike)
         return (spent + PRIOR_OF_A_KIND * pace) / (usual + PRIOR_OF_A_KIND)
 
-    def _told(self, running: float | None) -> range:
-        """The parts that tell of the pace."""
+    def _paced(self, running: float | None) -> range:
+        """Indices of the parts from which the pace is estimated."""
         return range(self.place if running is None else self.place + 1)
 
     def _inside(self, now: float) -> float:
-        """How far the part is that runs, by what it tells; between events it follows the clock a little."""
+        """The share of the running part that is done; between events it advances a little with the clock."""
         if self.solve is not None:
             since, share, forecast = self.solve
             return min(MOST, self.known + share * forecast.fraction(now - since))
-        told = self.heard_last - self.began
-        if self.known <= 0 or told <= 0 or self.known >= 1:
+        until_event = self.last_event - self.began
+        if self.known <= 0 or until_event <= 0 or self.known >= 1:
             return min(self.known, MOST)
-        return min(self.known * (now - self.began) / told, self.known + 0.5 * (1 - self.known))
+        return min(self.known * (now - self.began) / until_event, self.known + 0.5 * (1 - self.known))
 
     def _seconds(self, place: int) -> float:
-        """That a part takes on a usual machine; nothing where it was passed over."""
+        """Expected seconds of a part; 0 if it was skipped."""
         return 0.0 if place < self.place and place not in self.begun else self.parts[place].seconds
 
     def _move_to(self, place: int, began: float) -> None:
-        """To a part further on, or to one before it while none has begun."""
+        """Go to a later part, or to an earlier one if none has begun."""
         if place > self.place or (place < self.place and not self.begun):
             if self.begun:
                 self.spent[self.place] = began - self.began
@@ -143,7 +143,7 @@ class Forecast:
         self.begun.add(place)
 
     def _place_of(self, stage: str) -> int:
-        """The part that a stage belongs to: the one whose words it begins with, else the one without any."""
+        """The part of a stage: the one whose words it begins with, else the one without words."""
         for place, part in enumerate(self.parts):
             if part.stages and stage.startswith(part.stages):
                 return place
@@ -152,7 +152,7 @@ class Forecast:
 
 
 def in_words(seconds: float) -> str:
-    """A duration that is left, for people; nothing where it is not known."""
+    """A remaining duration as text; empty if unknown."""
     if not math.isfinite(seconds):
         return ""
     if seconds < 90:

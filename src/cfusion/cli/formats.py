@@ -1,4 +1,4 @@
-"""List the formats that can be read, what is recognised of each, its options, and what can be written."""
+"""List the formats that can be read, how they are recognised, their options, and what can be written."""
 
 import argparse
 
@@ -8,7 +8,7 @@ NAME, SUMMARY = "formats", "list the formats of data sets"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How much to say."""
+    """The amount of output."""
     parser.add_argument("--options", action="store_true", help="with the options of each, for --option NAME=VALUE")
     talk.add_arguments(
         parser, quiet="names only", verbose="the same as --options", json="print JSON instead of a table"
@@ -44,9 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     for name, reader in READERS.items():
         print(f"{name:<{width}}  {reader.summary:<{widest}}  {reader.writes or '-'}")
         if name in LAYOUTS:
-            print(f"{'':<{width}}    `cfusion scene` writes back: {LAYOUTS[name].new}; all else is the user's own")
+            print(f"{'':<{width}}    `cfusion scene` writes back: {LAYOUTS[name].new}; all other files are the user's")
         for option in described(reader.options) if arguments.options or arguments.verbose else ():
             print(f"{'':<{width}}    {option}")
     print(f"\n`cfusion scene --write FORMAT` converts any of them to: {', '.join(WRITERS)}")
-    print("conventions of each: docs/formats.md; whether a data set keeps them: cfusion check DATA")
+    print("conventions of each: docs/formats.md; to test a data set: cfusion check DATA")
     return 0

@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
-from cfusion.cli import kitti, mending, mosaic, output, report, sequence, talk
+from cfusion.cli import correction, kitti, mosaic, output, report, sequence, talk
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
-# Written out, as the table of methods loads all of them, and --help needs none; a test compares the two.
+# Written out because importing the table of methods is slow and --help does not need it; a test compares the two.
 METHODS = (
     "input, mean, median, rof, l1, tgv-fusion, l1-heuristic, rof-adapt, l1-adapt, adapt-hprior, adapt-hprior-g, auto"
 )
@@ -44,17 +44,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     report.add_no_report(parser)
     talk.add_arguments(
         parser,
-        verbose="what was chosen and how the energy is made up, too",
+        verbose="also the choices and the parts of the energy",
         json="print the summary as JSON; see result.json for all of it",
     )
     output.add_arguments(parser)
-    mending.add_arguments(parser)
+    correction.add_arguments(parser)
     kitti.add_arguments(parser)
     sequence.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the way out first, then read, fuse, write."""
+    """Check the output first, then read, fuse, write."""
     from cfusion import kernels, methods
     from cfusion.cli import parts, settings
     from cfusion.cli.compiling import kernels_ready
@@ -69,8 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.source import reference_index
     from cfusion.view.sections import sentences
 
-    sequence.require_alone(arguments)
-    if mosaic.is_meant(arguments):
+    sequence.check_options(arguments)
+    if mosaic.is_height_models(arguments):
         return mosaic.fuse_folder(arguments)
     formats = settings.names(arguments.write)
     parameters = settings.parameters(arguments.set)
@@ -88,27 +88,27 @@ def run(arguments: argparse.Namespace) -> int:
             views = kitti.bundle_views(arguments, raw_stereo, progress)
     else:
         views = read(arguments.bundle, format=arguments.format, options=options)
-        views = mending.mended(arguments, views)
-        mending.require_plausible(views, force=arguments.force)
+        views = correction.corrected(arguments, views)
+        correction.require_plausible(views, force=arguments.force)
     if views.sentence and not (arguments.quiet or arguments.json):
         print(shown(views.sentence))
     if arguments.every is not None:
         return sequence.run(arguments, views, formats, parameters, made_by, place)
     reference = views.reference if arguments.reference is None else arguments.reference
-    reference_index(views, reference)  # a mistake is said before anything is compiled
-    read_once = tuple(views)  # fusing goes through them several times
+    reference_index(views, reference)  # reports a mistake before anything is compiled
+    read_once = tuple(views)  # fusion reads them several times
     pixels = float(read_once[reference_index(views, reference)].depth.size)
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         progress.plan(parts.of_fuse(arguments.method, pixels, len(views), page=not arguments.no_report))
         with kernels_ready([arguments.method], arguments.backend, progress):
             progress(Step("fusing", 0.0))
-            heard = report.Recorder(progress)
+            recorder = report.Recorder(progress)
             result = fuse(
                 read_once,
                 arguments.method,
                 reference=reference,
                 backend=arguments.backend,
-                progress=heard,
+                progress=recorder,
                 **parameters,
             )
         progress(Step(parts.WRITING, 0.0))
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_result(result, arguments.output, formats, source=source, unit=unit, settings=settings_of_run)
         if not arguments.no_report:
             progress(Step(parts.PAGE, 0.0))
-            report.write_report(arguments.output, result, read_once, events=heard.events, unit=unit, source=source)
+            report.write_report(arguments.output, result, read_once, events=recorder.events, unit=unit, source=source)
     bundle = None if raw_stereo is None else kitti.opened(arguments, raw_stereo)
     submission = None if bundle is None else kitti.write_submission(bundle, arguments.output, result)
     if arguments.json:

@@ -1,4 +1,4 @@
-"""Say what is installed, which backends can run, and with how many threads."""
+"""Print what is installed, which backends can run, and with how many threads."""
 
 import argparse
 import os
@@ -10,20 +10,20 @@ NAME, SUMMARY = "info", "versions, backends, threads and extras"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How much to say."""
+    """The amount of output."""
     talk.add_arguments(
         parser,
         quiet="what can run here only, no versions, no extras",
-        verbose="where the package and its caches are, too",
+        verbose="also the folders of the package and its caches",
         json="print JSON instead of a table",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the information."""
     from cfusion import kernels
     from cfusion.cli import parts
-    from cfusion.cli.extras import EXTRAS, for_this_place, missing
+    from cfusion.cli.extras import EXTRAS, for_this_install, missing
     from cfusion.io.versions import versions
 
     threads = parts.threads()
@@ -40,6 +40,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{'package':<10} {Path(__file__).parents[1]}")
         print(f"{'kernels':<10} compiled once, kept in {os.environ.get('NUMBA_CACHE_DIR') or '__pycache__'}")
     for name, packages in () if arguments.quiet else lacking.items():
-        hint = for_this_place(f"pip install 'cfusion[{name}]'")
+        hint = for_this_install(f"pip install 'cfusion[{name}]'")
         print(f"extra {name:<10} " + (f"missing {', '.join(packages)}: {hint}" if packages else "installed"))
     return 0

@@ -1,10 +1,10 @@
-"""What compiling the kernels of a method takes, in seconds of a usual machine: by kernel, and by group of kernels."""
+"""Expected time to compile the kernels of a method, in seconds on a typical machine, by kernel and by group."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-SECONDS = {  # of kernels that take long, by name; the others take about as long as one another
+SECONDS = {  # of kernels that take long, by name; the others take about the same
     "sweep": 5.0,
     "_hidden": 1.4,
     "_parallax": 0.9,
@@ -53,13 +53,13 @@ OF_OTHERS = (*CONVEX, "L1 of order 2", "angles")
 
 
 def seconds_of(kernel: str) -> float:
-    """To compile one kernel."""
+    """Seconds to compile one kernel."""
     return SECONDS.get(kernel, SECONDS_OF_OTHERS)
 
 
 def seconds_for(methods: Iterable[str]) -> float:
-    """To compile what some methods need together, each kernel once."""
+    """Seconds to compile all kernels of some methods, each once."""
     groups = {group for method in methods for group in OF_METHODS.get(method, OF_OTHERS)}
-    both = {"order 1", "order 2"} <= groups  # they share all but the sweep
+    both = {"order 1", "order 2"} <= groups  # they share all kernels but the sweep
     shared = sum(seconds_of(kernel) for kernel in GROUPS["order 1"][1:]) if both else 0.0
     return sum(seconds_of(kernel) for group in groups for kernel in GROUPS[group]) - shared

@@ -1,4 +1,4 @@
-"""The part of `cfusion fuse` that starts from raw stereo images: one KITTI bundle, and its submission."""
+"""The part of `cfusion fuse` for raw stereo images: one KITTI bundle and its submission."""
 
 import argparse
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from cfusion.errors import InputError
 
 if TYPE_CHECKING:
     from cfusion.arrays import DepthMap
-    from cfusion.cli.progress import Listener
+    from cfusion.cli.progress import ProgressCallback
     from cfusion.datasets.dataset import Dataset
     from cfusion.datasets.kitti_bundle import Bundle
     from cfusion.frontends.consistency import Disparity
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Short ways to say options of KITTI's data set."""
+    """Short forms of the options of KITTI's data set."""
     group = parser.add_argument_group("KITTI's raw stereo images; short for --option NAME=VALUE")
     add = group.add_argument
     add("--bundle", type=int, metavar="N", dest="stereo_bundle", help="match and fuse this bundle of a KITTI folder")
@@ -30,17 +30,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def options_of(arguments: argparse.Namespace, options: Mapping[str, object]) -> dict[str, object]:
-    """The options of the data set, those in short included."""
+    """The options of the data set, including those in short form."""
     given = {"bundle": arguments.stereo_bundle, "matcher": arguments.matcher, "localisation": arguments.localisation}
     short = {name: value for name, value in given.items() if value is not None}
     twice = sorted(set(short) & set(options))
     if twice:
-        raise InputError(f"{twice[0]} is given twice; say --{twice[0]} or --option {twice[0]}=..., not both")
+        raise InputError(f"{twice[0]} is given twice; pass --{twice[0]} or --option {twice[0]}=..., not both")
     return {**options, **short}
 
 
 def raw_bundle(arguments: argparse.Namespace, options: Mapping[str, object]) -> "Options | None":
-    """KITTI's options if its raw images are to be matched; None for any other data."""
+    """KITTI's options if its raw images are to be matched; None for other data."""
     from cfusion.datasets.options import chosen
     from cfusion.datasets.read import known, recognised
     from cfusion.frontends.kitti_reader import Options
@@ -53,16 +53,16 @@ def raw_bundle(arguments: argparse.Namespace, options: Mapping[str, object]) -> 
     return None if picked.disparity is not None else picked
 
 
-def bundle_views(arguments: argparse.Namespace, options: "Options", progress: "Listener") -> "Dataset":
-    """Match and localise the bundle asked for."""
+def bundle_views(arguments: argparse.Namespace, options: "Options", progress: "ProgressCallback") -> "Dataset":
+    """Match and localise the chosen bundle."""
     from cfusion.cli.progress import Step
     from cfusion.frontends.kitti_reader import read
 
-    return read(arguments.bundle, options, told=lambda stage, done: progress(Step(stage, done)))
+    return read(arguments.bundle, options, progress=lambda stage, done: progress(Step(stage, done)))
 
 
 def opened(arguments: argparse.Namespace, options: "Options") -> "Bundle":
-    """The bundle asked for."""
+    """The chosen bundle."""
     from cfusion.datasets.readers.kitti import number_of, open_bundle, training_or_testing
 
     folder = training_or_testing(arguments.bundle)
@@ -70,7 +70,7 @@ def opened(arguments: argparse.Namespace, options: "Options") -> "Bundle":
 
 
 def parameters_of(method: str, given: Mapping[str, object]) -> dict[str, object]:
-    """A method's parameters where every pixel is scored: what is likely right is kept unless told otherwise."""
+    """Parameters for a benchmark that scores every pixel: likely depths are kept, unless given otherwise."""
     from cfusion import methods
     from cfusion.frontends.kitti import ITERATIONS
 
@@ -78,7 +78,7 @@ def parameters_of(method: str, given: Mapping[str, object]) -> dict[str, object]
 
 
 def write_submission(bundle: "Bundle", folder: Path, result: "Result") -> Path:
-    """Disparity of the fused depth without holes, as the benchmark takes it; the file's name."""
+    """Write the disparity of the fused depth without holes, in the benchmark's format; return the file's name."""
     from cfusion.datasets.kitti_bundle import REFERENCE_FRAME
     from cfusion.datasets.readers.kitti import write_disparity
     from cfusion.io.atomic import filling
@@ -90,7 +90,7 @@ def write_submission(bundle: "Bundle", folder: Path, result: "Result") -> Path:
 
 
 def scores_sentence(bundle: "Bundle", result: "Result") -> str | None:
-    """How the submission compares with the ground truth, where there is one."""
+    """Scores of the submission against the ground truth; None without one."""
     if not bundle.has_truth():
         return None
     from cfusion.geometry.disparity import depth_from_disparity
@@ -113,7 +113,7 @@ def scores_sentence(bundle: "Bundle", result: "Result") -> str | None:
 
 
 def _submitted(bundle: "Bundle", result: "Result") -> "Disparity":
-    """(H, W) disparity of the fused depth, holes filled."""
+    """Disparity (H, W) of the fused depth with holes filled."""
     from cfusion.datasets.kitti_bundle import REFERENCE_FRAME
     from cfusion.frontends.filling import filled
     from cfusion.geometry.disparity import disparity_from_depth

@@ -1,4 +1,4 @@
-"""The command `cfusion`, and the one place where our errors become one line."""
+"""The command `cfusion`, and the only place where errors become one line."""
 
 import argparse
 import errno
@@ -13,7 +13,7 @@ from typing import NoReturn
 from cfusion import __version__
 from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, mosaic, reproduce, scene, stereo, view
 from cfusion.cli.examples import epilog
-from cfusion.cli.extras import for_this_place
+from cfusion.cli.extras import for_this_install
 from cfusion.cli.text import shown
 from cfusion.errors import CFusionError, suggestion
 
@@ -22,7 +22,7 @@ COMMANDS = (demo, fuse, scene, mosaic, stereo, view, evaluate, reproduce, check,
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command; return the exit code."""
     parser = build_parser()
     _complete(parser)
     words = sys.argv[1:] if arguments is None else list(arguments)
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.showwarning = _show_warning
     try:
         code: int = chosen.run(chosen)
-        if sys.stdout is not None:  # closed by the caller
+        if sys.stdout is not None:  # None if closed by the caller
             sys.stdout.flush()
         return code
     except BrokenPipeError:  # the reader of a pipe has left
@@ -44,16 +44,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (CFusionError, MemoryError, KeyboardInterrupt, OSError) as error:
         if chosen.debug:
             raise
-        print(f"cfusion: {_told(error)}", file=sys.stderr)
+        print(f"cfusion: {_one_line(error)}", file=sys.stderr)
         return INTERRUPTED if isinstance(error, KeyboardInterrupt) else MISTAKE
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _told(error: BaseException) -> str:
-    """What went wrong, in one line."""
+def _one_line(error: BaseException) -> str:
+    """The error as one line."""
     if isinstance(error, CFusionError):
-        return for_this_place(shown(error))
+        return for_this_install(shown(error))
     if isinstance(error, KeyboardInterrupt):
         return f"interrupted; {str(error) or 'nothing was written'}"
     if not isinstance(error, OSError):
@@ -65,15 +65,15 @@ def _told(error: BaseException) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that shows what was typed, and does not let it steer the terminal."""
+    """A parser whose messages escape what was typed, so that it cannot control the terminal."""
 
     def error(self, message: str) -> NoReturn:
-        """One line on what is wrong, after the usage; exit code 2."""
+        """Print one line after the usage and exit with code 2."""
         super().error(shown(message))
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands; it imports nothing heavy, so that --help is quick."""
+    """The parser of all commands; it imports nothing heavy, so that --help is fast."""
     parser = Parser(prog="cfusion", description="Fuse depth maps into one, with confidence.")
     parser.add_argument("--version", action="version", version=f"cfusion {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
@@ -96,7 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _complete(parser: argparse.ArgumentParser) -> None:
-    """Answer the shell that asks what may come next; `eval "$(register-python-argcomplete cfusion)"` makes it ask."""
+    """Answer shell completion, activated by `eval "$(register-python-argcomplete cfusion)"`."""
     if "_ARGCOMPLETE" not in os.environ:
         return
     try:
@@ -107,8 +107,8 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 
 
 def _require_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """Refuse a command that there is not, and suggest one."""
-    if "" in words:  # as a path it would be the working directory
+    """Refuse an unknown command and suggest a similar one."""
+    if "" in words:  # as a path it would mean the working directory
         parser.error("one of the arguments is empty; is a variable of the shell not set?")
     names = [command.NAME for command in COMMANDS]
     word = next((word for word in words if not word.startswith("-")), None)
@@ -118,7 +118,7 @@ def _require_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> N
 
 
 def _silence() -> None:
-    """Python would complain again on exit."""
+    """Redirect stdout, so that Python does not report the broken pipe again on exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -127,5 +127,5 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: objec
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """Leave through every `finally`, so that drafts are removed on the way out."""
+    """Exit through every `finally`, so that drafts are removed."""
     sys.exit(TERMINATED)

@@ -1,4 +1,4 @@
-"""List the methods, by name, with one line on each."""
+"""List the methods by name, with a summary of each."""
 
 import argparse
 
@@ -8,7 +8,7 @@ NAME, SUMMARY = "methods", "list the methods"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How much to say."""
+    """The amount of output."""
     talk.add_arguments(
         parser, quiet="names only", verbose="with the parameters of each", json="print JSON instead of a table"
     )

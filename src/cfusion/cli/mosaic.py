@@ -1,4 +1,4 @@
-"""Fuse height models (GeoTIFF), any number, grids and size: height, sigma, count, NMAD, provenance, source."""
+"""Fuse height models (GeoTIFF) of any number, grid and size: height, sigma, count, NMAD, provenance, source."""
 
 import argparse
 from pathlib import Path
@@ -15,7 +15,7 @@ NAME, SUMMARY = "mosaic", "fuse height models (GeoTIFF) into one GeoTIFF"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A.tif B.tif ... -o OUT.tif and what may be said about them."""
+    """A.tif B.tif ... -o OUT.tif and options."""
     add = parser.add_argument
     add("rasters", type=Path, nargs="+", metavar="RASTER", help="GeoTIFF files, folders of them, or a mosaic.json")
     add("-o", "--output", type=Path, required=True, metavar="OUT.tif", help="the height; other maps lie beside it")
@@ -39,20 +39,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="shift",
         choices=("offset", "shift", "tilt"),
-        help="take vertical offsets out (offset), and horizontal shifts (shift, the default), and tilts (tilt)",
+        help="remove vertical offsets (offset), also horizontal shifts (shift, the default), also tilts (tilt)",
     )
-    add("--keep-offsets", action="store_true", help="fuse rasters that lie off one another as they are")
+    add("--keep-offsets", action="store_true", help="fuse rasters with offsets between them unchanged")
     add("--alpha", type=float, nargs=2, metavar="ALPHA", help="weights of the regulariser instead of the chosen ones")
     add("--tolerance", type=float, default=1e-3, help="certified relative gap to stop at (default: 1e-3)")
     add("--iterations", type=int, default=3000, help="at most (default: 3000)")
-    add("--tile", type=int, default=2048, metavar="PIXELS", help="side of what is in memory at a time (default: 2048)")
+    add("--tile", type=int, default=2048, metavar="PIXELS", help="side of the tile held in memory (default: 2048)")
     add("--workers", type=int, default=1, help="processes (default: 1)")
     add("--scheduler", metavar="ADDRESS", help="dask's, e.g. tcp://host:8786, whose workers see the same folders")
     add("--backend", default="auto", help="auto, cpu or numpy (default: auto)")
     add("--scratch", type=Path, metavar="FOLDER", help="for work in progress (default: beside the output)")
     add("--overwrite", "--force", action="store_true", help="replace an output that exists")
     add_no_report(parser)
-    talk.add_arguments(parser, verbose="what was chosen, and where work in progress is, too")
+    talk.add_arguments(parser, verbose="also the choices, and the folder of work in progress")
 
 
 OPTIONS = (
@@ -62,14 +62,14 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check, fuse, write, say."""
+    """Check, fuse, write, print."""
     options = {name: getattr(arguments, name) for name in OPTIONS}
     page = not arguments.no_report
     return make(arguments.rasters, arguments.output, arguments, options=options, page=page)
 
 
-def is_meant(arguments: argparse.Namespace) -> bool:
-    """Whether `cfusion fuse` was given height models: these stay heights, on their grid."""
+def is_height_models(arguments: argparse.Namespace) -> bool:
+    """Whether `cfusion fuse` was given height models, which are fused as heights on their grid."""
     from cfusion.datasets.read import recognised
 
     if arguments.stereo_bundle is not None or arguments.format not in (None, "geotiff"):
@@ -78,7 +78,7 @@ def is_meant(arguments: argparse.Namespace) -> bool:
 
 
 def fuse_folder(arguments: argparse.Namespace) -> int:
-    """`cfusion fuse FOLDER_OF_TIFS -o OUT`: the mosaic as OUT/height.tif, or OUT itself where that is a .tif."""
+    """`cfusion fuse FOLDER_OF_TIFS -o OUT`: write the mosaic as OUT/height.tif, or OUT if that is a .tif."""
     if arguments.method != "auto" or arguments.set or arguments.reference is not None or arguments.every is not None:
         raise InputError(
             "height models are fused by auto into one grid; leave --method, --set, --reference and --every out"
@@ -87,7 +87,7 @@ def fuse_folder(arguments: argparse.Namespace) -> int:
     for given in arguments.option:
         name, _, value = given.partition("=")
         if name != "band" or not value.isdigit():
-            raise InputError(f"--option {given} is not one of height models; there is band=NUMBER")
+            raise InputError(f"--option {given} is not an option of height models; only band=NUMBER is")
         options["band"] = int(value)
     output = arguments.output
     if output.suffix.lower() not in (".tif", ".tiff"):
@@ -100,7 +100,7 @@ def fuse_folder(arguments: argparse.Namespace) -> int:
 def make(
     rasters: list[Path], output: Path, how: argparse.Namespace, *, options: dict[str, Any], page: bool = True
 ) -> int:
-    """Fuse rasters into a file, and say what was done, as `how` asks: quiet, verbose, json."""
+    """Fuse rasters into a file and print a summary as `how` asks: quiet, verbose, json."""
     from cfusion.cli import parts
     from cfusion.cli.compiling import naming
     from cfusion.cli.progress import Step, showing
@@ -126,7 +126,7 @@ def make(
                 progress(Step(parts.PAGE, 0.0))
                 page = write_mosaic_page(made, output) is not None
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("what was done is kept; give the same command again to go on") from None
+        raise KeyboardInterrupt("finished tiles are kept; run the same command again to continue") from None
     if how.json:
         _print_json(made, mosaic_page(output) if page else None)
     if how.quiet or how.json:
@@ -148,11 +148,11 @@ def make(
 
 def _print_json(made: "Mosaic", page: Path | None) -> None:
     """The summary as one JSON object."""
-    told = {name: getattr(made, name) for name in ("gap", "iterations", "seconds", "status", "parameters")}
-    told |= {"files": {kind: str(file) for kind, file in made.files.items()}, "rasters": len(made.rasters)}
-    told |= {"width": made.grid.width, "height": made.grid.height, "report": None if page is None else str(page)}
-    talk.print_json(told)
+    summary = {name: getattr(made, name) for name in ("gap", "iterations", "seconds", "status", "parameters")}
+    summary |= {"files": {kind: str(file) for kind, file in made.files.items()}, "rasters": len(made.rasters)}
+    summary |= {"width": made.grid.width, "height": made.grid.height, "report": None if page is None else str(page)}
+    talk.print_json(summary)
 
 
 def _quiet(sentence: str) -> None:
-    """Say nothing."""
+    """Print nothing."""

@@ -1,4 +1,4 @@
-"""Where results may go: not into the data, not over the result of another command; and what they were made of."""
+"""Checks of the output: not inside the data, not over another command's result; and a result's origin."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -7,20 +7,20 @@ from pathlib import Path
 from cfusion.errors import FileError, InputError
 
 RESULT = "result.json"
-MENDING = ("invert_poses", "axes", "depth_scale", "ray_depth", "shift_centre", "align_scales")
+CORRECTIONS = ("invert_poses", "axes", "depth_scale", "ray_depth", "shift_centre", "align_scales")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The one way to overrule a refusal."""
+    """The option that overrules a refusal."""
     parser.add_argument(
-        "--force", action="store_true", help="go on where the data look wrong; write over what is in OUT"
+        "--force", action="store_true", help="continue although the data look wrong; overwrite files in OUT"
     )
 
 
 def command_of(
     arguments: argparse.Namespace, formats: Sequence[str], parameters: Mapping[str, object]
 ) -> dict[str, object]:
-    """What was asked for: a second run that asks for the same may write over the first."""
+    """The request: a second run with the same request may overwrite the first result."""
     from cfusion.io.to_json import to_json
 
     return {
@@ -34,12 +34,12 @@ def command_of(
         "window": arguments.window,
         "bundle": [arguments.stereo_bundle, arguments.matcher, arguments.localisation],
         "written": list(formats),
-        "mended": {name: getattr(arguments, name) for name in MENDING},
+        "mended": {name: getattr(arguments, name) for name in CORRECTIONS},
     }
 
 
 def made_by(backend: str) -> dict[str, object]:
-    """What else decides a result: the code and the libraries it ran on."""
+    """What else determines a result: versions of the code and libraries."""
     from cfusion.io.versions import code_fingerprint, versions
 
     return {"code": code_fingerprint(), "backend": backend, "versions": versions()}
@@ -50,22 +50,22 @@ def require_free(output: Path, source: Path, command: Mapping[str, object], *, f
     if force:
         return
     if _same(output, source if source.is_dir() else source.parent):
-        raise InputError(f"-o {output} is the folder of the data itself; choose another, or say --force")
+        raise InputError(f"-o {output} is the folder of the data; choose another, or pass --force")
     if not output.is_dir():
         return
     single, windows = output / RESULT, sorted(output.glob(f"[0-9]*/{RESULT}"))
     if not command["sequence"] and windows:
-        raise InputError(f"{output} holds the results of a sequence; choose another folder, or say --force")
+        raise InputError(f"{output} holds the results of a sequence; choose another folder, or pass --force")
     if command["sequence"] and single.exists():
-        raise InputError(f"{output} holds a single result; choose another folder for a sequence, or say --force")
+        raise InputError(f"{output} holds a single result; choose another folder for a sequence, or pass --force")
     for file in windows or ([single] if single.exists() else []):
         _require_same(file, command)
     if not windows and not single.exists():
         _require_no_others(output)
 
 
-def require_of(output: Path, source: str, *, force: bool) -> None:
-    """Refuse to write over a result that was made of something else."""
+def require_same_input(output: Path, source: str, *, force: bool) -> None:
+    """Refuse to overwrite a result of another input."""
     from cfusion.io.json_object import JsonObject
 
     file = output / RESULT
@@ -76,13 +76,13 @@ def require_of(output: Path, source: str, *, force: bool) -> None:
     except FileError:  # damaged: nothing to lose
         return
     if made_of != source:
-        raise InputError(f"{file} is of another input ({str(made_of)[:60]!r}); choose another folder, or say --force")
+        raise InputError(f"{file} is of another input ({str(made_of)[:60]!r}); choose another folder, or pass --force")
 
 
 def _same(output: Path, folder: Path) -> bool:
     try:
         return output.samefile(folder)
-    except OSError:  # one of them is not there
+    except OSError:  # one of them does not exist
         return False
 
 
@@ -99,8 +99,8 @@ def _require_same(file: Path, command: Mapping[str, object]) -> None:
         return
     asked = found if isinstance(found, dict) else {"method": content.get("method"), "input": content.get("input")}
     other = [key for key in command if asked.get(key) != command[key]]
-    told = f"{other[0]} {str(asked.get(other[0]))[:60]!r}" if other else "other settings"
-    raise InputError(f"{file} is of another command ({told}); choose another folder, or say --force to write over it")
+    difference = f"{other[0]} {str(asked.get(other[0]))[:60]!r}" if other else "other settings"
+    raise InputError(f"{file} is of another command ({difference}); choose another folder, or pass --force")
 
 
 def _require_no_others(output: Path) -> None:
@@ -110,5 +110,5 @@ def _require_no_others(output: Path) -> None:
     others = obsolete_in(output, OWN_FILES)
     if others:
         raise InputError(
-            f"{output} holds {others[0].name}, which no result.json there names; choose another folder, or say --force"
+            f"{output} holds {others[0].name}, which no result.json there lists; choose another folder, or pass --force"
         )

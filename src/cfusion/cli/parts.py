@@ -1,4 +1,4 @@
-"""The parts of each command in order, with the seconds that they take beside one another on a usual machine."""
+"""The parts of each command in order, with their expected seconds on a typical machine."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from collections.abc import Sequence
 
 from cfusion.cli.forecast import Part
 
-ALONE, TOGETHER = "one thread", "all threads"  # kinds of parts: each has a pace of its own
+ALONE, TOGETHER = "one thread", "all threads"  # kinds of parts with different paces
 
-# Seconds for a megapixel on one thread of a usual machine: of a method, and of each view that it takes beside that.
+# Seconds per megapixel on one thread of a typical machine: for a method, and for each view in addition.
 A_MEGAPIXEL = {"auto": 9.0, "input": 0.2, "mean": 0.3, "median": 0.4, "rof": 0.6, "l1": 1.2}
 A_MEGAPIXEL |= {"tgv-fusion": 6.5, "l1-heuristic": 9.0, "rof-adapt": 1.1, "l1-adapt": 2.2}
 OF_OTHERS = 5.0
 A_VIEW = {"auto": 1.3, "input": 0.0}
 A_VIEW_OF_OTHERS = 0.06
-VIEWS = 11  # usually
+VIEWS = 11  # typically
 KERNELS = Part("loading", 0.7, ALONE)
-FOR_A_THREAD = 1 << 15  # pixels that are worth one more
-GAIN = 0.8  # so much of a power of the threads is a solve faster
+FOR_A_THREAD = 1 << 15  # pixels per thread, for threads to be used
+GAIN = 0.8  # speed-up = threads ** GAIN
 WRITING, PAGE = "writing", "making the page"
-WRITING_SECONDS, PAGE_SECONDS = 1.2, 3.0  # for a megapixel
-PAGE_OF_A_METHOD = 0.9  # seconds for a megapixel, of each that the page shows
+WRITING_SECONDS, PAGE_SECONDS = 1.2, 3.0  # per megapixel
+PAGE_OF_A_METHOD = 0.9  # seconds per megapixel, for each method on the page
 LEAST = 0.05  # seconds
-MATCHING = {"mc-cnn": 20.0}  # seconds for a pair
+MATCHING = {"mc-cnn": 20.0}  # seconds per pair
 
 
 def fusing(method: str, pixels: float, views: int = VIEWS) -> float:
-    """Seconds to fuse views of so many pixels, on as many threads as there are."""
+    """Expected seconds to fuse views of this many pixels, with all threads."""
     each = A_MEGAPIXEL.get(method, OF_OTHERS) + views * A_VIEW.get(method, A_VIEW_OF_OTHERS)
     faster: float = max(1.0, min(threads(), pixels / FOR_A_THREAD)) ** GAIN
     return LEAST + each * pixels / 1e6 / faster
 
 
 def threads() -> int:
-    """That a backend of this machine would use; it is not loaded for that."""
+    """The number of threads that a backend would use, found without importing it."""
     chosen = os.environ.get("NUMBA_NUM_THREADS", "")
     if chosen.isdigit():
         return int(chosen)
@@ -42,7 +42,7 @@ def threads() -> int:
 
 
 def writing(pixels: float, *, page: bool) -> tuple[Part, ...]:
-    """Files, and the page if there is to be one."""
+    """Files, and the page if there is one."""
     parts = [Part(WRITING, LEAST + WRITING_SECONDS * pixels / 1e6, ALONE)]
     return (*parts, Part(PAGE, LEAST + PAGE_SECONDS * pixels / 1e6, ALONE)) if page else (*parts,)
 
@@ -53,13 +53,13 @@ def of_fuse(method: str, pixels: float, views: int = VIEWS, *, page: bool) -> tu
 
 
 def of_sequence(method: str, windows: int, frames: int, pixels: float, *, page: bool) -> tuple[Part, ...]:
-    """Frames are read once to know them, then every window is fused and written."""
+    """All frames are read once to hash them, then every window is fused and written."""
     each = fusing(method, pixels) + sum(part.seconds for part in writing(pixels, page=page))
     return (Part("reading", 0.1 * frames * pixels / 1e6), KERNELS, Part("window", windows * each))
 
 
 def of_scene(method: str, views: int, pixels: float, *, cloud: bool, mesh: bool, page: bool) -> tuple[Part, ...]:
-    """Neighbours, every view, then what is made of all of them."""
+    """Neighbours, every view, then cloud, mesh and page."""
     each, megapixels = fusing(method, pixels) + writing(pixels, page=False)[0].seconds, views * pixels / 1e6
     return (
         Part("looking", 0.1 + 0.3 * megapixels),
@@ -72,7 +72,7 @@ def of_scene(method: str, views: int, pixels: float, *, cloud: bool, mesh: bool,
 
 
 def of_demo(methods: list[str], pixels: float, *, page: bool) -> tuple[Part, ...]:
-    """The scene is rendered, then every method has its turn."""
+    """The scene is rendered, then every method runs."""
     return (
         Part("rendering", 1.7 + 2.5 * pixels / 1e6, ALONE),
         KERNELS,
@@ -82,13 +82,13 @@ def of_demo(methods: list[str], pixels: float, *, page: bool) -> tuple[Part, ...
 
 
 def of_stereo(matcher: str, *, page: bool) -> tuple[Part, ...]:
-    """A pair is read, looked at, matched."""
+    """A pair is read, checked and matched."""
     matching = Part("matching", MATCHING.get(matcher, 1.0))
     last = (Part(PAGE, 1.0),) if page else ()
     return (Part("reading", 0.3), Part("looking", 0.3), matching, Part(WRITING, 1.0), *last)
 
 
 def of_mosaic(ahead: Sequence[tuple[tuple[str, ...], float]] = (), *, page: bool) -> tuple[Part, ...]:
-    """What the mosaic says is ahead of it, by stages; choices from a sample, about as long for any; its page."""
-    told = [Part(*each) for each in ahead or ((("laying",), 3.0), (("choosing",), 20.0), ("", 12.0))]
-    return (*told, *((Part(PAGE, 1.0),) if page else ()))
+    """The stages announced by the mosaic, or typical ones; its page."""
+    parts = [Part(*each) for each in ahead or ((("laying",), 3.0), (("choosing",), 20.0), ("", 12.0))]
+    return (*parts, *((Part(PAGE, 1.0),) if page else ()))

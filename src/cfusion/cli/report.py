@@ -1,4 +1,4 @@
-"""What every command that fuses does for people: a page, and pictures of depth and sigma beside the numbers."""
+"""The report of every command that fuses: a page, and coloured pictures of depth and sigma."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from cfusion.cli import talk
 
 if TYPE_CHECKING:
-    from cfusion.cli.progress import Listener
-    from cfusion.forecast import Heard
+    from cfusion.cli.progress import ProgressCallback
+    from cfusion.forecast import ProgressEvent
     from cfusion.view.content import Event
 
 PAGE = "report.html"
@@ -26,37 +26,37 @@ def add_no_report(parser: argparse.ArgumentParser) -> None:
 
 
 def command_line() -> str:
-    """The command as it was typed, to be typed again."""
+    """The command as it was typed."""
     return " ".join(["cfusion", *(shlex.quote(word) for word in sys.argv[1:])])
 
 
 class Recorder:
-    """Passes on what it hears, and keeps it for the page."""
+    """A callback that passes events on and records them for the page."""
 
-    def __init__(self, listener: Listener) -> None:
-        self.listener = listener
+    def __init__(self, callback: ProgressCallback) -> None:
+        self.callback = callback
         self.events: list[Event] = []
         self.began = time.monotonic()
 
-    def __call__(self, heard: Heard) -> None:
+    def __call__(self, event: ProgressEvent) -> None:
         from cfusion.view.content import Event
 
-        energy = float(getattr(heard, "energy", float("nan")))
-        self.events.append(Event(time.monotonic() - self.began, heard.stage, heard.gap, energy))
-        self.listener(heard)
+        energy = float(getattr(event, "energy", float("nan")))
+        self.events.append(Event(time.monotonic() - self.began, event.stage, event.gap, energy))
+        self.callback(event)
 
 
 def write_report(
     folder: Path,
     result: Any,
-    views: Sequence[Any],  # none where there is nothing to compare the result with
+    views: Sequence[Any],  # empty if there is nothing to compare the result with
     *,
     events: Sequence[Event] = (),
     unit: str = "metre",
     source: str = "",
     title: str = "",
 ) -> Path:
-    """The page of one result in its folder."""
+    """Write the page of one result into its folder."""
     from cfusion.view import write_page
 
     return write_page(
@@ -74,12 +74,12 @@ def write_report(
 
 def print_json(result: Any, folder: Path, views: int, *, page: bool) -> None:
     """The summary of a run as one JSON object."""
-    told = {name: getattr(result, name) for name in ("method", "backend", "seconds", "iterations", "gap", "status")}
-    told |= {"views": views, "output": str(folder), "report": str(folder / PAGE) if page else None}
-    talk.print_json(told)
+    summary = {name: getattr(result, name) for name in ("method", "backend", "seconds", "iterations", "gap", "status")}
+    summary |= {"views": views, "output": str(folder), "report": str(folder / PAGE) if page else None}
+    talk.print_json(summary)
 
 
 def reference_of(result: Any, views: Sequence[Any]) -> int:
-    """Which view the result is seen from: the one whose pose it has, else the middle."""
+    """The index of the view that has the result's pose, else of the middle one."""
     same = [k for k, view in enumerate(views) if view.pose is result.pose]
     return same[0] if same else len(views) // 2

@@ -1,4 +1,4 @@
-"""The page of a scene (its middle view with the neighbours it was fused from) and of a mosaic (its heights)."""
+"""The page of a scene (its middle view with its neighbours) and of a mosaic (its heights)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST = 60_000_000  # pixels of a mosaic that is read into memory for its page
 
 
 def write_scene_page(job: Job, report: Report) -> Path | None:
-    """OUT/report.html of the middle one of the fused views; None where all failed."""
+    """Write OUT/report.html of the middle one of the fused views; None if all failed."""
     from cfusion.scene.job import open_job
     from cfusion.view.scene_page import write_view_page
 
@@ -32,12 +32,12 @@ def write_scene_page(job: Job, report: Report) -> Path | None:
 
 
 def mosaic_page(output: Path) -> Path:
-    """Where the page of a mosaic is: report.html beside height.tif, NAME_report.html beside NAME.tif."""
+    """The page of a mosaic: report.html beside height.tif, NAME_report.html beside NAME.tif."""
     return output.with_name(PAGE if output.stem == "height" else f"{output.stem}_{PAGE}")
 
 
 def raster_figures(rasters: Sequence[RasterReport]) -> tuple[ViewFigures, ...]:
-    """How every raster compares with the fused ground, its offset with those of the others; the odd ones in words."""
+    """Every raster compared with the fused ground, and its offset with those of others; odd ones get a sentence."""
     from math import hypot, nan
     from statistics import median
 
@@ -52,7 +52,7 @@ def raster_figures(rasters: Sequence[RasterReport]) -> tuple[ViewFigures, ...]:
 
 
 def write_mosaic_page(made: Mosaic, output: Path) -> Path | None:
-    """The heights and their sigma; None where the mosaic is too large to be read at once."""
+    """Write the page of the heights and their sigma; None if the mosaic is too large for memory."""
     import numpy as np
 
     from cfusion.geometry import Orthographic
@@ -65,7 +65,7 @@ def write_mosaic_page(made: Mosaic, output: Path) -> Path | None:
     heights, sigma = (read_heights(made.files[kind]) for kind in ("height", "sigma"))
     provenance = np.nan_to_num(read_heights(made.files["provenance"]), nan=-1).astype(np.int16)
     size = abs(float(made.grid.pixel[0]))
-    degrees = size < 1e-2 and abs(float(made.grid.pixel[1])) < 1e-2  # no length: the page scales such grids itself
+    degrees = size < 1e-2 and abs(float(made.grid.pixel[1])) < 1e-2  # not a length: the page scales such grids itself
     shown = SimpleNamespace(
         depth=heights,
         sigma=sigma,

@@ -1,4 +1,4 @@
-"""Run what the paper ran, and write tables, figures and one page with the published numbers beside ours."""
+"""Run the paper's experiments; write tables, figures and a page with the published numbers beside ours."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cfusion.cli import talk
 
 if TYPE_CHECKING:
-    from cfusion.cli.progress import Listener
+    from cfusion.cli.progress import ProgressCallback
     from cfusion.experiments import Level, Spec, Store
     from cfusion.experiments.publish import Findings
     from cfusion.report.paper_page import Chapter
@@ -19,7 +19,7 @@ EXPERIMENTS = ("objects", "urban", "scale-space", "noise", "surfaces", "converge
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which experiment, how much of it, and where to."""
+    """The experiment, its extent, and the output."""
     add = parser.add_argument
     add("experiment", choices=(*EXPERIMENTS, "all"), help="a table or figure of the paper, or all of them")
     much = parser.add_mutually_exclusive_group()
@@ -34,18 +34,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     part.add_argument("--run-only", action="store_true", help="no tables, no figures: results, for --so-far later")
     part.add_argument("--report-only", action="store_true", help="run nothing: tables and figures from OUT's results")
     part.add_argument(
-        "--so-far", action="store_true", help="run nothing: tables and figures of what a run, here or elsewhere, left"
+        "--so-far", action="store_true", help="run nothing: tables and figures of the results so far, of any machine"
     )
     talk.add_arguments(
         parser,
         quiet="no progress, no tables",
-        verbose="where the results of every run are kept, too",
+        verbose="also where the results of every run are stored",
         json="print where the results are and the checks as JSON",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run or read, sum up, print, write."""
+    """Run or read, summarise, print, write."""
     from cfusion.cli.forecast import Part
     from cfusion.cli.progress import Step, showing
     from cfusion.errors import InputError
@@ -75,10 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _print_json(arguments, store, chapters)
     elif arguments.run_only and not arguments.quiet:
-        print(f"results are in {store.folder}; --so-far makes tables and figures of them")
+        print(f"results are in {store.folder}; pass --so-far to make tables and figures of them")
     elif not arguments.quiet:
         for _, chapter in chapters:
-            _tell(chapter)
+            _print_chapter(chapter)
         if arguments.verbose:
             print(f"\nresults are in {store.folder}")
         print(f"\nopen {arguments.output / 'index.html'}")
@@ -86,19 +86,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_json(arguments: argparse.Namespace, store: "Store", chapters: "list[tuple[Findings, Chapter]]") -> None:
-    """Where everything is, and how the checks against the paper came out, as one JSON object."""
-    told: dict[str, object] = {"results": str(store.folder)}
+    """Print the locations and the checks against the paper as one JSON object."""
+    summary: dict[str, object] = {"results": str(store.folder)}
     if not arguments.run_only:
-        told["page"] = str(arguments.output / "index.html")
-        told["checks"] = {
+        summary["page"] = str(arguments.output / "index.html")
+        summary["checks"] = {
             chapter.title: [verdict.sentence() for exhibit in chapter.exhibits for verdict in exhibit.verdicts]
             for _, chapter in chapters
         }
-    talk.print_json(told)
+    talk.print_json(summary)
 
 
 def _findings(
-    arguments: argparse.Namespace, spec: "Spec", level: "Level", store: "Store", progress: "Listener"
+    arguments: argparse.Namespace, spec: "Spec", level: "Level", store: "Store", progress: "ProgressCallback"
 ) -> "Findings":
     from cfusion import kernels
     from cfusion.errors import InputError
@@ -108,12 +108,12 @@ def _findings(
     if arguments.report_only:
         return Findings.read(spec, arguments.output / spec.name)
     spec = _with_disparity(spec, arguments.disparity)
-    if arguments.so_far:  # under the name of a backend that need not be here
+    if arguments.so_far:  # under the name of a backend that need not be installed here
         name = arguments.backend if arguments.backend in kernels.BACKENDS else kernels.load(arguments.backend).NAME
         chosen = plan(spec, level, name)
         lines, note = so_far(chosen, store)
         if not lines:
-            raise InputError(f"{store.folder} has no results of {spec.name} by backend {name!r} and this code")
+            raise InputError(f"{store.folder} has no results of {spec.name} by backend {name!r} and this code; run it")
         return Findings(spec, level, lines, (*chosen.notes, *([note] if note else [])))
     chosen = plan(spec, level, kernels.load(arguments.backend).NAME)
     lines = run(chosen, store, workers=arguments.jobs, report=progress)
@@ -136,8 +136,8 @@ def _with_disparity(spec: "Spec", folder: Path | None) -> "Spec":
     return replace(spec, data=data)
 
 
-def _tell(chapter: "Chapter") -> None:
-    """Tables and checks, for a terminal."""
+def _print_chapter(chapter: "Chapter") -> None:
+    """Print tables and checks to the terminal."""
     print(f"\n{chapter.title}")
     for note in chapter.notes:
         print(f"  {note}")

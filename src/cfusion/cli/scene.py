@@ -1,4 +1,4 @@
-"""Fuse every view of a scene from its best neighbours, give the data set back with better maps, and one point cloud."""
+"""Fuse every view of a scene with its best neighbours, write the data set back with new maps, and one point cloud."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ from cfusion.cli import talk
 from cfusion.cli.report import PAGE, add_no_report
 
 if TYPE_CHECKING:
-    from cfusion.cli.progress import Listener
+    from cfusion.cli.progress import ProgressCallback
     from cfusion.scene.job import Job
     from cfusion.scene.runner import Runner
     from cfusion.scene.whole import Report, Scene
@@ -42,12 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the method; repeatable")
     add("--format", help="format of the input (default: recognised)")
     add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the format; repeatable")
-    add("--force", action="store_true", help="go on where the data look wrong; write over what is in OUT")
+    add("--force", action="store_true", help="continue although the data look wrong; overwrite files in OUT")
     add_no_report(parser)
     talk.add_arguments(
         parser,
         quiet="no progress, no summary; failed views are named all the same",
-        verbose="every line of the table, and who is fused with whom",
+        verbose="every line of the table, and the neighbours of every view",
     )
     cluster = parser.add_argument_group("on several processes or machines (extra `cluster`)").add_argument
     cluster("--workers", type=int, metavar="N", help="start N worker processes on this machine")
@@ -56,65 +56,65 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check everything first, then fuse, give back, merge."""
+    """Check everything first, then fuse, write back, merge."""
     from cfusion.cli import parts
     from cfusion.cli.compiling import compile_kernels
-    from cfusion.cli.mending import require_plausible
+    from cfusion.cli.correction import require_plausible
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.report_of_many import write_scene_page
     from cfusion.errors import FileError
     from cfusion.scene import places
     from cfusion.scene.job import open_job
-    from cfusion.scene.runner import Here
+    from cfusion.scene.runner import InProcess
     from cfusion.scene.whole import fuse_scene, prepare, write_summary
 
     began = time.monotonic()
     job, runner, other = _checked(arguments)
-    with suppress(FileError):  # a view that cannot be read is named later, and stops no other
+    with suppress(FileError):  # an unreadable view is reported later and stops no other
         require_plausible(open_job(job).dataset, force=arguments.force, has_options=False)
-    with places.alone(arguments.output):
+    with places.lock_output(arguments.output):
         about = {"format": job.format, "written": other or job.format, "method": job.method}
-        places.mark(arguments.data, arguments.output, about | {"options": dict(job.options)})
+        places.write_mark(arguments.data, arguments.output, about | {"options": dict(job.options)})
         if runner.workers == 1 and not arguments.scheduler:
             places.sweep(arguments.output)
         try:
-            with showing("scene", quiet=arguments.quiet) as listener:
+            with showing("scene", quiet=arguments.quiet) as callback:
                 asked = {"cloud": arguments.cloud, "mesh": arguments.mesh, "page": not arguments.no_report}
                 count, pixels = _extent(job)
-                listener.plan(parts.of_scene(job.method, count, pixels, **asked), job.method)
-                scene = prepare(job, arguments.neighbours, listener)
-                _say_before(arguments, scene)
-                if scene.todo and isinstance(runner, Here):
-                    compile_kernels([job.method], job.backend, listener)
+                callback.plan(parts.of_scene(job.method, count, pixels, **asked), job.method)
+                scene = prepare(job, arguments.neighbours, callback)
+                _print_graph(arguments, scene)
+                if scene.todo and isinstance(runner, InProcess):
+                    compile_kernels([job.method], job.backend, callback)
                 with runner.open() if scene.todo else nullcontext(runner) as ready:
-                    report = fuse_scene(scene, ready, listener)
-                    report = _more(arguments, job, scene, report, ready, other, listener)
+                    report = fuse_scene(scene, ready, callback)
+                    report = _more(arguments, job, scene, report, ready, other, callback)
                 lines = write_summary(job, report)
                 if not arguments.no_report:
-                    listener(Step(parts.PAGE, 0.0))
+                    callback(Step(parts.PAGE, 0.0))
                     write_scene_page(job, report)
         except KeyboardInterrupt:
-            told = f"what was fused is in {arguments.output}; the same command goes on from there"
-            raise KeyboardInterrupt(told) from None
+            message = f"fused views are in {arguments.output}; run the same command again to continue"
+            raise KeyboardInterrupt(message) from None
         places.sweep(arguments.output)
-    _say_after(arguments, report, lines, time.monotonic() - began)
+    _print_summary(arguments, report, lines, time.monotonic() - began)
     return FAILED if report.failed else 0
 
 
 def _extent(job: "Job") -> tuple[int, float]:
-    """How many views, and how many pixels the first has, or usually."""
+    """The number of views, and the pixels of the first (or of a typical one)."""
     from cfusion.errors import CFusionError
     from cfusion.scene.job import open_job
 
     opened = open_job(job)
     try:
         return len(opened.dataset), float(opened.views[0].depth.size)
-    except CFusionError:  # that view will be said to be unreadable
+    except CFusionError:  # the view is reported as unreadable later
         return len(opened.dataset), USUAL_PIXELS
 
 
 def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
-    """The job, where it runs, and the other format to write in, if any; every mistake is found here."""
+    """The job, its runner, and the other format to write, if any; all mistakes in the arguments are found here."""
     from cfusion import kernels, methods
     from cfusion.cli import settings
     from cfusion.datasets.write_back import LAYOUTS
@@ -123,31 +123,31 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     from cfusion.scene import mesh, places
     from cfusion.scene.cluster import Cluster, require_dask
     from cfusion.scene.job import Job, code_version
-    from cfusion.scene.runner import Here
+    from cfusion.scene.runner import InProcess
 
     if arguments.neighbours < 0:
-        raise InputError(f"--neighbours is {arguments.neighbours}; it is a whole number from 0")
+        raise InputError(f"--neighbours is {arguments.neighbours}; give a whole number from 0")
     if arguments.workers is not None and arguments.workers < 1:
-        raise InputError(f"--workers is {arguments.workers}; it is at least 1")
+        raise InputError(f"--workers is {arguments.workers}; give at least 1")
     if arguments.workers is not None and arguments.scheduler is not None:
-        raise InputError("--workers starts a cluster, --scheduler joins one; leave one out")
+        raise InputError("--workers starts a cluster, --scheduler uses one; give only one of them")
     if arguments.voxel is not None and not arguments.mesh:
-        raise InputError("--voxel is for the mesh; say --mesh as well")
+        raise InputError("--voxel is for the mesh; pass --mesh as well")
     if arguments.voxel is not None:
         mesh.require_voxel(arguments.voxel)
     if arguments.worker_memory is not None and arguments.workers is None:
-        raise InputError("--worker-memory is for the workers of this machine; say --workers as well")
-    # cloud, mesh and the next tool ask the other maps again
+        raise InputError("--worker-memory is for workers on this machine; pass --workers as well")
+    # cloud, mesh and later tools need the other maps
     parameters = methods.keeping_likely(arguments.method, settings.parameters(arguments.set))
     refine(methods.get(arguments.method), parameters)
     kernels.load(arguments.backend)
     format = places.format_of(arguments.data, arguments.format)
     places.require_apart(arguments.data, arguments.output)
-    places.require_ours(arguments.data, arguments.output, force=arguments.force)
+    places.require_own_output(arguments.data, arguments.output, force=arguments.force)
     other = _other_format(arguments.write, format)
     if arguments.mesh:
         mesh.require_libraries()
-    runner: Runner = Here()
+    runner: Runner = InProcess()
     if arguments.workers is not None or arguments.scheduler is not None:
         require_dask()
         runner = Cluster(arguments.workers or 0, arguments.scheduler or "", arguments.worker_memory or "auto")
@@ -166,7 +166,7 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
 
 
 def _other_format(given: str | None, format: str) -> str | None:
-    """The format that the output is converted to; None where the input's own layout is written back."""
+    """The format that the output is converted to; None to write back the input's own layout."""
     from cfusion.datasets.read import known
     from cfusion.datasets.write_back import LAYOUTS
     from cfusion.datasets.write_views import WRITERS
@@ -178,11 +178,11 @@ def _other_format(given: str | None, format: str) -> str | None:
     if given is None:
         return "bundle"
     if wanted not in WRITERS:
-        raise InputError(f"{format!r} cannot be written as {wanted!r}; known are: {', '.join(WRITERS)}")
+        raise InputError(f"{format!r} cannot be written as {wanted!r}; choose from {', '.join(WRITERS)}")
     return wanted
 
 
-def _say_before(arguments: argparse.Namespace, scene: "Scene") -> None:
+def _print_graph(arguments: argparse.Namespace, scene: "Scene") -> None:
     from cfusion.scene.job import open_job
     from cfusion.scene.summary import graph_sentence
 
@@ -190,7 +190,7 @@ def _say_before(arguments: argparse.Namespace, scene: "Scene") -> None:
         print(f"cfusion: {line}", file=sys.stderr)
     groups, lonely = scene.graph.groups, scene.graph.lonely
     if len(scene.graph) == 1:
-        print("cfusion: a scene of one view; it is fused from itself alone", file=sys.stderr)
+        print("cfusion: the scene has one view, which is fused alone", file=sys.stderr)
     elif lonely and arguments.neighbours > 0:
         numbers = ", ".join(str(view) for view in lonely[:5]) + (", ..." if len(lonely) > 5 else "")
         print(f"cfusion: {len(lonely)} views share nothing with any other ({numbers})", file=sys.stderr)
@@ -205,7 +205,7 @@ def _say_before(arguments: argparse.Namespace, scene: "Scene") -> None:
         print(sentence)
     print(graph_sentence(scene.graph.neighbours, scene.graph.source))
     if scene.done:
-        print(f"{len(scene.done)} of {len(scene.tasks)} views are there already, made with the same settings")
+        print(f"{len(scene.done)} of {len(scene.tasks)} views exist already with the same settings")
     if arguments.verbose:
         for view, neighbours in enumerate(scene.graph.neighbours):
             print(f"view {view} from {', '.join(map(str, neighbours)) or 'itself alone'}")
@@ -218,9 +218,9 @@ def _more(
     report: "Report",
     runner: "Runner",
     other: str | None,
-    listener: "Listener",
+    callback: "ProgressCallback",
 ) -> "Report":
-    """Another format, the cloud and the mesh, as asked for."""
+    """Write another format, the cloud and the mesh, as requested."""
     from dataclasses import replace
 
     from cfusion.scene import cloud, convert, mesh
@@ -229,13 +229,13 @@ def _more(
     if other is not None and fused:
         convert.write_as(job, fused, other)
     if arguments.cloud and fused:
-        report = replace(report, points=cloud.write_cloud(job, scene.graph, fused, runner, listener))
+        report = replace(report, points=cloud.write_cloud(job, scene.graph, fused, runner, callback))
     if arguments.mesh and fused:
-        report = replace(report, triangles=mesh.write_mesh(job, fused, arguments.voxel, listener))
+        report = replace(report, triangles=mesh.write_mesh(job, fused, arguments.voxel, callback))
     return report
 
 
-def _say_after(arguments: argparse.Namespace, report: "Report", lines: list[str], seconds: float) -> None:
+def _print_summary(arguments: argparse.Namespace, report: "Report", lines: list[str], seconds: float) -> None:
     page = arguments.output / PAGE if not arguments.no_report and len(report.failed) < len(report.records) else None
     if arguments.json:
         _print_json(arguments, report, seconds, page)
@@ -255,12 +255,12 @@ def _say_after(arguments: argparse.Namespace, report: "Report", lines: list[str]
     for record in report.failed:
         print(f"cfusion: {record.name} failed: {record.failure}", file=sys.stderr)
     if report.failed:
-        print(f"cfusion: {len(report.failed)} views failed; the same command tries them again", file=sys.stderr)
+        print(f"cfusion: {len(report.failed)} views failed; run the same command to try them again", file=sys.stderr)
 
 
 def _print_json(arguments: argparse.Namespace, report: "Report", seconds: float, page: Path | None) -> None:
     """The summary as one JSON object; OUT/cfusion/summary.json has every view."""
-    told: dict[str, object] = {"views": len(report.records), "failed": [each.name for each in report.failed]}
-    told |= {"method": arguments.method, "seconds": seconds, "points": report.points, "triangles": report.triangles}
-    told |= {"output": str(arguments.output), "report": None if page is None else str(page)}
-    talk.print_json(told)
+    summary: dict[str, object] = {"views": len(report.records), "failed": [each.name for each in report.failed]}
+    summary |= {"method": arguments.method, "seconds": seconds, "points": report.points, "triangles": report.triangles}
+    summary |= {"output": str(arguments.output), "report": None if page is None else str(page)}
+    talk.print_json(summary)

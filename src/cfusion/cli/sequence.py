@@ -1,6 +1,6 @@
-"""The part of `cfusion fuse` that goes through a sequence: a scene whose neighbours are those in time.
+"""The part of `cfusion fuse` for sequences: scenes whose neighbours are those in time.
 
-Every few frames are fused into, each result in a folder of its own; a run goes on where it was interrupted.
+Every N-th frame is fused into, each result in its own folder; an interrupted run is continued.
 """
 
 import argparse
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 WIDTH = 11  # frames of a window
 FAILED = 1  # exit code: some windows failed
-HEADROOM = 2.0  # of depth.png: a point is farther from one camera than from another
+HEADROOM = 2.0  # range of depth.png over the largest depth: a point is further from one camera than from another
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Every how many frames, and how many at a time."""
+    """The distance between fused frames, and the size of windows."""
     add = parser.add_argument_group("sequences").add_argument
     add("--every", type=int, metavar="N", help="fuse into every N-th frame, each result in a folder of its own")
     add("--window", type=int, metavar="FRAMES", help="with --every: frames to fuse at a time (default: 11)")
 
 
-def require_alone(arguments: argparse.Namespace) -> None:
-    """Refuse what makes no sense for a sequence, or without one."""
+def check_options(arguments: argparse.Namespace) -> None:
+    """Refuse options that contradict a sequence, or need one."""
     if arguments.every is None:
         if arguments.window is not None:
-            raise InputError("--window is for sequences; say --every N as well")
+            raise InputError("--window is for sequences; pass --every N as well")
         return
     for flag, given in (("--reference", arguments.reference), ("--bundle", arguments.stereo_bundle)):
         if given is not None:
-            raise InputError(f"{flag} names one thing to fuse, --every goes through a sequence; leave one out")
+            raise InputError(f"{flag} is for one result, --every for a sequence; give only one of them")
 
 
 def run(
@@ -48,7 +48,7 @@ def run(
     made_by: Mapping[str, object],
     place: "Place",
 ) -> int:
-    """Fuse and write the windows that are not there yet, or were made of something else."""
+    """Fuse and write the windows that do not exist yet or have other inputs."""
     from cfusion import kernels, methods
     from cfusion.cli import parts, report
     from cfusion.cli.compiling import compile_kernels
@@ -61,11 +61,11 @@ def run(
     from cfusion.io.codecs.png import encoding_of
     from cfusion.parameters import refine
     from cfusion.scene.graph import in_time
-    from cfusion.scene.kept import Kept
-    from cfusion.scene.progress import Teller
+    from cfusion.scene.progress import TaskProgress
+    from cfusion.scene.view_cache import ViewCache
 
     if arguments.every < 1:
-        raise InputError(f"--every is {arguments.every}; it is at least 1 frame")
+        raise InputError(f"--every is {arguments.every}; give at least 1 frame")
     began = time.monotonic()
     graph = in_time(len(views), WIDTH if arguments.window is None else arguments.window)
     references = range(0, len(views), arguments.every)
@@ -75,7 +75,7 @@ def run(
         pixels, page = float(views[0].depth.size), not arguments.no_report
         progress.plan(parts.of_sequence(arguments.method, len(references), len(views), pixels, page=page))
         held = contents(views, lambda done: progress(Step(f"reading {len(views)} frames", done)))
-        encoding, kept = encoding_of(0.0, HEADROOM * held.farthest), Kept.of(views)
+        encoding, kept = encoding_of(0.0, HEADROOM * held.farthest), ViewCache.of(views)
 
         def settings(reference: int) -> dict[str, object]:
             frames = sorted(graph.bundle(reference))
@@ -90,16 +90,16 @@ def run(
 
         todo += [reference for reference in references if not is_there(reference)]
         if not (arguments.quiet or arguments.json):
-            _say_what_is_there(arguments.output, len(references), todo)
+            _print_existing(arguments.output, len(references), todo)
         if todo:
             compile_kernels([arguments.method], arguments.backend, progress)
-        told = Teller(progress, len(todo), "window", arguments.method)
+        windows = TaskProgress(progress, len(todo), "window", arguments.method)
         method, backend = refine(methods.get(arguments.method), parameters), kernels.load(arguments.backend)
         source, unit = str(arguments.bundle), views.unit
         try:
-            for reference, outcome in fuse_each(todo, bundle, method, backend, progress=told.solver):
+            for reference, outcome in fuse_each(todo, bundle, method, backend, progress=windows.solver):
                 if isinstance(outcome, Exception):
-                    told.finished()
+                    windows.finished()
                     if not isinstance(outcome, CFusionError):
                         raise outcome
                     failed[reference] = outcome
@@ -110,21 +110,21 @@ def run(
                 if page:
                     title = f"{arguments.bundle.name}, frame {reference}"
                     report.write_report(folder, outcome, bundle(reference), unit=unit, source=source, title=title)
-                told.finished()
-                place = require_writable(arguments.output)  # it stands now
+                windows.finished()
+                place = require_writable(arguments.output)  # the folder exists now
             place.require_unmoved()
         except KeyboardInterrupt:
             done = sum(is_there(reference) for reference in references)
             if done == 0:
                 raise
             words = (
-                f"{done} of {len(references)} windows are in {arguments.output}; the same command goes on from there"
+                f"{done} of {len(references)} windows are in {arguments.output}; run the same command again to continue"
             )
             raise KeyboardInterrupt(words) from None
     seconds = time.monotonic() - began
     if arguments.json:
         _print_json(arguments, len(references), todo, failed, seconds)
-    return _said_after(arguments, len(todo), failed, seconds)
+    return _print_summary(arguments, len(todo), failed, seconds)
 
 
 def _print_json(
@@ -137,11 +137,11 @@ def _print_json(
     """The summary as one JSON object."""
     from cfusion.cli.talk import print_json
 
-    told: dict[str, object] = {"method": arguments.method, "output": str(arguments.output), "seconds": seconds}
-    told |= {"windows": count, "there_already": count - len(todo)}
-    told["fused"] = [_folder(arguments.output, each).name for each in todo if each not in failed]
-    told["left_out"] = {_folder(arguments.output, each).name: str(error) for each, error in failed.items()}
-    print_json(told)
+    summary: dict[str, object] = {"method": arguments.method, "output": str(arguments.output), "seconds": seconds}
+    summary |= {"windows": count, "there_already": count - len(todo)}
+    summary["fused"] = [_folder(arguments.output, each).name for each in todo if each not in failed]
+    summary["left_out"] = {_folder(arguments.output, each).name: str(error) for each, error in failed.items()}
+    print_json(summary)
 
 
 class _NoDepth(InputError):
@@ -149,7 +149,7 @@ class _NoDepth(InputError):
 
 
 def _with_depth(frames: "Sequence[View]") -> "Sequence[View]":
-    """The same frames; raises where none holds a depth."""
+    """The frames; raises if none holds a depth."""
     import numpy as np
 
     if all(np.isnan(frame.depth).all() for frame in frames):
@@ -161,16 +161,16 @@ def _folder(output: Path, reference: int) -> Path:
     return output / f"{reference:06d}"
 
 
-def _say_what_is_there(output: Path, count: int, todo: "Sequence[int]") -> None:
+def _print_existing(output: Path, count: int, todo: "Sequence[int]") -> None:
     if len(todo) < count:
-        print(f"{count - len(todo)} of {count} windows are there already, made of the same data and settings")
+        print(f"{count - len(todo)} of {count} windows exist already for the same data and settings")
     stale = sum((_folder(output, reference) / "result.json").exists() for reference in todo)
     if stale:
-        print(f"{stale} of {count} windows are there but damaged, or made of other data or code: done again")
+        print(f"{stale} of {count} windows are damaged or of other data or code, and are fused again")
 
 
-def _said_after(arguments: argparse.Namespace, tried: int, failed: Mapping[int, Exception], seconds: float) -> int:
-    """What was fused, what was left out, what failed; the exit code."""
+def _print_summary(arguments: argparse.Namespace, tried: int, failed: Mapping[int, Exception], seconds: float) -> int:
+    """Print what was fused, omitted and failed; return the exit code."""
     bad = {reference: error for reference, error in failed.items() if not isinstance(error, _NoDepth)}
     if tried and not (arguments.quiet or arguments.json):
         fused, empty = tried - len(failed), len(failed) - len(bad)
@@ -185,5 +185,5 @@ def _said_after(arguments: argparse.Namespace, tried: int, failed: Mapping[int, 
     for reference, error in bad.items():
         print(f"cfusion: window {reference:06d} failed: {error}", file=sys.stderr)
     if bad:
-        print(f"cfusion: {len(bad)} windows failed; the same command tries them again", file=sys.stderr)
+        print(f"cfusion: {len(bad)} windows failed; run the same command to try them again", file=sys.stderr)
     return FAILED if bad else 0

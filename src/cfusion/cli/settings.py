@@ -1,4 +1,4 @@
-"""Values typed by people: `--set name=value`, sizes, cameras."""
+"""Values given on the command line: `--set name=value`, sizes, cameras."""
 
 import argparse
 import ast
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cfusion.errors import InputError
 
 TRUTH = {"true": True, "false": False}
-MOST_PIXELS = 2**26  # of a scene that is rendered: several dozen maps of them are held
+MOST_PIXELS = 2**26  # of a rendered scene, of which several dozen maps are in memory
 
 
 def parameters(settings: Sequence[str], flag: str = "--set") -> dict[str, object]:

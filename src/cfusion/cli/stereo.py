@@ -1,5 +1,4 @@
-"""Match a stereo pair: depth, confidence, sigma and points of the left view, or its disparity where nothing is known
-of the rig."""
+"""Match a stereo pair: depth, confidence, sigma and points of the left view; only disparity without a rig."""
 
 import argparse
 import sys
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 from cfusion.cli import output, report, talk
 
 if TYPE_CHECKING:
-    from cfusion.cli.progress import Listener
+    from cfusion.cli.progress import ProgressCallback
     from cfusion.frontends.calibration import Calibration, RawRig
     from cfusion.frontends.rig import Rig, StereoFrame
     from cfusion.frontends.stereo import Matching
@@ -19,7 +18,7 @@ FORMATS = ("npy", "png", "pfm", "ply")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """LEFT RIGHT -o OUT, the rig, and how to match."""
+    """LEFT RIGHT -o OUT, the rig, and the matcher."""
     add = parser.add_argument
     add("left", type=Path, metavar="LEFT", help="left image, .png or .jpg")
     add("right", type=Path, metavar="RIGHT", help="right image, likewise")
@@ -36,15 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     offset = "cx of the right camera minus cx (default: 0)"
     rig.add_argument("--doffs", type=float, default=0.0, metavar="PIXELS", help=offset)
     add("--farthest", type=float, metavar="DEPTH", help="drop depths beyond (default: none)")
-    add("--unchecked", action="store_true", help="match pairs that look swapped, unrectified or unrelated, too")
+    add("--unchecked", action="store_true", help="also match pairs that look swapped, unrectified or unrelated")
     add("--write", default="npy,png,ply", metavar="FORMATS", help="npy, png, pfm, ply (default: npy,png,ply)")
-    add("--force", action="store_true", help="write over what another command left in OUT")
+    add("--force", action="store_true", help="overwrite another command's files in OUT")
     report.add_no_report(parser)
-    talk.add_arguments(parser, verbose="what was matched, and how far to trust it, too")
+    talk.add_arguments(parser, verbose="also the disparities, their confidence and sigma")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the way out and the pair first, then match and write."""
+    """Check the output and the pair first, then match and write."""
     from cfusion.cli import parts, settings
     from cfusion.cli.progress import Step, showing
     from cfusion.errors import InputError
@@ -56,9 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
     formats = settings.names(arguments.write)
     for name in formats:
         if name not in FORMATS:
-            raise InputError(f"disparities cannot be written as {name!r}; known are: {', '.join(FORMATS)}")
+            raise InputError(f"disparities cannot be written as {name!r}; choose from {', '.join(FORMATS)}")
     require_writable(arguments.output)
-    output.require_of(arguments.output, _source(arguments), force=arguments.force)
+    output.require_same_input(arguments.output, _source(arguments), force=arguments.force)
     require_matcher(arguments.matcher, arguments.backend)
     calibration = _calibration(arguments)
     with showing("stereo", quiet=arguments.quiet) as progress:
@@ -80,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _say(arguments: argparse.Namespace, found: "Matching", with_depth: bool) -> None:
-    """The summary, as asked for."""
+    """Print the summary in the requested form."""
     import numpy as np
 
     known = np.isfinite(found.disparity)
@@ -88,9 +87,9 @@ def _say(arguments: argparse.Namespace, found: "Matching", with_depth: bool) -> 
     page = arguments.output / report.PAGE if with_depth and not arguments.no_report else None
     disparities = found.disparity[known] if known.any() else np.array([np.nan])
     if arguments.json:
-        told = {"matcher": arguments.matcher, "width": columns, "height": rows, "matched": float(known.mean())}
-        told |= {"nearest": float(disparities.max()), "farthest": float(disparities.min())}  # in pixels of disparity
-        talk.print_json(told | {"output": str(arguments.output), "report": None if page is None else str(page)})
+        summary = {"matcher": arguments.matcher, "width": columns, "height": rows, "matched": float(known.mean())}
+        summary |= {"nearest": float(disparities.max()), "farthest": float(disparities.min())}  # pixels of disparity
+        talk.print_json(summary | {"output": str(arguments.output), "report": None if page is None else str(page)})
         return
     if arguments.quiet:
         return
@@ -135,9 +134,9 @@ def _write(
     frame: "StereoFrame",
     rig: "Rig | None",
     found: "Matching",
-    progress: "Listener",
+    progress: "ProgressCallback",
 ) -> None:
-    """Disparity with its confidence; with a rig also depth, sigma, points and result.json, as `cfusion fuse` does."""
+    """Write disparity and confidence; with a rig also depth, sigma, points and result.json, as `cfusion fuse` does."""
     from dataclasses import replace
 
     import numpy as np

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def write_disparities(folder: Path, found: "Matching", formats: Sequence[str], *, alone: bool) -> None:
-    """disparity.*, and confidence.* and sigma.* (pixels) where there is no depth that they belong to."""
+    """Write disparity.*, and confidence.* and sigma.* (in pixels) unless these are written with a depth."""
     import numpy as np
 
     from cfusion.datasets.readers.kitti import write_disparity

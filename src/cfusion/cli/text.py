@@ -1,10 +1,10 @@
-"""Words for a terminal: what is in file names is shown, not obeyed."""
+"""Text for a terminal: control characters in file names are escaped."""
 
 LONGEST = 600  # characters of a message
 
 
 def shown(text: object) -> str:
-    """One line: control characters as escapes (`\\x1b`), the middle of what is too long left out."""
+    """One line with control characters as escapes (`\\x1b`); a long text loses its middle."""
     line = "".join(letter if letter.isprintable() else _escaped(letter) for letter in str(text))
     if len(line) <= LONGEST:
         return line

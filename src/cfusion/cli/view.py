@@ -1,4 +1,4 @@
-"""Look at fused results in 3-D, in the browser: cameras, clouds, time, colours; or write a recording for rerun."""
+"""Show fused results in 3-D in the browser: cameras, clouds, time, colours; or write a recording for rerun."""
 
 import argparse
 import time
@@ -8,10 +8,10 @@ NAME, SUMMARY = "view", "look at a result, a sequence or a scene in 3-D"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """OUT, where to serve, or what to write."""
+    """OUT, and where to serve or write."""
     add = parser.add_argument
     add("output", type=Path, metavar="OUT", help="the folder that fuse or scene wrote")
-    add("--data", type=Path, metavar="DATA", help="what it was fused from, if that has moved: for before and after")
+    add("--data", type=Path, metavar="DATA", help="the data it was fused from, if they have moved")
     add("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine only; over ssh, forward the port")
     add("--port", type=int, default=8080, help="default: 8080, or the next that is free")
     add("--rerun", type=Path, metavar="FILE.rrd", help="write a recording for rerun instead (extra `rerun`)")
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.view.frames import open_frames
 
     if not arguments.output.is_dir():
-        raise FileError(f"{arguments.output} is not a folder; name the OUT of fuse or scene")
+        raise FileError(f"{arguments.output} is not a folder; give the OUT of fuse or scene")
     frames = open_frames(arguments.output)
     if arguments.rerun is not None:
         from cfusion.view.rerun_file import write_rerun
@@ -32,10 +32,10 @@ def run(arguments: argparse.Namespace) -> int:
         write_rerun(frames, arguments.rerun)
         print(f"{len(frames)} frames written; play them with: rerun {arguments.rerun}")
         return 0
-    from cfusion.view.measured import Measured
+    from cfusion.view.input_views import InputViews
     from cfusion.view.viewer import Viewer
 
-    viewer = Viewer(frames, Measured(frames, arguments.data), arguments.host, arguments.port)
+    viewer = Viewer(frames, InputViews(frames, arguments.data), arguments.host, arguments.port)
     ports = viewer.server.get_port(), viewer.pages.port
     print(f"open {viewer.address} ({len(frames)} frames; Ctrl-C ends it)")
     print(f"from elsewhere: ssh {' '.join(f'-L {port}:localhost:{port}' for port in ports)} THIS_MACHINE", flush=True)

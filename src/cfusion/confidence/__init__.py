@@ -1,4 +1,4 @@
-"""Confidence: how much each observation is worth, before the solver has its own say."""
+"""Confidence: the weight of each observation, before the solver estimates its own."""
 
 from cfusion.confidence.appearance import Appearance
 from cfusion.confidence.confidence import Confidence, Product

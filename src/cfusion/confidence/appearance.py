@@ -1,4 +1,4 @@
-"""Confidence from the picture: image edges are where depth edges are, and data should win over smoothness."""
+"""Confidence from the reference image: depth edges are likely at image edges, where data should outweigh smoothness."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -17,20 +17,20 @@ from cfusion.kernels.contract import Backend
 class Appearance(Confidence):
     """w = max(floor, alpha |G_sigma * grad I|^beta) of the reference image I, the same for every map.
 
-    As in the paper it weighs the fidelity, not the regulariser (for that see edges.py). Without a floor, data
-    in flat parts of the image counts for nothing.
+    As in the paper it weighs the fidelity, not the regulariser (see edges.py for that). Without a floor, data in flat
+    parts of the image have no weight.
     """
 
     alpha: float = 1.0
     beta: float = 1.0
-    sigma: float = 2.0  # pixels: how far around an edge
+    sigma: float = 2.0  # pixels: width of the region around an edge
     floor: float = 0.0
 
     def __post_init__(self) -> None:
         for name, least in (("alpha", "> 0"), ("beta", "> 0"), ("sigma", ">= 0"), ("floor", ">= 0")):
             value = getattr(self, name)
             if not isfinite(value) or value < 0 or (least == "> 0" and value == 0):
-                raise InputError(f"{name} is {value}; it has to be a finite number {least}")
+                raise InputError(f"{name} is {value}; give a finite number {least}")
 
     def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
         if stack.image is None:

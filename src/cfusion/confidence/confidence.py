@@ -1,4 +1,4 @@
-"""What a confidence is: a rule that weighs a stack; products of rules are rules."""
+"""A confidence is a rule that weighs a stack; products of rules are rules."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cfusion.kernels.contract import Backend
 
 
 class Confidence(ABC):
-    """A rule that gives every observation of a stack its weight; calling it returns the stack so weighed."""
+    """A rule that gives every observation of a stack a weight; calling it returns the weighted stack."""
 
     @abstractmethod
     def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
-        """(K, H, W), >= 0, by this backend if one is given; the value where depth is unknown does not matter."""
+        """Weights (K, H, W) >= 0, computed by the backend if given; values at unknown depths are ignored."""
 
     def __call__(self, stack: Stack, *, backend: Backend | None = None) -> Stack:
         """The same stack with these weights instead of its own; zero where depth is unknown."""
@@ -29,7 +29,7 @@ class Confidence(ABC):
 
 @dataclass(frozen=True)
 class Product(Confidence):
-    """Several rules at once: w = product of the w of each, all of them looking at the same stack."""
+    """The product of several rules: w = product of the w of each, all for the same stack."""
 
     factors: tuple[Confidence, ...]
 

@@ -1,4 +1,4 @@
-"""Confidence from the shape of each map: a surface seen at a grazing angle is trusted less."""
+"""Confidence from the shape of each map: surfaces at grazing angles get less weight."""
 
 from dataclasses import dataclass
 
@@ -16,18 +16,17 @@ from cfusion.kernels.contract import Backend
 class Geometric(Confidence):
     """w = max(floor, |n . r|): the cosine between the normal of each reprojected map and its viewing ray.
 
-    The normal n comes from back-projected points, so w does not depend on the unit of depth. Where a pixel
-    has no normal (no neighbour in its row or its column) its map's median stands in: neither more nor less
-    trusted than the rest; 1 where the map has no normal at all. The floor keeps every observation in play,
-    and is small because noise far above the size of a pixel tilts all normals: |n . r| is then around
-    pixel size / noise.
+    The normal n is that of the back-projected points, so w does not depend on the unit of depth. A pixel without a
+    normal (no neighbour in its row or its column) gets the median of its map, or 1 if the map has no normals. The floor
+    gives every observation some weight; it is small because noise far above the size of a pixel tilts all normals, and
+    |n . r| is then about pixel size / noise.
     """
 
     floor: float = 1e-4
 
     def __post_init__(self) -> None:
         if not 0 <= self.floor <= 1:
-            raise InputError(f"the floor is {self.floor}; it is the cosine of an angle, from 0 to 1")
+            raise InputError(f"the floor is {self.floor}; give the cosine of an angle, from 0 to 1")
 
     def __call__(self, stack: Stack, *, backend: Backend | None = None) -> Stack:
         """The same stack with these weights, which need no check; zero where depth is unknown."""
@@ -35,7 +34,7 @@ class Geometric(Confidence):
 
     def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
         if stack.camera is None:
-            raise InputError("geometric confidence needs rays: give the stack its camera, Stack(..., camera=...)")
+            raise InputError("geometric confidence needs rays; give the stack a camera: Stack(..., camera=...)")
         backend = backend or kernels.load("numpy")
         weights: WeightStack = backend.cosines(stack.depths, stack.camera.numbers)
         usual = [median if known else 1.0 for median, known in zip(*backend.medians(weights), strict=True)]

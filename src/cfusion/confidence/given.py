@@ -1,4 +1,4 @@
-"""The confidence that came with the views."""
+"""The confidence that the views came with."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,11 @@ from cfusion.kernels.contract import Backend
 
 @dataclass(frozen=True)
 class Given(Confidence):
-    """w = the stack's own weights, 1 for a stack without."""
+    """w = the stack's own weights; 1 for a stack without."""
 
     def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
         return np.ones_like(stack.depths) if stack.weights is None else stack.weights
 
     def __call__(self, stack: Stack, *, backend: Backend | None = None) -> Stack:
-        """The stack as it is."""
+        """The unchanged stack."""
         return stack

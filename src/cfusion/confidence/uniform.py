@@ -1,4 +1,4 @@
-"""Every observation counts the same."""
+"""Equal weights for all observations."""
 
 from dataclasses import dataclass, replace
 
@@ -12,11 +12,11 @@ from cfusion.kernels.contract import Backend
 
 @dataclass(frozen=True)
 class Uniform(Confidence):
-    """w = 1 for every observation, whatever weights the stack came with."""
+    """w = 1 for every observation, whatever the stack's weights."""
 
     def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
         return np.ones_like(stack.depths)
 
     def __call__(self, stack: Stack, *, backend: Backend | None = None) -> Stack:
-        """The stack without weights: kernels need none when all are one."""
+        """The stack without weights, which kernels treat as ones."""
         return replace(stack, weights=None)

@@ -1,4 +1,4 @@
-"""Depth maps from files, and results into files: `readers/` has one format a file, `check/` tells conventions apart."""
+"""Depth maps from files and results to files: `readers/` has one format per file, `check/` tests conventions."""
 
 from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.read import READERS, read

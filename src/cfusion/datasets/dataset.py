@@ -1,4 +1,4 @@
-"""What a reader returns: the views of one scene, and what their file says about all of them."""
+"""The data set that a reader returns: the views of one scene, and what the files state about all of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from cfusion.geometry import View
 from cfusion.io.paths import ROOTS, within
 
 MOST_VIEWS = 10**9
-KEPT = 12  # frames kept in memory: a window of eleven, and the next
+KEPT = 12  # frames cached: a window of eleven, and the next one
 
 
 @dataclass(frozen=True, eq=False)
 class LazyViews(Sequence[View]):
-    """Views that are read from their files when asked for; a slice is lazy too."""
+    """Views that are read when they are used; slices are lazy too."""
 
-    load: Callable[[int], View]  # by number
+    load: Callable[[int], View]  # by index
     numbers: Sequence[int]
 
     @classmethod
     def reading(cls, load: Callable[[int], View], count: int) -> "LazyViews":
-        """The frames 0 to count - 1; the last few are kept, so that memory does not grow with their number."""
+        """The frames 0 to count - 1; the last few are cached, so that memory does not grow with their number."""
         roots = ROOTS.get()
 
         def load_inside(number: int) -> View:
@@ -48,21 +48,19 @@ class LazyViews(Sequence[View]):
 
 @dataclass(frozen=True, eq=False)
 class Dataset(Sequence[View]):
-    """Views in one unit; `reference` is the index of the one to fuse into, if the file names one."""
+    """Views in one unit; `reference` is the index of the view to fuse into, if the data name one."""
 
     views: Sequence[View]
     reference: int | None = None
     unit: str = "metre"
-    sentence: str = ""  # what was recognised and how it was converted, for people
-    files: tuple[Path, ...] = ()  # the depth map of each view, where each is a file of its own
+    sentence: str = ""  # what was recognised and how it was converted, for the user
+    files: tuple[Path, ...] = ()  # the depth map of each view, if each has its own file
 
     def __post_init__(self) -> None:
         if self.reference is not None and not is_whole(self.reference, -MOST_VIEWS, MOST_VIEWS):
-            raise InputError(f"reference is {str(self.reference)[:40]!r}; it is the number of a view, from 0")
+            raise InputError(f"reference is {str(self.reference)[:40]!r}; give the number of a view, from 0")
         if self.reference is not None and not 0 <= self.reference < len(self.views):
-            raise InputError(
-                f"reference is {self.reference}, the views are 0 to {len(self.views) - 1}; name one of them"
-            )
+            raise InputError(f"reference is {self.reference}, give a view from 0 to {len(self.views) - 1}")
 
     def __len__(self) -> int:
         return len(self.views)

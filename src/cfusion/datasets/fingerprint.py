@@ -1,4 +1,4 @@
-"""What a result was made of, and what it is made of: hashes by which a later run knows that nothing changed."""
+"""Hashes of a result's inputs and outputs, by which a later run detects changes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from cfusion.geometry import View
 
 
 def view_fingerprint(view: View) -> bytes:
-    """Hash of all that fusing reads of a view: maps, camera and pose, whatever file they came from."""
+    """Hash of everything that fusion reads of a view: maps, camera and pose, whatever their files."""
     digest = sha256()
     for array in (view.depth, view.image, view.confidence, view.pose.rotation, view.pose.translation):
         kind = "-" if array is None else f"{array.shape}{array.dtype.str}"
@@ -30,22 +30,22 @@ def file_fingerprint(file: Path) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Contents:
-    """What the frames of a data set hold, as read: a hash of each, and the largest depth of all."""
+    """Contents of a data set's frames: a hash per frame, and the largest depth."""
 
     hashes: tuple[bytes, ...]
-    farthest: float  # 0 where nothing is known
+    farthest: float  # 0 if no depth is known
 
     def of(self, frames: Sequence[int]) -> str:
-        """One hash of some frames, in their order."""
+        """One hash of some frames, in the given order."""
         return sha256(b"".join(self.hashes[frame] for frame in frames)).hexdigest()
 
 
-def contents(views: Sequence[View], told: Callable[[float], None] = lambda done: None) -> Contents:
-    """Read every frame once; `told` hears the share that was read."""
+def contents(views: Sequence[View], progress: Callable[[float], None] = lambda done: None) -> Contents:
+    """Read every frame once; `progress` is called with the share that was read."""
     hashes, farthest = [], 0.0
     for number, view in enumerate(views):
         hashes.append(view_fingerprint(view))
         with np.errstate(all="ignore"):
             farthest = max(farthest, float(np.nanmax(view.depth, initial=0.0)))
-        told((number + 1) / len(views))
+        progress((number + 1) / len(views))
     return Contents(tuple(hashes), farthest)

@@ -1,7 +1,7 @@
-"""KITTI stereo: one bundle of rectified pairs, its calibration and ground truth, as files hold them.
+"""KITTI stereo: one bundle of rectified pairs with its calibration and ground truth.
 
 Two layouts: 2012 (image_0, image_1 grey; colored_0, colored_1) and 2015 (image_2, image_3 colour). Files are named
-bundle_frame; the multi-view extension has frames 00 to 20, of which any may be missing. Disparity = value / 256.
+bundle_frame; the multi-view extension has frames 00 to 20, some of which may be missing. Disparity = value / 256.
 """
 
 import re
@@ -25,7 +25,7 @@ FILE_NAME = re.compile(r"(\d{6})_(\d{2})\.png")
 
 @dataclass(frozen=True)
 class Layout:
-    """Which folders hold what."""
+    """The folders of a layout."""
 
     name: str
     left: str
@@ -59,7 +59,7 @@ class Calibration:
 
     def __post_init__(self) -> None:
         if not self.focal_baseline > 0:
-            raise InputError(f"focal x baseline is {self.focal_baseline}; the right camera is right of the left")
+            raise InputError(f"focal x baseline is {self.focal_baseline}; the right camera has to be right of the left")
 
     def camera(self, shape: tuple[int, int]) -> Pinhole:
         """The camera of maps (H, W)."""
@@ -73,12 +73,12 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """The stereo pairs of one scene; nothing is read before it is asked for."""
+    """The stereo pairs of one scene, read when used."""
 
     folder: Path  # training or testing
     number: int
     layout: Layout
-    frames: tuple[int, ...]  # those whose left and right images are both there
+    frames: tuple[int, ...]  # with both a left and a right image
     calibration: Calibration
 
     def left(self, frame: int) -> Image:
@@ -95,11 +95,11 @@ class Bundle:
         return read_png(self._file(folder, frame), DISPARITY)
 
     def has_truth(self, frame: int = REFERENCE_FRAME) -> bool:
-        """Whether the ground truth of a frame is there."""
+        """Whether a frame has ground truth."""
         return self._file(self.layout.truth, frame).is_file()
 
     def name(self, frame: int) -> str:
-        """How KITTI calls a frame of this bundle, without ending."""
+        """KITTI's name of a frame of this bundle, without suffix."""
         return f"{self.number:06d}_{frame:02d}"
 
     def _file(self, folder: str, frame: int) -> Path:
@@ -107,7 +107,7 @@ class Bundle:
 
 
 def layout_of(folder: Path, *, colour: bool = False) -> Layout | None:
-    """The layout whose images are there (of 2012's two, the grey one unless colour is asked for)."""
+    """The layout whose images exist (for 2012 the grey one, unless `colour`)."""
     present = [each for each in LAYOUTS if (folder / each.left).is_dir() and (folder / each.calibration).is_dir()]
     preferred = [each for each in present if ("colour" in each.name) == colour]
     return next(iter(preferred + present), None)
@@ -120,10 +120,10 @@ def bundles(folder: Path) -> tuple[int, ...]:
 
 
 def open_bundle(folder: Path, number: int, *, colour: bool = False) -> Bundle:
-    """One bundle of a training or testing folder; frames that lack an image are left out."""
+    """One bundle of a training or testing folder; frames that lack an image are omitted."""
     layout = layout_of(folder, colour=colour)
     if layout is None:
-        raise FileError(f"{folder} is not a KITTI stereo folder; give the one with image_0 (or image_2) and calib")
+        raise FileError(f"{folder} is not a KITTI stereo folder; give the folder with image_0 (or image_2) and calib")
     both = _frames(folder / layout.left).get(number, set()) & _frames(folder / layout.right).get(number, set())
     if not both:
         known = ", ".join(str(each) for each in sorted(_frames(folder / layout.left))[:8])
@@ -133,7 +133,7 @@ def open_bundle(folder: Path, number: int, *, colour: bool = False) -> Bundle:
 
 
 def read_calibration(file: Path, layout: Layout) -> Calibration:
-    """From `name: 12 numbers` lines: focal x baseline is the difference of the fourth numbers."""
+    """Calibration from lines `name: 12 numbers`; focal x baseline is the difference of the fourth numbers."""
     projections = read_projections(file)
     missing = [key for key in (layout.left_projection, layout.right_projection) if key not in projections]
     if missing:
@@ -156,7 +156,7 @@ def read_projections(file: Path) -> Mapping[str, Matrix]:
 
 
 def write_disparity(path: Path, disparity: NDArray[np.floating]) -> None:
-    """A disparity map as KITTI's benchmark takes it: 16-bit PNG, value = 256 d, 0 = unknown."""
+    """Write a disparity map in the benchmark's format: 16-bit PNG, value = 256 d, 0 = unknown."""
     known = np.where(disparity > 0, disparity, np.nan).astype(np.float64)
     write_png(path, known, DISPARITY)
 

@@ -1,4 +1,4 @@
-"""Neighbours that the data name: COLMAP's patch-match.cfg and sparse points, MVSNet's pair.txt, OpenMVS' ids."""
+"""Neighbours listed in the data: COLMAP's patch-match.cfg and sparse points, MVSNet's pair.txt, OpenMVS' ids."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from cfusion.io.text_tables import read_text
 
 PAIRS = ("pair.txt", "cams/pair.txt", "pairs.txt")
 PLAN = "stereo/patch-match.cfg"
-FEWEST_SHARED = 5  # sparse points that two images have in common, at least
+FEWEST_SHARED = 5  # sparse points that two images must have in common
 
 
 @dataclass(frozen=True)
 class Named:
-    """For each view the numbers of its neighbours, best first, and where that was said."""
+    """Indices of the neighbours of each view, best first, and where they are listed."""
 
     neighbours: tuple[tuple[int, ...], ...]
     source: str
 
 
 def named_neighbours(data: Path, format: str, views: Dataset) -> Named | None:
-    """What the data name, None where they name nothing (then the depth maps have to tell)."""
+    """The neighbours listed in the data; None if there are none (they are then found from the depth maps)."""
     if format == "colmap":
         return _colmap(data, views)
     if format == "mvsnet":
@@ -37,7 +37,7 @@ def named_neighbours(data: Path, format: str, views: Dataset) -> Named | None:
 
 
 def _colmap(data: Path, views: Dataset) -> Named | None:
-    """Sources listed in patch-match.cfg; `__auto__` and `__all__` by the number of sparse points in common."""
+    """Sources listed in patch-match.cfg; for `__auto__` and `__all__`, views ordered by common sparse points."""
     maps = data / "stereo" / "depth_maps"
     names = [str(file.relative_to(maps)).rsplit(".", 2)[0] for file in views.files]
     number = {name: place for place, name in enumerate(names)}
@@ -58,14 +58,12 @@ def _colmap(data: Path, views: Dataset) -> Named | None:
         found.append(shared.ranked(place))
     if not any(found):
         return None
-    said = [f"{PLAN} ({by_plan} views)"] * bool(by_plan) + [f"shared sparse points ({by_points} views)"] * bool(
-        by_points
-    )
-    return Named(tuple(found), ", ".join(said))
+    counts = ((PLAN, by_plan), ("shared sparse points", by_points))
+    return Named(tuple(found), ", ".join(f"{source} ({count} views)" for source, count in counts if count))
 
 
 def read_plan(file: Path) -> dict[str, tuple[str, ...]]:
-    """patch-match.cfg: a line with an image's name, then one with its sources; empty where there is no file."""
+    """patch-match.cfg: lines with an image's name, each followed by its sources; empty if there is no file."""
     if not file.is_file():
         return {}
     lines = [line.strip() for line in read_text(file).splitlines() if line.strip() and not line.startswith("#")]
@@ -77,7 +75,7 @@ def read_plan(file: Path) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class _Shared:
-    """Which views see each sparse point, and which points each view sees."""
+    """The views that see each sparse point, and the points that each view sees."""
 
     points_of: Sequence[Sequence[int]]
     views_of: dict[int, list[int]]
@@ -92,7 +90,7 @@ class _Shared:
         return cls(points_of, views_of)
 
     def ranked(self, view: int) -> tuple[int, ...]:
-        """The other views by the number of points in common."""
+        """The other views, ordered by the number of common points."""
         count = Counter(other for point in self.points_of[view] for other in self.views_of[point] if other != view)
         useful = [(shared, other) for other, shared in count.items() if shared >= FEWEST_SHARED]
         return tuple(other for _, other in sorted(useful, key=lambda each: (-each[0], each[1])))

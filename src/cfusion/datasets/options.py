@@ -1,4 +1,4 @@
-"""Options of a format by name, checked against the fields of its frozen `Options`."""
+"""Options of a format, given by name and checked against the fields of its frozen `Options`."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
@@ -9,17 +9,17 @@ from cfusion.errors import InputError, suggestion
 
 
 def chosen(kind: type | None, given: Mapping[str, object], format: str) -> Any:
-    """An instance of a format's options; unknown names and values of the wrong type are refused."""
+    """An instance of a format's options; unknown names and wrong types are refused."""
     if kind is None:
         if given:
-            raise InputError(f"format {format!r} has no options; {', '.join(map(repr, given))} was given")
+            raise InputError(f"format {format!r} has no options; leave out {', '.join(map(repr, given))}")
         return None
     hints = get_type_hints(kind)
     for name, value in given.items():
         if name not in hints:
             raise InputError(f"format {format!r} has no option {name!r}; {suggestion(name, hints)}")
         if not _fits(value, hints[name]):
-            raise InputError(f"option {name} is {value!r}; expected {spelled(hints[name])}")
+            raise InputError(f"option {name} is {value!r}; give {spelled(hints[name])}")
     return kind(**given)
 
 
@@ -31,7 +31,7 @@ def described(kind: type | None) -> list[str]:
 
 
 def spelled(hint: Any) -> str:
-    """A type in words."""
+    """A type in plain English."""
     if isinstance(hint, UnionType):
         return " or ".join(spelled(part) for part in get_args(hint) if part is not NoneType)
     names = {bool: "True or False", int: "a whole number", float: "a number", str: "text"}

@@ -16,10 +16,10 @@ from cfusion.io.paths import within
 
 @dataclass(frozen=True)
 class Reader:
-    """A format: one line for people, and the module that reads it, loaded when needed.
+    """A format: a summary for the user, and the module that reads it, imported when needed.
 
-    The module offers `recognises(path)`, judged without reading it all, `read(path, options)`, and `Options`, a frozen
-    dataclass, where there is something to choose; `write(views, folder)` where it says what it writes.
+    The module has `recognises(path)`, which reads little, and `read(path, options)`; `Options`, a frozen dataclass, if
+    there are options; `write(views, folder)` if `writes` is set.
     """
 
     summary: str
@@ -31,10 +31,10 @@ class Reader:
         return importlib.import_module(self.module)
 
     def recognises(self, place: Path) -> bool:
-        """Whether it knows the folder; a file that cannot be read is not a sign of anything."""
+        """Whether the folder has this format; a file that cannot be read counts as no."""
         try:
             return bool(self.load().recognises(place))
-        except (OSError, ValueError):  # a link to nothing, a folder without permission, a name no disk has
+        except (OSError, ValueError):  # a dangling link, a folder without permission, an invalid name
             return False
 
     @property
@@ -47,7 +47,7 @@ def _reader(summary: str, module: str, writes: str = "") -> Reader:
     return Reader(summary, f"cfusion.datasets.readers.{module}", writes)
 
 
-# The order is that of recognition: the most telling signs first.
+# The order of recognition: the most specific formats first.
 READERS: Mapping[str, Reader] = MappingProxyType(
     {
         "bundle": _reader("folder with bundle.json and npy, png, pfm or exr depth maps", "bundle", "all of it"),
@@ -61,8 +61,8 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "tum": _reader("TUM RGB-D: depth.txt and groundtruth.txt", "tum", "all but K"),
         "replica": _reader("traj.txt and results/depth*.png", "replica"),
         "scannet": _reader("depth/, pose/ and intrinsic/", "scannet"),
-        "stereo": Reader("left/ and right/ with calib.*: pairs, matched by us", "cfusion.frontends.pairs"),
-        "kitti": Reader("stereo 2012 and 2015, matched by us", "cfusion.frontends.kitti_reader", "disparity PNG"),
+        "stereo": Reader("left/ and right/ with calib.*: pairs, matched here", "cfusion.frontends.pairs"),
+        "kitti": Reader("stereo 2012 and 2015, matched here", "cfusion.frontends.kitti_reader", "disparity PNG"),
         "kitti-odometry": _reader("a sequence with disparity maps and poses", "kitti_odometry"),
         "middlebury": _reader("stereo 2014, 2021 (calib.txt) and 2003", "middlebury", "disparity PFM"),
         "open3d": _reader("depth/ and a trajectory, .log or .json", "open3d_log", "all of it"),
@@ -73,14 +73,14 @@ READERS: Mapping[str, Reader] = MappingProxyType(
 
 
 def read(path: str | PathLike[str], format: str | None = None, options: Mapping[str, object] | None = None) -> Dataset:
-    """Views found at a path; the format is recognised, or named (a key of `READERS`), its options given by name.
+    """Views found at a path; the format is recognised or named (a key of `READERS`), its options given by name.
 
-    `.sentence` of what is returned says what was recognised and converted. Frames are read when they are asked for.
+    `.sentence` of the result states what was recognised and converted. Frames are read when they are used.
 
     Args:
         path: folder or file of a data set.
-        format: its name, where it is not recognised (`cfusion formats`).
-        options: of the format, by name (`cfusion formats --options`).
+        format: its name, if it is not recognised (`cfusion formats`).
+        options: options of the format, by name (`cfusion formats --options`).
 
     Examples:
         >>> import numpy as np
@@ -110,11 +110,11 @@ def recognised(place: Path) -> str:
     except (OSError, ValueError) as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{str(place)[:80]!r} is no name of a folder ({error})") from None
+        raise FileError(f"{str(place)[:80]!r} cannot be the name of a folder ({error}); give another path") from None
     for name, reader in READERS.items():
         if reader.recognises(place):
             return name
-    raise FileError(f"{place} is in no format known here ({', '.join(READERS)}; see `cfusion formats`)")
+    raise FileError(f"{place} has no known format ({', '.join(READERS)}; see `cfusion formats`)")
 
 
 def known(name: str) -> str:

@@ -1,4 +1,4 @@
-"""A depth map to judge: from a folder that `write_result` filled, or from a file of its own."""
+"""A depth map to be evaluated: from a folder written by `write_result`, or from a single file."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ FILE_NAME = "result.json"
 
 
 def read_depth(path: Path, scale: float | None = None) -> tuple[DepthMap, Camera | None]:
-    """Depth (H, W) and, from a result folder, its camera; `scale` is for a lone file (a PNG needs it)."""
+    """Depth (H, W) and, from a result folder, its camera; `scale` is for a single file (required for PNG)."""
     if path.name == FILE_NAME:
         path = path.parent
     if not path.is_dir():
@@ -26,14 +26,14 @@ def read_depth(path: Path, scale: float | None = None) -> tuple[DepthMap, Camera
     entry = JsonObject.of_file(path / FILE_NAME)
     found = entry.content.get("format"), entry.content.get("version")
     if found != (FORMAT, VERSION):
-        raise FileError(f"{entry.where} says format {found[0]!r}, version {found[1]!r}; expected {FORMAT!r}")
+        raise FileError(f"{entry.where} has format {found[0]!r}, version {found[1]!r}; give a {FORMAT!r}")
     camera = camera_from_json(entry.object("camera")) if "camera" in entry else None
     size = None if camera is None else camera.shape
     return _read_written(entry.object("files").object("depth"), path, size), camera
 
 
 def settings_of_result(folder: Path) -> dict[str, object] | None:
-    """The settings a whole result was written with; None where there is none, or a file of it is not as written."""
+    """The settings of a complete result; None if there is none, or one of its files has changed."""
     try:
         entry = JsonObject.of_file(folder / FILE_NAME)
         maps = entry.object("files")
@@ -46,7 +46,7 @@ def settings_of_result(folder: Path) -> dict[str, object] | None:
 
 
 def _is_as_written(entry: JsonObject, file: Path) -> bool:
-    """Whether a file still has the size and the contents that result.json states."""
+    """Whether a file still has the size and contents that result.json states."""
     stated = {key: entry.content.get(key) for key in ("bytes", "sha256")}
     if not file.is_file() or file.stat().st_size != stated["bytes"]:
         return False
@@ -58,7 +58,7 @@ def _read_written(written: JsonObject, folder: Path, size: tuple[int, int] | Non
         if name in written:
             return read_map(written.object(name).path_inside("file", folder), expected=size)
     if "png" not in written:
-        raise FileError(f"{written.where} names no depth map; write the result with npy, pfm or png")
+        raise FileError(f"{written.where} lists no depth map; write the result with npy, pfm or png")
     png = written.object("png")
     encoding = Encoding(png.number("scale"), png.number("offset"))
     return np.asarray(read_png(png.path_inside("file", folder), encoding, expected=size))

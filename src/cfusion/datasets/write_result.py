@@ -1,4 +1,4 @@
-"""Write a result: maps in the formats asked for, a point cloud, and result.json on how it came about."""
+"""Write a result: maps in the chosen formats, a point cloud, and result.json with its settings and outcome."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -38,10 +38,10 @@ Files = dict[str, dict[str, object]]
 
 
 def require_formats(formats: Sequence[str]) -> None:
-    """Find out before computing whether results can be written in these formats."""
+    """Raise before any computation if results cannot be written in these formats."""
     for name in words_of(formats, "formats"):
         if name not in FORMATS:
-            raise InputError(f"results cannot be written as {name!r}; known are: {', '.join(FORMATS)}")
+            raise InputError(f"results cannot be written as {name!r}; choose from {', '.join(FORMATS)}")
     if "png" in formats:
         png.pillow_image()
     if "exr" in formats:
@@ -58,13 +58,13 @@ def write_result(
     settings: Mapping[str, object] | None = None,
     encoding: png.Encoding | None = None,
 ) -> None:
-    """Write a result to a folder, whole or not at all; `source` says where the views came from.
+    """Write a result to a folder, completely or not at all; `source` states where the views came from.
 
-    `settings` are kept as they are, for `settings_of_result` to compare with. `encoding` is that of depth.png and
-    sigma.png, the finest unless given: the frames of a sequence share one. Depths beyond it are unknown in the PNG.
+    `settings` are stored unchanged, for `settings_of_result`. `encoding` is that of depth.png and sigma.png, by default
+    the finest; the frames of a sequence share one. Depths beyond it are unknown in the PNG.
     """
     if not hasattr(result, "provenance"):
-        raise InputError(f"write_result takes a Result first, not {type(result).__name__}; make one with fuse(views)")
+        raise InputError(f"write_result needs a Result first, not {type(result).__name__}; make one with fuse(views)")
     target, unit = path_of(folder, "folder"), word_of(unit, "unit")
     require_formats(formats)
     with filling(target, OWN_FILES) as draft:
@@ -111,7 +111,7 @@ def _summary(result: "Result", files: Files, source: str | None, unit: str) -> d
 
 
 def _add_fingerprints(draft: Path, files: Files) -> None:
-    """Size and hash of every file, so that a later run can tell whether they are still those."""
+    """Add size and hash of every file, by which a later run detects changes."""
     for kinds in files.values():
         for written in kinds.values():
             assert isinstance(written, dict)
@@ -121,7 +121,7 @@ def _add_fingerprints(draft: Path, files: Files) -> None:
 def _write_map(
     draft: Path, name: str, values: NDArray[np.float32], formats: Sequence[str], encoding: png.Encoding, unit: str
 ) -> dict[str, object]:
-    """One map in every format that holds maps; confidence is 0, not NaN, in the float formats."""
+    """Write one map in every chosen format for maps; in float formats confidence is 0 instead of NaN."""
     written: dict[str, object] = {}
     floats = np.nan_to_num(values) if name == "confidence" else values
     if "npy" in formats:
@@ -151,7 +151,7 @@ def _write_provenance(draft: Path, provenance: NDArray[np.int16], formats: Seque
 
 
 def _write_pictures(draft: Path, result: "Result") -> dict[str, object]:
-    """Depth and sigma in colour, for people; unknown pixels are transparent."""
+    """Write depth and sigma as coloured pictures; unknown pixels are transparent."""
     pictures = {"depth": depth_colours(result.depth)}
     if result.sigma is not None:
         pictures["sigma"] = sigma_colours(result.sigma)
@@ -161,7 +161,7 @@ def _write_pictures(draft: Path, result: "Result") -> dict[str, object]:
 
 
 def _write_points(draft: Path, result: "Result") -> dict[str, object]:
-    """The observed pixels as points, not the filled ones, in the world where the pose is known, else the camera's."""
+    """Write the observed pixels as points: in the world if the pose is known, else in the camera's frame."""
     assert result.camera is not None
     observed = np.where(result.provenance == 0, np.float32(np.nan), result.depth)
     known = np.isfinite(observed)

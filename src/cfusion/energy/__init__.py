@@ -1,4 +1,4 @@
-"""The terms of the model, named as the mathematics names them."""
+"""The terms of the model, named as in the mathematics."""
 
 from cfusion.energy.energy import Energy
 from cfusion.energy.fidelity import L1, L2, DataTerm, Huber

@@ -25,4 +25,4 @@ class Energy:
 
     def __post_init__(self) -> None:
         if not 0 < self.lam < float("inf"):
-            raise InputError(f"lam is {self.lam}; the confidence is positive and finite")
+            raise InputError(f"lam is {self.lam}; give a positive, finite confidence")

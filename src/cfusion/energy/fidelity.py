@@ -15,7 +15,7 @@ Floats = NDArray[Any]
 
 
 class DataTerm(Protocol):
-    """What the energy asks of a fidelity."""
+    """The interface of a fidelity."""
 
     @property
     def kind(self) -> Fidelity: ...
@@ -57,7 +57,7 @@ class Huber:
 
     def __post_init__(self) -> None:
         if not 0 < self.delta < np.inf:
-            raise InputError(f"Huber's delta is {self.delta}; it is a positive length in the unit of depth")
+            raise InputError(f"Huber's delta is {self.delta}; give a positive length in the unit of depth")
 
     @property
     def corner(self) -> float:

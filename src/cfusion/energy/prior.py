@@ -1,7 +1,7 @@
-"""The prior that lets the confidence be estimated: rate_i lam_i - b_i log lam_i at every pixel.
+"""The prior by which the confidence is estimated: rate_i lam_i - b_i log lam_i at every pixel.
 
 In the paper's symbols rate = 1 / (2 W) and b is one number; with a Laplace likelihood and a Gamma(a, rate) prior,
-b_i = K_i + a - 1 with K_i the weight observed at the pixel.
+b_i = K_i + a - 1, where K_i is the total weight of the pixel's observations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Floats = NDArray[Any]
 
 @dataclass(frozen=True)
 class Prior:
-    """Gamma prior of the confidence; `b` fixes the paper's single b, None takes b_i = K_i + shape - 1.
+    """Gamma prior of the confidence; `b` is the paper's single b, None means b_i = K_i + shape - 1.
 
     With `trusting`, W_i is scaled by the mean weight of the pixel's observations: a prior from the scene's geometry.
     """
@@ -31,14 +31,14 @@ class Prior:
 
     def __post_init__(self) -> None:
         if not (self.rate > 0 and np.isfinite(self.rate)):
-            raise InputError(f"the prior's rate is {self.rate}; it is 1/(2W), positive and finite")
+            raise InputError(f"the prior's rate is {self.rate}; give 1/(2W), positive and finite")
         if self.b is not None and not self.b > 0:
-            raise InputError(f"the prior's b is {self.b}; it has to be positive")
+            raise InputError(f"the prior's b is {self.b}; give a positive number")
         if self.b is None and not self.shape > 0.5:
-            raise InputError(f"the prior's shape is {self.shape}; K + shape - 1 has to stay positive for K = 1")
+            raise InputError(f"the prior's shape is {self.shape}; give a positive number (K + shape - 1 > 0 for K = 1)")
 
     def strength(self, total: Floats) -> Floats:
-        """b_i from the weight observed at each pixel; a pixel nobody observed keeps the prior's own mode."""
+        """b_i from the total weight at each pixel; an unobserved pixel keeps the prior's mode."""
         if self.b is not None:
             return np.full_like(total, self.b)
         return np.where(total > 0, total + (self.shape - 1), max(self.shape - 1, 0.5)).astype(total.dtype)
@@ -56,6 +56,6 @@ class Prior:
         """argmin with (lam' - lam)^2 / (2 nu) added: the positive root of lam'^2 - a lam' - b nu = 0."""
         a = lam - nu * (np.positive(misfit, dtype=np.float64) + rate)
         root = np.sqrt(a * a + 4 * strength * nu)
-        # the cancelling form for negative a, where a + root loses its digits
+        # for negative a, where a + root would cancel
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(a >= 0, (a + root) / 2, 2 * strength * nu / (root - a)).astype(misfit.dtype)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cfusion.errors import InputError
 
-# image -> (H, W) edge weights g, or (H, W, 3) components xx, xy, yy of D^(1/2); on the first-order term
+# image -> edge weights g (H, W), or components xx, xy, yy of D^(1/2) (H, W, 3), of the first-order term
 EdgeRule = Callable[[NDArray[Any]], NDArray[Any]]
 
 PAPER_ALPHA = (1.0, 2.0, 4.0)
@@ -20,8 +20,7 @@ PAPER_ALPHA = (1.0, 2.0, 4.0)
 class TGV:
     """min over v, w of alpha_1 |E x - v| + alpha_2 |E v - w| + alpha_3 |E w|; order 1 is total variation.
 
-    The tensor norms are the Frobenius norms of symmetric tensors. `edge`, if given, makes weights from the
-    reference image.
+    Tensor norms are Frobenius norms of symmetric tensors. `edge`, if given, computes weights from the reference image.
     """
 
     order: int = 2
@@ -33,7 +32,7 @@ class TGV:
             raise InputError(f"TGV of order {self.order} is not implemented; choose 1, 2 or 3")
         alpha = tuple(float(a) for a in self.alpha) or PAPER_ALPHA[: self.order]
         if len(alpha) != self.order:
-            raise InputError(f"alpha has {len(alpha)} weights, order {self.order} needs {self.order}")
+            raise InputError(f"alpha has {len(alpha)} weights, order {self.order} needs {self.order}; give those")
         if not all(0 < a < float("inf") for a in alpha):
-            raise InputError(f"alpha is {alpha}; every weight is positive and finite")
+            raise InputError(f"alpha is {alpha}; give positive, finite weights")
         object.__setattr__(self, "alpha", alpha)

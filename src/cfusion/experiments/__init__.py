@@ -1,4 +1,4 @@
-"""The paper's tables and figures: specifications in TOML, run once, cached, and summed up from the results alone."""
+"""The paper's tables and figures: specifications in TOML, run once, cached, and summarised from the results only."""
 
 from cfusion.experiments.plan import Level, plan
 from cfusion.experiments.read_spec import NAMES, load

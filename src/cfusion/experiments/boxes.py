@@ -1,4 +1,4 @@
-"""Boxes of several sizes and contrasts in one depth map: what the scale space is shown with."""
+"""Boxes of several sizes and contrasts in one depth map, which demonstrate the scale space."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cfusion.arrays import DepthMap, Mask
 from cfusion.errors import InputError
 
 CHEEGER_OF_UNIT_SQUARE = 2 + sqrt(pi)
-SURVIVES = 0.5  # of the contrast, in the middle of the box
+SURVIVES = 0.5  # share of the contrast that must remain in the middle of the box
 
 
 @dataclass(frozen=True)
@@ -27,32 +27,32 @@ class Box:
 
     def __post_init__(self) -> None:
         if self.side < 1 or self.row < 0 or self.column < 0 or self.contrast == 0:
-            raise InputError(f"a box has a side, a place in the image and a contrast, not {self}")
+            raise InputError(f"a box needs a positive side, a place in the image and a contrast, not {self}")
 
     def mask(self, shape: tuple[int, int]) -> Mask:
-        """Its pixels."""
+        """Mask of its pixels."""
         inside = np.zeros(shape, np.bool_)
         inside[self.row : self.row + self.side, self.column : self.column + self.side] = True
         return inside
 
     def retained(self, depth: NDArray[Any], background: float) -> float:
-        """How much of the contrast is left: the median over the middle half of the box."""
+        """The share of the contrast that remains: the median over the middle half of the box."""
         margin = self.side // 4
         rows = slice(self.row + margin, self.row + self.side - margin)
         columns = slice(self.column + margin, self.column + self.side - margin)
         return float(np.median(depth[rows, columns]) - background) / self.contrast
 
     def should_survive(self, confidence: float) -> bool:
-        """Whether TV-L1 with weight 1 keeps it: confidence above (2 + sqrt(pi)) / side, the square's Cheeger constant.
+        """Whether TV-L1 with weight 1 keeps the box: confidence > (2 + sqrt(pi)) / side, the square's Cheeger constant.
 
-        Below, removing the box costs less than its perimeter, whatever its contrast.
+        Below, the box costs less than its perimeter and is removed, whatever its contrast.
         """
         return confidence > CHEEGER_OF_UNIT_SQUARE / self.side
 
 
 @dataclass(frozen=True)
 class Regions:
-    """A confidence that differs inside one box, counted from 1, and elsewhere."""
+    """A confidence with one value inside a box (counted from 1) and another elsewhere."""
 
     box: int
     inside: float

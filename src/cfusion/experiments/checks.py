@@ -1,4 +1,4 @@
-"""Whether what had to come out did, in words, with the numbers."""
+"""Verdicts on the expected results, with the numbers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from cfusion.experiments.spec import Check, Part
 from cfusion.report.paper_checks import Verdict
 from cfusion.report.paper_tables import Comparison
 
-WORSE = 1.0 + 1e-3  # a row that is better by less is not better
+WORSE = 1.0 + 1e-3  # a row that is better by less does not count as better
 
 
 def verdict(check: Check, table: Comparison) -> Verdict:
-    """A check of a table against its published numbers; rows that were not run fail nothing."""
+    """Check a table against its published numbers; rows that were not run are ignored."""
     details = []
     holds = True
     for line in table.lines:
@@ -48,7 +48,7 @@ def _best_published(table: Comparison, place: int) -> float | None:
 def champion_verdict(
     champion: str, part: Part, values: Sequence[float], series: Mapping[str, Mapping[str, Sequence[float]]]
 ) -> Verdict:
-    """Whether no row beats the champion anywhere in a sweep, and where one does, by how much."""
+    """Whether no row beats the champion anywhere in a sweep; the details list where, and by how much."""
     lost = []
     for column in part.columns:
         for place, value in enumerate(values):

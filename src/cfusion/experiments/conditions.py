@@ -1,4 +1,4 @@
-"""What is observed, described so that it can be hashed: a scene, a track, noise; and made when asked for."""
+"""Hashable descriptions of observations (scene, track, noise), which are made when needed."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from cfusion.experiments.store import Store
 
 NOISES = {"laplace": Laplace, "gauss": Gauss}
-NOISE_SEED = 20180  # so that the noise shares no stream with anything else seeded by a small number
+NOISE_SEED = 20180  # an uncommon seed, so that the noise shares no random stream with other code
 
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """Views, or a stack, with the truth they are judged by."""
+    """Views or a stack, with the truth."""
 
     truth: DepthMap
     views: Sequence[View] = ()
-    stack: Stack | None = None  # where there is nothing to associate
+    stack: Stack | None = None  # if there is nothing to associate
     reference: int = 0
     camera: Camera | None = None
     baseline: float | None = None
-    every: DepthMap | None = None  # truth of KITTI's pixels that only the reference camera sees, too
+    every: DepthMap | None = None  # KITTI's truth including pixels that only the reference camera sees
 
 
 class Condition(Protocol):
@@ -66,7 +66,7 @@ class OnTrack:
     track: str  # "orbit" or "nadir"
     views: int
     spacing: int  # steps of the track between two views
-    noise: tuple[str, float]  # kind and level; level 0: none
+    noise: tuple[str, float]  # kind and level; level 0: no noise
     baseline: float
     scale: float = 1.0  # of the image
     seed: int = 0
@@ -78,21 +78,23 @@ class OnTrack:
             raise InputError(f"noise is {self.noise}; give one of {', '.join(NOISES)} and a level of at least 0")
         if self.views < 1 or self.views % 2 == 0 or self.spacing < 1:
             raise InputError(
-                f"views = {self.views}, spacing = {self.spacing}: an odd number of views, at least 1 apart"
+                f"views = {self.views}, spacing = {self.spacing}: give an odd number of views, at least 1 apart"
             )
         if not (self.baseline > 0 and 0 < self.scale <= 1):
-            raise InputError(f"baseline = {self.baseline}, scale = {self.scale}: positive, and at most 1")
+            raise InputError(
+                f"baseline = {self.baseline}, scale = {self.scale}: give positive numbers, scale at most 1"
+            )
 
     @property
     def scene(self) -> str:
         return self.model.stand_in if self.model.replaced else self.model.name
 
     def offsets(self) -> tuple[int, ...]:
-        """Places of the views on the track, the reference at 0."""
+        """Positions of the views on the track relative to the reference."""
         return tuple(self.spacing * (k - self.views // 2) for k in range(self.views))
 
     def varied(self, over: str, value: float) -> OnTrack:
-        """The same with another noise, number of views or spacing."""
+        """The same condition with another noise, number of views or spacing."""
         if over in NOISES:
             return replace(self, noise=(over, float(value)))
         return replace(self, views=int(value)) if over == "views" else replace(self, spacing=int(value))
@@ -101,7 +103,7 @@ class OnTrack:
         return replace(self, seed=seed)
 
     def scaled(self, scale: float) -> OnTrack:
-        """At most that scale."""
+        """The condition at no more than the given scale."""
         return replace(self, scale=min(scale, self.scale))
 
     def checksum(self) -> str:
@@ -111,7 +113,7 @@ class OnTrack:
         return None
 
     def observe(self, store: Store) -> Observed:
-        """Noise is drawn for each view by its place on the track: bundles of any size share what they share."""
+        """Noise is seeded per view by its position, so that bundles of any size share the noise of common views."""
         rendered = store.renders.load(self)
         kind, level = self.noise
         views = []
@@ -125,8 +127,8 @@ class OnTrack:
         return Observed(rendered.depths[middle], views, alone, middle, rendered.camera, self.baseline)
 
 
-class _AsItIs:
-    """What is neither drawn at random nor rendered at any scale."""
+class _Fixed:
+    """A condition that is neither random nor rendered: seed and scale do not change it."""
 
     def seeded(self, seed: int) -> Self:
         return self
@@ -136,7 +138,7 @@ class _AsItIs:
 
 
 @dataclass(frozen=True)
-class BoxImage(_AsItIs):
+class BoxImage(_Fixed):
     """One depth map with boxes in it, without noise."""
 
     shape: tuple[int, int]
@@ -149,7 +151,7 @@ class BoxImage(_AsItIs):
         draw(self.shape, self.background, self.boxes)
 
     def varied(self, over: str, value: float) -> BoxImage:
-        raise InputError(f"boxes cannot be varied over {over!r}")
+        raise InputError(f"boxes cannot be varied over {over!r}; sweep over a scene of meshes")
 
     def checksum(self) -> str:
         return "drawn"
@@ -163,8 +165,8 @@ class BoxImage(_AsItIs):
 
 
 @dataclass(frozen=True)
-class KittiBundle(_AsItIs):
-    """A bundle of KITTI stereo: disparity by a matcher or from a folder, judged where both cameras see."""
+class KittiBundle(_Fixed):
+    """A bundle of KITTI stereo: disparity by a matcher or from a folder, scored where both cameras see."""
 
     folder: str  # below the data folder: training, or testing
     number: int
@@ -192,7 +194,7 @@ class KittiBundle(_AsItIs):
         return self.matching in MATCHERS
 
     def varied(self, over: str, value: float) -> KittiBundle:
-        raise InputError(f"KITTI's bundles cannot be varied over {over!r}")
+        raise InputError(f"KITTI's bundles cannot be varied over {over!r}; sweep over a scene of meshes")
 
     def checksum(self) -> str:
         files = [self.poses, *self.place.glob(f"*/{self.scene}*")]
@@ -200,7 +202,7 @@ class KittiBundle(_AsItIs):
         return sha256("".join(file_checksum(file) for file in sorted(files)).encode()).hexdigest()
 
     def missing(self) -> str | None:
-        """Why this bundle cannot run here, in words."""
+        """Why this bundle cannot run here; None if it can."""
         if not self.place.is_dir() or not self.poses.is_file():
             return f"no {self.folder} with its localisation in the data folder (CFUSION_DATA)"
         if not self.matched and not any(Path(self.matching).glob(f"{self.scene}_*")):

@@ -1,4 +1,4 @@
-"""How much of the work is done, from what the jobs so far took."""
+"""The share of the work that is done, from the durations of finished jobs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cfusion.experiments.plan import Job
 
 
 class Eta:
-    """Remaining jobs cost what the same method cost before, or what the average did."""
+    """Expects remaining jobs to take as long as earlier ones of the same method, or as the average."""
 
     def __init__(self, todo: Sequence[Job]) -> None:
         self.left = Counter(job.method for job in todo)
         self.spent: dict[str, list[float]] = defaultdict(list)
 
     def after(self, job: Job, seconds: float) -> float:
-        """Take note of a job that is done; the share of all work that is done, by time."""
+        """Record the duration of a finished job; return the share of all work that is done."""
         self.left[job.method] -= 1
         self.spent[job.method].append(seconds)
         known = {method: sum(times) / len(times) for method, times in self.spent.items()}

@@ -1,4 +1,4 @@
-"""Matched and localised stereo bundles, kept: matching costs seconds a pair."""
+"""A cache of matched and localised stereo bundles: matching takes seconds per pair."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Matches:
     folder: Path
 
     def load(self, bundle: KittiBundle) -> tuple[list[View], int]:
-        """The views of a bundle and the index of the reference; matched now where they are not at hand."""
+        """The views of a bundle and the index of the reference; matched now if not cached."""
         self.make(bundle)
         kept = read_arrays(self._file(bundle))
         fx, fy, cx, cy, width, height = kept["camera"].tolist()
@@ -41,7 +41,7 @@ class Matches:
         return views, reference
 
     def make(self, bundle: KittiBundle) -> None:
-        """Match and localise what is not at hand."""
+        """Match and localise bundles that are not cached."""
         from cfusion.frontends.kitti import kitti_bundle_views
 
         if self._file(bundle).is_file():

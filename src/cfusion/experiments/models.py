@@ -1,4 +1,4 @@
-"""The meshes of the experiments: which file, how it is stood up, and what takes its place where there is none."""
+"""The meshes of the experiments: file, orientation, and the built-in scene that replaces a missing file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def data_folder() -> Path | None:
-    """Where the meshes are: CFUSION_DATA, or ../shared/data beside the repository; None where neither is there."""
+    """The folder of meshes: CFUSION_DATA, or ../shared/data beside the repository; None if neither exists."""
     given = os.environ.get("CFUSION_DATA")
     folder = Path(given) if given else REPOSITORY.parent / "shared" / "data"
     return folder if folder.is_dir() else None
@@ -27,23 +27,23 @@ def data_folder() -> Path | None:
 
 @dataclass(frozen=True)
 class Model:
-    """One mesh. Without a file it is the built-in scene `stand_in`."""
+    """One mesh; without a file, the built-in scene `stand_in`."""
 
     name: str
     stand_in: str
     file: str | None = None  # below the data folder
     upright: bool = False  # turn the longest axis vertical
-    longest_side: float | None = None  # in model units; None: as it is
+    longest_side: float | None = None  # in model units; None: unchanged
 
     def __post_init__(self) -> None:
         if self.stand_in not in BUILT_IN:
             raise InputError(f"{self.name}: stand_in is {self.stand_in!r}; built in are {', '.join(BUILT_IN)}")
         if self.longest_side is not None and not self.longest_side > 0:
-            raise InputError(f"{self.name}: longest_side is {self.longest_side}; it is a positive length")
+            raise InputError(f"{self.name}: longest_side is {self.longest_side}; give a positive length")
 
     @property
     def path(self) -> Path | None:
-        """The mesh file, where it is at hand."""
+        """The mesh file; None if it is missing."""
         folder = data_folder()
         if self.file is None or folder is None or not (folder / self.file).is_file():
             return None
@@ -51,22 +51,22 @@ class Model:
 
     @property
     def replaced(self) -> bool:
-        """Whether the built-in scene stands in for a file that is not at hand."""
+        """Whether the built-in scene replaces a missing file."""
         return self.file is not None and self.path is None
 
     def checksum(self) -> str:
-        """SHA-256 of the mesh file; a built-in scene is known by its name, and by the code that makes it."""
+        """SHA-256 of the mesh file; a built-in scene is identified by its name and the code that makes it."""
         return f"built-in {self.stand_in}" if self.path is None else file_checksum(self.path)
 
     def require(self) -> None:
-        """Refuse to go on without the file."""
+        """Raise if the file is missing."""
         if self.replaced:
             raise FileError(
-                f"the mesh {self.file} is not at hand; set CFUSION_DATA to the folder that holds it, or use --quick"
+                f"the mesh {self.file} is missing; set CFUSION_DATA to the folder that holds it, or use --quick"
             )
 
     def load(self) -> Scene:
-        """The mesh as the camera track expects it."""
+        """The mesh in the orientation that the camera track expects."""
         if self.path is None:
             return BUILT_IN[self.stand_in]()
         scene = load_mesh(self.path)
@@ -77,7 +77,7 @@ class Model:
 
 
 def file_checksum(path: Path) -> str:
-    """SHA-256 of a file, remembered as long as its size and time stay."""
+    """SHA-256 of a file, cached while its size and time stay the same."""
     status = path.stat()
     return _checksum(path, status.st_size, status.st_mtime_ns)
 

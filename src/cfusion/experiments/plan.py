@@ -1,4 +1,4 @@
-"""A specification unrolled: which jobs have to run, and where each result is shown."""
+"""The jobs of a specification, and the cells in which their results are shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUICK_NOTE = (
 
 
 class Level(enum.Enum):
-    """How much of an experiment to run; the value says it."""
+    """How much of an experiment to run; the value describes it."""
 
     quick = "one scene, reduced, about a minute"
     tables = "every table and figure but the sweeps"
@@ -31,14 +31,14 @@ class Level(enum.Enum):
 
 @dataclass(frozen=True)
 class Job:
-    """One method on one condition: everything that decides the result, and nothing else."""
+    """One method on one condition: everything that determines the result, and nothing else."""
 
     condition: Condition
     method: str
     parameters: Parameters = ()
     confidence: Regions | None = None
     trace: bool = False
-    backend: str = "cpu"  # by name: what `auto` means depends on the machine
+    backend: str = "cpu"  # resolved: `auto` depends on the machine
 
     def key(self) -> str:
         """Hash of the job, the data it reads, and the code that runs it."""
@@ -49,17 +49,17 @@ class Job:
 
 @dataclass(frozen=True)
 class Cell:
-    """Where a job's result is shown."""
+    """A place where a job's result is shown."""
 
     part: str
     data: str
     row: str
-    value: float | None  # of a sweep
+    value: float | None  # of the swept quantity
     job: Job
     keep_maps: bool
 
     def place(self) -> dict[str, object]:
-        """The cell as it stands in a line of results."""
+        """The cell as fields of a line of results."""
         return {
             "part": self.part,
             "data": self.data,
@@ -72,7 +72,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Plan:
-    """The cells of an experiment, and what is left out of it, in words."""
+    """The cells of an experiment, and notes about omissions."""
 
     spec: Spec
     level: Level
@@ -80,7 +80,7 @@ class Plan:
     notes: tuple[str, ...]
 
     def jobs(self) -> dict[Job, bool]:
-        """Each job once, and whether its maps are kept."""
+        """Each job once, and whether its maps are stored."""
         found: dict[Job, bool] = {}
         for cell in self.cells:
             found[cell.job] = found.get(cell.job, False) or cell.keep_maps
@@ -88,7 +88,7 @@ class Plan:
 
 
 def plan(spec: Spec, level: Level, backend: str) -> Plan:
-    """Every cell of every part that the level asks for; data that are not at hand are left out, and it is said."""
+    """Every cell of every part at this level; missing data are skipped with a note."""
     cells: list[Cell] = []
     notes: dict[str, None] = {QUICK_NOTE: None} if level is Level.quick else {}
     for part in spec.parts:
@@ -121,18 +121,18 @@ def _conditions(spec: Spec, data: str, level: Level) -> Iterator[Condition]:
 
 
 def _stand_in(condition: Condition, level: Level) -> str | None:
-    """A word about a mesh that is not at hand; only a quick run may go on without."""
+    """A note about a missing mesh, which only a quick run may replace."""
     if not isinstance(condition, OnTrack) or not condition.model.replaced:
         return None
     if level is not Level.quick:
         condition.model.require()
-    return f"The built-in scene {condition.scene} stands in for {condition.model.name}, whose mesh is not at hand."
+    return f"The built-in scene {condition.scene} stands in for {condition.model.name}, whose mesh is missing."
 
 
 def _cells(
     spec: Spec, part: Part, data: str, conditions: Sequence[Condition], level: Level, backend: str
 ) -> Iterator[Cell]:
-    """All scenes at one value before the next: a run that is cut short has whole averages."""
+    """All scenes at one value before the next value, so that an interrupted run has complete averages."""
     values: tuple[float | None, ...] = part.values or (None,)
     if level is Level.quick and part.values and spec.quick.values:
         values = spec.quick.values

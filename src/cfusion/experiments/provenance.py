@@ -1,4 +1,4 @@
-"""Where a result comes from: code, commit, data, machine, time."""
+"""The origin of a result: code, commit, data, machine, time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cfusion.io.versions import versions
 
 
 def provenance(job: Job) -> dict[str, object]:
-    """What made a result, beyond the job itself."""
+    """The origin of a result, beyond the job itself."""
     return {
         "code": code_version(solving(job.backend, kitti=isinstance(job.condition, KittiBundle))),
         "commit": commit(),
@@ -30,7 +30,7 @@ def provenance(job: Job) -> dict[str, object]:
 
 @lru_cache(1)
 def commit() -> str | None:
-    """The commit of the repository, with + where the tree differs from it; None outside of one."""
+    """The commit of the repository, with + if the tree differs from it; None outside a repository."""
     if not (REPOSITORY / ".git").exists():
         return None
     head, changes = _git("rev-parse", "--short=12", "HEAD"), _git("status", "--porcelain", "--", "src", "paper")

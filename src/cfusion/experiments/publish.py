@@ -1,4 +1,4 @@
-"""Write what came out: results, tables, figures and one page."""
+"""Write the results of experiments: lines, tables, figures and one page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESULTS = "results.jsonl"
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What one experiment gave: lines of results, and words about what was left out."""
+    """The results of one experiment, and notes about omissions."""
 
     spec: Spec
     level: Level
@@ -35,7 +35,7 @@ class Findings:
     notes: Sequence[str]
 
     def chapter(self, store: Store) -> Chapter:
-        """Tables and figures, from the lines and the maps they name."""
+        """Tables and figures, from the lines and their stored maps."""
 
         def load_maps(key: str) -> Mapping[str, NDArray[Any]]:
             try:
@@ -46,29 +46,29 @@ class Findings:
                 ) from None
 
         spec = self.spec
-        if self.level is Level.quick:  # the checks are about the whole
+        if self.level is Level.quick:  # checks are for the complete experiment
             spec = replace(spec, parts=tuple(replace(part, checks=()) for part in spec.parts))
         return Chapter(spec.name, spec.title, spec.about, self.notes, summarise(spec, self.lines, load_maps))
 
     def write(self, folder: Path) -> None:
-        """The lines as they can be read back."""
+        """Write the lines, to be read back by `read`."""
         head = {"experiment": self.spec.name, "level": self.level.name, "notes": list(self.notes)}
         text = "\n".join(json.dumps(to_json(line)) for line in [head, *self.lines])
         (folder / RESULTS).write_text(text + "\n", encoding="utf-8")
 
     @staticmethod
     def read(spec: Spec, folder: Path) -> Findings:
-        """What `write` wrote."""
+        """The findings that `write` wrote."""
         file = folder / RESULTS
         try:
             head, *lines = [json.loads(line) for line in read_bytes(file).decode("utf-8").splitlines()]
             return Findings(spec, Level[head["level"]], lines, head["notes"])
         except (ValueError, KeyError, TypeError):
-            raise FileError(f"{file} is not what `cfusion reproduce` writes; run the experiment again") from None
+            raise FileError(f"{file} was not written by `cfusion reproduce`; run the experiment again") from None
 
 
 def publish(chapters: Sequence[tuple[Findings, Chapter]], output: Path, command: str) -> None:
-    """A folder per experiment with results, tables and figures, and index.html; all or nothing."""
+    """Write a folder per experiment with results, tables and figures, and index.html; all or nothing."""
     with filling(output) as draft:
         for findings, chapter in chapters:
             folder = draft / chapter.name

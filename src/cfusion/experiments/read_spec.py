@@ -1,4 +1,4 @@
-"""Specifications out of paper/*.toml: every key is checked, so that a misspelt one is not ignored."""
+"""Specifications from paper/*.toml; every key is checked, so that no misspelt one is ignored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RULES = ("within", "at_most", "of_best")
 
 
 def paper_folder() -> Path:
-    """The specifications: of the repository, or those that were installed."""
+    """The folder of specifications: the repository's, or the installed ones."""
     installed = Path(__file__).resolve().parents[1] / "paper"
     return installed if installed.is_dir() else REPOSITORY / "paper"
 
@@ -29,7 +29,7 @@ def load(name: str, folder: Path | None = None) -> Spec:
     place = paper_folder() if folder is None else folder
     if not (place / f"{name}.toml").is_file():
         there = ", ".join(sorted(each.stem for each in place.glob("*.toml") if each.stem != "scenes"))
-        raise FileError(f"there is no specification {name!r} in {place}; there are: {there or 'none'}")
+        raise FileError(f"no specification {name!r} in {place}; choose from {there or 'none'}")
     models = _models(_entry(place / "scenes.toml"))
     entry = _entry(place / f"{name}.toml")
     entry.refuse_unknown("title", "about", "average", "seeds", "quick", "data", "rows", "parts")
@@ -54,11 +54,11 @@ def _entry(file: Path) -> JsonObject:
     try:
         return JsonObject(tomllib.loads(read_bytes(file).decode("utf-8")), str(file))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FileError(f"{file} is not TOML: {error}; mend that line") from None
+        raise FileError(f"{file} is not TOML: {error}; correct that line") from None
 
 
 def _named(entry: JsonObject, key: str) -> list[tuple[str, JsonObject]]:
-    """Tables inside a table, by name, in their order."""
+    """The tables inside a table by name, in order."""
     table = entry.object(key)
     return [(name, table.object(name)) for name in table.content]
 
@@ -102,7 +102,7 @@ def _meshes(entry: JsonObject, models: dict[str, Model]) -> tuple[Condition, ...
     conditions = []
     for name in entry.get("scenes", list):
         if name not in models:
-            raise FileError(f"{entry.where}.scenes names {name!r}, which scenes.toml does not")
+            raise FileError(f"{entry.where}.scenes names {name!r}, which is not in scenes.toml")
         conditions.append(
             OnTrack(
                 model=models[name],
@@ -145,7 +145,7 @@ def _part(entry: JsonObject, rows: tuple[str, ...]) -> Part:
     known = ("name", "kind", "caption", "data", "rows", "columns", "over", "values", "champion", "published")
     entry.refuse_unknown(*known, "checks", "layout", "when")
     if entry.content.get("when", "full") != "full":
-        raise FileError(f"{entry.where}.when is {entry.content['when']!r}; leave it out, or say 'full'")
+        raise FileError(f"{entry.where}.when is {entry.content['when']!r}; leave it out, or write 'full'")
     published = None
     if "published" in entry:
         table = entry.object("published")
@@ -190,7 +190,7 @@ def _quick(entry: JsonObject) -> Quick:
 def _words(entry: JsonObject, key: str) -> tuple[str, ...]:
     words = entry.get(key, list)
     if not words or not all(isinstance(word, str) for word in words):
-        raise FileError(f"{entry.where}.{key} is {words!r}; expected a list of names")
+        raise FileError(f"{entry.where}.{key} is {words!r}; give a list of names")
     return tuple(words)
 
 
@@ -205,16 +205,16 @@ def _word(entry: JsonObject, key: str) -> Any:
 def _wholes(entry: JsonObject, key: str) -> tuple[int, ...]:
     numbers = entry.get(key, list)
     if not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
-        raise FileError(f"{entry.where}.{key} is {numbers!r}; expected whole numbers")
+        raise FileError(f"{entry.where}.{key} is {numbers!r}; give whole numbers")
     return tuple(numbers)
 
 
 def _list(entry: JsonObject, key: str, value: object) -> list[Any]:
     if not isinstance(value, list) or not value:
-        raise FileError(f"{entry.where}.grid.{key} is {value!r}; expected a list of values to try")
+        raise FileError(f"{entry.where}.grid.{key} is {value!r}; give a list of values to try")
     return value
 
 
 def _value(value: Any) -> Value:
-    """Lists become tuples, which can be hashed."""
+    """Lists as tuples, which can be hashed."""
     return tuple(float(each) for each in value) if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Noise-free views of the meshes, rendered once and kept: rendering costs seconds, reading them milliseconds."""
+"""A cache of noise-free views of the meshes: rendering takes seconds, reading them milliseconds."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from cfusion.synthetic import PAPER_CAMERA, nadir, orbit
 from cfusion.synthetic.render import RayCaster
 from cfusion.synthetic.track import ORBIT_REFERENCE, ORBIT_VIEWS
 
-NADIR_STEP = 4.0  # units between two places of the track
-NADIR_REACH = 64  # places on either side of the reference
+NADIR_STEP = 4.0  # units between two positions of the track
+NADIR_REACH = 64  # positions on either side of the reference
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Roll:
-    """What is rendered together: one mesh, along one track, at one size."""
+    """Views that are rendered together: one mesh, track and size."""
 
     model: Model
     track: str
@@ -50,13 +50,13 @@ class Roll:
         return PAPER_CAMERA.scaled(self.scale)
 
     def pose(self, offset: int) -> Pose:
-        """world_from_camera at a place of the track, the reference at 0."""
+        """world_from_camera at a position of the track, the reference at 0."""
         if self.track == "orbit":
             return orbit()[(ORBIT_REFERENCE + offset) % ORBIT_VIEWS]
         return nadir(2 * NADIR_REACH + 1, NADIR_STEP)[NADIR_REACH + offset]
 
     def key(self) -> str:
-        """Hash of what decides the pixels."""
+        """Hash of everything that determines the pixels."""
         content = [to_json(self), self.model.checksum(), code_version(RENDERING)]
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
@@ -68,7 +68,7 @@ class Renders:
     folder: Path
 
     def load(self, condition: OnTrack) -> Rendered:
-        """The true depths of a condition's views; those not at hand are rendered."""
+        """The true depths of a condition's views; missing ones are rendered."""
         roll = Roll.of(condition)
         self.make(roll, condition.offsets())
         depths = [read_arrays(self._file(roll, offset))["depth"] for offset in condition.offsets()]
@@ -76,7 +76,7 @@ class Renders:
         return Rendered(depths, [roll.pose(offset) for offset in condition.offsets()], roll.camera, image)
 
     def make(self, roll: Roll, offsets: Iterable[int]) -> None:
-        """Render what is not at hand; the reference with its image."""
+        """Render the missing views, the reference with its image."""
         wanted = [offset for offset in sorted({0, *offsets}) if not self._file(roll, offset).is_file()]
         if not wanted:
             return

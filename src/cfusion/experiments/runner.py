@@ -1,4 +1,4 @@
-"""Runs a plan: what is stored is not run again, the rest in parallel, each result written as it comes."""
+"""Runs a plan: stored results are not repeated, the others run in parallel, each stored as it ends."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from cfusion.solvers import Progress, Report
 
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Task = tuple[Any, ...]  # a function and its arguments
-Complete = Callable[[Sequence[Sequence[Task]]], Iterator[Any]]  # tasks that belong together follow one another
+Complete = Callable[[Sequence[Sequence[Task]]], Iterator[Any]]  # runs queues of tasks that share inputs
 
 
 class Unfinished(CFusionError):
-    """Some jobs failed; the others' results are kept."""
+    """Some jobs failed; the results of the others are stored."""
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run(plan: Plan, store: Store, *, workers: int | None = None, report: Report | None = None) -> list[Record]:
-    """One line of results per cell of the plan, in its order; the store is filled on the way.
+    """One line of results per cell of the plan, in order; new results are stored.
 
-    Interrupted, it leaves what is done in the store, and goes on from there when called again.
+    After an interruption, a second call continues from the stored results.
     """
     jobs = plan.jobs()
     keys = {job: job.key() for job in jobs}
@@ -60,7 +60,7 @@ def run(plan: Plan, store: Store, *, workers: int | None = None, report: Report 
             failures += [] if failure is None else [failure]
             _say(report, f"{plan.spec.name}, {number} of {len(todo)}", eta.after(job, seconds))
     if failures:
-        raise Unfinished(f"{len(failures)} of {len(todo)} jobs failed, the rest is kept; the first: {failures[0]}")
+        raise Unfinished(f"{len(failures)} of {len(todo)} jobs failed, the others are stored; the first: {failures[0]}")
     return [cell.place() | _stored(store, keys[cell.job]) for cell in plan.cells]
 
 
@@ -72,12 +72,12 @@ def _say(report: Report | None, stage: str, done: float) -> None:
 def _stored(store: Store, key: str) -> Record:
     record = store.read(key)
     if record is None:
-        raise Unfinished(f"the result {key} vanished from {store.folder}; run again")
+        raise Unfinished(f"the result {key} is no longer in {store.folder}; run again")
     return record
 
 
 def _preparations(store: Store, todo: Sequence[Job]) -> list[Task]:
-    """Every mesh once, with all places it is seen from; every stereo bundle once."""
+    """Every mesh once, with all positions it is seen from; every stereo bundle once."""
     rolls: dict[Roll, set[int]] = {}
     bundles: dict[KittiBundle, None] = {}
     for job in todo:
@@ -92,7 +92,7 @@ def _preparations(store: Store, todo: Sequence[Job]) -> list[Task]:
 
 
 def _prepare(make: Callable[..., None], *what: Any) -> str | None:
-    """Why it failed, if it did."""
+    """The error of a preparation; None if it succeeded."""
     try:
         make(*what)
     except CFusionError as error:
@@ -113,35 +113,35 @@ def _run_job(store: Store, job: Job, key: str, keep_maps: bool) -> tuple[Job, fl
 
 @contextmanager
 def _crew(workers: int) -> Iterator[Complete]:
-    """Processes that share the cores between them; one worker is this process itself.
+    """Worker processes that share the cores; a single worker is this process.
 
-    They are started anew, not forked: a CUDA device that this process has opened cannot be used by a fork of it.
+    They are spawned, not forked: a fork cannot use a CUDA device that this process has opened.
     """
     if workers == 1:
         yield lambda queues: (function(*arguments) for queue in queues for function, *arguments in queue)
         return
     bystanders = set(multiprocessing.active_children())
-    anew = multiprocessing.get_context("spawn")
+    spawning = multiprocessing.get_context("spawn")
     with _threads(max(1, cores() // workers)):
-        crew = [ProcessPoolExecutor(1, anew, _leave_with_the_parent) for _ in range(workers)]
+        crew = [ProcessPoolExecutor(1, spawning, _exit_with_parent) for _ in range(workers)]
         try:
-            yield lambda queues: _as_they_come(crew, queues)
-        except BaseException as error:  # do not wait for what nobody will collect
+            yield lambda queues: _results_of(crew, queues)
+        except BaseException as error:  # do not wait for tasks that nobody will collect
             for worker in crew:
                 worker.shutdown(wait=False, cancel_futures=True)
             for child in set(multiprocessing.active_children()) - bystanders:
                 child.terminate()
             if isinstance(error, BrokenProcessPool):
                 raise Unfinished(
-                    "a worker died, perhaps for want of memory; results so far are kept: run again, with fewer --jobs"
+                    "a worker died, perhaps for lack of memory; results so far are kept: run again, with fewer --jobs"
                 ) from None
             raise
         for worker in crew:
             worker.shutdown()
 
 
-def _as_they_come(crew: Sequence[ProcessPoolExecutor], queues: Sequence[Sequence[Task]]) -> Iterator[Any]:
-    """A worker keeps to a queue, whose tasks share what it has read; then takes the next, or half of the longest."""
+def _results_of(crew: Sequence[ProcessPoolExecutor], queues: Sequence[Sequence[Task]]) -> Iterator[Any]:
+    """Each worker keeps to one queue, whose tasks share inputs; then takes the next, or half of the longest."""
     waiting, free = deque(deque(queue) for queue in queues if queue), list(crew)
     own: dict[ProcessPoolExecutor, deque[Task]] = {worker: deque() for worker in crew}
     running: dict[Future[Any], ProcessPoolExecutor] = {}
@@ -158,13 +158,13 @@ def _as_they_come(crew: Sequence[ProcessPoolExecutor], queues: Sequence[Sequence
 
 
 def _half(queue: deque[Task]) -> deque[Task]:
-    """The rear half of a queue, which loses it."""
+    """Remove and return the rear half of a queue."""
     return deque([queue.pop() for _ in range((len(queue) + 1) // 2)][::-1])
 
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
-    """The environment that new processes inherit."""
+    """Set the environment that new processes inherit."""
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update({name: str(count) for name in THREAD_VARIABLES})
     try:
@@ -177,8 +177,8 @@ def _threads(count: int) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _leave_with_the_parent() -> None:
-    """A worker whose parent was killed has nobody to work for."""
+def _exit_with_parent() -> None:
+    """End this worker when its parent is killed."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""What a store has of a plan, whole or not: of a run that was cut short, or that went on elsewhere."""
+"""The stored results of a plan that is incomplete or was run elsewhere."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from cfusion.experiments.store import Record, Store
 
 
 def so_far(plan: Plan, store: Store) -> tuple[list[Record], str]:
-    """The lines that the store has, and in words how many it has not.
+    """The stored lines, and a note about the missing ones.
 
-    A row at a value is left out as long as a scene is missing: averages are over the same scenes, or not at all.
+    A row at a value is omitted while a scene is missing: averages are always over the same scenes.
     """
     records = {job: store.read(job.key()) for job in plan.jobs()}
     short = {_average_of(cell) for cell in plan.cells if records[cell.job] is None}
@@ -24,5 +24,5 @@ def so_far(plan: Plan, store: Store) -> tuple[list[Record], str]:
 
 
 def _average_of(cell: Cell) -> tuple[object, ...]:
-    """Which average a cell is part of."""
+    """The average that a cell is part of."""
     return cell.part, cell.data, cell.row, cell.value

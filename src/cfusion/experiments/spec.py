@@ -1,4 +1,4 @@
-"""A table or figure of the paper as data: what is observed, which methods, what is shown."""
+"""A table or figure of the paper as data: conditions, methods, presentation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cfusion.parameters import refine
 Value: TypeAlias = float | int | str | bool | tuple[float, ...]
 Parameters: TypeAlias = tuple[tuple[str, Value], ...]
 
-TRUTH, LITERAL = "truth", "literal"  # rows that are no method: the truth itself, and the paper's algorithm as it stands
+TRUTH, LITERAL = "truth", "literal"  # rows without a method: the truth, and the paper's algorithm taken literally
 KINDS = ("table", "sweep", "surfaces", "panels", "traces")
 VARIED = (*NOISES, "views", "spacing")
 SCORES = {*NAMES, "out3_all", "d_avg_all"}
@@ -25,13 +25,13 @@ SCORES = {*NAMES, "out3_all", "d_avg_all"}
 
 @dataclass(frozen=True)
 class Row:
-    """A method under the paper's name for it. With a grid, the point that scores best against the truth is shown."""
+    """A method under the paper's name for it; with a grid, the point that scores best against the truth is shown."""
 
     name: str
     method: str
     parameters: Parameters = ()
     grid: tuple[tuple[str, tuple[Value, ...]], ...] = ()
-    oracle: str | None = None  # the score by which the truth chooses from the grid
+    oracle: str | None = None  # the score that chooses from the grid
     confidence: Regions | None = None
 
     def __post_init__(self) -> None:
@@ -40,11 +40,11 @@ class Row:
             for point in self.points():
                 refine(chosen, dict(point))
         if self.method == LITERAL and {name for name, _ in self.parameters} != {"tau", "iterations"}:
-            raise InputError(f"row {self.name!r}: the literal algorithm takes tau and iterations, and nothing else")
+            raise InputError(f"row {self.name!r}: the literal algorithm has the parameters tau and iterations only")
         if (self.oracle is None) != (not self.grid):
-            raise InputError(f"row {self.name!r}: a grid needs an oracle that chooses from it, and the other way round")
+            raise InputError(f"row {self.name!r}: give a grid and an oracle together, or neither")
         if self.oracle is not None and self.oracle not in SCORES:
-            raise InputError(f"row {self.name!r}: no score is called {self.oracle!r}; there are {_listed(SCORES)}")
+            raise InputError(f"row {self.name!r}: {self.oracle!r} is not a score; choose from {_listed(SCORES)}")
 
     def points(self) -> Sequence[Parameters]:
         """The parameters of every run: one, or one per point of the grid."""
@@ -56,7 +56,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Check:
-    """What has to come out: values near the published, at most a multiple of it, or of the best published one."""
+    """An expected result: values near the published, at most a multiple of it, or of the best published one."""
 
     says: str
     rows: tuple[str, ...]
@@ -77,11 +77,11 @@ class Part:
     columns: tuple[str, ...] = ()
     over: str | None = None
     values: tuple[float, ...] = ()
-    champion: str | None = None  # the row that should lose to no other anywhere in the sweep
+    champion: str | None = None  # the row that no other may beat in the sweep
     published: Mapping[str, tuple[float, ...]] | None = None
     checks: tuple[Check, ...] = ()
     layout: tuple[int, ...] = ()  # panels in each line of the picture
-    full: bool = False  # only where everything is asked for
+    full: bool = False  # only at level `full`
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -90,18 +90,18 @@ class Part:
             raise InputError(f"part {self.name!r} has no columns; name the scores to show")
         strange = [column for column in self.columns if column not in SCORES]
         if strange:
-            raise InputError(f"part {self.name!r}: no score is called {strange[0]!r}; there are {_listed(SCORES)}")
+            raise InputError(f"part {self.name!r}: {strange[0]!r} is not a score; choose from {_listed(SCORES)}")
         if (self.kind == "sweep") != (self.over is not None) or (self.over is not None) != bool(self.values):
-            raise InputError(f"part {self.name!r}: a sweep, and only a sweep, has `over` and `values`")
+            raise InputError(f"part {self.name!r}: give `over` and `values` for a sweep, and only for a sweep")
         if self.over is not None and self.over not in VARIED:
             raise InputError(f"part {self.name!r}: cannot sweep over {self.over!r}; choose one of {_listed(VARIED)}")
         for row, numbers in (self.published or {}).items():
             if row not in self.rows or len(numbers) != len(self.columns) * len(self.data):
-                raise InputError(f"part {self.name!r}: published numbers of {row!r} fit no row, or not its columns")
+                raise InputError(f"part {self.name!r}: published numbers of {row!r} match no row or not its columns")
         for check in self.checks:
             if not (set(check.rows) <= set(self.rows) and set(check.columns) <= set(self.columns)):
                 raise InputError(
-                    f"part {self.name!r}: the check {check.says!r} names a row or column that is not there"
+                    f"part {self.name!r}: the check {check.says!r} names a row or column that does not exist"
                 )
         if self.layout and (self.kind != "panels" or sum(self.layout) != len(self.rows)):
             raise InputError(f"part {self.name!r}: the layout {self.layout} does not hold {len(self.rows)} panels")
@@ -110,16 +110,16 @@ class Part:
 
     @property
     def keeps_maps(self) -> bool:
-        """Whether depth maps are needed to show it."""
+        """Whether showing it needs depth maps."""
         return self.kind in ("surfaces", "panels")
 
 
 @dataclass(frozen=True)
 class Quick:
-    """What a quick run does instead of everything."""
+    """The reduced extent of a quick run."""
 
     parts: tuple[str, ...]
-    scenes: tuple[str, ...] = ()  # all where none is named
+    scenes: tuple[str, ...] = ()  # empty: all
     scale: float = 1.0
     values: tuple[float, ...] = ()  # of sweeps
     leave_out: tuple[str, ...] = ()  # rows
@@ -143,15 +143,15 @@ class Spec:
         if self.average not in ("geometric", "arithmetic"):
             raise InputError(f"{self.name}: average is {self.average!r}; choose 'geometric' or 'arithmetic'")
         if not self.seeds:
-            raise InputError(f"{self.name}: there are no seeds; give at least one")
+            raise InputError(f"{self.name}: no seeds are given; give at least one")
         names = [part.name for part in self.parts]
         if len(set(names)) < len(names):
-            raise InputError(f"{self.name}: two parts share a name: {_listed(names)}")
+            raise InputError(f"{self.name}: two parts have the same name: {_listed(names)}")
         for part in self.parts:
             for kind, wanted, there in (("row", part.rows, self.rows), ("data", part.data, self.data)):
                 lost = [each for each in wanted if each not in there]
                 if lost:
-                    raise InputError(f"{self.name}: part {part.name!r} names {kind} {lost[0]!r}, which is not there")
+                    raise InputError(f"{self.name}: part {part.name!r} names {kind} {lost[0]!r}, which does not exist")
         unknown = [*(set(self.quick.parts) - set(names)), *(set(self.quick.leave_out) - set(self.rows))]
         if unknown:
             raise InputError(f"{self.name}: quick names {unknown[0]!r}, which is neither a part nor a row")

@@ -1,4 +1,4 @@
-"""Results on disk by the hash of what made them: one JSON file a job, its maps beside it where they are shown."""
+"""Results on disk by a hash of their inputs: one JSON file per job, with its maps if they are shown."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Store:
 
     @property
     def matches(self) -> Matches:
-        """Stereo pairs, matched."""
+        """Matched stereo pairs."""
         return Matches(self.folder / "matches")
 
     def read(self, key: str) -> Record | None:
-        """What was stored under a key; None where there is nothing whole."""
+        """The record of a key; None if there is none that is complete."""
         try:
             record = json.loads(self._file("results", key, "json").read_bytes())
         except (OSError, ValueError):
@@ -43,11 +43,11 @@ class Store:
         return record if isinstance(record, dict) and record.get("key") == key else None
 
     def has(self, key: str, *, maps: bool) -> bool:
-        """Whether a result is there, with its maps where they are needed."""
+        """Whether a result is stored, with its maps if needed."""
         return (not maps or self.maps_file(key).is_file()) and self.read(key) is not None
 
     def write(self, key: str, record: Record, maps: Mapping[str, NDArray[Any]] | None) -> None:
-        """The maps first: a result that is there is complete."""
+        """Write the maps first, so that a stored record is always complete."""
         if maps is not None:
             write_arrays(self.maps_file(key), maps)
         text = json.dumps(to_json({"key": key} | record), indent=1)

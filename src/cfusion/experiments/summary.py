@@ -1,4 +1,4 @@
-"""From lines of results to tables and figures: nothing here runs a method."""
+"""Tables and figures from lines of results; no method runs here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from cfusion.report.tables import Table
 
 LoadMaps = Callable[[str], Mapping[str, NDArray[Any]]]
 EXTRA = ("density", "bias", "plain_rmse", "plain_mae", "seconds", "iterations")
-ALL = "_all"  # ends the name of a column of pixels that only the reference camera sees, too
+ALL = "_all"  # suffix of columns that include pixels only the reference camera sees
 
 
 def summarise(spec: Spec, lines: Sequence[Record], load_maps: LoadMaps) -> list[Exhibit]:
@@ -69,7 +69,7 @@ def _table(spec: Spec, part: Part, lines: Sequence[Record], load_maps: LoadMaps)
 
 
 def _average(spec: Spec, row: Row, lines: Sequence[Record], kind: str = "scores") -> Scores | None:
-    """Over scenes and seeds; where the truth may choose, it has chosen for each of them."""
+    """The average over scenes and seeds, each with the grid point that its oracle chose."""
     chosen = [scores_of(line, kind) for line in _chosen(row, lines) if kind in line]
     if not chosen:
         return None
@@ -77,7 +77,7 @@ def _average(spec: Spec, row: Row, lines: Sequence[Record], kind: str = "scores"
 
 
 def _chosen(row: Row, lines: Sequence[Record]) -> list[Record]:
-    """One line per scene and seed: of several points of a grid, the one that the oracle likes best."""
+    """One line per scene and seed: of several grid points, the one with the best oracle score."""
     best: dict[tuple[str, int], Record] = {}
     for line in lines:
         place = (line["scene"], line["seed"])
@@ -147,7 +147,7 @@ def _panels(spec: Spec, part: Part, lines: Sequence[Record], load_maps: LoadMaps
 
 
 def _survivors(part: Part, lines: Sequence[Record]) -> Plain:
-    """How much is left of each box, and whether its size foretold it."""
+    """The remaining contrast of each box, and whether its size predicted it."""
     boxes = lines[0]["boxes"]
     columns = [Column("name", "contrast left of a box of side (contrast)")]
     columns += [Column(str(k), f"{box['side']} ({box['contrast']:+g})", ".2f") for k, box in enumerate(boxes)]

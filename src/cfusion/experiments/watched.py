@@ -1,4 +1,4 @@
-"""A backend that keeps a record of where a solver is: energy and certified gap against iterations and seconds."""
+"""A backend that records energy and certified gap of a solver against iterations and seconds."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cfusion.solvers.joint import ConfidenceUpdate
 from cfusion.solvers.pdhg import REPAIR_ROUNDS, energy_floor, relative_gap
 from cfusion.solvers.task import Task
 
-GROWTH = 1.15  # iterations between two points of the trace grow with their number
+GROWTH = 1.15  # ratio of iteration numbers between consecutive points
 FIRST = 12
 
 
 @dataclass(frozen=True)
 class Point:
-    """Where the solver was."""
+    """A point of the trace."""
 
     iterations: int
     seconds: float
@@ -27,11 +27,11 @@ class Point:
 
 @dataclass(eq=False)
 class Watched:
-    """Passes everything on to a backend; the time spent looking is not counted."""
+    """Forwards everything to a backend; the time spent recording is not counted."""
 
     backend: Backend
     NAME: str = "watched"
-    task: Task | None = None  # known once prepared
+    task: Task | None = None  # set by `watch`
     points: list[Point] = field(default_factory=list)
     _done: int = 0
     _next: float = 0.0
@@ -40,11 +40,11 @@ class Watched:
     _first: float = 0.0
 
     def __getattr__(self, name: str) -> Any:
-        """Everything but iterations is the backend's."""
+        """Everything but iterations is forwarded."""
         return getattr(self.backend, name)
 
     def watch(self, task: Task) -> Task:
-        """The task as solved under observation; the clock starts now."""
+        """The task, solved with recording from now on."""
         self.task = replace(task, backend=cast("Backend", self))
         self._began = time.perf_counter()
         return self.task
@@ -58,7 +58,7 @@ class Watched:
             self.look(problem, state)
 
     def count(self, iterations: int, problem: Problem, state: State) -> None:
-        """Take note of iterations that were not made through this backend."""
+        """Count iterations that were made without this backend."""
         self._done += iterations
         if self._done >= self._next:
             self.look(problem, state)
@@ -67,7 +67,7 @@ class Watched:
         """Add a point: the joint energy at this depth and confidence, the gap of the convex problem at the latter."""
         assert self.task is not None
         began = time.perf_counter()
-        plain = replace(problem, prox_centre=None, prox_weight=0.0)  # the energy itself, without a proximal term
+        plain = replace(problem, prox_centre=None, prox_weight=0.0)  # the energy without a proximal term
         energies = self.backend.energy(plain, state)
         convex = energies.total
         self._first = self._first or convex

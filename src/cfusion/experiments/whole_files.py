@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, though many processes write beside one another."""
+"""Files that appear complete or not at all, although many processes write into one folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cfusion.errors import FileError
 
 
 def write_whole(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
-    """Write beside, then rename: a kill leaves the old file or the new one."""
+    """Write to a temporary file, then rename: a killed process leaves the old file or the new one."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def write_whole(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """What `write_arrays` wrote; a damaged file is removed, so that the next run makes it again."""
+    """The arrays that `write_arrays` wrote; a damaged file is removed, so that the next run makes it again."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}

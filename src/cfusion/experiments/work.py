@@ -1,4 +1,4 @@
-"""One job: observe, fuse, judge; or solve under observation."""
+"""One job: observe, fuse and score; or solve with recording."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LITERAL_BLOCK = 25
 
 
 def work(job: Job, store: Store) -> tuple[dict[str, Any], Maps]:
-    """What came out, as a record, and the maps to show it with."""
+    """The record of a job, and the maps to show it with."""
     observed = _observed(job.condition, store)
     if job.trace:
         return _trace(job, store), {}
@@ -48,7 +48,7 @@ def work(job: Job, store: Store) -> tuple[dict[str, Any], Maps]:
     result = _fuse(job, store)
     record = _record(job, observed, result.depth)
     record |= {
-        "seconds": result.seconds,  # the splat, which most rows share, is not part of it
+        "seconds": result.seconds,  # without the splat, which most rows share
         "solver": {
             "status": result.status,
             "iterations": result.iterations,
@@ -74,7 +74,7 @@ def _record(job: Job, observed: Observed, depth: NDArray[Any]) -> dict[str, Any]
 
 
 def scores_of(record: Mapping[str, Any], kind: str = "scores") -> Scores:
-    """The scores of a record (`scores_all`: of occluded pixels as well); what JSON could not hold is NaN."""
+    """The scores of a record (`scores_all`: including occluded pixels); None becomes NaN."""
     stored: dict[str, Any] = {name: np.nan if value is None else value for name, value in record[kind].items()}
     outliers = tuple(np.nan if value is None else float(value) for value in stored.pop("outliers"))
     return Scores(outliers=outliers, **stored)
@@ -86,26 +86,26 @@ def _fuse(job: Job, store: Store) -> Result:
     source = _source(job.condition, store, job.backend)
     if job.confidence is not None:
         stack = source.first(Splat(), backend)
-        source, method = Registered(_weighed(stack, job.condition, job.confidence)), _believing(method)
+        source, method = Registered(_weighed(stack, job.condition, job.confidence)), _with_given_weights(method)
     began = time.perf_counter()
     result = fuse_source(source, method, backend).moved(backend.to_host)
     return replace(result, seconds=time.perf_counter() - began)
 
 
-def _believing(method: Method) -> Method:
-    """The same method with the weights that the stack has."""
+def _with_given_weights(method: Method) -> Method:
+    """The same method with the weights of the stack."""
     return replace(_of_parts(method), confidence=Given())
 
 
 def _of_parts(method: Method) -> SinglePass:
     if not isinstance(method, SinglePass):
-        raise InputError(f"{method.name} is no composition of parts, so it cannot be taken apart here")
+        raise InputError(f"{method.name} is not a SinglePass; choose a method that is")
     return method
 
 
 @dataclass(frozen=True, eq=False)
 class SplatOnce(Posed):
-    """Views whose splat is kept: it costs as much as solving, and most rows share it."""
+    """Views with a cached splat, which takes as long as solving and is shared by most rows."""
 
     kept: dict[Splat, Stack] = field(default_factory=dict)
 
@@ -118,13 +118,13 @@ class SplatOnce(Posed):
 
 @lru_cache(1)
 def _observed(condition: Condition, store: Store) -> Observed:
-    """Jobs on the same condition follow one another: the last one is kept."""
+    """The observations of a condition; the last one is cached, as jobs on one condition follow one another."""
     return condition.observe(store)
 
 
 @lru_cache(1)
 def _source(condition: Condition, store: Store, backend: str) -> Source:
-    """The observations of a condition, for all methods that are tried on it."""
+    """The source of a condition, for all methods."""
     observed = _observed(condition, store)
     if observed.stack is not None:
         return Registered(observed.stack)
@@ -141,7 +141,7 @@ def _weighed(stack: Stack, condition: Condition, regions: Regions) -> Stack:
 
 
 def _boxes(job: Job, image: BoxImage, depth: NDArray[Any]) -> list[dict[str, Any]]:
-    """What is left of each box, and what its size says should be left."""
+    """The remaining contrast of each box, and whether its size predicts that it survives."""
     everywhere = dict(job.parameters).get("lam", 1.0)
     assert isinstance(everywhere, int | float)
     found = []
@@ -160,7 +160,7 @@ def _boxes(job: Job, image: BoxImage, depth: NDArray[Any]) -> list[dict[str, Any
 
 
 def _trace(job: Job, store: Store) -> dict[str, Any]:
-    """Solve under observation, with everything compiled before the clock starts."""
+    """Solve with recording, after compiling everything."""
     literal = job.method == LITERAL
     settings = dict(job.parameters)
     method = _of_parts(METHODS["l1"] if literal else refine(methods.get(job.method), settings))

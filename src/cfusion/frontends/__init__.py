@@ -1,4 +1,4 @@
-"""What comes before depth: stereo matching and odometry, with OpenCV and Numba loaded when they are needed."""
+"""From images to depth: stereo matching and odometry; OpenCV and Numba are imported when needed."""
 
 from cfusion.frontends.direct_odometry import Alignment, DirectMotion, direct_motion
 from cfusion.frontends.elas import Elas

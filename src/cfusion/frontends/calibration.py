@@ -1,7 +1,7 @@
-"""The calibration of a stereo rig, from whatever file there is: OpenCV's YAML, KITTI's or Middlebury's calib.txt.
+"""The calibration of a stereo rig, from OpenCV's YAML, KITTI's or Middlebury's calib.txt.
 
-A rectified rig has u - u' + doffs = fx baseline / z. A full calibration (two cameras, their lenses, and how the right
-one lies to the left one) is rectified by OpenCV first.
+A rectified rig has u - u' + doffs = fx baseline / z. A full calibration (two cameras, their lenses, and the pose of the
+right one relative to the left) is first rectified by OpenCV.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.geometry import Pinhole
 from cfusion.io.text_tables import read_text
 
-SPELLINGS = {  # of matrices in OpenCV's files, ours first
+SPELLINGS = {  # names of matrices in OpenCV's files, ours first
     "K1": ("K1", "M1", "cameraMatrix1", "camera_matrix_1", "left_K"),
     "D1": ("D1", "distCoeffs1", "dist_coeffs_1", "left_D"),
     "K2": ("K2", "M2", "cameraMatrix2", "camera_matrix_2", "right_K"),
@@ -35,24 +35,24 @@ MILLIMETRE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class RawRig:
-    """Two cameras as they are: x2 = rotation x1 + translation; lenses by OpenCV's coefficients."""
+    """Two unrectified cameras: x2 = rotation x1 + translation; lenses by OpenCV's coefficients."""
 
     left: Matrix  # (3, 3)
     left_lens: Matrix
     right: Matrix  # (3, 3)
     right_lens: Matrix
     rotation: Matrix  # (3, 3)
-    translation: Matrix  # (3,), its unit is that of depth
+    translation: Matrix  # (3,) in the unit of depth
 
     def rectified(self, frame: StereoFrame) -> tuple[StereoFrame, "Calibration"]:
-        """The pair as two cameras alike side by side would have seen it; no pixel of the new images is invented."""
+        """The rectified pair, and its calibration; the new images show only pixels that both cameras saw."""
         cv2 = opencv()
         height, width = frame.left.shape[:2]
         size = (width, height)
         how = (self.left, self.left_lens, self.right, self.right_lens, size, self.rotation, self.translation[:, None])
         turn_left, turn_right, first, second, *_ = cv2.stereoRectify(*how, flags=cv2.CALIB_ZERO_DISPARITY, alpha=0)
         if abs(second[1, 3]) > abs(second[0, 3]):
-            raise InputError("the rig's cameras lie above each other; turn the images by 90 degrees, and its matrices")
+            raise InputError("the rig's cameras lie above each other; rotate the images and the matrices by 90 degrees")
         sides = (
             (frame.left, self.left, self.left_lens, turn_left, first),
             (frame.right, self.right, self.right_lens, turn_right, second),
@@ -67,11 +67,11 @@ class RawRig:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A rectified rig but for the size of its images."""
+    """A rectified rig, without the size of its images."""
 
     fx: float
     fy: float
-    cx: float | None  # pixels; the middle of the image where not known
+    cx: float | None  # pixels; None: the middle of the image
     cy: float | None
     baseline: float  # unit of depth
     doffs: float = 0.0  # pixels: cx of the right camera minus cx of the left
@@ -79,7 +79,7 @@ class Calibration:
     def __post_init__(self) -> None:
         if not (self.fx > 0 and self.fy > 0 and self.baseline > 0):
             raise InputError(
-                f"focal length {self.fx:g} pixels, baseline {self.baseline:g}; both are positive "
+                f"focal length {self.fx:g} pixels, baseline {self.baseline:g}; both must be positive "
                 "(a negative baseline: left and right are swapped in the calibration)"
             )
 
@@ -102,28 +102,28 @@ def read_rig(file: Path) -> Calibration | RawRig:
     for left, right in KITTI_PAIRS:
         if left in projections and right in projections:
             return _of_projections(projections[left], projections[right])
-    raise FileError(f"{file} is no calibration known here: OpenCV's YAML, KITTI's or Middlebury's calib.txt")
+    raise FileError(f"{file} is not a known calibration; give OpenCV's YAML, KITTI's or Middlebury's calib.txt")
 
 
 def rectified(frame: StereoFrame, calibration: Calibration | RawRig) -> tuple[StereoFrame, Rig]:
-    """A pair that can be matched row by row, and its rig."""
+    """A rectified pair and its rig."""
     if isinstance(calibration, RawRig):
         frame, calibration = calibration.rectified(frame)
     return frame, calibration.rig(frame.left.shape)
 
 
 def _middlebury(file: Path) -> Calibration:
-    """In metres; their file has millimetres."""
+    """A calibration in metres, from a file in millimetres."""
     given = middlebury.read_calibration(file)
     focal, down, cx, cy = (float(given.left[i, j]) for i, j in ((0, 0), (1, 1), (0, 2), (1, 2)))
     return Calibration(focal, down, cx, cy, MILLIMETRE * given.baseline, given.offset)
 
 
 def _of_projections(left: Matrix, right: Matrix) -> Calibration:
-    """Of two 3 x 4 projections: -fx baseline is the difference of their fourth numbers."""
+    """The calibration of two 3 x 4 projections: -fx baseline is the difference of their fourth numbers."""
     fx, fy, cx, cy = (float(left[i, j]) for i, j in ((0, 0), (1, 1), (0, 2), (1, 2)))
     if fx == 0:
-        raise InputError("the left camera has a focal length of zero; mend its projection")
+        raise InputError("the left camera has a focal length of zero; correct its projection")
     return Calibration(fx, fy, cx, cy, float(left[0, 3] - right[0, 3]) / fx, float(right[0, 2]) - cx)
 
 
@@ -142,7 +142,7 @@ def _opencv_file(file: Path) -> Calibration | RawRig:
     if {"P1", "P2"} <= set(found):
         _require(file, found, P1=(3, 4), P2=(3, 4))
         return _of_projections(found["P1"], found["P2"])
-    raise FileError(f"{file} holds {', '.join(found) or 'no matrices'}; needed are K1, D1, K2, D2, R, T, or P1 and P2")
+    raise FileError(f"{file} holds {', '.join(found) or 'no matrices'}; give K1, D1, K2, D2, R, T, or P1 and P2")
 
 
 def _require(file: Path, found: dict[str, Matrix], **shapes: tuple[int, int]) -> None:

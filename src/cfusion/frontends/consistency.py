@@ -1,20 +1,20 @@
-"""What two disparity maps of one pair say about each other: which pixels agree.
+"""Consistency of the two disparity maps of a pair: which pixels agree.
 
-Disparity maps are (H, W) float32, >= 0, NaN = unknown: left pixel u is right pixel u - d.
+Disparity maps are (H, W) float32, >= 0, NaN = unknown: left pixel u matches right pixel u - d.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.frontends.opencv import opencv
-from cfusion.geometry.disparity import without_gaps
+from cfusion.geometry.disparity import fill_from_background
 
 Disparity = NDArray[np.float32]
-STEPS = 16  # per pixel of disparity, while OpenCV looks for specks in 16-bit numbers
+STEPS = 16  # per pixel of disparity, for OpenCV's 16-bit speck filter
 
 
 def disagreement(disparity: Disparity, other: Disparity) -> Disparity:
-    """(H, W) |d - d'| in pixels, d' read in the other image's map where d points; NaN where either is unknown."""
+    """|d - d'| (H, W) in pixels, with d' read from the other image's map at u - d; NaN where either is unknown."""
     width = disparity.shape[1]
     there = np.arange(width)[None, :] - np.nan_to_num(disparity)
     column = np.clip(np.floor(there).astype(np.int64), 0, max(width - 2, 0))
@@ -22,19 +22,19 @@ def disagreement(disparity: Disparity, other: Disparity) -> Disparity:
     after = np.take_along_axis(other, np.where(there > column, np.minimum(column + 1, width - 1), column), axis=1)
     between = before + (there - column) * (after - before)
     nearer = np.fmin(np.abs(before - disparity), np.abs(after - disparity))
-    apart = np.fmin(np.abs(between - disparity), nearer)  # across an edge, either side may be meant
+    apart = np.fmin(np.abs(between - disparity), nearer)  # at an edge either side may match
     return np.where(there >= 0, apart, np.nan).astype(np.float32)
 
 
 def agreeing(disparity: Disparity, other: Disparity, tolerance: float) -> Disparity:
-    """The disparities that the other image's map confirms; occluded pixels are not among them."""
+    """The disparities that the other image's map confirms; occluded pixels are dropped."""
     with np.errstate(invalid="ignore"):
         confirmed = disagreement(disparity, other) <= tolerance
     return np.where(confirmed, disparity, np.float32(np.nan))
 
 
 def without_specks(disparity: Disparity, size: int, step: float) -> Disparity:
-    """Without connected segments of at most `size` pixels; neighbours are connected if at most `step` apart."""
+    """The map without connected segments of at most `size` pixels; neighbours within `step` are connected."""
     if size <= 0:
         return disparity
     coarse = np.where(np.isnan(disparity), -STEPS, np.rint(disparity * STEPS)).astype(np.int16)
@@ -42,23 +42,23 @@ def without_specks(disparity: Disparity, size: int, step: float) -> Disparity:
     return np.where(coarse < 0, np.float32(np.nan), disparity)
 
 
-def bridged(disparity: Disparity, gap: int, step: float = 3.0) -> Disparity:
-    """Gaps of at most `gap` pixels along the row, then the column, closed: by a line between ends that are at most
-    `step` apart, by the farther surface otherwise."""
-    return disparity if gap <= 0 else _bridged_rows(_bridged_rows(disparity, gap, step).T, gap, step).T
+def bridged(disparity: Disparity, widest: int, step: float = 3.0) -> Disparity:
+    """Close holes of at most `widest` pixels along rows, then columns: linearly between ends that differ by at most
+    `step`, else with the farther end."""
+    return disparity if widest <= 0 else _bridged_rows(_bridged_rows(disparity, widest, step).T, widest, step).T
 
 
 def without_holes(disparity: Disparity) -> Disparity:
-    """Every unknown pixel as the farther of its known neighbours in the row, then in the column; 0 if none is known."""
-    return np.nan_to_num(without_gaps(disparity))
+    """Every unknown pixel takes the farther of its known neighbours in the row, then in the column; 0 without any."""
+    return np.nan_to_num(fill_from_background(disparity))
 
 
-def _bridged_rows(disparity: Disparity, gap: int, step: float) -> Disparity:
+def _bridged_rows(disparity: Disparity, widest: int, step: float) -> Disparity:
     width = disparity.shape[1]
     known, column = ~np.isnan(disparity), np.arange(width)
     before = np.maximum.accumulate(np.where(known, column, -1), axis=1)
     after = np.minimum.accumulate(np.where(known, column, width)[:, ::-1], axis=1)[:, ::-1]
-    closable = ~known & (before >= 0) & (after < width) & (after - before - 1 <= gap)
+    closable = ~known & (before >= 0) & (after < width) & (after - before - 1 <= widest)
     start = np.take_along_axis(disparity, np.maximum(before, 0), axis=1)
     end = np.take_along_axis(disparity, np.minimum(after, width - 1), axis=1)
     share = (column - before) / np.maximum(after - before, 1)

@@ -1,8 +1,8 @@
-"""What can be seen in a matched pair that tells right disparities from wrong ones, each cue in [0, 1], 0 = good.
+"""Cues that distinguish right from wrong disparities of a matched pair, each in [0, 1], 0 = good.
 
-Three of them are systematic: `front` and `behind` (at a jump of the disparity, on its near and on its far side:
-surfaces in front grow over their edges by half a window) and `flat` (without texture the regulariser decides). Such
-errors come out alike in every frame, so that comparing frames cannot find them.
+Three of them are systematic: `front` and `behind` (at a jump of the disparity, on its near and its far side: surfaces
+in front grow over their edges by half a window) and `flat` (without texture the regulariser decides). Such errors are
+the same in every frame, so comparing frames cannot find them.
 """
 
 import numpy as np
@@ -13,18 +13,17 @@ from cfusion.frontends.opencv import opencv
 
 Floats = NDArray[np.float32]
 NAMES = ("apart", "lonely", "rough", "front", "behind", "flat")
-SYSTEMATIC = ("front", "behind", "flat")
-SUPPORT_WINDOW = 15  # pixels in which the share of unconfirmed ones is taken
-ROUGHNESS_WINDOW = 5  # pixels in which second differences are averaged
-JUMP_WINDOW = 9  # pixels in which the disparity's range is taken
-JUMP = 3.0  # pixels of disparity: a jump of this size counts one half
-FAR = 1e6  # pixels: beyond every disparity
+SUPPORT_WINDOW = 15  # pixels, window of the share of unconfirmed pixels
+ROUGHNESS_WINDOW = 5  # pixels, window over which second differences are averaged
+JUMP_WINDOW = 9  # pixels, window of the disparity's range
+JUMP = 3.0  # pixels of disparity at which a jump counts one half
+FAR = 1e6  # pixels: larger than any disparity
 TEXTURE_WINDOW = 11  # pixels
-TEXTURE = 0.02  # mean |dI/du| of an image in [0, 1] that counts one half
+TEXTURE = 0.02  # mean |dI/du| of an image in [0, 1] at which texture counts one half
 
 
 def pair_cues(disparity: Floats, apart: Floats, image: Image) -> Floats:
-    """(6, H, W) cues of a checked map; `apart` is its disagreement with the other image's map, pixels."""
+    """Cues (6, H, W) of a checked map; `apart` is its disagreement with the other image's map in pixels."""
     known = np.isfinite(disparity)
     rough = roughness(disparity)
     high = _extreme(np.where(known, disparity, -FAR), "dilate")
@@ -45,7 +44,7 @@ def pair_cues(disparity: Floats, apart: Floats, image: Image) -> Floats:
 
 
 def roughness(disparity: Floats) -> Floats:
-    """(H, W) mean absolute second difference in a window, pixels; where unknown, of what is known around."""
+    """Mean absolute second difference (H, W) in a window, in pixels; unknown pixels take that of their surroundings."""
     bends, amount = np.zeros(disparity.shape, np.float32), np.zeros(disparity.shape, np.float32)
     for axis in (0, 1):
         bend = np.full(disparity.shape, np.nan, np.float32)
@@ -57,7 +56,7 @@ def roughness(disparity: Floats) -> Floats:
 
 
 def mean(values: Floats, window: int) -> Floats:
-    """(H, W) means over square windows."""
+    """Means (H, W) over square windows."""
     cv2 = opencv()
     found: Floats = cv2.boxFilter(values, cv2.CV_32F, (window, window), borderType=cv2.BORDER_REFLECT_101)
     return found

@@ -1,9 +1,9 @@
-"""Odometry without features: the motion under which the current image looks like the previous one, given its depth.
+"""Odometry without features: the motion that maps the previous image, with its depth, onto the current image.
 
     sum_i rho( I_current(project(current_from_previous X_i)) - g I_previous(i) - o ),
 
-coarse to fine, by Gauss-Newton in the inverse compositional form (Baker and Matthews, 2004): slopes are taken once, in
-the previous image. rho is that of Student's t with 5 degrees of freedom; gain g and offset o absorb exposure.
+coarse to fine, by Gauss-Newton in the inverse compositional form (Baker and Matthews, 2004): gradients are taken once,
+in the previous image. rho is that of Student's t with 5 degrees of freedom; gain g and offset o absorb exposure.
 """
 
 from dataclasses import dataclass
@@ -26,17 +26,17 @@ LEAST_PIXELS = 64
 
 @dataclass(frozen=True)
 class Alignment:
-    """How fine, how long, and which pixels."""
+    """The pyramid, the iterations, and the pixels used."""
 
     levels: int = 5  # of the pyramid: each halves the image
     iterations: int = 30  # per level
-    least_slope: float = 4.0  # grey values of 255 per pixel: flatter pixels say nothing on motion
-    most_pixels: int = 60_000  # per level, evenly thinned
+    least_slope: float = 4.0  # grey values of 255 per pixel: flatter pixels carry no information on motion
+    most_pixels: int = 60_000  # per level, evenly subsampled
     converged: float = 1e-6  # of the twist, in metres and radians
 
     def __post_init__(self) -> None:
         if self.levels < 1 or self.iterations < 1 or self.most_pixels < LEAST_PIXELS:
-            raise InputError(f"levels and iterations are at least 1, most_pixels {LEAST_PIXELS}; not {self}")
+            raise InputError(f"give levels and iterations >= 1 and most_pixels >= {LEAST_PIXELS}, not {self}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,16 +45,16 @@ class DirectMotion:
 
     previous_from_current: Pose
     pixels: int  # used at the finest level
-    error: float  # grey values of 255: the robust scale of what remains
+    error: float  # grey values of 255: robust scale of the residuals
 
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """The pixels of the previous image that take part, and the current image, at one resolution."""
+    """The pixels of the previous image that are used, and the current image, at one resolution."""
 
     points: Floats  # (N, 3) in the previous camera
     value: Floats  # (N,) grey value there
-    slopes: Floats  # (N, 6) of the grey value, by the six numbers of a motion of the points
+    slopes: Floats  # (N, 6) derivatives of the grey value by the six parameters of a motion
     current: Plane
     camera: Pinhole
 
@@ -69,13 +69,13 @@ def direct_motion(
 ) -> DirectMotion:
     """The motion from the previous camera, whose image and depth are known, to the current one.
 
-    `start` is a guess of previous_from_current; without one the motion is looked for around none.
+    `start` is a guess of previous_from_current; the default is no motion.
     """
     chosen = settings or Alignment()
     if depth.shape != camera.shape or previous.shape[:2] != camera.shape or current.shape[:2] != camera.shape:
         raise ShapeError(
             f"depth is {depth.shape}, the images {previous.shape[:2]} and {current.shape[:2]}, "
-            f"the camera sees {camera.shape}"
+            f"the camera has {camera.shape}; give one size"
         )
     here, there = grey_bytes(previous).astype(np.float32), grey_bytes(current).astype(np.float32)
     transform = np.eye(4) if start is None else start.inverse().matrix()
@@ -87,14 +87,14 @@ def direct_motion(
             continue
         transform, gain_offset, count, scale = _align(prepared, transform, gain_offset, chosen)
     if count < LEAST_PIXELS:
-        raise InputError(f"only {count} pixels with depth and texture overlap; a motion needs {LEAST_PIXELS}")
+        raise InputError(f"only {count} pixels with depth and texture overlap; give frames with {LEAST_PIXELS} or more")
     return DirectMotion(Pose.from_matrix(transform).inverse(), count, scale)
 
 
 def _level(
     here: Plane, depth: DepthMap, there: Plane, camera: Pinhole, level: int, settings: Alignment
 ) -> _Level | None:
-    """One level of the pyramid; None where too little is left."""
+    """One level of the pyramid; None if too few pixels are left."""
     cv2 = opencv()
     factor = 2**level
     height, width = camera.height // factor, camera.width // factor
@@ -156,7 +156,7 @@ def _align(
 
 
 def _look_up(level: _Level, transform: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Grey values (M,) of the current image between pixels, where points are seen, and (N,) which of them are."""
+    """Interpolated grey values (M,) of the current image at visible points, and which points (N,) are visible."""
     moved = level.points @ transform[:3, :3].T + transform[:3, 3]
     u, v, z = level.camera.project(moved)
     with np.errstate(invalid="ignore"):
@@ -171,7 +171,7 @@ def _look_up(level: _Level, transform: Floats) -> tuple[Floats, NDArray[np.bool_
 
 
 def _student_scale(residual: Floats) -> float:
-    """The scale of Student's t that fits the residuals (a few fixed-point steps from their median size)."""
+    """The scale of Student's t that fits the residuals, by a few fixed-point steps from their median size."""
     square = residual**2
     variance = max(float(np.median(square)) / 0.4549, 1e-6)
     for _ in range(5):

@@ -1,8 +1,8 @@
-"""ELAS, efficient large-scale stereo, written from the paper (Geiger, Roser and Urtasun, ACCV 2010).
+"""ELAS, efficient large-scale stereo, implemented from the paper (Geiger, Roser and Urtasun, ACCV 2010).
 
-Few pixels can be matched on their own merit: those are the support points. Their Delaunay triangles say where the
-disparity of every other pixel is to be looked for: p(d) ~ gamma + exp(-(d - mu)^2 / (2 sigma^2)) around the triangle's
-plane mu, and the disparities of support points nearby. With p(f | d) ~ exp(-beta |f - f'(d)|_1) the energy is
+A few pixels, the support points, can be matched reliably on their own. Their Delaunay triangles predict the disparity
+of every other pixel: p(d) ~ gamma + exp(-(d - mu)^2 / (2 sigma^2)) around the triangle's plane mu, and the disparities
+of support points nearby. With p(f | d) ~ exp(-beta |f - f'(d)|_1) the energy is
 
     E(d) = beta |f - f'(d)|_1 - log(gamma + exp(-(d - mu)^2 / (2 sigma^2))).
 """
@@ -19,31 +19,31 @@ from cfusion.frontends.opencv import opencv
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
-STRAY_CELLS, STRAY_STEP, STRAY_FRIENDS = 5, 5, 5  # of the grid, pixels, number: see `without_strays`
-CELL = 20  # pixels: support points in and beside the cell of a pixel lend it their disparities
+STRAY_CELLS, STRAY_STEP, STRAY_FRIENDS = 5, 5, 5  # grid cells, pixels, number: see `without_strays`
+CELL = 20  # pixels: disparities of support points in and beside a pixel's cell are candidates
 
 
 @dataclass(frozen=True)
 class Elas:
-    """The parameters of the paper, in its notation; beta for our descriptors, which are cut off at +-127."""
+    """The parameters of the paper in its notation; beta for our descriptors, which are clipped at +-127."""
 
     disparities: int = 128
     beta: float = 0.0015  # per unit of difference between two descriptors
     sigma: float = 1.0  # pixels of disparity
     gamma: float = 3.0
-    uniqueness: float = 0.9  # tau: the best support match is that much better than the second best
+    uniqueness: float = 0.9  # tau: largest ratio of the best over the second best support match
     grid: int = 5  # pixels between candidates for support points
     least_texture: int = 200  # sum of |Sobel response| over the descriptor
 
     def __post_init__(self) -> None:
         if self.disparities < 4 or self.grid < 1:
-            raise InputError(f"disparities = {self.disparities}, grid = {self.grid}; at least 4 and 1")
+            raise InputError(f"disparities = {self.disparities}, grid = {self.grid}; give at least 4 and 1")
         if not (self.beta > 0 and self.sigma > 0 and self.gamma > 0 and 0 < self.uniqueness <= 1):
-            raise InputError("beta, sigma and gamma are positive, uniqueness is in (0, 1]")
+            raise InputError("give positive beta, sigma and gamma, and uniqueness in (0, 1]")
 
 
 def elas_maps(left: Bytes, right: Bytes, settings: Elas) -> tuple[Floats, Floats]:
-    """Disparity (H, W) of the left and of the right image, not yet checked against each other; NaN = unknown."""
+    """Disparity (H, W) of the left and of the right image, before the consistency check; NaN = unknown."""
     kernels = _kernels()
     ours, texture = kernels.descriptors(*_sobel(left))
     theirs, other_texture = kernels.descriptors(*_sobel(right))
@@ -79,21 +79,21 @@ def _one_side(kernels: Any, ours: Bytes, theirs: Bytes, support: Floats, sign: i
 
 
 def _sobel(image: Bytes) -> tuple[Bytes, Bytes]:
-    """(H, W) responses along the row and down the column as bytes, 128 = none; strong ones are cut off."""
+    """Responses (H, W) along rows and columns as bytes, 128 = zero, clipped."""
     cv2 = opencv()
     along, down = (np.clip(cv2.Sobel(image, cv2.CV_16S, *axis) + 128, 0, 255) for axis in ((1, 0), (0, 1)))
     return along.astype(np.uint8), down.astype(np.uint8)
 
 
 def _with_corners(support: Floats, height: int, width: int) -> Floats:
-    """The support points and the four corners of the image, at the disparity of the nearest one."""
+    """The support points and the four corners of the image, with the disparity of the nearest point."""
     corners = np.array([(u, v) for u in (0, width - 1) for v in (0, height - 1)], np.float32)
     nearest = [int(np.argmin(np.sum((support[:, :2] - corner) ** 2, axis=1))) for corner in corners]
     return np.concatenate([support, np.column_stack([corners, support[nearest, 2]])]).astype(np.float32)
 
 
 def _delaunay(points: Floats, height: int, width: int) -> NDArray[np.int32]:
-    """(T, 3) indices of the points of each triangle."""
+    """Indices (T, 3) of the points of each triangle."""
     cv2 = opencv()
     margin = 256
     division = cv2.Subdiv2D((-margin, -margin, width + 2 * margin, height + 2 * margin))

@@ -1,7 +1,7 @@
-"""Features that two stereo pairs share: corners and blobs, followed in a circle through the four images.
+"""Features that two stereo pairs share: corners and blobs, tracked in a circle through the four images.
 
-previous left -> previous right -> current right -> current left -> previous left: what does not come back to where it
-started was mistaken somewhere (Geiger, Ziegler and Stiller, 2011).
+previous left -> previous right -> current right -> current left -> previous left: a feature that does not return to its
+start was mistracked (Geiger, Ziegler and Stiller, 2011).
 """
 
 import itertools
@@ -20,9 +20,9 @@ Places = NDArray[np.float32]  # (N, 2): u, v
 
 @dataclass(frozen=True)
 class Tracking:
-    """How many features, how evenly, and how well they have to come back."""
+    """The number and distribution of features, and the precision of their return."""
 
-    bucket: int = 50  # pixels: side of the squares that share features evenly
+    bucket: int = 50  # pixels: side of the squares over which features are distributed evenly
     per_bucket: int = 12
     quality: float = 0.002  # of the strongest corner
     window: int = 15  # pixels compared around a feature
@@ -32,12 +32,12 @@ class Tracking:
 
     def __post_init__(self) -> None:
         if self.bucket < 8 or self.per_bucket < 1 or self.window < 5 or self.levels < 0:
-            raise InputError(f"{self} makes no sense; bucket >= 8, per_bucket >= 1, window >= 5, levels >= 0")
+            raise InputError(f"{self} is invalid; give bucket >= 8, per_bucket >= 1, window >= 5, levels >= 0")
 
 
 @dataclass(frozen=True, eq=False)
 class Circle:
-    """Where N features are in the four images, (N, 2) each."""
+    """Positions (N, 2) of N features in each of the four images."""
 
     previous_left: Places
     previous_right: Places
@@ -49,7 +49,7 @@ class Circle:
 
 
 def circle_matches(previous: tuple[Bytes, Bytes], current: tuple[Bytes, Bytes], settings: Tracking) -> Circle:
-    """Features of the previous left image that were followed all around, in front of both pairs of cameras."""
+    """Features of the previous left image that return to their start, in front of both pairs of cameras."""
     start = spread_features(previous[0], settings)
     way = (previous[0], previous[1], current[1], current[0], previous[0])
     places, kept = [start], np.ones(len(start), np.bool_)
@@ -65,7 +65,7 @@ def circle_matches(previous: tuple[Bytes, Bytes], current: tuple[Bytes, Bytes], 
 
 
 def spread_features(image: Bytes, settings: Tracking) -> Places:
-    """(N, 2) corners, and the middles of blobs, the strongest few of every bucket."""
+    """Corners and centres of blobs (N, 2), the strongest few of every bucket."""
     cv2 = opencv()
     strength = cv2.cornerMinEigenVal(image, 3)
     blobs = np.abs(cv2.Laplacian(cv2.GaussianBlur(image.astype(np.float32), (0, 0), 2.0), cv2.CV_32F))
@@ -80,11 +80,11 @@ def spread_features(image: Bytes, settings: Tracking) -> Places:
     return np.stack([columns[chosen], rows[chosen]], axis=-1).astype(np.float32).reshape(-1, 2)
 
 
-BLOB_SHARE = 0.1  # corners are placed more exactly than blobs
+BLOB_SHARE = 0.1  # corners are located more precisely than blobs
 
 
 def _follow(here: Bytes, there: Bytes, places: Places, settings: Tracking) -> tuple[Places, NDArray[np.bool_]]:
-    """Where features of one image are in another, by pyramidal Lucas-Kanade; and whether they were found."""
+    """Positions of features in another image, by pyramidal Lucas-Kanade; and whether they were found."""
     if len(places) == 0:
         return places, np.zeros(0, np.bool_)
     cv2: Any = opencv()

@@ -22,13 +22,13 @@ from cfusion.geometry.disparity import depth_from_disparity
 from cfusion.io.maps import SUFFIXES, read_map
 
 FRAMES = 5  # the paper's number
-FARTHEST = 100.0  # metres; stereo knows little beyond
-GIVEN = ("viso", "gm")  # localisations that come with the data
-MEASURED = ("own", "direct")  # by our odometry, from features or from whole images
+FARTHEST = 100.0  # metres; stereo is imprecise beyond
+GIVEN = ("viso", "gm")  # localisations supplied with the data
+MEASURED = ("own", "direct")  # by our odometry: from features, from whole images
 DISPARITY_PNG = 1 / 256
-ITERATIONS = 6000  # of `auto`, twice the usual limit, as the paper has it for KITTI
+ITERATIONS = 6000  # of `auto`: twice the usual limit, as in the paper for KITTI
 
-Told = Callable[[str, float], None]  # what is being done, and how much of it is done
+StageCallback = Callable[[str, float], None]  # the stage, and the share of it that is done
 
 
 def kitti_bundle_views(
@@ -40,16 +40,16 @@ def kitti_bundle_views(
     frames: int = FRAMES,
     farthest: float = FARTHEST,
     backend: str = "auto",
-    told: Told = lambda stage, done: None,
+    told: StageCallback = lambda stage, done: None,
 ) -> Dataset:
-    """Views of one bundle, ready to be fused into frame 10.
+    """The views of one bundle, ready to be fused into frame 10.
 
-    `matching` is sgm, elas, or a folder of disparity maps 000027_10.png (value / 256), .pfm or .npy; `localisation` is
-    viso or gm (files that come with the data), own or direct (our odometry), auto the first of these that there is.
-    The `frames` nearest to frame 10 are taken; depths beyond `farthest` metres are dropped. `backend` is the matcher's.
+    `matching` is sgm, elas, mc-cnn, or a folder of disparity maps 000027_10.png (value / 256), .pfm or .npy;
+    `localisation` is viso or gm (files of the data set), own or direct (our odometry), or auto: the first available.
+    The `frames` nearest to frame 10 are used; depths beyond `farthest` metres are dropped. `backend`: the matcher's.
     """
     if frames < 1 or not farthest > 0:
-        raise InputError(f"frames = {frames}, farthest = {farthest}; at least 1, and a positive distance in metres")
+        raise InputError(f"frames = {frames}, farthest = {farthest}; give at least 1, and metres > 0")
     if localisation not in ("auto", *GIVEN, *MEASURED):
         raise InputError(f"there is no localisation {localisation!r}; choose auto, {', '.join(GIVEN + MEASURED)}")
     opened = open_bundle(Path(folder), bundle)
@@ -89,9 +89,9 @@ def kitti_bundle_views(
 
 
 def nearest_frames(available: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """Up to `count` frames nearest to the reference, earlier ones first where tied, in order of time."""
+    """Up to `count` frames nearest to the reference (of ties the earlier one), ordered by time."""
     if REFERENCE_FRAME not in available:
-        raise FileError(f"the bundle has no pair of frame {REFERENCE_FRAME}, the one to fuse into")
+        raise FileError(f"the bundle has no pair of frame {REFERENCE_FRAME}, to be fused into; choose another")
     by_distance = sorted(available, key=lambda frame: (abs(frame - REFERENCE_FRAME), frame))
     return tuple(sorted(by_distance[:count]))
 
@@ -104,7 +104,7 @@ def _disparity(
         return found.disparity, found.weight
     place = Path(matching)
     if not place.is_dir():
-        known_matcher(str(matching))  # names the matchers there are
+        known_matcher(str(matching))  # raises, and lists the matchers
     files = [place / (bundle.name(frame) + suffix) for suffix in SUFFIXES]
     file = next((each for each in files if each.is_file()), None)
     if file is None:
@@ -118,7 +118,7 @@ def _disparity(
 
 
 def _given(bundle: Bundle, localisation: str) -> tuple[str, Mapping[int, Pose]] | None:
-    """The localisation asked for, or the first there is: its name, and world_from_camera by frame."""
+    """The chosen localisation, or the first available: its name, and world_from_camera by frame."""
     beside = bundle.folder.resolve().parent / "localization"
     for name in GIVEN if localisation == "auto" else (localisation,):
         file = beside / f"bundle_loc_{name}_{bundle.folder.resolve().name}.mat"
@@ -134,7 +134,7 @@ def _measured(
     depths: Mapping[int, Disparity],
     localisation: str,
 ) -> tuple[str, Mapping[int, Pose]]:
-    """Which odometry was used, and world_from_camera by frame."""
+    """The name of the odometry, and world_from_camera by frame."""
     if len(frames) == 1:
         return "nowhere, for one frame needs none", {frames[0]: Pose.identity()}
     rig = Rig(bundle.calibration.camera(images[frames[0]].left.shape[:2]), bundle.calibration.baseline)

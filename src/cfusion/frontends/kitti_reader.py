@@ -1,4 +1,4 @@
-"""KITTI stereo as a data set: a bundle's pairs, matched and localised; or disparity maps that are there already."""
+"""KITTI stereo as a data set: a bundle's pairs, matched and localised; or existing disparity maps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,29 +15,29 @@ recognises = kitti.recognises
 
 @dataclass(frozen=True)
 class Options:
-    """Which bundle, how to match it, and where its poses come from."""
+    """The bundle, its matcher, and the source of its poses."""
 
-    bundle: int | None = None  # needed where there are several
+    bundle: int | None = None  # required if there are several
     matcher: str = "sgm"  # sgm, elas, mc-cnn, or a folder of disparity maps 000027_10.png (value / 256), .pfm or .npy
-    localisation: str = "auto"  # viso or gm (files beside the data), own or direct (our odometry)
+    localisation: str = "auto"  # viso or gm (files of the data set), own or direct (our odometry)
     frames: int = FRAMES  # nearest to frame 10
-    farthest: float = FARTHEST  # metres; stereo knows little beyond
-    disparity: str | None = None  # do not match: a folder of disparity maps, or "truth", the lidar's
-    localization: str | None = None  # with `disparity`: a .mat of the paper
+    farthest: float = FARTHEST  # metres; stereo is imprecise beyond
+    disparity: str | None = None  # instead of matching: a folder of disparity maps, or "truth", the lidar's
+    localization: str | None = None  # with `disparity`: the paper's .mat
     colour: bool = False  # with `disparity`: the colour images
     backend: str = "auto"  # of the matcher: auto or cpu; mc-cnn: also cuda
 
     def __post_init__(self) -> None:
         if self.frames < 1 or not self.farthest > 0:
             raise InputError(
-                f"frames = {self.frames}, farthest = {self.farthest}; at least 1, and a distance in metres"
+                f"frames = {self.frames}, farthest = {self.farthest}; give at least 1, and a distance in metres"
             )
 
 
 def read(
-    path: Path, options: Options | None = None, told: Callable[[str, float], None] = lambda stage, done: None
+    path: Path, options: Options | None = None, progress: Callable[[str, float], None] = lambda stage, done: None
 ) -> Dataset:
-    """The views of one bundle; the ground truth is a view only where it is asked for by name."""
+    """The views of one bundle; the ground truth is a view only if requested by name."""
     chosen = options or Options()
     if chosen.disparity is not None:
         return kitti.read(
@@ -45,7 +45,7 @@ def read(
             kitti.Options(chosen.bundle, chosen.disparity, chosen.localization, chosen.colour, chosen.farthest),
         )
     folder = kitti.training_or_testing(path)
-    with also(folder.resolve().parent, Path(chosen.matcher)):  # localisations lie beside, maps where the user says
+    with also(folder.resolve().parent, Path(chosen.matcher)):  # localisations are beside, maps anywhere
         return kitti_bundle_views(
             folder,
             kitti.number_of(folder, chosen.bundle),
@@ -54,5 +54,5 @@ def read(
             frames=chosen.frames,
             farthest=chosen.farthest,
             backend=chosen.backend,
-            told=told,
+            told=progress,
         )

@@ -1,4 +1,4 @@
-"""Small motions as six numbers, translation and rotation vector; and the middle of two motions."""
+"""Small motions as six numbers, translation and rotation vector; and the mean of two motions."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +9,9 @@ Floats = NDArray[np.float64]
 
 
 def exponential(twists: Floats) -> Floats:
-    """(..., 4, 4) rigid motions of twists (..., 6): translation first, then the rotation vector in radians.
+    """Rigid motions (..., 4, 4) of twists (..., 6): translation, then rotation vector in radians.
 
-    The translation is taken as it is (not bent along the rotation): to first order both are the same step.
+    The translation is used directly (not integrated along the rotation): to first order the step is the same.
     """
     rotation = twists[..., 3:]
     angle = np.linalg.norm(rotation, axis=-1)[..., None, None]
@@ -30,6 +30,6 @@ def exponential(twists: Floats) -> Floats:
 
 
 def halfway(one: Pose, other: Pose) -> Pose:
-    """The middle of two motions that differ little: mean translation, and the rotation nearest to the mean of both."""
+    """The mean of two similar motions: mean translation, and the rotation nearest to the mean of both."""
     left, _, right = np.linalg.svd(one.rotation + other.rotation)
     return Pose(left @ right, (one.translation + other.translation) / 2)

@@ -1,12 +1,12 @@
 """Stereo visual odometry in the manner of Geiger, Ziegler and Stiller (StereoScan, 2011).
 
-Features that four images share; three of them at a time propose a motion (RANSAC), all that agree with the best one
-settle it, by Gauss-Newton on the reprojection error in both current images:
+Features tracked through four images; samples of three propose motions (RANSAC), and the inliers of the best one refine
+it by Gauss-Newton on the reprojection error in both current images:
 
     sum_i w_i |(u, v, u', v')_i - project(current_from_previous X_i)|^2.
 
-Features are placed exactly in the frame they start from and followed into the other, which favours one of the two: the
-motion is measured there and back, and the middle taken.
+Features are located exactly in the frame they start from and tracked into the other, which favours one of the two: the
+motion is measured in both directions and averaged.
 """
 
 import itertools
@@ -31,21 +31,21 @@ DAMPING = 1e-10
 
 @dataclass(frozen=True)
 class Ransac:
-    """How motions are proposed and judged."""
+    """How motions are proposed and scored."""
 
     proposals: int = 200
-    inlier: float = 1.5  # pixels of reprojection error, in the worse of both images
+    inlier: float = 1.5  # pixels of reprojection error, the larger of both images
     iterations: int = 20  # of Gauss-Newton
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.proposals < 1 or self.iterations < 1 or not self.inlier > 0:
-            raise InputError(f"proposals and iterations are at least 1, inlier is positive; not {self}")
+            raise InputError(f"give proposals and iterations of at least 1 and a positive inlier, not {self}")
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """How the rig moved from one frame to the next, and what says so, there and back together."""
+    """The motion of the rig from one frame to the next, with its evidence from both directions."""
 
     previous_from_current: Pose
     features: int
@@ -60,7 +60,7 @@ def motion(
     tracking: Tracking | None = None,
     ransac: Ransac | None = None,
 ) -> Motion:
-    """The motion between two frames of a rectified rig, measured there and back."""
+    """The motion between two frames of a rectified rig, measured in both directions."""
     before, after = ((grey_bytes(frame.left), grey_bytes(frame.right)) for frame in (previous, current))
     follow, propose = tracking or Tracking(), ransac or Ransac()
     there = motion_of_matches(circle_matches(before, after, follow), rig, propose)
@@ -74,7 +74,7 @@ def motion(
 
 
 def trajectory(frames: Iterable[StereoFrame], rig: Rig) -> tuple[Pose, ...]:
-    """world_from_camera of every frame, motion after motion; the world is the first camera."""
+    """world_from_camera of every frame by accumulated motions; the world is the first camera."""
     poses = [Pose.identity()]
     for before, after in itertools.pairwise(frames):
         poses.append(poses[-1] @ motion(before, after, rig).previous_from_current)
@@ -82,7 +82,7 @@ def trajectory(frames: Iterable[StereoFrame], rig: Rig) -> tuple[Pose, ...]:
 
 
 def motion_of_matches(matches: Circle, rig: Rig, ransac: Ransac) -> Motion:
-    """The motion that most features agree on."""
+    """The motion with the most inliers."""
     if len(matches) < LEAST_FEATURES:
         raise InputError(
             f"only {len(matches)} features were followed between two frames, {LEAST_FEATURES} are needed; "
@@ -113,12 +113,12 @@ def motion_of_matches(matches: Circle, rig: Rig, ransac: Ransac) -> Motion:
 
 
 def _weights(seen: Floats, rig: Rig) -> Floats:
-    """Features far from the image's middle column count less: calibration is worse there (Geiger et al.)."""
+    """Features far from the image's middle column have less weight: calibration is worse there (Geiger et al.)."""
     return np.asarray(1 / (np.abs(seen[:, 0] - rig.camera.cx) / abs(rig.camera.cx) + 0.05))
 
 
 def _samples(count: int, ransac: Ransac) -> NDArray[np.int64]:
-    """(S, 3) different features."""
+    """Samples (S, 3) of distinct features."""
     rng = np.random.default_rng(ransac.seed)
     return np.stack([rng.choice(count, SAMPLE, replace=False) for _ in range(ransac.proposals)])
 
@@ -134,7 +134,7 @@ def _residuals(transforms: Floats, points: Floats, seen: Floats, rig: Rig) -> tu
 
 
 def _errors(transform: Floats, points: Floats, seen: Floats, rig: Rig) -> Floats:
-    """(N,) the larger of the two images' reprojection errors, infinite behind the camera."""
+    """The larger reprojection error (N,) of the two images; infinite behind the camera."""
     residual = _residuals(transform[None], points[None], seen[None], rig)[0][0]
     worse = np.maximum(np.hypot(residual[:, 0], residual[:, 1]), np.hypot(residual[:, 2], residual[:, 3]))
     errors: Floats = np.nan_to_num(worse, nan=np.inf)
@@ -150,13 +150,13 @@ def _step(transforms: Floats, points: Floats, seen: Floats, weights: Floats, rig
     errors = np.where(usable[..., None], residual, 0) * scale
     normal = np.einsum("snri,snrj->sij", slopes, slopes)
     size = np.trace(normal, axis1=1, axis2=2)[:, None, None]
-    normal += (DAMPING * size + np.finfo(np.float64).tiny) * np.eye(6)  # three features on a line fix no motion
+    normal += (DAMPING * size + np.finfo(np.float64).tiny) * np.eye(6)  # collinear features fix no motion
     twist = -np.linalg.solve(normal, np.einsum("snri,snr->si", slopes, errors)[..., None])[..., 0]
     return exponential(np.clip(np.nan_to_num(twist), -1.0, 1.0)) @ transforms
 
 
 def _slopes(moved: Floats, rig: Rig) -> Floats:
-    """(S, N, 4, 6) d(u, v, u', v') / d(translation, rotation), of a motion applied after the transform."""
+    """d(u, v, u', v') / d(translation, rotation), (S, N, 4, 6), of a motion applied after the transform."""
     x, y, z = moved[..., 0], moved[..., 1], moved[..., 2]
     fx, fy = rig.camera.fx, rig.camera.fy
     zero, behind = np.zeros_like(z), x - rig.baseline

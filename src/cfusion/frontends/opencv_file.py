@@ -1,6 +1,6 @@
-"""Matrices out of the files of OpenCV's FileStorage: YAML, XML or JSON.
+"""Matrices from files of OpenCV's FileStorage: YAML, XML or JSON.
 
-Our own reader: OpenCV's believes the sizes that a damaged file states, and writes beyond what it reserved.
+Our own reader: OpenCV's trusts the sizes that a damaged file states, and writes beyond its buffers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SEPARATORS = re.compile(r"[\s,]+")
 
 
 def read_matrices(file: Path) -> dict[str, Matrix]:
-    """The matrices at the top of the file, by name; whatever else it holds is left alone."""
+    """The matrices at the top level of the file by name; everything else is ignored."""
     text = read_text(file, LONGEST_FILE)
     try:
         found: dict[str, Matrix] = {}
@@ -38,12 +38,12 @@ def read_matrices(file: Path) -> dict[str, Matrix]:
             found.setdefault(name, np.array(values).reshape(shape))
     except (ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0][:100] if str(error) else "it is nested too deeply"
-        raise FileError(f"{file} cannot be read as OpenCV's YAML, XML or JSON ({reason}); write it anew") from None
+        raise FileError(f"{file} cannot be read as OpenCV's YAML, XML or JSON ({reason}); write it again") from None
     return found
 
 
 def _stated(text: str) -> Iterator[tuple[str, str, str, list[str]]]:
-    """Name, rows, columns and numbers of every matrix, in words."""
+    """Name, rows, columns and numbers of every matrix, as text."""
     start = text.lstrip()
     if start.startswith("{"):
         yield from _of_json(text)

@@ -1,7 +1,7 @@
-"""Mistakes that a stereo pair shows before it is matched: swapped, unrectified, unrelated, a range too short.
+"""Mistakes in a stereo pair that show before matching: swapped, unrectified or unrelated images, a range too short.
 
-Some hundred points are found in both images by their looks, wherever they are. In a rectified pair they lie in the same
-row, and further left in the right image; how far tells the range of disparities that is needed.
+Some hundred points are found in both images by their looks alone. In a rectified pair they lie in the same row, and
+further left in the right image; their displacements give the required range of disparities.
 """
 
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from cfusion.errors import InputError
 from cfusion.frontends.opencv import opencv
 
 POINTS = 3000
-RATIO = 0.8  # the best match is that much better than the second best
-FEW = 12  # points: below, nothing is said but that the images have little in common
-ROW = 2.0  # pixels that rows may differ in a rectified pair
-AGREEING = 0.5  # share of the points that have to lie in one row
-BACKWARDS = 0.7  # share of points with negative disparities that means swapped
-TEXTURED = 1.0  # mean difference of neighbouring grey values, of 255: an image that has something to be found
-STEP = 2.0  # pixels: a disparity below -STEP is negative
-BEYOND = 0.02  # share of points beyond the range that is worth a word
-PILE = 0.01  # share of the matched pixels at the end of the range that is worth a word
+RATIO = 0.8  # largest ratio of the best over the second best match
+FEW = 12  # points: with fewer, the only statement is that the images have little in common
+ROW = 2.0  # pixels by which rows may differ in a rectified pair
+AGREEING = 0.5  # share of points that have to lie in one row
+BACKWARDS = 0.7  # share of points with negative disparities from which images count as swapped
+TEXTURED = 1.0  # mean difference of neighbouring grey values, of 255, from which an image has texture
+STEP = 2.0  # pixels: disparities below -STEP are negative
+BEYOND = 0.02  # share of points beyond the range that causes a warning
+PILE = 0.01  # share of matched pixels at the end of the range that causes a warning
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,17 +44,17 @@ class Points:
 
     @property
     def level(self) -> NDArray[np.bool_]:
-        """Those that lie in one row."""
+        """Whether each point lies in one row."""
         return np.abs(self.rows) <= ROW
 
 
 def require_pair(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> Points:
-    """The points of a pair that can be matched; an error that names the mistake otherwise."""
+    """The common points of a valid pair; otherwise an error that names the mistake."""
     points = find_points(left, right)
     count = len(points.rows)
     textured = min(float(np.abs(np.diff(each.astype(np.float32), axis=1)).mean()) for each in (left, right)) > TEXTURED
     if count < FEW and not textured:
-        return points  # too smooth to say anything
+        return points  # too smooth to decide
     in_row = int(points.level.sum())
     if in_row < max(FEW, AGREEING * count):
         of_one_scene = _of_one_scene(points)
@@ -68,20 +68,20 @@ def require_pair(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> Points:
         spread = np.median(np.abs(points.rows - off))
         raise InputError(
             f"{100 * (1 - points.level.mean()):.0f} % of {count} points lie in another row of the right image "
-            f"(by {off:+.1f} pixels, give or take {spread:.1f}): the pair is not rectified; give a full calibration "
+            f"(by {off:+.1f} +- {spread:.1f} pixels): the pair is not rectified; give a full calibration "
             "(--calib with K1, D1, K2, D2, R, T), or pass --unchecked"
         )
     level = points.disparity[points.level]
     if np.mean(level < -STEP) > BACKWARDS:
         raise InputError(
             f"{100 * np.mean(level < -STEP):.0f} % of {len(level)} points lie further right in the right image: "
-            "left and right are swapped; give them the other way round, or pass --unchecked"
+            "left and right are swapped; exchange them, or pass --unchecked"
         )
     return points
 
 
 def range_warning(points: Points, disparity: NDArray[np.float32], disparities: int) -> str | None:
-    """A sentence where the range searched is too short: by the points, or by disparities that pile up at its end."""
+    """A sentence if the searched range is too short, by the points or by disparities that accumulate at its end."""
     level = points.disparity[points.level]
     beyond = level[level >= disparities]
     known = np.isfinite(disparity)
@@ -103,7 +103,7 @@ def range_warning(points: Points, disparity: NDArray[np.float32], disparities: i
 
 
 def _of_one_scene(points: Points) -> int:
-    """How many points fit one epipolar geometry, whichever it is."""
+    """The number of points that fit one epipolar geometry."""
     if len(points.rows) < FEW:
         return 0
     cv2 = opencv()
@@ -112,7 +112,7 @@ def _of_one_scene(points: Points) -> int:
 
 
 def find_points(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> Points:
-    """Points that are each other's best match and clearly better than the second best, anywhere in the images."""
+    """Points that are each other's best match, clearly better than the second best, anywhere in the images."""
     cv2 = opencv()
     detector = cv2.ORB_create(POINTS)
     found = [detector.detectAndCompute(np.ascontiguousarray(each), None) for each in (left, right)]
@@ -136,10 +136,10 @@ def _best(matches: list[tuple]) -> dict[int, int]:  # type: ignore[type-arg]
 
 
 def same_size(left: Image, right: Image) -> None:
-    """Say that the sizes differ, and how."""
+    """Raise if the sizes differ."""
     if left.shape[:2] != right.shape[:2]:
         sizes = [f"{each.shape[1]} x {each.shape[0]}" for each in (left, right)]
         raise InputError(
             f"the left image is {sizes[0]} pixels, the right one {sizes[1]}; a pair has one size: "
-            "were they cropped or scaled apart?"
+            "give images that were cropped and scaled alike"
         )

@@ -1,7 +1,7 @@
-"""A folder of stereo pairs as a data set: left/, right/ and calib.*; poses.txt where poses are known.
+"""A folder of stereo pairs as a data set: left/, right/ and calib.*; poses.txt if poses are known.
 
-Pairs are matched when they are asked for. calib.* is OpenCV's YAML or XML, KITTI's or Middlebury's calib.txt; pairs
-with a full calibration are rectified. Without poses.txt (12 numbers a line, camera-to-world) our odometry finds them.
+Pairs are matched when used. calib.* is OpenCV's YAML or XML, KITTI's or Middlebury's calib.txt; pairs with a full
+calibration are rectified. Without poses.txt (12 numbers per line, camera-to-world) our odometry estimates them.
 """
 
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ POSES = "poses.txt"
 
 @dataclass(frozen=True)
 class Options:
-    """How pairs are matched."""
+    """Options of the format."""
 
     matcher: str = "sgm"  # sgm, elas or mc-cnn
     disparities: int = 128  # pixels searched
-    farthest: float | None = None  # unit of the baseline; the depth of a disparity of one pixel unless given
-    unchecked: bool = False  # match pairs that look swapped, unrectified or unrelated too
+    farthest: float | None = None  # unit of the baseline; None: the depth of one pixel of disparity
+    unchecked: bool = False  # also match pairs that look swapped, unrectified or unrelated
     backend: str = "auto"  # auto or cpu; mc-cnn: also cuda
 
     def __post_init__(self) -> None:
         if self.farthest is not None and not self.farthest > 0:
-            raise InputError(f"farthest is {self.farthest}; it is a positive distance")
+            raise InputError(f"farthest is {self.farthest}; give a positive distance")
 
 
 def recognises(path: Path) -> bool:
@@ -44,7 +44,7 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
-    """The views of the left camera, matched when asked for."""
+    """The views of the left camera, matched when used."""
     chosen = options or Options()
     require_matcher(chosen.matcher, chosen.backend)
     calibration, names = read_rig(_required_calibration(path)), _names(path)
@@ -54,7 +54,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     source, poses = _poses(path, names, calibration, rig)
     kept = [k for k, pose in enumerate(poses) if pose is not None]
     if not kept:
-        raise FileError(f"{path / POSES} holds no finite pose; remove it to let our odometry find them")
+        raise FileError(f"{path / POSES} holds no finite pose; remove it to use our odometry")
     farthest = chosen.farthest if chosen.farthest is not None else rig.focal_baseline
 
     def load(number: int) -> View:
@@ -82,7 +82,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
 
 def read_pair(left: Path, right: Path, calibration: Calibration | RawRig | None) -> tuple[StereoFrame, Rig | None]:
-    """Two images of one size, rectified if their calibration says how; and the rig, if there is a calibration."""
+    """Two images of one size, rectified if their calibration allows; and the rig, if there is a calibration."""
     images = []
     for path in (left, right):
         if not path.is_file():
@@ -102,18 +102,18 @@ def _frame(folder: Path, name: str, calibration: Calibration | RawRig) -> tuple[
 
 
 def _names(folder: Path) -> list[str]:
-    """File names of the left images, in order; every one has a partner."""
+    """File names of the left images, in order; each has a partner."""
     names = sorted(each.name for each in (folder / "left").iterdir() if each.suffix in SUFFIXES)
     if not names:
-        raise FileError(f"{folder / 'left'} holds no image; expected .png or .jpg")
+        raise FileError(f"{folder / 'left'} holds no image; add .png or .jpg files")
     for name in names:
         if not _partner(folder, name).is_file():
-            raise FileError(f"{folder / 'left' / name} has no partner {Path(name).stem} in {folder / 'right'}")
+            raise FileError(f"{folder / 'left' / name} has no partner {Path(name).stem} in {folder / 'right'}; add it")
     return names
 
 
 def _partner(folder: Path, name: str) -> Path:
-    """The right image of the same name, or the same number of a name such as left_0012.png and right_0012.png."""
+    """The right image with the same name, or the same number as in left_0012.png and right_0012.png."""
     right = folder / "right"
     for other in (name, name.replace("left", "right"), name.replace("Left", "Right")):
         if (right / other).is_file():
@@ -128,7 +128,7 @@ def _poses(
     if file.is_file():
         given = read_odometry_poses(file)
         if len(given) != len(names):
-            raise FileError(f"{file} holds {len(given)} poses for {len(names)} pairs; one line a pair")
+            raise FileError(f"{file} holds {len(given)} poses for {len(names)} pairs; write one line per pair")
         return POSES, given
     if len(names) == 1:
         return "nowhere, for one pair needs none", (Pose.identity(),)
@@ -143,5 +143,5 @@ def _calibration_file(folder: Path) -> Path | None:
 def _required_calibration(folder: Path) -> Path:
     file = _calibration_file(folder)
     if file is None:
-        raise FileError(f"{folder} has no calibration calib.yml, .yaml, .xml or .txt")
+        raise FileError(f"{folder} has no calibration; add calib.yml, .yaml, .xml or .txt")
     return file

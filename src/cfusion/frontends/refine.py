@@ -1,4 +1,4 @@
-"""Disparity maps made smooth where the image is: median, then bilateral filter; unknown pixels stay unknown."""
+"""Disparity maps smoothed by a median, then a bilateral filter; unknown pixels stay unknown."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,13 @@ def refined(disparity: Floats, filled: Floats) -> Floats:
 
 
 def median_filtered(disparity: Floats, filled: Floats) -> Floats:
-    """Medians of 5 x 5 pixels; holes take part as `filled`, which has none, says."""
+    """Medians of 5 x 5 pixels; holes are replaced by the values of `filled`."""
     found: Floats = opencv().medianBlur(np.ascontiguousarray(filled, np.float32), 5)
     return np.where(np.isnan(disparity), np.float32(np.nan), found)
 
 
 def bilateral_filtered(disparity: Floats, radius: int, width: float, step: float) -> Floats:
-    """Means over pixels around, by distance (Gauss of `width` pixels) and only within `step` pixels of disparity."""
+    """Means over neighbours, weighted by distance (Gaussian of `width` pixels), within `step` pixels of disparity."""
     total, weights = np.zeros(disparity.shape, np.float32), np.zeros(disparity.shape, np.float32)
     padded = np.pad(disparity, radius, constant_values=np.nan)
     height, columns = disparity.shape

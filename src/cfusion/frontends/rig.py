@@ -1,4 +1,4 @@
-"""A rectified pair of cameras, and what it saw at one moment."""
+"""A rectified pair of cameras, and a pair of images."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from cfusion.geometry import Pinhole
 
 @dataclass(frozen=True)
 class Rig:
-    """Two cameras alike, the right one a baseline to the right: u - u' + doffs = fx baseline / z."""
+    """Two equal cameras, the right one displaced by the baseline: u - u' + doffs = fx baseline / z."""
 
     camera: Pinhole
     baseline: float  # unit of depth
@@ -19,7 +19,7 @@ class Rig:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.baseline) and self.baseline > 0):
-            raise InputError(f"baseline is {self.baseline}; it is a positive length")
+            raise InputError(f"baseline is {self.baseline}; give a positive length")
 
     @property
     def focal_baseline(self) -> float:
@@ -27,7 +27,7 @@ class Rig:
         return self.camera.fx * self.baseline
 
     def points(self, u: Coordinates, v: Coordinates, disparity: Coordinates) -> Points:
-        """Points (N, 3) in the left camera's frame of left pixels with positive disparities."""
+        """Points (N, 3) in the left camera's frame, of left pixels with positive disparities."""
         z = self.focal_baseline / (disparity + self.doffs)
         across, down = (u - self.camera.cx) / self.camera.fx, (v - self.camera.cy) / self.camera.fy
         return np.stack([across * z, down * z, z], axis=-1)
@@ -42,4 +42,6 @@ class StereoFrame:
 
     def __post_init__(self) -> None:
         if self.left.shape[:2] != self.right.shape[:2]:
-            raise ShapeError(f"the left image is {self.left.shape[:2]}, the right one {self.right.shape[:2]}")
+            raise ShapeError(
+                f"the left image is {self.left.shape[:2]}, the right one {self.right.shape[:2]}; give one size"
+            )

@@ -1,6 +1,6 @@
 """Stereo matching: rectified pairs to disparity maps, each with a confidence.
 
-Images are (H, W) or (H, W, 3) in [0, 1]; left pixel u is right pixel u - d with 0 <= d < disparities.
+Images are (H, W) or (H, W, 3) in [0, 1]; left pixel u matches right pixel u - d with 0 <= d < disparities.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,16 +26,16 @@ MOST_DISPARITIES = 2048
 
 
 class Matching(NamedTuple):
-    """What a matcher found for the left image."""
+    """The result of a matcher for the left image."""
 
     disparity: consistency.Disparity  # (H, W) pixels, NaN = unknown
-    confidence: WeightMap  # (H, W) probability of being right within a pixel, zero where unknown
-    sigma: consistency.Disparity  # (H, W) standard deviation in pixels, systematic errors included, NaN = unknown
-    weight: WeightMap  # (H, W) in [0, 1] what the pixel is worth in a fusion, zero where unknown
+    confidence: WeightMap  # (H, W) probability that it is right to a pixel, zero where unknown
+    sigma: consistency.Disparity  # (H, W) standard deviation in pixels, including systematic errors, NaN = unknown
+    weight: WeightMap  # (H, W) in [0, 1], weight of the pixel in a fusion, zero where unknown
 
 
 class Found(NamedTuple):
-    """A map that stood its checks, and what speaks against each pixel."""
+    """A map that passed its checks, and the cues against each pixel."""
 
     disparity: consistency.Disparity  # (H, W) pixels, NaN = unknown
     cues: NDArray[np.float32]  # (C, H, W) in [0, 1], 0 = good: those of `cues`, then the matcher's own
@@ -48,28 +48,28 @@ class Sgm:
     disparities: int = 128
     block: int = 3  # pixels, odd
     small_step: int = 4  # P1: a change of the disparity by one
-    large_step: int = 64  # P2: a larger one
-    prefilter: int = 63  # Sobel responses beyond are cut off
+    large_step: int = 64  # P2: a larger change
+    prefilter: int = 63  # Sobel responses are clipped at this value
 
     def __post_init__(self) -> None:
         if self.block < 1 or self.block % 2 == 0:
-            raise InputError(f"block is {self.block}; it is an odd number of pixels")
+            raise InputError(f"block is {self.block}; give an odd number of pixels")
         if not 0 < self.small_step < self.large_step:
-            raise InputError(f"penalties are {self.small_step} and {self.large_step}; 0 < small step < large step")
+            raise InputError(f"penalties are {self.small_step} and {self.large_step}; give 0 < small step < large step")
 
 
 @dataclass(frozen=True)
 class Checks:
-    """What a match has to stand after matching."""
+    """The checks of a map after matching."""
 
-    tolerance: float = 1.0  # pixels between the left and the right image's disparity
-    speck: int = 100  # pixels: smaller segments are taken for chance
-    speck_step: float = 2.0  # pixels of disparity within a segment, from neighbour to neighbour
-    gap: int = 0  # pixels: narrower gaps are closed by interpolation
+    tolerance: float = 1.0  # pixels, between the left and the right image's disparity
+    speck: int = 100  # pixels: smaller segments are dropped
+    speck_step: float = 2.0  # pixels of disparity between neighbours of one segment
+    gap: int = 0  # pixels: holes up to this width are interpolated
 
     def __post_init__(self) -> None:
         if not self.tolerance >= 0 or not self.speck_step > 0:
-            raise InputError(f"tolerance is {self.tolerance}, speck_step {self.speck_step}; >= 0 and > 0 pixels")
+            raise InputError(f"tolerance is {self.tolerance}, speck_step {self.speck_step}; give >= 0 and > 0 pixels")
 
 
 SGM_CHECKS = Checks()
@@ -79,12 +79,12 @@ MC_CNN_CHECKS = Checks(tolerance=1.0, speck=400, speck_step=1.0)
 
 def sgm(left: Image, right: Image, settings: Sgm | None = None, checks: Checks = SGM_CHECKS) -> Matching:
     """Semi-global matching with a left-right check."""
-    return _believed(_sgm(left, right, settings or Sgm(), checks), SGM_TRUST)
+    return _with_confidence(_sgm(left, right, settings or Sgm(), checks), SGM_TRUST)
 
 
 def elas(left: Image, right: Image, settings: Elas | None = None, checks: Checks = ELAS_CHECKS) -> Matching:
     """Efficient large-scale stereo matching with a left-right check."""
-    return _believed(_elas(left, right, settings or Elas(), checks), ELAS_TRUST)
+    return _with_confidence(_elas(left, right, settings or Elas(), checks), ELAS_TRUST)
 
 
 def mc_cnn(
@@ -96,12 +96,12 @@ def mc_cnn(
     backend: str = "auto",
 ) -> Matching:
     """A network's matching cost, semi-global matching, and a left-right check; on a GPU (`cuda`) or a `cpu`."""
-    return _believed(_mc_cnn(left, right, settings or McCnn(), checks, backend), MC_CNN_TRUST)
+    return _with_confidence(_mc_cnn(left, right, settings or McCnn(), checks, backend), MC_CNN_TRUST)
 
 
 @dataclass(frozen=True)
 class Matcher:
-    """A matcher by name: how it finds disparities among so many, and how far to trust them."""
+    """A named matcher: its search for disparities, and the calibration of its confidence."""
 
     summary: str
     find: Callable[[Image, Image, int, str], Found]  # images, disparities, backend
@@ -110,40 +110,40 @@ class Matcher:
 
     def __call__(self, left: Image, right: Image, disparities: int, backend: str = "auto") -> Matching:
         self.require(backend)
-        return _believed(self.find(left, right, disparities, backend), self.trust)
+        return _with_confidence(self.find(left, right, disparities, backend), self.trust)
 
     def require(self, backend: str) -> None:
-        """Refuse a backend that it does not have."""
+        """Raise if the matcher does not have this backend."""
         if backend not in self.backends:
             raise BackendUnavailable(
-                f"there is no backend {backend!r} for this matcher; choose one of: {', '.join(self.backends)}"
+                f"this matcher has no backend {backend!r}; choose one of: {', '.join(self.backends)}"
             )
 
 
 def match(
     left: Image, right: Image, matcher: str = "sgm", disparities: int = 128, *, backend: str = "auto"
 ) -> Matching:
-    """Match with a matcher by name, as it comes but for how far it looks; `mc-cnn` on a GPU where there is one.
+    """Match with a named matcher at its default settings; `mc-cnn` runs on a GPU if there is one.
 
-    backend: `auto`, `cuda` or `cpu`; only `mc-cnn` knows more than the CPU.
+    backend: `auto`, `cuda` or `cpu`; only `mc-cnn` supports `cuda`.
     """
     return MATCHERS[known_matcher(matcher)](left, right, disparities, backend)
 
 
 def matched_cues(matcher: str, left: Image, right: Image, disparities: int, *, backend: str = "auto") -> Found:
-    """What a matcher by name found, and the cues that its confidence is made of."""
+    """The map of a named matcher, and the cues from which its confidence is computed."""
     return MATCHERS[known_matcher(matcher)].find(left, right, disparities, backend)
 
 
 def known_matcher(name: str) -> str:
-    """The name of a matcher, or an error that suggests one."""
+    """The name of a matcher; an unknown one raises with a suggestion."""
     if name not in MATCHERS:
         raise InputError(f"there is no matcher {name!r}; {suggestion(name, MATCHERS)}")
     return name
 
 
 def require_matcher(name: str, backend: str = "auto") -> None:
-    """Say now, not after other work, that a matcher is not known or lacks a library."""
+    """Raise before other work if a matcher is unknown or lacks a library."""
     opencv()
     MATCHERS[known_matcher(name)].require(backend)
     if known_matcher(name) == "mc-cnn":
@@ -164,7 +164,7 @@ def _elas(left: Image, right: Image, settings: Elas, checks: Checks) -> Found:
 
 def _mc_cnn(left: Image, right: Image, settings: McCnn, checks: Checks, backend: str) -> Found:
     ours, theirs = _pair(left, right, settings.disparities)
-    if on_device.uses_device(backend) and checks.gap <= 0:  # gaps are closed on the host alone
+    if on_device.uses_device(backend) and checks.gap <= 0:  # holes are interpolated on the host only
         made = on_device.match_on_device(_in_unit(ours), _in_unit(theirs), settings, checks, backend)
         if made is not None:
             return Found(*made)
@@ -206,16 +206,16 @@ def _checked(disparity: consistency.Disparity, other: consistency.Disparity, che
     return Found(whole, pair_cues(whole, apart, _in_unit(image)))
 
 
-def _believed(found: Found, trust: Trust) -> Matching:
+def _with_confidence(found: Found, trust: Trust) -> Matching:
     confidence = trust.confidence(found.cues, np.isfinite(found.disparity))
     sigma, weight = trust.sigma(found.cues, confidence), trust.weight(found.cues, confidence)
     return Matching(found.disparity, confidence, sigma, weight)
 
 
 def _one_way(ours: Bytes, theirs: Bytes, settings: Sgm) -> consistency.Disparity:
-    """Disparity of the first image; the second one's pixels lie to the left."""
+    """Disparity of the first image; matching pixels of the second lie further left."""
     cv2 = opencv()
-    count = 16 * -(-settings.disparities // 16)  # OpenCV wants a multiple
+    count = 16 * -(-settings.disparities // 16)  # OpenCV requires a multiple of 16
     area = settings.block**2
     engine = cv2.StereoSGBM_create(
         minDisparity=0,
@@ -228,7 +228,7 @@ def _one_way(ours: Bytes, theirs: Bytes, settings: Sgm) -> consistency.Disparity
         uniquenessRatio=0,
         mode=cv2.STEREO_SGBM_MODE_HH,
     )
-    # OpenCV leaves out the columns that cannot have every disparity: give it some more on the left
+    # OpenCV omits columns that cannot have every disparity: pad the left
     wide = [cv2.copyMakeBorder(each, 0, 0, count, 0, cv2.BORDER_REPLICATE) for each in (ours, theirs)]
     found = engine.compute(*wide)[:, count:].astype(np.float32) / 16
     outside = found > np.arange(found.shape[1])[None, :]
@@ -248,9 +248,9 @@ def _pair(left: Image, right: Image, disparities: int) -> tuple[Bytes, Bytes]:
 
 
 def grey_bytes(image: Image) -> Bytes:
-    """(H, W) uint8 of an image in [0, 1], colours weighed as in ITU-R BT.601."""
+    """An image in [0, 1] as grey bytes (H, W), with colours weighted as in ITU-R BT.601."""
     if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] != 3) or 0 in image.shape:
-        raise ShapeError(f"an image is {image.shape}, expected (H, W) or (H, W, 3)")
+        raise ShapeError(f"an image is {image.shape}; give (H, W) or (H, W, 3)")
     plane = image if image.ndim == 2 else image @ np.array([0.299, 0.587, 0.114], np.float32)
     if not (np.isfinite(plane).all() and plane.min() >= 0 and plane.max() <= 1 + 1e-6):
         raise InputError("an image has values outside [0, 1]; divide by its largest one")

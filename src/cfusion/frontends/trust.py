@@ -1,9 +1,9 @@
-"""How likely a disparity is right, and how far off it is: calibrated per matcher on nine Middlebury pairs.
+"""The probability that a disparity is right, and its sigma: calibrated per matcher on nine Middlebury pairs.
 
     logit P(|d - d*| <= 1 pixel) = b - sum_k a_k x_k,   s = good + sum_k c_k x_k,   sigma^2 = s^2 P + wrong^2 (1 - P)
 
 with the cues x of `cues` (each in [0, 1]) and those of the matcher itself. `python -m benchmarks.stereo calibrate`
-finds the numbers; half of the images had less contrast and more noise than the originals.
+finds the constants; half of the images had reduced contrast and added noise.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from cfusion.errors import InputError
 from cfusion.frontends.cues import NAMES
 
 Floats = NDArray[np.float32]
-BLANK = 0.05  # 1 - flat: below, less than a quarter of a grey value of 255 from pixel to pixel
+BLANK = 0.05  # 1 - flat: below, neighbouring pixels differ by less than a quarter of a grey value of 255
 LEAST = 1e-3  # confidence of a known pixel
 
 
@@ -26,35 +26,35 @@ class Trust:
 
     offset: float  # b
     weights: tuple[float, ...]  # a_k >= 0, in the order of the cues
-    good: float  # pixels: standard deviation of right disparities that no cue speaks against
-    blur: tuple[float, ...]  # c_k >= 0, pixels: how much larger it is where cues do
-    wrong: float  # pixels: root mean square of wrong ones, errors beyond ten pixels counted as ten
-    systematic: float  # share of the variance of right disparities that another image of the same scene repeats
+    good: float  # pixels: standard deviation of right disparities without cues against them
+    blur: tuple[float, ...]  # c_k >= 0, pixels: its increase by cue
+    wrong: float  # pixels: rms of wrong disparities, errors clipped at ten pixels
+    systematic: float  # share of the variance of right disparities that repeats in another image of the scene
 
     def __post_init__(self) -> None:
         if min(*self.weights, *self.blur) < 0 or not (0 < self.good < self.wrong and 0 <= self.systematic <= 1):
-            raise InputError("cues only lower confidence; 0 < good < wrong, systematic is a share")
+            raise InputError("give weights >= 0, 0 < good < wrong, and systematic in [0, 1]")
 
     def confidence(self, cues: Floats, known: NDArray[np.bool_]) -> WeightMap:
-        """(H, W) probability that the disparity is right within one pixel, zero where unknown."""
+        """The probability (H, W) that the disparity is right to one pixel, zero where unknown."""
         logit = np.float32(self.offset) - np.tensordot(np.array(self.weights, np.float32), cues, axes=1)
         right = 1 / (1 + np.exp(-np.clip(logit, -30, 30)))
-        # calibrated pairs have texture everywhere: where there is none at all, nothing speaks for a disparity
+        # the calibration pairs have texture everywhere; without any, nothing supports a disparity
         right = right * np.clip((1 - cues[NAMES.index("flat")]) / BLANK, 0, 1)
         return np.where(known, np.maximum(right, LEAST), 0).astype(np.float32)
 
     def spread(self, cues: Floats) -> Floats:
-        """(H, W) standard deviation of the disparity in pixels if it is right."""
+        """The standard deviation (H, W) of the disparity in pixels if it is right."""
         grown: Floats = np.float32(self.good) + np.tensordot(np.array(self.blur, np.float32), cues, axes=1)
         return grown
 
     def sigma(self, cues: Floats, confidence: WeightMap) -> Floats:
-        """(H, W) standard deviation of the disparity in pixels, wrong matches included; NaN where unknown."""
+        """The standard deviation (H, W) of the disparity in pixels, including wrong matches; NaN where unknown."""
         variance = self.spread(cues) ** 2 * confidence + self.wrong**2 * (1 - confidence)
         return np.where(confidence > 0, np.sqrt(variance), np.nan).astype(np.float32)
 
     def weight(self, cues: Floats, confidence: WeightMap) -> WeightMap:
-        """(H, W) in [0, 1] what the pixel is worth in a fusion: P good / s, for absolute errors weigh by 1 / s."""
+        """The weight (H, W) in [0, 1] of a pixel in a fusion: P good / s, as absolute errors are weighted by 1 / s."""
         return (confidence * self.good / self.spread(cues)).astype(np.float32)
 
 
@@ -73,6 +73,6 @@ MC_CNN_TRUST = Trust(
     wrong=5.2,
     systematic=0.63,
 )
-MAP_TRUST = Trust(  # of maps that another matcher left: as SGM's, with nothing to compare them with
+MAP_TRUST = Trust(  # for maps of other matchers: SGM's, without a second map to compare with
     *(6.05, (0.0, 3.46, 4.33, 4.57, 2.10, 0.99), 0.1, (0.0, 0.19, 0.80, 0.14, 0.13, 0.20)), wrong=4.5, systematic=0.32
 )

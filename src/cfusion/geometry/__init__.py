@@ -1,4 +1,4 @@
-"""Cameras, poses, views and stacks: what a depth map is, and where it was seen from."""
+"""Cameras, poses, views and stacks: a depth map, and where it was seen from."""
 
 from cfusion.geometry.camera import BrownConrady, Camera, Orthographic, Pinhole
 from cfusion.geometry.normals import normals

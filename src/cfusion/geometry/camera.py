@@ -1,7 +1,7 @@
-"""Cameras: from pixels and depth to points, and back.
+"""Cameras: conversion between pixels with depth and points.
 
-Axes as in OpenCV: x right, y down, z forward. An integer pixel coordinate is the centre of a pixel,
-depth is z and not the distance along the ray.
+Axes as in OpenCV: x right, y down, z forward. Integer pixel coordinates are pixel centres; depth is z, not the distance
+along the ray.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from cfusion.errors import CameraError, ShapeError
 from cfusion.kernels.numpy import cameras
 
 MOST_PIXELS = 10**9  # along a side
-LARGEST = 1e30  # of whole numbers, which have no infinity
+LARGEST = 1e30  # of integers, which have no infinity
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Pinhole:
         _check_numbers(fx=self.fx, fy=self.fy)
         for name, focal in (("fx", self.fx), ("fy", self.fy)):
             if not (isfinite(focal) and focal > 0):
-                raise CameraError(f"{name} is {focal}; a focal length is a positive number of pixels")
+                raise CameraError(f"{name} is {focal}; give a positive number of pixels")
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike, width: int, height: int) -> "Pinhole":
@@ -70,14 +70,14 @@ class Pinhole:
         """
         k: Matrix = adopt(matrix, np.float64, "an intrinsic matrix")
         if k.shape != (3, 3):
-            raise ShapeError(f"an intrinsic matrix is 3x3, not {k.shape}")
+            raise ShapeError(f"an intrinsic matrix is {k.shape}; give 3x3")
         if k[0, 1] != 0 or k[1, 0] != 0 or not np.array_equal(k[2], [0, 0, 1]):
             raise CameraError("the intrinsic matrix has skew, or its last row is not 0 0 1; rectify the images first")
         return cls(float(k[0, 0]), float(k[1, 1]), float(k[0, 2]), float(k[1, 2]), width, height)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(H, W) of the images it takes."""
+        """(H, W) of its images."""
         return self.height, self.width
 
     @property
@@ -87,12 +87,12 @@ class Pinhole:
 
     @property
     def numbers(self) -> Coordinates:
-        """The ten numbers by which kernels know it: 0 for perspective, then fx, fy, cx, cy, k1, k2, p1, p2, k3."""
+        """The ten numbers that kernels use: 0 for perspective, then fx, fy, cx, cy, k1, k2, p1, p2, k3."""
         return np.array([0.0, self.fx, self.fy, self.cx, self.cy, *self.distortion])
 
     @property
     def distortion(self) -> tuple[float, float, float, float, float]:
-        """k1, k2, p1, p2, k3 of Brown and Conrady, as OpenCV orders them."""
+        """k1, k2, p1, p2, k3 of Brown and Conrady, in OpenCV's order."""
         return 0.0, 0.0, 0.0, 0.0, 0.0
 
     def back_project(self, depth: ArrayLike) -> Points:
@@ -102,7 +102,7 @@ class Pinhole:
         return np.stack([x * z, y * z, z], axis=-1)
 
     def project(self, points: ArrayLike) -> tuple[Coordinates, Coordinates, Coordinates]:
-        """Pixel coordinates u, v and depth z of points (..., 3); u and v are NaN for points not in front."""
+        """Pixel coordinates u, v and depth z of points (..., 3); u and v are NaN for points behind the camera."""
         x, y, z = _components(points)
         in_front = np.where(z > 0, z, np.nan)
         return self.fx * (x / in_front) + self.cx, self.fy * (y / in_front) + self.cy, z
@@ -129,9 +129,9 @@ class Pinhole:
 
 @dataclass(frozen=True)
 class BrownConrady(Pinhole):
-    """A perspective camera whose lens bends rays: radial k1, k2, k3 and tangential p1, p2, as OpenCV has them.
+    """A perspective camera with lens distortion: radial k1, k2, k3 and tangential p1, p2, as in OpenCV.
 
-    Depth maps of such a camera are used as they are; nothing has to be undistorted, and resampled, first.
+    Depth maps of such a camera are used directly, without undistorting and resampling them.
 
     Args:
         fx: focal length across, in pixels.
@@ -140,7 +140,7 @@ class BrownConrady(Pinhole):
         cy: row of the principal point, in pixels.
         width: of the image, in pixels.
         height: of the image, in pixels.
-        k1: radial, of r^2 with r = the slope of a ray (no unit, as all five).
+        k1: radial, of r^2 with r the slope of a ray (all five without unit).
         k2: radial, of r^4.
         p1: tangential.
         p2: tangential.
@@ -164,14 +164,14 @@ class BrownConrady(Pinhole):
         super().__post_init__()
         _check_numbers(k1=self.k1, k2=self.k2, p1=self.p1, p2=self.p2, k3=self.k3)
         if not all(isfinite(each) for each in self.distortion):
-            raise CameraError(f"the distortion is {self.distortion}; all of k1, k2, p1, p2, k3 have to be finite")
+            raise CameraError(f"the distortion is {self.distortion}; k1, k2, p1, p2, k3 have to be finite")
         u, v = (np.array([0.0, 0.5, 1.0]) * (size - 1) for size in (self.width, self.height))
         u, v = np.meshgrid(u, v)
         with np.errstate(all="ignore"):
             there = cameras.pixels(self.numbers, *cameras.slopes(self.numbers, u, v))
         if not np.allclose(there, (u, v), rtol=0, atol=1e-3):
             raise CameraError(
-                f"the distortion (k1, k2, p1, p2, k3) = {self.distortion} folds the image over before its corners; "
+                f"the distortion (k1, k2, p1, p2, k3) = {self.distortion} folds the image inside its corners; "
                 "check the order of the coefficients"
             )
 
@@ -201,8 +201,8 @@ class Orthographic:
 
     Args:
         pixel_size: side of a pixel, in units of depth; positive.
-        cx: column that x = 0 falls on, in pixels.
-        cy: row that y = 0 falls on, in pixels.
+        cx: column of x = 0, in pixels.
+        cy: row of y = 0, in pixels.
         width: of the map, in pixels.
         height: of the map, in pixels.
 
@@ -223,16 +223,16 @@ class Orthographic:
         _check_centre(self.cx, self.cy)
         _check_numbers(pixel_size=self.pixel_size)
         if not (isfinite(self.pixel_size) and self.pixel_size > 0):
-            raise CameraError(f"pixel_size is {self.pixel_size}; it is a positive length per pixel")
+            raise CameraError(f"pixel_size is {self.pixel_size}; give a positive length per pixel")
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(H, W) of the images it takes."""
+        """(H, W) of its images."""
         return self.height, self.width
 
     @property
     def numbers(self) -> Coordinates:
-        """The ten numbers by which kernels know it: 1 for orthographic, pixels per unit twice, cx, cy, five zeros."""
+        """The ten numbers that kernels use: 1 for orthographic, pixels per unit twice, cx, cy, five zeros."""
         return np.array([1.0, 1 / self.pixel_size, 1 / self.pixel_size, self.cx, self.cy, 0.0, 0.0, 0.0, 0.0, 0.0])
 
     def back_project(self, depth: ArrayLike) -> Points:
@@ -264,15 +264,15 @@ Camera: TypeAlias = Pinhole | Orthographic
 def _check_size(width: int, height: int) -> None:
     for name, length in (("width", width), ("height", height)):
         if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
-            raise CameraError(f"{name} is {length!r}; an image has a whole number of pixels, at least one (an int)")
+            raise CameraError(f"{name} is {length!r}; give a whole number of pixels, at least one (an int)")
         if length > MOST_PIXELS:
-            raise CameraError(f"{name} is beyond {MOST_PIXELS} pixels; no image is as large")
+            raise CameraError(f"{name} is beyond {MOST_PIXELS} pixels; give the size of an image")
 
 
 def _check_numbers(**numbers: float) -> None:
     for name, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
-            raise CameraError(f"{name} is {str(number)[:40]!r} ({type(number).__name__}); it is one number")
+            raise CameraError(f"{name} is {str(number)[:40]!r} ({type(number).__name__}); give one number")
         if isinstance(number, int) and abs(number) > LARGEST:
             raise CameraError(f"{name} is beyond {LARGEST:g}; give pixels")
 
@@ -280,7 +280,7 @@ def _check_numbers(**numbers: float) -> None:
 def _check_centre(cx: float, cy: float) -> None:
     _check_numbers(cx=cx, cy=cy)
     if not (isfinite(cx) and isfinite(cy)):
-        raise CameraError(f"the principal point is ({cx}, {cy}); it has to be finite")
+        raise CameraError(f"the principal point is ({cx}, {cy}); give finite numbers")
 
 
 def _depth_seen_by(shape: tuple[int, int], depth: ArrayLike) -> Coordinates:
@@ -293,14 +293,14 @@ def _depth_seen_by(shape: tuple[int, int], depth: ArrayLike) -> Coordinates:
 def _components(points: ArrayLike) -> tuple[Coordinates, Coordinates, Coordinates]:
     xyz: Points = adopt(points, np.float64, "the points")
     if xyz.ndim == 0 or xyz.shape[-1] != 3:
-        raise ShapeError(f"points are {xyz.shape}, expected (..., 3)")
+        raise ShapeError(f"points are {xyz.shape}; give (..., 3)")
     return xyz[..., 0], xyz[..., 1], xyz[..., 2]
 
 
 def _scaled_frame(cx: float, cy: float, width: int, height: int, factor: float) -> tuple[float, float, int, int]:
-    """Centre and size after resizing; the image's corner (-0.5, -0.5) stays where it is."""
+    """Centre and size after resizing; the image's corner (-0.5, -0.5) is mapped to itself."""
     _check_numbers(factor=factor)
     if not (isfinite(factor) and factor > 0):
-        raise CameraError(f"cannot resize a camera by {factor}; the factor is a positive number")
+        raise CameraError(f"cannot resize a camera by {factor}; give a positive factor")
     size = max(1, round(width * factor)), max(1, round(height * factor))
     return (cx + 0.5) * factor - 0.5, (cy + 0.5) * factor - 0.5, *size

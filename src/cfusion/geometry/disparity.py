@@ -11,7 +11,7 @@ Floats = NDArray[Any]
 
 
 def depth_from_disparity(disparity: NDArray[np.floating], focal_baseline: float, offset: float = 0.0) -> DepthMap:
-    """Depth (H, W); NaN where the disparity is, or where it puts the point at infinity or behind."""
+    """Depth (H, W); NaN where the disparity is NaN, or the point at infinity or behind the camera."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shifted = disparity.astype(np.float64) + offset
         depth = (focal_baseline / np.where(shifted > 0, shifted, np.nan)).astype(np.float32)
@@ -21,21 +21,21 @@ def depth_from_disparity(disparity: NDArray[np.floating], focal_baseline: float,
 def disparity_from_depth(
     depth: NDArray[np.floating], focal_baseline: float, offset: float = 0.0
 ) -> NDArray[np.float32]:
-    """Disparity (H, W); NaN where depth is."""
+    """Disparity (H, W); NaN where depth is NaN."""
     return (focal_baseline / depth.astype(np.float64) - offset).astype(np.float32)
 
 
-def without_gaps(disparity: Floats) -> Floats:
-    """(H, W) each unknown pixel as the smaller of its known neighbours in the row, then in the column: what is far."""
+def fill_from_background(disparity: Floats) -> Floats:
+    """Each unknown pixel takes the smaller (farther) of its known neighbours in the row, then in the column; (H, W)."""
     return _fill_rows(_fill_rows(disparity).T).T
 
 
 def _fill_rows(disparity: Floats) -> Floats:
     both = _last_known(disparity), _last_known(disparity[:, ::-1])[:, ::-1]
-    return np.fmin(*both)  # at known pixels both are the pixel itself
+    return np.fmin(*both)  # at known pixels both are the pixel's own
 
 
 def _last_known(disparity: Floats) -> Floats:
-    """The known value at or before each pixel in its row; NaN before the first."""
+    """The last known value up to each pixel in its row; NaN before the first."""
     columns = np.where(np.isnan(disparity), 0, np.arange(disparity.shape[1]))
     return np.take_along_axis(disparity, np.maximum.accumulate(columns, axis=1), axis=1)

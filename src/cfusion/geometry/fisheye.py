@@ -8,10 +8,10 @@ from cfusion.arrays import Coordinates
 def thin_prism_fisheye(
     parameters: tuple[float, ...], x: Coordinates, y: Coordinates
 ) -> tuple[Coordinates, Coordinates]:
-    """Pixel coordinates of the rays (x, y, 1), in the frame of K.
+    """Pixel coordinates of the rays (x, y, 1), in the convention of K.
 
     With r = |(x, y)|, theta = atan r and (a, b) = (x, y) theta / r, q = a^2 + b^2:
-    u = fx (a + a (k1 q + k2 q^2 + k3 q^3 + k4 q^4) + 2 p1 a b + p2 (q + 2 a^2) + s1 q) + cx, and v alike.
+    u = fx (a + a (k1 q + k2 q^2 + k3 q^3 + k4 q^4) + 2 p1 a b + p2 (q + 2 a^2) + s1 q) + cx, v accordingly.
     """
     fx, fy, cx, cy, k1, k2, p1, p2, k3, k4, s1, s2 = parameters
     r = np.hypot(x, y)

@@ -9,10 +9,10 @@ from cfusion.geometry.camera import Camera
 
 
 def normals(depth: ArrayLike, camera: Camera) -> Normals:
-    """Unit normals (H, W, 3) of the back-projected points, towards the camera; NaN where undefined.
+    """Unit normals (H, W, 3) of the back-projected points, facing the camera; NaN where undefined.
 
-    n ~ dP/du x dP/dv with forward differences (backward where the next pixel is unknown or outside) and
-    the sign that makes n . ray <= 0. A pixel without a known neighbour in its row or its column has none.
+    n ~ dP/du x dP/dv with forward differences (backward if the next pixel is unknown or outside), and the sign that
+    makes n . ray <= 0. A pixel without a known neighbour in its row or its column has none.
 
     Args:
         depth: (H, W), NaN where unknown.
@@ -31,7 +31,7 @@ def normals(depth: ArrayLike, camera: Camera) -> Normals:
 
 
 def normals_of_steps(across: Points, down: Points, camera: Camera) -> Normals:
-    """Unit normals (H, W, 3) of a surface that goes on by these steps (H, W, 3) along rows and columns."""
+    """Unit normals (H, W, 3) of a surface with these steps (H, W, 3) along rows and columns."""
     normal = np.cross(across, down)
     with np.errstate(invalid="ignore", divide="ignore"):
         normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
@@ -41,7 +41,7 @@ def normals_of_steps(across: Points, down: Points, camera: Camera) -> Normals:
 
 
 def _difference(points: Points, axis: int) -> Points:
-    """Difference to the next point along an axis, or from the previous one where there is no next."""
+    """Difference to the next point along an axis, or from the previous one if there is no next."""
     points = np.moveaxis(points, axis, 0)
     step = points[1:] - points[:-1]
     difference = np.empty_like(points)

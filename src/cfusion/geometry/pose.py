@@ -1,4 +1,4 @@
-"""Rigid motions, named by what they do: world_from_camera @ camera_from_view = world_from_view."""
+"""Rigid motions, named by their frames: world_from_camera @ camera_from_view = world_from_view."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,15 +11,15 @@ from cfusion.errors import InputError, PoseError, ShapeError
 
 Vector: TypeAlias = NDArray[np.float64]  # (3,)
 
-RIGID_TOLERANCE = 1e-2  # largest entry of |R^T R - I| taken for rounding in a file, not for scale or shear
-EXACT_TOLERANCE = 1e-12  # below this a rotation is left as it is, bit by bit
+RIGID_TOLERANCE = 1e-2  # largest entry of |R^T R - I| attributed to rounding in a file, not to scale or shear
+EXACT_TOLERANCE = 1e-12  # below this a rotation is kept bit by bit
 
 
 @dataclass(frozen=True, eq=False)
 class Pose:
     """A rotation and a translation: p_a = rotation @ p_b + translation for a pose `a_from_b`.
 
-    A rotation that is slightly off (max |R^T R - I| <= 1e-2) is replaced by the nearest one; any other
+    A rotation that is slightly off (max |R^T R - I| <= 1e-2) is replaced by the nearest rotation; any other
     matrix is an error.
 
     Args:
@@ -43,10 +43,10 @@ class Pose:
         rotation, translation = _numbers(self.rotation), _numbers(self.translation)
         if rotation.shape != (3, 3) or translation.shape != (3,):
             raise PoseError(
-                f"a pose is a (3, 3) rotation and a (3,) translation, not {rotation.shape} and {translation.shape}"
+                f"give a (3, 3) rotation and a (3,) translation, not {rotation.shape} and {translation.shape}"
             )
         if not (np.isfinite(rotation).all() and np.isfinite(translation).all()):
-            raise PoseError("a pose has entries that are not finite; drop this view or mend its pose")
+            raise PoseError("a pose has entries that are not finite; drop this view or correct its pose")
         rotation = _nearest_rotation(rotation)
         rotation.setflags(write=False)
         translation.setflags(write=False)
@@ -55,7 +55,7 @@ class Pose:
 
     @classmethod
     def identity(cls) -> "Pose":
-        """The pose that leaves every point where it is."""
+        """The identity."""
         return cls(np.eye(3), np.zeros(3))
 
     @classmethod
@@ -63,7 +63,7 @@ class Pose:
         """From a 4x4 (or 3x4) matrix [R t; 0 1]."""
         given = _numbers(matrix)
         if given.shape not in ((4, 4), (3, 4)):
-            raise PoseError(f"a pose matrix is 4x4 or 3x4, not {given.shape}")
+            raise PoseError(f"a pose matrix is {given.shape}; give 4x4 or 3x4")
         if given.shape == (4, 4) and not np.allclose(given[3], (0.0, 0.0, 0.0, 1.0), atol=1e-6):
             raise PoseError(f"the last row of a pose is {given[3].tolist()}, expected [0, 0, 0, 1]")
         return cls(given[:3, :3], given[:3, 3])
@@ -76,7 +76,7 @@ class Pose:
         return result
 
     def inverse(self) -> "Pose":
-        """`b_from_a` of `a_from_b`."""
+        """`b_from_a` for `a_from_b`."""
         return Pose(self.rotation.T, -self.rotation.T @ self.translation)
 
     def __matmul__(self, other: "Pose") -> "Pose":
@@ -90,16 +90,16 @@ class Pose:
         return self.turn(points) + self.translation
 
     def turn(self, directions: ArrayLike) -> Points:
-        """Directions (..., 3) of frame b in frame a: rotated, not moved."""
+        """Directions (..., 3) of frame b in frame a: rotated, not translated."""
         xyz: Points = adopt(directions, np.float64, "the points")
         if xyz.ndim == 0 or xyz.shape[-1] != 3:
-            raise ShapeError(f"points are {xyz.shape}, expected (..., 3)")
-        # Not `@`: a threaded product of this shape gains nothing and stalls on a busy machine.
+            raise ShapeError(f"points are {xyz.shape}; give (..., 3)")
+        # Not `@`: a threaded product of this shape is no faster and stalls on a busy machine.
         return np.asarray(np.einsum("ij,...j->...i", self.rotation, xyz))
 
 
 def _numbers(given: ArrayLike) -> Matrix:
-    """A new array of real numbers; masked entries have none, and are NaN."""
+    """A new array of real numbers; masked entries become NaN."""
     try:
         return np.array(adopt(given, np.float64, "a pose"))
     except InputError as error:
@@ -123,7 +123,7 @@ def _nearest_rotation(matrix: Matrix) -> Matrix:
 
 
 def turned_by(vector: Matrix) -> Matrix:
-    """(3, 3) the rotation about the axis `vector`, by its length in radians: Rodrigues' formula."""
+    """The rotation (3, 3) about the axis `vector` by its length in radians: Rodrigues' formula."""
     angle = float(np.linalg.norm(vector))
     x, y, z = vector / max(angle, 1e-300)
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])

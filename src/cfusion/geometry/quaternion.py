@@ -1,4 +1,4 @@
-"""Unit quaternions as files hold them; the order of their four numbers is the caller's business."""
+"""Unit quaternions of files; the caller knows the order of their four numbers."""
 
 import math
 
@@ -7,14 +7,14 @@ import numpy as np
 from cfusion.arrays import Matrix
 from cfusion.errors import PoseError
 
-SHORTEST = 0.5  # of a quaternion that is meant to be one long
+SHORTEST = 0.5  # norm of a stored quaternion, at least; it should be 1
 
 
 def rotation_of(w: float, x: float, y: float, z: float) -> Matrix:
-    """The rotation (3, 3) of w + xi + yj + zk, made one long."""
+    """The rotation (3, 3) of w + xi + yj + zk after normalisation."""
     length = math.sqrt(w * w + x * x + y * y + z * z)
     if not SHORTEST < length < 1 / SHORTEST:
-        raise PoseError(f"a quaternion is {length:.2g} long, expected 1; check the columns of its file")
+        raise PoseError(f"a quaternion has norm {length:.2g} instead of 1; check the columns of its file")
     w, x, y, z = w / length, x / length, y / length, z / length
     return np.array(
         [
@@ -36,6 +36,6 @@ def quaternion_of(rotation: Matrix) -> tuple[float, float, float, float]:
             [r[1, 0] - r[0, 1], r[0, 2] + r[2, 0], r[1, 2] + r[2, 1], r[2, 2] - r[0, 0] - r[1, 1]],
         ]
     )
-    _, vectors = np.linalg.eigh(symmetric)  # reads the lower triangle; eigenvalues ascend
+    _, vectors = np.linalg.eigh(symmetric)  # reads the lower triangle; ascending eigenvalues
     w, x, y, z = (float(value) for value in vectors[:, -1] * (1 if vectors[0, -1] >= 0 else -1))
     return w, x, y, z

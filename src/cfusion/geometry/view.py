@@ -1,4 +1,4 @@
-"""A depth map with its camera and pose, and several depth maps brought into one view."""
+"""A depth map with its camera and pose, and several depth maps in one view."""
 
 from collections.abc import Iterator
 from copy import copy
@@ -24,22 +24,22 @@ from cfusion.errors import InputError, ShapeError
 from cfusion.geometry.camera import Camera
 from cfusion.geometry.pose import Pose
 
-COUNTS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32")  # what sensors and codecs give
+COUNTS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32")  # integer types of sensors and codecs
 LARGEST = 1e15
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A depth map, and where it was seen from.
+    """A depth map with its camera and pose.
 
     Args:
-        depth: (H, W) z along the optical axis, in any unit of length, positive; NaN where unknown. Any floats, of
-            NumPy or of a library that shares arrays; kept as float32.
-        camera: that took it, of the same shape.
+        depth: (H, W) z along the optical axis, in any unit of length, positive; NaN where unknown. Floats of any
+            array library; stored as float32.
+        camera: its camera, of the same shape.
         pose: world_from_camera, its translation in the unit of depth.
         image: (H, W) or (H, W, 3) from 0 (black) to 1 (white), or None.
-        confidence: (H, W) trust in each depth, 0 for none; no unit, or None for equal trust.
-        name: for people.
+        confidence: (H, W) weight of each depth, 0 for none; no unit, or None for equal weights.
+        name: shown to the user.
 
     Examples:
         >>> import numpy as np
@@ -57,7 +57,7 @@ class View:
     confidence: WeightMap | None = None  # (H, W), >= 0, zero where depth is unknown
     name: str = ""
 
-    if TYPE_CHECKING:  # it takes what becomes an array of floats, and keeps float32
+    if TYPE_CHECKING:  # accepts anything array-like, stores float32
 
         def __init__(
             self,
@@ -98,17 +98,17 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """K depth maps of one view: everything before makes one, everything after needs only one.
+    """K depth maps of one view: association produces it, everything after needs only it.
 
     Depths may have any sign (a height map may lie below zero). Arrays of the right type are not copied, and stay on
-    the GPU if they lie there: CuPy's, or those of any library that lends them by DLPack.
+    the GPU if they are there: CuPy's, or those of any library with DLPack.
 
     Args:
         depths: (K, H, W) in one unit of length, NaN where unknown.
-        weights: (K, H, W) from 0, without a unit; None: 1 where a depth is known.
-        camera: of the view that all maps are of, for points and normals; or None.
+        weights: (K, H, W) >= 0, no unit; None: 1 where a depth is known.
+        camera: the camera of the view, for points and normals; or None.
         image: (H, W) or (H, W, 3) from 0 to 1, or None.
-        filled: (K, H, W) True where a depth was interpolated and not measured, or None.
+        filled: (K, H, W) True where a depth was interpolated instead of measured, or None.
 
     Examples:
         >>> import numpy as np
@@ -122,9 +122,9 @@ class Stack:
     weights: WeightStack | None = None  # (K, H, W), >= 0; None = 1 where depth is known
     camera: Camera | None = None
     image: Image | None = None  # of the reference
-    filled: MaskStack | None = None  # (K, H, W), interpolated and not measured
+    filled: MaskStack | None = None  # (K, H, W) interpolated instead of measured
 
-    if TYPE_CHECKING:  # as of View
+    if TYPE_CHECKING:  # as in View
 
         def __init__(
             self,
@@ -138,14 +138,14 @@ class Stack:
     def __post_init__(self) -> None:
         depths = _lengths(self.depths, "the stack")
         if depths.ndim != 3:
-            raise ShapeError(f"a stack is (K, H, W), not {depths.shape}; a single map is depth[None]")
+            raise ShapeError(f"a stack is {depths.shape}; give (K, H, W), for a single map depth[None]")
         if depths.shape[0] == 0:
             raise InputError("the stack holds no depth maps; give at least one")
         if depths.size == 0:
-            raise ShapeError(f"the stack is {depths.shape}; its maps have no pixels")
+            raise ShapeError(f"the stack is {depths.shape}; give maps with pixels")
         _refuse_extremes(depths)
         if all(bool(np.isnan(depth).all()) for depth in chunks(depths)):
-            raise InputError("every depth in the stack is NaN; nothing was observed, so nothing can be fused")
+            raise InputError("every depth in the stack is NaN; give maps with known depths")
         _store(self, "depths", depths)
         if self.weights is not None:
             _store(self, "weights", _checked_weights(self.weights, depths, "weights"))
@@ -158,7 +158,7 @@ class Stack:
         if self.filled is not None:
             filled = adopt(self.filled, np.bool_, "filled")
             if filled.shape != depths.shape:
-                raise ShapeError(f"filled is {filled.shape}, the depths are {depths.shape}")
+                raise ShapeError(f"filled is {filled.shape}, the depths are {depths.shape}; give the same shape")
             _store(self, "filled", filled)
 
     @property
@@ -173,21 +173,21 @@ class Stack:
 
     @property
     def count(self) -> Counts:
-        """(H, W), how many observations of positive weight each pixel has."""
+        """The number (H, W) of observations of positive weight per pixel."""
         count = np.zeros_like(self.depths[0], dtype=np.int32)
         for seen in self.seen():
             count += seen.sum(axis=0)
         return count
 
     def seen(self) -> Iterator[MaskStack]:
-        """In `chunks`, which observations there are: known, and of positive weight."""
+        """In `chunks`, the mask of observations: known, and of positive weight."""
         if self.weights is None:
             return (~np.isnan(depths) for depths in chunks(self.depths))
         return (weights > 0 for weights in chunks(self.weights))
 
     @property
     def on_host(self) -> bool:
-        """Whether its maps are NumPy's."""
+        """Whether its maps are NumPy arrays."""
         return on_host(self.depths)
 
     @classmethod
@@ -199,7 +199,7 @@ class Stack:
         image: Image | None,
         filled: MaskStack | None = None,
     ) -> "Stack":
-        """A stack of arrays that are known to be right, as an association makes them; they are not looked at."""
+        """A stack of arrays that are known to be valid, such as those of an association; they are not checked."""
         stack = object.__new__(cls)
         for name, array in (("depths", depths), ("weights", weights), ("filled", filled)):
             if array is None:
@@ -211,25 +211,25 @@ class Stack:
         return stack
 
     def weighed(self, weights: WeightStack) -> "Stack":
-        """The same stack with weights that are known to be right: float32, >= 0, zero where depth is unknown."""
+        """The same stack with valid weights: float32, >= 0, zero where depth is unknown."""
         weighed = copy(self)
         _store(weighed, "weights", weights)
         return weighed
 
     def with_depths(self, depths: DepthStack, weights: WeightStack | None) -> "Stack":
-        """The same stack with depths of which some are no longer known; which were filled is not kept."""
+        """The same stack with some depths removed; the `filled` mask is dropped."""
         return Stack.unchecked(depths, weights, self.camera, self.image)
 
     def in_memory_of(self, backend: "Memory") -> "Stack":
-        """The stack where a backend works; itself if it lies there."""
+        """The stack in a backend's memory; itself if it is there already."""
         if backend.arrays is np:
             if not self.on_host:
-                raise InputError(f"the stack lies on a GPU, and backend {backend.NAME!r} does not; pass backend='cuda'")
+                raise InputError(f"the stack is on a GPU, backend {backend.NAME!r} is not; pass backend='cuda'")
             return self
         return self.moved(lambda array: backend.to_device(array, array.dtype)) if self.on_host else self
 
     def moved(self, move: Any) -> "Stack":
-        """The same stack with its maps where `move` puts an array; not checked again."""
+        """The same stack with each map moved by `move`, without checks."""
         moved = copy(self)
         for name in ("depths", "weights", "filled"):
             array = getattr(self, name)
@@ -238,20 +238,20 @@ class Stack:
 
 
 class Memory(Protocol):
-    """Where a backend keeps its arrays."""
+    """The memory of a backend."""
 
     NAME: str
 
     @property
     def arrays(self) -> Any:
-        """The module that makes its arrays."""
+        """The module of its array functions."""
 
     def to_device(self, array: Any, dtype: Any) -> Any:
-        """A copy there."""
+        """A copy in its memory."""
 
 
 def _store(owner: View | Stack, name: str, array: NDArray[np.generic]) -> None:
-    """Set a field of a frozen dataclass to a read-only window on the array."""
+    """Set a field of a frozen dataclass to a read-only view of the array."""
     window = array.view()
     if on_host(array):
         window.setflags(write=False)
@@ -259,21 +259,21 @@ def _store(owner: View | Stack, name: str, array: NDArray[np.generic]) -> None:
 
 
 def _maps(array: NDArray[np.float32]) -> Any:
-    """The maps of a map or stack one by one."""
+    """The maps of a map or stack, one by one."""
     return chunks(array.reshape(-1, *array.shape[-2:]))
 
 
 def _lengths(given: ArrayLike, what: str) -> NDArray[np.float32]:
-    """Depths as float32; the integers of sensors are counts of a unit that only the caller knows."""
+    """Depths as float32; integers are refused, as only the caller knows their unit."""
     kind = getattr(given, "dtype", None)
     if kind is not None and str(kind) in COUNTS:
-        raise InputError(f"{what} is {kind}, so it counts something; give lengths, e.g. depth / 1000.0 for millimetres")
+        raise InputError(f"{what} is {kind}, which are counts; give lengths, e.g. depth / 1000.0 for millimetres")
     lengths: NDArray[np.float32] = adopt(given, np.float32, what)
     return lengths
 
 
 def _refuse_extremes(depth: NDArray[np.float32]) -> None:
-    """Infinite depths, and units in which sums of squares leave float32."""
+    """Refuse infinite depths, and units in which sums of squares exceed float32."""
     if depth.size == 0:
         return
     largest = max(float(np.nan_to_num(abs(each), nan=0.0, posinf=np.inf).max()) for each in _maps(depth))
@@ -285,21 +285,21 @@ def _refuse_extremes(depth: NDArray[np.float32]) -> None:
 
 
 def _checked_weights(given: ArrayLike, depth: NDArray[np.float32], what: str) -> NDArray[np.float32]:
-    """Weights as float32, finite, >= 0, zero where depth is unknown; copied only where that changes them."""
+    """Weights as float32, finite, >= 0, zero where depth is unknown; copied only if that changes them."""
     weights = adopt(given, np.float32, what, masked=0.0)
     if weights.shape != depth.shape:
-        raise ShapeError(f"{what} is {weights.shape}, depth is {depth.shape}")
+        raise ShapeError(f"{what} is {weights.shape}, depth is {depth.shape}; give the same shape")
     bad, stray = 0, False
     for weight, known in zip(_maps(weights), (~np.isnan(each) for each in _maps(depth)), strict=True):
         bad += int((~(np.isfinite(weight) & (weight >= 0)) & known).sum())
         stray = stray or bool(((weight != 0) & ~known).any())
     if bad:
-        raise InputError(f"{what} is negative or not finite at {bad} of {weights.size} pixels; use 0 for no trust")
+        raise InputError(f"{what} is negative or not finite at {bad} of {weights.size} pixels; use 0 for no weight")
     return np.where(np.isnan(depth), np.float32(0), weights) if stray else weights
 
 
 def _checked_image(given: ArrayLike, shape: tuple[int, ...]) -> Image:
-    """An image as float32 of the shape of its depth map, in [0, 1]."""
+    """An image as float32 with the shape of its depth map, in [0, 1]."""
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
         raise InputError("image has masked pixels; fill them, or leave the image out")
     try:
@@ -307,12 +307,12 @@ def _checked_image(given: ArrayLike, shape: tuple[int, ...]) -> Image:
     except ValueError:
         raise InputError("image has rows of different lengths; give an array (H, W) or (H, W, 3)") from None
     if image.dtype.kind not in "fiu":
-        raise InputError(f"image is {image.dtype}; it holds real numbers in [0, 1]")
+        raise InputError(f"image is {image.dtype}; give real numbers in [0, 1]")
     if image.shape not in (shape, (*shape, 3)):
         raise ShapeError(f"image is {image.shape}, its depth map is {shape}; resize one, or convert to grey or RGB")
     if image.dtype.kind in "iu":
         raise InputError(f"image is {image.dtype}; divide by its largest value to get floats in [0, 1]")
     image = image.astype(np.float32)
     if not (image.min() >= 0 and image.max() <= 1):
-        raise InputError(f"image runs from {image.min():g} to {image.max():g}; it has to lie in [0, 1]")
+        raise InputError(f"image runs from {image.min():g} to {image.max():g}; scale it to [0, 1]")
     return image

@@ -1,1 +1,1 @@
-"""Files: codecs, JSON, tables of text, and writing whole or not at all; knows nothing of data sets."""
+"""Files: codecs, JSON, text tables and atomic writing, without any knowledge of data sets."""

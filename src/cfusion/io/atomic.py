@@ -1,7 +1,7 @@
-"""Files and folders that appear whole or not at all, whatever interrupts the run.
+"""Files and folders that appear complete or not at all, whatever interrupts the run.
 
-What is written is a draft beside its place, brought to the disk (fsync), and put there by one rename. A folder that
-stands there already changes places with the draft, into which its other files were linked before.
+Data are written into a draft beside their destination, synchronised to disk (fsync) and moved there by one rename. An
+existing destination folder is exchanged with the draft, after its other files were linked into the draft.
 """
 
 import errno
@@ -21,22 +21,22 @@ from cfusion.errors import FileError
 from cfusion.io.drafts import PREFIX, aside_of, draft_in, locked, sweep
 from cfusion.io.exchange import exchange
 
-MOST_LINKS = 20_000  # files that a folder may hold besides, to be exchanged whole
-NEARLY_FULL = 1 << 20  # bytes free: some libraries do not say why a write failed
+MOST_LINKS = 20_000  # other files in the folder, up to which it is exchanged as a whole
+NEARLY_FULL = 1 << 20  # bytes free: some libraries do not report a full disk
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an output folder will stand: the deepest folder that is there already, and which one that is."""
+    """The destination of an output folder: its deepest existing ancestor, and that folder's identity."""
 
     folder: Path
     standing: Path
     identity: tuple[int, int]  # device and inode
 
     def require_unmoved(self) -> None:
-        """Refuse to write once that folder was moved or removed: what was written before lies elsewhere.
+        """Refuse to write if that folder was moved or removed since: earlier results then lie elsewhere.
 
-        The output folder itself may have become another one: a second run wrote there, and exchanged it.
+        The output folder itself may have changed: a second run may have exchanged it.
         """
         with locked(_parent(self.folder)):
             try:
@@ -46,19 +46,19 @@ class Place:
         same = found is not None and (self.standing == self.folder or (found.st_dev, found.st_ino) == self.identity)
         if not same:
             raise FileError(
-                f"{self.standing} was moved or removed while cfusion was running; what came after was not written"
+                f"{self.standing} was moved or removed while cfusion was running; later results were not written"
             )
 
 
 def require_writable(folder: Path) -> Place:
-    """Find out before computing whether results can be written to a folder (it need not exist yet).
+    """Raise before any computation if results cannot be written to a folder (which need not exist yet).
 
-    Tried, not asked: permission bits say nothing about read-only disks, and nothing at all to root.
+    A file is created to test it: permission bits do not cover read-only disks, nor root.
     """
     standing = folder
     try:
         parent = _parent(folder)
-        with locked(parent):  # or another writer exchanges the folder meanwhile
+        with locked(parent):  # so that no other writer exchanges the folder meanwhile
             while not (standing.exists() or standing.is_symlink()) and standing != standing.parent:
                 standing = standing.parent
             if not standing.is_dir():
@@ -75,9 +75,9 @@ def require_writable(folder: Path) -> Place:
 
 @contextmanager
 def filling(folder: Path, obsolete: Sequence[str] = ()) -> Iterator[Path]:
-    """A draft folder whose contents stand in `folder` in one step when the block ends well.
+    """A draft folder whose contents move into `folder` in one step if the block succeeds.
 
-    Files and subfolders of the same name are replaced, as are those that match `obsolete`; others are kept.
+    Files and subfolders of the same name, or matching `obsolete`, are replaced; others are kept.
     """
     require_writable(folder)
     target, created = folder, []
@@ -100,8 +100,8 @@ def filling(folder: Path, obsolete: Sequence[str] = ()) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        said = reason(error, target)
-        raise FileError(f"cannot write to {folder}: {said}; what was there before is unchanged") from error
+        why = reason(error, target)
+        raise FileError(f"cannot write to {folder}: {why}; what was there before is unchanged") from error
     finally:
         for place in created:
             with suppress(OSError):  # not empty: others write there too
@@ -109,7 +109,7 @@ def filling(folder: Path, obsolete: Sequence[str] = ()) -> Iterator[Path]:
 
 
 def reason(error: OSError, place: Path) -> str:
-    """Why a write failed, in words; some libraries lose the error number when the disk is full."""
+    """Why a write failed; some libraries lose the error number of a full disk."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     if not full and error.errno is None:
         with suppress(OSError):
@@ -120,17 +120,17 @@ def reason(error: OSError, place: Path) -> str:
 
 
 def _parent(folder: Path) -> Path:
-    """Where the folder is listed, behind every link; links that lead in a circle are told later."""
+    """The folder's parent with all links resolved; circular links raise an error later."""
     return Path(os.path.realpath(folder)).parent
 
 
 def _can_be_exchanged(target: Path) -> bool:
-    """Whether a folder may be replaced by another: it is not where somebody is, hangs or lives."""
+    """Whether a folder may be replaced by another one: it is no mount point, working directory or home."""
     if not target.exists():
         return True
     lived_in = []
     for where in (Path.cwd, Path.home):
-        with suppress(OSError, RuntimeError):  # a folder that was removed, a user without a home
+        with suppress(OSError, RuntimeError):  # the folder was removed, or the user has no home
             lived_in.append(where())
     if os.path.ismount(target) or any(place.is_relative_to(target) for place in lived_in):
         return False
@@ -143,7 +143,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _commit(draft: Path, target: Path, obsolete: Sequence[str]) -> None:
-    """The step itself; whoever looks at `target` sees what was there before, or all that was written."""
+    """Exchange draft and target; other processes see either the old or the new contents."""
     if not target.exists():
         os.rename(draft, target)
         sync(target.parent)
@@ -161,33 +161,33 @@ def _commit(draft: Path, target: Path, obsolete: Sequence[str]) -> None:
         _take_over(target, draft)
         sync(draft)
         exchange(draft, target, aside_of(target))
-        _take_along(draft if draft.exists() else aside_of(target), target)
+        _move_drafts(draft if draft.exists() else aside_of(target), target)
         sync(target.parent)
         shutil.rmtree(aside_of(target), ignore_errors=True)
 
 
 def obsolete_in(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    """What a folder holds that matches one of the patterns."""
+    """Entries of a folder that match one of the patterns."""
     return [path for pattern in patterns for path in folder.glob(pattern)]
 
 
 def _link_others(folder: Path, draft: Path, replaced: set[str]) -> None:
-    """Links in the draft to the files of a folder that stay."""
+    """Link the files of a folder that are kept into the draft."""
     for path in folder.iterdir():
         if path.name not in replaced and not path.name.startswith(PREFIX):
             _link(path, draft / path.name)
 
 
-def _take_along(old: Path, new: Path) -> None:
-    """Drafts of those who write inside a folder, which another took the place of, go on where they were."""
+def _move_drafts(old: Path, new: Path) -> None:
+    """Move the drafts of other writers from the replaced folder into the new one, so that these can continue."""
     for path in old.glob(f"{PREFIX}*"):
         os.rename(path, new / path.name)
 
 
 def _take_over(folder: Path, draft: Path) -> None:
-    """Mode, times and owner of a folder for the one that takes its place."""
+    """Copy mode, times and owner of a folder to the one that replaces it."""
     shutil.copystat(folder, draft)
-    with suppress(OSError):  # only root gives folders away
+    with suppress(OSError):  # only root may change the owner
         found = folder.stat()
         os.chown(draft, found.st_uid, found.st_gid)
 
@@ -206,9 +206,9 @@ def _link(path: Path, target: Path) -> None:
 
 
 def _move_in(draft: Path, entries: Sequence[Path], standing: Sequence[Path], target: Path) -> None:
-    """Where the folder itself cannot be exchanged: all old files out, then the new ones in, JSON out first, in last.
+    """Move files if the folder cannot be exchanged: old ones out, new ones in; JSON files out first and in last.
 
-    A crash on the way leaves files of one run only, and no JSON that names them.
+    A crash in between leaves files of one run only, and no JSON that lists them.
     """
     aside = draft / f"{PREFIX}old"
     aside.mkdir()
@@ -229,7 +229,7 @@ def _move_in(draft: Path, entries: Sequence[Path], standing: Sequence[Path], tar
 
 
 def _to_disk(folder: Path) -> None:
-    """Bring every file of a draft to the disk: a rename must not be older than what it names."""
+    """Synchronise every file of a draft: a rename must not reach the disk before the data."""
     for path in _files_below(folder):
         if not path.is_symlink():
             sync(path)
@@ -237,15 +237,15 @@ def _to_disk(folder: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Bring a file, or what a folder lists, to the disk."""
+    """Synchronise a file, or the entries of a folder, to disk."""
     try:
         handle = os.open(path, os.O_RDONLY)
-    except PermissionError:  # Windows opens no folders
+    except PermissionError:  # Windows cannot open folders
         return
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # a disk that cannot is not one that failed
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # a disk without fsync is not an error
             raise
     finally:
         os.close(handle)
@@ -259,7 +259,7 @@ def _umask() -> int:
 
 @contextmanager
 def _uninterrupted(done: str) -> Iterator[None]:
-    """Hold Ctrl-C back until the block has ended, then let it say what was done (main thread only)."""
+    """Delay Ctrl-C to the end of the block, then raise it with the message `done` (main thread only)."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Cameras as they stand in bundle.json and result.json."""
+"""Cameras in bundle.json and result.json."""
 
 from dataclasses import asdict
 
@@ -11,7 +11,7 @@ DISTORTION = ("k1", "k2", "p1", "p2", "k3")
 
 
 def camera_to_json(camera: Camera) -> dict[str, object]:
-    """Its type and its fields."""
+    """The type and the fields of a camera."""
     return {"type": TYPES[type(camera)]} | asdict(camera)
 
 

@@ -1,4 +1,4 @@
-"""Pictures for people, without a plotting library: maps in colour as PNG bytes, unknown pixels transparent."""
+"""Coloured maps as PNG bytes without a plotting library; unknown pixels are transparent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-# Evenly spaced to the eye, and readable without colour vision: depth and sigma have one each.
+# Perceptually uniform, and readable without colour vision: one for depth, one for sigma.
 VIRIDIS = np.array(
     [
         *((68, 1, 84), (71, 45, 123), (59, 82, 139), (44, 114, 142), (33, 145, 140)),
@@ -23,16 +23,16 @@ INFERNO = np.array(
     ],
     dtype=np.float64,
 )
-PERCENT = (1.0, 99.0)  # of the known values: a few strays do not use up the colours
+PERCENT = (1.0, 99.0)  # of the known values: outliers do not stretch the range of colours
 
 
 def depth_colours(depth: NDArray[np.generic], limits: tuple[float, float] | None = None) -> NDArray[np.uint8]:
-    """(H, W, 4) depth, dark = near, over its own limits or those given."""
+    """Colours (H, W, 4) of depth, dark = near, over the given limits or its own."""
     return _coloured(np.asarray(depth, np.float64), VIRIDIS, limits)
 
 
 def sigma_colours(sigma: NDArray[np.generic], limits: tuple[float, float] | None = None) -> NDArray[np.uint8]:
-    """(H, W, 4) sigma on a logarithmic scale, bright = uncertain."""
+    """Colours (H, W, 4) of sigma on a logarithmic scale, bright = uncertain."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logarithm = np.log(np.where(np.asarray(sigma, np.float64) > 0, sigma, np.nan))
     within = None if limits is None else (float(np.log(limits[0])), float(np.log(limits[1])))
@@ -56,14 +56,14 @@ def _coloured(
 
 
 def png_bytes(levels: NDArray[np.uint8]) -> bytes:
-    """A PNG file of grey (H, W), colour (H, W, 3) or colour with transparency (H, W, 4)."""
+    """A PNG file from grey (H, W), colour (H, W, 3) or colour and transparency (H, W, 4)."""
     kind = {2: 0, 3: 2 if levels.shape[-1] == 3 else 6}[levels.ndim]
     height, width = levels.shape[:2]
     rows = np.ascontiguousarray(levels).reshape(height, -1)
     before = np.zeros_like(rows)
     before[1:] = rows[:-1]
     filtered = np.empty((height, rows.shape[1] + 1), np.uint8)
-    filtered[:, 0], filtered[:, 1:] = 2, rows - before  # each row as its difference to the one above
+    filtered[:, 0], filtered[:, 1:] = 2, rows - before  # filter 2: differences to the row above
     head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
     content = zlib.compress(filtered.tobytes(), 7)
     return b"\x89PNG\r\n\x1a\n" + b"".join(

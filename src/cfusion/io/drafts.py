@@ -1,4 +1,4 @@
-"""Drafts: hidden folders of what is being written, locked while their writer lives, swept when it is dead."""
+"""Drafts: hidden folders of unfinished output, locked while their writer lives, removed when it is dead."""
 
 import importlib
 import os
@@ -9,27 +9,27 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-fcntl: Any = None  # Windows: no locks, so nothing is swept either
+fcntl: Any = None  # Windows: no locks, so nothing is removed either
 with suppress(ImportError):
     fcntl = importlib.import_module("fcntl")
 
 PREFIX = ".cfusion-"
-ASIDE = f"{PREFIX}aside-"  # + the name of the folder that made room
+ASIDE = f"{PREFIX}aside-"  # followed by the name of the folder that was moved aside
 
 
 @contextmanager
 def locked(*folders: Path) -> Iterator[None]:
-    """Hold the one lock of each folder: of making drafts in it, of moving them, of sweeping. It leaves no file.
+    """Hold the lock of each folder, needed to create, move or remove drafts in it; it leaves no file.
 
-    A folder stands before those below it: all writers ask in one order.
+    Parents are locked before their children, so that all writers lock in one order.
     """
     with ExitStack() as held:
         for folder in dict.fromkeys(folders):
             while (handle := _open(folder)) is not None:
                 if fcntl is not None:
-                    with suppress(OSError):  # a disk without locks: renames are still whole
+                    with suppress(OSError):  # a disk without locks: renames are still atomic
                         fcntl.flock(handle, fcntl.LOCK_EX)
-                if _still(folder, handle):
+                if _is_same_folder(folder, handle):
                     held.callback(os.close, handle)
                     break
                 os.close(handle)
@@ -38,7 +38,7 @@ def locked(*folders: Path) -> Iterator[None]:
 
 @contextmanager
 def draft_in(folder: Path) -> Iterator[Path]:
-    """A new draft, removed in the end; the lock on it tells others that its writer lives."""
+    """A new draft, removed at the end; its lock shows others that the writer lives."""
     with locked(folder):
         draft = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder))
         handle = _open(draft)
@@ -54,12 +54,12 @@ def draft_in(folder: Path) -> Iterator[Path]:
 
 
 def aside_of(folder: Path) -> Path:
-    """Where a folder waits while another takes its place, on systems that cannot exchange the two."""
+    """The temporary place of a folder that is being replaced, on systems that cannot exchange two folders."""
     return folder.with_name(f"{ASIDE}{folder.name}")
 
 
 def sweep(folder: Path) -> None:
-    """Remove the drafts of dead writers in a locked folder, and bring back what made room for one of them."""
+    """Remove the drafts of dead writers in a locked folder, and restore folders that one of them had moved aside."""
     if fcntl is None:
         return
     with suppress(OSError):
@@ -99,8 +99,8 @@ def _open(folder: Path) -> int | None:
         return None
 
 
-def _still(folder: Path, handle: int) -> bool:
-    """Whether the folder of that name is still the one that was opened: another may have been put in its place."""
+def _is_same_folder(folder: Path, handle: int) -> bool:
+    """Whether `handle` still refers to the folder of that name, which may have been replaced."""
     try:
         return os.path.samestat(os.stat(folder), os.fstat(handle))
     except OSError:

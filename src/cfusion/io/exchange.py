@@ -1,4 +1,4 @@
-"""Two folders change places in one step, as seen by everybody else and after any crash."""
+"""Exchange two folders in one step, as seen by other processes and after any crash."""
 
 import ctypes
 import errno
@@ -12,10 +12,10 @@ UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}  # by this system, or 
 
 
 def exchange(ours: Path, theirs: Path, aside: Path) -> None:
-    """Let `ours` and `theirs`, two folders on one disk, change places.
+    """Exchange two folders on one disk.
 
-    Where the system has no call for it, `theirs` moves `aside` first and `ours` takes its place: a crash between the
-    two leaves `aside`, which `atomic` brings back. Either way the old one lies at `ours` or `aside` afterwards.
+    Without a system call for it, `theirs` is moved `aside` and `ours` takes its place: a crash in between leaves
+    `aside`, which `atomic` restores. The old folder is at `ours` or `aside` afterwards.
     """
     code = _exchange(os.fsencode(ours), os.fsencode(theirs))
     if code == 0:

@@ -1,4 +1,4 @@
-"""Bytes of a file, or one line that says why not."""
+"""The bytes of a file, or an error of one line."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ from cfusion.io.paths import require_inside
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The whole file, which has to be a file: a pipe or a device may never end."""
+    """The bytes of a regular file: a pipe or a device may never end."""
     size = require_file(path, most)
     try:
         with path.open("rb") as stream:
@@ -23,7 +23,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def require_file(path: Path, most: int = MOST_BYTES) -> int:
-    """The size of a file; refuse what is none, is too large, or lies outside of what is being read."""
+    """The size of a file; refuses a missing, special or too large file, or one outside the folders being read."""
     require_inside(path)
     try:
         found = os.stat(path)
@@ -32,9 +32,9 @@ def require_file(path: Path, most: int = MOST_BYTES) -> int:
     except (OSError, ValueError) as error:
         raise FileError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if stat.S_ISDIR(found.st_mode):
-        raise FileError(f"{path} is a folder, expected a file")
+        raise FileError(f"{path} is a folder; give a file")
     if not stat.S_ISREG(found.st_mode):
-        raise FileError(f"{path} is a pipe or a device, expected a file")
+        raise FileError(f"{path} is a pipe or a device; give a file")
     if found.st_size > most:
-        raise FileError(f"{path} is {found.st_size} bytes long, expected at most {most}")
+        raise FileError(f"{path} is {found.st_size} bytes long, more than {most}; give a smaller file")
     return found.st_size

@@ -1,4 +1,4 @@
-"""Values out of a JSON file, each checked, with an error that says where it stands and what was expected."""
+"""Checked values of a JSON file; errors name their position and what is expected."""
 
 import json
 import math
@@ -20,39 +20,39 @@ KIND_NAMES = {str: "text", int: "a whole number", float: "a number", list: "a li
 
 @dataclass(frozen=True)
 class JsonObject:
-    """An object of a JSON file, and where it stands (`bundle.json: views[3].camera`)."""
+    """An object of a JSON file, and its position (`bundle.json: views[3].camera`)."""
 
     content: dict[str, object]
     where: str
 
     @classmethod
     def of_file(cls, file: Path) -> "JsonObject":
-        """The object that the whole file is."""
+        """The object at the top of a file."""
         try:
             content = json.loads(read_bytes(file, LONGEST_JSON).decode("utf-8-sig"))
         except UnicodeDecodeError:
-            raise FileError(f"{file} is not text in UTF-8; write it anew") from None
+            raise FileError(f"{file} is not text in UTF-8; write it again") from None
         except json.JSONDecodeError as error:
-            raise FileError(f"{file} is not JSON: {error.msg}, line {error.lineno}; mend that line") from None
+            raise FileError(f"{file} is not JSON: {error.msg}, line {error.lineno}; correct that line") from None
         except RecursionError:
-            raise FileError(f"{file} is nested too deeply to be one of ours; write it anew") from None
-        except ValueError:  # Python refuses whole numbers of thousands of digits
-            raise FileError(f"{file} holds a number of thousands of digits; write it anew") from None
+            raise FileError(f"{file} is nested too deeply for a file of cfusion; write it again") from None
+        except ValueError:  # Python refuses integers of thousands of digits
+            raise FileError(f"{file} holds a number of thousands of digits; write it again") from None
         if not isinstance(content, dict):
-            raise FileError(f"{file} holds {type(content).__name__}, expected an object in braces")
+            raise FileError(f"{file} holds {type(content).__name__}; write an object in braces")
         return cls(content, str(file))
 
     def __contains__(self, key: str) -> bool:
         return self.content.get(key) is not None
 
     def refuse_unknown(self, *known: str) -> None:
-        """Refuse misspelt keys, which would otherwise be ignored in silence."""
+        """Refuse unknown keys, which would otherwise be ignored."""
         strange = sorted(set(self.content) - set(known))
         if strange:
-            raise FileError(f"{self.where} has an unknown key {strange[0]!r}; known are: {', '.join(known)}")
+            raise FileError(f"{self.where} has an unknown key {strange[0]!r}; the keys are: {', '.join(known)}")
 
     def get(self, key: str, kind: type[Kind]) -> Kind:
-        """A value that has to be there, of the given kind."""
+        """A required value of the given kind."""
         value = self.content.get(key)
         if value is None:
             raise FileError(f"{self.where} has no {key!r}; add {KIND_NAMES[kind]}")
@@ -61,7 +61,7 @@ class JsonObject:
         return value
 
     def number(self, key: str) -> float:
-        """A finite number; whole numbers are numbers too."""
+        """A finite number, possibly whole."""
         value = self.content.get(key)
         number = float(value) if isinstance(value, int) and abs(value) < 1e300 else self.get(key, float)
         if not math.isfinite(number) or isinstance(value, bool):
@@ -69,12 +69,12 @@ class JsonObject:
         return number
 
     def scale(self, key: str) -> float | None:
-        """A positive number, or None where the key is missing."""
+        """A positive number, or None if the key is missing."""
         if key not in self:
             return None
         scale = self.number(key)
         if scale <= 0:
-            raise FileError(f"{self.where}.{key} is {scale:g}; a scale is positive, in units of depth per count")
+            raise FileError(f"{self.where}.{key} is {scale:g}; give a positive scale in units of depth per count")
         return scale
 
     def object(self, key: str) -> "JsonObject":
@@ -97,7 +97,7 @@ class JsonObject:
             raise FileError(f"{self.where}.{key} is not a matrix; give 4 rows of 4 numbers") from None
 
     def path_inside(self, key: str, folder: Path) -> Path:
-        """A file below the folder; a name that leads out of it is refused, links included."""
+        """A file below the folder; a path that leads out of it, also by links, is refused."""
         return path_inside(folder, self.get(key, str), f"{self.where}.{key}")
 
 

@@ -1,4 +1,4 @@
-"""One map of numbers in a file; the codec follows from the name's ending."""
+"""One map of numbers in a file; the suffix determines the codec."""
 
 from pathlib import Path
 
@@ -18,9 +18,9 @@ def read_map(
     zero_is_unknown: bool = True,
     expected: tuple[int, int] | None = None,
 ) -> NDArray[np.float32]:
-    """A map (H, W) times scale, NaN = unknown; a PNG holds counts, so its scale has to be given.
+    """A map (H, W) times scale, NaN = unknown; a PNG holds counts, so its scale is required.
 
-    Where the data set says how large it is, packed maps of another size are refused before they are decoded.
+    If the data set states a size, maps of another size are refused before they are decoded.
     """
     match path.suffix.lower():
         case ".npy":
@@ -31,7 +31,7 @@ def read_map(
             return _times(exr.read_exr(path, expected)[0], scale)
         case ".png":
             if scale is None:
-                raise FileError(f"{path} holds counts; state its scale, in units of depth per count (e.g. 0.001)")
+                raise FileError(f"{path} holds counts; give its scale, in units of depth per count (e.g. 0.001)")
             return png.read_png(path, png.Encoding(scale), zero_is_unknown=zero_is_unknown, expected=expected)
         case other:
             raise FileError(f"{path} ends in {other!r}; maps are read from {', '.join(SUFFIXES)}")

@@ -1,4 +1,4 @@
-"""Tables of numbers in text files, each checked, with an error that says where it stands."""
+"""Checked tables of numbers in text files; errors name the file and the line."""
 
 import io
 import re
@@ -12,22 +12,22 @@ from cfusion.arrays import Matrix
 from cfusion.errors import FileError
 from cfusion.io.files import read_bytes
 
-LONGEST_TEXT = 1 << 28  # bytes: COLMAP's models
-LONGEST_TABLE = 1 << 25  # bytes: a trajectory of a day
+LONGEST_TEXT = 1 << 28  # bytes; COLMAP's models are long
+LONGEST_TABLE = 1 << 25  # bytes; a trajectory of a day
 WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
 SEPARATORS = re.compile(r"[\s,]+")
-NOT_A_NUMBER = re.compile(r"[-+]?\d*\.?#(IND|QNAN|SNAN|INF)\w*", re.IGNORECASE)  # as old Windows wrote NaN
+NOT_A_NUMBER = re.compile(r"[-+]?\d*\.?#(IND|QNAN|SNAN|INF)\w*", re.IGNORECASE)  # NaN in old Windows programs
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a text file that is neither empty nor a comment, in words."""
+    """A line of a text file, split into words; not empty and not a comment."""
 
     words: tuple[str, ...]
     where: str  # file and line number
 
     def numbers(self, first: int = 0, count: int | None = None) -> tuple[float, ...]:
-        """The words from `first` on as numbers, `count` of them if given; NaN and infinities are numbers here."""
+        """The words from `first` on as numbers, `count` of them if given; NaN and inf are allowed."""
         chosen = self.words[first:] if count is None else self.words[first : first + count]
         if count is not None and len(chosen) < count:
             raise FileError(f"{self.where} has {len(self.words)} words, expected {first + count}")
@@ -42,7 +42,7 @@ def number(word: str) -> float:
     if NOT_A_NUMBER.fullmatch(word):
         return float("nan")
     try:
-        if "_" in word or not word.isascii():  # Python's own spellings, which no file means
+        if "_" in word or not word.isascii():  # spellings that only Python accepts
             raise ValueError
         return float(word)
     except ValueError:
@@ -62,11 +62,11 @@ def read_text(path: Path, most: int = LONGEST_TEXT) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise FileError(f"{path} is not text in UTF-8; write it anew") from None
+        raise FileError(f"{path} is not text in UTF-8; write it again") from None
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """Lines in words, without empty ones and comments (#)."""
+    """Lines split into words, without empty lines and comments (#)."""
     for index, line in enumerate(io.StringIO(read_text(path, LONGEST_TABLE), newline=None)):
         words = tuple(word for word in SEPARATORS.split(line) if word)
         if words and not words[0].startswith("#"):
@@ -74,7 +74,7 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def read_matrix(path: Path, *shapes: tuple[int, int]) -> Matrix:
-    """A matrix of one of the shapes, row by row; its entries need not be finite."""
+    """A matrix of one of the shapes, in row order; its entries need not be finite."""
     rows = [line.numbers() for line in read_lines(path)]
     values = [value for row in rows for value in row]
     for shape in shapes:
@@ -84,8 +84,13 @@ def read_matrix(path: Path, *shapes: tuple[int, int]) -> Matrix:
     raise FileError(f"{path} holds {len(values)} numbers, expected {expected}")
 
 
+def is_number(stem: str) -> bool:
+    """Whether a file name is a frame number."""
+    return stem.isascii() and stem.isdigit() and len(stem) < 16
+
+
 def numbered(paths: Sequence[Path]) -> list[Path]:
-    """Paths in the order of the last number in their names: 2.png before 10.png."""
+    """Paths ordered by the last number in their names: 2.png before 10.png."""
 
     def key(path: Path) -> tuple[int, str]:
         digits = re.findall(r"[0-9]+", path.stem[-300:])

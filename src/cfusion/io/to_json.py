@@ -1,4 +1,4 @@
-"""Any value of a result as JSON can hold it."""
+"""Conversion of any value of a result to JSON types."""
 
 import enum
 import math
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def to_json(value: object) -> object:
-    """Dictionaries, lists, text, numbers and None; what is not finite becomes None, as JSON lacks it."""
+    """Dictionaries, lists, text, numbers and None; NaN and inf become None, as JSON lacks them."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

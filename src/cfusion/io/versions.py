@@ -1,4 +1,4 @@
-"""What ran: versions of the interpreter and the libraries that decide the numbers."""
+"""Versions of the interpreter and of the libraries that determine the numbers."""
 
 import platform
 from functools import lru_cache
@@ -11,7 +11,7 @@ PACKAGES = ("cfusion", "numpy", "numba")
 
 
 def versions() -> dict[str, str | None]:
-    """Version of each, None where it is not installed; nothing is imported to find out."""
+    """The version of each package, None if not installed; nothing is imported."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -23,7 +23,7 @@ def versions() -> dict[str, str | None]:
 
 @lru_cache(1)
 def code_fingerprint(package: Path = PACKAGE) -> str:
-    """Hash of every source file of this package: two runs with the same one were made by the same code."""
+    """Hash of every source file of this package: equal hashes mean equal code."""
     digest = sha256()
     for file in sorted(path for ending in ("py", "cu", "cuh") for path in package.rglob(f"*.{ending}")):
         digest.update(f"{file.relative_to(package).as_posix()}\0".encode())

@@ -1,4 +1,4 @@
-"""Backends: `load` imports one when it is asked for."""
+"""Backends; `load` imports one when it is requested."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BACKENDS = {
     "cpu": ("cfusion.kernels.cpu", "numba", "cfusion[cpu]"),
     "numpy": ("cfusion.kernels.numpy", "numpy", "cfusion"),
 }
-ALIASES = {"reference": "numpy"}  # the name of before, for one release
+ALIASES = {"reference": "numpy"}  # former name, for one release
 
 
 def load(name: str = "auto") -> Backend:
@@ -51,7 +51,7 @@ def available() -> list[str]:
 
 
 def _runs(name: str) -> bool:
-    """Whether the hardware is there too: only the CUDA backend needs any, and says so when it is loaded."""
+    """Whether the required hardware exists; only the CUDA backend needs any, and raises when loaded."""
     if name != "cuda":
         return True
     try:

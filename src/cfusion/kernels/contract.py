@@ -1,7 +1,7 @@
-"""What a backend computes: n iterations on a problem, its energy, a lower bound, and the pointwise sums.
+"""The functions of a backend: n iterations on a problem, its energy, a lower bound, and sums per pixel.
 
-All arrays are contiguous and of one floating type. NaN never arrives here: a missing observation is +inf with
-weight zero, a pixel outside the domain has no links.
+All arrays are contiguous and of one floating type. They contain no NaN: a missing observation is +inf with weight zero,
+a pixel outside the domain has no links.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class State:
     primal: Floats  # (order (order + 1) / 2, H, W)
     dual: Floats  # (order (order + 3) / 2, H, W)
     _spare: State | None = None
-    workspace: Any = None  # what a backend keeps beside the state, and nobody else reads
+    workspace: Any = None  # the backend's own data about this state, which nothing else reads
     ending: bool = False  # the solver expects to stop: do not compute the next block speculatively
-    _lent: bool = False  # whether another state has the same arrays
+    _lent: bool = False  # another state shares these arrays
 
     def spare(self) -> State:
         """Arrays of the same shape to write the next state into."""
@@ -83,9 +83,9 @@ class State:
         return self._spare
 
     def branch(self) -> State:
-        """Another state at the same place, which takes over the backend's workspace.
+        """A copy of this state, to which the backend's workspace moves.
 
-        Both have the same arrays until one of them moves on.
+        Both share their arrays until one of them is written to.
         """
         workspace, self.workspace = self.workspace, None
         spare, self._spare = self._spare, None
@@ -93,12 +93,12 @@ class State:
         return State(self.primal, self.dual, spare, workspace, _lent=True)
 
     def own(self) -> None:
-        """Make sure that nobody else has the arrays: a backend is about to write into them."""
+        """Copy shared arrays, before a backend writes into them."""
         if self._lent:
             self.primal, self.dual, self._lent = self.primal.copy(), self.dual.copy(), False
 
     def release(self) -> None:
-        """Give the spare arrays back."""
+        """Free the spare arrays and the workspace."""
         self._spare = self.workspace = None
         self.ending = False
 
@@ -139,32 +139,32 @@ class Energies:
 
 @dataclass(frozen=True)
 class Settling:
-    """A rough solve that looks at itself: until the energy settles, with steps that correct themselves.
+    """A rough solve that the backend monitors itself: until the energy settles, with self-correcting steps.
 
-    The rules are those of `solvers/pdhg.py` and `solvers/steps.py`; what they depend on stands here in numbers.
+    The rules are those of `solvers/pdhg.py` and `solvers/steps.py`; their constants are given here.
     """
 
-    tolerance: float  # of the energy's change from look to look, as a part of it
-    block: int  # iterations between two looks
+    tolerance: float  # relative change of the energy between two checks
+    block: int  # iterations between two checks
     step_scale: float
     per_scale: float  # s over the step scale
     norm: float  # of the scaled operator
-    ways: tuple[float, float, float]  # the primal's over the dual's in units of s: shortest, usual, longest
-    correction: float  # of the step scale, at most
-    checks: int  # looks at the balance
-    every: int  # rows of which one tells the ways
-    floor: tuple[float, float, float]  # of the energy: share of the first one, for each unit of mass, for each pixel
+    ways: tuple[float, float, float]  # displacement of primal over dual, in units of s: shortest, usual, longest
+    correction: float  # largest factor on the step scale
+    checks: int  # of the balance, at most
+    every: int  # row stride of the snapshot from which displacement is measured
+    floor: tuple[float, float, float]  # of the energy: share of the first one, per unit of mass, per pixel
 
 
 @dataclass(frozen=True)
 class Settled:
-    """Where such a solve has come to."""
+    """The outcome of such a solve."""
 
     energies: Energies
     iterations: int
     step_scale: float
     floor: float  # energies below it count as zero
-    settled: bool  # else the iterations were used up
+    settled: bool  # else the iteration limit was reached
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ class Coverage:
 
 @dataclass(frozen=True, eq=False)
 class SortedStack:
-    """A stack in the coordinates of a task, and the sums that tell its range and its noise."""
+    """A stack in the coordinates of a task, and sums from which its range and noise follow."""
 
     observations: Observations
     median: Floats  # (h, w) weighted median; 0 where nothing was observed
@@ -199,7 +199,7 @@ class SortedStack:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Observations that a fit did not see, and the coordinates of the fit: depth, or its inverse, less a centre."""
+    """Observations held out of a fit, and the coordinates of the fit: depth, or its inverse, minus a centre."""
 
     depths: Floats  # (K, H, W) float32, NaN where nothing was held out
     weights: Floats | None  # (K, H, W) float32
@@ -211,26 +211,26 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Box:
-    """The stated range of x. It only matters where the data alone do not hold x."""
+    """The range of x, which matters only for pixels without observations."""
 
     low: float
     high: float
 
 
 class Memory(Protocol):
-    """Where a backend keeps its arrays, and how work is queued there."""
+    """The memory of a backend, and its queues of work."""
 
     NAME: str
 
     @property
     def arrays(self) -> Any:
-        """The module that makes its arrays: numpy, or one with the same functions for another memory."""
+        """The module of its array functions: numpy, or one with the same functions for another memory."""
 
     def to_device(self, array: Any, dtype: Any) -> Any:
         """A copy in the backend's memory, for the backend to keep and overwrite; of a list of maps, their stack."""
 
     def to_host(self, array: Any) -> Any:
-        """The array as NumPy's."""
+        """The array in NumPy's memory."""
 
     def precompile(self, shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
         """Start compiling the kernels for this kind of problem in the background."""
@@ -243,7 +243,7 @@ class Convex(Protocol):
     """The convex problem at fixed confidence: iterations, energy, certificate."""
 
     def links_of(self, domain: Mask, /) -> Links:
-        """As `links_of` here."""
+        """The same as `links_of` in this module."""
 
     def sort_observations(
         self,
@@ -259,7 +259,7 @@ class Convex(Protocol):
         """Sort (or average, for L2) depths[window] - centre (or 1 / depths[window] - centre) as `real` floats."""
 
     def weighted_median(self, observations: Observations) -> Floats:
-        """(H, W) the weighted median of ordered observations; the mean, where only that was kept."""
+        """The weighted median (H, W) of sorted observations; for L2, which stores only it, the mean."""
 
     def initial_state(self, start: Floats, links: Links, order: int, /) -> State:
         """x = start, v = the median difference across and down where linked, everything else zero."""
@@ -280,8 +280,8 @@ class Convex(Protocol):
     ) -> Settled | None:
         """Run `count` over-relaxed primal-dual iterations in place.
 
-        With a plan, as many as it takes, and `count` at most. None then: the backend leaves that to the solver, and
-        has run nothing.
+        With a plan, at most `count`, until the energy settles; None means that the backend has run nothing and leaves
+        it to the solver.
         """
 
     def energy(self, problem: Problem, state: State) -> Energies:
@@ -292,8 +292,8 @@ class Convex(Protocol):
     ) -> float:
         """A lower bound of the minimum over the box, from the state's dual variables repaired by `rounds` steps.
 
-        By as many again, up to `most`, as long as the repaired dual would have to be scaled by less than `FEASIBLE`
-        and the bound is less than `enough`.
+        The repair is repeated, up to `most` steps, while the repaired dual needs a factor below `FEASIBLE` and the
+        bound is below `enough`.
         """
 
     def snapshot_rows(self, state: State, every: int) -> Floats:
@@ -311,7 +311,7 @@ class Convex(Protocol):
         """
 
     def misfit(self, problem: Problem, x: Floats) -> Floats:
-        """(H, W) sum_k w_k phi(x - d_k): what the confidence is estimated from."""
+        """sum_k w_k phi(x - d_k), (H, W), from which the confidence is estimated."""
 
     def to_image(
         self, part: Floats, domain: Mask, window: Window, outside: float, centre: float, inverse: bool, /
@@ -320,7 +320,7 @@ class Convex(Protocol):
 
 
 class Raster(Protocol):
-    """Cameras and pixels. A backend with a memory of its own takes a leading axis of views, cameras and motions.
+    """Cameras and pixels. A backend with its own memory takes a leading axis of views, cameras and motions.
 
     A camera is its packed numbers (`Camera.numbers`), a motion a (3, 4) matrix.
     """
@@ -328,9 +328,9 @@ class Raster(Protocol):
     def reproject(
         self, depth: Floats, camera: Floats, onto: Floats, onto_from_view: Floats
     ) -> tuple[Floats, Floats, Floats]:
-        """Where the points of a depth map lie in another camera: u, v and z, (H W,) each, in double precision.
+        """u, v and z, (H W,) each, of the points of a depth map in another camera, in double precision.
 
-        u and v are NaN for points not in front.
+        u and v are NaN for points behind the camera.
         """
 
     def read_view(
@@ -349,10 +349,10 @@ class Raster(Protocol):
         """
 
     def parallax(self, surface: Floats, camera: Floats, onto: Floats, onto_from_camera: Floats, /) -> Floats:
-        """(K, H, W) pixels that a point of the camera's surface moves by in each of K others, per unit of its depth.
+        """Displacement (K, H, W), in pixels, of a point of the surface in each of K cameras, per unit of its depth.
 
-        NaN where the surface is unknown or not in front. How a lens bends counts for where a point is seen, not for how
-        fast it moves.
+        NaN where the surface is unknown or behind the camera. Lens distortion affects where a point is seen, but not
+        its derivative.
         """
 
     def hidden(
@@ -365,7 +365,7 @@ class Raster(Protocol):
         tolerance: Floats,
         /,
     ) -> Mask:
-        """(K, H, W) which points of the camera's surface lie behind another of it in each of K cameras of these shapes.
+        """Mask (K, H, W) of points of the camera's surface that lie behind others of it in each of K cameras.
 
         By more than max(RELATIVE z, tolerance (H, W), SLOPES times the change to the next pixel), z the depth there.
         """
@@ -389,7 +389,7 @@ class Raster(Protocol):
 
 
 class Statistics(Protocol):
-    """What tells noise and choices from a stack."""
+    """Statistics of a stack, for noise and choices."""
 
     def count_observations(self, depths: Floats, weights: Floats | None, /) -> Coverage:
         """Count a stack's observations; the middle map is number K // 2."""
@@ -397,16 +397,18 @@ class Statistics(Protocol):
     def medians(self, rows: Floats, above: float = -np.inf, /, *, sides: bool = False) -> tuple[list[float], list[int]]:
         """Per row (map, stack, ..): median of the finite values > `above` (NaN if none), and their number.
 
-        With `sides`: first of all rows' sizes |t|, then of the positive t of each, then of the sizes of the negative.
+        With `sides`: of |t| over all rows, then of the positive t of each row, then of |t| of the negative t of each
+        row.
         """
 
     def pooled(self, maps: Floats, radius: int, passes: int, /) -> Floats:
-        """(n, H, W) float64: means over squares of side 2 radius + 1, one pass after the other; zero lies outside."""
+        """Means (n, H, W) in float64 over squares of side 2 radius + 1, repeated `passes` times; zero outside."""
 
     def local_noise_weights(self, depths: Floats, weights: Floats | None, depth: Floats, /) -> Floats:
-        """(K, H, W) the weights given times b0 (n + a) / (m + a b0); zero where depth is unknown.
+        """The weights (K, H, W) times b0 (n + a) / (m + a b0); zero where depth is unknown.
 
-        n observations of the map around the pixel are off by m in sum; b0 and a: see `kernels/numpy/preparing.py`.
+        n is the number of the map's observations around the pixel, m the sum of their residuals; b0 and a: see
+        `kernels/numpy/preparing.py`.
         """
 
     def reject_occluded(
@@ -430,10 +432,10 @@ class Statistics(Protocol):
     def split_folds(
         self, depths: Floats, weights: Floats | None, folds: Mask, block: int, /
     ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
-        """A stack without what is held out, what is held out alone, and how many depths each of them knows.
+        """A stack without the held-out observations, the held-out ones alone, and the number of known depths of each.
 
-        Block (i, j), counted from the image's middle, belongs to fold (i + j) mod n; `folds` (K, n) says which maps a
-        fold holds out.
+        Block (i, j), counted from the image's middle, belongs to fold (i + j) mod n; `folds` (K, n) gives the maps that
+        each fold holds out.
         """
 
     def score_difference(self, x: Floats, other: Floats, held: HeldOut, /) -> tuple[float, float, float]:
@@ -441,7 +443,7 @@ class Statistics(Protocol):
 
 
 class Backend(Memory, Convex, Raster, Statistics, Protocol):
-    """The functions a backend module offers."""
+    """The functions of a backend module."""
 
 
 def primal_planes(order: int) -> int:
@@ -453,7 +455,7 @@ def dual_planes(order: int) -> int:
 
 
 def links_of(domain: NDArray[np.bool_]) -> Links:
-    """Where each plane of the dual exists: every difference it is dual to stays inside the domain.
+    """The planes of the dual that exist at each pixel: those whose differences stay inside the domain.
 
     First order (forward): x here and its right, lower neighbour. Second (backward): the components of v exist here
     and at the left, upper neighbour. Third (forward): the components of w exist here and at the right, lower one.
@@ -478,7 +480,7 @@ def links_of(domain: NDArray[np.bool_]) -> Links:
 
 
 def window_of(domain: Mask) -> Window | None:
-    """The rows and columns that a domain, on the host, reaches over; None if it is empty."""
+    """The bounding rows and columns of a domain on the host; None if it is empty."""
     rows, columns = np.flatnonzero(domain.any(axis=1)), np.flatnonzero(domain.any(axis=0))
     if rows.size == 0:
         return None
@@ -486,7 +488,7 @@ def window_of(domain: Mask) -> Window | None:
 
 
 def _shift(mask: NDArray[np.bool_], down: int, right: int) -> NDArray[np.bool_]:
-    """The mask's value at the neighbour `down` rows below and `right` columns to the right; False outside."""
+    """The mask at the neighbour `down` rows below and `right` columns to the right; False outside."""
     height, width = mask.shape
     out = np.zeros_like(mask)
     rows, columns = slice(max(0, -down), height - max(0, down)), slice(max(0, -right), width - max(0, right))

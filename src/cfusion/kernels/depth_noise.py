@@ -1,4 +1,4 @@
-"""How noise grows with depth: not at all, in proportion, or as stereo's does, with the square."""
+"""The growth of noise with depth: constant, proportional, or quadratic as for stereo."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from numpy.typing import NDArray
 
 from cfusion.kernels.one_pass import one_pass
 
-BINS, FEWEST = 8, 50  # of depth, and how many errors each must hold
-LEAST_RANGE = 1.3  # from the end of the first bin to the start of the last one; else it does not matter
+BINS, FEWEST = 8, 50  # of depth, and fewest errors in each
+LEAST_RANGE = 1.3  # ratio of the start of the last bin to the end of the first; below, growth does not matter
 
 
 @dataclass(frozen=True)
 class DepthNoise:
-    """Noise as (depth / middle)^power of what it is at the middle depth."""
+    """Noise grows as (depth / middle)^power, relative to that at the middle depth."""
 
     middle: float
     power: int
 
     def unit(self, depth: NDArray[Any]) -> NDArray[Any]:
-        """What depths have to be divided by for noise to be alike at all of them; one where depth is unknown."""
+        """The factor by which depths are divided to make their noise equal; one where depth is unknown."""
         return unit_of(depth, np.float32(self.middle), power=self.power)
 
 
 @one_pass
 def unit_of(depth: NDArray[Any], middle: np.float32, *, power: int) -> NDArray[Any]:
-    """As `DepthNoise.unit`."""
+    """The same as `DepthNoise.unit`."""
     grown = np.abs(depth / middle) ** power
     return np.where(np.isfinite(grown), grown, np.float32(1)).astype(np.float32)
 
@@ -37,7 +37,7 @@ CONSTANT = DepthNoise(1.0, 0)
 
 
 def fit_power_law(depths: NDArray[Any], sizes: NDArray[Any]) -> float:
-    """p of errors of these sizes that grow as depth^p; zero where too little depth or too few errors tell."""
+    """The exponent p of errors of these sizes that grow as depth^p; zero if the range or number is too small."""
     usable = np.isfinite(sizes) & (sizes > 0) & (depths > 0)
     depths, sizes = depths[usable], sizes[usable]
     each = depths.size // BINS
@@ -46,7 +46,7 @@ def fit_power_law(depths: NDArray[Any], sizes: NDArray[Any]) -> float:
     near, far = np.partition(depths, [each - 1, (BINS - 1) * each])[[each - 1, (BINS - 1) * each]]
     if far < LEAST_RANGE * near:
         return 0.0
-    order = np.argsort(depths)[: each * BINS].reshape(BINS, each)  # bins of equally many
+    order = np.argsort(depths)[: each * BINS].reshape(BINS, each)  # bins with equal counts
     middle = depths[order[:, each // 2]].astype(np.float64)
     level = np.partition(sizes[order], each // 2, axis=1)[:, each // 2]
     place, level = np.log(middle), np.log(level.astype(np.float64))

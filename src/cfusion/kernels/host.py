@@ -1,4 +1,4 @@
-"""What the backends that compute on the host share: NumPy's arrays, where they are."""
+"""Functions shared by the backends that compute in NumPy arrays on the host."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ arrays = np
 
 
 def to_device(array: Any, dtype: Any) -> Any:
-    """A copy of that type, for the backend to keep and to overwrite."""
+    """A copy of that type, for the backend to keep and overwrite."""
     return np.array(array, dtype)
 
 
@@ -39,11 +39,11 @@ def to_host(array: Any) -> Any:
 
 
 def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
-    """Nothing to get ready."""
+    """Nothing to compile in advance."""
 
 
 def stream() -> AbstractContextManager[Any]:
-    """Nothing to arrange."""
+    """The host has no streams."""
     return nullcontext()
 
 
@@ -62,7 +62,7 @@ def transfer_state(
 
 
 def _overlap(size: int, other: int, offset: int) -> tuple[slice, slice]:
-    """What two ranges have in common, counted from the start of each; nothing if they are apart."""
+    """The overlap of two ranges, relative to the start of each; empty if they do not meet."""
     first = max(0, -offset)
     end = max(min(size, other - offset), first)
     return slice(first, end), slice(first + offset, end + offset)
@@ -96,7 +96,7 @@ def snapshot_rows(state: State, every: int) -> Floats:
 
 
 def travelled(kept: Floats, state: State, every: int) -> Displacement:
-    """How far the rows of a snapshot have moved since: a sum of squares per plane, of the primal and of the dual."""
+    """The displacement since a snapshot of rows: sums of squares per plane, for primal and dual."""
     change = snapshot_rows(state, every) - kept
     squares = [float(np.sum(plane * plane, dtype=np.float64)) for plane in change]
     return squares[: len(state.primal)], squares[len(state.primal) :]
@@ -138,8 +138,8 @@ def arranging(
 def _taken(
     depths: Floats, weights: Floats | None, window: Window, variable: tuple[float, bool], real: Any
 ) -> tuple[Floats, Floats | None, float, float, int]:
-    """Copies of a window, which may be sorted in place: values less their centre and weights; and of all the values
-    that are known the least, the largest and their number.
+    """Centred values and weights of a window, as copies to be sorted in place; minimum, maximum and number of values
+    that are known.
     """
     (rows, columns), (centre, inverse), views = window, variable, len(depths)
     values = np.empty((views, rows.stop - rows.start, columns.stop - columns.start), real)
@@ -151,7 +151,7 @@ def _taken(
             value = values[k]
             value[:] = depths[k][window]
             if inverse:
-                with np.errstate(divide="ignore"):  # what has no weight may be zero
+                with np.errstate(divide="ignore"):  # depths of zero weight may be zero
                     np.divide(1, value, out=value)
             value -= real(centre)
             if given is not None and weights is not None:
@@ -169,7 +169,7 @@ def measuring(
 ) -> tuple[
     Callable[..., tuple[Energies, Displacement]], Callable[..., tuple[tuple[Floats, float, Energies], Displacement]]
 ]:
-    """`Backend.measure` and `Backend.follow` from their parts: on the host nothing is waited for."""
+    """`Backend.measure` and `Backend.follow` composed of their parts; the host needs no synchronisation."""
 
     def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Displacement]:
         return energy(problem, state), ([], []) if kept is None else travelled(kept, state, every)

@@ -1,12 +1,12 @@
-"""Array functions in one pass: on a GPU a whole function of pixels is one kernel; on the host NumPy runs it as it is.
+"""Array functions in one pass: on a GPU a function of pixels becomes one kernel; on the host NumPy runs it directly.
 
     @one_pass
     def misfit(depths, surface, scale):          # (K, H, W), (H, W), a number
         return np.minimum(np.abs(depths - surface) / scale, 4).sum(axis=0)
 
-On the host, a function of each pixel for itself runs on bands of rows in threads; `tracing` tells which ones do.
-What may be written is what `tracing` follows. Positional arguments are arrays and numbers, keywords decide what is
-computed. The text of the function is its definition: nothing else states it for a GPU.
+The functions that `tracing` supports may be used. Positional arguments are arrays and numbers; keywords select what is
+computed. The Python text is the only definition, also for the GPU. On the host a function whose pixels are independent
+of other rows, as `tracing` finds, runs on bands of rows in threads.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 FUNCTIONS: list[Callable[..., Any]] = []  # all of them, for tests
 ACROSS_ROWS = ("total", "neighbour", "nearest", "looked up", "row", "column", "height - 1", "width - 1")
-_shared = ContextVar("_shared", default=False)  # whether a part of the work is being done, in a thread of its own
+_shared = ContextVar("_shared", default=False)  # whether this thread already runs a part of a pass
 
 
 def rewrite(function: Callable[..., Any], targets: Sequence[Any], *arguments: Any, **choices: Any) -> None:
-    """Write what a function makes of each view into stacks (K, H, W), which may be among its arguments.
+    """Write a function's result for each view into stacks (K, H, W), which may be among its arguments.
 
-    View by view on the host, where what lies between finds no room for all of them.
+    On the host view by view, to save memory for intermediate arrays.
     """
     if not isinstance(targets[0], np.ndarray):
         _on_gpu()(function.__wrapped__, arguments, choices, targets)  # type: ignore[attr-defined]
@@ -47,7 +47,7 @@ def rewrite(function: Callable[..., Any], targets: Sequence[Any], *arguments: An
 
 
 def added_up(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> list[Any]:
-    """(H, W) the sums over the views of each of the stacks that a function makes; view by view on the host."""
+    """The sums (H, W) over views of each stack that a function returns; on the host view by view."""
     if not isinstance(arguments[0], np.ndarray):
         sums = _on_gpu()(_sums_of(function), arguments, {})
         return list(sums) if isinstance(sums, tuple) else [sums]
@@ -66,7 +66,7 @@ def added_up(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> list[
 
 
 def by_view(function: Callable[..., R], stack: Any) -> list[R]:
-    """What a function makes of each view (1, H, W) of a stack on the host, in their order; whole on a GPU."""
+    """The results of a function for each view (1, H, W) of a stack, in order; on a GPU for the whole stack."""
     if not isinstance(stack, np.ndarray):
         return [function(stack)]
     made: dict[int, R] = {}
@@ -79,7 +79,7 @@ def _of_view(k: int, arguments: Sequence[Any]) -> list[Any]:
 
 
 def _each(work: Callable[[int], None], views: range, pixels: int) -> None:
-    """Work on each view, on some of them at the same time if they are large."""
+    """Call `work` for each view; large views in several threads."""
 
     def in_turn(start: int, stop: int) -> None:
         _shared.set(True)
@@ -94,7 +94,7 @@ def _each(work: Callable[[int], None], views: range, pixels: int) -> None:
 
 
 def _on_host(function: Callable[..., Any], arguments: Sequence[Any], choices: dict[str, Any]) -> Any:
-    """What a function makes of NumPy's arrays: on bands of rows where every pixel is on its own."""
+    """The results for NumPy arrays, computed on bands of rows if the pixels are independent of other rows."""
     rows = _rows(arguments)
     if rows is None:
         return function(*arguments, **choices)
@@ -104,7 +104,7 @@ def _on_host(function: Callable[..., Any], arguments: Sequence[Any], choices: di
     if made is None:
         return function(*arguments, **choices)
     many = [(kind.pixels, len(each)) for each, kind in zip(arguments, kinds, strict=True) if kind.views]
-    views = min(many)[1] if many else 1  # numbers per view come first: views may be picked by them
+    views = min(many)[1] if many else 1  # numbers per view come first: they may select views
     out = [np.empty((*_stacked(each, views), height, width), each.dtype) for each in made]
 
     def of_band(start: int, stop: int) -> None:
@@ -119,7 +119,7 @@ def _on_host(function: Callable[..., Any], arguments: Sequence[Any], choices: di
 
 
 def _rows(arguments: Sequence[Any]) -> tuple[int, int] | None:
-    """The shape of the maps if they are worth more than one thread, and nothing but numbers per view is beside them."""
+    """The shape (H, W) of the maps if it is the same for all and large enough for several threads, else None."""
     shapes = {each.shape[-2:] for each in arguments if isinstance(each, np.ndarray)} - {(1, 1)}
     if len(shapes) != 1 or any(each.ndim not in (2, 3) for each in arguments if isinstance(each, np.ndarray)):
         return None
@@ -132,7 +132,7 @@ def _rows(arguments: Sequence[Any]) -> tuple[int, int] | None:
 def _of_pixels(
     function: Callable[..., Any], kinds: tuple[Kind, ...], choices: tuple[tuple[str, Any], ...]
 ) -> list[Traced] | None:
-    """What a function makes of such arguments; None if a pixel of that depends on other rows."""
+    """The traced results for such arguments; None if a pixel depends on other rows."""
     made = follow(function, kinds, dict(choices))
     return made if all(each.pixels and not _crosses_rows(each) for each in made) else None
 
@@ -151,7 +151,7 @@ def _stacked(value: Traced, views: int) -> tuple[int, ...]:
 
 @cache
 def _on_gpu() -> Callable[..., Any]:
-    """What runs a function as one kernel; CuPy is imported only where there are arrays of it."""
+    """The function that runs another as one kernel; CuPy is imported only if it is in use."""
     run: Callable[..., Any] = import_module("cfusion.kernels.cuda.passing").run
     return run
 
@@ -165,7 +165,7 @@ def _sums_of(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[An
 
 
 def one_pass(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, as one kernel where an array lies on a GPU."""
+    """The function, run as one kernel if an array is on a GPU."""
 
     @wraps(function)
     def run(*arguments: P.args, **choices: P.kwargs) -> R:

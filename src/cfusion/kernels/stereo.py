@@ -1,6 +1,6 @@
-"""Matching a stereo pair on a CUDA device: launches of the kernels in cuda/stereo_*.cu, volumes stay there.
+"""Matching a stereo pair on a CUDA device: launches of the kernels in cuda/stereo_*.cu; volumes stay on the device.
 
-`arrays` and `kernel` are CuPy and the kernels of `cfusion.kernels.cuda.device`; tests put NumPy and an emulation there.
+`arrays` and `kernel` are CuPy and the kernels of `cfusion.kernels.cuda.device`; tests pass NumPy and an emulation.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from cfusion.kernels.contract import Floats
 
 NETWORK, COSTS, PATHS, MAP = (("stereo_network.cu",), ("stereo_costs.cu",), ("stereo_paths.cu",), ("stereo_map.cu",))
 CUES = 8
-STEPS = 16  # per pixel of disparity, while specks are looked for
+STEPS = 16  # per pixel of disparity, in the search for specks
 PLANES = 64  # of features
-TILE_ROWS, TILE_COLUMNS = 4, 32  # that a block of the network makes
+TILE_ROWS, TILE_COLUMNS = 4, 32  # output of a block of the network
 COST_COLUMNS, COST_DISPARITIES = 16, 128  # of a block of the cost volume
 THREADS, WARP = 256, 32
-WALKERS, JUDGES = 2, 4  # warps of a block
+WALKERS, JUDGES = 2, 4  # warps per block
 DIRECTIONS = ((False, False), (False, True), (True, False), (True, True))  # vertical, backwards
 
 
 class Stage(IntEnum):
-    """What becomes of a layer's sums: kept, rounded to bytes, bytes to bytes, the last one's without a threshold."""
+    """What is done with a layer's sums: kept, rounded to bytes, bytes to bytes, or (last layer) without a threshold."""
 
     PLAIN, TO_BYTES, BYTES, LAST = range(4)
 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A 3 x 3 convolution into 64 planes; whole numbers times steps where it has 8 bits."""
+    """A 3 x 3 convolution into 64 planes; integers times steps if it has 8 bits."""
 
     weights: Floats  # (planes, 9, 64)
     bias: Floats  # (64,)
@@ -55,7 +55,7 @@ class DeviceStereo:
         return self.arrays.asarray(np.ascontiguousarray(array, dtype))
 
     def features(self, image: Floats, layers: Sequence[Layer]) -> Floats:
-        """Unit features (64, H, W) of an image (H + 10, W + 10) with five pixels more on each side."""
+        """Unit features (64, H, W) of an image padded by five pixels, (H + 10, W + 10)."""
         planes = self.put(image)[None]
         for layer in layers:
             _, height, width = planes.shape
@@ -76,7 +76,7 @@ class DeviceStereo:
         return planes
 
     def cost_volume(self, left: Floats, right: Floats, count: int) -> Floats:
-        """(H, W, D) (1 - <f, f'>) / 2 of unit features."""
+        """(1 - <f, f'>) / 2, (H, W, D), of unit features."""
         height, width = left.shape[1:]
         cost = self.arrays.empty((height, width, count), np.float32)
         self.kernel(COSTS, "cost_volume")(
@@ -87,7 +87,7 @@ class DeviceStereo:
         return cost
 
     def arms(self, image: Floats, longest: int, tolerance: float) -> Any:
-        """(4, H, W) lengths of a pixel's cross."""
+        """Lengths (4, H, W) of a pixel's cross."""
         height, width = image.shape
         out = self.arrays.empty((4, height, width), np.int32)
         self.kernel(COSTS, "arms")(
@@ -98,7 +98,7 @@ class DeviceStereo:
         return out
 
     def aggregate(self, cost: Floats, half: Floats, ours: Any, theirs: Any) -> None:
-        """Means of the cost over the crosses that both pixels have in common, in place."""
+        """Replace the cost by its mean over the common cross of both pixels, in place."""
         height, width, count = cost.shape
         grid, sizes = (_blocks(width * count, THREADS), height), [np.int32(each) for each in cost.shape]
         self.kernel(COSTS, "sum_across")(grid, (THREADS,), (cost, ours, theirs, *sizes, half))
@@ -107,7 +107,7 @@ class DeviceStereo:
     def semi_global(
         self, cost: Floats, total: Floats, left: Floats, right: Floats, table: Floats, ground: float, edge: float
     ) -> Floats:
-        """The mean of the four paths' costs, written into `total`; table (3, 2) holds P1 and P2 by number of edges."""
+        """Write the mean path cost of four directions into `total`; table (3, 2) holds P1 and P2 by number of edges."""
         height, width, count = cost.shape
         ours, theirs = (self._smooth_steps(each, edge) for each in (left, right))
         penalties = np.ascontiguousarray(table.T, np.float32).tobytes()
@@ -138,7 +138,7 @@ class DeviceStereo:
         return out
 
     def winners(self, total: Floats, cost: Floats) -> Floats:
-        """(5, H, W) disparity of least cost, that cost, the least one elsewhere, the bend there, the cost alone."""
+        """(5, H, W): disparity of least cost, its cost, the least cost elsewhere, the curvature, the network cost."""
         height, width, count = total.shape
         out = self.arrays.empty((5, height, width), np.float32)
         self.kernel(PATHS, "winners", ("OF_LANE=1",))(
@@ -155,7 +155,7 @@ class DeviceStereo:
         self.kernel(COSTS, "mirror")(grid, (THREADS,), (cost, np.int32(width), np.int32(count), out))
 
     def checked(self, disparity: Floats, mirrored: Floats, tolerance: float) -> tuple[Floats, Floats]:
-        """How far the right image's map, mirrored, is off the left one's, and what it confirms."""
+        """The disagreement of the right image's map, mirrored, with the left one's, and the disparities it confirms."""
         height, width = disparity.shape
         apart, found = self.arrays.empty((2, height, width), np.float32)
         given = (disparity, mirrored, np.float64(tolerance), np.int32(width), apart, found)
@@ -163,7 +163,7 @@ class DeviceStereo:
         return apart, found
 
     def drop_specks(self, found: Floats, size: int, step: float) -> None:
-        """Segments of at most `size` pixels become unknown; neighbours within `step` belong together."""
+        """Make segments of at most `size` pixels unknown; neighbours within `step` are connected."""
         pixels, width = np.uint32(found.size), np.int32(found.shape[1])
         parent, sizes = self.arrays.empty((2, found.size), np.uint32)
         flat = (_blocks(found.size, THREADS),), (THREADS,)
@@ -175,7 +175,7 @@ class DeviceStereo:
     def cues(
         self, found: Floats, apart: Floats, image: Floats, curves: Floats, halves: tuple[float, float, float]
     ) -> Floats:
-        """(8, H, W) what speaks against each pixel; a jump, a texture and a margin that count one half."""
+        """Cues (8, H, W) against each pixel; `halves` are the jump, texture and margin that count one half."""
         height, width = found.shape
         out = self.arrays.empty((CUES, height, width), np.float32)
         numbers = (*(np.float32(each) for each in halves), np.int32(height), np.int32(width))
@@ -183,7 +183,7 @@ class DeviceStereo:
         return out
 
     def refined(self, found: Floats, radius: int, spread: float, step: float) -> Floats:
-        """The map after a median and a bilateral filter; in the median holes are what is farther beside them."""
+        """The map after a median and a bilateral filter; holes enter the median as their farther neighbour."""
         height, width = found.shape
         grid, sizes = _rows(height, width), (np.int32(height), np.int32(width))
         one, other = self.arrays.empty((2, height, width), np.float32)
@@ -196,7 +196,7 @@ class DeviceStereo:
 
 
 def _rows(height: int, width: int) -> tuple[tuple[int, int], tuple[int]]:
-    """A thread a pixel, a block of a row."""
+    """The launch of one thread per pixel, in blocks along rows."""
     return (_blocks(width, THREADS), height), (THREADS,)
 
 

@@ -1,7 +1,7 @@
-"""Bands of an image in several threads, each in functions that do without the interpreter's lock.
+"""Bands of an image in several threads, in functions that run without the interpreter's lock.
 
-Those are compiled ones, and NumPy's on large arrays. Numba compiles a function for one thread in a third of the time
-that it needs to make the same loops parallel.
+Those are compiled functions, and NumPy's on large arrays. Numba compiles a function for one thread in a third of the
+time that it needs for parallel loops.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-ENOUGH = 1 << 15  # pixels that are worth a second thread
+ENOUGH = 1 << 15  # pixels from which a second thread pays off
 Call = tuple[Any, ...]  # a function and its arguments
-Answers = SimpleQueue[BaseException | None]  # how each call ended
+Answers = SimpleQueue[BaseException | None]  # the error of each call, or None
 
 
 def in_bands(shape: tuple[int, ...], *calls: Call) -> None:
-    """Call kernel(start, stop, *arguments) of each (kernel, *arguments) in turn, for bands of an (H, W) image's rows.
+    """Call kernel(start, stop, *arguments) for each (kernel, *arguments) in turn, on bands of an (H, W) image's rows.
 
-    Bands go on at the same time, and where they begin depends on the number of threads: what a kernel writes must not
-    depend on that, and what another band writes it must not read.
+    Bands run at the same time, and their borders depend on the number of threads: the output of a kernel must not
+    depend on them, and it must not read what another band writes.
     """
     height, width = shape
     bands = max(1, min(threads(), height, height * width // ENOUGH))
@@ -38,15 +38,15 @@ def _in_turn(start: int, stop: int, *calls: Call) -> None:
 
 
 def in_parallel(calls: list[Call]) -> None:
-    """Make the calls, at most one for each of the `threads`, at the same time.
+    """Make the calls at the same time, at most one per thread.
 
-    The calling thread takes its share, and the others' too when they are slow to wake.
+    The calling thread takes part, and takes over the share of threads that are slow to wake.
     """
     if len(calls) == 1:
         function, *arguments = calls[0]
         function(*arguments)
         return
-    todo, answers = deque([(copy_context().run, *call) for call in calls]), Answers()  # with NumPy's errstate
+    todo, answers = deque([(copy_context().run, *call) for call in calls]), Answers()  # each with the caller's errstate
     for _ in calls[1:]:
         _helpers(os.getpid()).put((todo, answers))
     _work_off(todo, answers)
@@ -56,19 +56,19 @@ def in_parallel(calls: list[Call]) -> None:
 
 
 def threads() -> int:
-    """How many threads may work: NUMBA_NUM_THREADS, unless `numba.set_num_threads` says fewer; without Numba, one."""
+    """The number of threads: NUMBA_NUM_THREADS, or fewer by `numba.set_num_threads`; one if Numba is not loaded."""
     numba: Any = sys.modules.get("numba")
     return numba.get_num_threads() if hasattr(numba, "get_num_threads") else 1
 
 
 def cuts(length: int, parts: int) -> list[tuple[int, int]]:
-    """Where each of the parts of range(length) starts and stops; they differ by at most one."""
+    """Start and stop of each part of range(length); their lengths differ by at most one."""
     return list(pairwise(length * part // parts for part in range(parts + 1)))
 
 
 @cache
 def _helpers(process: int) -> SimpleQueue[tuple[deque[Call], Answers]]:
-    """Where the threads of a process wait for work; a fork has none of its parent's, so it gets its own."""
+    """The queue on which the threads of a process wait; a fork has no threads of its parent and gets its own."""
     waiting: SimpleQueue[tuple[deque[Call], Answers]] = SimpleQueue()
     for _ in range(sys.modules["numba"].config.NUMBA_NUM_THREADS - 1):
         Thread(target=_help, args=(waiting,), name="cfusion", daemon=True).start()
@@ -81,7 +81,7 @@ def _help(waiting: SimpleQueue[tuple[deque[Call], Answers]]) -> None:
 
 
 def _work_off(todo: deque[Call], answers: Answers) -> None:
-    """Make calls until none is left, and answer each with the exception it ended in, or None."""
+    """Make calls until none is left, and report the exception of each, or None."""
     while todo:
         try:
             function, *arguments = todo.popleft()

@@ -1,7 +1,7 @@
-"""Following an array function once, to know what it computes for each pixel.
+"""Tracing an array function once, to learn what it computes for each pixel.
 
 A function of maps (H, W), stacks (K, H, W), numbers per view (K, 1, 1) and single numbers is called with `Traced`
-values, which note what NumPy's functions do to them. NumPy itself says which type each result has.
+values, which record NumPy's functions applied to them. NumPy itself determines the type of each result.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ Number = float | int | np.generic
 
 @dataclass(frozen=True, eq=False)
 class Traced(NDArrayOperatorsMixin):
-    """A value that is not known yet: `formula` of its inputs, cast to `given` first, is of type `dtype`."""
+    """A symbolic value: `formula` of its inputs, cast to `given` first, of type `dtype`."""
 
     formula: str
     inputs: tuple[Any, ...]  # Traced, or numbers
-    given: Any  # the type that inputs are cast to; None: their own
+    given: Any  # the type that inputs are cast to; None: unchanged
     dtype: Any
-    pixels: bool  # whether it differs from pixel to pixel
-    views: bool  # and from view to view
-    weak: bool = False  # a number of Python's, which takes on the type of what it meets
+    pixels: bool  # whether it depends on the pixel
+    views: bool  # whether it depends on the view
+    weak: bool = False  # a Python number, which takes the type of the other operand
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         if method != "__call__" or options:
@@ -92,7 +92,7 @@ class Traced(NDArrayOperatorsMixin):
         return Traced("{0}", (self,), np.dtype(dtype), np.dtype(dtype), self.pixels, self.views)
 
     def sum(self, axis: int | None = None, dtype: Any = None) -> Traced:
-        """Over the views (axis 0), in their order; or over everything."""
+        """The sum over views (axis 0), in order; or over everything."""
         kind = np.sum(np.ones(1, self.dtype), dtype=dtype).dtype
         if axis is None:
             return Traced("total", (self,), None, kind, pixels=False, views=False)
@@ -109,7 +109,7 @@ def _over_views(what: str, stack: Traced, dtype: Any, axis: int) -> Traced:
 
 
 def _made(formula: str, inputs: Sequence[Any], given: Any, dtype: Any) -> Traced:
-    """A value of these inputs; of Python's numbers alone it is one of Python's."""
+    """A value computed from inputs; if all are Python numbers, it is one as well."""
     weak = all(not isinstance(each, np.generic) if not isinstance(each, Traced) else each.weak for each in inputs)
     traced = [each for each in inputs if isinstance(each, Traced)]
     pixels, views = any(each.pixels for each in traced), any(each.views for each in traced)
@@ -117,14 +117,14 @@ def _made(formula: str, inputs: Sequence[Any], given: Any, dtype: Any) -> Traced
 
 
 def _shadow(value: Any) -> Any:
-    """Something of the same type, for NumPy to say what comes of it."""
+    """A value of the same type, from which NumPy determines the type of a result."""
     if isinstance(value, Traced):
         return 1.0 if value.weak else np.ones(1, value.dtype)
     return value if isinstance(value, np.generic) else type(value)(1)
 
 
 def _common(inputs: Sequence[Any]) -> Any:
-    """The type in which values are compared."""
+    """The common type in which values are compared."""
     shadows = [_shadow(each) for each in inputs]
     return np.maximum(*shadows).dtype if len(shadows) == 2 else np.asarray(shadows[0]).dtype
 
@@ -171,7 +171,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
 
 
 def neighbour(values: Any, down: int, right: int, outside: float) -> Any:
-    """(.., H, W) what lies so many rows below and columns to the right of each pixel; `outside` beyond the border."""
+    """The value (..., H, W) `down` rows below and `right` columns to the right of each pixel; `outside` beyond."""
     if isinstance(values, Traced):
         made = (values, down, right, values.dtype.type(outside))
         return Traced("neighbour", made, None, values.dtype, pixels=True, views=values.views)
@@ -183,15 +183,15 @@ def neighbour(values: Any, down: int, right: int, outside: float) -> Any:
 
 
 def _shifted(step: int, size: int) -> tuple[slice, slice]:
-    """Where values go to, and come from, so many places later."""
+    """Target and source of values that move by `step`."""
     step = max(-size, min(step, size))
     return slice(max(0, -step), size - max(0, step)), slice(max(0, step), size + min(0, step))
 
 
 def heaped(values: Any, axis: int, first: int, many: int, last: int) -> Any:
-    """(H, W) the sum of so many values along an axis, from `first` places after each pixel on.
+    """The sum (H, W) of `many` values along an axis, starting `first` places after each pixel.
 
-    Beyond the border the outermost value counts again; the `last` values of the axis are not there.
+    Beyond the border the outermost value is repeated; the `last` values of the axis are excluded.
     """
     if isinstance(values, Traced):
         steps = [(place, 0, last, 0) if axis == 0 else (0, place, 0, last) for place in range(first, first + many)]
@@ -208,12 +208,12 @@ def _cut(values: Any, axis: int, first: int, size: int) -> Any:
 
 
 def picked(stack: Any, indices: Any) -> Any:
-    """(n, H, W) the views of a stack with these numbers (n, 1, 1)."""
+    """The views (n, H, W) of a stack with these indices (n, 1, 1)."""
     return stack[indices] if isinstance(stack, Traced) else stack[indices.ravel()]
 
 
 def looked_up(values: Any, row: Any, column: Any) -> Any:
-    """What a map (H, W) holds at rows and columns, whole numbers inside it."""
+    """The values of a map (H, W) at integer rows and columns inside it."""
     if isinstance(values, Traced):
         views = row.views or column.views
         return Traced("looked up", (values, row, column), None, values.dtype, pixels=True, views=views)
@@ -239,7 +239,7 @@ def row_and_column(values: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Kind:
-    """What an argument is: a map, a stack, numbers per view, a number, or one of Python's; None is itself."""
+    """The kind of an argument: map, stack, numbers per view, number, or Python number; None is itself."""
 
     pixels: bool
     views: bool
@@ -248,7 +248,7 @@ class Kind:
 
     @staticmethod
     def of(given: Any, *, per_view: bool = False) -> Kind:
-        """Of an argument; a stack, or numbers per view."""
+        """The kind of an argument, which is a stack or numbers per view if it has three axes."""
         dimensions = getattr(given, "ndim", 0)
         if dimensions:
             return Kind(not per_view, dimensions == 3, given.dtype.char)
@@ -260,7 +260,7 @@ class Kind:
 
 
 def follow(function: Callable[..., Any], kinds: Sequence[Kind], choices: dict[str, Any]) -> list[Traced]:
-    """What a function of such arguments, named a0, a1, .., computes."""
+    """The outputs of a function for such arguments, named a0, a1, ..."""
     arguments = [
         Traced(f"@a{number}", (), None, np.dtype(kind.dtype), kind.pixels, kind.views, kind.weak)
         if kind.dtype

@@ -1,4 +1,4 @@
-"""What a traced function computes for each pixel, as C."""
+"""The code in C that a traced function computes for each pixel."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Place = tuple[str, str, str]  # names of the view, the row and the column
 
 @dataclass(frozen=True)
 class Written:
-    """The text of a pass: what it does for pixel p at (i, j), and for view k if it is `for_each_view` on its own.
+    """The body of a pass: the code for pixel p at (i, j), and for view k if it runs `for_each_view`.
 
-    Maps and stacks are written to out0, out1, .., what is added up over all pixels to found[0], ..
+    Maps and stacks are written to out0, out1, ...; sums over all pixels are added to found[0], ...
     """
 
     lines: list[str]
@@ -28,7 +28,7 @@ class Written:
 
 
 def write(outputs: Sequence[Traced]) -> Written:
-    """The text that computes these values."""
+    """The code that computes these values."""
     apart = all(each.views for each in outputs) and not _bring_together(outputs)
     assignments, totals = [], 0
     for number, each in enumerate(outputs):
@@ -51,7 +51,7 @@ def write(outputs: Sequence[Traced]) -> Written:
 
 
 def _bring_together(values: Sequence[Traced]) -> bool:
-    """Whether a sum is a part of some value."""
+    """Whether any value contains a sum over views."""
     known: set[int] = set()
     left: list[Any] = list(values)
     while left:
@@ -65,12 +65,12 @@ def _bring_together(values: Sequence[Traced]) -> bool:
 
 
 class _Writer:
-    """Writes each value once; what does not depend on the view stands before loops over views."""
+    """Writes each value once; values independent of the view are written before loops over views."""
 
     def __init__(self) -> None:
         self.scopes: list[list[str]] = [[]]
         self.known: list[dict[Any, str]] = [{}]
-        self.depth: dict[str, int] = {}  # of the loop over a view of that name
+        self.depth: dict[str, int] = {}  # nesting depth of the loop over a view, by name
         self.places: dict[Any, tuple[str, str]] = {}
         self.count = 0
 
@@ -79,7 +79,7 @@ class _Writer:
         return f"t{self.count}"
 
     def for_view(self, k: str, write_body: Any) -> list[str]:
-        """The lines of a loop over views, as `write_body` writes and ends them."""
+        """The lines of a loop over views, written and ended by `write_body`."""
         self.scopes.append([])
         self.known.append({})
         self.depth[k] = len(self.scopes) - 1
@@ -88,7 +88,7 @@ class _Writer:
         return [*self.scopes.pop(), *ends]
 
     def value(self, of: Any, place: Place, dtype: Any = None) -> str:
-        """The name of a value at a place, or a number, as that type."""
+        """The name of a value at a place, or a literal, in that type."""
         if not isinstance(of, Traced):
             return literal(of, dtype)
         written = self._written(of, place)
@@ -105,7 +105,7 @@ class _Writer:
         return self.known[level][key]
 
     def _text(self, of: Traced, place: Place) -> str:
-        """What a value is, once all that it is made of is written."""
+        """The expression of a value whose inputs are written."""
         special = {
             "sum": self._over_views,
             "any": self._over_views,
@@ -159,7 +159,7 @@ class _Writer:
         return f"{inside} ? {self.value(values, (k, row, column))} : {literal(outside, of.dtype)}"
 
     def _place(self, i: str, j: str, down: int, right: int, below: int = 0, beyond: int = 0) -> tuple[str, str]:
-        """The names of a row and a column so far away, within the image less its last rows and columns."""
+        """The names of a row and a column at this offset, clipped to the image without its last rows and columns."""
         key = (i, j, down, right, below, beyond)
         if key not in self.places:
             self.places[key] = row, column = self.name(), self.name()
@@ -168,7 +168,7 @@ class _Writer:
         return self.places[key]
 
     def _over_views(self, of: Traced, place: Place) -> str:
-        """The name of a sum over the views; the loop is written before what asks for it."""
+        """The name of a sum over the views, whose loop is written before its use."""
         name, k = self.name(), self.name()
 
         def body() -> list[str]:
@@ -186,7 +186,7 @@ class _Writer:
 
 
 def literal(number: Any, dtype: Any) -> str:
-    """A number as C has it, in that type."""
+    """A number as a C literal of that type."""
     value = np.asarray(number).astype(dtype)[()]
     if value.dtype.kind == "b":
         return "true" if value else "false"

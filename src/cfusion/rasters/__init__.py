@@ -1,4 +1,4 @@
-"""Height models: GeoTIFF in, GeoTIFF out, any number, any grids, any size."""
+"""Height models: any number of GeoTIFF rasters, on any grids and of any size, fused into one GeoTIFF."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ __all__ = ["Mosaic", "fuse_rasters"]
 
 
 def __getattr__(name: str) -> Any:
-    """The work comes with its modules when it is first asked for."""
+    """Import a public name from its module when it is first used."""
     if name in __all__:
         from cfusion.rasters import mosaic
 

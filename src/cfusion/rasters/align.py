@@ -1,7 +1,7 @@
-"""A raster on the grid of the mosaic: taken pixel by pixel where it lies on that lattice, warped where it does not.
+"""A raster on the grid of the mosaic: copied where it lies on that lattice, warped elsewhere.
 
-Warping is rasterio's, with the exact transform of every pixel. Unknown pixels are NaN on both sides: an interpolated
-value leans on known pixels only.
+Warping is rasterio's, with the exact transform of every pixel. Unknown pixels are NaN before and after: an interpolated
+value depends on known pixels only.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from cfusion.io.codecs.raster_library import rasterio
 from cfusion.rasters.grids import SAME, Grid, transformed
 from cfusion.rasters.raster import Heights, Raster
 
-COARSER = 1.5  # times the pixel of the source: its pixels are averaged, not interpolated
-PROBES = 9  # along each side of a block, to find what it needs of the source
-PADDING = 3  # pixels around, for the interpolation
+COARSER = 1.5  # a target pixel this many source pixels wide: source pixels are averaged, not interpolated
+PROBES = 9  # points along each side of a block, transformed to find the source pixels that it needs
+PADDING = 3  # pixels around these, for the interpolation
 
 
 @dataclass(frozen=True)
 class Aligned:
-    """A raster seen on the target grid."""
+    """A raster resampled on the target grid when read."""
 
     raster: Raster
     target: Grid
     resampling: str = "bilinear"
-    shift: tuple[float, float] = (0.0, 0.0)  # right, up: where the raster really lies, in the target's unit
+    shift: tuple[float, float] = (0.0, 0.0)  # right, up: displacement of its content, in the target's unit
     plane: tuple[float, float, float] = (0.0, 0.0, 0.0)  # subtracted: offset, per column, per row of the target
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """(left, top) on the target's lattice where no pixel has to be interpolated."""
+        """(left, top) on the target's lattice if the raster lies on it; None if it has to be interpolated."""
         grid = self.raster.grid
-        if any(self.shift):  # in the target's unit, so that it means something only in the target's system
+        if any(self.shift):  # given in the target's unit, so it is meaningful only in the target's system
             if not grid.coordinates.same_place(self.target.coordinates):
                 return None
             grid = grid.moved(*self.shift)
@@ -41,20 +41,18 @@ class Aligned:
 
     @property
     def sentence(self) -> str:
-        """What is done to bring it onto the grid; empty where nothing has to be."""
+        """How the raster is brought onto the grid, for the user; empty if it lies there already."""
         place, grid = self.place, self.raster.grid
         if place is not None:
             if place == (0, 0) and grid.shape == self.target.shape:
                 return ""
             moved = f"moved by {self.shift[0]:+.4g} right, {self.shift[1]:+.4g} up, " if any(self.shift) else ""
-            return (
-                f"{self.raster.name}: {moved}starts at column {place[0]}, row {place[1]} of the mosaic, taken as it is"
-            )
+            return f"{self.raster.name}: {moved}starts at column {place[0]}, row {place[1]} of the mosaic, copied"
         parts = []
         if not grid.coordinates.same_place(self.target.coordinates):
             parts.append(f"from {grid.coordinates.name} to {self.target.coordinates.name}")
         if not grid.north_up:
-            parts.append("from a turned grid")
+            parts.append("from a rotated grid")
         if any(self.shift):
             parts.append(f"moved by {self.shift[0]:+.4g} right, {self.shift[1]:+.4g} up")
         how = {"average": "averaged"}.get(self._resampling(), self._resampling())
@@ -63,14 +61,14 @@ class Aligned:
         return f"{self.raster.name}: resampled {', '.join(parts)}"
 
     def footprint(self) -> tuple[int, int, int, int]:
-        """First column, first row, end column, end row on the target that it can cover, cut to the target."""
+        """First column, first row, end column, end row that the raster may cover, clipped to the target."""
         left, top, right, bottom = self.raster.grid.footprint_on(self.target.moved(-self.shift[0], -self.shift[1]))
         columns = np.clip([np.floor(left + SAME), np.ceil(right - SAME)], 0, self.target.width)
         rows = np.clip([np.floor(top + SAME), np.ceil(bottom - SAME)], 0, self.target.height)
         return int(columns[0]), int(rows[0]), int(columns[1]), int(rows[1])
 
     def read(self, rows: slice, columns: slice) -> Heights:
-        """Heights of a window of the target, NaN where it knows nothing."""
+        """Heights of a window of the target, NaN where unknown."""
         place = self.place
         heights = self._warped(rows, columns) if place is None else self._copied(place, rows, columns)
         if any(self.plane):
@@ -80,7 +78,7 @@ class Aligned:
         return heights
 
     def corrected(self, plane: tuple[float, float, float], shift: tuple[float, float]) -> Aligned:
-        """The same raster with an offset, a tilt and a horizontal shift taken out."""
+        """The same raster with `plane` subtracted and its horizontal `shift` undone."""
         return replace(self, plane=plane, shift=shift)
 
     def _copied(self, place: tuple[int, int], rows: slice, columns: slice) -> Heights:
@@ -108,7 +106,7 @@ class Aligned:
         there = self.raster.grid.window(left, top, right - left, bottom - top)
         crs = self.target.coordinates.for_rasterio() if self.target.coordinates.wkt else None
         from_crs = self.raster.grid.coordinates.for_rasterio() if self.raster.grid.coordinates.wkt else None
-        flat = library.crs.CRS.from_epsg(3857)  # any plane, where neither has a coordinate system
+        flat = library.crs.CRS.from_epsg(3857)  # an arbitrary plane, if neither raster has a coordinate system
         library.warp.reproject(
             source,
             out,
@@ -124,7 +122,7 @@ class Aligned:
         return out
 
     def _needed(self, block: Grid) -> tuple[int, int, int, int] | None:
-        """Left, top, right, bottom of the source's pixels that a block can lean on."""
+        """Left, top, right, bottom of the source pixels that a block of the target may depend on."""
         grid = self.raster.grid
         share = np.linspace(0, 1, PROBES)
         columns, rows = (each.ravel() for each in np.meshgrid(share * block.width, share * block.height))
@@ -134,7 +132,7 @@ class Aligned:
         if not known.any():
             return None
         ratio = self._ratio()
-        around = PADDING + 2 * ratio + 0.02 * max(block.width, block.height) * ratio  # sides of a block are curves
+        around = PADDING + 2 * ratio + 0.02 * max(block.width, block.height) * ratio  # sides of a block are curved
         left, right = np.floor(across[known].min() - around), np.ceil(across[known].max() + around)
         top, bottom = np.floor(down[known].min() - around), np.ceil(down[known].max() + around)
         left, right = np.clip([left, right], 0, grid.width)
@@ -142,7 +140,7 @@ class Aligned:
         return (int(left), int(top), int(right), int(bottom)) if left < right and top < bottom else None
 
     def _ratio(self) -> float:
-        """How many of the raster's pixels, along a line, one pixel of the target covers, at its middle."""
+        """Width of a target pixel in source pixels, at the raster's centre."""
         grid = self.raster.grid
         middle = np.array([grid.width / 2, grid.width / 2 + 1, grid.width / 2])
         x, y = grid.at(middle, np.array([grid.height / 2, grid.height / 2, grid.height / 2 + 1]))

@@ -1,4 +1,4 @@
-"""Everything about a mosaic that is known before the work: the rasters on their grid, laid against one another."""
+"""Everything about a mosaic that is decided before tiles are computed: its grid, and the rasters placed on it."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from cfusion.rasters.raster import open_raster
 from cfusion.rasters.roles import Input, assign
 from cfusion.rasters.sample import Floats, Sample
 from cfusion.rasters.units import degree_sentence, require_one_system
-from cfusion.rasters.work import Believed
+from cfusion.rasters.work import RasterWeights
 
-FAR = 1.0  # pixels: a horizontal shift that fusing does not survive
-HELPS = 0.7  # of the spread is left when it is taken out
+FAR = 1.0  # pixels: a larger horizontal shift is refused
+HELPS = 0.7  # and taking it out leaves less than this share of the spread
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The rasters of a mosaic on its grid, with offsets taken out if that was asked for."""
+    """The rasters of a mosaic on its grid, co-registered if requested."""
 
     inputs: tuple[Input, ...]
     rasters: tuple[Aligned, ...]
-    beliefs: tuple[Believed, ...] | None  # of weights or sigmas that were stated
-    placements: tuple[Placement, ...]  # what was taken out
+    beliefs: tuple[RasterWeights, ...] | None  # stated weights or sigmas
+    placements: tuple[Placement, ...]  # corrections applied
     grid: Grid
     sample: Sample
     unit: str
@@ -43,16 +43,16 @@ class Plan:
     def files(self) -> list[Path]:
         return [file for each in self.inputs for file in each.files]
 
-    def believed(self, factors: tuple[float, ...]) -> tuple[Believed, ...] | None:
-        """How every pixel is weighed; None where all count alike."""
+    def believed(self, factors: tuple[float, ...]) -> tuple[RasterWeights, ...] | None:
+        """The weights of every pixel; None if all are equal."""
         if self.beliefs is not None:
             return self.beliefs
         if all(factor == 1 for factor in factors):
             return None
-        return tuple(Believed(None, factor=factor) for factor in factors)
+        return tuple(RasterWeights(None, factor=factor) for factor in factors)
 
     def sample_weights(self) -> Floats | None:
-        """(K, H, W) of the sample, where weights were stated."""
+        """Weights (K, H, W) of the sample; None if none were stated."""
         if self.beliefs is None:
             return None
         parts = []
@@ -64,7 +64,7 @@ class Plan:
 
 
 def plan_mosaic(paths: Sequence[Path], options: Options) -> Plan:
-    """Open, check, choose the grid, and lay the rasters on it."""
+    """Open and check the rasters, choose the grid and place the rasters on it."""
     roles = assign(paths, options.weights, options.sigma, options.band, options.nodata)
     inputs = roles.inputs
     heights = [each.heights for each in inputs]
@@ -78,18 +78,18 @@ def plan_mosaic(paths: Sequence[Path], options: Options) -> Plan:
         require_heights(each)
     rasters = [Aligned(each, grid, options.resampling) for each in heights]
     require_overlap(rasters)
-    rasters, placements, sample, more = _laid_down(rasters, options, grid)
+    rasters, placements, sample, more = _coregistered(rasters, options, grid)
     sentences += [each.sentence for each in rasters if each.sentence]
     sentences += more
     if degree_sentence(grid):
         sentences.append(degree_sentence(grid))
-    beliefs = _beliefs(inputs, rasters, sample)
+    beliefs = _stated_weights(inputs, rasters, sample)
     unit = next((each.unit for each in heights if each.unit), "")
     return Plan(inputs, tuple(rasters), beliefs, tuple(placements), grid, sample, unit, tuple(sentences))
 
 
 def require_overlap_anywhere(rasters: list[Aligned]) -> None:
-    """Before the union of far-away rasters becomes a grid: whether each meets another, on an endless lattice."""
+    """Refuse a raster that meets no other, before the union of distant rasters becomes a huge grid."""
     boxes = np.array([each.raster.grid.footprint_on(each.target) for each in rasters])
     if len(boxes) < 2:
         return
@@ -100,15 +100,15 @@ def require_overlap_anywhere(rasters: list[Aligned]) -> None:
         if not ((across > 0) & (down > 0)).any():
             other = rasters[0 if k else 1].raster.name if len(boxes) == 2 else "the others"
             raise InputError(
-                f"{rasters[k].raster.name} overlaps nothing of {other}; fuse rasters of one place, or check their "
+                f"{rasters[k].raster.name} does not overlap {other}; fuse rasters of one place, or check their "
                 "coordinates"
             )
 
 
-def _laid_down(
+def _coregistered(
     rasters: list[Aligned], options: Options, grid: Grid
 ) -> tuple[list[Aligned], list[Placement], Sample, list[str]]:
-    """The rasters, their offsets taken out if asked for; refused where they need it and it was not."""
+    """The rasters, co-registered if requested, and refused if they need it and it was not."""
     sample = sampling.take(rasters, grid)
     names = [each.raster.name for each in rasters]
     asked = options.coregister
@@ -122,7 +122,7 @@ def _laid_down(
         return rasters, nothing, sample, []
     moved, placements = coregister(rasters, sample.windows, asked)
     sentences = [
-        f"{name}: offset {found.offset:+.4g} taken out"
+        f"{name}: offset {found.offset:+.4g} removed"
         + (f", shift {found.shift[0]:+.2f} columns {found.shift[1]:+.2f} rows" if any(found.shift) else "")
         + (f", tilt {found.tilt[0]:+.3g} per column {found.tilt[1]:+.3g} per row" if any(found.tilt) else "")
         for name, found in zip(names[1:], placements[1:], strict=True)
@@ -135,23 +135,25 @@ def _read(rasters: Sequence[Aligned], sample: Sample) -> tuple[Floats, ...]:
 
 
 def _require_in_place(rasters: list[Aligned], sample: Sample) -> None:
-    """Refuse a raster that lies horizontally elsewhere than its coordinates say."""
+    """Refuse a raster that is horizontally displaced from its stated coordinates."""
     _, placements = coregister(rasters, sample.windows, "shift")
     for raster, found in zip(rasters[1:], placements[1:], strict=True):
         if np.hypot(*found.shift) > FAR and found.spread < HELPS * found.spread_before:
             raise InputError(
                 f"{raster.raster.name} lies {found.shift[0]:+.1f} columns, {found.shift[1]:+.1f} rows off "
                 f"{rasters[0].raster.name}: the spread falls from {found.spread_before:.3g} to {found.spread:.3g} "
-                "without that shift; pass --coregister to take it out, or --keep-offsets to fuse all the same"
+                "without that shift; pass --coregister to remove it, or --keep-offsets to fuse as it is"
             )
 
 
-def _beliefs(inputs: tuple[Input, ...], rasters: Sequence[Aligned], sample: Sample) -> tuple[Believed, ...] | None:
-    """Weights and sigmas on the grid of their heights, 1 for the usual one."""
+def _stated_weights(
+    inputs: tuple[Input, ...], rasters: Sequence[Aligned], sample: Sample
+) -> tuple[RasterWeights, ...] | None:
+    """Weights and sigmas on the grid of their heights, scaled so that the median is 1."""
     if not any(each.weights or each.sigma for each in inputs):
         return None
     if not all(each.weights for each in inputs) and not all(each.sigma for each in inputs):
-        raise InputError("some rasters have weights or sigmas, others not, or of another kind; state one kind for all")
+        raise InputError("give weights for all rasters, or sigmas for all; they are given for some, or mixed")
     found: list[tuple[Aligned, bool]] = []
     for each, heights in zip(inputs, rasters, strict=True):
         extra = each.sigma if each.sigma is not None else each.weights
@@ -161,7 +163,7 @@ def _beliefs(inputs: tuple[Input, ...], rasters: Sequence[Aligned], sample: Samp
     positive = np.concatenate([part[np.isfinite(part) & (part > 0)] for part in values])
     if positive.size == 0:
         raise InputError(
-            "no weight (or sigma) that was stated is positive where the rasters overlap; check their roles"
+            "no stated weight (or sigma) is positive where the rasters overlap; check the files given for them"
         )
     scale = float(np.median(positive))
-    return tuple(Believed(aligned, is_sigma, scale) for aligned, is_sigma in found)
+    return tuple(RasterWeights(aligned, is_sigma, scale) for aligned, is_sigma in found)

@@ -1,8 +1,8 @@
 """One certificate for the whole mosaic: energy and lower bound of the assembled primal and dual, streamed from disk.
 
-The dual of order 2 is repaired block by block. The halo of a block holds all that its core can feel, so the repaired
-blocks together are the repaired whole: there is no seam. One factor, the smallest that any block asks for, then makes
-the whole dual feasible, and the bound is summed over the blocks.
+The dual of order 2 is repaired block by block. The halo of a block holds everything that its core depends on, so the
+repaired blocks together are the repaired whole, without seams. One factor, the smallest that any block needs, then
+makes the whole dual feasible, and the bound is summed over the blocks.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from cfusion.rasters.solve_tile import Settings
 from cfusion.rasters.tiles import Tile, blocks
 from cfusion.rasters.work import BLOCK, REPAIR_ROUNDS, Work, bound_block, energy_block, repair_block
 
-FEASIBLE = 1 - 1e-4  # a factor that costs less than the tolerances asked for
-MOST_TURNS = 4  # of the repair
+FEASIBLE = 1 - 1e-4  # scaling the dual by this loosens the bound less than the usual tolerance
+MOST_TURNS = 4  # at most, repeats of the repair
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Certificate:
     regulariser: float
     fidelity: float
     bound: float
-    factor: float  # what the dual was scaled by, to violate nothing
-    floor: float = 1e-300  # an energy below it is rounding
+    factor: float  # by which the dual is scaled to become feasible
+    floor: float = 1e-300  # energies below are rounding errors
 
     @property
     def energy(self) -> float:
@@ -36,12 +36,12 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """(E - B) / E, with a yardstick where almost nothing is left of the energy."""
+        """(E - B) / max(E, floor): an energy below the floor counts as zero."""
         return max(self.energy - self.bound, 0.0) / max(self.energy, self.floor)
 
 
 def blocks_of(work: Work) -> tuple[Tile, ...]:
-    """The same for any size of tiles."""
+    """Blocks of fixed size, whatever the size of tiles."""
     return blocks(work.height, work.width, BLOCK)
 
 
@@ -52,7 +52,7 @@ def certify(
     crew: Crew = HERE,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Certificate:
-    """Certify a state; the other one is used as scratch."""
+    """Certify state `number`; the other state's image is overwritten."""
     every = blocks_of(work)
     parts: list[tuple[float, float]] = [(0.0, 0.0)] * len(every)
     crew.run(energy_block, [(work, settings, number, block) for block in every], parts.__setitem__)

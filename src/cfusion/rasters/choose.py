@@ -1,9 +1,9 @@
-"""What is chosen once for the whole mosaic, from its sample: the weight of the regulariser and Huber's corner.
+"""Parameters chosen once for the whole mosaic, on its sample: the weight of the regulariser and Huber's delta.
 
-Candidates are fitted without a part of the observations and judged by the mean squared error on that part. In every
-block of the sample some of the rasters are left out, each in its turn: errors of one raster are alike nearby, and a
-pixel left out alone would be given away by its neighbours. What the rest does not confirm is a blunder and judges
-nobody; which those are does not depend on the candidate.
+Candidates are fitted to a part of the observations and judged by the mean squared error on the held-out rest. In every
+block of the sample some rasters are held out, in turn: errors of one raster are correlated nearby, so a single held-out
+pixel would be predicted by its neighbours. A held-out observation that the rest does not confirm is a blunder and does
+not count; which these are does not depend on the candidate.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from cfusion.rasters import solve_tile
 from cfusion.rasters.ground import median_of
 from cfusion.rasters.noise import noise_scales, raster_weights
 
-CORNERS = (4.0, 1.5)  # noise scales: errors below are squared, larger ones are not
-LADDER = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)  # alpha_1 delta / (noise sqrt(K)): the same smoothing for any corner
-USUAL = 0.8  # on the ladder: best for errors that differ from pixel to pixel, where nothing can be left out
-FEWEST_JUDGES = 500
-FINE = (2**-0.5, 2**0.5)
+CORNERS = (4.0, 1.5)  # Huber's delta, in noise scales
+LADDER = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)  # alpha_1 delta / (noise sqrt(K)): the same smoothing for any delta
+USUAL = 0.8  # on the ladder, if nothing can be held out: best for errors that are independent per pixel
+FEWEST_JUDGES = 500  # held-out observations
+FINE = (2**-0.5, 2**0.5)  # last factors tried around the chosen alpha
 RATIOS = (2.0, 1.0, 4.0)  # alpha_2 / alpha_1
-CHANCE = 2.0  # standard errors, over blocks: a smoother answer has to be better by more
-BLOCK = 24  # pixels, of what is left out together
-CHANCE_BLOCK = 48  # pixels, over which errors of one raster are no longer alike
-BLUNDER = 5.0  # spreads from the rest
+CHANCE = 2.0  # standard errors, over blocks, by which a smoother candidate has to be better
+BLOCK = 24  # pixels, side of a block that is held out together
+CHANCE_BLOCK = 48  # pixels, distance beyond which errors of one raster are independent
+BLUNDER = 5.0  # spreads of the residuals
 GAIN_RANGE = (0.02, 2.0)
-LEAST_NOISE = 1e-6  # of the range of heights: data without noise still need a scale
+LEAST_NOISE = 1e-6  # share of the range of heights, for noise-free data
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The energy of a mosaic, and what it makes of the noise."""
+    """The energy of a mosaic, and the noise it implies."""
 
     alpha: tuple[float, float]
     delta: float
-    noise: tuple[float, ...]  # standard deviation of each raster's errors
-    factors: tuple[float, ...]  # the weight of each raster
-    gain: float  # the fused error over that of a mean of as many observations
+    noise: tuple[float, ...]  # standard deviation of the errors, per raster
+    factors: tuple[float, ...]  # weight of each raster
+    gain: float  # error of the fused height over that of a mean of as many observations
 
 
 def choose(
@@ -52,7 +52,7 @@ def choose(
     alpha: tuple[float, float] | None = None,
     fitted: Callable[[int], None] = lambda fits: None,
 ) -> Choice:
-    """Choose on a sample (K, H, W), unless alpha is given; `fitted` is told how many fits were made."""
+    """Choose on a sample (K, H, W), unless alpha is given; `fitted` is called with the number of fits made so far."""
     noise = noise_scales(heights)
     spread = float(np.nanmax(heights) - np.nanmin(heights))
     usual = max(float(np.median(noise)), LEAST_NOISE * spread, 1e-9)
@@ -60,7 +60,7 @@ def choose(
     if alpha is None:
         trial = _Trial(heights, weights, usual, backend, fitted)
         found, corner = trial.search()
-        grown = float(np.sqrt(trial.views / trial.kept_views))  # the fit had fewer observations
+        grown = float(np.sqrt(trial.views / trial.kept_views))  # the fit used fewer observations
         alpha = (found[0] * grown, found[1] * grown)
         if weights is None and trial.weighing_helps(factors := raster_weights(noise), found, corner):
             alike = factors
@@ -71,7 +71,7 @@ def choose(
 
 
 def weighed(heights: Floats, factors: Sequence[float]) -> Floats | None:
-    """(K, H, W) one weight a raster, zero where it knows nothing; None where all are one."""
+    """Weights (K, H, W), one per raster and zero where unknown; None if all are one."""
     if all(factor == 1 for factor in factors):
         return None
     return np.where(np.isnan(heights), 0, np.asarray(factors, np.float32)[:, None, None]).astype(np.float32)
@@ -80,7 +80,7 @@ def weighed(heights: Floats, factors: Sequence[float]) -> Floats | None:
 def _gain(
     heights: Floats, weights: Floats | None, alpha: tuple[float, float], delta: float, backend: str, usual: float
 ) -> float:
-    """How much smaller the error of a fit is than that of a mean: from how far two fits of half the rasters differ."""
+    """Error of a fit over that of a mean, estimated from the difference of two fits to half of the rasters each."""
     if len(heights) < 2:
         return 1.0
     fits, amounts = [], []
@@ -102,7 +102,7 @@ def _gain(
 
 
 class _Trial:
-    """Fits without what is left out, each made once."""
+    """Fits to the observations that are not held out, each computed once."""
 
     def __init__(
         self, heights: Floats, weights: Floats | None, noise: float, backend: str, fitted: Callable[[int], None]
@@ -123,7 +123,7 @@ class _Trial:
         self.fits: dict[tuple[float, float, float], NDArray[np.float64]] = {}
 
     def search(self) -> tuple[tuple[float, float], float]:
-        """Up the ladder as long as that clearly helps; then the corner, the ratio, and a finer step."""
+        """Climb the ladder while the loss clearly falls; then choose delta, the ratio of alphas, and a finer alpha."""
         unit, corner, ratio = float(np.sqrt(self.kept_views)), CORNERS[0], RATIOS[0]
         if self.judges.sum() < FEWEST_JUDGES:
             return (unit * USUAL / CORNERS[-1], ratio * unit * USUAL / CORNERS[-1]), CORNERS[-1]
@@ -145,7 +145,7 @@ class _Trial:
         return (first / corner, ratio * first / corner), corner
 
     def weighing_helps(self, factors: tuple[float, ...], alpha: tuple[float, float], corner: float) -> bool:
-        """Whether rasters weighed by their noise predict what was left out clearly better."""
+        """Whether weights by noise predict the held-out observations clearly better."""
         weights = weighed(self.kept, factors)
         if weights is None or self.judges.sum() < FEWEST_JUDGES:
             return False
@@ -154,13 +154,13 @@ class _Trial:
         return float(gain.sum()) > CHANCE * float(np.sqrt(gain.size) * gain.std())
 
     def _clearly_better(self, one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
-        """Whether the squared error is smaller by more than chance between blocks would have it."""
+        """Whether the squared error is smaller by more than its chance variation between blocks."""
         gain = self._losses(other) - self._losses(one)
         error = float(np.sqrt(gain.size) * gain.std()) if gain.size > 1 else 0.0
         return float(gain.sum()) > CHANCE * error
 
     def _losses(self, candidate: tuple[float, float, float]) -> NDArray[np.float64]:
-        """Sums of squared distances to what was left out, blunders apart, block by block."""
+        """Sums of squared held-out residuals without blunders, per block."""
         if candidate not in self.fits:
             first, ratio, corner = candidate
             alpha = (first / corner, ratio * first / corner)
@@ -176,7 +176,7 @@ class _Trial:
 
 
 def _by_block(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums over blocks, those that are not zero."""
+    """Sums over blocks, without those that are zero."""
     rows, columns = (np.arange(0, size, CHANCE_BLOCK) for size in values.shape)
     sums = np.add.reduceat(np.add.reduceat(values, rows, axis=0), columns, axis=1).ravel()
     out: NDArray[np.float64] = sums
@@ -184,9 +184,9 @@ def _by_block(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def left_out(heights: Floats) -> NDArray[np.bool_]:
-    """(K, H, W) what is left out: of every block a fifth of the rasters, at least one.
+    """Mask (K, H, W) of held-out observations: a fifth of the rasters, at least one, in every block.
 
-    A pixel that only one raster knows keeps it.
+    A pixel that only one raster knows is not held out.
     """
     views, rows, columns = heights.shape
     known = ~np.isnan(heights)

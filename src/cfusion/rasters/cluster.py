@@ -1,6 +1,6 @@
-"""The same jobs on the workers of a dask scheduler; they have to see the same folders.
+"""Tiles on the workers of a dask scheduler, which have to see the same folders.
 
-A worker that dies takes its tile with it, which the scheduler gives to another. Results are those of one process.
+If a worker dies the scheduler gives its tile to another. Results are those of one process.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from cfusion.errors import BackendUnavailable, CFusionError, MissingDependency
 from cfusion.rasters.runner import Crew, Done
 
-AHEAD = 3  # tiles handed out for every worker
-CONNECT = 10.0  # seconds
+AHEAD = 3  # tiles submitted per worker
+CONNECT = 10.0  # seconds to wait for the connection
 
 
 class ClusterCrew(Crew):
@@ -25,7 +25,7 @@ class ClusterCrew(Crew):
         try:
             self._dask = importlib.import_module("distributed")
         except ImportError:
-            raise MissingDependency("a scheduler needs dask: pip install 'cfusion[cluster]'") from None
+            raise MissingDependency("--scheduler needs dask: pip install 'cfusion[cluster]'") from None
         try:
             self._client = self._dask.Client(address, timeout=CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
@@ -37,7 +37,7 @@ class ClusterCrew(Crew):
         self._client.close()
 
     def run(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], done: Done) -> None:
-        """As `Crew.run`, a few tiles ahead of the workers."""
+        """As `Crew.run`, with AHEAD tiles per worker submitted at a time."""
         ahead = AHEAD * max(1, sum(self._client.ncores().values()))
         left = iter(enumerate(jobs))
         running = self._dask.as_completed(loop=self._client.loop)
@@ -57,6 +57,6 @@ class ClusterCrew(Crew):
                 done(numbers[future.key], future.result())
             except self._dask.KilledWorker:
                 raise CFusionError(
-                    "several workers died at one tile; is there too little memory? Pass a smaller --tile"
+                    "several workers died at one tile, probably for lack of memory; pass a smaller --tile"
                 ) from None
             hand_out()

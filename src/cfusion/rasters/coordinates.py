@@ -1,6 +1,6 @@
-"""A coordinate system: where on the ground, and what heights are measured from, apart.
+"""A coordinate system, separated into its horizontal and its vertical part.
 
-Horizontal and vertical part are taken apart: pixels are reprojected, heights never are.
+Pixels are reprojected, heights never are.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ UNITS = {"m": "metre", "metre": "metre", "meter": "metre", "metres": "metre", "m
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A CRS as well-known text; empty where a raster has none."""
+    """A CRS as well-known text; empty if a raster has none."""
 
     wkt: str
 
     @property
     def horizontal(self) -> str:
-        """The part that says where on the ground."""
+        """The horizontal part."""
         return _parts(self.wkt)[0]
 
     @property
     def vertical(self) -> str:
-        """The name of what heights are measured from; empty where it is not stated."""
+        """The name of the vertical datum; empty if not stated."""
         return _parts(self.wkt)[1]
 
     @property
     def vertical_unit(self) -> str:
-        """As the vertical part has it; empty where it is not stated."""
+        """The unit of the vertical part; empty if not stated."""
         return _parts(self.wkt)[2]
 
     @property
     def horizontal_unit(self) -> str:
-        """Unit of the coordinates: metre, foot, degree ..; empty without a CRS."""
+        """Unit of the coordinates: metre, foot, degree, ...; empty without a CRS."""
         return _horizontal_unit(self.wkt)
 
     @property
     def name(self) -> str:
-        """What to call it in a sentence."""
+        """The name used in messages."""
         found = re.match(r'\w+\["([^"]*)"', self.wkt)
         return found.group(1) if found else "no CRS"
 
@@ -54,7 +54,7 @@ class Coordinates:
         return bool(self.wkt) and bool(_crs(self.horizontal).is_geographic)
 
     def same_place(self, other: Coordinates) -> bool:
-        """Whether both say the same about where on the ground."""
+        """Whether the horizontal parts are equal."""
         if self.horizontal == other.horizontal:
             return True
         if not self.wkt or not other.wkt:
@@ -62,12 +62,12 @@ class Coordinates:
         return bool(_crs(self.horizontal) == _crs(other.horizontal))
 
     def for_rasterio(self) -> Any:
-        """The horizontal part, as rasterio has it."""
+        """The horizontal part as rasterio's CRS."""
         return _crs(self.horizontal)
 
 
 def unit_name(unit: str | None) -> str:
-    """One name for one unit; what is not known stays as it is."""
+    """The canonical name of a unit; an unknown one is returned unchanged."""
     return UNITS.get((unit or "").strip().lower(), (unit or "").strip())
 
 
@@ -86,7 +86,7 @@ def _horizontal_unit(wkt: str) -> str:
 
 @lru_cache(maxsize=256)
 def _parts(wkt: str) -> tuple[str, str, str]:
-    """The horizontal part, the vertical part's name, its unit."""
+    """The horizontal part, the vertical part's name, the vertical unit."""
     found = re.match(r'COMPD_CS\["[^"]*",|COMPOUNDCRS\["[^"]*",\s*', wkt)
     if found is None:
         if "CS[ellipsoidal,3]" in wkt.replace(" ", ""):
@@ -101,7 +101,7 @@ def _parts(wkt: str) -> tuple[str, str, str]:
 
 
 def _end_of(wkt: str, start: int) -> int:
-    """Behind the bracket that closes the first one opened from there."""
+    """The index behind the bracket that closes the first one opened at or after `start`."""
     depth, quoted = 0, False
     for place in range(start, len(wkt)):
         letter = wkt[place]

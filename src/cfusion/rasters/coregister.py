@@ -1,12 +1,12 @@
-"""How rasters lie against one another: a vertical offset, a tilt, a horizontal shift; and taking them out.
+"""Co-registration of rasters: estimate and remove a vertical offset, a tilt and a horizontal shift.
 
-A raster that lies off by (u, v) pixels shows, where the ground g is steep, the differences
+A raster displaced by (u, v) pixels differs from the ground g by
 
     h(i) - g(i) = c - u dg/dcol - v dg/drow
 
-(Nuth and Kaab 2011, whose cosine of the aspect times the tangent of the slope is the same in polar coordinates). Shifts
-of more than a pixel or two are found by phase correlation first. Rasters are taken in the order of their
-overlap; each is laid against the median of those before it. The first stays where it is.
+(Nuth and Kaab 2011, in polar coordinates: cosine of the aspect times tangent of the slope). Shifts of more than a pixel
+or two are first found by phase correlation. Rasters are placed in the order of their overlap, each against the median
+of those before it. The first one is not moved.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from cfusion.rasters.sample import Window
 
 ROUNDS = 5  # of Gauss-Newton
 FEWEST = 200  # common pixels
-CLEAR = 3.0  # standard errors: a shift, and not chance
-LEAST_SHIFT = 0.05  # pixels; below, resampling would cost more than the shift; so near to whole pixels, it is whole
-LEAST_GAIN = 0.05  # of the spread, that a shift has to take away
-ALIKE_NEARBY = 25.0  # pixels whose errors are alike: standard errors are that much less sure
+CLEAR = 3.0  # standard errors, for a shift to be significant
+LEAST_SHIFT = 0.05  # pixels; a smaller shift costs less than resampling, and one this near to whole pixels is rounded
+LEAST_GAIN = 0.05  # of the spread, that a shift has to remove
+ALIKE_NEARBY = 25.0  # pixels with correlated errors: they count as one in a standard error
 STEPS = ("offset", "shift", "tilt")
 
 Floats = NDArray[np.floating]
@@ -34,20 +34,20 @@ Floats = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a raster lies against the ground: h - g = offset + tilt . (column, row) after its shift."""
+    """Placement of a raster against the ground: h - g = offset + tilt . (column, row) after its shift."""
 
     offset: float = 0.0
     tilt: tuple[float, float] = (0.0, 0.0)  # height per column, per row
-    shift: tuple[float, float] = (0.0, 0.0)  # columns, rows that its content lies off
-    spread: float = float("nan")  # NMAD of the differences, all that taken out
-    spread_before: float = float("nan")  # only the offset taken out
+    shift: tuple[float, float] = (0.0, 0.0)  # columns, rows by which its content is displaced
+    spread: float = float("nan")  # NMAD of the differences with all corrections
+    spread_before: float = float("nan")  # NMAD with the offset corrected only
     pixels: int = 0
 
 
 def coregister(
     rasters: Sequence[Aligned], windows: Sequence[Window], upto: str
 ) -> tuple[list[Aligned], list[Placement]]:
-    """The rasters with offset (and shift, and tilt) taken out, and what that was."""
+    """The rasters with offset (and shift, and tilt) removed, and the placements that were found."""
     done: dict[int, Aligned] = {0: rasters[0]}
     placements = [Placement() for _ in rasters]
     read = [np.stack([each.read(*window) for each in rasters]) for window in windows]
@@ -61,7 +61,7 @@ def coregister(
 
 
 def corrected(raster: Aligned, placement: Placement) -> Aligned:
-    """The raster without offset, tilt and shift."""
+    """The raster with offset, tilt and shift removed."""
     a, b, _, d, e, _ = raster.target.transform
     columns, rows = placement.shift
     right, up = -(a * columns + b * rows), -(d * columns + e * rows)
@@ -70,7 +70,7 @@ def corrected(raster: Aligned, placement: Placement) -> Aligned:
 
 
 def place(raster: Aligned, grounds: Sequence[Floats], windows: Sequence[Window], upto: str) -> Placement:
-    """Lay a raster against the ground, window by window of it."""
+    """Place a raster against the ground, given for each window."""
     found = Placement()
     fixed = _fitted(raster, grounds, windows, found, tilt=False)
     before = fixed.spread
@@ -83,7 +83,7 @@ def place(raster: Aligned, grounds: Sequence[Floats], windows: Sequence[Window],
 
 
 def _shifted(raster: Aligned, grounds: Sequence[Floats], windows: Sequence[Window], start: Placement) -> Placement:
-    """Phase correlation for whole pixels, then Gauss-Newton; no shift at all unless it is clear and helps."""
+    """Phase correlation for whole pixels, then Gauss-Newton; a shift only if it is significant and helps."""
     heights = [raster.read(*window) for window in windows]
     coarse = phase_shift(grounds, heights)
     tried = [start]
@@ -110,7 +110,7 @@ def _shifted(raster: Aligned, grounds: Sequence[Floats], windows: Sequence[Windo
 def _fitted(
     raster: Aligned, grounds: Sequence[Floats], windows: Sequence[Window], placement: Placement, *, tilt: bool
 ) -> Placement:
-    """Offset (and tilt) at a given shift: the median, and a plane by re-weighted least squares."""
+    """Offset (and tilt) at a given shift: the median, and a plane by iteratively re-weighted least squares."""
     moved = corrected(raster, replace(placement, offset=0.0, tilt=(0.0, 0.0)))
     values, columns, rows = [], [], []
     for ground, window in zip(grounds, windows, strict=True):
@@ -136,7 +136,7 @@ def _fitted(
 def _gauss_newton(
     raster: Aligned, grounds: Sequence[Floats], windows: Sequence[Window]
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """How much further the content lies off, and the standard errors of that."""
+    """The remaining shift of the content, and its standard errors."""
     designs, values = [], []
     for ground, window in zip(grounds, windows, strict=True):
         if min(ground.shape) < 3:
@@ -154,7 +154,7 @@ def _gauss_newton(
 
 
 def _robust(design: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Least squares without what lies beyond three spreads, a few times over; and standard errors."""
+    """Least squares, repeated without residuals beyond three spreads, and its standard errors."""
     kept = np.ones(len(values), np.bool_)
     for _ in range(4):
         beta, *_ = np.linalg.lstsq(design[kept], values[kept], rcond=None)
@@ -166,7 +166,7 @@ def _robust(design: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 
 def phase_shift(grounds: Sequence[Floats], heights: Sequence[Floats]) -> tuple[float, float]:
-    """(columns, rows) that heights lie off the ground, to a whole pixel, within a quarter of the largest window."""
+    """(columns, rows) by which heights are displaced from the ground, to a whole pixel, up to a quarter of a window."""
     ground, height = max(zip(grounds, heights, strict=True), key=lambda pair: int(np.isfinite(pair[0] - pair[1]).sum()))
     if min(ground.shape) < 16:
         return 0.0, 0.0
@@ -183,7 +183,7 @@ def phase_shift(grounds: Sequence[Floats], heights: Sequence[Floats]) -> tuple[f
 
 
 def _flattened(heights: Floats) -> Floats:
-    """Gradients' size within a window that fades towards its border, zero where unknown."""
+    """Sizes of the gradients, faded towards the border of the window; zero where unknown."""
     down, right = np.gradient(heights.astype(np.float64))
     size = np.hypot(down, right)
     size = np.where(np.isfinite(size), size, np.nan)
@@ -194,7 +194,7 @@ def _flattened(heights: Floats) -> Floats:
 
 
 def _next(read: Sequence[Floats], done: dict[int, Aligned]) -> int:
-    """The raster that has most in common with those already laid down."""
+    """The raster that shares most pixels with those already placed."""
     left = [k for k in range(len(read[0])) if k not in done]
     common = {
         k: sum(int((np.isfinite(part[k]) & np.isfinite(part[sorted(done)]).any(axis=0)).sum()) for part in read)

@@ -1,9 +1,9 @@
-"""Where the pixels of a raster lie, and the grid that a mosaic is made on.
+"""The pixel lattice of a raster, and the grid of a mosaic.
 
     x = a col + b row + c,    y = d col + e row + f        (col, row) = pixel corners
 
-GDAL moves the origin of a raster whose coordinates mean pixel centres (AREA_OR_POINT = Point) by half a pixel when it
-reads it, so transforms are of corners always; the tag is kept for the output.
+When GDAL reads a raster whose coordinates are those of pixel centres (AREA_OR_POINT = Point) it moves the origin by
+half a pixel, so transforms are always of corners; the tag is kept for the output.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from cfusion.errors import InputError
 from cfusion.io.codecs.raster_library import rasterio
 from cfusion.rasters.coordinates import Coordinates
 
-SAME = 1e-4  # of a pixel: grids that differ by less, over their whole extent, are one grid
+SAME = 1e-4  # pixels: grids that differ by less over their whole extent are equal
 MOST_PIXELS = 2**40
-EDGE_POINTS = 65  # along each side of a footprint that is taken to another coordinate system
+EDGE_POINTS = 65  # along each side of a footprint that is transformed to another coordinate system
 
 Transform = tuple[float, float, float, float, float, float]
 Bounds = tuple[float, float, float, float]  # left, bottom, right, top
@@ -38,10 +38,10 @@ class Grid:
 
     def __post_init__(self) -> None:
         if not 0 < self.width * self.height <= MOST_PIXELS or self.width < 1:
-            raise InputError(f"a grid of {self.width} x {self.height} pixels makes no sense; give other bounds")
+            raise InputError(f"a grid of {self.width} x {self.height} pixels is impossible; give other bounds")
         a, b, _, d, e, _ = self.transform
         if not np.isfinite(self.transform).all() or abs(a * e - b * d) <= 0:
-            raise InputError(f"the transform {self.transform} has no inverse; the raster's coordinates are broken")
+            raise InputError(f"the transform {self.transform} has no inverse; correct the raster's georeference")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -49,7 +49,7 @@ class Grid:
 
     @property
     def pixel(self) -> tuple[float, float]:
-        """Lengths of a pixel along its row and its column, in the unit of the coordinates."""
+        """Width and height of a pixel, in the unit of the coordinates."""
         a, b, _, d, e, _ = self.transform
         return float(np.hypot(a, d)), float(np.hypot(b, e))
 
@@ -77,18 +77,18 @@ class Grid:
         return (e * (x - c) - b * (y - f)) / scale, (a * (y - f) - d * (x - c)) / scale
 
     def window(self, left: int, top: int, width: int, height: int) -> Grid:
-        """The part (or the neighbourhood) of the lattice that starts at that pixel."""
+        """A window of the lattice, which may extend beyond it."""
         (x,), (y,) = self.at(np.array([float(left)]), np.array([float(top)]))
         a, b, _, d, e, _ = self.transform
         return replace(self, transform=(a, b, float(x), d, e, float(y)), width=width, height=height)
 
     def moved(self, right: float, up: float) -> Grid:
-        """The same pixels elsewhere, by so much in the unit of the coordinates."""
+        """The grid displaced to the right and up, in the unit of the coordinates."""
         a, b, c, d, e, f = self.transform
         return replace(self, transform=(a, b, c + right, d, e, f + up))
 
     def whole_pixels_from(self, target: Grid) -> tuple[int, int] | None:
-        """(left, top) of this raster on the target's lattice where it lies on that lattice exactly, else None."""
+        """(left, top) of this raster on the target's lattice if it lies on it exactly, else None."""
         if not self.coordinates.same_place(target.coordinates):
             return None
         columns, rows = target.to_pixels(*self.at(*self._corners()))
@@ -101,7 +101,7 @@ class Grid:
         return np.array([0.0, self.width, 0.0]), np.array([0.0, 0.0, self.height])
 
     def footprint_on(self, target: Grid) -> tuple[float, float, float, float]:
-        """First column and row, last column and row that this raster covers on the target's lattice."""
+        """First column and row, last column and row of the target's lattice that this raster covers."""
         share = np.linspace(0, 1, EDGE_POINTS)
         ends = np.concatenate([np.zeros(EDGE_POINTS), np.ones(EDGE_POINTS)])
         columns = np.concatenate([share, share, ends]) * self.width
@@ -111,7 +111,7 @@ class Grid:
         columns, rows = target.to_pixels(x, y)
         known = np.isfinite(columns) & np.isfinite(rows)
         if not known.any():
-            raise InputError("a raster's footprint has no place in the coordinate system of the mosaic; leave it out")
+            raise InputError("a raster's footprint has no coordinates in the system of the mosaic; leave it out")
         columns, rows = columns[known], rows[known]
         return float(columns.min()), float(rows.min()), float(columns.max()), float(rows.max())
 
@@ -119,7 +119,7 @@ class Grid:
 def transformed(
     there: Coordinates, here: Coordinates, x: NDArray[np.float64], y: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], ...]:
-    """Points of one coordinate system in another; inf where they have no place."""
+    """Points of one coordinate system in another; inf where undefined."""
     if there.same_place(here):
         return x, y
     library = rasterio()
@@ -134,14 +134,14 @@ def target_grid(
     lattice = like if like is not None else grids[0]
     if resolution is not None:
         if not 0 < resolution < float("inf"):
-            raise InputError(f"--resolution is {resolution}; it is the length of a pixel, in the unit of the CRS")
+            raise InputError(f"--resolution is {resolution}; give the width of a pixel in the unit of the CRS")
         left, _, _, top = lattice.bounds
         corner = (np.floor(left / resolution) * resolution, np.ceil(top / resolution) * resolution)
         square: Transform = (resolution, 0.0, float(corner[0]), 0.0, -resolution, float(corner[1]))
         lattice = replace(lattice, transform=square, width=1, height=1)
     elif not lattice.north_up:
         raise InputError(
-            "the grid of the first raster is turned or mirrored; pass --resolution for a grid with north up, or "
+            "the grid of the first raster is rotated or mirrored; pass --resolution for a grid with north up, or "
             "--like with a raster that has one"
         )
     if bounds is not None:
@@ -155,7 +155,7 @@ def target_grid(
 
 
 def _over_bounds(lattice: Grid, bounds: Bounds) -> Grid:
-    """The lattice's pixels that the bounds reach over."""
+    """The pixels of the lattice that the bounds touch."""
     left, bottom, right, top = bounds
     if not (np.isfinite(bounds).all() and left < right and bottom < top):
         raise InputError(f"--bounds is {bounds}; give left bottom right top, in the unit of the mosaic's CRS")

@@ -1,8 +1,8 @@
-"""Whether rasters are heights of the same ground, judged by their numbers.
+"""Whether rasters are heights of the same ground, judged by their values.
 
-Looked at are block medians, in which noise is small and the ground is not: heights of one ground rise and fall
-together, weights and heights of elsewhere do not. An offset far beyond the spread of the differences is another
-vertical datum. A value that many pixels have exactly, far away from all others, was written by a filling step.
+Block medians are compared, in which noise is small: heights of one ground are correlated, weights or heights of another
+place are not. An offset far beyond the spread of the differences means another vertical datum. A value that many pixels
+share exactly, far from all other values, is a fill value.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from cfusion.errors import InputError
 
-FEWEST = 200  # common pixels that tell anything
+FEWEST = 200  # common pixels for a comparison
 BLOCK = 8  # pixels
 FEWEST_BLOCKS = 12
-ALIKE = 0.3  # correlation of block medians, above which two rasters see one ground
-OTHER_KIND = 10.0  # times the spread of the other's block medians: another quantity
-OTHER_DATUM = 5.0  # spreads of the differences: an offset, and not noise
-MOST_COMPARED = 6  # rasters before it, that each is compared with
-FILLING_SHARE, FILLING_COUNT = 1e-3, 16  # of the pixels have exactly one value
-FILLING_AWAY = 2.0  # ranges of all other heights: further than any lake or tower
+ALIKE = 0.3  # correlation of block medians from which two rasters show one ground
+OTHER_KIND = 10.0  # ratio of the spreads of block medians beyond which a raster holds another quantity
+OTHER_DATUM = 5.0  # spreads of the differences beyond which an offset is a datum, not noise
+MOST_COMPARED = 6  # earlier rasters that each is compared with
+FILLING_SHARE, FILLING_COUNT = 1e-3, 16  # pixels with exactly one value
+FILLING_AWAY = 2.0  # times the range of all other heights: further away than any lake or tower
 NMAD = 1.4826
 
 Floats = NDArray[np.floating]
@@ -31,22 +31,22 @@ Floats = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Comparison:
-    """How one raster differs from the ground of the others."""
+    """Differences between one raster and the median of others."""
 
     pixels: int
     offset: float  # median difference
     spread: float  # NMAD of the differences
-    correlation: float  # of block medians; nan where there are too few
-    reliefs: tuple[float, float]  # NMAD of the block medians, of it and of the others
+    correlation: float  # of block medians; nan if there are too few
+    reliefs: tuple[float, float]  # NMAD of the block medians: its own, the others'
 
 
 def nmad(values: Floats) -> float:
-    """1.4826 times the median distance from the median: the standard deviation, if errors are normal."""
+    """1.4826 median |x - median x|: the standard deviation of normal errors."""
     return float(NMAD * np.median(np.abs(values - np.median(values)))) if values.size else float("nan")
 
 
 def compare(heights: Floats, others: Floats) -> Comparison:
-    """A raster (H, W) against others (K, H, W)."""
+    """Compare a raster (H, W) with others (K, H, W)."""
     ground = median_of(others)
     difference = (heights - ground).astype(np.float64)
     common = difference[np.isfinite(difference)]
@@ -61,9 +61,9 @@ def compare(heights: Floats, others: Floats) -> Comparison:
 
 
 def require_one_ground(names: Sequence[str], heights: Floats, *, keep_offsets: bool) -> None:
-    """Refuse rasters (K, H, W) of which one is not heights, not of this ground, or not of this datum.
+    """Refuse rasters (K, H, W) of which one does not hold heights, or of another ground or datum.
 
-    Every pair is looked at, and the raster that most others contradict is named.
+    Every pair is compared, and the raster that most others contradict is named.
     """
     views = len(names)
     for doubt in (_other_ground, _other_datum):
@@ -77,7 +77,7 @@ def require_one_ground(names: Sequence[str], heights: Floats, *, keep_offsets: b
                 doubts[j, k] = doubts[k, j] = doubt(found[j, k])
         if doubts.any():
             amount = doubts.sum(axis=1)
-            wrong = views - 1 - int(np.argmax(amount[::-1]))  # the later one of two
+            wrong = views - 1 - int(np.argmax(amount[::-1]))  # of two, the later
             against = int(np.argmax(doubts[wrong]))
             seen = found[max(wrong, against), min(wrong, against)]
             sign = 1.0 if wrong > against else -1.0
@@ -98,18 +98,18 @@ def _sentence(ground: bool, name: str, against: str, found: Comparison, offset: 
     if ground:
         return (
             f"{name} does not look like heights of the same ground as {against}: median difference {offset:.4g}, "
-            f"spread {found.spread:.3g}, correlation {found.correlation:.2f}; state weights with --weights or --sigma, "
+            f"spread {found.spread:.3g}, correlation {found.correlation:.2f}; pass weights with --weights or --sigma, "
             "or leave it out"
         )
     return (
         f"{name} lies {offset:+.4g} from {against}, with a spread of only {found.spread:.2g}: another vertical datum "
-        "(ellipsoidal heights?) or an offset; pass --coregister to take it out, --keep-offsets to fuse all the same, "
+        "(ellipsoidal heights?) or an offset; pass --coregister to remove it, --keep-offsets to fuse as it is, "
         "or convert it first"
     )
 
 
 def require_no_filling(name: str, heights: Floats) -> None:
-    """Refuse heights of which many have exactly one value, far away from all others."""
+    """Refuse heights of which many share one value far from all others."""
     known = heights[np.isfinite(heights)]
     if known.size < FEWEST:
         return
@@ -123,12 +123,12 @@ def require_no_filling(name: str, heights: Floats) -> None:
         if float(extreme).is_integer() and away > FILLING_AWAY * (high - low):
             raise InputError(
                 f"{name} has {count / known.size:.2%} of its pixels at exactly {extreme:g} and nothing else within "
-                f"{away:.4g}: a filling value, not heights; pass --nodata {extreme:g} to treat it as unknown"
+                f"{away:.4g}: a fill value, not heights; pass --nodata {extreme:g} to treat it as unknown"
             )
 
 
 def median_of(stack: Floats) -> Floats:
-    """(H, W) of what is known along the first axis; NaN where nothing is."""
+    """The median (H, W) of the known values along the first axis; NaN where there are none."""
     if len(stack) == 1:
         alone: Floats = stack[0]
         return alone
@@ -143,7 +143,7 @@ def median_of(stack: Floats) -> Floats:
 
 
 def _blocks(heights: Floats) -> Floats:
-    """Medians of blocks that are known at least by half."""
+    """Medians of blocks of which at least half is known."""
     rows, columns = (size // BLOCK for size in heights.shape)
     cut = heights[: rows * BLOCK, : columns * BLOCK].reshape(rows, BLOCK, columns, BLOCK)
     flat = np.sort(cut.transpose(0, 2, 1, 3).reshape(rows * columns, BLOCK * BLOCK), axis=1)
@@ -154,7 +154,7 @@ def _blocks(heights: Floats) -> Floats:
 
 
 def _correlation(one: Floats, other: Floats) -> float:
-    """Of ranks, which blunders do not pull."""
+    """Rank correlation, which blunders do not dominate."""
     ranks = [np.argsort(np.argsort(values)).astype(np.float64) for values in (one, other)]
     first, second = (each - each.mean() for each in ranks)
     return float((first * second).sum() / max(np.sqrt((first**2).sum() * (second**2).sum()), 1e-12))

@@ -1,12 +1,12 @@
-"""The smallest value of a slope plus Huber's data term, pixel by pixel: what a lower bound is summed from.
+"""The minimum of a linear term plus Huber's data term, per pixel: the summands of the lower bound.
 
     min over x in [low, high] of   g x + sum_k w_k phi(x - d_k)
     phi(t) = t^2 / (2 delta) up to |t| = delta, |t| - delta / 2 beyond
 
-The root of the derivative is the greatest over j, of the least over i >= j, of the roots of its straight pieces: the j
-smallest observations lie a corner or more below x there, those beyond i a corner or more above (`kernels/cpu/tiles.py`
-has the same with a prox). Whatever rounding makes of that root r, the function is convex: nowhere in the box is it
-lower than what its tangent at r falls to.
+The root of the derivative is max over j of min over i >= j of the roots of its linear pieces, in which the j smallest
+observations lie at least delta below x and those after i at least delta above (`kernels/cpu/tiles.py` does the same for
+the prox). The root r is rounded, but the function is convex: in the box it is nowhere below its tangent at r, whose
+minimum is returned.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
-AT_ONCE = 1 << 14  # pixels, so that what is computed of them stays in the processor's cache
+AT_ONCE = 1 << 14  # pixels per chunk, so that intermediate arrays stay in the processor's cache
 
 
 def huber_minimum(slope: Doubles, values: Doubles, weights: Doubles, delta: float, low: float, high: float) -> Doubles:
-    """(n,) for slopes (n,), values (K, n) ascending with inf where missing, weights (K, n)."""
+    """Minima (n,) for slopes (n,), values (K, n) in ascending order with inf where missing, weights (K, n)."""
     parts = [slice(first, first + AT_ONCE) for first in range(0, slope.size, AT_ONCE)]
     out = np.empty_like(slope)
     for part in parts:
@@ -43,10 +43,10 @@ def _minimum(slope: Doubles, values: Doubles, weights: Doubles, delta: float, lo
 
 
 def _root(slope: Doubles, values: Doubles, weights: Doubles, delta: float) -> Doubles:
-    """Where slope + sum_k w_k clip((x - d_k) / delta, -1, 1) is zero, infinite where it nowhere is."""
+    """The root of slope + sum_k w_k clip((x - d_k) / delta, -1, 1); infinite if there is none."""
     total = weights.sum(axis=0)
     greatest = np.full_like(slope, -np.inf)
-    below = np.zeros_like(slope)  # weight of the j smallest
+    below = np.zeros_like(slope)  # weight of the j smallest observations
     for j in range(len(values)):
         least = np.where(slope + 2 * below - total <= 0, np.inf, -np.inf)
         weight, moment = np.zeros_like(slope), np.zeros_like(slope)

@@ -1,4 +1,4 @@
-"""A look into a raster before any work: what its numbers are, from a few of its windows."""
+"""Checks of a raster before any work, on a few of its windows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from cfusion.rasters.align import Aligned
 from cfusion.rasters.ground import require_no_filling
 from cfusion.rasters.raster import Raster
 
-SIDE, ACROSS = 512, 4  # pixels of a window, windows along each side
+SIDE, ACROSS = 512, 4  # pixels along a window, windows along each side
 
 
 def require_heights(raster: Raster) -> None:
-    """Refuse a raster that knows nothing, or holds a filling value."""
+    """Refuse a raster without known heights, or with a fill value."""
     width, height = raster.grid.width, raster.grid.height
     parts = []
     for top in _starts(height):
@@ -22,7 +22,7 @@ def require_heights(raster: Raster) -> None:
             parts.append(part[np.isfinite(part)])
     known = np.concatenate(parts)
     if known.size == 0 and width * height <= (SIDE * ACROSS) ** 2:
-        raise FileError(f"{raster.path} has no height at all: every pixel is nodata")
+        raise FileError(f"{raster.path} has no heights: every pixel is nodata; leave it out")
     require_no_filling(raster.name, known)
 
 
@@ -43,8 +43,8 @@ def require_overlap(rasters: list[Aligned]) -> None:
     for k, each in enumerate(rasters):
         if k not in reached:
             raise InputError(
-                f"{each.raster.name} overlaps nothing of {rasters[0].raster.name}"
-                + (" and the rasters that meet it" if len(rasters) > 2 else "")
+                f"{each.raster.name} does not overlap {rasters[0].raster.name}"
+                + (" or a raster that does" if len(rasters) > 2 else "")
                 + "; fuse rasters of one place, or check their coordinates"
             )
 

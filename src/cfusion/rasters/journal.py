@@ -1,4 +1,4 @@
-"""What a mosaic in work has done already, on disk beside its images: an interrupted run goes on where it was."""
+"""The finished steps of a mosaic, on disk beside its images: an interrupted run continues from there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FACTS, STEPS = "facts.json", "steps.jsonl"
 
 
 class Journal:
-    """Facts by name, and per stage the jobs that are done with their results."""
+    """Facts by name, and the results of finished jobs by stage."""
 
     def __init__(self, folder: Path, key: str) -> None:
         self.folder = folder
@@ -37,20 +37,20 @@ class Journal:
                 try:
                     stage, number, result = json.loads(line)
                 except ValueError:
-                    continue  # the line that was being written
+                    continue  # the line that was being written when the run was killed
                 self._done.setdefault(stage, {})[number] = result
             return
         if self.folder.exists():
             if not (self.folder / FACTS).exists() and any(self.folder.iterdir()):
                 raise FileError(
-                    f"{self.folder} is not a mosaic in work; remove it, or pass --scratch with another folder"
+                    f"{self.folder} is not the work folder of a mosaic; remove it, or pass another --scratch"
                 )
             shutil.rmtree(self.folder)
         self.folder.mkdir(parents=True)
         self._save()
 
     def get(self, name: str) -> Any:
-        """A fact; None where it is not known yet."""
+        """A fact; None if not known yet."""
         return self._facts.get(name)
 
     def put(self, name: str, value: Any) -> Any:
@@ -71,7 +71,7 @@ class Journal:
         crew: Crew,
         progress: Callable[[float], None],
     ) -> list[Any]:
-        """Do what is left of a stage; the results of all its jobs, in order."""
+        """Run the unfinished jobs of a stage; return the results of all its jobs, in order."""
         finished = self._done.setdefault(name, {})
         left = [number for number in range(len(jobs)) if number not in finished]
         with (self.folder / STEPS).open("a") as steps:
@@ -86,7 +86,7 @@ class Journal:
         return [finished[number] for number in range(len(jobs))]
 
     def remove(self) -> None:
-        """The work is done."""
+        """Remove the files when the mosaic is finished."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -1,8 +1,8 @@
-"""The pipeline of a mosaic: align, lay against one another, choose once, iterate by tiles, certify, write.
+"""The pipeline of a mosaic: align, co-register, choose once, iterate by tiles, certify, write.
 
-Iterations go over the tiles in passes: a pass takes every tile some iterations further, from one image of the state on
-disk to another. The halo of a tile holds all that its core can feel in a pass, so the result has the same bits for any
-size of tiles and any number of workers, as if the whole had been iterated in memory.
+A pass advances every tile by some iterations, from one image of the state on disk to another. The halo of a tile holds
+everything that its core depends on during a pass, so the result has the same bits for any size of tiles and any number
+of workers, as if the whole mosaic had been iterated in memory.
 """
 
 from __future__ import annotations
@@ -35,36 +35,36 @@ from cfusion.rasters.report import RasterReport, as_json
 from cfusion.rasters.runner import HERE, Crew
 from cfusion.rasters.solve_tile import REACH, SPARE, Settings, host_backend, solve_sample
 from cfusion.rasters.tiles import tiles
-from cfusion.rasters.work import Believed, Finished, Work, advance_tile, align_block, begin_tile, finish_block
+from cfusion.rasters.work import Finished, RasterWeights, Work, advance_tile, align_block, begin_tile, finish_block
 from cfusion.rasters.write import Writer, files_of
 
-PASS = 64  # iterations of a tile before it is written back
-FLOOR_STEPS = 2000  # float steps, times a tolerance of 1e-3
-BOX = 1.0  # of the range of heights, on both sides: the box of the certificate
+PASS = 64  # iterations of a tile between reading and writing it
+FLOOR_STEPS = 2000  # ulps of height error whose energy counts as zero, times a tolerance of 1e-3
+BOX = 1.0  # margin of the certificate's box on both sides, in ranges of the heights
 CONVERGED = "The certified duality gap of the whole mosaic fell below the tolerance."
 LIMIT = "The iteration limit was reached; raise iterations or loosen the tolerance."
 
 
 @dataclass(frozen=True)
 class Step:
-    """Where a mosaic is."""
+    """Progress of a mosaic."""
 
     stage: str
     done: float
     gap: float = float("nan")
-    ahead: Ahead = ()  # the stages and their seconds on a usual machine, where that is news
+    ahead: Ahead = ()  # the remaining stages and their expected seconds, when these change
 
 
-Listener = Callable[[Step], None]
+ProgressCallback = Callable[[Step], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Mosaic:
-    """A fused height model, and how it came about."""
+    """A fused height model, its certificate and its report."""
 
     grid: Grid
-    files: dict[str, Path]  # empty where nothing was to be written
-    maps: dict[str, NDArray[Any]]  # empty where files were written
+    files: dict[str, Path]  # empty without an output
+    maps: dict[str, NDArray[Any]]  # empty with an output
     certificate: Certificate
     status: str
     iterations: int
@@ -75,7 +75,7 @@ class Mosaic:
 
     @property
     def gap(self) -> float:
-        """Certified relative duality gap of the whole."""
+        """Certified relative duality gap of the whole mosaic."""
         return self.certificate.gap
 
 
@@ -83,18 +83,18 @@ def fuse_rasters(
     paths: Sequence[str | Path],
     output: str | Path | None = None,
     *,
-    progress: Listener | None = None,
+    progress: ProgressCallback | None = None,
     say: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Mosaic:
-    """Fuse height rasters into one GeoTIFF (or, without an output, into arrays); `Options` has what may be said.
+    """Fuse height rasters into one GeoTIFF (or, without an output, into arrays); `Options` lists the options.
 
     Args:
-        paths: GeoTIFF files or folders of them; heights in metres, or whatever their unit is.
-        output: a .tif; sigma, count, NMAD, provenance and source lie beside it. None: arrays in `.maps`.
-        progress: is called with how far it is.
-        say: is called with sentences about the rasters.
-        options: coregister, resolution, bounds, tolerance, tile, workers and so on, as of `cfusion mosaic`.
+        paths: GeoTIFF files or folders of them, with heights in metres or any one unit.
+        output: a .tif; sigma, count, NMAD, provenance and source are written beside it. None: arrays in `.maps`.
+        progress: called with the progress.
+        say: called with sentences about the rasters.
+        options: coregister, resolution, bounds, tolerance, tile, workers and so on, as in `cfusion mosaic`.
 
     Examples:
         >>> import numpy as np, rasterio
@@ -113,32 +113,32 @@ def fuse_rasters(
     if isinstance(paths, str | Path):
         paths = [paths]
     if not isinstance(paths, Sequence):
-        raise InputError(f"fuse_rasters takes a list of files, not {type(paths).__name__}")
+        raise InputError(f"fuse_rasters needs a list of files, not {type(paths).__name__}")
     target = None if output is None else path_of(output, "output")
-    listen = progress or _unheard
+    listen = progress or _no_progress
     listen(Step("laying the rasters down", 0.0))
     plan = plan_mosaic([path_of(path, "a raster") for path in paths], chosen)
     for sentence in plan.sentences:
-        (say or _silent)(sentence)
+        (say or _no_sentence)(sentence)
     if chosen.scratch is not None and not chosen.scratch.is_dir():
-        raise InputError(f"--scratch is {chosen.scratch}, which is not a folder; make it first")
+        raise InputError(f"--scratch is {chosen.scratch}, which is not a folder; create it first")
     if target is not None:
         require_free(target, overwrite=chosen.overwrite)
         read = {file.resolve() for file in plan.files}
         if any(file.resolve() in read for file in files_of(target).values()):
-            raise InputError(f"{target} would replace a raster that it is made of; choose another output")
+            raise InputError(f"{target} is one of the input rasters; choose another output")
     with tempfile.TemporaryDirectory(prefix="cfusion-", dir=chosen.scratch) as temporary, _crew(chosen) as crew:
         folder = Path(temporary) / "work" if target is None else _scratch(target, chosen)
-        made = _Making(plan, chosen, folder, crew, listen, say or _silent).run(target)
+        made = _MosaicRun(plan, chosen, folder, crew, listen, say or _no_sentence).run(target)
     return replace(made, seconds=time.perf_counter() - began)
 
 
 def require_free(output: Path, *, overwrite: bool) -> None:
-    """Find out before computing whether the output can be written."""
+    """Raise before any computation if the output cannot be written."""
     if output.suffix.lower() not in (".tif", ".tiff"):
-        raise InputError(f"the output is {output}; a mosaic is written as GeoTIFF, name it something.tif")
+        raise InputError(f"the output is {output}; a mosaic is a GeoTIFF, give a name that ends in .tif")
     if not output.resolve().parent.is_dir():
-        raise InputError(f"the folder of {output} does not exist; make it first")
+        raise InputError(f"the folder of {output} does not exist; create it first")
     for file in files_of(output).values():
         if file.exists() and not overwrite:
             raise InputError(f"{file} exists already; pass --overwrite to replace it, or choose another output")
@@ -148,7 +148,7 @@ def _options(given: dict[str, Any]) -> Options:
     known = set(Options.__dataclass_fields__)
     for name in given:
         if name not in known:
-            raise InputError(f"{name!r} is nothing that can be said about a mosaic; {suggestion(name, sorted(known))}")
+            raise InputError(f"{name!r} is not an option of a mosaic; {suggestion(name, sorted(known))}")
     shaped = dict(given)
     for name in ("weights", "sigma"):
         if name in shaped:
@@ -164,7 +164,7 @@ def _options(given: dict[str, Any]) -> Options:
 
 
 def _crew(options: Options) -> Crew:
-    """Who does the tiles."""
+    """The workers that compute tiles."""
     if options.scheduler is None:
         return Crew(options.workers)
     from cfusion.rasters.cluster import ClusterCrew
@@ -176,23 +176,23 @@ def _scratch(output: Path, options: Options) -> Path:
     return (options.scratch or output.resolve().parent) / f".{output.name}.work"
 
 
-def _silent(sentence: str) -> None:
-    """Nobody listens."""
+def _no_sentence(sentence: str) -> None:
+    """The default `say`."""
 
 
-def _unheard(step: Step) -> None:
-    """Nobody watches."""
+def _no_progress(step: Step) -> None:
+    """The default `progress`."""
 
 
 @dataclass(eq=False)
-class _Making:
-    """One mosaic in the making."""
+class _MosaicRun:
+    """A mosaic while it is computed."""
 
     plan: Plan
     options: Options
     folder: Path
     crew: Crew
-    listen: Listener
+    listen: ProgressCallback
     say: Callable[[str], None]
     gap: float = field(default=float("nan"))
 
@@ -200,7 +200,7 @@ class _Making:
         plan, options = self.plan, self.options
         journal = Journal(self.folder, _key(plan, options))
         if journal.resumed:
-            self.say(f"going on with {self.folder}")
+            self.say(f"continuing with {self.folder}")
         weights, parameters, trial = self._choices(journal)
         work = Work(self.folder, len(plan.rasters), plan.grid.height, plan.grid.width, weighted=weights is not None)
         for image in work.images:
@@ -223,8 +223,8 @@ class _Making:
         journal.remove()
         return mosaic
 
-    def _choices(self, journal: Journal) -> tuple[tuple[Believed, ...] | None, dict[str, Any], dict[str, Any]]:
-        """Energy, weights and steps, from the sample, once."""
+    def _choices(self, journal: Journal) -> tuple[tuple[RasterWeights, ...] | None, dict[str, Any], dict[str, Any]]:
+        """Energy, weights and steps, chosen on the sample once."""
         plan = self.plan
         effort, stage = self._effort(), "choosing from a sample"
         self.listen(Step(stage, 0.0, ahead=effort.ahead()))
@@ -262,18 +262,20 @@ class _Making:
         believed = plan.believed(tuple(known["factors"]))
         return believed, known, known["trial"]
 
-    def _aligned(self, journal: Journal, work: Work, weights: tuple[Believed, ...] | None) -> tuple[float, float, int]:
+    def _aligned(
+        self, journal: Journal, work: Work, weights: tuple[RasterWeights, ...] | None
+    ) -> tuple[float, float, int]:
         jobs = [(work, tuple(self.plan.rasters), weights, block) for block in blocks_of(work)]
         found = journal.stage("align", align_block, jobs, self.crew, self._share("reading", lambda done: done))
         low, high = min(each[0] for each in found), max(each[1] for each in found)
         if not low <= high:
-            raise InputError("no pixel of the mosaic is known; give other rasters, bounds or nodata")
+            raise InputError("the mosaic has no known pixel; give other rasters, bounds or nodata")
         return float(low), float(high), sum(sum(each[2]) for each in found)
 
     def _iterated(
         self, journal: Journal, work: Work, settings: Settings, expected: int
     ) -> tuple[int, int, Certificate]:
-        """Passes until the certificate is as asked; the number of the state, iterations, certificate."""
+        """Run passes until the gap is below the tolerance; return the number of the state, iterations, certificate."""
         options = self.options
         cut, effort = tiles(work.height, work.width, options.tile), self._effort()
         named = f"tiles of {options.tile}"
@@ -317,8 +319,8 @@ class _Making:
         observed, kept = np.zeros(len(plan.rasters), np.int64), np.zeros(len(plan.rasters), np.int64)
         share = self._share("writing", lambda done: self._effort().writing(done, 0))
         share(0.0)
-        said = {name: parameters[name] for name in ("alpha", "delta", "noise", "backend")}
-        said |= {"method": "auto", "order": 2, "weights": parameters["factors"]}
+        summary = {name: parameters[name] for name in ("alpha", "delta", "noise", "backend")}
+        summary |= {"method": "auto", "order": 2, "weights": parameters["factors"]}
         maps: dict[str, NDArray[Any]] = {}
         writer = None if output is None else Writer(output, plan.grid, plan.unit)
 
@@ -339,9 +341,11 @@ class _Making:
             with writer:
                 HERE.run(finish_block, jobs, take)
                 report = self._report(work, settings, number, noise, observed, kept)
-                files = writer.publish({**self._tags(said, certificate, iterations), "CFUSION_REPORT": as_json(report)})
+                files = writer.publish(
+                    {**self._tags(summary, certificate, iterations), "CFUSION_REPORT": as_json(report)}
+                )
         status = CONVERGED if certificate.gap <= self.options.tolerance else LIMIT
-        return Mosaic(plan.grid, files, maps, certificate, status, iterations, said, report, plan.sentences)
+        return Mosaic(plan.grid, files, maps, certificate, status, iterations, summary, report, plan.sentences)
 
     def _report(
         self,
@@ -352,7 +356,7 @@ class _Making:
         observed: NDArray[np.int64],
         kept: NDArray[np.int64],
     ) -> tuple[RasterReport, ...]:
-        """Every raster, as it came, against the fused ground of the sample's windows."""
+        """Compare every raster, uncorrected, with the fused ground in the windows of the sample."""
         windows = self.plan.sample.windows
         known = [np.isfinite(part).any(axis=0) for part in self.plan.sample.parts]
         grounds = [
@@ -376,14 +380,14 @@ class _Making:
             )
         return tuple(rows)
 
-    def _tags(self, said: dict[str, Any], certificate: Certificate, iterations: int) -> dict[str, str]:
+    def _tags(self, summary: dict[str, Any], certificate: Certificate, iterations: int) -> dict[str, str]:
         from cfusion import __version__
 
-        tags = {f"CFUSION_{name.upper()}": json.dumps(value) for name, value in said.items() if name != "method"}
+        tags = {f"CFUSION_{name.upper()}": json.dumps(value) for name, value in summary.items() if name != "method"}
         tags |= {f"CFUSION_RASTER_{k + 1}": each.raster.name for k, each in enumerate(self.plan.rasters)}
         return tags | {
             "CFUSION_VERSION": __version__,
-            "CFUSION_METHOD": str(said["method"]),
+            "CFUSION_METHOD": str(summary["method"]),
             "CFUSION_GAP": f"{certificate.gap:.6g}",
             "CFUSION_ENERGY": f"{certificate.energy:.12g}",
             "CFUSION_BOUND": f"{certificate.bound:.12g}",
@@ -399,17 +403,17 @@ class _Making:
         return Effort(len(self.plan.rasters), sample / 1e6, grid.height * grid.width / 1e6, read / 1e6, hands)
 
     def _share(self, stage: str, far: Callable[[float], float]) -> Callable[[float], None]:
-        """Tells how far a stretch of work is as a share of its part."""
+        """A callback that turns the share of a stretch of work into the share of its stage."""
         return lambda done: self.listen(Step(stage, far(done), self.gap))
 
 
 def _after(effort: Effort, before: int, count: int, goal: int, certificates: int, done: float) -> float:
-    """How far the iterations are in the midst of a pass."""
+    """Share of the iterations that is done during a pass."""
     return effort.iterating(before + done * count, goal, certificates)
 
 
 def _certified(effort: Effort, iterations: int, goal: int, certificates: int, done: float) -> float:
-    """How far the iterations are in the midst of a certificate."""
+    """Share of the iterations that is done during a certificate."""
     return effort.iterating(iterations, goal, certificates + min(done, 0.99))
 
 
@@ -419,25 +423,25 @@ def _area(window: tuple[slice, slice]) -> int:
 
 
 def _energy_floor(alpha: tuple[float, float], spread: float, observations: int, work: Work) -> float:
-    """The energy of all heights being off by some float steps of their range: less is not told apart from none."""
+    """The energy of a height error of FLOOR_STEPS ulps at every observation: a lower energy counts as zero."""
     off = FLOOR_STEPS * float(np.finfo(np.float32).eps) * spread
     return max(off * (observations + sum(alpha) * work.height * work.width), 1e-300)
 
 
 def _rounded(count: float) -> int:
-    """Up to whole passes."""
+    """Rounded up to whole passes."""
     return int(-(-count // PASS)) * PASS
 
 
 def _key(plan: Plan, options: Options) -> str:
-    """What has to be the same for a mosaic in work to go on: the rasters, the grid, everything that moves a number."""
+    """Digest of all that must be unchanged for a run to be continued: rasters, grid, options that move a number."""
     from cfusion import __version__
 
-    said = {
+    chosen = {
         name: str(value)
         for name, value in asdict(options).items()
         if name not in ("workers", "scheduler", "tile", "overwrite", "scratch")
     }
     files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in plan.files]
-    text = json.dumps([__version__, said, files, plan.grid.transform, plan.grid.shape], default=str)
+    text = json.dumps([__version__, chosen, files, plan.grid.transform, plan.grid.shape], default=str)
     return hashlib.sha256(text.encode()).hexdigest()

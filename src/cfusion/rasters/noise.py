@@ -1,8 +1,8 @@
-"""How noisy each raster is, from how much they differ from one another.
+"""The noise of each raster, estimated from the differences between rasters.
 
-    NMAD(d_j - d_k)^2 = s_j^2 + s_k^2        for every pair that meets, offsets taken out
+    NMAD(d_j - d_k)^2 = s_j^2 + s_k^2        for every pair that overlaps, offsets removed
 
-solved by least squares. Two rasters share the blame; one raster is judged by its second differences.
+solved by least squares. Two rasters get equal shares; a single one is judged by its second differences.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from cfusion.rasters.ground import FEWEST, nmad
 
-LEAST_SHARE = 0.1  # of the usual scale: no raster is believed to be better than that
-APART = 1.25  # rasters whose scales differ by less count alike
+LEAST_SHARE = 0.1  # of the median scale: no raster is taken to be better than that
+APART = 1.25  # ratio of scales below which rasters have equal weights
 ROUGHNESS = float(np.sqrt(6))  # standard deviation of a second difference of unit noise
 
 Floats = NDArray[np.floating]
 
 
 def noise_scales(heights: Floats) -> tuple[float, ...]:
-    """The standard deviation (robust) of the errors of each of K maps (K, H, W)."""
+    """The robust standard deviation of the errors of each of K maps (K, H, W)."""
     views = len(heights)
     pairs, squares = [], []
     for j in range(views):
@@ -41,7 +41,7 @@ def noise_scales(heights: Floats) -> tuple[float, ...]:
         design[row, [j, k]] = 1
         wanted[row] = square
     shared = float(np.mean(squares)) / 2
-    tie = 1e-3 if views > 2 else 1.0  # where pairs do not tell, all are alike
+    tie = 1e-3 if views > 2 else 1.0  # ties scales to each other where pairs do not determine them
     for k in range(views):
         design[len(pairs) + k, k], wanted[len(pairs) + k] = tie, tie * shared
     variances = np.linalg.lstsq(design, wanted, rcond=None)[0]
@@ -50,7 +50,7 @@ def noise_scales(heights: Floats) -> tuple[float, ...]:
 
 
 def raster_weights(scales: Sequence[float]) -> tuple[float, ...]:
-    """(K,) one over the variance, 1 for the usual raster; all 1 where they hardly differ."""
+    """Weights (K,): 1 / variance, scaled to 1 for the median raster; all 1 if they hardly differ."""
     known = np.asarray(scales, np.float64)
     usual = float(np.median(known))
     if usual <= 0 or known.max() <= APART * known.min():

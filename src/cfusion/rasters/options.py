@@ -1,4 +1,4 @@
-"""What a user may say about a mosaic; every field has a default that works."""
+"""The options of a mosaic; every one has a default that works."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESAMPLINGS = ("bilinear", "cubic", "nearest")
 
 @dataclass(frozen=True)
 class Options:
-    """How a mosaic is made."""
+    """Options of `fuse_rasters` and `cfusion mosaic`."""
 
     weights: tuple[Path, ...] = ()
     sigma: tuple[Path, ...] = ()
@@ -26,14 +26,14 @@ class Options:
     nodata: tuple[float, ...] = ()
     coregister: str | None = None  # offset, shift (and offset), tilt (and both)
     keep_offsets: bool = False
-    alpha: tuple[float, float] | None = None  # instead of the chosen one
+    alpha: tuple[float, float] | None = None  # None: chosen on the sample
     tolerance: float = 1e-3  # certified relative gap
     iterations: int = 3000  # at most
-    tile: int = 2048  # pixels, side of the window that is in memory
+    tile: int = 2048  # pixels, side of the window held in memory
     workers: int = 1
-    scheduler: str | None = None  # address of dask's, instead of workers
+    scheduler: str | None = None  # address of a dask scheduler, instead of workers
     backend: str = "auto"
-    scratch: Path | None = None  # folder for what does not fit into memory; beside the output unless given
+    scratch: Path | None = None  # folder for intermediate images; None: beside the output
     overwrite: bool = False
 
     def __post_init__(self) -> None:
@@ -42,10 +42,10 @@ class Options:
         if self.coregister is not None and self.coregister not in STEPS:
             raise InputError(f"coregister is {self.coregister!r}; choose one of {', '.join(STEPS)}")
         if self.scheduler is not None and self.workers != 1:
-            raise InputError("--workers starts processes, --scheduler joins a cluster; leave one out")
+            raise InputError("--workers starts processes, --scheduler uses a cluster; give only one of them")
         if not 0 < self.tolerance < 1:
-            raise InputError(f"tolerance is {self.tolerance}; it is a part of the energy, such as 1e-3")
+            raise InputError(f"tolerance is {self.tolerance}; give a share of the energy, such as 1e-3")
         if self.iterations < 1:
-            raise InputError(f"iterations is {self.iterations}; it is a whole number, at least 1")
+            raise InputError(f"iterations is {self.iterations}; give a whole number of at least 1")
         if self.alpha is not None and (len(self.alpha) != 2 or not min(self.alpha) > 0):
-            raise InputError(f"alpha is {self.alpha}; a mosaic takes two positive weights, such as 1 2")
+            raise InputError(f"alpha is {self.alpha}; give two positive weights, such as 1 2")

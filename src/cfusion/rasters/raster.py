@@ -1,4 +1,4 @@
-"""One GeoTIFF of heights: its grid, its unit, and its pixels read by window."""
+"""One GeoTIFF of heights: its grid, its unit, and its pixels, read by window."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from cfusion.rasters.coordinates import Coordinates, unit_name
 from cfusion.rasters.grids import Grid
 
 Heights = NDArray[np.float32]
-BEYOND_HEIGHTS = 1e6  # nothing on the ground is higher, in any unit: a stray filling value
+BEYOND_HEIGHTS = 1e6  # higher than any ground, in any unit: a stray fill value
 
 
 @dataclass(frozen=True)
 class Raster:
-    """A band of a file, and how its numbers become heights."""
+    """A band of a file, and the conversion of its numbers to heights."""
 
     path: Path
     grid: Grid
     band: int = 1
-    nodata: tuple[float, ...] = ()  # values that mean unknown besides what the file itself says
-    unit: str = ""  # of the heights as the band or the vertical CRS has it; empty where neither says
+    nodata: tuple[float, ...] = ()  # values that mean unknown, in addition to the file's own
+    unit: str = ""  # of the heights, by the band or the vertical CRS; empty if neither states it
     scale: float = 1.0
     offset: float = 0.0
     dtype: str = "float32"
@@ -37,7 +37,7 @@ class Raster:
         return self.path.name
 
     def heights(self, left: int, top: int, width: int, height: int) -> Heights:
-        """(height, width) of a window inside the raster, NaN where nothing is known."""
+        """Heights (height, width) of a window inside the raster, NaN where unknown."""
         values = self._values(left, top, width, height)
         known = ~np.ma.getmaskarray(values)
         numbers = np.ma.getdata(values).astype(np.float64)
@@ -55,20 +55,20 @@ class Raster:
             except Exception as error:
                 raise FileError(
                     f"{self.path}: rows {top} to {top + height - 1}, columns {left} to {left + width - 1} cannot be "
-                    f"read ({reason(error)}); the file is damaged, write it again"
+                    f"read ({reason(error)}); the file is damaged, replace it"
                 ) from None
         return values
 
 
 def open_raster(path: Path, band: int = 1, nodata: tuple[float, ...] = ()) -> Raster:
-    """What a file says about itself; no pixel is read yet."""
+    """A raster from the header of a file; no pixel is read yet."""
     require_own_numbers(path)
     with opened(path) as file:
         if band < 1 or file.count < band:
-            raise InputError(f"{path} has {file.count} bands, not {band}; choose one with --band")
+            raise InputError(f"{path} has {file.count} bands; band {band} does not exist, choose one with --band")
         dtype = str(file.dtypes[band - 1])
         if np.dtype(dtype).kind not in "fiu":
-            raise FileError(f"{path} holds {dtype}, expected real numbers")
+            raise FileError(f"{path} holds {dtype}; give a raster of real numbers")
         a, b, c, d, e, f = tuple(file.transform)[:6]
         coordinates = Coordinates("" if file.crs is None else str(file.crs.to_wkt()))
         kind = str(file.tags().get("AREA_OR_POINT", "Area"))

@@ -1,4 +1,4 @@
-"""What is said about every raster of a mosaic."""
+"""The report on the rasters of a mosaic."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from cfusion.rasters.coregister import Placement
 
 @dataclass(frozen=True)
 class RasterReport:
-    """One raster, as it came, against the fused ground."""
+    """One uncorrected raster compared with the fused ground."""
 
     name: str
-    placement: Placement  # offset, tilt and shift
-    taken_out: Placement  # of it, before fusing
+    placement: Placement  # offset, tilt and shift against the ground
+    taken_out: Placement  # the part of it that was corrected before fusion
     noise: float  # standard deviation of its errors
-    pixels: int  # that it knows on the grid
+    pixels: int  # known pixels on the grid
     kept: float  # share of them within three noise scales of the fused ground
 
 
 def as_json(rows: Sequence[RasterReport]) -> str:
-    """The same for a tag of the files."""
+    """The report as JSON, for a tag of the files."""
     found = [
         {
             "raster": row.name,
@@ -40,7 +40,7 @@ def as_json(rows: Sequence[RasterReport]) -> str:
 
 
 def _short(value: float) -> float | None:
-    """Six digits; None for what is not known, which JSON has no number for."""
+    """Six digits; None for NaN and inf, which JSON cannot represent."""
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
@@ -48,7 +48,7 @@ HEADINGS = ("raster", "offset", "tilt col", "tilt row", "shift col", "shift row"
 
 
 def table(rows: Sequence[RasterReport]) -> str:
-    """Aligned columns; offsets in the unit of the heights, tilts in it per pixel, shifts in pixels."""
+    """A table with aligned columns; offsets in the unit of the heights, tilts per pixel, shifts in pixels."""
     lines: list[tuple[str, ...]] = [HEADINGS]
     for row in rows:
         found = row.placement

@@ -1,6 +1,6 @@
-"""Which file is what: heights, and their weights or sigmas. Stated by the user, never guessed from a heap.
+"""Which file holds heights, weights or sigmas: stated by the user, never guessed.
 
-A folder may state it by a `mosaic.json`:
+A folder may state it in a `mosaic.json`:
 
     {"rasters": [{"heights": "a.tif", "sigma": "a_sigma.tif"}, {"heights": "b.tif", "nodata": 0}]}
 
@@ -32,7 +32,7 @@ NO_HEIGHTS = re.compile(
 
 @dataclass(frozen=True)
 class Input:
-    """One height model, and how far each of its pixels is to be believed, if that is known."""
+    """One height model with its weights or sigmas, if there are any."""
 
     heights: Raster
     weights: Raster | None = None  # larger is better
@@ -49,7 +49,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Roles:
-    """The inputs, and one line for everything that was decided about them."""
+    """The inputs, and a sentence about each decision that was made."""
 
     inputs: tuple[Input, ...]
     sentences: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ def assign(
     band: int = 1,
     nodata: Sequence[float] = (),
 ) -> Roles:
-    """Inputs from files, folders and descriptions, in the order given."""
+    """Inputs from files, folders and descriptions, in the given order."""
     inputs: list[Input] = []
     sentences: list[str] = []
     for path in paths:
@@ -70,7 +70,7 @@ def assign(
         inputs += found.inputs
         sentences += found.sentences
     if not inputs:
-        raise InputError("there are no rasters; give GeoTIFF files, or a folder with some")
+        raise InputError("no rasters were given; give GeoTIFF files, or a folder of them")
     for flag, files in (("weights", weights), ("sigma", sigma)):
         inputs = _with(inputs, flag, files)
     seen: set[Path] = set()
@@ -85,9 +85,9 @@ def _with(inputs: list[Input], flag: str, files: Sequence[Path]) -> list[Input]:
     if not files:
         return inputs
     if len(files) != len(inputs):
-        raise InputError(f"--{flag} names {len(files)} rasters for {len(inputs)} of heights; give one for each")
+        raise InputError(f"--{flag} lists {len(files)} rasters for {len(inputs)} of heights; give one for each")
     if any(each.weights or each.sigma for each in inputs):
-        raise InputError(f"--{flag} comes on top of weights that are stated already; state them in one place")
+        raise InputError(f"--{flag} repeats weights that are already stated; state them in one place")
     return [replace(each, **{flag: open_raster(file)}) for each, file in zip(inputs, files, strict=True)]
 
 
@@ -99,7 +99,7 @@ def _of(path: Path, band: int, nodata: tuple[float, ...]) -> Roles:
             return _cars(path, band, nodata)
         files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
         if not files:
-            raise FileError(f"{path} holds no GeoTIFF (*.tif)")
+            raise FileError(f"{path} holds no GeoTIFF (*.tif); give a folder with some")
         return Roles(tuple(_heights(file, band, nodata) for file in files))
     if path.suffix.lower() == ".json":
         return _described(path, band, nodata)
@@ -110,7 +110,7 @@ def _heights(file: Path, band: int, nodata: tuple[float, ...]) -> Input:
     called = NO_HEIGHTS.search(file.stem.lower())
     if called:
         raise InputError(
-            f"{file} looks by its name ({called.group(1)}) like something else than heights; state what it is with "
+            f"{file} does not hold heights, to judge by its name ({called.group(1)}); state what it holds with "
             f"--weights or --sigma, or in a {DESCRIPTION}, or leave it out"
         )
     return Input(open_raster(file, band, nodata))
@@ -134,20 +134,20 @@ def _described(file: Path, band: int, nodata: tuple[float, ...]) -> Roles:
     try:
         content = json.loads(file.read_text())
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise FileError(f"{file} is not JSON ({str(error)[:80]}); write it again") from None
+        raise FileError(f"{file} is not JSON ({str(error)[:80]}); correct it") from None
     rows = content.get("rasters") if isinstance(content, dict) else None
     if not isinstance(rows, list) or not rows:
-        raise FileError(f'{file} names no rasters; it is {{"rasters": [{{"heights": "a.tif"}}, ..]}}')
+        raise FileError(f'{file} lists no rasters; write {{"rasters": [{{"heights": "a.tif"}}, ..]}}')
     return Roles(tuple(_row(file, row, band, nodata) for row in rows))
 
 
 def _row(file: Path, row: Any, band: int, nodata: tuple[float, ...]) -> Input:
     if not isinstance(row, dict) or not isinstance(row.get("heights"), str) or set(row) - FIELDS:
-        raise FileError(f"{file}: {str(row)[:60]} is no raster; its fields are {', '.join(sorted(FIELDS))}")
+        raise FileError(f"{file}: {str(row)[:60]} is not a raster; its fields are {', '.join(sorted(FIELDS))}")
     if "weights" in row and "sigma" in row:
         raise FileError(f"{file}: {row['heights']} has weights and sigma; give one of them")
     if not isinstance(row.get("band", 1), int) or not isinstance(row.get("nodata", 0), int | float):
-        raise FileError(f"{file}: band and nodata of {row['heights']} are numbers")
+        raise FileError(f"{file}: band and nodata of {row['heights']} must be numbers")
     unknown = (*nodata, float(row["nodata"])) if "nodata" in row else nodata
     named = {name: path_inside(file.parent, str(row[name]), str(file)) for name in ROLES if name in row}
     extra = {name: open_raster(path) for name, path in named.items() if name != "heights"}

@@ -1,4 +1,4 @@
-"""Jobs of one function over many tiles: in this process, or in several; a killed worker costs the tile it was at."""
+"""Run one function over many tiles, in this process or in several; a killed worker costs one tile."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from typing import Any
 
 from cfusion.errors import CFusionError, InputError
 
-MOST_DEATHS = 3  # of workers at one tile; then it is the tile
+MOST_DEATHS = 3  # of workers at one tile, before the tile is given up
 
 Done = Callable[[int, Any], None]
 
 
 class Crew:
-    """Some worker processes, each with a pool of its own: if one dies, only its own tile is started again.
+    """Worker processes, each in its own pool: if one dies, only its tile is repeated.
 
-    One worker is this process itself.
+    A single worker is this process itself.
     """
 
     def __init__(self, workers: int = 1) -> None:
         if workers != int(workers) or workers < 1:
-            raise InputError(f"--workers is {workers}; it is a number of processes, at least 1")
+            raise InputError(f"--workers is {workers}; give a number of processes, at least 1")
         self.workers = int(workers)
         self._pools: list[ProcessPoolExecutor | None] = [None] * self.workers
 
@@ -43,7 +43,7 @@ class Crew:
         self._pools = [None] * self.workers
 
     def run(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], done: Done) -> None:
-        """Call the function for every job; `done(number, result)` in this process, in whatever order they end."""
+        """Call the function for every job; `done(number, result)` is called in this process, in order of completion."""
         if self.workers == 1:
             for number, job in enumerate(jobs):
                 done(number, function(*job))
@@ -77,7 +77,7 @@ class Crew:
                 thread.join()
 
     def _one(self, place: int, function: Callable[..., Any], job: tuple[Any, ...]) -> tuple[Any, BaseException | None]:
-        """One job on one worker, which is replaced if it dies."""
+        """Run one job on one worker, which is replaced if it dies."""
         for _ in range(MOST_DEATHS):
             pool = self._pools[place]
             if pool is None:
@@ -87,11 +87,11 @@ class Crew:
             except BrokenProcessPool:
                 pool.shutdown(wait=False)
                 self._pools[place] = None
-            except BaseException as raised:  # handed over to the thread that waits
+            except BaseException as raised:  # raised again by the thread that waits
                 return None, raised
         return None, CFusionError(
-            f"worker processes were killed {MOST_DEATHS} times at one tile; is there too little memory? Pass a smaller "
-            "--tile or fewer --workers"
+            f"worker processes were killed {MOST_DEATHS} times at one tile, probably for lack of memory; pass a "
+            "smaller --tile or fewer --workers"
         )
 
     def _pool(self) -> ProcessPoolExecutor:
@@ -104,5 +104,5 @@ HERE = Crew(1)
 
 
 def _limit_threads(threads: int) -> None:
-    """Before Numba is imported: workers share the cores."""
+    """Set the thread limits, before Numba is imported: workers share the cores."""
     os.environ.setdefault("NUMBA_NUM_THREADS", str(threads))

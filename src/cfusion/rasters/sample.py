@@ -1,7 +1,7 @@
 """A sample of the mosaic: windows where rasters overlap, side by side in one stack.
 
-Everything that is chosen once for the whole mosaic is chosen from it. Which windows are taken depends on the grid and
-the rasters alone, not on tiles or workers. Up to WHOLE pixels the sample is everything.
+All parameters of a mosaic are chosen on it. The choice of windows depends on the grid and the rasters, not on tiles or
+workers. Mosaics of up to WHOLE pixels are their own sample.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WHOLE = 600 * 600  # pixels
 SIDE = 256  # of a window, pixels
 MOST = 6  # windows
 CANDIDATES = 10  # along each side of the mosaic
-ENOUGH = 0.5  # of the pixels that the best window has in common
+ENOUGH = 0.5  # of the common pixels in the best window, for a window to be chosen
 
 Window = tuple[slice, slice]
 Floats = NDArray[np.float32]
@@ -27,13 +27,13 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """(K, h, w) of every window, NaN unknown."""
+    """Heights (K, h, w) of every window, NaN where unknown."""
 
     windows: tuple[Window, ...]
     parts: tuple[Floats, ...]
 
     def stacked(self, parts: Sequence[Floats] | None = None) -> Floats:
-        """(K, H, W): the windows side by side, a line of unknown pixels between them, so that none leans on another."""
+        """(K, H, W): the windows side by side, separated by a column of unknown pixels."""
         given = self.parts if parts is None else tuple(parts)
         if len(given) == 1:
             return given[0]
@@ -55,11 +55,11 @@ def take(rasters: Sequence[Aligned], target: Grid) -> Sample:
 
 
 def windows_of(rasters: Sequence[Aligned], target: Grid) -> tuple[Window, ...]:
-    """Where rasters have most in common, spread over the mosaic; at least one window for every pair that meets."""
+    """Windows where most rasters overlap, spread over the mosaic; at least one for every pair that overlaps."""
     if target.width * target.height <= WHOLE:
         return ((slice(0, target.height), slice(0, target.width)),)
     candidates = _candidates(rasters, target)
-    known = np.array([[_known(each, window) for each in rasters] for window in candidates])  # (n, K) shares
+    known = np.array([[_known(each, window) for each in rasters] for window in candidates])  # (n, K) known shares
     pairs = known[:, :, None] * known[:, None, :]
     score = (pairs.sum(axis=(1, 2)) - (known**2).sum(axis=1)) / 2
     if score.max() <= 0:
@@ -75,7 +75,7 @@ def windows_of(rasters: Sequence[Aligned], target: Grid) -> tuple[Window, ...]:
 
 
 def _candidates(rasters: Sequence[Aligned], target: Grid) -> list[Window]:
-    """A lattice of windows over the mosaic, and the middles of where two rasters meet."""
+    """A lattice of windows over the mosaic, and windows at the centres of all pairwise overlaps."""
 
     def window(row: float, column: float) -> Window:
         top = int(np.clip(row - SIDE / 2, 0, max(target.height - SIDE, 0)))
@@ -100,7 +100,7 @@ def _candidates(rasters: Sequence[Aligned], target: Grid) -> list[Window]:
 
 
 def _known(raster: Aligned, window: Window) -> float:
-    """Share of a window's inner part that a raster knows; read only where its footprint reaches."""
+    """Share of a window's inner part that a raster knows; 0 without reading outside its footprint."""
     rows, columns = window
     left, top, right, bottom = raster.footprint()
     if columns.stop <= left or right <= columns.start or rows.stop <= top or bottom <= rows.start:

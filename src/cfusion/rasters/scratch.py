@@ -1,8 +1,8 @@
-"""Images on disk, read and written by window: a mosaic in work is larger than memory.
+"""Images on disk, read and written by window, for a mosaic that is larger than memory.
 
-Rows are read and written one by one at their place in a plain file, not mapped into memory: a mapped file counts as
-memory of the process, and would grow to all of it. Space is claimed when an image is made, so that a disk that is too
-small is found out at once and not in the middle of the work.
+Rows are read and written at their position in a plain file. The file is not memory-mapped: mapped pages count as memory
+of the process. Space is reserved when an image is created, so that a full disk is found at once and not in the middle
+of the work.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Image:
     height: int
     width: int
     dtype: str = "float32"
-    first: int = 0  # plane of the file that this image starts with
+    first: int = 0  # plane of the file at which this image starts
 
     @property
     def bytes(self) -> int:
         return self.planes * self.height * self.width * np.dtype(self.dtype).itemsize
 
     def create(self) -> Image:
-        """Claim the space, all zero; a file of the right size is left as it is."""
+        """Reserve the space, filled with zeros; a file of the right size is not changed."""
         if self.file.exists() and self.file.stat().st_size == self.bytes:
             return self
         try:
@@ -61,13 +61,13 @@ class Image:
                 for number, row in enumerate(range(rows.start, rows.stop)):
                     line = memoryview(out[plane, number]).cast("B")
                     if os.preadv(descriptor, [line], self._place(plane, row, columns.start)) != line.nbytes:
-                        raise FileError(f"{self.file} ends early; remove the folder it lies in and start again")
+                        raise FileError(f"{self.file} is too short; remove its folder and start again")
         finally:
             os.close(descriptor)
         return out
 
     def write(self, values: NDArray[Any], row: int, column: int) -> None:
-        """Put (planes, h, w) with its first pixel there."""
+        """Write (planes, h, w) at a row and column."""
         given = np.ascontiguousarray(values, self.dtype)
         try:
             descriptor = os.open(self.file, os.O_RDWR)
@@ -87,10 +87,10 @@ class Image:
 
 
 def disk_error(file: Path, error: OSError, needed: int) -> FileError:
-    """What happened to a disk, in one line."""
+    """An error of the disk as one line with its remedy."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return FileError(
-            f"the disk of {file.parent} is full: {needed / 1e9:.3g} GB are needed there for {file.name}; free some, or "
-            "pass --scratch with a folder on another disk"
+            f"the disk of {file.parent} is full: {needed / 1e9:.3g} GB are needed there for {file.name}; free some, "
+            "or pass --scratch with a folder on another disk"
         )
     return FileError(f"cannot write {file}: {error.strerror or error}; choose another place with --scratch")

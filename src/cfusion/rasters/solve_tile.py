@@ -1,8 +1,7 @@
-"""The one place where mosaics touch the kernels and solvers: iterations, energy and certificate of one window.
+"""The only module of mosaics that calls kernels and solvers: iterations, energy and certificate of one window.
 
-A window's problem is that of the whole mosaic, cut out: what is computed in its core is what the whole would have
-there, bit by bit, as long as the halo holds all that the core can feel. An iteration reaches one pixel, a round of the
-repair two.
+A window's problem is the mosaic's, cropped. Values in its core have the bits that the whole mosaic would give, provided
+the halo holds everything that the core depends on. An iteration reaches one pixel, a round of the repair two.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ ORDER = 2
 PRIMAL, DUAL = primal_planes(ORDER), dual_planes(ORDER)
 TOP = slice(2, 5)  # planes of the dual of order 2
 ROUGH = PDHG(tolerance=2e-4, iterations=480, certify=False)
-REACH = 1  # pixels an iteration feels
-REPAIR_REACH = 2  # pixels a round of the repair feels
-SPARE = 3  # pixels more, for the differences at the end
-SAFE = 1e-6  # by so much a dual is scaled further than it has to be, against rounding
+REACH = 1  # pixels by which an iteration propagates
+REPAIR_REACH = 2  # pixels by which a round of the repair propagates
+SPARE = 3  # pixels more, for the differences taken at the end
+SAFE = 1e-6  # a dual is scaled by this much more than necessary, against rounding
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -41,22 +40,22 @@ Core = tuple[slice, slice]
 
 @dataclass(frozen=True)
 class Settings:
-    """What is the same for every window: the energy, the steps, the coordinates."""
+    """Settings common to all windows: the energy, the steps, the coordinates."""
 
     alpha: tuple[float, float]
     delta: float  # Huber's corner, in the unit of the heights
     centre: float  # subtracted from every height
     step_scale: float
-    slope: tuple[float, float]  # per column, per row: where v starts
-    low: float  # of x, the heights less the centre: the box of the certificate
+    slope: tuple[float, float]  # per column, per row: initial value of v
+    low: float  # the certificate's box of x, the heights less the centre
     high: float
-    energy_floor: float = 1e-300  # of the whole mosaic: energies below are rounding
+    energy_floor: float = 1e-300  # of the whole mosaic: lower energies are rounding errors
     backend: str = "cpu"
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What a solve of the sample told: how to step, how long, and the surface."""
+    """The solved sample: its step scale, iterations and surface."""
 
     centre: float
     step_scale: float
@@ -66,12 +65,12 @@ class Trial:
 
 
 def host_backend(name: str) -> str:
-    """The backend that works on this machine's memory: compiled if it can be, NumPy's otherwise."""
+    """The backend for host memory: `cpu` if Numba is installed, `numpy` otherwise."""
     loaded = kernels.load("cpu" if name == "auto" and _has_numba() else "numpy" if name == "auto" else name)
     if loaded.arrays is not np:
         from cfusion.errors import InputError
 
-        raise InputError(f"mosaics are made in the memory of the host; backend {name!r} has its own, pass 'cpu'")
+        raise InputError(f"mosaics are computed in host memory; backend {name!r} is not for that, pass 'cpu'")
     return str(loaded.NAME)
 
 
@@ -87,7 +86,7 @@ def solve_sample(
     backend: str,
     tolerance: float | None = None,
 ) -> Trial:
-    """Solve the sample; with a tolerance to a certificate, otherwise until its energy settles."""
+    """Solve the sample: to a certified tolerance if given, otherwise until its energy settles."""
     loaded = kernels.load(backend)
     task = prepare(Energy(Huber(delta), TGV(ORDER, alpha)), Stack(heights, weights=weights), loaded)
     state = task.initial_state()
@@ -99,7 +98,7 @@ def solve_sample(
 
 
 def _start_slope(state: State, plane: int) -> float:
-    """The one value v starts from, where it exists."""
+    """The mean slope, over pixels where v exists; the initial value of v."""
     values = state.primal[plane]
     given = values[values != 0]
     return float(given[0]) if given.size else 0.0
@@ -119,7 +118,7 @@ def problem_of(heights: Floats, weights: Floats | None, settings: Settings) -> P
 
 
 def begin(problem: Problem, settings: Settings) -> State:
-    """The start: the median, v at the usual slope, the dual at zero."""
+    """The initial state: x the median, v the mean slope, the dual zero."""
     backend = kernels.load(settings.backend)
     shape = problem.links.shape
     state = State(np.zeros((PRIMAL, *shape), np.float32), np.zeros((DUAL, *shape), np.float32))
@@ -130,28 +129,28 @@ def begin(problem: Problem, settings: Settings) -> State:
 
 
 def iterate(problem: Problem, state: State, settings: Settings, count: int) -> None:
-    """Iterations in place, with the steps that all windows take."""
+    """Iterate in place, with the step sizes common to all windows."""
     backend = kernels.load(settings.backend)
     backend.iterate(problem, state, choose_steps(settings.alpha, settings.step_scale), count)
     state.release()
 
 
 def core_energy(problem: Problem, state: State, core: Core, settings: Settings) -> tuple[float, float]:
-    """Regulariser and fidelity of the core's own terms."""
+    """Regulariser and fidelity, summed over the terms of the core."""
     backend = kernels.load(settings.backend)
     found = backend.energy(replace(problem, links=_only(problem.links, core)), state)
     return sum(found.regulariser), found.fidelity
 
 
 def repair(problem: Problem, top: Floats, rounds: int, settings: Settings) -> Floats:
-    """The top dual (3, h, w), moved towards one that violates nothing."""
+    """The top dual (3, h, w) after some rounds of repair, which reduce its infeasibility."""
     module = importlib.import_module(f"cfusion.kernels.{settings.backend}.certificate")
     out: Floats = module.repaired(problem, _dual_only(top), rounds)
     return out
 
 
 def core_factor(problem: Problem, top: Floats, core: Core) -> float:
-    """The largest factor <= 1 that brings the lower dual of the core into its ball."""
+    """The largest factor <= 1 that makes the lower dual of the core feasible."""
     lower = adjoint(top.astype(np.float64), problem.links, ORDER)[(slice(None), *core)]
     length = float(np.sqrt(np.sum(lower * lower, axis=0)).max(initial=0.0))
     return min(1.0, problem.alpha[0] / length) if length > 0 else 1.0

@@ -1,4 +1,4 @@
-"""Windows of a mosaic: the core that a tile answers for, and the halo that it has to read around it."""
+"""Tiles of a mosaic: cores that partition it, and halos that are read around them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALLEST_TILE = 32
 
 @dataclass(frozen=True, order=True)
 class Tile:
-    """A window of an image of (height, width), by its core."""
+    """A tile of an image (height, width), given by its core."""
 
     top: int
     left: int
@@ -28,12 +28,12 @@ class Tile:
         return slice(self.top, self.bottom), slice(self.left, self.right)
 
     def with_halo(self, halo: int) -> tuple[slice, slice]:
-        """The core and so many pixels around it, cut at the border of the image."""
+        """The core with `halo` pixels around it, clipped to the image."""
         rows = slice(max(0, self.top - halo), min(self.height, self.bottom + halo))
         return rows, slice(max(0, self.left - halo), min(self.width, self.right + halo))
 
     def core_in(self, window: tuple[slice, slice]) -> tuple[slice, slice]:
-        """Where the core lies in a window that holds it."""
+        """The core's place in a window that contains it."""
         rows, columns = window
         return (
             slice(self.top - rows.start, self.bottom - rows.start),
@@ -42,9 +42,9 @@ class Tile:
 
 
 def tiles(height: int, width: int, side: int) -> tuple[Tile, ...]:
-    """The image cut into cores of about `side`, row by row; together they are the image, and no two meet."""
+    """Cores of about `side` pixels that partition the image, row by row."""
     if side != int(side) or side < SMALLEST_TILE:
-        raise InputError(f"--tile is {side}; it is the side of a tile in pixels, at least {SMALLEST_TILE}")
+        raise InputError(f"--tile is {side}; give the side of a tile in pixels, at least {SMALLEST_TILE}")
     return tuple(
         Tile(top, left, bottom, right, height, width)
         for top, bottom in _cuts(height, side)
@@ -53,7 +53,7 @@ def tiles(height: int, width: int, side: int) -> tuple[Tile, ...]:
 
 
 def blocks(height: int, width: int, side: int) -> tuple[Tile, ...]:
-    """The image cut at multiples of `side`, as blocks inside files are: none of those is written twice."""
+    """The image cut at multiples of `side`, like the blocks inside files: none of those is written twice."""
     return tuple(
         Tile(top, left, min(top + side, height), min(left + side, width), height, width)
         for top in range(0, height, side)
@@ -62,7 +62,7 @@ def blocks(height: int, width: int, side: int) -> tuple[Tile, ...]:
 
 
 def _cuts(size: int, side: int) -> Iterator[tuple[int, int]]:
-    """Equal parts, none much longer than a side."""
+    """Equal parts, none much longer than `side`."""
     count = max(1, round(size / side))
     edges = np.linspace(0, size, count + 1).round().astype(int).tolist()
     yield from zip(edges[:-1], edges[1:], strict=True)

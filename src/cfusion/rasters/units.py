@@ -1,4 +1,4 @@
-"""Rasters that cannot be fused as they are: other units, other vertical datums, no coordinate system; one line each."""
+"""Refusal of rasters with different units, vertical datums or without a coordinate system, in one line each."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ METRES_PER_DEGREE = 111_320.0
 
 
 def require_one_system(rasters: Sequence[Raster]) -> tuple[str, ...]:
-    """Refuse what heights do not survive; one sentence for everything that is taken on trust."""
+    """Refuse rasters whose heights cannot be compared; return a sentence for each assumption made."""
     first = rasters[0]
     sentences: list[str] = []
     bare = [each.name for each in rasters if not each.grid.coordinates.wkt]
     if bare and len(bare) < len(rasters):
-        raise InputError(
-            f"{bare[0]} has no CRS, others have one; write it into the file (gdal_edit.py -a_srs EPSG:..) if known"
-        )
+        raise InputError(f"{bare[0]} has no CRS, others have one; write it into the file (gdal_edit.py -a_srs EPSG:..)")
     if bare:
-        sentences.append("no raster has a CRS: their coordinates are taken to be in one plane")
+        sentences.append("no raster has a CRS: their coordinates are assumed to be in one plane")
     for other in rasters[1:]:
         _require_same_unit(first, other)
         ours, theirs = first.grid.coordinates.vertical, other.grid.coordinates.vertical
@@ -34,9 +32,9 @@ def require_one_system(rasters: Sequence[Raster]) -> tuple[str, ...]:
             )
         if bool(ours) != bool(theirs):
             silent, stated = (first.name, theirs) if theirs else (other.name, ours)
-            sentences.append(f"{silent}: states no vertical datum, taken to be {stated!r} as of the others")
+            sentences.append(f"{silent}: states no vertical datum, assumed to be {stated!r} like the others")
     sentences += [
-        f"{each.name}: {each.dtype} x {each.scale:g} + {each.offset:g} = height, by its tags"
+        f"{each.name}: {each.dtype} x {each.scale:g} + {each.offset:g} = height, from its tags"
         for each in rasters
         if (each.scale, each.offset) != (1.0, 0.0)
     ]
@@ -52,7 +50,7 @@ def _require_same_unit(first: Raster, other: Raster) -> None:
         (first.grid.coordinates.horizontal_unit, other.grid.coordinates.horizontal_unit, "coordinates"),
     ):
         angles = "degree" in (ours, theirs)
-        stated = what == "coordinates" and first.unit and other.unit  # heights say their unit themselves
+        stated = what == "coordinates" and first.unit and other.unit  # the heights state their own unit
         if ours and theirs and ours != theirs and not angles and not stated:
             raise InputError(
                 f"{other.name} has {what} in {theirs}, {first.name} in {ours}; bring heights to one unit first, and "
@@ -61,12 +59,12 @@ def _require_same_unit(first: Raster, other: Raster) -> None:
 
 
 def degree_sentence(target: Grid) -> str:
-    """What heights over degrees mean here; empty for a grid in a plane."""
+    """A sentence about a grid in degrees; empty for a projected one."""
     if not target.coordinates.degrees:
         return ""
     latitude = np.radians((target.bounds[1] + target.bounds[3]) / 2)
     along, down = target.pixel[0] * METRES_PER_DEGREE * np.cos(latitude), target.pixel[1] * METRES_PER_DEGREE
     return (
         f"the grid is in degrees ({target.coordinates.name}): a pixel is about {along:.3g} x {down:.3g} m; heights "
-        "keep their unit, and smoothing counts in pixels"
+        "keep their unit, and smoothing is in pixels"
     )

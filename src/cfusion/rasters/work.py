@@ -1,7 +1,7 @@
-"""What is done to one tile of a mosaic, by whoever does it: plain functions of a description and a window.
+"""The work on one tile of a mosaic, in any process: plain functions of a description and a window.
 
-Everything but the iterations goes by blocks of a fixed size, so that no number depends on how the mosaic is cut into
-tiles; iterations give every pixel the same bits in any tile.
+Everything but the iterations is done in blocks of a fixed size, so that no number depends on the size of tiles; the
+iterations give every pixel the same bits in any tile.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from cfusion.rasters.scratch import Image
 from cfusion.rasters.solve_tile import DUAL, PRIMAL, REACH, REPAIR_REACH, SPARE, TOP, Settings
 from cfusion.rasters.tiles import Tile
 
-BLOCK = 1024  # pixels; of everything but the iterations
+BLOCK = 1024  # pixels; for everything but the iterations
 REPAIR_ROUNDS = 40
-WINDOW_RADIUS = 4  # pixels around that share a noise scale
-KEPT = 3.0  # noise scales: an observation that the fused ground agrees with
-ABSOLUTE_TO_SIGMA = 1.2533  # standard deviation over mean size, of normal errors
+WINDOW_RADIUS = 4  # pixels around that share an estimate of the noise
+KEPT = 3.0  # noise scales from the fused ground within which an observation counts as kept
+ABSOLUTE_TO_SIGMA = 1.2533  # standard deviation over mean absolute value, normal errors
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Work:
-    """A mosaic in work: where its images lie, and its size."""
+    """The folder, number of rasters and size of a mosaic in work."""
 
     folder: Path
     views: int
@@ -49,7 +49,7 @@ class Work:
         return Image(self.folder / "weights", self.views, self.height, self.width) if self.weighted else None
 
     def state(self, number: int) -> Image:
-        """One of two: iterations read the one and write the other."""
+        """One of two states: iterations read one and write the other."""
         return Image(self.folder / f"state_{number % 2}", PRIMAL + DUAL, self.height, self.width)
 
     @property
@@ -59,16 +59,16 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Believed:
-    """A raster of weights or sigmas that goes with heights, and what it is worth against the others."""
+class RasterWeights:
+    """The weights of a raster: its stated weights or sigmas, and its factor against the other rasters."""
 
     aligned: Aligned | None
     is_sigma: bool = False
-    scale: float = 1.0  # sigma of weight one, or weight of weight one
+    scale: float = 1.0  # the sigma, or the weight, that becomes weight 1
     factor: float = 1.0  # of the raster as a whole
 
     def weights(self, rows: slice, columns: slice, heights: Floats) -> Floats:
-        """Weights of a window, zero where the height is unknown or the weight is not positive."""
+        """Weights of a window; zero where the height is unknown or the weight not positive."""
         if self.aligned is None:
             return np.where(np.isnan(heights), 0, np.float32(self.factor)).astype(np.float32)
         given = self.aligned.read(rows, columns).astype(np.float64)
@@ -79,9 +79,9 @@ class Believed:
 
 
 def align_block(
-    work: Work, rasters: tuple[Aligned, ...], believed: tuple[Believed, ...] | None, block: Tile
+    work: Work, rasters: tuple[Aligned, ...], believed: tuple[RasterWeights, ...] | None, block: Tile
 ) -> tuple[float, float, list[int]]:
-    """Bring one block of every raster onto the grid; the range of heights, and how many pixels each knows."""
+    """Bring one block of every raster onto the grid; return the range of heights and the known pixels per raster."""
     rows, columns = block.core
     low, high = np.inf, -np.inf
     heights = np.stack([raster.read(rows, columns) for raster in rasters])
@@ -97,7 +97,7 @@ def align_block(
 
 
 def begin_tile(work: Work, settings: Settings, tile: Tile) -> None:
-    """The start of the iterations."""
+    """Write the initial state of a tile."""
     window = tile.with_halo(SPARE)
     problem = _problem(work, settings, window)
     state = solve_tile.begin(problem, settings)
@@ -105,7 +105,7 @@ def begin_tile(work: Work, settings: Settings, tile: Tile) -> None:
 
 
 def advance_tile(work: Work, settings: Settings, number: int, count: int, tile: Tile) -> None:
-    """So many iterations of a tile's core, from one state to the other; the halo holds all that the core can feel."""
+    """Iterate a tile's core `count` times, from one state to the other; the halo holds all that the core depends on."""
     window = tile.with_halo(REACH * count + SPARE)
     problem = _problem(work, settings, window)
     state = _read(work.state(number), window)
@@ -115,14 +115,14 @@ def advance_tile(work: Work, settings: Settings, number: int, count: int, tile: 
 
 
 def energy_block(work: Work, settings: Settings, number: int, block: Tile) -> tuple[float, float]:
-    """Regulariser and fidelity of a block."""
+    """Regulariser and fidelity, summed over a block."""
     window = block.with_halo(SPARE)
     state = _read(work.state(number), window)
     return solve_tile.core_energy(_problem(work, settings, window), state, block.core_in(window), settings)
 
 
 def repair_block(work: Work, settings: Settings, number: int, turn: int, rounds: int, block: Tile) -> float:
-    """Repair the dual of a block, from the state or from the last repair; the factor it then needs."""
+    """Repair the dual of a block, from the state or the previous repair; return the factor it then needs."""
     window = block.with_halo(REPAIR_REACH * rounds + SPARE)
     problem = _problem(work, settings, window)
     top = _top(work, number, turn, window)
@@ -144,11 +144,11 @@ def bound_block(work: Work, settings: Settings, number: int, turns: int, factor:
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """The maps of one block, and what they say about every raster."""
+    """The maps of one block, and counts per raster."""
 
     maps: dict[str, NDArray[Any]]
-    observed: list[int]  # pixels of each raster
-    kept: list[int]  # of them within three noise scales of the fused ground
+    observed: list[int]  # pixels known
+    kept: list[int]  # of these, within three noise scales of the fused ground
 
 
 def finish_block(
@@ -182,10 +182,10 @@ def finish_block(
 def _sigma(
     apart: Floats, known: NDArray[np.bool_], count: NDArray[Any], noise: tuple[float, ...], gain: float
 ) -> NDArray[np.float64]:
-    """Noise around the pixel over the root of its observations, times what fusing makes of it.
+    """Local noise over sqrt(observations), times the gain of fusion.
 
-    The noise is that of the rasters, or what they differ from the fused ground by nearby, whichever is larger: three
-    usual scales are a blunder's most.
+    The noise is the larger of the rasters' own and the mean absolute residual nearby, of which each is clipped at three
+    median scales: beyond that it is a blunder.
     """
     scales = np.asarray(noise, np.float64)[:, None, None]
     usual = np.sqrt(np.where(known, np.square(scales), 0).sum(axis=0) / np.maximum(count, 1))
@@ -197,7 +197,7 @@ def _sigma(
 
 
 def _around(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Sums over the square of side 2 WINDOW_RADIUS + 1, cut at the border."""
+    """Sums over the square of side 2 WINDOW_RADIUS + 1, clipped at the border."""
     out = values.astype(np.float64)
     for axis in (0, 1):
         parts = np.zeros_like(out)
@@ -211,7 +211,7 @@ def _around(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _nmad(heights: Floats) -> Floats:
-    """1.4826 median |d - median d| of a pixel's observations, NaN below two."""
+    """1.4826 median |d - median d| of a pixel's observations, NaN for fewer than two."""
     spread = NMAD * median_of(np.abs(heights - median_of(heights)))
     enough = (~np.isnan(heights)).sum(axis=0) > 1
     return np.where(enough, spread, np.nan).astype(np.float32)
@@ -235,7 +235,7 @@ def _write(image: Image, state: State, tile: Tile, window: tuple[slice, slice]) 
 
 
 def _top(work: Work, number: int, turn: int, window: tuple[slice, slice]) -> Floats:
-    """The dual of order 2: of the state at the first turn, of the repair before it later."""
+    """The dual of order 2: of the state at the first turn, of the previous repair afterwards."""
     image, first = (
         (work.state(number), PRIMAL + TOP.start) if turn == 0 else (work.state(number + 1), 3 * ((turn - 1) % 2))
     )

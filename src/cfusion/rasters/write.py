@@ -1,4 +1,4 @@
-"""The maps of a mosaic as cloud-optimised GeoTIFF, and a shaded picture of it; each file whole or not at all."""
+"""The maps of a mosaic as cloud-optimised GeoTIFF and a shaded picture; each file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ KINDS: Mapping[str, tuple[str, float | None, str]] = {
     "provenance": ("int16", None, "n > 0 observed n times, 0 filled, -1 unknown"),
     "source": ("uint16", 0.0, "number of the raster nearest to the fused height, from 1; tags name them"),
 }
-QUICK = 1  # level of deflate: higher ones take twice as long and gain nothing from noise
+QUICK = 1  # level of deflate: higher ones take twice as long and do not shrink noise
 INNER = 512  # pixels, side of a block inside the files
 PICTURE = 1600  # pixels, longest side
 SUN_AZIMUTH, SUN_ALTITUDE = np.radians(315.0), np.radians(45.0)
 
 
 def files_of(output: Path) -> dict[str, Path]:
-    """OUT.tif is the height; the other maps lie beside it."""
+    """OUT.tif for the height; the other maps beside it."""
     files = {"height": output} | {
         kind: output.with_name(f"{output.stem}_{kind}{output.suffix}") for kind in KINDS if kind != "height"
     }
@@ -44,7 +44,7 @@ def files_of(output: Path) -> dict[str, Path]:
 
 
 class Writer:
-    """Maps written block by block into drafts, which move into place together at the end."""
+    """Writes maps block by block into drafts, which move into place together at the end."""
 
     def __init__(self, output: Path, grid: Grid, unit: str) -> None:
         self.output, self.grid, self.unit = output, grid, unit
@@ -53,18 +53,18 @@ class Writer:
     def __enter__(self) -> Writer:
         library = rasterio()
         self.held = ExitStack()
-        self.draft = self.held.enter_context(draft_in(self.output.parent))  # locked, or others would sweep it
+        self.draft = self.held.enter_context(draft_in(self.output.parent))  # locked, so that others do not sweep it
         a, b, c, d, e, f = self.grid.transform
         self.open: dict[str, Any] = {}
         inner = {"tiled": True, "blockxsize": INNER, "blockysize": INNER} if min(self.grid.shape) >= INNER else {}
-        for kind, (dtype, nodata, said) in KINDS.items():
+        for kind, (dtype, nodata, description) in KINDS.items():
             self.open[kind] = library.open(
                 self.draft / f"{kind}.plain.tif", "w", driver="GTiff", width=self.grid.width, height=self.grid.height,
                 count=1, dtype=dtype, nodata=nodata, crs=self.grid.coordinates.wkt or None,
                 transform=library.Affine(a, b, c, d, e, f), BIGTIFF="IF_SAFER", compress="deflate", ZLEVEL=QUICK,
                 **inner,
             )  # fmt: skip
-            self.open[kind].set_band_description(1, said)
+            self.open[kind].set_band_description(1, description)
             if kind in ("height", "sigma", "nmad") and self.unit:
                 self.open[kind].units = (self.unit,)
         return self
@@ -75,7 +75,7 @@ class Writer:
         for file in self.open.values():
             try:
                 file.close()
-            except Exception:  # a draft that is removed anyway
+            except Exception:  # the draft is removed anyway
                 if kind is None:
                     raise
         self.held.close()
@@ -89,7 +89,7 @@ class Writer:
                 raise self._failed(error) from None
 
     def publish(self, tags: Mapping[str, str]) -> dict[str, Path]:
-        """Tags, cloud-optimised copies, the picture; then everything into place."""
+        """Write tags, cloud-optimised copies and the picture; then move everything into place."""
         library = rasterio()
         try:
             for kind, file in self.open.items():
@@ -105,7 +105,7 @@ class Writer:
         except (library.errors.RasterioError, OSError) as error:
             raise self._failed(error) from None
         made = dict(self.files)
-        with filling(self.output.parent) as draft:  # all of one run, or none
+        with filling(self.output.parent) as draft:  # all files of one run, or none
             for kind, file in made.items():
                 os.replace(self.draft / ("hillshade.png" if kind == "hillshade" else f"{kind}.tif"), draft / file.name)
         return made
@@ -114,8 +114,8 @@ class Writer:
         free = shutil.disk_usage(self.output.parent).free
         full = f"only {free / 1e9:.2g} GB are free there; " if free < 1e8 else ""
         return FileError(
-            f"cannot write {self.output} ({reason(error)}); {full}nothing was changed, and what was computed is kept: "
-            "run the same command again when there is room"
+            f"cannot write {self.output} ({reason(error)}); {full}nothing was changed, and computed tiles are "
+            "kept: run the same command again when there is space"
         )
 
     def _picture(self) -> None:
@@ -128,7 +128,7 @@ class Writer:
         metres = 111_320.0 if grid.coordinates.degrees else 1.0
         shade = hillshade(heights, grid.pixel[0] * metres * shrink, grid.pixel[1] * metres * shrink)
         with warnings.catch_warnings(), library.Env(GDAL_PAM_ENABLED="NO"):
-            warnings.simplefilter("ignore")  # a picture has no coordinates
+            warnings.simplefilter("ignore")  # rasterio warns that a picture has no coordinates
             with library.open(
                 self.draft / "hillshade.png", "w", driver="PNG", width=shape[1], height=shape[0], count=2, dtype="uint8"
             ) as picture:
@@ -137,12 +137,12 @@ class Writer:
 
 
 def hillshade(heights: NDArray[np.float64], along: float, down: float) -> NDArray[np.uint8]:
-    """Light from the north-west on heights (H, W), 1 to 255, 0 where nothing is known."""
+    """Heights (H, W) lit from the north-west: 1 to 255, 0 where unknown."""
     if min(heights.shape) < 2:
         return np.where(np.isnan(heights), 0, 128).astype(np.uint8)
     south, east = np.gradient(heights, down, along)
     slope = np.arctan(np.hypot(south, east))
-    aspect = np.arctan2(east, -south)  # of the way down: from north, clockwise, turned by half a circle
+    aspect = np.arctan2(east, -south)  # of the downhill direction: from north, clockwise, plus pi
     light = np.sin(SUN_ALTITUDE) * np.cos(slope) + np.cos(SUN_ALTITUDE) * np.sin(slope) * np.cos(
         SUN_AZIMUTH - (aspect + np.pi)
     )
@@ -156,6 +156,6 @@ def _overview(kind: str) -> str:
 
 
 def _require_whole(file: Path, grid: Grid) -> None:
-    """Read the last pixel: a disk that filled up is often found out only then."""
+    """Read the last pixel: often only this reveals that the disk filled up."""
     with rasterio().open(file) as raster:
         raster.read(1, window=((grid.height - 1, grid.height), (grid.width - 1, grid.width)))

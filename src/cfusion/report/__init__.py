@@ -1,1 +1,1 @@
-"""What came out, for people: score tables, pictures, and one page that holds both."""
+"""Score tables, pictures, and a page with both."""

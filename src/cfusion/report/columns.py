@@ -1,4 +1,4 @@
-"""The one table of what is shown of a result: heading, digits, which value is best, and what it means."""
+"""The one table of shown columns: heading, digits, which value is best, and its meaning."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -6,18 +6,18 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Column:
-    """A column: where its values come from, its heading, how a number is written, and which value is best."""
+    """A column: key of its values, heading, number format, and which value is best."""
 
     key: str
     title: str
     format: str = ""
     best: Literal["lowest", "highest"] | None = None
     meaning: str = ""
-    published: str = ""  # how a number is written beside the paper's, if otherwise
+    published: str = ""  # number format beside the paper's numbers, if different
 
     @property
     def beside_the_paper(self) -> "Column":
-        """With as many digits as the paper gives."""
+        """The column with as many digits as in the paper."""
         return replace(self, format=self.published or self.format)
 
 

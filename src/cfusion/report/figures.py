@@ -1,4 +1,4 @@
-"""What pictures of maps have in common: colour maps, limits, light; unknown pixels are a neutral grey.
+"""Settings shared by pictures of maps: colour maps, limits, light; unknown pixels are a neutral grey.
 
 Letters are mid-grey, so that a picture reads on a light and on a dark page.
 """
@@ -21,7 +21,7 @@ AMBIENT = 0.12
 
 
 def require_pictures() -> None:
-    """Find out before computing whether pictures can be drawn."""
+    """Raise before any computation if pictures cannot be drawn."""
     _module("matplotlib.figure")
 
 

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from cfusion.arrays import DepthMap
 from cfusion.geometry import Camera
 
-MARGIN = 0.04  # of the image, around what is known
+MARGIN = 0.04  # of the image, around the known pixels
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The part of the image that is shown: all that is known of the truth, and a margin."""
+    """The part of the image that is shown: the known pixels of the truth, with a margin."""
 
     rows: slice
     columns: slice
@@ -28,12 +28,12 @@ class Frame:
         return cls(rows, columns, replace(camera, cx=camera.cx - columns.start, cy=camera.cy - rows.start, **size))
 
     def of(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """That part of a map (H, W)."""
+        """The part of a map (H, W)."""
         return values[self.rows, self.columns]
 
 
 def _extent(known: NDArray[np.bool_], axis: int) -> slice:
-    """From the first row (axis 0) or column (axis 1) with a known pixel to the last, and a margin."""
+    """From the first to the last row (axis 0) or column (axis 1) with a known pixel, with a margin."""
     length = known.shape[axis]
     places = np.nonzero(known)[axis]
     if places.size == 0:

@@ -1,4 +1,4 @@
-"""An HTML page that needs nothing else."""
+"""A self-contained HTML page."""
 
 from collections.abc import Sequence
 from html import escape

@@ -11,7 +11,7 @@ from cfusion.report.figures import LETTERS, UNKNOWN, require_pictures
 
 DPI = 110
 OURS = "auto"
-# Told apart on light and on dark, by colour and by marker; the last is ours.
+# Distinguishable on light and dark, by colour and by marker; the last is ours.
 COLOURS = (
     *("#7f7f7f", "#8c564b", "#1f77b4", "#17becf", "#2ca02c", "#9467bd"),
     *("#bcbd22", "#ff7f0e", "#e377c2", "#6f9a37", "#d62728"),
@@ -37,7 +37,7 @@ PANELS = Margins(left=0.05, right=0.05, top=0.3, bottom=0.05, across=0.08, down=
 
 
 def sheet(down: int, across: int, size: tuple[float, float], margins: Margins) -> tuple[Any, list[Any]]:
-    """A figure and its axes, row by row, each of the size given in inches."""
+    """A figure and its axes, row by row, each of the given size in inches."""
     require_pictures()
     width = margins.left + across * size[0] + (across - 1) * margins.across + margins.right
     height = margins.bottom + down * size[1] + (down - 1) * margins.down + margins.top
@@ -52,14 +52,14 @@ def sheet(down: int, across: int, size: tuple[float, float], margins: Margins) -
 
 
 def style(number: int, row: str) -> dict[str, Any]:
-    """How the line of a row is drawn; ours is thick."""
+    """The line style of a row; ours is thick."""
     place = len(COLOURS) - 1 if row == OURS else number % (len(COLOURS) - 1)
     thick = 2.4 if row == OURS else 1.2
     return {"color": COLOURS[place], "marker": MARKERS[place], "markersize": 3.5, "linewidth": thick}
 
 
 def label(axes: Any, across: str, up: str) -> None:
-    """Names of the axes, and a quiet grid."""
+    """Name the axes and draw a faint grid."""
     axes.set_xlabel(across, size=8, color=LETTERS)
     axes.set_ylabel(up, size=8, color=LETTERS)
     axes.tick_params(which="both", labelsize=7, colors=LETTERS)
@@ -71,23 +71,23 @@ def label(axes: Any, across: str, up: str) -> None:
 
 
 def legend(axes: Any) -> None:
-    """To the right of the axes."""
+    """A legend to the right of the axes."""
     axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1.02), fontsize=7, frameon=False, labelcolor=LETTERS)
 
 
 def colours(name: str) -> Any:
-    """A colour map with a neutral grey for what is unknown."""
+    """A colour map with neutral grey for unknown values."""
     return importlib.import_module("matplotlib").colormaps[name].with_extremes(bad=UNKNOWN)
 
 
 def png_of(figure: Any) -> bytes:
-    """The figure on a transparent ground."""
+    """The figure as PNG with a transparent background."""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", transparent=True)
     return stream.getvalue()
 
 
 def picture(words: str, png: bytes) -> str:
-    """A picture inside a page."""
+    """A picture embedded in a page."""
     data = base64.b64encode(png).decode("ascii")
     return f'<figure><img alt="{escape(words, quote=True)}" src="data:image/png;base64,{data}"></figure>'

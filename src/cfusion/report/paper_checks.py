@@ -1,4 +1,4 @@
-"""What had to come out of an experiment, and whether it did."""
+"""Expected results of an experiment, and whether they were obtained."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,29 +25,29 @@ class Exhibit(Protocol):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Something that had to come out, whether it did, and the numbers."""
+    """An expected result, whether it was obtained, and the numbers."""
 
     says: str
     holds: bool
     details: tuple[str, ...] = ()
 
     def sentence(self) -> str:
-        """In one line."""
+        """The verdict with its numbers, in one line."""
         return self.headline() + (f": {'; '.join(self.details)}" if self.details else "")
 
     def headline(self) -> str:
-        """Without the numbers."""
+        """The verdict without its numbers."""
         return f"{'holds' if self.holds else 'FAILS'}: {self.says}"
 
 
 def as_items(verdicts: Sequence[Verdict]) -> str:
-    """As a list of a page, the numbers below each."""
+    """A list in HTML, with the numbers below each verdict."""
     items = [escape(verdict.headline()) + _listed([escape(each) for each in verdict.details]) for verdict in verdicts]
     return _listed(items)
 
 
 def as_bullets(verdicts: Sequence[Verdict]) -> str:
-    """As a list in Markdown, the numbers below each."""
+    """A list in Markdown, with the numbers below each verdict."""
     return "\n".join(
         line
         for verdict in verdicts
@@ -69,15 +69,15 @@ class Plain:
     verdicts: tuple[Verdict, ...] = ()
 
     def text(self) -> str:
-        """For a terminal."""
+        """The table for a terminal."""
         return self.table.text()
 
     def files(self) -> dict[str, bytes]:
-        """As Markdown."""
+        """The table in Markdown."""
         return {f"{self.name}.md": f"{self.table.markdown()}\n\n{as_bullets(self.verdicts)}".encode()}
 
     def html(self) -> str:
-        """As cells."""
+        """The table in HTML."""
         columns: Sequence[Column] = self.table.shown()
         head = "".join(f"<th>{escape(column.title)}</th>" for column in columns)
         rows = "".join(

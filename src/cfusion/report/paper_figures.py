@@ -1,4 +1,4 @@
-"""Plots of the paper, drawn from numbers only: scores against circumstances, energies against iterations."""
+"""Plots of the paper, drawn from numbers only: scores against a swept quantity, energies against iterations."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from cfusion.report.tables import Row, Table
 
 @dataclass(frozen=True)
 class Sweep:
-    """Scores against one circumstance, one line per method."""
+    """Scores against one swept quantity, one line per method."""
 
     name: str
     caption: str
@@ -27,7 +27,7 @@ class Sweep:
     verdicts: tuple[Verdict, ...] = ()
 
     def png(self) -> bytes:
-        """One panel per column, a legend beside them."""
+        """One panel per column, with a legend."""
         figure, axes = sheet(1, len(self.columns), (3.6, 2.9), PLOT)
         for panel, column in zip(axes, self.columns, strict=True):
             for number, (row, scores) in enumerate(self.series.items()):
@@ -55,11 +55,11 @@ class Sweep:
         return Table(rows, [Column("name", f"{column.title} at {self.over} ="), *heads])
 
     def text(self) -> str:
-        """For a terminal."""
+        """The numbers for a terminal."""
         return "\n\n".join(self.table(column).text() for column in self.columns)
 
     def files(self) -> dict[str, bytes]:
-        """The plot, and its numbers."""
+        """The plot and its numbers."""
         parts = [*(self.table(column).markdown() for column in self.columns), as_bullets(self.verdicts)]
         return {
             f"{self.name}.png": self.png(),
@@ -82,11 +82,11 @@ class Traces:
     verdicts: tuple[Verdict, ...] = ()
 
     def lowest(self) -> float:
-        """The lowest energy any of them reached."""
+        """The lowest energy that any of them reached."""
         return min(min(trace["energy"]) for trace in self.series.values())
 
     def excess(self, row: str) -> NDArray[np.float64]:
-        """(energy - lowest) over the fall of the energy from the start: scale-free even where energies are negative."""
+        """(energy - lowest) / (initial energy - lowest): scale-free, also for negative energies."""
         energies = np.array(self.series[row]["energy"], np.float64)
         fall = max(max(trace["energy"]) for trace in self.series.values()) - self.lowest()
         return (energies - self.lowest()) / (fall or 1.0)
@@ -107,7 +107,7 @@ class Traces:
         return png_of(figure)
 
     def table(self) -> Table:
-        """Where each of them ended."""
+        """The last point of each."""
         rows: list[Row] = [
             {
                 "name": row,
@@ -126,11 +126,11 @@ class Traces:
         return Table(rows, [*heads, Column("energy", "energy", ".6g", "lowest"), Column("gap", "certified gap", ".1e")])
 
     def text(self) -> str:
-        """For a terminal."""
+        """The table for a terminal."""
         return self.table().text()
 
     def files(self) -> dict[str, bytes]:
-        """The plot, and where each ended."""
+        """The plot, and the last point of each."""
         return {f"{self.name}.png": self.png(), f"{self.name}.md": self.table().markdown().encode()}
 
     def html(self) -> str:

@@ -20,7 +20,7 @@ BESIDE = {"ha": "right", "va": "center"}
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A map under its name."""
+    """A map with a title."""
 
     title: str
     depth: DepthMap
@@ -29,7 +29,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class _OnlyPicture:
-    """An exhibit to look at, with nothing to read."""
+    """An exhibit without text."""
 
     name: str
     caption: str
@@ -39,7 +39,7 @@ class _OnlyPicture:
         raise NotImplementedError
 
     def text(self) -> str:
-        """Nothing to read."""
+        """No text."""
         return ""
 
     def files(self) -> dict[str, bytes]:
@@ -53,14 +53,14 @@ class _OnlyPicture:
 
 @dataclass(frozen=True, eq=False)
 class Gallery(_OnlyPicture):
-    """Shaded surfaces, methods down, scenes across, as the paper lays them out."""
+    """Shaded surfaces in the paper's layout: methods down, scenes across."""
 
     scenes: tuple[str, ...]
     rows: Mapping[str, Sequence[Panel | None]]  # by method, one per scene
     verdicts: tuple[Verdict, ...] = ()
 
     def png(self) -> bytes:
-        """One grey picture per method and scene, cut to what is known."""
+        """One grey picture per method and scene, cropped to the known pixels."""
         figure, axes = sheet(len(self.rows), len(self.scenes), (1.9, 1.6), GALLERY)
         first = next(iter(self.rows.values()))
         frames = [_frame(panel) for panel in first]
@@ -86,7 +86,7 @@ class Panels(_OnlyPicture):
     """Depth maps side by side on one colour scale."""
 
     panels: tuple[Panel, ...]
-    layout: tuple[int, ...] = ()  # panels in each line; four unless given
+    layout: tuple[int, ...] = ()  # panels per line; default four
     verdicts: tuple[Verdict, ...] = ()
 
     def places(self) -> list[tuple[int, int]]:
@@ -96,7 +96,7 @@ class Panels(_OnlyPicture):
         return [(line, column) for line, wide in enumerate(layout) for column in range(wide)][:count]
 
     def png(self) -> bytes:
-        """The first one sets the scale."""
+        """The panels; the first one sets the scale."""
         places = self.places()
         down, across = (1 + max(place[side] for place in places) for side in (0, 1))
         height, width = self.panels[0].depth.shape
@@ -112,7 +112,7 @@ class Panels(_OnlyPicture):
 
 
 def shaded(depth: DepthMap, camera: Camera) -> NDArray[Any]:
-    """The surface under a light above the camera's left shoulder, (H, W) in [0, 1]."""
+    """The surface (H, W) in [0, 1], lit from above the camera's left shoulder."""
     light = TOWARDS_LIGHT / np.linalg.norm(TOWARDS_LIGHT)
     return np.asarray(AMBIENT + (1 - AMBIENT) * np.maximum(normals(depth, camera) @ light, 0.0))
 

@@ -1,4 +1,4 @@
-"""One page that needs nothing else: every experiment with its tables, figures and checks."""
+"""A self-contained page: every experiment with its tables, figures and checks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ nav a { color: inherit; margin-right: 1rem; } ul { color: var(--soft); max-width
 
 @dataclass(frozen=True, eq=False)
 class Chapter:
-    """One experiment: what it is, what it shows, and what was left out."""
+    """One experiment: description, exhibits, and notes about omissions."""
 
     name: str
     title: str
@@ -26,7 +26,7 @@ class Chapter:
 
 
 def paper_page(title: str, introduction: Sequence[str], chapters: Sequence[Chapter], footer: str) -> str:
-    """The page as HTML, pictures inside."""
+    """The page as HTML with embedded pictures."""
     links = "".join(f'<a href="#{escape(chapter.name)}">{escape(chapter.title)}</a>' for chapter in chapters)
     sections = "\n".join(_section(chapter) for chapter in chapters)
     return document(title, introduction, f"<nav>{links}</nav>\n{sections}", footer, MORE_STYLE)

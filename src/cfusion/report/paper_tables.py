@@ -1,4 +1,4 @@
-"""Tables of ours beside the published numbers: Markdown, LaTeX, CSV and cells for a page, built from numbers only."""
+"""Our numbers beside the published ones: Markdown, LaTeX, CSV and HTML, built from numbers only."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ class Pair:
 
     @property
     def ratio(self) -> float | None:
-        """Ours over the published."""
+        """Our number over the published one."""
         if self.ours is None or not self.published:
             return None
         return self.ours / self.published
@@ -34,12 +34,12 @@ class Line:
     name: str
     pairs: tuple[Pair, ...]
     extra: Mapping[str, float]
-    labelled: bool = False  # it is no contestant: it looked at the truth
+    labelled: bool = False  # not a contestant: its parameters were chosen by the truth
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table of the paper, ours beside it. Columns repeat for each group (data set)."""
+    """A table of the paper with our numbers; columns repeat for each group (data set)."""
 
     name: str
     caption: str
@@ -53,7 +53,7 @@ class Comparison:
         return [(group, column) for group in self.groups for column in self.columns]
 
     def best(self, place: int) -> float | None:
-        """The best of our numbers in a column, of those that did not look at the truth."""
+        """The best of our numbers in a column, among rows that did not use the truth."""
         column = self.heads()[place][1]
         ours = [line.pairs[place].ours for line in self.lines if not line.labelled]
         numbers = [number for number in ours if number is not None and math.isfinite(number)]
@@ -62,7 +62,7 @@ class Comparison:
         return min(numbers) if column.best == "lowest" else max(numbers)
 
     def is_best(self, line: Line, place: int) -> bool:
-        """Whether it is the best as written."""
+        """Whether a number, as written, is the best."""
         best, column = self.best(place), self.heads()[place][1]
         return (
             best is not None
@@ -71,7 +71,7 @@ class Comparison:
         )
 
     def markdown(self) -> str:
-        """Ours, and the published number in brackets; our best is bold."""
+        """Our numbers with the published ones in brackets; our best is bold."""
         titles = [_title(group, column, len(self.groups)) for group, column in self.heads()]
         out = ["| method | " + " | ".join(titles) + " |", "| --- |" + " ---: |" * len(titles)]
         for line in self.lines:
@@ -99,7 +99,7 @@ class Comparison:
         return "\n".join([*out, r"\hline", r"\end{tabular}"])
 
     def csv(self) -> str:
-        """Everything, in full digits."""
+        """All numbers in full precision."""
         stream = io.StringIO()
         extras = sorted({name for line in self.lines for name in line.extra})
         heads = [f"{group} {column.key}" if len(self.groups) > 1 else column.key for group, column in self.heads()]
@@ -112,7 +112,7 @@ class Comparison:
         return stream.getvalue()
 
     def text(self) -> str:
-        """For a terminal: ours only, our best with a star."""
+        """Our numbers for a terminal; the best has a star."""
         keyed = [
             Column(str(place), _title(group, column, len(self.groups)), column.format, column.best)
             for place, (group, column) in enumerate(self.heads())
@@ -124,7 +124,7 @@ class Comparison:
         return Table(rows, [Column("name", "method"), *keyed]).text()
 
     def files(self) -> dict[str, bytes]:
-        """The table in three forms."""
+        """The table in three formats."""
         return {
             f"{self.name}.md": f"{self.markdown()}\n\n{as_bullets(self.verdicts)}".encode(),
             f"{self.name}.tex": self.latex().encode(),
@@ -132,7 +132,7 @@ class Comparison:
         }
 
     def html(self) -> str:
-        """Ours, with the published number below in grey; green where ours is at least as good."""
+        """Our numbers above the published ones in grey; green if ours is at least as good."""
         titles = "".join(
             f"<th>{escape(_title(group, column, len(self.groups)))}</th>" for group, column in self.heads()
         )

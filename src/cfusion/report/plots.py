@@ -17,7 +17,7 @@ SIZE = (11.0, 3.0)  # inches
 
 
 def plot(result: Result) -> Any:
-    """A figure that belongs to no window; a notebook shows it, `savefig` writes it."""
+    """A figure without a window; a notebook shows it, `savefig` writes it."""
     matplotlib = _module("matplotlib")
     figure = _module("matplotlib.figure").Figure(figsize=SIZE, layout="constrained")
     for axes, (name, colours) in zip(figure.subplots(1, len(COLOURS)), COLOURS.items(), strict=True):

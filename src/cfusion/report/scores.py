@@ -1,4 +1,4 @@
-"""Rows of a score table from results and what they scored."""
+"""Rows of a score table."""
 
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,6 @@ def score_row(name: str, scores: Scores) -> dict[str, float | int | str | None]:
 
 
 def result_row(result: "Result", scores: Scores) -> Row:
-    """The scores of a result, and what they cost."""
+    """The scores of a result, with its gap, iterations and seconds."""
     cost = {"gap": result.gap, "iterations": result.iterations or None, "seconds": result.seconds}
     return score_row(result.method, scores) | cost

@@ -1,4 +1,4 @@
-"""Score tables as text, Markdown and cells for a page, built from rows only."""
+"""Score tables as text, Markdown and HTML cells, built from rows only."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,24 +13,24 @@ MISSING = "-"
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of values under columns; a column without a single value is left out."""
+    """Rows of values under columns; columns without values are omitted."""
 
     rows: Sequence[Row]
     columns: Sequence[Column] = SCORES
 
     def shown(self) -> list[Column]:
-        """The columns that have something to show."""
+        """The columns that have values."""
         return [column for column in self.columns if any(_known(row.get(column.key)) for row in self.rows)]
 
     def cell(self, row: Row, column: Column) -> str:
-        """One value, as written."""
+        """One value as text."""
         value = row.get(column.key)
         if not _known(value):
             return MISSING
         return str(value) if isinstance(value, str) else format(value, column.format)
 
     def is_best(self, row: Row, column: Column) -> bool:
-        """Whether the value, as written, is the best of its column, and not that of most rows."""
+        """Whether the value, as written, is the best of its column and not shared by most rows."""
         values = [each.get(column.key) for each in self.rows]
         numbers = [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
         if column.best is None or len(numbers) < 2:
@@ -40,14 +40,14 @@ class Table:
         return self.cell(row, column) == winner and reached <= len(self.rows) / 2
 
     def text(self) -> str:
-        """Aligned columns for a terminal; the best of a column carries a star."""
+        """Aligned columns for a terminal; the best of a column has a star."""
         columns = self.shown()
         grid = [[column.title for column in columns]]
         for row in self.rows:
             marks = ["*" if self.is_best(row, column) else "" for column in columns]
             grid.append([self.cell(row, column) + mark for column, mark in zip(columns, marks, strict=True)])
         starred = [any(line[at].endswith("*") for line in grid) for at in range(len(columns))]
-        for line in grid:  # numbers stay aligned when only one of them carries a star
+        for line in grid:  # numbers stay aligned when only one of them has a star
             line[:] = [
                 cell + " " if star and not cell.endswith("*") else cell
                 for cell, star in zip(line, starred, strict=True)
@@ -58,7 +58,7 @@ class Table:
         return "\n".join(lines)
 
     def markdown(self) -> str:
-        """A table for a README; the best of a column is bold."""
+        """A Markdown table; the best of a column is bold."""
         columns = self.shown()
         lines = ["| " + " | ".join(column.title for column in columns) + " |"]
         lines.append("| --- |" + " ---: |" * (len(columns) - 1))
@@ -72,7 +72,7 @@ class Table:
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """The first column to the left, numbers to the right."""
+    """The first column left-aligned, numbers right-aligned."""
     padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
     return [cells[0].ljust(widths[0]), *padded[1:]] if cells else []
 

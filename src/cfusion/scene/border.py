@@ -1,20 +1,20 @@
-"""A grid of distances continued by one voxel over its border, as a plane would go on."""
+"""Extrapolate a grid of signed distances linearly by one voxel beyond its known region."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-REACH = 2  # voxels around a place that its value depends on
+REACH = 2  # voxels on each side that an extrapolated value depends on
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
 
-def continued(distance: Floats, known: Bools, truncation: float) -> tuple[Floats, Bools]:
-    """Unknown voxels next to known ones: the mean over these, y, of 2 d(y) - d(y + y - x), or of d(y) at thin places.
+def extrapolated(distance: Floats, known: Bools, truncation: float) -> tuple[Floats, Bools]:
+    """Extrapolate d to unknown voxels x next to known ones: the mean over known neighbours y of 2 d(y) - d(2 y - x).
 
-    The last pixel of a surface is seen by its centre, and a cube needs all its corners: without this a mesh ends half
-    a pixel to a pixel before what was measured does.
+    Where 2 y - x is unknown (a region one voxel thin) the neighbour contributes d(y). Marching cubes needs all eight
+    corners of a cube: without this step a mesh ends half a pixel to a pixel before the last measured pixel.
     """
     summed, count = np.zeros(distance.shape, np.float32), np.zeros(distance.shape, np.float32)
     for axis in range(3):
@@ -29,8 +29,8 @@ def continued(distance: Floats, known: Bools, truncation: float) -> tuple[Floats
     return filled.astype(np.float32), known | new
 
 
-def spread(colour: Floats, painted: Bools) -> Floats:
-    """(..., 3) colours, of voxels without one those of their neighbours."""
+def spread_colours(colour: Floats, painted: Bools) -> Floats:
+    """Colours (..., 3); a voxel without a colour takes the mean of its painted neighbours."""
     summed, count = np.zeros(colour.shape, np.float32), np.zeros((*painted.shape, 1), np.float32)
     for axis in range(3):
         for step in (1, -1):
@@ -41,7 +41,7 @@ def spread(colour: Floats, painted: Bools) -> Floats:
 
 
 def _moved(grid: NDArray, axis: int, step: int) -> NDArray:  # type: ignore[type-arg]
-    """The value `step` places further along an axis; 0 beyond the grid."""
+    """grid[i + step] along an axis; 0 outside the grid."""
     out = np.zeros_like(grid)
     here, there = [slice(None)] * grid.ndim, [slice(None)] * grid.ndim
     here[axis], there[axis] = (

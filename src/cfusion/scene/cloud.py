@@ -1,22 +1,24 @@
-"""One cloud of all fused maps: points merged where maps agree, dropped where others see through them.
+"""One point cloud of all fused maps: points are merged where maps agree and dropped where other maps contradict them.
 
-A point p of view i with normal n is compared with the map of each view j that shares surface with i, at the pixel it
-falls on, whose own point is q:
+A point p of view i with normal n is compared with the map of each view j that shares surface with i. Let q be the point
+of j's map at the pixel that p projects to:
 
-    agrees           |n . (q - p)| <= sqrt(sigma_i^2 + sigma_j^2) + half a pixel
-    is seen through  j's depth lies behind p by more than sqrt(sigma_i^2 + sigma_j^2) and a pixel, along j's ray
+    agrees        |n . (q - p)| <= sqrt(sigma_i^2 + sigma_j^2) + half a pixel
+    contradicts   j's depth lies behind p, along j's ray, by more than sqrt(sigma_i^2 + sigma_j^2) and a pixel
 
-Where maps agree p moves along n to the mean weighted by 1 / sigma^2. (Not by 1 / (c sigma)^2, c = |n . ray|, as an
-error along the ray would have it: in a fused map the surface is off, and most where it is seen obliquely.) Then they
-are asked again, about the point that has moved and with the sigma it has now: a pixel between two surfaces is so unsure
-that it agrees with both, and the mean of both is in the air.
-The view with the smaller pixels owns the point: another leaves its own out if it lies within half a pixel of that
-view's, along the surface, but where it samples the surface more densely. (Half of its own pixel, not of that view's:
-what all see obliquely is sampled too sparsely by any one of them.) Points that as many views see through as agree with,
-or that nobody is near to although others look there, are dropped, and so are those whose sigma is 20 times the usual:
-maps that share their inputs agree on what floats between two surfaces, and say by their sigma that it does. A pixel
-that covers several pixels' length of the surface, and that no view sees better, becomes several points. Each
-view's piece needs only its neighbours: pieces are made wherever views are.
+1. p moves along n to the mean over agreeing maps, weighted by 1 / sigma^2. (Not by 1 / (c sigma)^2, c = |n . ray|,
+   which would suit an error along the ray: a fused map's error is its surface's, largest at oblique angles.)
+2. The comparison is repeated once with the moved p and its new sigma: a pixel between two surfaces has so large a
+   sigma that it agrees with both, and their mean lies on neither.
+3. The view with the smaller pixels owns the point. Another view drops its own point within half of its own pixel of
+   q, along the surface, unless it samples the surface more densely. (Its own pixel, not the owner's: a surface that
+   all views see obliquely is sampled too sparsely by each of them.)
+4. Dropped are points that as many maps contradict as agree with; points that no map is near to although others
+   measure there; points whose sigma is 20 times the median: maps that share their inputs agree on points that float
+   between two surfaces, but give them a large sigma.
+5. A pixel that covers several pixels' length of the surface, and that no view sees better, becomes several points.
+
+The piece of a view needs only its neighbours' maps, so pieces are computed wherever views are fused.
 """
 
 from __future__ import annotations
@@ -31,30 +33,26 @@ from numpy.typing import NDArray
 from cfusion.arrays import Points
 from cfusion.errors import FileError
 from cfusion.geometry import Pinhole
-from cfusion.io.codecs.ply_table import write_table
+from cfusion.io.codecs.ply_table import COLOUR, NORMAL, POSITION, table_of, write_table
 from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.graph import Graph
 from cfusion.scene.job import FOLDER, Job, Task, open_job
 from cfusion.scene.keys import digest
 from cfusion.scene.placing import placing
-from cfusion.scene.progress import Listener, Teller
+from cfusion.scene.progress import ProgressCallback, TaskProgress
 from cfusion.scene.record import Record, folder_of, read_record, require_record, write_record
 from cfusion.scene.runner import Runner
+from cfusion.scene.sketch import towards_camera
 
-POINT = np.dtype(
-    [
-        *(("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("nx", "<f4"), ("ny", "<f4"), ("nz", "<f4")),
-        *(("red", "u1"), ("green", "u1"), ("blue", "u1"), ("sigma", "<f4"), ("views", "<u2")),
-    ]
-)
+POINT = np.dtype([*POSITION, *NORMAL, *COLOUR, ("sigma", "<f4"), ("views", "<u2")])
 SIGMAS, PIXELS = 1.0, 0.5
-ROUNDS = 2  # the others are asked again, about the point that has moved
-DENSER = 1.02  # spacing of points, of another view to a view's own, up to which the other can stand for it
-NEAR = 0.5  # pixels of a view, along the surface, within which another's point can stand for its own
-UNSURE = 20.0  # times the view's usual sigma (and half a pixel): what is off by so much floats in the air
-GRAZING = 0.2  # |n . ray| below which a surface is seen too obliquely to tell
+COMPARISONS = 2  # the second one uses the moved points
+MAX_SPACING_RATIO = 1.02  # another view's point spacing over the own one, up to which the other's point replaces it
+NEAR = 0.5  # pixels, along the surface, within which another view's point replaces the view's own
+MAX_SIGMA_RATIO = 20.0  # to the view's median sigma (and at least half a pixel): beyond, points float in the air
+GRAZING = 0.2  # |n . ray| below which a surface is seen too obliquely to be compared
 GREY = 160
-STEPS = 2  # to the octave, by which pixel sizes are told apart: nearly equal ones go by number
+RANKS_PER_OCTAVE = 2  # per octave of pixel size, the classes of `_rank`: views of one class are ordered by number
 FILE, RECORD = "cloud.npy", "cloud.json"
 Floats = NDArray[np.float64]
 
@@ -66,12 +64,12 @@ class Cloud:
     points: Points  # (n, 3)
     normals: Points  # (n, 3)
     sigma: Floats  # (n,) along the normal
-    views: NDArray[np.int64]  # (n,) maps that agree, its own included
-    pixels: NDArray[np.int64]  # (n,) where they lie in the map, flat
+    views: NDArray[np.int64]  # (n,) agreeing maps, its own included
+    pixels: NDArray[np.int64]  # (n,) flat index of the pixel in the map
 
 
 def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]) -> Cloud:
-    """The points that a view owns, merged with those of the others."""
+    """The points that view `number` owns, merged with the maps of the `others`."""
     own = views(number)
     normal = own.normals.astype(np.float64)
     facing = np.abs(np.einsum("hwx,hwx->hw", normal, own.camera.rays()))
@@ -85,28 +83,28 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
     sigma = np.maximum(own.sigma[usable].astype(np.float64), 1e-9 * np.abs(own.depth[usable]))
     ahead = {other for other in others if (_rank(views(other)), other) < (_rank(own), number)}
     shift, claimed = np.zeros(len(points)), sigma
-    for _ in range(ROUNDS):
+    for _ in range(COMPARISONS):
         place = points + normals_ * shift[:, None]
-        votes = _asked(views, others, ahead, place, normals_, claimed, size, pixel)
+        votes = _compare_all(views, others, ahead, place, normals_, claimed, size, pixel)
         weight = 1 / sigma**2 + votes.weight
         shift = (votes.moved + votes.weight * shift) / weight
         claimed = (1 / sigma + votes.sigmas) / weight
     points = points + normals_ * shift[:, None]
     usual = float(np.median(sigma)) if sigma.size else 0.0
-    sure = claimed <= np.maximum(UNSURE * usual, PIXELS * pixel)
+    sure = claimed <= np.maximum(MAX_SIGMA_RATIO * usual, PIXELS * pixel)
     confirmed = (votes.near > 0) | (votes.looked == 0)
     kept = votes.owned & sure & (votes.through < np.maximum(votes.agree, 1)) & confirmed
     whole = Cloud(points[kept], normals_[kept], claimed[kept], 1 + votes.agree[kept], pixels[kept])
-    # slopes of a map whose usual sigma is more than half a pixel are those of its noise
+    # a map whose median sigma exceeds half a pixel has the slopes of its noise
     smooth = usual <= PIXELS * (float(np.median(pixel)) if pixel.size else 0.0)
-    return _divided(whole, _towards(own, whole.points), pixel[kept]) if smooth else whole
+    return _subdivided(whole, towards_camera(own.camera, own.pose, whole.points), pixel[kept]) if smooth else whole
 
 
-def _divided(cloud: Cloud, towards: Points, pixel: Floats) -> Cloud:
-    """Several points for a pixel that covers several pixels' length of the surface, spread along that length.
+def _subdivided(cloud: Cloud, towards: Points, pixel: Floats) -> Cloud:
+    """Replace a point whose pixel covers several pixels' length of the surface by points spread along that length.
 
-    A pixel seen at the cosine c covers 1 / c pixels: below 1/2 it becomes three points, below 1/4 five.
-    Only those are left here that no view sees better.
+    A pixel seen at the cosine c covers 1 / c pixels: below 1/2 it becomes three points, below 1/4 five. All points
+    given here are owned: no other view sees them better.
     """
     cosine = np.maximum(np.einsum("nx,nx->n", cloud.normals, towards), GRAZING)
     parts = 1 + 2 * np.floor(0.5 / cosine).astype(np.int64)
@@ -121,19 +119,19 @@ def _divided(cloud: Cloud, towards: Points, pixel: Floats) -> Cloud:
 
 @dataclass(frozen=True, eq=False)
 class _Votes:
-    """What the others say about points, one value each."""
+    """Sums over the other maps, one value per point."""
 
-    moved: Floats  # sum of their distances along the normal, each by its weight 1 / sigma^2
-    weight: Floats  # sum of their weights
-    sigmas: Floats  # sum of their sigmas, by weight
-    agree: NDArray[np.int64]  # maps
-    through: NDArray[np.int64]
-    near: NDArray[np.int64]  # those that agree, or would if they saw it less obliquely
-    looked: NDArray[np.int64]  # maps that have a depth there
-    owned: NDArray[np.bool_]
+    moved: Floats  # sum of n . (q - p) / sigma_j^2
+    weight: Floats  # sum of 1 / sigma_j^2
+    sigmas: Floats  # sum of sigma_j / sigma_j^2
+    agree: NDArray[np.int64]  # number of agreeing maps
+    through: NDArray[np.int64]  # number of contradicting maps
+    near: NDArray[np.int64]  # number of maps that agree, or would at a less oblique angle
+    looked: NDArray[np.int64]  # number of maps with a depth at the point
+    owned: NDArray[np.bool_]  # no view that is `ahead` has a point that replaces it
 
 
-def _asked(
+def _compare_all(
     views: Callable[[int], FusedView],
     others: Sequence[int],
     ahead: set[int],
@@ -143,12 +141,12 @@ def _asked(
     size: Floats,
     pixel: Floats,
 ) -> _Votes:
-    """All others asked about points; those `ahead` may own them."""
+    """Compare the points with every other map; only views `ahead` (with smaller pixels) may own a point instead."""
     moved, weights, sigmas = (np.zeros(len(points)) for _ in range(3))
     agree, through, near, looked = (np.zeros(len(points), np.int64) for _ in range(4))
     owned = np.ones(len(points), bool)
     for other in others:
-        seen = _compared(views(other), points, normals_, sigma, size)
+        seen = _compare(views(other), points, normals_, sigma, size)
         at = seen.at
         looked[at] += 1
         near[at[seen.near]] += 1
@@ -161,25 +159,25 @@ def _asked(
         sigmas[same] += their_weight * seen.sigma[seen.agrees]
         if other in ahead:
             beside, spacing = seen.beside[seen.agrees], seen.size[seen.agrees]
-            owned[same[(beside <= NEAR * pixel[same]) & (spacing <= DENSER * size[same])]] = False
+            owned[same[(beside <= NEAR * pixel[same]) & (spacing <= MAX_SPACING_RATIO * size[same])]] = False
     return _Votes(moved, weights, sigmas, agree, through, near, looked, owned)
 
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """What another view has at points: only those that fall on a measured pixel of it."""
+    """Comparison of points with one other map, for the n points that project to a measured pixel of it."""
 
-    at: NDArray[np.int64]  # which points
-    apart: Floats  # along the point's normal
-    sigma: Floats  # along the normal
-    size: Floats  # of its pixels on the surface
-    beside: Floats  # how far its point lies from the point, along the surface
-    near: NDArray[np.bool_]  # as far as it can tell, which at a grazing angle is not far
+    at: NDArray[np.int64]  # (n,) indices of the points
+    apart: Floats  # n . (q - p), along the point's normal
+    sigma: Floats  # sigma_j, along the normal
+    size: Floats  # of j's pixels on the surface
+    beside: Floats  # distance of q from p along the surface
+    near: NDArray[np.bool_]  # |n . (q - p)| is within the limit, at any angle
     agrees: NDArray[np.bool_]
     through: NDArray[np.bool_]
 
 
-def _compared(other: FusedView, points: Points, normals_: Points, sigma: Floats, size: Floats) -> _Seen:
+def _compare(other: FusedView, points: Points, normals_: Points, sigma: Floats, size: Floats) -> _Seen:
     u, v, z = other.camera.project(other.pose.inverse().apply(points))
     height, width = other.depth.shape
     with np.errstate(invalid="ignore"):
@@ -189,7 +187,7 @@ def _compared(other: FusedView, points: Points, normals_: Points, sigma: Floats,
     known = np.isfinite(depth) & np.isfinite(their_sigma)
     at, row, column, depth, their_sigma = at[known], row[known], column[known], depth[known], their_sigma[known]
     theirs = _points_at(other, row, column, depth)
-    away = _towards(other, points[at])
+    away = towards_camera(other.camera, other.pose, points[at])
     facing = np.einsum("nx,nx->n", normals_[at], away)
     cosine = np.maximum(np.abs(facing), GRAZING)
     along = np.maximum(their_sigma, 1e-9 * np.abs(depth))
@@ -199,16 +197,16 @@ def _compared(other: FusedView, points: Points, normals_: Points, sigma: Floats,
     their_size = _pixel_size(other, depth) / cosine
     spread = SIGMAS * np.sqrt(sigma[at] ** 2 + along**2)
     limit = spread + PIXELS * np.maximum(size[at], their_size)
-    usable = facing > GRAZING  # a pixel that is a point of its own view
+    usable = facing > GRAZING  # as in `merged`: only such pixels become points of view j
     near = np.abs(apart) <= limit
     agrees = near & usable & np.isfinite(other.normals[row, column, 0])
-    # along j's own ray, on which a surface seen obliquely is further away
+    # compared along j's ray, where an obliquely seen surface is further away
     through = ~near & (depth - z[at] > spread / cosine + _pixel_size(other, depth))
     return _Seen(at, apart, along, their_size, beside, near, agrees, through)
 
 
 def _points_at(view: FusedView, row: NDArray[np.int64], column: NDArray[np.int64], depth: Floats) -> Points:
-    """The points in the world of some pixels."""
+    """Points (n, 3) in the world of the given pixels."""
     camera = view.camera
     across, down = (column - camera.cx).astype(np.float64), (row - camera.cy).astype(np.float64)
     if isinstance(camera, Pinhole):
@@ -218,16 +216,8 @@ def _points_at(view: FusedView, row: NDArray[np.int64], column: NDArray[np.int64
     return view.pose.apply(np.stack([x, y, depth], axis=-1))
 
 
-def _towards(view: FusedView, points: Points) -> Points:
-    """Unit directions (n, 3) from points to the camera."""
-    if not isinstance(view.camera, Pinhole):
-        return np.broadcast_to(-view.pose.rotation[:, 2], points.shape)
-    away = view.pose.translation - points
-    return np.asarray(away / np.maximum(np.linalg.norm(away, axis=-1, keepdims=True), np.finfo(np.float64).tiny))
-
-
 def _pixel_size(view: FusedView, depth: NDArray[np.floating]) -> Floats:
-    """Across the ray, in the unit of depth."""
+    """Width of a pixel across the ray at each depth, in the unit of depth."""
     camera = view.camera
     if isinstance(camera, Pinhole):
         return depth.astype(np.float64) / min(camera.fx, camera.fy)
@@ -235,28 +225,24 @@ def _pixel_size(view: FusedView, depth: NDArray[np.floating]) -> Floats:
 
 
 def _rank(view: FusedView) -> int:
-    """The size of a view's pixels at its median depth, in half octaves.
+    """The pixel size of a view at its median depth, in half octaves: the view of lower rank owns shared points.
 
-    Who owns a point is settled between two views, not two pixels: else both might leave a point to the other.
+    Ownership is decided per view, not per pixel: otherwise two views could each leave the same point to the other.
     """
     known = view.depth[np.isfinite(view.depth)]
     size = _pixel_size(view, np.median(known, keepdims=True)) if known.size else np.ones(1)
-    return int(np.floor(STEPS * np.log2(max(float(size[0]), 1e-30))))
+    return int(np.floor(RANKS_PER_OCTAVE * np.log2(max(float(size[0]), 1e-30))))
 
 
 def piece(job: Job, task: Task) -> Record:
-    """A view's piece of the cloud, written beside its maps."""
-    there = _there(job, task)
-    if there is not None:
-        return there
+    """Compute a view's piece of the cloud and write it beside the view's maps."""
+    written = _written_piece(job, task)
+    if written is not None:
+        return written
     folder = folder_of(job.folder, task.view)
     found = merged(lambda view: read_fused(job.folder, view), task.view, task.neighbours)
-    table = np.zeros(len(found.points), POINT)
-    for axis, name in enumerate("xyz"):
-        table[name], table[f"n{name}"] = found.points[:, axis], found.normals[:, axis]
-    for channel, name in enumerate(("red", "green", "blue")):
-        table[name] = _colours(job, task.view)[found.pixels, channel]
-    table["sigma"], table["views"] = found.sigma, found.views
+    colours = _colours(job, task.view)[found.pixels]
+    table = table_of(POINT, found.points, found.normals, colours, found.sigma, found.views)
     record = Record(task.view, require_record(folder).name, task.key, task.neighbours, points=len(table))
     with placing(Path(job.output)) as draft:
         inside = folder_of(draft / FOLDER, task.view)
@@ -266,14 +252,14 @@ def piece(job: Job, task: Task) -> Record:
     return record
 
 
-def _there(job: Job, task: Task) -> Record | None:
-    """The record of a piece that is there already."""
+def _written_piece(job: Job, task: Task) -> Record | None:
+    """The record of a piece written by an earlier run; None if there is none."""
     folder = folder_of(job.folder, task.view)
     return read_record(folder, task.key, RECORD) if (folder / FILE).is_file() else None
 
 
 def _colours(job: Job, view: int) -> NDArray[np.uint8]:
-    """(H W, 3) levels of the view's image; grey where it has none."""
+    """Image levels (H W, 3) of a view; grey if it has no image."""
     image = open_job(job).views[view].image
     shape = read_fused(job.folder, view).depth.size
     if image is None:
@@ -285,7 +271,7 @@ def _colours(job: Job, view: int) -> NDArray[np.uint8]:
 
 
 def cloud_tasks(job: Job, graph: Graph, fused: Sequence[int]) -> tuple[Task, ...]:
-    """One task a fused view: its key is made of the keys of the maps it looks at."""
+    """One task per fused view; its key is a digest of the keys of all maps it reads."""
     keys = {view: require_record(folder_of(job.folder, view)).key for view in fused}
     tasks = []
     for view in fused:
@@ -296,18 +282,20 @@ def cloud_tasks(job: Job, graph: Graph, fused: Sequence[int]) -> tuple[Task, ...
     return tuple(tasks)
 
 
-def write_cloud(job: Job, graph: Graph, fused: Sequence[int], runner: Runner, listener: Listener | None = None) -> int:
-    """OUT/scene.ply from the pieces of all views; how many points."""
+def write_cloud(
+    job: Job, graph: Graph, fused: Sequence[int], runner: Runner, callback: ProgressCallback | None = None
+) -> int:
+    """Write OUT/scene.ply from the pieces of all views; return the number of points."""
     tasks = cloud_tasks(job, graph, fused)
-    records = [each for task in tasks if (each := _there(job, task)) is not None]
+    records = [each for task in tasks if (each := _written_piece(job, task)) is not None]
     done = {record.view for record in records}
     todo = [task for task in tasks if task.view not in done]
-    told = Teller(listener, len(todo), "cloud of view")
+    progress = TaskProgress(callback, len(todo), "cloud of view")
     for record in runner.run(job, todo):
         if record.failure:
             raise FileError(f"the cloud of view {record.name} failed: {record.failure}")
         records.append(record)
-        told.finished()
+        progress.finished()
     records.sort(key=lambda each: each.view)
 
     def chunks() -> Iterator[NDArray[np.void]]:

@@ -1,4 +1,4 @@
-"""The fused views of a scene as views, for writers of other formats."""
+"""The fused views of a scene as `View`s, for writers of other formats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cfusion.scene.job import Job, open_job
 
 
 def fused_views(job: Job, views: Sequence[int]) -> LazyViews:
-    """The views with fused depth, and the probability that it is right to 1 % as confidence; read when asked for."""
+    """Views with fused depth, read lazily; their confidence is the probability of an error below 1 %."""
     opened = open_job(job)
 
     def load(place: int) -> View:

@@ -1,4 +1,4 @@
-"""Fuse every view of a scene from its best neighbours, or every few frames of a sequence from those around them."""
+"""Fuse every view of a scene with its best neighbours, or every few frames of a sequence with the frames around."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cfusion.methods import Method
 from cfusion.parameters import refine
 from cfusion.result import Result
 from cfusion.scene.graph import NEIGHBOURS, Graph
-from cfusion.scene.kept import Kept
 from cfusion.scene.neighbours import by_surface
+from cfusion.scene.view_cache import ViewCache
 
 
 def fuse_every(
@@ -28,21 +28,21 @@ def fuse_every(
     failed: Callable[[int, CFusionError], None] | None = None,
     **parameters: Any,
 ) -> Iterator[Result]:
-    """The result of every view, in order, each fused from the view and its best `neighbours` (or those of a graph).
+    """Yield the result of every view, in order, each fused with its best `neighbours` (a number, or a graph).
 
-    `into` names the views to fuse into, all unless given: `neighbours=in_time(len(views), 11)` and
-    `into=range(0, len(views), 5)` is a sequence fused eleven frames at a time, into every fifth.
-    Views may be lazy: each is read when its turn comes and kept as long as it fits. A view that cannot be fused ends
-    the iteration with its error, unless `failed` is given: then that hears its number and error, and the rest go on.
+    `into` selects the views to fuse into, by default all: `neighbours=in_time(len(views), 11)` and
+    `into=range(0, len(views), 5)` fuses eleven frames of a sequence into every fifth frame.
+    Views may be lazy: each is read when it is needed and cached while memory allows. A view that cannot be fused ends
+    the iteration with its error, unless `failed` is given: it is called with index and error instead.
 
     Args:
         views: of one scene, in one unit of length.
-        method: as of `fuse`.
-        neighbours: how many views each is fused from beside itself, or a graph of them.
-        into: indices of the views to fuse into; None: all.
-        backend: as of `fuse`.
-        failed: hears the index and the error of a view that cannot be fused.
-        parameters: of the method, by name.
+        method: as in `fuse`.
+        neighbours: number of other views fused with each, or a graph of them.
+        into: indices of the views to fuse into; None for all.
+        backend: as in `fuse`.
+        failed: called with the index and the error of each view that cannot be fused.
+        parameters: parameters of the method, by name.
 
     Examples:
         >>> import numpy as np
@@ -54,18 +54,18 @@ def fuse_every(
         [(24, 32), (24, 32), (24, 32)]
     """
     if isinstance(views, View | Stack) or not isinstance(views, Sequence):
-        raise InputError(f"fuse_every takes a list of views, not {type(views).__name__}")
+        raise InputError(f"fuse_every needs a list of views, not {type(views).__name__}")
     views_of(views, "fuse_every")
-    refined = refine(methods.get(method), parameters)  # a mistake in these is not one of the views
+    refined = refine(methods.get(method), parameters)  # here, so that a wrong parameter is no view's failure
     loaded = kernels.load(backend)
-    kept = Kept.of(views)
+    kept = ViewCache.of(views)
     chosen = range(len(views)) if into is None else into
     strange = [number for number in chosen if not 0 <= number < len(views)]
     if strange:
-        raise InputError(f"there is no view {strange[0]} to fuse into; there are {len(views)}, counted from 0")
+        raise InputError(f"view {strange[0]} of `into` does not exist; give indices from 0 to {len(views) - 1}")
     graph = neighbours if isinstance(neighbours, Graph) else by_surface(kept, failed=failed).cut(neighbours)
     if len(graph) != len(views):
-        raise InputError(f"the graph has {len(graph)} views, {len(views)} were given")
+        raise InputError(f"the graph has {len(graph)} views but {len(views)} were given; build it from the same views")
 
     def bundle(number: int) -> Sequence[View]:
         return tuple(kept[other] for other in graph.bundle(number))

@@ -1,4 +1,4 @@
-"""The fused maps of a view, as a worker left them in the output."""
+"""The fused maps of a view as written by a worker."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cfusion.io.json_object import JsonObject
 from cfusion.scene.record import FILE, folder_of, require_record
 from cfusion.scene.slopes import one_sided_normals
 
-KEPT = 24  # views whose maps stay in memory
+KEPT = 24  # views whose maps are cached
 
 
 @dataclass(frozen=True, eq=False)
 class FusedView:
-    """Depth and its standard deviation, and where they were seen from."""
+    """Depth and standard deviation of a fused view, with its camera and pose."""
 
     depth: DepthMap  # (H, W), NaN where unknown
     sigma: DepthMap  # (H, W), NaN where nothing was observed
@@ -31,12 +31,12 @@ class FusedView:
 
     @cached_property
     def normals(self) -> Normals:
-        """(H, W, 3) in the camera's frame, towards it; NaN where undefined."""
+        """Unit normals (H, W, 3) in the camera's frame, facing the camera; NaN where undefined."""
         return one_sided_normals(self.depth, self.camera)
 
 
 def read_fused(root: Path, view: int) -> FusedView:
-    """The maps of a view; the last few are kept in memory."""
+    """The fused maps of a view, from a small cache if possible."""
     folder = folder_of(root, view)
     return _read(folder, (folder / FILE).stat().st_mtime_ns if (folder / FILE).is_file() else 0)
 

@@ -8,46 +8,46 @@ from dataclasses import dataclass
 from cfusion.arrays import is_whole
 from cfusion.errors import InputError
 
-NEIGHBOURS = 10  # of each view, unless said otherwise
+NEIGHBOURS = 10  # per view, by default
 
 
 @dataclass(frozen=True)
 class Graph:
-    """For every view the numbers of its neighbours, best first, and who named them."""
+    """The neighbours of every view (indices, best first) and where they come from."""
 
     neighbours: tuple[tuple[int, ...], ...]
-    source: str  # for people: "patch-match.cfg", "shared surface", ...
+    source: str  # shown to the user: "patch-match.cfg", "shared surface", ...
 
     def __post_init__(self) -> None:
         count = len(self.neighbours)
         for view, others in enumerate(self.neighbours):
             if len(set(others)) != len(others) or view in others or not all(0 <= other < count for other in others):
                 raise InputError(
-                    f"the neighbours of view {view} are {list(others)}; expected others, each once, 0 to {count - 1}"
+                    f"the neighbours of view {view} are {list(others)}; give others, each once, from 0 to {count - 1}"
                 )
 
     def __len__(self) -> int:
         return len(self.neighbours)
 
     def bundle(self, view: int) -> tuple[int, ...]:
-        """The view itself and its neighbours: what is fused into it."""
+        """The view itself and its neighbours: the views fused into it."""
         return view, *self.neighbours[view]
 
     def cut(self, most: int) -> Graph:
         """The best `most` neighbours of each view."""
         if not is_whole(most, 0, 10**9):
-            raise InputError(f"neighbours is {str(most)[:40]}; it is a whole number from 0")
+            raise InputError(f"neighbours is {str(most)[:40]}; give a whole number from 0")
         return Graph(tuple(others[:most] for others in self.neighbours), self.source)
 
     @property
     def lonely(self) -> tuple[int, ...]:
-        """Views without a neighbour, which nobody takes for one either."""
+        """Views that have no neighbour and are no other view's neighbour."""
         wanted = {other for others in self.neighbours for other in others}
         return tuple(view for view, others in enumerate(self.neighbours) if not others and view not in wanted)
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The views in groups that share nothing with each other, largest first."""
+        """The connected groups of views, largest first."""
         linked: list[set[int]] = [set(others) for others in self.neighbours]
         for view, others in enumerate(self.neighbours):
             for other in others:
@@ -60,7 +60,7 @@ class Graph:
         return tuple(sorted(groups, key=lambda group: (-len(group), group[0])))
 
     def both_ways(self, view: int) -> tuple[int, ...]:
-        """The neighbours of a view, and the views that have it for a neighbour."""
+        """The neighbours of a view and the views that it is a neighbour of."""
         return tuple(dict.fromkeys((*self.neighbours[view], *self._wanted_by()[view])))
 
     def _wanted_by(self) -> tuple[tuple[int, ...], ...]:
@@ -76,9 +76,9 @@ class Graph:
 
 
 def in_time(count: int, width: int = NEIGHBOURS + 1) -> Graph:
-    """Neighbours in time: the `width` frames around each, all inside the sequence, nearest first."""
+    """Neighbours in time: the `width` frames around each frame, all inside the sequence, nearest first."""
     if width < 1:
-        raise InputError(f"window = {width}; it is at least 1 frame")
+        raise InputError(f"window = {width}; give at least 1 frame")
     size = min(width, count)
     found = []
     for frame in range(count):
@@ -89,7 +89,7 @@ def in_time(count: int, width: int = NEIGHBOURS + 1) -> Graph:
 
 
 def ranked(scores: Sequence[Sequence[tuple[float, int]]], source: str) -> Graph:
-    """A graph of scored neighbours (score, view), larger first; ties go to the lower number."""
+    """A graph from scored neighbours (score, view): higher score first, then lower number."""
     return Graph(tuple(tuple(view for _, view in sorted(each, key=_order)) for each in scores), source)
 
 

@@ -1,4 +1,4 @@
-"""What to do with one scene, by reference: paths, names and numbers that travel to a worker, and no arrays."""
+"""The description of a scene's work that travels to workers: paths, names and numbers, but no arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cfusion.errors import InputError
-from cfusion.scene.kept import BYTES, Kept
+from cfusion.scene.view_cache import BYTES, ViewCache
 
 if TYPE_CHECKING:
     from cfusion.datasets.dataset import Dataset
@@ -25,46 +25,46 @@ class Job:
     data: str
     format: str
     output: str
-    version: str  # of the code; a worker of another version refuses
+    version: str  # of the code; workers of another version refuse the job
     options: Pairs = ()  # of the format
     method: str = "auto"
     parameters: Pairs = ()
     backend: str = "auto"
     write_back: bool = True  # whether each view is written in the layout of the input
-    kept_bytes: int = BYTES  # of decoded views, per process
+    cache_bytes: int = BYTES  # cache of decoded views, per process
 
     @property
     def folder(self) -> Path:
-        """Where records, maps and the graph are."""
+        """The folder of records, maps and the graph."""
         return Path(self.output) / FOLDER
 
 
 @dataclass(frozen=True)
 class Task:
-    """One view to work on: what is known by its key is not done again."""
+    """One view to fuse, or to make the point cloud of; a task whose key has a record is not repeated."""
 
     kind: str  # "fuse" or "cloud"
     view: int
     neighbours: tuple[int, ...]
-    key: str
+    key: str  # digest of all its inputs and settings
 
 
 @dataclass(frozen=True, eq=False)
 class Opened:
     """The data set of a job, open in this process."""
 
-    views: Kept
+    views: ViewCache
     dataset: Dataset
 
     @property
     def names(self) -> Sequence[str]:
-        """The depth maps' files, or numbers."""
+        """File names of the depth maps; numbers if the data set has no files."""
         return [str(file.name) for file in self.dataset.files] or [str(number) for number in range(len(self.views))]
 
 
 @lru_cache(1)
 def code_version() -> str:
-    """The version of cfusion, and a hash of its code: what has another one may give other bits."""
+    """The version of cfusion and a hash of its source: different code may give different bits."""
     from cfusion import __version__
     from cfusion.io.versions import code_fingerprint
 
@@ -72,15 +72,15 @@ def code_version() -> str:
 
 
 def open_job(job: Job) -> Opened:
-    """The data set, read once per process."""
+    """The data set of a job, opened once per process."""
     if job.version != code_version():
-        raise InputError(f"this worker runs cfusion {code_version()}, the command {job.version}; install the same code")
-    return _opened(job.data, job.format, job.options, job.kept_bytes)
+        raise InputError(f"the worker runs cfusion {code_version()}, the command {job.version}; install the same code")
+    return _opened(job.data, job.format, job.options, job.cache_bytes)
 
 
 @lru_cache(2)
-def _opened(data: str, format: str, options: Pairs, kept_bytes: int) -> Opened:
+def _opened(data: str, format: str, options: Pairs, cache_bytes: int) -> Opened:
     from cfusion.datasets import read
 
     dataset = read(data, format=format, options=dict(options))
-    return Opened(Kept(dataset, kept_bytes), dataset)
+    return Opened(ViewCache(dataset, cache_bytes), dataset)

@@ -1,4 +1,4 @@
-"""Keys of views: settings, neighbours and the files behind them; what has the same key need not be made again."""
+"""Keys of tasks: digests of settings, neighbours and input files; equal keys mean equal results."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from cfusion.scene.job import FOLDER, Job, Task
 if TYPE_CHECKING:
     from cfusion.datasets.dataset import Dataset
 
-Stamp = str  # of a file's contents
+Stamp = str  # hash of a file's contents
 
 
 def digest(content: object) -> str:
-    """A short key of anything JSON can hold."""
+    """A short hash of any value that JSON can represent."""
     return hashlib.sha256(json.dumps(to_json(content), sort_keys=True).encode()).hexdigest()[:32]
 
 
 def stamp(file: Path) -> Stamp:
-    """A hash of what is in a file, whatever its time says; empty where there is none."""
+    """A hash of a file's contents, independent of its times; empty if there is no file."""
     try:
         found = file.stat()
         return _hashed(str(file), found.st_size, found.st_mtime_ns, found.st_ctime_ns)
@@ -36,13 +36,13 @@ def stamp(file: Path) -> Stamp:
 
 @lru_cache(1 << 17)
 def _hashed(file: str, size: int, modified: int, changed: int) -> Stamp:
-    """Read once as long as neither size nor times change."""
+    """Cached: a file is read again only if its size or times change."""
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()[:32]
 
 
 def description_key(root: Path, dataset: Dataset) -> str:
-    """Of everything but depth maps: cameras, poses, lists, models, images."""
+    """Digest of all files of a data set but its depth maps: cameras, poses, lists, models, images."""
     maps = {str(file) for file in dataset.files}
     return digest([(str(file.relative_to(root)), stamp(file)) for file in _described(root, maps)])
 
@@ -57,7 +57,7 @@ def _described(root: Path, maps: set[str]) -> Iterator[Path]:
 
 
 def fuse_tasks(job: Job, root: Path, dataset: Dataset, graph: Graph) -> tuple[Task, ...]:
-    """One task a view."""
+    """One task per view."""
     described = description_key(root, dataset)
     stamps: Sequence[Stamp] = [stamp(file) for file in dataset.files] or [""] * len(dataset)
     settings = (job.version, job.format, job.options, job.method, job.parameters, job.backend, job.write_back)

@@ -4,8 +4,8 @@ The score of view j as a neighbour of view i is the mean over the cells of i's s
 
     shared(p) . angle(p) . resolution(p)
 
-shared: j's sketch has the same depth at p, and p's normal faces j; angle: 1 up to ANGLE between the rays that i and j
-send to p, falling as a Gaussian beyond; resolution: 1 where j's pixels are as small as i's, their ratio where larger.
+shared: j's sketch has the same depth at p, and p's normal faces j; angle: 1 while the rays from i and j to p differ by
+at most ANGLE, then a Gaussian; resolution: 1 where j's pixels are no larger than i's, else the ratio of their sizes.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from cfusion.errors import CFusionError
 from cfusion.geometry import View
 from cfusion.scene.graph import Graph, ranked
-from cfusion.scene.sketch import Sketch, sketch
+from cfusion.scene.sketch import Sketch, sketch, towards_camera
 
 Floats = NDArray[np.float64]
 
-LEAST = 0.02  # score below which a view is of no use to another
-APART = 0.05  # relative difference of depth at which two views still see the same surface
-SIGMAS = 3.0  # of the cells' noise, on top
+LEAST = 0.02  # score below which a view is not a neighbour
+APART = 0.05  # relative difference of depth up to which two views see the same surface
+SIGMAS = 3.0  # of the cells' noise, added to that
 ANGLE, FALL = np.radians(20.0), np.radians(25.0)
-CANDIDATES = 96  # views near enough to be looked at; all pairs up to that many
+CANDIDATES = 96  # views compared with each view; all of them if there are no more
 
 
 def by_surface(
@@ -35,9 +35,9 @@ def by_surface(
     failed: Callable[[int, CFusionError], None] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Graph:
-    """Every view's useful neighbours, best first; views are read one by one, once.
+    """The useful neighbours of every view, best first; each view is read once.
 
-    A view that cannot be read has no neighbours and is nobody's; `failed` hears of it (else its error is raised).
+    A view that cannot be read has no neighbours and is none; `failed` is called with its error (else it is raised).
     """
     sketches: list[Sketch | None] = []
     for number in range(len(views)):
@@ -54,7 +54,7 @@ def by_surface(
 
 
 def graph_of(sketches: Sequence[Sketch | None]) -> Graph:
-    """The graph of sketches; None for a view that is nobody's neighbour."""
+    """The graph of sketches; a view whose sketch is None is no neighbour."""
     scored: list[list[tuple[float, int]]] = []
     near = _near(sketches)
     for number, one in enumerate(sketches):
@@ -70,21 +70,21 @@ def graph_of(sketches: Sequence[Sketch | None]) -> Graph:
 
 
 def score(one: Sketch, other: Sketch) -> float:
-    """How useful `other` is for fusing into `one`, from 0 to 1."""
+    """Usefulness of `other` for fusion into `one`, from 0 to 1."""
     return float(scores(one, [other])[0])
 
 
 def scores(one: Sketch, others: Sequence[Sketch]) -> Floats:
-    """How useful each of the others is for fusing into `one`, (C,) from 0 to 1."""
+    """Usefulness (C,) of each of the others for fusion into `one`, from 0 to 1."""
     if not others:
         return np.zeros(0)
     depth, found, pixel = (np.stack(each) for each in zip(*(_seen_by(one, each) for each in others), strict=True))
     noise = SIGMAS * (one.noise + np.array([other.noise for other in others]))
-    towards = np.stack([other.towards(one.points) for other in others])
+    towards = np.stack([towards_camera(other.camera, other.pose, one.points) for other in others])
     with np.errstate(invalid="ignore"):
         shared = np.abs(found - depth) <= APART * np.abs(depth) + noise[:, None]
-        facing = ~(np.einsum("nx,cnx->cn", one.normals, towards) <= 0)  # NaN: a cell without a normal faces anywhere
-    cosine = np.einsum("nx,cnx->cn", one.towards(one.points), towards)
+        facing = ~(np.einsum("nx,cnx->cn", one.normals, towards) <= 0)  # NaN: a cell without a normal counts as facing
+    cosine = np.einsum("nx,cnx->cn", towards_camera(one.camera, one.pose, one.points), towards)
     angle = np.arccos(np.clip(cosine, -1.0, 1.0))
     finer = np.minimum(1.0, one.pixel_at(one.depths) / pixel)
     worth = np.exp(-((np.maximum(angle - ANGLE, 0.0) / FALL) ** 2)) * finer
@@ -92,7 +92,7 @@ def scores(one: Sketch, others: Sequence[Sketch]) -> Floats:
 
 
 def _seen_by(one: Sketch, other: Sketch) -> tuple[Floats, Floats, Floats]:
-    """Depth of one's points in the other's frame, the depth it has there (NaN outside), and the size of its pixels."""
+    """Of one's points: depth in the other's frame, depth of the other's map (NaN outside), size of its pixels."""
     local = (one.points - other.pose.translation) @ other.pose.rotation
     u, v, z = other.camera.project(local)
     height, width = other.depth.shape
@@ -104,7 +104,7 @@ def _seen_by(one: Sketch, other: Sketch) -> tuple[Floats, Floats, Floats]:
 
 
 def _near(sketches: Sequence[Sketch | None]) -> Callable[[int], Iterable[int]]:
-    """For a view the others worth a look: all of few, else those with the nearest middle of what they see."""
+    """The candidates to compare with a view: all others, or the CANDIDATES nearest by position and centre of view."""
     count = len(sketches)
     if count <= CANDIDATES + 1:
         return lambda number: (other for other in range(count) if other != number)

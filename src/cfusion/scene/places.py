@@ -1,4 +1,4 @@
-"""Where a scene is read from and written to, checked before anything is computed."""
+"""Checks of a scene's input and output folders, made before any computation."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from cfusion.io.drafts import sweep as sweep_drafts
 from cfusion.scene.job import FOLDER
 from cfusion.scene.placing import placing
 
-MARK = "scene.json"  # inside FOLDER: this output is a scene of ours, and of which data
+MARK = "scene.json"  # inside FOLDER: marks the output as a scene and names its data
 
 
 def format_of(data: Path, given: str | None) -> str:
-    """The one format of the data; several at one place, or below it, are named and have to be chosen from."""
+    """The format of the data; several formats, or data sets in subfolders, raise an error that lists them."""
     if given is not None:
         return known(given)
     if not data.exists():
         raise FileError(f"{data} does not exist; give the folder of a data set")
     here = _formats(data)
     if len(here) > 1:
-        raise InputError(f"{data} holds several data sets in one folder ({', '.join(here)}); say which with --format")
+        raise InputError(f"{data} holds several data sets in one folder ({', '.join(here)}); choose one with --format")
     if here:
         return here[0]
     below = (
@@ -36,8 +36,8 @@ def format_of(data: Path, given: str | None) -> str:
     )
     if below:
         names = ", ".join(folder.name for folder in below[:5]) + (", ..." if len(below) > 5 else "")
-        raise InputError(f"{data} is no data set itself, {len(below)} are below it ({names}); give one of them")
-    return recognised(data)  # raises, and names what is known
+        raise InputError(f"{data} is not a data set, but {len(below)} of its folders are ({names}); give one of them")
+    return recognised(data)  # raises, and lists the known formats
 
 
 def _formats(place: Path) -> list[str]:
@@ -45,16 +45,16 @@ def _formats(place: Path) -> list[str]:
 
 
 def require_apart(data: Path, output: Path) -> None:
-    """Refuse an output inside the data, or around them: neither may grow into the other."""
-    root, out = (Path(os.path.realpath(each)) for each in (root_of(data), output))  # also of links in a circle
+    """Refuse an output inside the data, or data inside the output."""
+    root, out = (Path(os.path.realpath(each)) for each in (root_of(data), output))  # realpath also resolves cycles
     if out == root or out.is_relative_to(root):
         raise InputError(f"the output {output} lies inside the data {data}; choose a folder elsewhere")
     if root.is_relative_to(out):
         raise InputError(f"the data {data} lie inside the output {output}; choose a folder elsewhere")
 
 
-def require_ours(data: Path, output: Path, *, force: bool) -> None:
-    """Refuse an output that holds something else than an earlier run on the same data, unless forced."""
+def require_own_output(data: Path, output: Path, *, force: bool) -> None:
+    """Refuse an output folder with other contents than an earlier run on the same data, unless forced."""
     require_writable(output)
     if force or not output.exists() or not any(output.iterdir()):
         return
@@ -63,14 +63,14 @@ def require_ours(data: Path, output: Path, *, force: bool) -> None:
         of = mark["data"]
     except (OSError, ValueError, KeyError, TypeError):
         raise FileError(
-            f"{output} holds something that is no scene of cfusion's; choose an empty folder, or say --force"
+            f"{output} holds files that are not a scene of cfusion; choose an empty folder or pass --force"
         ) from None
     if of != str(data.resolve()):
-        raise FileError(f"{output} holds the scene of {of}; choose another folder, or say --force")
+        raise FileError(f"{output} holds the scene of {of}; choose another folder or pass --force")
 
 
-def mark(data: Path, output: Path, content: dict[str, object]) -> None:
-    """Say in the output of which data it is the scene."""
+def write_mark(data: Path, output: Path, content: dict[str, object]) -> None:
+    """Write into the output which data it belongs to."""
     with placing(output) as draft:
         (draft / FOLDER).mkdir()
         text = json.dumps({"data": str(data.resolve()), **content}, indent=1)
@@ -78,8 +78,8 @@ def mark(data: Path, output: Path, content: dict[str, object]) -> None:
 
 
 @contextmanager
-def alone(output: Path) -> Iterator[None]:
-    """Let one command at a time work on an output; the lock goes with the process, however it ends."""
+def lock_output(output: Path) -> Iterator[None]:
+    """Lock the output against other commands; the lock ends with the process."""
     import fcntl
 
     (output / FOLDER).mkdir(parents=True, exist_ok=True)
@@ -92,6 +92,6 @@ def alone(output: Path) -> Iterator[None]:
 
 
 def sweep(output: Path) -> None:
-    """Remove the drafts that killed workers left behind; those of living ones stay."""
+    """Remove drafts left by killed workers; those of running ones stay."""
     with locked(output / FOLDER):
         sweep_drafts(output / FOLDER)

@@ -1,6 +1,6 @@
-"""Files that many workers put into one output: each appears whole, and a record only after what it stands for.
+"""Files that many workers write into one output: each appears complete, and a record after the files it describes.
 
-`cfusion.io.atomic.filling` exchanges a whole folder at once, which is right for one result and one writer; here the
+`cfusion.io.atomic.filling` exchanges a whole folder, which suits one result with one writer; here the
 folder is shared, so files are renamed into it one by one.
 """
 
@@ -19,7 +19,7 @@ from cfusion.scene.job import FOLDER
 
 @contextmanager
 def placing(output: Path) -> Iterator[Path]:
-    """A draft whose files move to the same names below `output` when the block ends well, .json last."""
+    """A draft folder whose files move to the same names below `output` if the block succeeds, .json files last."""
     try:
         home = output / FOLDER
         home.mkdir(parents=True, exist_ok=True)
@@ -28,7 +28,7 @@ def placing(output: Path) -> Iterator[Path]:
             files = sorted((path for path in draft.rglob("*") if path.is_file()), key=_json_last)
             for path in files:
                 sync(path)
-            for record in _records(files):  # an old one must not stand for new files, should we die among them
+            for record in _records(files):  # if we die while moving files, no old record may describe new files
                 (output / record.relative_to(draft)).unlink(missing_ok=True)
             for path in files:
                 target = output / path.relative_to(draft)
@@ -37,11 +37,11 @@ def placing(output: Path) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"cannot write to {output}: {reason(error, output)}; the same command goes on") from error
+        raise FileError(f"cannot write to {output}: {reason(error, output)}; run the command again") from error
 
 
 def _records(files: Sequence[Path]) -> list[Path]:
-    """The .json files that stand for others; alone they stand for themselves."""
+    """The .json files that describe other files; files that are all .json describe nothing else."""
     records = [path for path in files if path.suffix == ".json"]
     return records if len(records) < len(files) else []
 

@@ -1,4 +1,4 @@
-"""A short record of each view: what became of it, and by which inputs and settings."""
+"""A short record per view: its outcome, and the inputs and settings that led to it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from cfusion.errors import FileError
 from cfusion.io.to_json import to_json
 
 FILE = "record.json"
-FILES = "files"  # in a record: what it stands for
-DEPTH = 3  # folders between a view's own and the output
+FILES = "files"  # entry of a record: size, time and hash of the files it describes
+DEPTH = 3  # levels from a view's folder up to the output
 
 
 @dataclass(frozen=True)
 class Record:
-    """How one view came about, or why it did not (`failure`)."""
+    """The outcome of one view's task; `failure` says why there is none."""
 
     view: int
     name: str
-    key: str  # of inputs and settings: a record of another key is of something else
+    key: str  # digest of inputs and settings
     neighbours: tuple[int, ...] = ()
     left_out: tuple[str, ...] = ()  # neighbours that could not be read, and why
     density_before: float = 0.0  # share of pixels with a depth
@@ -34,21 +34,21 @@ class Record:
     backend: str = ""
     points: int = 0  # of its piece of the cloud
     failure: str = ""
-    elsewhere: bool = False  # whether the failure is the machine's: another worker may do better
+    elsewhere: bool = False  # the failure is the machine's: another worker may succeed
     worker: str = ""
     camera: dict[str, Any] | None = None
     pose: list[list[float]] | None = None
 
 
 def folder_of(root: Path, view: int) -> Path:
-    """Where the maps and the record of a view are; a thousand to a folder."""
+    """The folder of a view's maps and record; a thousand views per parent folder."""
     return root / "views" / f"{view // 1000:03d}" / f"{view:06d}"
 
 
 def write_record(folder: Path, record: Record, name: str = FILE) -> None:
-    """Into a folder of drafts: the record comes last, and makes the rest count.
+    """Write a record into a draft; moved last, it makes the other files valid.
 
-    It says what it stands for: size, time and hash of every file of the draft.
+    The record lists size, time and hash of every file of the draft.
     """
     folder.mkdir(parents=True, exist_ok=True)
     content = asdict(record) | {FILES: _written(folder.parents[DEPTH])}
@@ -56,7 +56,7 @@ def write_record(folder: Path, record: Record, name: str = FILE) -> None:
 
 
 def read_record(folder: Path, key: str | None = None, name: str = FILE) -> Record | None:
-    """The record in a folder; None where there is none, or one of another key, or of files that are not as written."""
+    """The record in a folder; None if missing, of another key, or if its files have changed since."""
     try:
         content = json.loads((folder / name).read_text(encoding="utf-8"))
         files = content.pop(FILES)
@@ -73,13 +73,13 @@ def read_record(folder: Path, key: str | None = None, name: str = FILE) -> Recor
 
 
 def _written(draft: Path) -> dict[str, list[object]]:
-    """Size, time of change and hash of what a draft holds, by name."""
+    """Size, modification time and hash of a draft's files, by name."""
     files = (path for path in sorted(draft.rglob("*")) if path.is_file() and path.suffix != ".json")
     return {str(path.relative_to(draft)): [*_size_and_time(path), _hash(path)] for path in files}
 
 
 def _are_as_written(output: Path, files: object) -> bool:
-    """Whether all of them are there with the size and time they had, or else with the contents."""
+    """Whether all files exist with the recorded size and time, or else the recorded contents."""
     try:
         return isinstance(files, dict) and all(_is_as_written(output / name, *found) for name, found in files.items())
     except (OSError, TypeError, ValueError):
@@ -102,8 +102,8 @@ def _hash(file: Path) -> str:
 
 
 def require_record(folder: Path) -> Record:
-    """The record of a view that has to be there."""
+    """The record of a view; raises if there is none."""
     record = read_record(folder)
     if record is None:
-        raise FileError(f"{folder} holds no fused view; give the same command again")
+        raise FileError(f"{folder} holds no fused view; run the same command again")
     return record

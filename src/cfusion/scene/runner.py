@@ -1,4 +1,4 @@
-"""Where tasks are done: in this process, or on the workers of a cluster; the records are the same."""
+"""Where tasks run: in this process or on the workers of a cluster, with the same records."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import Protocol
 
 from cfusion.scene.job import Job, Task
 from cfusion.scene.record import Record
-from cfusion.scene.work import Heard, work
+from cfusion.scene.work import TaskCallback, work
 
 
 class Runner(Protocol):
-    """Does tasks and returns their records as they are done, in any order; a failure is a record too."""
+    """Runs tasks and yields their records as they end, in any order; failures are records too."""
 
     @property
     def workers(self) -> int:
-        """How many tasks are done at a time."""
+        """Number of tasks that run at the same time."""
 
     def open(self) -> AbstractContextManager[Runner]:
-        """The runner, ready for one run after the other."""
+        """Start the runner; it then serves several runs."""
 
-    def run(self, job: Job, tasks: Sequence[Task], heard: Heard | None = None) -> Iterator[Record]:
-        """Every task once."""
+    def run(self, job: Job, tasks: Sequence[Task], callback: TaskCallback | None = None) -> Iterator[Record]:
+        """Run every task once."""
 
 
 @dataclass(frozen=True)
-class Here:
-    """In this process, one after the other."""
+class InProcess:
+    """Runs tasks in this process, one after the other."""
 
     workers: int = 1
 
-    def open(self) -> AbstractContextManager[Here]:
-        """There is nothing to start."""
+    def open(self) -> AbstractContextManager[InProcess]:
+        """Nothing to start."""
         return nullcontext(self)
 
-    def run(self, job: Job, tasks: Sequence[Task], heard: Heard | None = None) -> Iterator[Record]:
-        """In order."""
-        return work(job, tasks, heard)
+    def run(self, job: Job, tasks: Sequence[Task], callback: TaskCallback | None = None) -> Iterator[Record]:
+        """Run the tasks in order."""
+        return work(job, tasks, callback)

@@ -1,4 +1,4 @@
-"""Which blocks of a volume a view can speak about."""
+"""Which blocks of a volume a view can observe."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from cfusion.geometry import Pinhole
 from cfusion.scene.fused_view import FusedView
 
 SIDE = 8  # voxels along a block
-TILE = 16  # pixels along a tile, of which the largest depth is known
+TILE = 16  # pixels along a tile of the map of largest depths
 
 
-def in_sight(
+def visible_blocks(
     blocks: NDArray[np.int64], voxel: float, view: FusedView, usable: NDArray[np.bool_], behind: float
 ) -> NDArray[np.int64]:
-    """(m, 3) the blocks in the image but for those wholly further than `behind` behind all that is seen around them."""
+    """Blocks (m, 3) inside the image, except those further than `behind` behind every depth around their projection."""
     across = voxel * SIDE
     radius = 0.5 * np.sqrt(3.0) * across
     u, v, z = view.camera.project(view.pose.inverse().apply((blocks + 0.5) * across - 0.5 * voxel))
     height, width = view.depth.shape
     camera = view.camera
     if isinstance(camera, Pinhole):
-        near = z < radius  # around the camera, or cut by its plane: its centre says nothing
+        near = z < radius  # contains the camera or crosses its plane: the centre's projection is meaningless
         size = max(camera.fx, camera.fy) * radius / np.maximum(z - radius, np.finfo(np.float64).tiny)
     else:
         near, size = np.zeros(z.shape, bool), np.full(z.shape, radius / camera.pixel_size)
@@ -38,7 +38,7 @@ def in_sight(
 
 
 def _farthest(view: FusedView, usable: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The largest depth in each tile and the eight around it; -inf where there is none."""
+    """The largest depth of each tile and its eight neighbours; -inf if there is none."""
     height, width = view.depth.shape
     down, across = -(-height // TILE), -(-width // TILE)
     padded = np.full((down * TILE, across * TILE), -np.inf)

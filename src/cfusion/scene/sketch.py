@@ -1,4 +1,4 @@
-"""A view in a few hundred cells: enough to tell what it shares with another, and small enough to keep of every view."""
+"""A view reduced to a few hundred cells: enough to see what two views share, small enough to keep for all views."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ from numpy.typing import NDArray
 from cfusion.arrays import DepthMap, Points
 from cfusion.geometry import Camera, Pinhole, Pose, View, normals
 
-CELLS = 16  # across the shorter side
-PER_SIDE = 4  # pixels of a cell that are looked at, along each side
-KNOWN = 0.5  # of a cell's pixels, at least
-MEDIAN_ERROR = 1.25  # standard error of a median over that of a mean
-MAD = 1.4826  # standard deviation of normal noise over its median absolute deviation
+CELLS = 16  # along the shorter side
+PER_SIDE = 4  # pixels sampled per cell, along each side
+KNOWN = 0.5  # smallest share of known pixels in a cell
+MEDIAN_ERROR = 1.25  # standard error of a median over that of a mean, normal noise
+MAD = 1.4826  # standard deviation over median absolute deviation, normal noise
 
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """The median depth of each cell, as a small view of its own, and its known cells as points in the world."""
+    """The median depth of each cell as a small view, and its known cells as points in the world."""
 
-    depth: DepthMap  # (h, w), NaN where less than half of a cell is known
-    camera: Camera  # that sees cells for pixels
+    depth: DepthMap  # (h, w), NaN where less than half of a cell's pixels are known
+    camera: Camera  # whose pixels are the cells
     pose: Pose  # world_from_camera
     noise: float  # standard error of a cell's depth
     points: Points  # (n, 3) in the world
-    depths: NDArray[np.float64]  # (n,) of the points
-    normals: Points  # (n, 3) in the world, towards the camera; NaN where unknown
-    pixel_at_1: float  # size of a pixel of the view at depth 1 (a perspective camera), or at any (a parallel one)
+    depths: NDArray[np.float64]  # (n,) depths of the points
+    normals: Points  # (n, 3) in the world, facing the camera; NaN where unknown
+    pixel_at_1: float  # width of a pixel of the full view: at depth 1 (perspective), at any depth (orthographic)
 
     def pixel_at(self, depth: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The size of a pixel of the view at some depths, in the unit of depth."""
+        """Width of a pixel of the full view at the given depths, in the unit of depth."""
         return self.pixel_at_1 * (depth if isinstance(self.camera, Pinhole) else np.ones_like(depth))
 
-    def towards(self, points: Points) -> Points:
-        """Unit directions (n, 3) from points in the world to the camera."""
-        if not isinstance(self.camera, Pinhole):
-            return np.broadcast_to(-self.pose.rotation[:, 2], points.shape)
-        away = self.pose.translation - points
-        return np.asarray(away / np.maximum(np.linalg.norm(away, axis=-1, keepdims=True), np.finfo(np.float64).tiny))
+
+def towards_camera(camera: Camera, pose: Pose, points: Points) -> Points:
+    """Unit directions (n, 3) from points in the world to the camera."""
+    if not isinstance(camera, Pinhole):
+        return np.broadcast_to(-pose.rotation[:, 2], points.shape)
+    away = pose.translation - points
+    return np.asarray(away / np.maximum(np.linalg.norm(away, axis=-1, keepdims=True), np.finfo(np.float64).tiny))
 
 
 def sketch(view: View) -> Sketch:
@@ -74,7 +75,7 @@ def sketch(view: View) -> Sketch:
 
 
 def _median(cells: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The median of what is known along the last axis; NaN where nothing is."""
+    """The lower median along the last axis, ignoring NaN; NaN if all are."""
     ordered = np.sort(cells, axis=-1)  # NaN last
     count = np.isfinite(cells).sum(axis=-1)
     middle = np.maximum(count - 1, 0) // 2

@@ -1,4 +1,4 @@
-"""Normals of a fused map that do not lean over its edges."""
+"""Normals of a fused map that are not tilted by its depth edges."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from cfusion.geometry.normals import normals_of_steps
 
 
 def one_sided_normals(depth: DepthMap, camera: Camera) -> Normals:
-    """Unit normals (H, W, 3) towards the camera; NaN where undefined.
+    """Unit normals (H, W, 3) facing the camera; NaN where undefined.
 
-    Along an axis, with the steps f to the next point and b from the previous one, of which the depth changes by df, db:
+    Along each axis, with steps f to the next and b from the previous point, whose depth changes are df and db:
 
         d = (f db^2 + b df^2) / (df^2 + db^2)
 
-    the mean on a plane, the flatter one at an edge, the only one where the other is unknown. (A forward difference
-    leans over every edge: the last pixels of a surface would seem to be seen at a grazing angle, and be left out.)
+    the mean on a plane, the flatter step at an edge, the known one if the other is unknown. (A forward difference
+    crosses every edge: the last pixels of a surface would appear seen at a grazing angle, and be dropped.)
     """
     points = camera.back_project(depth)
     return normals_of_steps(_step(points, 1), _step(points, 0), camera)
 
 
 def _step(points: Points, axis: int) -> Points:
-    """The step (H, W, 3) to the next point along an axis, on the side where the depth changes less."""
+    """The step (H, W, 3) to the next point along an axis, weighted towards the side of smaller depth change."""
     points = np.moveaxis(points.astype(np.float64), axis, 0)
     forward, backward = np.full_like(points, np.nan), np.full_like(points, np.nan)
     forward[:-1] = backward[1:] = points[1:] - points[:-1]

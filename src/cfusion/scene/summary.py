@@ -1,4 +1,4 @@
-"""One line a view: neighbours, density before and after, noise, gap, seconds."""
+"""The summary table of a scene, one line per view: neighbours, density before and after, noise, gap, seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HEAD = ("view", "neighbours", "density", "fused", "noise", "gap", "seconds")
 
 
 def table(records: Sequence[Record]) -> list[str]:
-    """The lines of the table, in the order of the views."""
+    """The lines of the table, ordered by view."""
     rows = [HEAD, *(_row(record) for record in sorted(records, key=lambda each: each.view))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
     lines = []
@@ -41,7 +41,7 @@ def _row(record: Record) -> tuple[str, ...]:
 
 
 def graph_sentence(neighbours: Sequence[Sequence[int]], source: str) -> str:
-    """How many neighbours views have, and who named them."""
+    """How many neighbours the views have, and where these come from."""
     counts = sorted(len(each) for each in neighbours)
     middle = counts[len(counts) // 2]
     return f"neighbours by {source}: {counts[0]} to {counts[-1]} a view, {middle} in the middle"

@@ -1,15 +1,15 @@
-"""A truncated signed distance volume in sparse blocks, with a weight for every pixel.
+"""A truncated signed distance volume in sparse blocks, with per-pixel weights.
 
-A voxel x that view k sees at depth z where its map has depth d and standard deviation sigma observes
+A voxel at depth z of view k, where its map has depth d and standard deviation sigma, is observed as
 
     s_k = c (d - z),   w_k = (c / sigma)^2,   c = |n . ray|
 
-(c turns a distance along the ray into one along the normal, and surfaces seen obliquely count less: they are off most);
-the volume holds sum w s / sum w, |s| cut at the truncation. Between pixels d is interpolated; where a pixel is the last
-of its surface it is that of its own plane, out to its border: on what is seen obliquely half a pixel is far.
-Only blocks within the truncation of some surface exist. All views speak about all of them: where one sees through what
-another took for a surface it says s = truncation. So that the order of views does not matter, blocks are made for all
-views (`reserve`) before the first is integrated.
+c converts a distance along the ray to one along the normal, and gives obliquely seen surfaces, whose errors are
+largest, less weight. The volume stores sum w s / sum w, with |s| clipped to the truncation. Between pixels d is
+interpolated; at the last pixel of a surface it follows that pixel's plane out to the pixel's border, because half a
+pixel is a long way on an obliquely seen surface. Only blocks within the truncation of some surface exist. Every view
+updates all of them: where a view sees through another view's surface it contributes s = truncation. Blocks are created
+for all views (`reserve`) before the first is integrated, so the result does not depend on the order of views.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from cfusion.arrays import Image, Points
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole
 from cfusion.scene.fused_view import FusedView
-from cfusion.scene.sight import SIDE, in_sight
+from cfusion.scene.sight import SIDE, visible_blocks
 
 VOXELS = SIDE**3
-AT_ONCE = 1024  # blocks whose voxels are projected together
-SHALLOWEST = 0.2  # c below which a pixel tells nothing
-HIDDEN = 8.0  # truncations behind a map's surface, up to which it counts as having looked there
-BENT = (0.5, 2.0)  # times a pixel's depth, within which its plane is followed: half a pixel away it is no further
+AT_ONCE = 1024  # blocks projected together
+SHALLOWEST = 0.2  # c below which a pixel is not used
+HIDDEN = 8.0  # truncations behind a map's surface up to which a map counts as looking at a voxel
+BENT = (0.5, 2.0)  # limits of a pixel's plane, times its depth: half a pixel away the surface is within them
 Block = tuple[int, int, int]
 OFFSETS = np.stack(np.meshgrid(*[np.arange(SIDE)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
 
@@ -40,38 +40,38 @@ class Volume:
 
     voxel: float  # side of a voxel, in the unit of depth
     truncation: float
-    unit_sigma: float  # weights are 1 where sigma is this
-    noisy: bool = False  # sigma is more than half a pixel: what few of the maps that look there say is noise
+    unit_sigma: float  # the sigma whose weight is 1
+    noisy: bool = False  # sigma exceeds half a pixel: voxels that few of the maps looking there are near are noise
     slots: dict[Block, int] = field(default_factory=dict)
     distance: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, VOXELS), np.float32))
     weight: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, VOXELS), np.float32))
     colour: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, VOXELS, 3), np.float32))
-    painted: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, VOXELS), np.float32))  # weight of colours
+    painted: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, VOXELS), np.float32))  # colours' weights
     near: NDArray[np.uint16] = field(default_factory=lambda: np.zeros((0, VOXELS), np.uint16))  # maps within truncation
-    looked: NDArray[np.uint16] = field(default_factory=lambda: np.zeros((0, VOXELS), np.uint16))  # and those that see
-    # through it, or a surface shortly before it
+    looked: NDArray[np.uint16] = field(default_factory=lambda: np.zeros((0, VOXELS), np.uint16))  # maps that are near,
+    # see through the voxel, or have a surface shortly before it
 
     def __post_init__(self) -> None:
         if not (self.voxel > 0 and self.truncation >= self.voxel and self.unit_sigma > 0):
             raise InputError(
-                f"voxel = {self.voxel}, truncation = {self.truncation}, sigma = {self.unit_sigma}: positive, and the "
-                "truncation at least a voxel"
+                f"voxel = {self.voxel}, truncation = {self.truncation}, sigma = {self.unit_sigma}: give positive "
+                "values, and a truncation of at least one voxel"
             )
 
     def reserve(self, view: FusedView) -> None:
-        """Make the blocks near a view's surface, before any view is integrated."""
+        """Create the blocks near a view's surface; to be called for all views before the first `integrate`."""
         usable, _ = _usable(view)
         if usable.any():
             self._slots_of(self._touched(view, usable))
 
     def integrate(self, view: FusedView, image: Image | None = None) -> None:
-        """Add a view's map; its image (H, W) or (H, W, 3) gives the colours."""
+        """Add a view's map; its image (H, W) or (H, W, 3) colours the voxels."""
         usable, facing = _usable(view)
         if not usable.any():
             return
         self._slots_of(self._touched(view, usable))
         behind = HIDDEN if self.noisy else 1.0
-        blocks = in_sight(self.blocks, self.voxel, view, usable, behind * self.truncation)
+        blocks = visible_blocks(self.blocks, self.voxel, view, usable, behind * self.truncation)
         slots = self._slots_of(blocks)
         colours = _rgb(image, view.depth.shape)
         for first in range(0, len(blocks), AT_ONCE):
@@ -80,11 +80,11 @@ class Volume:
 
     @property
     def blocks(self) -> NDArray[np.int64]:
-        """(n, 3) all blocks, as they were made."""
+        """All blocks (n, 3), in order of creation."""
         return np.array(list(self.slots), np.int64).reshape(-1, 3)
 
     def _touched(self, view: FusedView, usable: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """(n, 3) the blocks within the truncation of the map's surface."""
+        """Blocks (n, 3) within the truncation of the map's surface."""
         points = view.camera.back_project(np.where(usable, view.depth, np.nan))
         across = self.voxel * SIDE
         step = _stride(points, 0.5 * across)
@@ -101,7 +101,7 @@ class Volume:
         return np.asarray(places + low)
 
     def _slots_of(self, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where blocks are kept; new ones are made."""
+        """Slots of the blocks; missing ones are created."""
         out = np.empty(len(blocks), np.int64)
         for place, block in enumerate(map(tuple, blocks.tolist())):
             out[place] = self.slots.setdefault(block, len(self.slots))
@@ -150,7 +150,7 @@ class Volume:
         weight: NDArray[np.float64],
         colours: NDArray[np.float32],
     ) -> None:
-        """What a map sees within the truncation; what it sees through has not the colour of what lies behind."""
+        """Add colours of voxels within the truncation: one that the map sees through does not have its colour."""
         self.near[where] += 1
         total = self.painted[where] + weight
         self.colour[where] += (weight / total)[:, None] * (colours - self.colour[where])
@@ -158,7 +158,7 @@ class Volume:
 
 
 def _usable(view: FusedView) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Pixels (H, W) that tell something, and |n . ray| of all."""
+    """Usable pixels (H, W), and |n . ray| of all pixels."""
     facing = np.abs(np.einsum("hwx,hwx->hw", view.normals.astype(np.float64), view.camera.rays()))
     with np.errstate(invalid="ignore"):
         known = np.isfinite(view.depth) & np.isfinite(view.sigma) & (view.sigma > 0)
@@ -174,7 +174,7 @@ def _between(
     column: NDArray[np.int64],
     step: float,
 ) -> NDArray[np.float64]:
-    """Depth interpolated between four pixels of one surface; on the plane of the nearest pixel elsewhere."""
+    """Depth interpolated between four pixels of one surface, else on the plane of the nearest pixel."""
     height, width = view.depth.shape
     left, top = (
         np.clip(np.floor(u).astype(np.int64), 0, width - 2),
@@ -208,7 +208,7 @@ def _on_plane(
 
 
 def _stride(points: Points, spacing: float) -> int:
-    """Pixels between samples that lie closer than `spacing` nearly everywhere."""
+    """Largest sampling stride, in pixels, at which neighbouring samples are nearly everywhere closer than `spacing`."""
     apart = np.linalg.norm(np.diff(points[::4], axis=1), axis=-1)
     known = apart[np.isfinite(apart)]
     usual = float(np.quantile(known, 0.9)) if known.size else spacing

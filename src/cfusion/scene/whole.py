@@ -1,4 +1,4 @@
-"""A whole scene: the graph, every view fused where the runner says, the data set given back, one cloud, one mesh."""
+"""A whole scene: the graph, every view fused by the runner, the data set written back, one cloud, one mesh."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cfusion.scene.job import FOLDER, Job, Task, open_job
 from cfusion.scene.keys import description_key, digest, fuse_tasks, stamp
 from cfusion.scene.neighbours import by_surface
 from cfusion.scene.placing import placing
-from cfusion.scene.progress import Listener, Teller
+from cfusion.scene.progress import ProgressCallback, TaskProgress
 from cfusion.scene.record import Record, folder_of, read_record
-from cfusion.scene.runner import Here, Runner
+from cfusion.scene.runner import InProcess, Runner
 from cfusion.scene.summary import table
 
 if TYPE_CHECKING:
@@ -30,24 +30,24 @@ GRAPH = "neighbours.json"
 
 @dataclass(frozen=True)
 class Scene:
-    """A scene that is about to be fused."""
+    """A scene ready to be fused."""
 
     job: Job
     graph: Graph
     tasks: tuple[Task, ...]
-    done: tuple[Record, ...]  # of views that are there already
-    unreadable: tuple[str, ...] = ()  # views that the graph could not look at
+    done: tuple[Record, ...]  # of views fused by an earlier run
+    unreadable: tuple[str, ...] = ()  # messages about views that could not be read for the graph
 
     @property
     def todo(self) -> tuple[Task, ...]:
-        """The tasks that are left."""
+        """The tasks without a record."""
         there = {record.view for record in self.done}
         return tuple(task for task in self.tasks if task.view not in there)
 
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a scene."""
+    """The outcome of a scene."""
 
     records: tuple[Record, ...]
     points: int = 0
@@ -60,8 +60,8 @@ class Report:
         return tuple(record for record in self.records if record.failure)
 
 
-def prepare(job: Job, neighbours: int = NEIGHBOURS, listener: Listener | None = None) -> Scene:
-    """The neighbours of every view, and which views are there already; the output is marked and kept consistent."""
+def prepare(job: Job, neighbours: int = NEIGHBOURS, callback: ProgressCallback | None = None) -> Scene:
+    """The graph, the tasks and the records of earlier runs; a new graph is written to the output."""
     opened = open_job(job)
     dataset, data, output = opened.dataset, Path(job.data), Path(job.output)
     root = _root(data)
@@ -69,11 +69,11 @@ def prepare(job: Job, neighbours: int = NEIGHBOURS, listener: Listener | None = 
     unreadable: list[str] = []
     graph = _kept_graph(job.folder / GRAPH, key)
     if graph is None:
-        graph = _graph(job, opened.views, dataset, neighbours, unreadable, listener)
+        graph = _graph(job, opened.views, dataset, neighbours, unreadable, callback)
         if len(graph) > 1 and neighbours > 0 and not any(graph.neighbours) and len(unreadable) < len(graph) - 1:
             raise InputError(
                 f"no two of the {len(graph)} views share any surface; check them with `cfusion check {data}`, "
-                "or say --neighbours 0 to fuse each from itself alone"
+                "or pass --neighbours 0 to fuse each view alone"
             )
         with placing(output) as draft:
             _write_graph(draft / FOLDER / GRAPH, graph, key, opened.names)
@@ -82,27 +82,27 @@ def prepare(job: Job, neighbours: int = NEIGHBOURS, listener: Listener | None = 
     return Scene(job, graph, tasks, tuple(record for record in done if record is not None), tuple(unreadable))
 
 
-def fuse_scene(scene: Scene, runner: Runner | None = None, listener: Listener | None = None) -> Report:
-    """Fuse the views that are left and give the data set back; a view that fails is in the report, not an error."""
+def fuse_scene(scene: Scene, runner: Runner | None = None, callback: ProgressCallback | None = None) -> Report:
+    """Fuse the remaining views and write the data set back; a failed view is reported, not raised."""
     began = time.monotonic()
-    where = Here() if runner is None else runner
+    where = InProcess() if runner is None else runner
     job = scene.job
     if job.write_back:
         _take_over(job, scene)
     todo = scene.todo
-    told = Teller(listener, len(todo), "view", job.method)
+    progress = TaskProgress(callback, len(todo), "view", job.method)
     fresh = []
-    for record in where.run(job, todo, told.solver):
+    for record in where.run(job, todo, progress.solver):
         fresh.append(record)
-        told.finished()
+        progress.finished()
     records = sorted((*scene.done, *fresh), key=lambda each: each.view)
     if job.write_back:
-        _own_maps_of_failed(job, [record.view for record in records if record.failure])
+        _copy_maps_of_failed(job, [record.view for record in records if record.failure])
     return Report(tuple(records), seconds=time.monotonic() - began)
 
 
 def write_summary(job: Job, report: Report) -> list[str]:
-    """summary.txt and summary.json in the output; the lines of the table."""
+    """Write summary.txt and summary.json into the output; return the lines of the table."""
     lines = table(report.records)
     kept = ("camera", "pose", "key", "elsewhere")
     content = [{name: value for name, value in vars(each).items() if name not in kept} for each in report.records]
@@ -120,9 +120,9 @@ def _graph(
     dataset: Dataset,
     neighbours: int,
     unreadable: list[str],
-    listener: Listener | None,
+    callback: ProgressCallback | None,
 ) -> Graph:
-    """The neighbours that the data name, else those the depth maps tell."""
+    """The neighbours named by the data set, else those found by shared surface."""
     from cfusion.datasets.named_neighbours import named_neighbours
 
     if neighbours == 0:
@@ -135,14 +135,14 @@ def _graph(
         unreadable.append(f"view {number}: {error}")
 
     def looked(count: int) -> None:
-        if listener is not None:
-            listener(Step(f"looking for neighbours, view {count} of {len(dataset)}", count / len(dataset)))
+        if callback is not None:
+            callback(Step(f"looking for neighbours, view {count} of {len(dataset)}", count / len(dataset)))
 
     return by_surface(views, failed=failed, progress=looked).cut(neighbours)
 
 
 def _kept_graph(file: Path, key: str) -> Graph | None:
-    """The graph of an earlier run on the same data."""
+    """The graph of an earlier run on the same data; None if there is none."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if content["key"] != key:
@@ -171,7 +171,7 @@ def _root(data: Path) -> Path:
 
 
 def _take_over(job: Job, scene: Scene) -> None:
-    """The user's own files, all but the maps that will be new."""
+    """Link or copy the user's files into the output, except the maps that will be replaced."""
     from cfusion.datasets.write_back import LAYOUTS, take_over
 
     layout, root = LAYOUTS[job.format], _root(Path(job.data))
@@ -189,8 +189,8 @@ def _replaced(job: Job, views: Sequence[int]) -> frozenset[Path]:
     return frozenset(each for view in views for each in module.replaced(root, files[view], options))
 
 
-def _own_maps_of_failed(job: Job, failed: Sequence[int]) -> None:
-    """Where a view could not be fused its own map stays, so that the data set is whole."""
+def _copy_maps_of_failed(job: Job, failed: Sequence[int]) -> None:
+    """Copy the input map of each failed view, so that the data set in the output is complete."""
     root, output = _root(Path(job.data)), Path(job.output)
     for inside in _replaced(job, failed):
         if (root / inside).is_file() and not (output / inside).is_file():

@@ -1,4 +1,4 @@
-"""The work on some views, wherever it is done: read by reference, fuse, write atomically, return short records."""
+"""The work on views, in any process: read by path, fuse, write atomically, return short records."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from cfusion.scene.placing import placing
 from cfusion.scene.record import Record, folder_of, read_record, write_record
 from cfusion.solvers import Progress
 
-OUT_OF_MEMORY = "out of memory; give the worker more, or fewer neighbours"
-MOST_VIEWS = 255  # of a pixel's count
-MOST_HALF = 6e4  # that half precision holds
-Heard = Callable[[int, Progress], None]  # the number of the task, and what its solver says
+OUT_OF_MEMORY = "out of memory; give the worker more, or use fewer neighbours"
+MOST_VIEWS = 255  # largest count stored per pixel
+MOST_HALF = 6e4  # largest value stored in half precision
+TaskCallback = Callable[[int, Progress], None]  # number of the task, and the solver's event
 
 
-def work(job: Job, tasks: Sequence[Task], heard: Heard | None = None) -> Iterator[Record]:
-    """Do tasks of one kind, but those that are done already; an error becomes a record that says why."""
+def work(job: Job, tasks: Sequence[Task], callback: TaskCallback | None = None) -> Iterator[Record]:
+    """Run tasks of one kind that have no record yet; an error becomes a record with its reason."""
     if tasks and tasks[0].kind == "cloud":
         yield from (_piece(job, task) for task in tasks)
         return
@@ -45,12 +45,12 @@ def work(job: Job, tasks: Sequence[Task], heard: Heard | None = None) -> Iterato
     except CFusionError as error:
         yield from (_failure(job, task, error) for task in todo)
         return
-    for task, outcome in fuse_each(todo, bundles, method, backend, progress=heard):
+    for task, outcome in fuse_each(todo, bundles, method, backend, progress=callback):
         yield _kept(job, task, bundles, outcome) if isinstance(outcome, Result) else _failure(job, task, outcome)
 
 
 class _Bundles:
-    """A task's view and the neighbours that can be read; why others cannot, and since when it is worked on."""
+    """Reads the bundle of a task; remembers when it began and which neighbours could not be read."""
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
@@ -70,7 +70,7 @@ class _Bundles:
 
 
 def _kept(job: Job, task: Task, bundles: _Bundles, result: Result) -> Record:
-    """The record of a result whose maps, record and place in the data set are written."""
+    """Write a result's maps, its file in the data set's layout and its record; return the record."""
     record = _record(task, bundles.opened.views[task.view], result)
     record = replace(record, left_out=bundles.left_out[task], seconds=time.perf_counter() - bundles.began[task])
     try:
@@ -100,7 +100,7 @@ def _record(task: Task, view: View, result: Result) -> Record:
 
 
 def _write(job: Job, task: Task, opened: Opened, result: Result, record: Record) -> None:
-    """Everything in one go; the record is the last to appear."""
+    """Write all files of a view together; the record appears last."""
     output = Path(job.output)
     with placing(output) as draft:
         inside = folder_of(draft / FOLDER, task.view)
@@ -136,7 +136,7 @@ def _piece(job: Job, task: Task) -> Record:
 
 
 def _failure(job: Job, task: Task, error: Exception) -> Record:
-    """No reason to lose the other views; a failure of the machine's, or a mistake of ours, may do better elsewhere."""
+    """The record of a failed task; `elsewhere` if memory or a bug was the cause, because a retry may succeed."""
     try:
         name = open_job(job).names[task.view]
     except CFusionError:

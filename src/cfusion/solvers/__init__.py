@@ -1,4 +1,4 @@
-"""Solvers: frozen settings, each a function of a task."""
+"""Solvers: frozen settings that are functions of a task."""
 
 from cfusion.solvers.acs import ACS
 from cfusion.solvers.ama import AMA

@@ -1,4 +1,4 @@
-"""Alternate convex search: the confidence in closed form, then the depth by a warm-started convex solve."""
+"""Alternate convex search: the confidence in closed form, the depth by a warm-started convex solve."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from cfusion.solvers.pdhg import PDHG, Convex, check_limits, to_solution
 from cfusion.solvers.steps import BLOCK, StepBalancer
 from cfusion.solvers.task import Task
 
-ROUGH_STEPS = 40  # at most, before a depth step that is certified
-FAR = 10.0  # tolerances: where rough steps pay
-GAP_PER_CHANGE = 20.0  # about what the certified gap is after a rough step, in units of the part that it lowered
+ROUGH_STEPS = 40  # at most, before a certified depth step
+ROUGH_ABOVE = 10.0  # tolerances: larger changes are made by rough steps
+GAP_PER_CHANGE = 20.0  # estimated certified gap after a rough step, over the relative decrease of the energy
 
 
 @dataclass(frozen=True)
 class ACS:
-    """lam <- argmin E(x, .), x <- argmin E(., lam), until a pair of steps lowers the energy by less than the tolerance.
+    """lam <- argmin E(x, .), x <- argmin E(., lam), until both steps lower the energy by less than the tolerance.
 
-    On the way there the depth takes a few iterations only before lam follows; each outer step then ends with a depth
-    that is certified. The energy never rises: a step that would raise it is rejected, and when that is a certified one
-    nothing is left to gain.
+    At first the depth takes a few iterations between updates of lam; each outer step then ends with a certified depth.
+    The energy never rises: a step that would raise it is rejected, and a rejected certified step ends the search.
     """
 
     inner: PDHG = field(default_factory=PDHG)
@@ -35,12 +34,12 @@ class ACS:
 
     def __call__(self, task: Task, report: Report | None = None) -> Solution:
         at = _Iterate.start(task)
-        pace = StepBalancer(task.backend, task.step_scale, self.inner.relaxation)
+        balancer = StepBalancer(task.backend, task.step_scale, self.inner.relaxation)
         history: list[Outer] = []
         gap, lowered, status = float("inf"), float("inf"), Status.iteration_limit
         for step in range(self.outer):
-            if lowered > FAR * self.tolerance * at.energies.total:
-                at, gap = self._approach(at, gap, pace, history)
+            if lowered > ROUGH_ABOVE * self.tolerance * at.energies.total:
+                at, gap = self._approach(at, gap, balancer, history)
             here = nested(report, step, self.outer)
             moved, convex = at.certified(self.inner, gap, here)
             iterations, least = convex.iterations, self.tolerance * at.energies.total
@@ -52,7 +51,7 @@ class ACS:
             gap = convex.gap
             if lowered >= 0:
                 at = moved
-            else:  # the bound holds for every depth at this confidence, also for the one that is kept
+            else:  # the bound holds for every depth at this confidence, so also for the one that is kept
                 gap = convex.gap_of(at.energies)
             history.append(Outer(at.energy, gap, iterations))
             if lowered <= least:
@@ -61,10 +60,12 @@ class ACS:
         known = status, tuple(history), gap, at.energies, at.prior
         return to_solution(task, at.state, at.lam, *known, floor=convex.floor)
 
-    def _approach(self, at: _Iterate, gap: float, pace: StepBalancer, history: list[Outer]) -> tuple[_Iterate, float]:
-        """Short depth steps as long as they pay; and about what the certified gap will be then."""
+    def _approach(
+        self, at: _Iterate, gap: float, balancer: StepBalancer, history: list[Outer]
+    ) -> tuple[_Iterate, float]:
+        """Short depth steps while they pay; and an estimate of the certified gap after them."""
         for _ in range(ROUGH_STEPS):
-            moved = at.rough(pace)
+            moved = at.rough(balancer)
             if moved.energy > at.energy:
                 break
             lowered, at = at.energy - moved.energy, moved
@@ -77,7 +78,7 @@ class ACS:
 
 @dataclass(frozen=True, eq=False)
 class _Iterate:
-    """A depth and the confidence that is best for it, with the energy there."""
+    """A depth, the optimal confidence for it, and their energy."""
 
     task: Task
     side: ConfidenceUpdate
@@ -96,22 +97,22 @@ class _Iterate:
 
     @staticmethod
     def of(task: Task, side: ConfidenceUpdate, state: State) -> _Iterate:
-        """Where the confidence follows the depth of a state."""
-        (lam, prior, energies), _ = _follow(task, side, state, None, 1)
+        """The iterate of a state, with the optimal confidence for its depth."""
+        (lam, prior, energies), _ = _update_confidence(task, side, state, None, 1)
         return _Iterate(task, side, state, lam, energies, prior)
 
-    def rough(self, pace: StepBalancer) -> _Iterate:
-        """After one block of iterations at this confidence."""
+    def rough(self, balancer: StepBalancer) -> _Iterate:
+        """The iterate after one block of iterations at this confidence."""
         state = self.state.branch()
-        lam, prior, energies = pace.run_and(
-            self.task.problem(self.lam), state, BLOCK, partial(_follow, self.task, self.side, state)
+        lam, prior, energies = balancer.run_and(
+            self.task.problem(self.lam), state, BLOCK, partial(_update_confidence, self.task, self.side, state)
         )
         return _Iterate(self.task, self.side, state, lam, energies, prior)
 
     def certified(
         self, inner: PDHG, gap: float, report: Report | None, start: State | None = None
     ) -> tuple[_Iterate, Convex]:
-        """After the convex solve at this confidence, from this depth (or another) whose gap is about that."""
+        """The iterate after a certified solve at this confidence, from `start` or this depth; `gap` is an estimate."""
         start = start or self.state
         state = start.branch()
         energy = self.energies.total if start is self.state else None
@@ -121,15 +122,15 @@ class _Iterate:
         return _Iterate.of(self.task, self.side, state), convex
 
 
-def _follow(
+def _update_confidence(
     task: Task, side: ConfidenceUpdate, state: State, kept: Floats | None, every: int
 ) -> tuple[tuple[Floats, float, Energies], Displacement]:
-    """The confidence that is best at a state's depth, the prior's value there, the energies, and the ways come."""
+    """The optimal confidence at a state's depth, the prior's value, the energies, and the displacement since `kept`."""
     return task.backend.follow(task.problem(state.primal[0]), state, side.rate, side.strength, kept, every)
 
 
 def nested(report: Report | None, step: int, steps: int) -> Report | None:
-    """Progress of one convex solve as a part of the whole."""
+    """A callback that reports one convex solve as a part of the whole."""
     if report is None:
         return None
     outer = report

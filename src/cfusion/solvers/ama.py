@@ -1,4 +1,4 @@
-"""Alternate minimisation: ACS with proximal terms that keep each step close, and a schedule that lets go of them."""
+"""Alternate minimisation: ACS with proximal terms that keep each step short, and a schedule that weakens them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from cfusion.solvers.task import Task
 
 @dataclass(frozen=True)
 class AMA:
-    """lam <- argmin E(x, .) + |. - lam|^2 / (2 nu), x <- argmin E(., lam) + |. - x|^2 / (2 mu); both weights grow.
+    """lam <- argmin E(x, .) + |. - lam|^2 / (2 nu), x <- argmin E(., lam) + |. - x|^2 / (2 mu); mu and nu grow.
 
-    mu = None starts at 1 / sqrt(N), where the joint step is convex (the paper's note, with its inequality the right way
-    round); `growth` per step then approaches ACS.
+    mu = None starts at 1 / sqrt(N), where the joint step is convex (the paper's remark, with its inequality corrected);
+    `growth` per step then approaches ACS.
     """
 
     inner: PDHG = field(default_factory=PDHG)
@@ -31,7 +31,9 @@ class AMA:
     def __post_init__(self) -> None:
         check_limits(self.tolerance, self.outer, "outer")
         if not (self.nu > 0 and (self.mu is None or self.mu > 0) and self.growth >= 1):
-            raise InputError(f"mu = {self.mu}, nu = {self.nu}, growth = {self.growth}: positive, growth at least 1")
+            raise InputError(
+                f"mu = {self.mu}, nu = {self.nu}, growth = {self.growth}: give positive values, growth >= 1"
+            )
 
     def __call__(self, task: Task, report: Report | None = None) -> Solution:
         side = ConfidenceUpdate.of(task)
@@ -53,7 +55,7 @@ class AMA:
             lowered, energy = energy, energies.total + side.value(lam)
             history.append(Outer(energy, gap, convex.iterations))
             mu, nu = mu * self.growth, nu * self.growth
-            # early steps are held short by the proximal terms: a small change there proves nothing
+            # the proximal terms keep early steps short, so a small change there proves nothing
             loose = convex.energies.proximal <= self.tolerance * energies.total
             if step and loose and abs(lowered - energy) <= self.tolerance * energies.total:
                 status = Status.partial_optimum

@@ -1,5 +1,4 @@
-"""The paper's single-loop PDHG for the biconvex problem: one confidence step, then one primal-dual iteration, over
-and over."""
+"""The paper's single-loop PDHG for the biconvex problem: one confidence step and one primal-dual iteration in turn."""
 
 from __future__ import annotations
 
@@ -16,11 +15,10 @@ from cfusion.solvers.task import Task
 
 @dataclass(frozen=True)
 class Biconvex:
-    """Confidence and depth move together; no theorem says that they converge, so what they reach is tested.
+    """Confidence and depth are updated together; convergence is not proved, so the result is tested.
 
-    The confidence step tau_lam = (mean lam)^2 / mean b is re-chosen as lam changes; the data term's prox is exact
-    for any lam, so the depth's steps need no bound on it. The iteration is plain PDHG (no over-relaxation), as in
-    the paper.
+    The confidence step tau_lam = (mean lam)^2 / mean b is updated with lam; the data term's prox is exact for any lam,
+    so the depth's steps need no bound on it. The iteration is plain PDHG (no over-relaxation), as in the paper.
     """
 
     tolerance: float = 1e-4

@@ -1,4 +1,4 @@
-"""What the joint solvers share: the confidence's side of the energy."""
+"""The confidence's part of the energy, shared by the joint solvers."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from cfusion.solvers.task import Task
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceUpdate:
-    """The prior of one task, with its per-pixel rate and strength."""
+    """The prior of one task, with its rate and strength per pixel."""
 
     prior: Prior
     rate: Floats  # (h, w) 1 / (2 W_i)
     strength: Floats  # (h, w) b_i
     inside: Floats
-    outside: Floats  # one where no pixel is, as log 1 adds nothing
+    outside: Floats  # 1 outside the domain, as log 1 = 0
 
     @staticmethod
     def of(task: Task) -> ConfidenceUpdate:
         prior = task.energy.prior
         if prior is None:
             raise InputError(
-                "this solver estimates the confidence, and the energy has no prior; give Energy(prior=Prior())"
+                "this solver estimates the confidence, but the energy has no prior; give Energy(prior=Prior())"
             )
-        trust = np.maximum(task.trust, np.finfo(task.dtype).eps) if task.trust is not None else task.dtype.type(1)
+        weight = task.mean_weight
+        weight = task.dtype.type(1) if weight is None else np.maximum(weight, np.finfo(task.dtype).eps)
         total, inside = task.observations.total, task.inside()
-        rate = np.full_like(total, prior.rate) / trust
+        rate = np.full_like(total, prior.rate) / weight
         return ConfidenceUpdate(prior, rate, prior.strength(total), inside, (~inside).astype(total.dtype))
 
     def best(self, misfit: Floats) -> Floats:
@@ -39,12 +40,12 @@ class ConfidenceUpdate:
         return self.prior.best(misfit, self.rate, self.strength) * self.inside
 
     def near(self, lam: Floats, misfit: Floats, nu: Floats | float) -> Floats:
-        """One proximal step of lam from where it is."""
+        """One proximal step from lam."""
         moved = self.prior.near(lam, misfit, self.rate, self.strength, nu)
         return np.where(self.inside, moved, 0).astype(misfit.dtype)
 
     def value(self, lam: Floats) -> float:
-        """The prior's term of the energy, over the domain."""
+        """The prior's term of the energy, summed over the domain."""
         return self.prior.value(lam + self.outside, self.rate * self.inside, self.strength)
 
 

@@ -1,4 +1,4 @@
-"""What a solve gives back."""
+"""The outcome of a solve."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = NDArray[Any]
 
 
 class Status(enum.Enum):
-    """How a solve ended; the value is a sentence.
+    """The outcome of a solve; the value is a sentence.
 
     Examples:
         >>> from cfusion import Status
@@ -27,7 +27,7 @@ class Status(enum.Enum):
 
     closed_form = "The answer is a closed form; nothing was iterated."
     converged = "The certified duality gap fell below the tolerance."
-    at_rounding = "The energy left is about that of rounding; the gap is a part of so little, and may be large."
+    at_rounding = "The remaining energy is about that of rounding; relative to it, the gap may be large."
     settled = "The energy and the primal-dual iterates settled; the certified gap is looser than the tolerance."
     partial_optimum = "Neither the depth nor the confidence alone can lower the energy by more than the tolerance."
     iteration_limit = "The iteration limit was reached; raise `iterations` or loosen `tolerance`."
@@ -35,7 +35,7 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class Outer:
-    """One outer step: the energy after it, the certified gap of its convex solve, its iterations.
+    """One outer step: the energy after it, the certified gap and the iterations of its convex solve.
 
     Args:
         energy: of depth and confidence together; no unit.
@@ -55,21 +55,21 @@ class Outer:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a running solve is; `done` runs from 0 to 1.
+    """Progress of a running solve; `done` runs from 0 to 1.
 
     Args:
-        stage: in words.
-        done: share of the most iterations that it may take.
-        gap: certified and relative, NaN or infinite while there is none.
-        energy: now.
+        stage: its name.
+        done: share of the iteration limit.
+        gap: certified and relative; NaN or infinite if there is none yet.
+        energy: the current energy.
 
     Examples:
         >>> import numpy as np
         >>> from cfusion import Stack, fuse_stack
-        >>> heard = []
+        >>> events = []
         >>> stack = Stack(np.random.default_rng(0).random((3, 8, 10)))
-        >>> result = fuse_stack(stack, "l1", backend="numpy", progress=heard.append)
-        >>> heard[-1].stage, heard[-1].done
+        >>> result = fuse_stack(stack, "l1", backend="numpy", progress=events.append)
+        >>> events[-1].stage, events[-1].done
         ('depth', 1.0)
     """
 
@@ -84,7 +84,7 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Depth and confidence on the whole image, and how they came about."""
+    """Depth and confidence on the whole image, and the outcome of the solve."""
 
     depth: Floats  # (H, W), NaN outside the domain
     confidence: Floats  # (H, W) lam, zero outside
@@ -102,10 +102,10 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Fused:
-    """What a method makes of a source: the weighed observations it ended with, their solution, what it decided."""
+    """The result of a method for a source: the weighted observations of the last solve, their solution, its choices."""
 
     stack: Stack
     solution: Solution
     chosen: dict[str, Any] = field(default_factory=dict)
-    sigma: Floats | None = None  # (H, W) of the depth's error, for methods that estimate it
-    views: tuple[ViewEvidence, ...] = ()  # what each view says, for methods that keep it
+    sigma: Floats | None = None  # (H, W) standard deviation of the depth's error, if the method estimates it
+    views: tuple[ViewEvidence, ...] = ()  # evidence per view, if the method keeps it

@@ -12,20 +12,20 @@ from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
 from cfusion.solvers.steps import BLOCK, RELAXATION, StepBalancer
 from cfusion.solvers.task import BOX_MARGIN, Task
 
-CHECK = BLOCK  # iterations between two looks at the energy
+CHECK = BLOCK  # iterations between two evaluations of the energy
 REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
-FIRST_ROUNDS, MOST_ROUNDS = 20, 640  # as many at a time, until it is feasible or proves enough
-LIKELY = 0.2  # tolerances: once the energy changes by less from look to look, a certificate is likely
-ENDING = 3.0  # tolerances: a change that will probably be within it at the next look
-STILL = 0.01  # tolerances: a change of the energy between two looks that is none
-STALLED = 0.97  # of the gap at the attempt before: the certificate gets no better
-FLOOR = 1e-6  # of the start's energy
-ROUNDINGS = 2000  # float steps of the depth's range that are not told apart from none, times the tolerance of 1e-3
+FIRST_ROUNDS, MOST_ROUNDS = 20, 640  # rounds at a time, and in total, until the dual is feasible or the bound suffices
+SETTLED = 0.2  # tolerances: a relative change of the energy below which a certificate is likely
+NEARLY_SETTLED = 3.0  # tolerances: a change that will probably fall below it by the next check
+UNCHANGED = 0.01  # tolerances: a change of the energy between two checks that counts as none
+STALLED = 0.97  # of the previous attempt's gap: the certificate no longer improves
+FLOOR = 1e-6  # of the initial energy
+FLOOR_ULPS = 2000  # energies below those of a depth error of this many ulps count as zero, times the tolerance of 1e-3
 LEAST_WAIT = 2 * BLOCK  # iterations between two attempts
-DUAL_HASTE = 3.0  # larger steps once only the certificate is missing: the dual, on which it rests, then moves faster
-LAGGING = 100.0  # times the energy's change is a gap that the dual alone is to blame for
-MOST_HASTES = 2  # or what is proved late is no longer the answer that had settled
-PATIENCE, MOST_PATIENCE = 1.2, 2.0  # times as many iterations before the next attempt: the gap falls with their square
+DUAL_BOOST = 3.0  # factor on the steps when only the certificate is missing: its dual then moves faster
+LAGGING = 100.0  # ratio of gap to change of the energy from which the dual alone is to blame
+MAX_BOOSTS = 2  # at most: later proofs would no longer be about the iterate that had settled
+BACKOFF, MAX_BACKOFF = 1.2, 2.0  # factor on the iterations before the next attempt: the gap falls with their square
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PDHG:
     iterations: int = 3000
     relaxation: float = RELAXATION
     certify: bool = True  # False: stop when the energy settles, for a rough answer
-    fixed_steps: bool = False  # keep them: near the optimum the displacement does not tell primal from dual imbalance
+    fixed_steps: bool = False  # near the optimum the displacement does not tell primal from dual imbalance
 
     def __post_init__(self) -> None:
         check_limits(self.tolerance, self.iterations, "iterations")
@@ -81,14 +81,14 @@ class PDHG:
 
         if initial_energy is None and self.certify:
             initial_energy = backend.energy(problem, state).total
-        before = float("inf") if initial_energy is None else initial_energy  # a rough answer does without
+        before = float("inf") if initial_energy is None else initial_energy  # not needed for a rough answer
         floor, bound, done = 0.0, float("-inf"), 0
         status, last_gap, tried = Status.iteration_limit, expected_gap, False
-        attempt_at, quiet, halfway, hastes = 0, LIKELY * self.tolerance, float("inf"), 0
+        attempt_at, quiet, halfway, boosts = 0, SETTLED * self.tolerance, float("inf"), 0
         if expected_gap < float("inf"):
             quiet = self.tolerance
             attempt_at = self._wait(0, expected_gap)
-            balancer.step_scale *= DUAL_HASTE
+            balancer.step_scale *= DUAL_BOOST
         while done < self.iterations:
             count = min(CHECK, self.iterations - done)
             state.ending |= done + count >= self.iterations
@@ -105,9 +105,9 @@ class PDHG:
                 if change <= self.tolerance and done >= 2 * CHECK:
                     status = Status.settled
                     break
-                state.ending = change <= ENDING * self.tolerance
+                state.ending = change <= NEARLY_SETTLED * self.tolerance
                 continue
-            if relative_gap(now, bound, floor) <= self.tolerance:  # the bound of an attempt before, and a lower energy
+            if relative_gap(now, bound, floor) <= self.tolerance:  # by an earlier attempt's bound
                 status = Status.converged
                 break
             if change > quiet or done < attempt_at:
@@ -117,12 +117,12 @@ class PDHG:
             if gap <= self.tolerance:
                 status = Status.converged
                 break
-            if tried and change < self.tolerance * STILL and gap > STALLED * last_gap:  # neither side moves
+            if tried and change < self.tolerance * UNCHANGED and gap > STALLED * last_gap:  # neither side improves
                 status = Status.settled
                 break
-            if hastes < MOST_HASTES and (last_gap == float("inf") or gap > LAGGING * change):
-                balancer.step_scale *= DUAL_HASTE
-                hastes += 1
+            if boosts < MAX_BOOSTS and (last_gap == float("inf") or gap > LAGGING * change):
+                balancer.step_scale *= DUAL_BOOST
+                boosts += 1
             last_gap, tried = gap, True
             attempt_at = self._wait(done, gap)
         if self.certify and status is Status.iteration_limit:
@@ -139,7 +139,7 @@ class PDHG:
         return Convex(status, energies, bound, gap, done, balancer.step_scale, floor)
 
     def _rough(self, task: Task, problem: Problem, state: State, balancer: StepBalancer) -> Convex | None:
-        """The rough answer of a backend that looks at a solve by itself; None where it does not."""
+        """The rough answer of a backend that monitors a solve itself; None if it does not."""
         plan = balancer.plan(problem, state, self.tolerance, floor_parts(task, problem))
         found = task.backend.iterate(problem, state, balancer.steps(problem), self.iterations, plan)
         if found is None:
@@ -149,21 +149,21 @@ class PDHG:
         return Convex(status, found.energies, float("-inf"), nan, found.iterations, found.step_scale, found.floor)
 
     def _bound(self, task: Task, problem: Problem, state: State, energy: float, floor: float) -> float:
-        """A lower bound of the energy, repaired no further than the tolerance asks for."""
+        """A lower bound of the energy, repaired no further than the tolerance requires."""
         enough = energy - self.tolerance * max(energy, floor)
         return task.backend.bound(problem, state, task.box, FIRST_ROUNDS, MOST_ROUNDS, enough)
 
     def _settled(self, status: Status, change: float, since_halfway: float) -> bool:
-        """Whether the second half of all iterations was for the proof alone: the energy, relative, hardly fell."""
+        """Whether the second half of the iterations served the proof only: the energy hardly fell in it."""
         ran_out = self.certify and status is Status.iteration_limit
-        return ran_out and since_halfway <= self.tolerance and change <= self.tolerance * LIKELY
+        return ran_out and since_halfway <= self.tolerance and change <= self.tolerance * SETTLED
 
     def _wait(self, done: int, gap: float) -> int:
-        """After how many iterations to try again, if the gap is that after those done."""
+        """The number of iterations before the next attempt, from the gap after `done` iterations."""
         left = gap / max(self.tolerance, 1e-300)
         if left <= 1:
             return done
-        return max(int(done * min(max(left**0.5, PATIENCE), MOST_PATIENCE)), done + LEAST_WAIT)
+        return max(int(done * min(max(left**0.5, BACKOFF), MAX_BACKOFF)), done + LEAST_WAIT)
 
 
 @dataclass(frozen=True)
@@ -187,31 +187,31 @@ class Convex:
 
 
 def check_limits(tolerance: float, count: int, what: str) -> None:
-    """What every iterative solver asks of its settings."""
+    """Check the settings common to iterative solvers."""
     if not 0 <= tolerance < float("inf"):
-        raise InputError(f"tolerance is {tolerance}; it is a part of the energy, from 0 to 1, such as 1e-3")
+        raise InputError(f"tolerance is {tolerance}; give a share of the energy, from 0 to 1, such as 1e-3")
     if count != int(count) or count < 1:
-        raise InputError(f"{what} is {count}; it is a whole number, at least 1")
+        raise InputError(f"{what} is {count}; give a whole number of at least 1")
 
 
 def relative_gap(energy: float, bound: float, floor: float) -> float:
-    """(energy - bound) / energy, with a yardstick for when almost nothing is left of the energy."""
+    """(energy - bound) / max(energy, floor)."""
     return max(energy - bound, 0.0) / max(energy, floor)
 
 
 def energy_floor(task: Task, problem: Problem, energies: Energies, first: float) -> float:
-    """The yardstick of an energy near zero: a millionth of the start's, or all depths off by some float steps.
+    """The energy that counts as zero: the larger of 1e-6 of the initial one and that of a depth error of some ulps.
 
-    On a plane without noise the minimum is zero, and what is left of the energy is rounding.
+    On a plane without noise the minimum is zero, and the remaining energy is rounding.
     """
     share, for_mass, for_pixel = floor_parts(task, problem)
     return max(share * first, for_mass * energies.mass + for_pixel * energies.pixels, 1e-300)
 
 
 def floor_parts(task: Task, problem: Problem) -> tuple[float, float, float]:
-    """Of the start's energy, for each unit of the data's mass, for each pixel."""
+    """The floor per unit of the initial energy, per unit of the data's mass, and per pixel."""
     spread = (task.box.high - task.box.low) / (1 + 2 * BOX_MARGIN)
-    off = ROUNDINGS * float(np.finfo(task.dtype).eps) * spread
+    off = FLOOR_ULPS * float(np.finfo(task.dtype).eps) * spread
     return FLOOR, off**2 / 2 if problem.fidelity is Fidelity.L2 else off, off * sum(problem.alpha)
 
 
@@ -233,9 +233,9 @@ def to_solution(
     depth: Floats | None = None,
     floor: float = 0.0,
 ) -> Solution:
-    """Put depth (unless it is there already), confidence and misfit back into the whole image.
+    """The solution on the whole image from depth (if not given), confidence and misfit.
 
-    The solver's gap is a part of max(energy, floor); the one reported is a part of the energy alone.
+    The solver's gap is relative to max(energy, floor); the reported one is relative to the energy.
     """
     if energies.total < floor and gap > 0:
         gap *= floor / energies.total if energies.total > 0 else float("inf")

@@ -1,4 +1,4 @@
-"""Without a regulariser every pixel is on its own: the minimiser is a closed form."""
+"""The closed-form minimiser of an energy without a regulariser, whose pixels are independent."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Pointwise:
 
     def __call__(self, task: Task, report: Report | None = None) -> Solution:
         if task.energy.regulariser is not None:
-            raise InputError("the pointwise solver is for an energy without a regulariser")
+            raise InputError("the pointwise solver needs an energy without a regulariser; use PDHG")
         if task.energy.fidelity.kind is Fidelity.HUBER:
-            raise InputError("there is no closed form of several Huber terms per pixel; use L1 or L2")
+            raise InputError("several Huber terms per pixel have no closed form; use L1 or L2")
         state = task.initial_state()
         if task.energy.fidelity.kind is Fidelity.L2:
             observed = task.observations.total > 0

@@ -1,4 +1,4 @@
-"""The one entry: an energy, a stack, a solver."""
+"""The entry point: minimise an energy of a stack with a solver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cfusion.solvers.task import Task, prepare
 
 
 class Solver(Protocol):
-    """Frozen settings that turn a task into a solution."""
+    """Frozen settings, callable on a task."""
 
     def __call__(self, task: Task, report: Report | None = None) -> Solution: ...
 
@@ -26,5 +26,5 @@ def solve(
     fill_radius: int = 0,
     report: Report | None = None,
 ) -> Solution:
-    """Minimise the energy of a weighed stack; the regulariser bridges holes up to `fill_radius` pixels."""
+    """Minimise the energy of a weighted stack; the regulariser bridges holes up to `fill_radius` pixels."""
     return solver(prepare(energy, stack, backend, fill_radius), report)

@@ -1,12 +1,12 @@
-"""Step sizes, from the orders and the data's own noise scale alone.
+"""Step sizes from the orders and the noise scale of the data.
 
 With columns scaled by 2^-j and rows by 2^j, the operator (E_1 x - v, E_2 v - w, E_3 w) has norm at most L, the norm
 of the small matrix with sqrt(8) on the diagonal and 1/2 above it. tau_j = 4^-j s / L and sigma_j = 4^j / (s L) then
 satisfy the condition |Sigma^(1/2) K T^(1/2)| <= 1 for every s > 0; s only shifts work between primal and dual, and
-has the unit of depth. The noise tells s well enough for noisy data. Where it does not (data without noise, heavy
-smoothing), the iterates do: with s well chosen, the ways that primal and dual have come from the start, scaled as
-above, have a ratio of 0.5 s to 5 s, measured on smooth and planar scenes with noise from none to heavy; outside that
-range s follows the ratio. (x alone does not tell: on a plane without noise only v has a way to go.)
+has the unit of depth. For noisy data the noise determines s well enough. Otherwise (data without noise, heavy
+smoothing) the iterates do: with a good s, the displacements of primal and dual from the start, scaled as above, have
+a ratio of 0.5 s to 5 s, measured on smooth and planar scenes with noise from none to heavy; outside that range s
+follows the ratio. (x alone is not enough: on a plane without noise only v has to move.)
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Found = TypeVar("Found")
 
 RELAXATION = 1.7
 SAMPLED = 32
-BLOCK = 24  # iterations between two looks at the balance
-SHORTEST, USUAL, LONGEST = 0.5, 2.0, 5.0  # the primal's way over the dual's, in units of s
-L2_SHARE, L2_LONGEST = 0.4, 12.0  # of s, and of the longest, where errors are squared: fewer iterations by a quarter
+BLOCK = 24  # iterations between two checks of the balance
+SHORTEST, USUAL, LONGEST = 0.5, 2.0, 5.0  # displacement of the primal over that of the dual, in units of s
+L2_SHARE, L2_LONGEST = 0.4, 12.0  # for squared errors: factor on s, and longest ratio; a quarter fewer iterations
 LARGEST_CORRECTION, MAX_CHECKS = 64.0, 12
 STEP_PER_NOISE = (
     0.4  # measured on smooth and planar scenes: 0.16 to 0.64 are within 1.5x of one another; larger helps the bound
@@ -41,7 +41,7 @@ def norm_bound(order: int) -> float:
 
 @lru_cache(maxsize=64)
 def choose_steps(alpha: tuple[float, ...], noise: float, relaxation: float = RELAXATION) -> Steps:
-    """Steps for a start whose pixels are off by about `noise`."""
+    """Steps for a start whose pixels are wrong by about `noise`."""
     order = len(alpha)
     norm = norm_bound(order)
     s = STEP_PER_NOISE * noise / alpha[0]
@@ -53,7 +53,7 @@ def choose_steps(alpha: tuple[float, ...], noise: float, relaxation: float = REL
 
 
 class StepBalancer:
-    """Runs iterations with steps that correct themselves."""
+    """Runs iterations with self-correcting steps."""
 
     def __init__(
         self, backend: Backend, step_scale: float, relaxation: float = RELAXATION, *, fixed_steps: bool = False
@@ -65,7 +65,7 @@ class StepBalancer:
         self._start: Any = None
 
     def plan(self, problem: Problem, state: State, tolerance: float, floor: tuple[float, float, float]) -> Settling:
-        """The same steps, and an end, for a backend that looks at a solve by itself."""
+        """The settings of a solve with the same steps that a backend monitors itself."""
         squared = problem.fidelity is Fidelity.L2
         return Settling(
             tolerance=tolerance,
@@ -81,17 +81,17 @@ class StepBalancer:
         )
 
     def steps(self, problem: Problem) -> Steps:
-        """Those of now."""
+        """The current steps."""
         return choose_steps(problem.alpha, _share(problem) * self.step_scale, self.relaxation)
 
     def run(self, problem: Problem, state: State, count: int) -> None:
-        """`count` iterations in place, in blocks that end with a look at the balance."""
+        """Run `count` iterations in place, in blocks that end with a check of the balance."""
         self.run_and(problem, state, count, lambda kept, every: self.backend.measure(problem, state, kept, every))
 
     def run_and(
         self, problem: Problem, state: State, count: int, measure: Callable[[Any, int], tuple[Found, Displacement]]
     ) -> Found:
-        """The same, and what `measure` finds after the last block along with the ways come since what was kept."""
+        """Run `count` iterations; return what `measure(kept, stride)` computes after the last block."""
         done = 0
         while True:
             block = min(BLOCK, count - done)
@@ -127,13 +127,13 @@ def _share(problem: Problem) -> float:
 
 
 def _every(state: State) -> int:
-    """Every SAMPLED-th row: enough to see how far things move, and little memory."""
+    """The row stride of snapshots: SAMPLED rows suffice to measure displacement, and save memory."""
     return SAMPLED if state.primal.shape[1] >= 4 * SAMPLED else 1
 
 
 @cache
 def _plane_scales(order: int) -> tuple[list[float], list[float]]:
-    """The squared scales of the planes of primal and dual in which the scaled operator is bounded."""
+    """The squared scales of the planes of primal and dual for which the scaled operator is bounded."""
     primal = [4.0**level for level in range(order) for _ in range(level + 1)]
     return primal, [0.25**level for level in range(order) for _ in range(level + 2)]
 

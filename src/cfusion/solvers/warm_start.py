@@ -1,4 +1,4 @@
-"""Where a solve has come to, for the next one on nearly the same data to start from."""
+"""The final state of a solve, as a start for the next one on similar data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cfusion.solvers.task import Task
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """The state of a task at the end."""
+    """The final state of a task."""
 
     state: State
     window: tuple[slice, slice]
@@ -23,7 +23,7 @@ class WarmStart:
         return WarmStart(state, task.window, task.inside(), task.centre, task.energy.inverse)
 
     def transfer(self, task: Task) -> State:
-        """The initial state of another task, set to this one where both have pixels."""
+        """The initial state of another task, set to this one on common pixels."""
         state = task.initial_state()
         if self.inverse != task.energy.inverse or len(self.state.primal) != len(state.primal):
             return state

@@ -1,4 +1,4 @@
-"""Sources: where the observations of a frame come from, and how views become a stack."""
+"""Sources: the observations of a frame, and how views become a stack."""
 
 from cfusion.source.motions import Motions
 from cfusion.source.reading import Reading, read_at

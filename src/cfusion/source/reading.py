@@ -1,7 +1,6 @@
-"""Re-association: given a surface, read what every view measured there.
+"""Re-association: read the measurements of every view at a surface.
 
-The noise stays where it was measured, nothing is invented, and the splat's bias towards whatever is in front
-disappears.
+Noise stays where it was measured, nothing is invented, and the splat's bias towards the nearest surface disappears.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from cfusion.source.upload import UploadedViews, in_view_order
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What the views measured at a surface, along the rays of the reference."""
+    """The measurements of the views at a surface, along the rays of the reference."""
 
-    depths: NDArray[Any]  # (K, H, W), NaN where nothing
-    weights: NDArray[Any]  # (K, H, W) the views' own confidence (one without), zero where nothing
-    seen: NDArray[Any]  # (K, H, W) which views look there
+    depths: NDArray[Any]  # (K, H, W), NaN if there is none
+    weights: NDArray[Any]  # (K, H, W) the views' own confidence (default one), zero if there is no measurement
+    seen: NDArray[Any]  # (K, H, W) whether the view sees the point
 
 
 def read_at(
@@ -36,9 +35,9 @@ def read_at(
     backend: Backend,
     uploads: Sequence[UploadedViews] | None = None,
 ) -> Reading:
-    """Every view at the surface: one by one on the host, all of a shape at once elsewhere.
+    """Read every view at the surface: one by one on the host, all of a shape at once on a device.
 
-    Neighbouring pixels of a view that differ by less than its agreement are interpolated; 0 reads the nearest.
+    Neighbouring pixels of a view that differ by less than its `agreement` are interpolated; 0 reads the nearest.
     """
     camera = reference.camera.numbers
     if uploads is None:

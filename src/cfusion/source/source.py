@@ -1,4 +1,4 @@
-"""Where the observations of one frame come from: maps registered already, or posed views."""
+"""The observations of one frame: registered maps, or posed views."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_POSED = "cannot be read at another surface; give views with poses"
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """What is fused into: a raster, and the camera that sees it where there is one."""
+    """The frame that is fused into: a raster, and its camera if there is one."""
 
     shape: tuple[int, int]
     camera: Camera | None = None
@@ -36,19 +36,19 @@ class Source(Protocol):
 
     @property
     def frame(self) -> Frame:
-        """What is fused into."""
+        """The frame that is fused into."""
 
     @property
     def n_views(self) -> int:
-        """K."""
+        """K, the number of views."""
 
     @property
     def names(self) -> list[str]:
-        """What the views are called."""
+        """The names of the views."""
 
     @property
     def reference(self) -> int:
-        """The view that the frame is of."""
+        """The index of the frame's view."""
 
     @property
     def rereads(self) -> bool:
@@ -56,40 +56,40 @@ class Source(Protocol):
 
     @property
     def motions(self) -> Motions | None:
-        """By which views were moved from where they came with; None: they were not."""
+        """The corrections of the views' poses; None if there are none."""
 
     @property
     def weighed(self) -> bool:
-        """Whether observations came with a confidence."""
+        """Whether observations have a confidence."""
 
     def first(self, splat: Splat, backend: Backend) -> Stack:
-        """The splat of all views, or the registered maps themselves, in the backend's memory."""
+        """The splat of all views, or the registered maps, in the backend's memory."""
 
     def at(self, surface: DepthMap, agreements: Sequence[float], backend: Backend) -> Reading:
-        """What each view measured at this surface (see `read_at`)."""
+        """The measurements of each view at this surface (see `read_at`)."""
 
     def parallax(self, surface: DepthMap, backend: Backend) -> Floats:
-        """(K, H, W) pixels that a point of this surface moves by in each view, per unit of its depth."""
+        """Displacement (K, H, W), in pixels, of a point of this surface in each view, per unit of its depth."""
 
     def hidden(self, surface: DepthMap, tolerance: Floats, backend: Backend) -> MaskStack:
-        """(K, H, W) points that this surface itself hides from each view, by more than the tolerance (H, W)."""
+        """Mask (K, H, W) of points that this surface itself hides from each view, by more than the tolerance (H, W)."""
 
     def places(self) -> tuple[Floats, Floats, Floats]:
         """The reference's camera (10,), the views' (K, 10), and view_from_reference (K, 3, 4)."""
 
     def part(self, indices: Sequence[int]) -> Source:
-        """Some of the views, the reference among them."""
+        """The source of some of the views, including the reference."""
 
     def moved(self, motions: Motions) -> Source:
-        """Views moved, each by its motion in the reference's frame."""
+        """The source with each view moved by its motion in the reference's frame."""
 
     def as_given(self, k: int, factor: float, backend: Backend) -> Source:
-        """The reference and view k, which is where it came from, its depths times a factor."""
+        """The source of the reference and view k at its original pose, with depths times a factor."""
 
 
 @dataclass(frozen=True, eq=False)
 class Registered:
-    """Depth maps of one frame, as they are."""
+    """Registered depth maps of one frame."""
 
     stack: Stack
     rereads: bool = field(default=False, init=False)
@@ -155,13 +155,13 @@ class Posed:
 
     views: Sequence[View]
     reference: int
-    uploads: Sequence[UploadedViews] | None = None  # the same views in a device's memory; None: on the host
+    uploads: Sequence[UploadedViews] | None = None  # the same views in a device's memory; None on the host
     motions: Motions | None = None  # by which the views were moved
     rereads: bool = field(default=True, init=False)
 
     @staticmethod
     def of(views: Sequence[View], reference: int | None, backend: Backend) -> Posed:
-        """Views where the backend works; the reference is the middle one unless given."""
+        """Views in the backend's memory; the reference is the middle one by default."""
         index = reference_index(views, reference)
         return Posed(views, index, None if backend.arrays is np else upload(views, backend))
 
@@ -212,7 +212,7 @@ class Posed:
         uploads = None if self.uploads is None else parts_of(self.uploads, chosen)
         part = Posed([self.views[k] for k in chosen], chosen.index(self.reference), uploads)
         camera, cameras, motions = self._places
-        vars(part)["_places"] = camera, cameras[chosen], motions[chosen]  # they are where they were
+        vars(part)["_places"] = camera, cameras[chosen], motions[chosen]  # the poses are unchanged
         return part
 
     def moved(self, motions: Motions) -> Posed:

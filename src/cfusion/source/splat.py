@@ -1,4 +1,4 @@
-"""Splatting: every depth map is thrown forward onto the reference, and small gaps are closed."""
+"""Splatting: every depth map is projected onto the reference, and small holes are closed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cfusion.errors import InputError
 from cfusion.geometry import Stack, View
 from cfusion.source.upload import UploadedViews, in_view_order
 
-PIXELS_IN_FLIGHT = 1 << 22  # views are splatted side by side as long as their points take a few hundred MB
+PIXELS_IN_FLIGHT = 1 << 22  # views are splatted in parallel while their points take a few hundred MB
 
 
 class Rasteriser(Protocol):
-    """What splatting asks of a backend."""
+    """The functions of a backend that splatting uses."""
 
     def reproject(
         self, depth: DepthMap, camera: Coordinates, onto: Coordinates, onto_from_view: Matrix, /
     ) -> tuple[Coordinates, Coordinates, Coordinates]:
-        """Where the points of a depth map lie in another camera: u, v and z."""
+        """u, v and z of the points of a depth map in another camera."""
 
     def splat_nearest(
         self,
@@ -35,7 +35,7 @@ class Rasteriser(Protocol):
         shape: tuple[int, int],
         /,
     ) -> tuple[DepthMap, WeightMap | None]:
-        """Forward z-buffer of points (N,): depth and carried values (H, W), NaN where nothing landed."""
+        """Forward z-buffer of points (N,): depth and carried values (H, W), NaN if no point landed."""
 
     def close_mask(self, mask: Mask, radius: int, /) -> Mask:
         """Morphological closing with a disc."""
@@ -46,11 +46,11 @@ class Rasteriser(Protocol):
 
 @dataclass(frozen=True)
 class Splat:
-    """Views to a stack by a forward z-buffer to the nearest pixel: the smallest depth wins (the paper's).
+    """A stack from views by a forward z-buffer to the nearest pixel: the smallest depth wins (as in the paper).
 
-    Gaps that a morphological closing with a disc of `radius` pixels closes are then filled by natural-
-    neighbour interpolation of what landed; nothing is invented beyond them. Confidence travels with its
-    points. A point of zero confidence is no observation, and hides nothing.
+    Holes that a morphological closing with a disc of `radius` pixels closes are then filled by natural-neighbour
+    interpolation; larger ones stay. Confidence is carried with the points. A point of zero confidence is no
+    observation, and hides nothing.
     """
 
     fill: bool = True
@@ -58,7 +58,7 @@ class Splat:
 
     def __post_init__(self) -> None:
         if not is_whole(self.radius, 0, MOST_RADIUS):
-            raise InputError(f"the fill radius is {self.radius}; it is a whole number of pixels, 0 to {MOST_RADIUS}")
+            raise InputError(f"the fill radius is {self.radius}; give a whole number of pixels, 0 to {MOST_RADIUS}")
 
     def __call__(
         self,
@@ -68,9 +68,9 @@ class Splat:
         backend: Rasteriser,
         uploads: Sequence[UploadedViews] | None = None,
     ) -> Stack:
-        """The stack (K, H, W) of all views, in order, seen by view `onto` (the middle one unless given).
+        """The stack (K, H, W) of all views, in order, as seen by view `onto` (default: the middle one).
 
-        It lies in the backend's memory if the views' `uploads` do.
+        It is in the backend's memory if the views' `uploads` are.
         """
         reference = views[reference_index(views, onto)]
         if uploads is not None:
@@ -87,7 +87,7 @@ class Splat:
 
         pixels = max(view.depth.size for view in views)
         workers = max(1, min(len(views), os.cpu_count() or 1, PIXELS_IN_FLIGHT // pixels))
-        with ThreadPoolExecutor(workers) as pool:  # each map is its own: no result depends on the number of threads
+        with ThreadPoolExecutor(workers) as pool:  # maps are independent: so are results of the number of threads
             splatted = list(pool.map(splat, views))
         depths, weights, filled = zip(*splatted, strict=True)
         return Stack(
@@ -99,7 +99,7 @@ class Splat:
         )
 
     def _of_uploads(self, uploads: Sequence[UploadedViews], reference: View, backend: Rasteriser) -> Stack:
-        """The stack in the memory the uploads are in."""
+        """The stack in the memory of the uploads."""
         splatted = []
         for each in uploads:
             motions = each.reference_from_view(reference.pose)
@@ -120,7 +120,7 @@ class Splat:
         confidence: WeightMap | None,
         backend: Rasteriser,
     ) -> tuple[DepthMap, WeightMap | None, Mask | None]:
-        """Depth, weight (if any view has one) and filled mask (if asked for) of views' points in the reference."""
+        """Depth, weight (if any view has one) and filled mask (if requested) of views' points in the reference."""
         values = None if confidence is None else confidence.reshape(z.shape)
         landed, weight = backend.splat_nearest(u, v, z, values, shape)
         if not self.fill:
@@ -134,7 +134,7 @@ class Splat:
 
 
 def reference_index(views: Sequence[View], onto: int | None) -> int:
-    """The view to fuse in: `onto`, or the middle one."""
+    """The index of the view to fuse into: `onto`, or the middle one."""
     if len(views) == 0:
         raise InputError("there are no views; give at least one")
     if onto is None:
@@ -145,10 +145,10 @@ def reference_index(views: Sequence[View], onto: int | None) -> int:
 
 
 def _confidence(view: View) -> WeightMap:
-    """The view's own confidence; one everywhere for a view without, beside others that have it."""
+    """The view's own confidence; ones for a view without, if others have one."""
     return np.ones(view.shape, np.float32) if view.confidence is None else view.confidence
 
 
 def _zero_where_unknown(weight: WeightMap | None) -> WeightMap | None:
-    """Interpolating between zeros may also end a rounding error below zero."""
+    """Zero where unknown, or where interpolation between zeros rounds to less."""
     return None if weight is None else np.maximum(np.nan_to_num(weight, copy=False, nan=0.0), 0.0)

@@ -1,4 +1,4 @@
-"""The maps of views in a backend's memory: one array per shape, so that all of them are worked on at once."""
+"""The maps of views in a backend's memory: one array per shape, so that all are processed at once."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from cfusion.kernels.contract import Backend, Floats
 
 @dataclass(frozen=True, eq=False)
 class UploadedViews:
-    """Views of one shape. They know no reference, so that every view of a scene can be fused from the same upload."""
+    """Views of one shape, independent of the reference, so that every view of a scene can be fused from one upload."""
 
     indices: list[int]  # of the views in their list
     depths: Floats  # (n, H, W), NaN where unknown
-    confidences: Floats | None  # (n, H, W), one for views that have none beside others that do
+    confidences: Floats | None  # (n, H, W), ones for views without, if others have one
     cameras: Floats  # (n, 10)
     poses: list[Pose]  # world_from_camera
 
     def reference_from_view(self, world_from_reference: Pose) -> Floats:
-        """(n, 3, 4)."""
+        """Motions (n, 3, 4)."""
         reference_from_world = world_from_reference.rotation.T
         offsets = (self._translations - world_from_reference.translation) @ world_from_reference.rotation
         return _motions(reference_from_world @ self._rotations, offsets)
 
     def view_from_reference(self, world_from_reference: Pose) -> Floats:
-        """(n, 3, 4)."""
+        """Motions (n, 3, 4)."""
         view_from_world = self._rotations.transpose(0, 2, 1)
         offsets = world_from_reference.translation - self._translations
         return _motions(
@@ -39,22 +39,22 @@ class UploadedViews:
 
     @cached_property
     def _rotations(self) -> Floats:
-        """(n, 3, 3)."""
+        """Rotations (n, 3, 3)."""
         return np.stack([pose.rotation for pose in self.poses])
 
     @cached_property
     def _translations(self) -> Floats:
-        """(n, 3)."""
+        """Translations (n, 3)."""
         return np.stack([pose.translation for pose in self.poses])
 
 
 def _motions(rotations: Floats, translations: Floats) -> Floats:
-    """(n, 3, 4)."""
+    """Motions (n, 3, 4)."""
     return np.concatenate([rotations, translations[:, :, None]], axis=2)
 
 
 def upload(views: Sequence[View], backend: Backend) -> list[UploadedViews]:
-    """All views, each map crossing the bus once."""
+    """Upload all views, each map once."""
     weighed = any(view.confidence is not None for view in views)
     out = []
     for shape in dict.fromkeys(view.shape for view in views):
@@ -74,7 +74,7 @@ def upload(views: Sequence[View], backend: Backend) -> list[UploadedViews]:
 
 
 def parts_of(uploads: Sequence[UploadedViews], chosen: Sequence[int]) -> list[UploadedViews]:
-    """Some of the views, numbered in the order of `chosen`; nothing crosses the bus."""
+    """Some of the views, numbered in the order of `chosen`, without a transfer."""
     out = []
     for each in uploads:
         inside = [place for place, index in enumerate(each.indices) if index in chosen]
@@ -87,7 +87,7 @@ def parts_of(uploads: Sequence[UploadedViews], chosen: Sequence[int]) -> list[Up
 
 
 def _some(stack: Any, places: Sequence[int]) -> Any:
-    """Some maps of a stack: neighbours where they lie, others as a copy."""
+    """Some maps of a stack: a view of consecutive ones, else a copy."""
     if stack is None:
         return None
     first, last = places[0], places[-1]
@@ -95,7 +95,7 @@ def _some(stack: Any, places: Sequence[int]) -> Any:
 
 
 def in_view_order(uploads: Sequence[UploadedViews], parts: Sequence[Any]) -> Any:
-    """(K, ..) the arrays of all uploads, of as many views each, in the order of the views."""
+    """The arrays (K, ...) of all uploads in the order of the views."""
     if len(parts) == 1:
         return parts[0]
     indices = [index for each in uploads for index in each.indices]

@@ -1,4 +1,4 @@
-"""Scenes without files, the paper's camera tracks, and noise: views whose truth is known."""
+"""Built-in scenes, the paper's camera tracks, and noise: views whose truth is known."""
 
 from cfusion.synthetic.city_block import city
 from cfusion.synthetic.noise import Chain, Gauss, Holes, Laplace, Noise, Outliers, Regional, Stereo

@@ -14,12 +14,12 @@ LENGTH, WIDTH = 520.0, 330.0  # of the ground, metres along x and y
 BLOCKS = (6, 5)  # along x and y
 STREET = 14.0  # metres
 GROUND_SLOPE = (0.012, -0.008)
-CELLAR = 8.0  # walls begin this far below, as the ground slopes
-Polygon: TypeAlias = NDArray[np.float64]  # (3 or 4, 3), the corners in order
+CELLAR = 8.0  # metres below ground at which walls begin, as the ground slopes
+Polygon: TypeAlias = NDArray[np.float64]  # (3 or 4, 3), corners in order
 
 
 def city(rng: Generator | None = None) -> Scene:
-    """A city block of 520 x 330 m, z up, roofs up to 60 m; the same one unless a generator is given."""
+    """A city block of 520 x 330 m, z up, roofs up to 60 m; the same unless a generator is given."""
     rng = np.random.default_rng(520330) if rng is None else rng
     x, y = np.array([-0.5, 0.5, 0.5, -0.5]) * LENGTH, np.array([-0.5, -0.5, 0.5, 0.5]) * WIDTH
     polygons = [np.column_stack([x, y, GROUND_SLOPE[0] * x + GROUND_SLOPE[1] * y])]
@@ -37,7 +37,7 @@ def city(rng: Generator | None = None) -> Scene:
 
 
 def _mesh(polygons: list[Polygon], greys: list[float]) -> Scene:
-    """Fans of triangles; vertices are not shared, so that every polygon is shaded flat."""
+    """Fans of triangles; vertices are not shared, so that polygons are shaded flat."""
     faces, albedo, start = [], [], 0
     for polygon, grey in zip(polygons, greys, strict=True):
         for k in range(1, len(polygon) - 1):
@@ -56,7 +56,7 @@ def _box(x0: float, y0: float, x1: float, y1: float, top: float) -> list[Polygon
 
 def _gabled(x0: float, y0: float, x1: float, y1: float, eaves: float, rise: float) -> list[Polygon]:
     """A house with a pitched roof, its ridge along the longer side."""
-    if x1 - x0 < y1 - y0:  # build it along x, then swap the axes
+    if x1 - x0 < y1 - y0:  # built along x, then the axes are swapped
         swapped = _gabled(y0, x0, y1, x1, eaves, rise)
         return [polygon[::-1, [1, 0, 2]] for polygon in swapped]
     middle, ridge = 0.5 * (y0 + y1), eaves + rise

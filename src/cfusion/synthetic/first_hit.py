@@ -1,4 +1,4 @@
-"""Which face a ray meets first, in NumPy alone: for where Embree is not installed."""
+"""The first face that each ray hits, in NumPy alone, for when Embree is not installed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from cfusion.arrays import Points
 from cfusion.errors import MissingDependency
 from cfusion.geometry import BrownConrady, Camera, Pose
 
-PAIRS = 1_000_000  # of a face and a pixel, looked at together
-BORDER = 1e-9  # barycentric: rays through an edge hit both faces beside it
+PAIRS = 1_000_000  # (face, pixel) pairs tested together
+BORDER = 1e-9  # barycentric tolerance: a ray through an edge hits both adjacent faces
 Faces = NDArray[np.int64]
 
 
 def first_faces(corners: Points, camera: Camera, pose: Pose, origins: Points, rays: Points) -> Faces:
-    """(H W,) the face (of corners (F, 3, 3) in the world) that each pixel's ray meets first; -1 where none.
+    """The face (H W,) that each pixel's ray hits first, of faces with corners (F, 3, 3) in the world; -1 for none.
 
-    Faces are looked at in the pixels of the box around their picture; those partly behind the camera in all.
+    Faces are tested in the pixels of their bounding box; those partly behind the camera in all pixels.
     """
     if isinstance(camera, BrownConrady):
-        raise MissingDependency("lenses that bend rays need trimesh and embreex: pip install 'cfusion[synthetic]'")
+        raise MissingDependency("lenses with distortion need trimesh and embreex: pip install 'cfusion[synthetic]'")
     left, right, top, bottom = _boxes(corners, camera, pose)
     counts = np.maximum(right - left + 1, 0) * np.maximum(bottom - top + 1, 0)
     nearest, face_of = np.full(len(rays), np.inf), np.full(len(rays), -1, np.int64)
@@ -41,7 +41,7 @@ def first_faces(corners: Points, camera: Camera, pose: Pose, origins: Points, ra
 
 
 def _boxes(corners: Points, camera: Camera, pose: Pose) -> tuple[Faces, Faces, Faces, Faces]:
-    """First and last column and row of each face's picture; the whole image where a corner is behind the camera."""
+    """First and last column and row of each projected face; the whole image if a corner is behind the camera."""
     u, v, _ = camera.project(pose.inverse().apply(corners.reshape(-1, 3)))
     u, v = u.reshape(-1, 3), v.reshape(-1, 3)
     whole = ~(np.isfinite(u) & np.isfinite(v)).all(axis=1)
@@ -54,7 +54,7 @@ def _boxes(corners: Points, camera: Camera, pose: Pose) -> tuple[Faces, Faces, F
 
 
 def _distances(corners: Points, face: Faces, origins: Points, rays: Points) -> NDArray[np.float64]:
-    """(N,) along each ray to its face's plane; infinite where it passes by."""
+    """Distance (N,) along each ray to its face's plane; infinite if it misses the face."""
     a, edge_b, edge_c = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     across = np.cross(rays, edge_c[face])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -71,7 +71,7 @@ def _distances(corners: Points, face: Faces, origins: Points, rays: Points) -> N
 def _keep_nearest(
     nearest: NDArray[np.float64], face_of: Faces, pixel: Faces, face: Faces, distance: NDArray[np.float64]
 ) -> None:
-    """Of the faces that a pixel meets, the first; in place."""
+    """Keep the nearest face of each pixel, in place."""
     hit = np.isfinite(distance)
     pixel, face, distance = pixel[hit], face[hit], distance[hit]
     order = np.lexsort((face, distance, pixel))

@@ -17,18 +17,18 @@ PROJECTIONS = 4  # Newton steps; each squares the distance to the surface
 def isosurface(
     field: Callable[[Points], NDArray[np.float64]], lower: Points, upper: Points, resolution: int
 ) -> tuple[Points, Faces]:
-    """Vertices (V, 3) and faces (F, 3) of {field = 0}, field < 0 inside, faces outwards.
+    """Vertices (V, 3) and faces (F, 3) of {field = 0}, with field < 0 inside and faces outwards.
 
-    Surface nets: one vertex in each cell of a grid that the surface passes, one quadrilateral around each
-    grid edge whose ends differ in sign; the vertices are then projected onto the surface.
-    The box from lower to upper has `resolution` cells along its longest side and has to enclose the surface.
+    Surface nets: one vertex in each grid cell that the surface crosses, one quadrilateral around each grid edge whose
+    ends differ in sign; the vertices are then projected onto the surface.
+    The box from lower to upper has `resolution` cells along its longest side and must enclose the surface.
     """
     spacing = float((upper - lower).max()) / resolution
     counts = np.ceil((upper - lower) / spacing).astype(int) + 1
     grid = np.stack(np.meshgrid(*(np.arange(n) for n in counts), indexing="ij"), axis=-1) * spacing + lower
     inside = field(grid) < 0
     if not inside.any() or any(inside.take([0, -1], axis=axis).any() for axis in range(3)):
-        raise InputError("the surface has to lie inside the box; widen the box")
+        raise InputError("the surface crosses the border of the box; widen the box")
     corners = _corner_count(inside)
     crossed = (corners > 0) & (corners < 8)
     vertex_of_cell = np.full(crossed.shape, -1, dtype=np.int64)
@@ -38,7 +38,7 @@ def isosurface(
 
 
 def _corner_count(inside: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many of the eight corners of each cell lie inside."""
+    """The number of corners of each cell that lie inside."""
     count = inside.astype(np.int64)
     for axis in range(3):
         size = count.shape[axis]
@@ -47,7 +47,7 @@ def _corner_count(inside: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _quadrilaterals(inside: NDArray[np.bool_], vertex_of_cell: Faces) -> Faces:
-    """Two triangles across each grid edge that the surface cuts, joining the four cells around it."""
+    """Two triangles across each grid edge that the surface crosses, joining the four cells around it."""
     faces = []
     for axis in range(3):
         b, c = (axis + 1) % 3, (axis + 2) % 3  # axis, b, c is right-handed
@@ -62,7 +62,7 @@ def _quadrilaterals(inside: NDArray[np.bool_], vertex_of_cell: Faces) -> Faces:
 
 
 def _project(field: Callable[[Points], NDArray[np.float64]], points: Points, spacing: float) -> Points:
-    """Move points onto {field = 0} along the gradient, by at most one cell a step."""
+    """Move points onto {field = 0} along the gradient, by at most one cell per step."""
     h = 1e-4 * spacing
     for _ in range(PROJECTIONS):
         value = field(points)

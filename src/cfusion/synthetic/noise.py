@@ -1,6 +1,6 @@
 """Noise models: frozen, called with a depth map and a generator, joined by `+`.
 
-Depths that noise makes zero or negative become NaN: no sensor reports them, and a view may not hold them.
+Depths that noise makes zero or negative become NaN: sensors do not report them, and views cannot hold them.
 """
 
 from abc import ABC, abstractmethod
@@ -16,11 +16,11 @@ from cfusion.errors import InputError
 
 
 class Noise(ABC):
-    """What a sensor does to the true depth."""
+    """A model of a sensor's errors."""
 
     @abstractmethod
     def __call__(self, depth: DepthMap, rng: Generator) -> DepthMap:
-        """The depth (H, W) as observed; unknown pixels stay unknown."""
+        """The observed depth (H, W); unknown pixels stay unknown."""
 
     def __add__(self, other: "Noise") -> "Chain":
         """First this noise, then the other."""
@@ -44,7 +44,7 @@ class Additive(Noise):
 
     @abstractmethod
     def residual(self, depth: DepthMap, rng: Generator) -> NDArray[np.float64]:
-        """What is added (H, W), drawn for every pixel."""
+        """The error (H, W) that is added, drawn for every pixel."""
 
     def __call__(self, depth: DepthMap, rng: Generator) -> DepthMap:
         return positive(depth + self.residual(depth, rng))
@@ -78,7 +78,7 @@ class Gauss(Additive):
 
 @dataclass(frozen=True)
 class Stereo(Additive):
-    """Gaussian noise on disparity = focal_baseline / depth; on depth it grows as depth^2 / focal_baseline."""
+    """Gaussian noise on disparity = focal_baseline / depth; in depth it grows as depth^2 / focal_baseline."""
 
     sigma_disparity: float  # pixels
     focal_baseline: float  # focal length in pixels times baseline in the unit of depth
@@ -86,7 +86,7 @@ class Stereo(Additive):
     def __post_init__(self) -> None:
         check_at_least_zero("sigma_disparity", self.sigma_disparity)
         if not (isfinite(self.focal_baseline) and self.focal_baseline > 0):
-            raise InputError(f"focal_baseline is {self.focal_baseline}; it is a positive number")
+            raise InputError(f"focal_baseline is {self.focal_baseline}; give a positive number")
 
     def residual(self, depth: DepthMap, rng: Generator) -> NDArray[np.float64]:
         disparity = self.focal_baseline / depth.astype(np.float64)
@@ -99,13 +99,13 @@ class Stereo(Additive):
 class Regional(Additive):
     """Noise that is `factor` times larger in a smooth random region of about `fraction` of the pixels.
 
-    A new region is drawn at each call, so views differ in where they are bad.
+    A new region is drawn at each call, so views are bad in different places.
     """
 
     fraction: float
     factor: float
     base: Additive = field(default_factory=lambda: Laplace(0.1))
-    smoothness: float = 0.08  # correlation length of the region's shape, as a part of the longer side
+    smoothness: float = 0.08  # correlation length of the region's shape over the longer side
 
     def __post_init__(self) -> None:
         check_fraction(self.fraction)
@@ -145,7 +145,7 @@ class Holes(Noise):
     def __post_init__(self) -> None:
         check_fraction(self.fraction)
         if not self.radius > 0:
-            raise InputError(f"radius is {self.radius}; holes have a positive radius in pixels")
+            raise InputError(f"radius is {self.radius}; give a positive radius in pixels")
 
     def __call__(self, depth: DepthMap, rng: Generator) -> DepthMap:
         holes = np.zeros(depth.shape, dtype=np.bool_)
@@ -163,7 +163,7 @@ class Holes(Noise):
 
 
 def _smooth_region(known: Mask, fraction: float, sigma: float, rng: Generator) -> Mask:
-    """The pixels where a random field, blurred by a Gaussian of sigma pixels, is among its largest values."""
+    """The pixels with the largest values of a random field blurred by a Gaussian of sigma pixels."""
     field = rng.normal(size=known.shape)
     rows, columns = np.fft.fftfreq(known.shape[0]), np.fft.rfftfreq(known.shape[1])
     squared = rows[:, None] ** 2 + columns[None, :] ** 2
@@ -175,19 +175,19 @@ def _smooth_region(known: Mask, fraction: float, sigma: float, rng: Generator) -
 
 
 def positive(depth: NDArray[np.floating]) -> DepthMap:
-    """In float32, unknown where it is not positive."""
+    """The depth in float32, NaN where it is not positive."""
     seen = depth.astype(np.float32)
     seen[~(seen > 0)] = np.nan
     return seen
 
 
 def check_fraction(fraction: float) -> None:
-    """Refuse what is no share of a whole."""
+    """Raise unless 0 <= fraction <= 1."""
     if not 0 <= fraction <= 1:
-        raise InputError(f"fraction is {fraction}; it lies between 0 and 1")
+        raise InputError(f"fraction is {fraction}; give a number between 0 and 1")
 
 
 def check_at_least_zero(name: str, value: float) -> None:
-    """Refuse what is negative or no number."""
+    """Raise if the value is negative or not a number."""
     if not (isfinite(value) and value >= 0):
-        raise InputError(f"{name} is {value}; it is a number of at least 0")
+        raise InputError(f"{name} is {value}; give a number of at least 0")

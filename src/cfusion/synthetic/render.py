@@ -1,4 +1,4 @@
-"""Ray casting: what a camera at a pose sees of a scene."""
+"""Ray casting: depth and image of a scene for a camera and a pose."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from cfusion.synthetic.first_hit import first_faces
 from cfusion.synthetic.scene import Scene
 
 LIGHT = np.array([0.60, 0.78, 0.18])  # towards the light, in the world; unit
-GREY = 0.8  # albedo where the scene names none
+GREY = 0.8  # albedo of scenes without one
 
 
 def render(scene: Scene, camera: Camera, pose: Pose) -> DepthMap:
@@ -20,12 +20,12 @@ def render(scene: Scene, camera: Camera, pose: Pose) -> DepthMap:
 
 
 def photograph(scene: Scene, camera: Camera, pose: Pose) -> tuple[DepthMap, Image]:
-    """Depth (H, W), and a grey image (H, W) of one far light, albedo (1 + n . l) / 2; 0 where no ray hits."""
+    """Depth (H, W), and a grey image (H, W) under one distant light, albedo (1 + n . l) / 2; 0 where no ray hits."""
     return RayCaster(scene).photograph(camera, pose)
 
 
 class RayCaster:
-    """A scene prepared for casting rays; keep one when rendering many views of the same scene."""
+    """A scene prepared for casting rays; reuse it to render many views of one scene."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -33,15 +33,15 @@ class RayCaster:
         self._normals = _vertex_normals(scene)
 
     def render(self, camera: Camera, pose: Pose) -> DepthMap:
-        """As the function `render`."""
+        """The same as the function `render`."""
         return self._cast(camera, pose)[0]
 
     def photograph(self, camera: Camera, pose: Pose) -> tuple[DepthMap, Image]:
-        """As the function `photograph`."""
+        """The same as the function `photograph`."""
         depth, hits = self._cast(camera, pose)
         normal = np.einsum("nc,ncx->nx", hits.weights, self._normals[self.scene.faces[hits.face]])
         normal /= np.maximum(np.linalg.norm(normal, axis=-1, keepdims=True), 1e-12)
-        # Files may wind their faces either way: light the side that is seen.
+        # Files may wind faces either way: light the visible side.
         lit = (normal @ LIGHT) * -np.sign(np.einsum("nx,nx->n", normal, hits.ray))
         albedo = GREY if self.scene.albedo is None else self.scene.albedo[hits.face]
         image = np.zeros(camera.shape, dtype=np.float32)
@@ -49,7 +49,7 @@ class RayCaster:
         return depth, image
 
     def _cast(self, camera: Camera, pose: Pose) -> tuple[DepthMap, "Hits"]:
-        """Depth (H, W) and what was hit: Embree finds the face in float32, or NumPy; float64 tells where on it."""
+        """Depth (H, W) and hits: Embree finds the face in float32, or NumPy; the point on it is computed in float64."""
         origins, rays = _world_rays(camera, pose)
         if self._embree is None:
             corners = self.scene.vertices[self.scene.faces]
@@ -66,7 +66,7 @@ class RayCaster:
 
 
 class Hits(NamedTuple):
-    """The N rays that met the scene, row by row of the image."""
+    """The N rays that hit the scene, in row order of the image."""
 
     face: NDArray[np.int64]  # (N,)
     weights: NDArray[np.float64]  # (N, 3), barycentric
@@ -74,7 +74,7 @@ class Hits(NamedTuple):
 
 
 def _embree(scene: Scene) -> Any:
-    """The scene in Embree; None where that is not installed: NumPy finds the same faces, more slowly."""
+    """The scene in Embree; None if it is not installed: NumPy then finds the same faces, more slowly."""
     try:
         import trimesh
         from trimesh.ray.ray_pyembree import RayMeshIntersector
@@ -92,9 +92,9 @@ def _world_rays(camera: Camera, pose: Pose) -> tuple[Points, Points]:
 
 
 def _barycentric(corners: Points, origins: Points, rays: Points) -> NDArray[np.float64]:
-    """Where rays meet triangles (N, 3, 3), as weights (N, 3) of the corners.
+    """Weights (N, 3) of the corners at the points where rays hit triangles (N, 3, 3).
 
-    Clipped to the triangle, so that a ray along a face, or one float32 put on the neighbour, stays on it.
+    Clipped to the triangle, for rays along a face and for hits that float32 assigned to a neighbour.
     """
     a, edge_b, edge_c = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     across = np.cross(rays, edge_c)
@@ -108,7 +108,7 @@ def _barycentric(corners: Points, origins: Points, rays: Points) -> NDArray[np.f
 
 
 def _vertex_normals(scene: Scene) -> Points:
-    """Normals (V, 3): sums over the faces around each vertex, by their areas."""
+    """Normals (V, 3): sums of the adjacent faces' normals, weighted by area."""
     corners = scene.vertices[scene.faces]
     face_normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     return np.stack(

@@ -1,4 +1,4 @@
-"""An object before walls and on a floor: depth edges that have a surface on both sides."""
+"""An object in front of walls and on a floor: depth edges with a surface on both sides."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from cfusion.synthetic.city_block import Polygon
 from cfusion.synthetic.scene import Scene
 from cfusion.synthetic.smooth_object import LONGEST_SIDE, blob
 
-SIDE = 3.5  # from the middle to the side walls: the paper's orbit, of radius 3, runs inside
-BACK, FRONT = 1.6, -4.5  # along z; the back wall is turned a little
-TURN = 0.25  # by which the back wall comes nearer at one end
+SIDE = 3.5  # from the centre to the side walls: the paper's orbit, of radius 3, lies inside
+BACK, FRONT = 1.6, -4.5  # along z; the back wall is slightly rotated
+TURN = 0.25  # by which one end of the back wall is nearer
 CEILING = 3.0
 GREYS = (0.55, 0.85, 0.7, 0.75)  # floor, back, left, right
 
 
 def room(thing: Scene | None = None) -> Scene:
-    """A thing (None = the smooth object), its longest side 2 units, in a room: the views of `object_bundle` look at it.
+    """A thing (None: the smooth object) of longest side 2 units in a room, for the views of `object_bundle`.
 
-    y is up. The thing stands on the floor; back wall, side walls and floor are seen behind it, nothing above.
+    y is up. The thing stands on the floor; the background shows back wall, side walls and floor, but no ceiling.
     """
     stood = (blob() if thing is None else thing).centred().scaled_to(LONGEST_SIDE)
     floor = float(stood.lower[1])
@@ -32,8 +32,8 @@ def room(thing: Scene | None = None) -> Scene:
 
 
 def _walls(floor: float) -> list[Polygon]:
-    """Floor, back wall, left and right wall, each by its four corners."""
-    left, right = (-SIDE, BACK - TURN), (SIDE, BACK + TURN)  # where the back wall ends, x and z
+    """Floor, back wall, left and right wall, by their four corners."""
+    left, right = (-SIDE, BACK - TURN), (SIDE, BACK + TURN)  # x and z of the back wall's ends
     ground = [(-SIDE, FRONT), (SIDE, FRONT), right, left]
     return [
         np.array([(x, floor, z) for x, z in ground]),

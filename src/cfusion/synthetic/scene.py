@@ -1,4 +1,4 @@
-"""Triangle meshes: what a scene is, tiny ones whose depth has a formula, and meshes from files."""
+"""Triangle meshes: their type, simple ones with a formula for the depth, and meshes from files."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,22 +20,22 @@ class Scene:
     vertices: Points  # (V, 3)
     faces: Faces  # (F, 3), indices of vertices
     name: str = ""
-    albedo: NDArray[np.float64] | None = None  # (F,), in [0, 1]; None = one grey
+    albedo: NDArray[np.float64] | None = None  # (F,), in [0, 1]; None: uniform grey
 
     def __post_init__(self) -> None:
         vertices = np.array(self.vertices, dtype=np.float64)
         faces = np.array(self.faces, dtype=np.int64)
         if vertices.ndim != 2 or vertices.shape[1] != 3 or faces.ndim != 2 or faces.shape[1] != 3:
-            raise ShapeError(f"a mesh is (V, 3) and (F, 3), not {vertices.shape} and {faces.shape}")
+            raise ShapeError(f"give vertices (V, 3) and faces (F, 3), not {vertices.shape} and {faces.shape}")
         if not len(faces) or not np.isfinite(vertices).all():
             raise InputError("a mesh needs at least one face, and vertices that are finite")
         if faces.min() < 0 or faces.max() >= len(vertices):
-            raise InputError(f"faces name vertices {faces.min()} to {faces.max()}, there are {len(vertices)}")
+            raise InputError(f"faces use vertices {faces.min()} to {faces.max()}; give 0 to {len(vertices) - 1}")
         for name, array in (("vertices", vertices), ("faces", faces)):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
         if self.albedo is not None and np.shape(self.albedo) != (len(faces),):
-            raise ShapeError(f"albedo is {np.shape(self.albedo)}, there are {len(faces)} faces")
+            raise ShapeError(f"albedo is {np.shape(self.albedo)}, give one value for each of the {len(faces)} faces")
 
     @property
     def lower(self) -> Points:
@@ -52,20 +52,20 @@ class Scene:
         return replace(self, vertices=self.vertices - 0.5 * (self.lower + self.upper))
 
     def scaled_to(self, longest_side: float) -> "Scene":
-        """The scene with the longest side of its bounding box as given, about the origin."""
+        """The scene scaled about the origin, so that the longest side of its bounding box is as given."""
         if not longest_side > 0:
-            raise InputError(f"longest_side is {longest_side}; it is a positive length")
+            raise InputError(f"longest_side is {longest_side}; give a positive length")
         return replace(self, vertices=self.vertices * (longest_side / float((self.upper - self.lower).max())))
 
     def turned(self, axis: str, onto: str = "y") -> "Scene":
-        """The scene turned by a right angle (or not at all) so that one axis takes the place of another."""
+        """The scene rotated by a right angle (or not at all), so that `axis` becomes `onto`."""
         if axis not in AXES or onto not in AXES:
-            raise InputError(f"cannot turn {axis!r} onto {onto!r}; axes are 'x', 'y' and 'z'")
+            raise InputError(f"cannot turn {axis!r} onto {onto!r}; choose from 'x', 'y' and 'z'")
         shift = AXES[onto] - AXES[axis]
-        return replace(self, vertices=np.roll(self.vertices, shift, axis=1))  # a rotation, as it is cyclic
+        return replace(self, vertices=np.roll(self.vertices, shift, axis=1))  # a cyclic permutation is a rotation
 
     def upright(self, up: str = "y") -> "Scene":
-        """The scene turned so that its longest axis is vertical."""
+        """The scene rotated so that its longest axis is vertical."""
         longest = int(np.argmax(self.upper - self.lower))
         return self.turned("xyz"[longest], onto=up)
 
@@ -80,8 +80,8 @@ def load_mesh(path: str | Path) -> Scene:
     try:
         mesh = trimesh.load(path, force="mesh", process=False)
         return Scene(np.asarray(mesh.vertices), np.asarray(mesh.faces), path.stem)
-    except Exception as error:  # trimesh raises whatever its parsers do
-        raise FileError(f"{path} cannot be read as a mesh: {error}") from error
+    except Exception as error:  # trimesh passes on any error of its parsers
+        raise FileError(f"{path} cannot be read as a mesh ({error}); check the file") from error
 
 
 def plane(distance: float = 3.0, slope: tuple[float, float] = (0.0, 0.0), size: float = 20.0) -> Scene:
@@ -92,7 +92,7 @@ def plane(distance: float = 3.0, slope: tuple[float, float] = (0.0, 0.0), size: 
 
 
 def step(near: float = 2.0, far: float = 3.0, size: float = 20.0) -> Scene:
-    """Planes z = near (x < 0) and z = far (x > 0) facing a camera at the identity, and the wall between."""
+    """Planes z = near (x < 0) and z = far (x > 0) facing a camera at the identity, with the wall between them."""
     s = 0.5 * size
     profile = ((-s, near), (0.0, near), (0.0, far), (s, far))  # x, z
     vertices = np.array([(x, y, z) for x, z in profile for y in (-s, s)])

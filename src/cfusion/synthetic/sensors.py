@@ -1,4 +1,4 @@
-"""Noise of sensors and of other programs: a Kinect's, a multi-view stereo's, and poses that are a little off."""
+"""Errors of real sensors and programs: a Kinect, multi-view stereo, and inaccurate poses."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cfusion.synthetic.noise import Noise, check_at_least_zero, check_fraction, 
 
 AXIAL = (0.0012, 0.0019, 0.4)  # metres: sigma = a + b (z - c)^2, Nguyen 2012
 LATERAL = 0.8  # pixels
-STEEPEST = 75.0  # degrees between ray and normal, beyond which nothing comes back
+STEEPEST = 75.0  # degrees between ray and normal beyond which nothing is measured
 LOST_AT_EDGES = 0.5  # of the pixels beside a jump
 
 
 @dataclass(frozen=True)
 class Kinect(Noise):
-    """A Kinect's: axial and lateral noise, disparities in steps, holes at grazing angles and beside jumps. Metres."""
+    """A Kinect in metres: axial and lateral noise, quantised disparity, holes at grazing angles and beside jumps."""
 
     focal: float = 576.0  # pixels
     focal_baseline: float = 43.5  # pixels times metres
@@ -32,7 +32,7 @@ class Kinect(Noise):
         for name in ("focal", "focal_baseline", "step"):
             check_at_least_zero(name, getattr(self, name))
             if getattr(self, name) == 0:
-                raise InputError(f"{name} is 0; it is a positive number")
+                raise InputError(f"{name} is 0; give a positive number")
 
     def __call__(self, depth: DepthMap, rng: Generator) -> DepthMap:
         lost = self._lost(depth, rng)
@@ -49,7 +49,7 @@ class Kinect(Noise):
         return out
 
     def _lost(self, depth: DepthMap, rng: Generator) -> Mask:
-        """Where the surface is seen too flat, and half of what lies beside a jump."""
+        """Pixels at grazing angles, and half of those beside a jump."""
         across = _largest_step(depth) * self.focal / depth
         with np.errstate(invalid="ignore"):
             flat = across > np.tan(np.radians(STEEPEST))
@@ -59,20 +59,20 @@ class Kinect(Noise):
 
 @dataclass(frozen=True)
 class Blobs(Noise):
-    """Discs of wrong depth, as a multi-view stereo leaves them, until `fraction` of the known pixels is wrong.
+    """Discs of wrong depth, as from multi-view stereo, until `fraction` of the known pixels is wrong.
 
-    Each disc is off by a factor of its own, 1 - low .. 1 - high or 1 + low .. 1 + high.
+    Each disc has its own factor, in 1 - high .. 1 - low or 1 + low .. 1 + high.
     """
 
     fraction: float
-    radius: float  # pixels, the largest; the smallest is a third of it
+    radius: float  # pixels, of the largest; the smallest has a third of it
     low: float = 0.03
     high: float = 0.3
 
     def __post_init__(self) -> None:
         check_fraction(self.fraction)
         if not self.radius > 0 or not 0 < self.low <= self.high < 1:
-            raise InputError(f"radius {self.radius}, factors {self.low} to {self.high}: positive, in (0, 1), in order")
+            raise InputError(f"radius {self.radius}, factors {self.low} to {self.high}: give > 0, in (0, 1), in order")
 
     def __call__(self, depth: DepthMap, rng: Generator) -> DepthMap:
         out = np.array(depth, np.float64)
@@ -89,7 +89,7 @@ class Blobs(Noise):
 
 
 def disturbed(view: View, degrees: float, share: float, distance: float, rng: Generator) -> View:
-    """The view with its pose off: turned by about `degrees` about a random axis, moved by `share` of the distance."""
+    """The view with a wrong pose: rotated by about `degrees` about a random axis, moved by `share` of the distance."""
     axis = rng.normal(size=3)
     turn = turned_by(axis / np.linalg.norm(axis) * np.radians(degrees) * rng.normal())
     move = share * distance * rng.normal(size=3) / np.sqrt(3)
@@ -97,14 +97,14 @@ def disturbed(view: View, degrees: float, share: float, distance: float, rng: Ge
 
 
 def _largest_step(depth: DepthMap) -> NDArray[np.float64]:
-    """The largest change to one of the four neighbours; NaN beside what is unknown."""
+    """The largest change to one of the four neighbours; NaN beside unknown pixels."""
     padded = np.pad(depth.astype(np.float64), 1, mode="edge")
     around = (padded[:-2, 1:-1], padded[2:, 1:-1], padded[1:-1, :-2], padded[1:-1, 2:])
     return np.asarray(np.max([np.abs(each - depth) for each in around], axis=0))
 
 
 def _inner_slope(depth: DepthMap, focal: float) -> Mask:
-    """Whether the surface itself is seen too flat: it changes as much on both sides of the pixel."""
+    """Whether the surface itself is seen at a grazing angle: depth changes as much on both sides of the pixel."""
     padded = np.pad(depth.astype(np.float64), 1, mode="edge")
     down = np.minimum(np.abs(padded[2:, 1:-1] - depth), np.abs(padded[:-2, 1:-1] - depth))
     right = np.minimum(np.abs(padded[1:-1, 2:] - depth), np.abs(padded[1:-1, :-2] - depth))

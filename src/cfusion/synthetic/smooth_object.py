@@ -1,4 +1,4 @@
-"""A smooth object with a body, a head, ears and paws: round, with creases and parts that hide one another."""
+"""A smooth object with a body, a head, ears and paws: round, with creases and parts that occlude each other."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ BLEND = 0.035  # width of the rounded creases between parts
 RELIEF = 0.006  # height of the bumps on the surface
 RELIEF_WAVES = np.array([[19.0, 7.0, -5.0], [-6.0, 17.0, 9.0], [8.0, -10.0, 16.0]])  # rad per unit
 
-# centre, semi-axes, and a lean about z and x in degrees; y is up, the face looks towards -z and +x
+# centre, semi-axes, and lean about z and x in degrees; y is up, the face looks towards -z and +x
 PARTS = (
     ((-0.15, -0.35, 0.05), (0.62, 0.52, 0.50), (15, 0)),  # body
     ((-0.42, -0.48, 0.02), (0.42, 0.45, 0.52), (0, 0)),  # haunches
@@ -50,7 +50,7 @@ def _field(points: Points) -> NDArray[np.float64]:
 
 
 def _lean(about_z: float, about_x: float) -> NDArray[np.float64]:
-    """The rotation of a part, world from part."""
+    """The rotation of a part, world_from_part."""
     a, b = np.radians(about_z), np.radians(about_x)
     turn_z = np.array([[np.cos(a), -np.sin(a), 0.0], [np.sin(a), np.cos(a), 0.0], [0.0, 0.0, 1.0]])
     turn_x = np.array([[1.0, 0.0, 0.0], [0.0, np.cos(b), -np.sin(b)], [0.0, np.sin(b), np.cos(b)]])

@@ -20,7 +20,7 @@ ORBIT_VIEWS = 72
 ORBIT_DISTANCE = 3.0  # model units
 ORBIT_REFERENCE = 35  # the paper's view 36, counted from 0
 MOST_VIEWS, MOST_HEIGHT = 10_000, 1e9
-ORBIT_BASELINE = ORBIT_DISTANCE * sin(pi / ORBIT_VIEWS)  # by which the objects' depths become disparities
+ORBIT_BASELINE = ORBIT_DISTANCE * sin(pi / ORBIT_VIEWS)  # converts the objects' depths to disparities
 
 
 def orbit(count: int = ORBIT_VIEWS, distance: float = ORBIT_DISTANCE) -> list[Pose]:
@@ -34,7 +34,7 @@ def orbit(count: int = ORBIT_VIEWS, distance: float = ORBIT_DISTANCE) -> list[Po
 
 
 def nadir(count: int = 11, spacing: float = 4.0, height: float = 300.0) -> list[Pose]:
-    """Poses looking straight down (world z is up, image x along world x), moving along x about the origin."""
+    """Poses looking straight down (world z is up, image x along world x), along x about the origin."""
     looking_down = np.diag([1.0, -1.0, -1.0])
     along = spacing * (np.arange(count) - 0.5 * (count - 1))
     return [Pose(looking_down, np.array([x, 0.0, height])) for x in along]
@@ -51,7 +51,7 @@ def bundle(
 ) -> tuple[list[View], DepthMap]:
     """Noisy views of a scene, and the true depth (H, W) of the middle one."""
     if not poses:
-        raise InputError("no poses were given; a bundle needs at least one")
+        raise InputError("no poses were given; give at least one")
     _require("scene", scene, Scene, "a scene, as of blob(), room() or load_mesh()")
     _require("camera", camera, Camera, "a camera, such as a Pinhole")
     _require("noise", noise, Noise | None, "a noise, such as Laplace(0.6), or None")
@@ -80,9 +80,7 @@ def object_bundle(
     """Neighbouring views of the paper's orbit with view 36 of 72 in the middle, and its true depth."""
     _require_views(views)
     if not is_whole(spacing, -ORBIT_VIEWS, ORBIT_VIEWS):
-        raise InputError(
-            f"spacing is {spacing!r}; expected a whole number of places of the orbit, which has {ORBIT_VIEWS}"
-        )
+        raise InputError(f"spacing is {spacing!r}; give a whole number of steps of the orbit, which has {ORBIT_VIEWS}")
     around = orbit()
     chosen = [ORBIT_REFERENCE + spacing * (k - views // 2) for k in range(views)]
     return bundle(scene, [around[k % ORBIT_VIEWS] for k in chosen], camera, noise, rng, image=image)
@@ -99,19 +97,19 @@ def city_bundle(
     height: float = 300.0,
     image: bool = True,
 ) -> tuple[list[View], DepthMap]:
-    """Views of a city (None = the built-in one) straight from above, and the true depth of the middle one."""
+    """Views of a city (None: the built-in one) from straight above, and the true depth of the middle one."""
     _require_views(views)
     if not (is_number(spacing) and is_number(height) and isfinite(spacing) and 0 < height < MOST_HEIGHT):
-        raise InputError(f"spacing is {spacing!r}, height {height!r}; expected two lengths, the second positive")
+        raise InputError(f"spacing is {spacing!r}, height {height!r}; give two lengths, the second positive")
     seen = city() if scene is None else scene
     return bundle(seen, nadir(views, spacing, height), camera, noise, rng, image=image)
 
 
 def _require_views(views: object) -> None:
     if not is_whole(views, 1, MOST_VIEWS):
-        raise InputError(f"views is {views!r}; expected a whole number, 1 to {MOST_VIEWS}")
+        raise InputError(f"views is {views!r}; give a whole number from 1 to {MOST_VIEWS}")
 
 
 def _require(name: str, value: object, kind: type | UnionType, expected: str) -> None:
     if not isinstance(value, kind):
-        raise InputError(f"{name} is of type {type(value).__name__}; expected {expected}")
+        raise InputError(f"{name} is of type {type(value).__name__}; give {expected}")

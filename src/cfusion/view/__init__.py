@@ -1,4 +1,4 @@
-"""What people look at: the page of a result, pictures, plots, and a viewer for scenes."""
+"""Results for people: the page of a result, pictures, plots, and a viewer for scenes."""
 
 from cfusion.view.page import write_page
 

@@ -1,4 +1,4 @@
-"""Frames as coloured points, one scale of colours for all frames."""
+"""Frames as coloured points, with one colour scale for all frames."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from cfusion.io.colour_pictures import depth_colours, sigma_colours
 from cfusion.view.frames import FusedFrame, Maps
 
-LAYER = {"sigma": "sigma", "views": "provenance", "confidence": "confidence"}  # by what people call it
-SAMPLED, ACROSS = 9, 64  # frames, and pixels across of them, that tell the limits of a colour
+LAYER = {"sigma": "sigma", "views": "provenance", "confidence": "confidence"}  # map by the name of the colour
+SAMPLED, ACROSS = 9, 64  # frames, and pixels across each, from which the limits of a colour are estimated
 Limits = tuple[float, float]
 
 
 def colours_of(maps: Maps, *, image: bool) -> tuple[str, ...]:
-    """What a frame can be coloured by."""
+    """The quantities by which a frame can be coloured."""
     return ("depth", *(name for name, layer in LAYER.items() if layer in maps.others), *(["image"] if image else []))
 
 
 def limits_of(frames: Sequence[FusedFrame], colour: str) -> Limits | None:
-    """The range of a colour over all frames, from some of them, so that it means the same everywhere."""
+    """The range of a colour over all frames, estimated from some, so that it means the same everywhere."""
     some = [frames[int(at)] for at in np.unique(np.linspace(0, len(frames) - 1, SAMPLED).round())]
     known = np.concatenate([_thinned(_values(each.maps(), None, colour)) for each in some])
     known = known[np.isfinite(known) & (known > 0)] if colour == "sigma" else known[np.isfinite(known)]
@@ -41,7 +41,7 @@ def points_and_colours(
     limits: Limits | None = None,
     image: NDArray[np.generic] | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
-    """(N, 3) points in the world and their (N, 3) colours; of another depth map of the frame, if one is given."""
+    """Points (N, 3) in the world and their colours (N, 3), from the fused depth or another map of the frame."""
     shown = np.asarray(maps.depth if depth is None else depth, np.float64)
     thinned = np.full(shown.shape, np.nan)
     thinned[::stride, ::stride] = shown[::stride, ::stride]
@@ -68,6 +68,6 @@ def _thinned(values: NDArray[np.generic]) -> NDArray[np.float64]:
 
 
 def _of_image(image: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """(H, W, 3) of an image from 0 to 1, grey or in colour."""
+    """An image in [0, 1], grey or colour, as (H, W, 3) bytes."""
     levels = np.clip(np.nan_to_num(image) * 255, 0, 255).astype(np.uint8)
     return np.repeat(levels[..., None], 3, axis=2) if levels.ndim == 2 else levels[..., :3]

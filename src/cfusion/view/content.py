@@ -1,4 +1,4 @@
-"""What a page shows, as data: results to switch between, the views they came from, the truth where it is known."""
+"""The contents of a page as data: results, the views they were fused from, the truth if it is known."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cfusion.geometry import Camera, Pose, Stack, View
 from cfusion.view.readings import Residuals, names_of, residuals_of_stack, residuals_of_view
 from cfusion.view.view_figures import ViewFigures, recorded, view_figures
 
-MOST_PIXELS = 1_300_000  # of a map on a page; larger ones are shown at every second pixel, or third
-MOST_VIEWS = 32  # whose residuals a page holds pixel by pixel
+MOST_PIXELS = 1_300_000  # of a map on a page; larger ones are subsampled
+MOST_VIEWS = 32  # whose residuals a page stores per pixel
 
 
 class Fused(Protocol):
-    """What a page needs of a result; `cfusion.Result` has all of it."""
+    """The fields of a result that a page needs; `cfusion.Result` has them all."""
 
     @property
     def depth(self) -> DepthMap: ...
@@ -30,7 +30,7 @@ class Fused(Protocol):
 
 @dataclass(frozen=True)
 class Event:
-    """A moment of a running solve."""
+    """An event of a running solve."""
 
     seconds: float
     stage: str
@@ -40,12 +40,12 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """Everything on one page; maps are (H, W), or None where there is none."""
+    """Everything on one page; maps are (H, W), or None."""
 
     title: str
-    results: Sequence[Any]  # the first is shown first
+    results: Sequence[Any]  # the page opens with the first
     unit: str = "metre"
-    heights: bool = False  # maps are heights, up is towards the viewer
+    heights: bool = False  # the maps are heights: up is towards the viewer
     views: Sequence[View] | Stack | None = None
     reference: int | None = None
     truth: DepthMap | None = None
@@ -54,18 +54,18 @@ class Content:
     notes: Sequence[str] = ()
     source: str = ""
     command: str = ""
-    figures: Sequence[ViewFigures] = ()  # of every view, where its residuals are not at hand
+    figures: Sequence[ViewFigures] = ()  # of every view, if its residuals are not available
 
     def __post_init__(self) -> None:
         for result in self.results:
             if result.depth.shape != self.shape:
-                raise ShapeError(f"results of a page share one shape; {result.depth.shape} is not {self.shape}")
+                raise ShapeError(f"the results of a page must have one shape; {result.depth.shape} is not {self.shape}")
         if self.truth is not None and self.truth.shape != self.shape:
-            raise ShapeError(f"the truth is {self.truth.shape}, the depth is {self.shape}")
+            raise ShapeError(f"the truth is {self.truth.shape}, the depth is {self.shape}; give the same shape")
 
     @property
     def first(self) -> Any:
-        """The result that is shown first."""
+        """The result that the page opens with."""
         return self.results[0]
 
     @property
@@ -76,7 +76,7 @@ class Content:
 
     @property
     def stride(self) -> int:
-        """Every how many pixels a map is shown."""
+        """The stride in pixels at which maps are shown."""
         return max(1, int(np.ceil(np.sqrt(self.shape[0] * self.shape[1] / MOST_PIXELS))))
 
     @property
@@ -92,7 +92,7 @@ class Content:
         return [f"view {k}" for k in range(len(getattr(self.first, "views", None) or ()))]
 
     def residuals(self) -> Callable[[int], Residuals] | None:
-        """How far view k is from the fused surface; None where that cannot be told."""
+        """The residuals of view k against the fused surface, as a function of k; None without views."""
         views, surface, own = self.views, np.asarray(self.first.depth, np.float32), self._own_views()
         if own:
             return lambda k: np.asarray(own[k].residual, np.float32)
@@ -106,7 +106,7 @@ class Content:
         return lambda k: residuals_of_view(views[k], surface, camera, pose)
 
     def input_depth(self) -> DepthMap | None:
-        """The reference's own map, where it lies on the grid of the result."""
+        """The reference view's own map, if it lies on the grid of the result."""
         if self.views is None or self.reference is None:
             return None
         views = self.views
@@ -114,7 +114,7 @@ class Content:
         return np.asarray(depth) if depth.shape == self.shape else None
 
     def view_records(self, residuals: Callable[[int], Residuals] | None) -> Sequence[ViewFigures]:
-        """The result's own record of its views where it has one, else our figures from the residuals."""
+        """The result's own record of its views if it has one, else figures computed from the residuals."""
         names, own = self.names(), self._own_views()
         if self.figures:
             return self.figures
@@ -123,7 +123,7 @@ class Content:
         return () if residuals is None else view_figures(names, residuals, np.asarray(self.first.depth))
 
     def _own_views(self) -> Sequence[Any]:
-        """The result's own record of its views, one each; nothing where it kept none."""
+        """The result's own record of its views, one each; empty if it has none."""
         own = tuple(getattr(self.first, "views", None) or ())
         return own if len(own) == len(self.names()) else ()
 
@@ -133,18 +133,18 @@ class Content:
 
 
 def shown_views(count: int) -> list[int]:
-    """Which views a page holds the residuals of: all, or evenly spread ones."""
+    """The views whose residuals a page stores: all, or evenly spaced ones."""
     if count <= MOST_VIEWS:
         return list(range(count))
     return sorted({round(k) for k in np.linspace(0, count - 1, MOST_VIEWS)})
 
 
 def median_of_views(depth: DepthMap, residuals: Sequence[Residuals]) -> NDArray[np.float32] | None:
-    """(H, W) the median of what the views measured at the surface."""
+    """The median (H, W) of the views' measurements at the surface."""
     if not residuals:
         return None
     found = np.array(residuals, np.float32)
-    found.sort(axis=0)  # unknown ones last
+    found.sort(axis=0)  # NaN last
     count = np.isfinite(found).sum(axis=0)
     low, high = np.maximum((count - 1) // 2, 0), np.maximum(count // 2, 0)
     high = np.minimum(high, np.maximum(count - 1, 0))

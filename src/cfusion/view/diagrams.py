@@ -1,4 +1,4 @@
-"""Small diagrams as SVG in the colours of the page: the gap falling, sigma against the actual error."""
+"""Small SVG diagrams in the colours of the page: the gap over time, sigma against the actual error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 14, 14, 40
 
 
 def gap_falling(events: Sequence[Event]) -> str:
-    """The duality gap over time, both as they were reported; empty where there was none."""
+    """The reported duality gap over time; empty if none was reported."""
     known = [(event.seconds, event.gap) for event in events if math.isfinite(event.gap) and event.gap > 0]
     if len(known) < 2:
         return ""
@@ -31,7 +31,7 @@ def gap_falling(events: Sequence[Event]) -> str:
 
 
 def reliability_diagram(found: Reliability, unit: str) -> str:
-    """Actual against predicted error, bin by bin; on the diagonal sigma says the truth."""
+    """Actual against predicted error per bin; on the diagonal sigma is right."""
     logs = [[math.log10(max(each, 1e-30)) for each in values] for values in (found.predicted, found.actual)]
     low, high = min(map(min, logs)) - 0.08, max(map(max, logs)) + 0.08
     axes = _Axes((low, high), (low, high))
@@ -49,7 +49,7 @@ def reliability_diagram(found: Reliability, unit: str) -> str:
 
 
 class _Axes:
-    """From values to places in the picture."""
+    """Maps values to positions in the picture."""
 
     def __init__(self, across: tuple[float, float], up: tuple[float, float]) -> None:
         self.across, self.up = across, up
@@ -70,7 +70,7 @@ class _Axes:
         ticks_y: Sequence[tuple[float, str]],
         drawn: str,
     ) -> str:
-        """Frame, ticks, label and what is drawn."""
+        """The frame, ticks and label, with `drawn` inside."""
         right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
         lines = "".join(
             f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{self.y(at):.1f}" y2="{self.y(at):.1f}"/>'
@@ -88,7 +88,7 @@ class _Axes:
 
 
 def _ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """1, 2 and 5 of every power of ten inside, at most six of them."""
+    """1, 2 and 5 times every power of ten inside the range, at most six of them."""
     found = [
         (math.log10(factor) + power, f"{factor * 10.0**power:g}")
         for power in range(math.floor(low), math.ceil(high) + 1)

@@ -1,4 +1,4 @@
-"""The page as HTML: words, tables and small diagrams made here, maps and 3-D drawn by its script."""
+"""The page as HTML: text, tables and diagrams are made here, maps and 3-D are drawn by its script."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 
 
 def document(title: str, body: str, model: Mapping[str, object], layers: Sequence[Coded]) -> str:
-    """The whole page; it asks nothing of a network, and its policy forbids it to."""
+    """The whole page; its policy forbids it any access to a network."""
     arrays = "\n".join(
         f'<script type="text/plain" id="layer-{at}">{layer.text}</script>'
         for at, layer in enumerate(layers)
@@ -47,25 +47,25 @@ def document(title: str, body: str, model: Mapping[str, object], layers: Sequenc
 
 @cache
 def asset(name: str) -> str:
-    """A file of the page's own style or script."""
+    """A style sheet or script of the page."""
     return (resources.files("cfusion.view") / "assets" / name).read_text(encoding="utf-8")
 
 
 def as_json(value: object) -> str:
-    """JSON that cannot end the script element it stands in, whatever names it holds."""
+    """JSON that cannot end the script element that contains it, whatever its strings."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def explained(label: str, words: str | None) -> str:
-    """A label that says what it means when pointed at, or focused."""
+    """A label with an explanation that appears when it is pointed at or focused."""
     if not words:
         return escape(label)
     return f'<abbr tabindex="0" data-words="{escape(words)}">{escape(label)}</abbr>'
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number for people."""
+    """A number as text."""
     if value is None or not math.isfinite(value):
         return "-"
     if value != 0 and not 1e-3 <= abs(value) < 1e5:
@@ -74,7 +74,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, name: str = "") -> str:
-    """A table of cells that are HTML already."""
+    """A table whose cells are HTML."""
     top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
     lines = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     identity = f' id="{name}"' if name else ""

@@ -1,6 +1,6 @@
 """Quantised maps as text for a page: predicted from their neighbours, deflated, base64.
 
-A page undoes it: inflate, put the two bytes together, undo the zigzag, add the prediction (assets/decode.js).
+The page decodes it: inflate, join the two bytes, undo the zigzag, add the prediction (assets/decode.js).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BAND = 8  # rows
 
 
 def encode(counts: Counts) -> tuple[str, str]:
-    """The name of the predictor that serves this map best, and the map as text."""
+    """The best predictor for this map, by name, and the map as text."""
     name = min(PREDICTORS, key=lambda each: _entropy_bytes(_difference(counts, each)))
     differences = _difference(counts, name)
     planes = [differences & 255, differences >> 8] if differences.size and differences.max() > 255 else [differences]
@@ -31,7 +31,7 @@ def encode(counts: Counts) -> tuple[str, str]:
 
 
 def estimated_size(counts: Counts) -> int:
-    """About how many characters `encode` makes of a map; much quicker than making them, from bands of its rows."""
+    """Approximate length of the text that `encode` returns, estimated quickly from some bands of rows."""
     bands = -(-len(counts) // BAND)
     sample = counts if bands < 8 else np.concatenate([counts[k * BAND : (k + 1) * BAND] for k in range(1, bands, 4)])
     part = min(_entropy_bytes(_difference(sample, name)) for name in PREDICTORS)
@@ -49,7 +49,7 @@ def _left(c: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _median(c: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The median of left, above and left + above - corner; beyond the image is zero."""
+    """The median of left, above and left + above - corner; zero outside the image."""
     left, above, corner = np.zeros_like(c), np.zeros_like(c), np.zeros_like(c)
     left[:, 1:], above[1:], corner[1:, 1:] = c[:, :-1], c[:-1], c[:-1, :-1]
     low, high = np.minimum(left, above), np.maximum(left, above)
@@ -65,14 +65,14 @@ PREDICTORS: dict[str, Callable[[NDArray[np.int32]], NDArray[np.int32]]] = {
 
 
 def _difference(counts: Counts, predictor: str) -> Difference:
-    """Counts less their prediction, modulo 2^16, small ones of either sign as small numbers (zigzag)."""
+    """Counts minus prediction modulo 2^16, with small values of either sign as small numbers (zigzag)."""
     whole = counts.astype(np.int32)
     apart = (whole - PREDICTORS[predictor](whole)).astype(np.uint16).view(np.int16).astype(np.int32)
     return ((apart << 1) ^ (apart >> 15)).astype(np.uint16)
 
 
 def _entropy_bytes(differences: Difference) -> float:
-    """Bytes of an ideal code of the two planes, symbol by symbol."""
+    """Bytes of an ideal code of the two byte planes."""
     return _plane_bytes(differences & 255) + _plane_bytes(differences >> 8)
 
 

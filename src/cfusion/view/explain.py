@@ -1,15 +1,15 @@
-"""Every figure, layer and choice on a page, explained where it is named."""
+"""Explanations of every figure, layer and choice on a page."""
 
 LAYERS = {
     "depth": "Distance along the optical axis.",
     "sigma": "How far off the depth may be: the standard deviation of its error.",
-    "confidence": "What the observations of a pixel are worth to the solver; zero where nothing is known.",
+    "confidence": "Weight of a pixel's observations in the solver; zero where nothing is known.",
     "provenance": "How many views observed the pixel; 0: filled from its neighbours, nothing drawn: unknown.",
     "normals": "Which way the surface faces: red right, green up, blue towards the camera.",
     "image": "The image of the reference view.",
     "error": "Depth minus truth: blue is too near, red is too far.",
-    "input": "The reference view's own depth map, as it came.",
-    "median": "Pixel by pixel the median of what all views measured.",
+    "input": "The reference view's own depth map before fusion.",
+    "median": "Per pixel, the median of the measurements of all views.",
     "truth": "The true depth.",
     "surface": "The surface in grey, under one light: what the eye sees first.",
 }
@@ -24,52 +24,52 @@ OF_A_MOSAIC = (
 )
 RASTER_COLUMNS = {
     "noise": "Standard deviation of the raster's errors.",
-    "bias": "Its offset against the median of all rasters: positive, it lies higher.",
+    "bias": "Its offset against the median of all rasters: positive if it lies higher.",
     "kept": "Share of its pixels within three times its noise of the fused ground.",
-    "shift": "By how many pixels its content lies off the fused ground.",
+    "shift": "Displacement of its content from the fused ground, in pixels.",
 }
 VIEW_COLUMNS = {
-    "noise": "Standard deviation of what the view measured around the fused surface (robust).",
-    "bias": "Median of measured minus fused: positive, the view measures too far.",
+    "noise": "Robust standard deviation of the view's measurements around the fused surface.",
+    "bias": "Median of measured minus fused: positive if the view measures too far.",
     "kept": "Share of its readings that are of this surface: within six times the usual noise.",
-    "shift": "Registration: by how many pixels its readings would have to move over the surface to fit best.",
+    "shift": "Registration: displacement of its readings over the surface, in pixels, at which they fit best.",
     "effect": "How far the mean of all observations moves when this view is left out (root mean square).",
 }
 CHOICES = {
     "alpha": "Weights of the regulariser, one per order: larger is smoother.",
-    "inverse": "Whether the surface was sought in inverse depth, as stereo's errors ask for, or in depth.",
-    "local": "Whether observations were weighed by the noise around them.",
-    "edges": "Whether less was smoothed across the edges that the surface has.",
-    "margins": "Other weights as factors of the chosen ones, and how much worse they predict what was held out.",
+    "inverse": "Whether the surface was solved in inverse depth, which suits stereo's errors, or in depth.",
+    "local": "Whether observations were weighted by the noise around them.",
+    "edges": "Whether smoothing was reduced across the edges of the surface.",
+    "margins": "Other weights, as factors of the chosen ones, and how much worse they predict held-out views.",
     "order": "Order of the regulariser: 1 prefers steps, 2 planes, 3 curved patches.",
     "lam": "Weight of the observations against the regulariser.",
     "delta": "Errors below it count squared, above linearly (Huber).",
     "tolerance": "Relative duality gap at which the solver stops.",
-    "rounds": "How often every view is read again where the surface turned out to be.",
+    "rounds": "How often every view is read again at the current surface.",
     "gate": "Noise scales beyond which an observation is of another surface.",
     "fill_radius": "Holes up to this many pixels wide are bridged.",
-    "radius": "Gaps up to this many pixels wide are closed when a view is splatted.",
+    "radius": "Holes up to this many pixels wide are closed when a view is splatted.",
     "iterations": "The most iterations a convex solve may take.",
 }
 MATCHERS = ("sgm", "elas", "mc-cnn")
 METHODS = {
-    "sgm": "Semi-global matching (OpenCV, 8 paths) of the pair, both ways; what disagrees is left out.",
-    "elas": "Matching by triangles between robust points of the pair, both ways; what disagrees is left out.",
-    "mc-cnn": "Matching costs by a network, then semi-global matching, both ways; what disagrees is left out.",
-    "reference": "The reference view alone: what you had before fusing.",
-    "input": "The reference view alone: what you had before fusing.",
+    "sgm": "Semi-global matching (OpenCV, 8 paths) of the pair, both ways; pixels that disagree are dropped.",
+    "elas": "Matching by triangles between robust points of the pair, both ways; pixels that disagree are dropped.",
+    "mc-cnn": "Matching costs by a network, then semi-global matching, both ways; pixels that disagree are dropped.",
+    "reference": "The reference view alone, before fusion.",
+    "input": "The reference view alone, before fusion.",
     "mean": "All views are splatted onto the reference, and each pixel takes their mean.",
     "median": "All views are splatted onto the reference, and each pixel takes their median.",
     "rof": "Total variation with squared errors: piecewise constant surfaces.",
     "l1": "Total generalised variation of order two with absolute errors: piecewise planar surfaces.",
     "tgv-fusion": "As l1, with errors that count squared when small.",
-    "l1-heuristic": "As l1, where views that look along the surface count less.",
+    "l1-heuristic": "As l1, with less weight for views at grazing angles.",
     "rof-adapt": "As rof, with a confidence for every pixel estimated along with the depth.",
     "l1-adapt": "As l1, with a confidence for every pixel estimated along with the depth.",
-    "adapt-hprior": "As l1-adapt, where views that look along the surface count less.",
+    "adapt-hprior": "As l1-adapt, with less weight for views at grazing angles.",
     "adapt-hprior-g": "As adapt-hprior, smoothed less across edges of the image.",
     "auto": (
-        "Ours. Every view is read where the current surface says to look, so that noise stays where it was measured; "
+        "Ours. Every view is read at the current surface, so that noise stays where it was measured; "
         "weights are chosen by how well they predict views that were held out; nothing is left to tune."
     ),
 }

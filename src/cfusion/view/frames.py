@@ -1,4 +1,4 @@
-"""What a viewer shows: the fused frames of a folder (one result, a sequence or a scene), read when asked for."""
+"""The fused frames of a folder (one result, a sequence or a scene), read when used."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from cfusion.io.codecs.npy import read_npy
 from cfusion.io.json_object import JsonObject
 
 RESULT, PAGE = "result.json", "report.html"
-KEPT = 32  # frames whose maps stay in memory
+KEPT = 32  # frames whose maps are cached
 LAYERS = ("sigma", "confidence", "provenance")
 
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """The maps of a frame by name: depth, and what else there is."""
+    """The maps of a frame by name: depth, and any others."""
 
     depth: DepthMap
     others: dict[str, NDArray[np.generic]]
@@ -33,20 +33,20 @@ class Maps:
 
 @dataclass(frozen=True, eq=False)
 class FusedFrame:
-    """A fused view: where it was seen from, its page, and its maps when asked for."""
+    """A fused view: its camera and pose, its page, and its maps, read when used."""
 
     name: str
     camera: Camera
     pose: Pose  # world_from_camera
     maps: Callable[[], Maps]
-    page: Path | None = None  # of the frame alone
-    input: str = ""  # the data set that it was fused from, if that is known
-    number: int | None = None  # of its own map in that data set, if that is known
-    scene: Path | None = None  # the output of the scene that it is of: its page can be made
+    page: Path | None = None  # page of this frame only
+    input: str = ""  # path of the data set that it was fused from; empty if unknown
+    number: int | None = None  # index of its view in that data set; None if unknown
+    scene: Path | None = None  # output folder of its scene, from which its page can be made
 
 
 def open_frames(folder: Path) -> Sequence[FusedFrame]:
-    """The frames of a result folder, of a folder of such (a sequence), or of a scene."""
+    """The frames of a result folder, of a folder of results (a sequence), or of a scene."""
     if (folder / RESULT).is_file():
         return [_of_result(folder)]
     windows = sorted(path.parent for path in folder.glob(f"*/{RESULT}"))
@@ -56,7 +56,7 @@ def open_frames(folder: Path) -> Sequence[FusedFrame]:
         found = _of_scene(folder)
         if found:
             return found
-    raise FileError(f"{folder} holds no result, no sequence of results and no scene; name the OUT of fuse or scene")
+    raise FileError(f"{folder} holds no result, no sequence of results and no scene; give the OUT of fuse or scene")
 
 
 def _of_result(folder: Path, *, in_sequence: bool = False) -> FusedFrame:
@@ -108,6 +108,6 @@ def _of_scene(folder: Path) -> list[FusedFrame]:
 
 
 def scene_layers(folder: Path) -> dict[str, NDArray[Any]]:
-    """What a scene kept of a view beside depth and sigma: how many views observed a pixel, and the confidence."""
+    """Further maps of a view that a scene stored: number of observations and confidence."""
     files = {"provenance": "observed.npy", "confidence": "confidence.npy"}
     return {name: read_npy(folder / file) for name, file in files.items() if (folder / file).is_file()}

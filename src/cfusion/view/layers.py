@@ -1,4 +1,4 @@
-"""The maps of a page, as fine as its size allows: fused depth to 16 bits, the others coarser where they have to be."""
+"""The maps of a page, as fine as its size allows: fused depth in 16 bits, others coarser if necessary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cfusion.view.encode import encode, estimated_size
 from cfusion.view.quantise import Quantised, quantise
 
-BYTES_A_PIXEL = 3_750_000 / (640 * 480)  # of the maps of a page: 4 MB, less words and pictures
+BYTES_A_PIXEL = 3_750_000 / (640 * 480)  # for the maps of a page: 4 MB, less text and pictures
 SMALLEST_BUDGET = 400_000
 RELATIVE_STEP = 0.005  # of sigma and confidence
 Map = NDArray[np.generic]
@@ -20,44 +20,44 @@ Map = NDArray[np.generic]
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A map to put on a page: `step` is what its values are rounded to at best, `coarsest` at worst."""
+    """A map for a page, rounded to `step` at best and to `coarsest` at worst."""
 
     key: str
     values: Map
     step: float = 0.0
-    coarsest: float = 0.0  # 0: never coarser than the finest
+    coarsest: float = 0.0  # 0: always the finest
     logarithmic: bool = False
     stride: int = 1
     reducible: bool = False
-    spare: bool = False  # left out where the page would be too large with it
+    spare: bool = False  # dropped if the page would be too large
 
     def at_every(self, pixels: int) -> Layer:
-        """The same at every so many pixels, if it may be reduced."""
+        """The layer at every `pixels`-th pixel, if it may be reduced."""
         if not self.reducible or pixels <= self.stride:
             return self
         every = pixels // self.stride
         return replace(self, values=self.values[::every, ::every], stride=pixels)
 
     def finest(self) -> Quantised:
-        """Rounded to its step."""
+        """The layer rounded to its step."""
         return quantise(self.values, self.step, logarithmic=self.logarithmic)
 
 
 @dataclass(frozen=True)
 class Coded:
-    """A map as text, and how to read it: value = offset + scale * count, or the exponential of that."""
+    """A map as text, and its meaning: value = offset + scale * count, or the exponential of that."""
 
     key: str
     text: str
     description: Mapping[str, object]
-    twin: int = 0  # the place of the layer whose text it shares, its own if none
+    twin: int = 0  # index of the layer whose text it shares; its own if none
 
 
 def coded(layers: Sequence[Layer], pixels: int, *, taken: int = 0) -> list[Coded]:
-    """All layers in what a page of so many pixels may be large, less what is `taken`.
+    """All layers within the size that a page of this many pixels may have, less what is `taken`.
 
-    They are rounded together, then the reducible ones shown at every second pixel, or fourth; then those that can be
-    spared are left out. A layer that is another one's twin shares its text.
+    They are rounded together, then the reducible ones are shown at every second or fourth pixel, then spare ones are
+    dropped. A layer equal to another shares its text.
     """
     budget = max(SMALLEST_BUDGET, BYTES_A_PIXEL * pixels - taken)
     for reduced in (1, 2, 4):
@@ -77,7 +77,7 @@ def coded(layers: Sequence[Layer], pixels: int, *, taken: int = 0) -> list[Coded
 
 
 def _rounded_to(layers: Sequence[Layer], budget: float) -> tuple[list[Quantised], list[int]]:
-    """The finest rounding that is within the budget, or the coarsest; and about how large each layer then is."""
+    """The finest rounding within the budget, or the coarsest; and the approximate size of each layer."""
     finest = [layer.finest() for layer in layers]
     twins = _twins(finest)
     known: dict[tuple[int, int], int] = {}
@@ -95,7 +95,7 @@ def _rounded_to(layers: Sequence[Layer], budget: float) -> tuple[list[Quantised]
 
 
 def _twins(rounded: Sequence[Quantised]) -> list[int]:
-    """For each map the place of the first that is the same."""
+    """For each map the index of the first equal one."""
     first: dict[tuple[float, float, bytes], int] = {}
     found = []
     for place, each in enumerate(rounded):

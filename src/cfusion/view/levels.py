@@ -1,4 +1,4 @@
-"""Level of detail: every frame coarsely, those near the eye finely, all together no more points than there is room."""
+"""Level of detail: all frames coarsely, those near the eye finely, within a total number of points."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 MOST_POINTS = 1_500_000  # of all frames together
-COARSE = 0.4  # of them, for the first, coarse look at all frames
-COARSEST = 64  # pixels from point to point
+COARSE = 0.4  # share of them for the first, coarse drawing of all frames
+COARSEST = 64  # pixels between points
 
 
 def strides(distances: Sequence[float], pixels: int) -> list[int]:
-    """Every how many pixels each frame is drawn, by its distance from the eye; near ones first.
+    """The stride in pixels of each frame by its distance from the eye, nearest first.
 
-    All are coarse at first: together they take a part of the room. What is left goes to the nearest, in halves.
+    All start coarse and use a part of the points; the rest goes to the nearest frames, by halving their strides.
     """
     count = len(distances)
     coarse = min(COARSEST, _power(np.sqrt(count * pixels / (COARSE * MOST_POINTS))))
@@ -32,5 +32,5 @@ def strides(distances: Sequence[float], pixels: int) -> list[int]:
 
 
 def _power(stride: float) -> int:
-    """The power of two that is at least that."""
+    """The smallest power of two that is at least `stride`."""
     return int(2 ** max(0, int(np.ceil(np.log2(max(stride, 1.0))))))

@@ -1,4 +1,4 @@
-"""Which maps a page holds, and how coarse each may become."""
+"""The maps of a page, and how coarse each may become."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cfusion.view.content import Content, median_of_views, shown_views
 from cfusion.view.layers import RELATIVE_STEP, Layer
 from cfusion.view.readings import Residuals
 
-RESIDUAL_STEP = 1 / 16  # of the usual noise, at best; a quarter of it at worst
-CLIPPED = 30.0  # usual noises: residuals beyond are shown as that
-STEPS_AT_WORST = 800  # across a map of depth that is not the first result's
+RESIDUAL_STEP = 1 / 16  # of the median noise, at best; a quarter of it at worst
+CLIPPED = 30.0  # median noises at which residuals are clipped
+STEPS_AT_WORST = 800  # depth steps across a map of another than the first result
 JPEG_QUALITY = 88
 
 
@@ -47,7 +47,7 @@ def page_layers(content: Content, residuals: Callable[[int], Residuals] | None, 
 
 
 def _of_result(result: Any, at: int, stride: int) -> list[Layer]:
-    """Depth, sigma, confidence and provenance of one result; those of the first are kept fine."""
+    """Depth, sigma, confidence and provenance of one result; those of the first stay fine."""
     first = at == 0
     depth = np.asarray(result.depth)[::stride, ::stride]
     found = [Layer(f"depth-{at}", depth, coarsest=0.0 if first else _coarse(depth))]
@@ -64,10 +64,10 @@ def _of_result(result: Any, at: int, stride: int) -> list[Layer]:
 
 
 def _median(content: Content, held: list[Residuals]) -> DepthMap | None:
-    """Of the method `median` if it is among the results, else of what the views measured at the surface."""
+    """The result of method `median` if it is on the page, else the median of the views at the surface."""
     stride = content.stride
     if any(result.method == "median" for result in content.results):
-        return None  # it is there already, to be switched to
+        return None  # it is on the page already
     return median_of_views(np.asarray(content.first.depth, np.float32)[::stride, ::stride], held)
 
 
@@ -80,7 +80,7 @@ def _coarse(depth: NDArray[np.generic]) -> float:
 
 
 def image_uri(image: Image | None, stride: int) -> str | None:
-    """The reference image as a data URI: JPEG where Pillow is there, else PNG."""
+    """The reference image as a data URI: JPEG if Pillow is installed, else PNG."""
     if image is None:
         return None
     levels = np.rint(255 * np.clip(np.asarray(image, np.float32)[::stride, ::stride], 0, 1)).astype(np.uint8)

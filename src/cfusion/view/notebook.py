@@ -1,4 +1,4 @@
-"""A result in a notebook: a line, a small picture with a table, points, a folder, an xarray data set."""
+"""A result in a notebook: a line, a picture with a table, points, a folder, an xarray data set."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from cfusion.view.document import number
 if TYPE_CHECKING:
     from cfusion.result import Result
 
-PICTURE_WIDTH = 320  # pixels of the picture in a notebook, about
+PICTURE_WIDTH = 320  # approximate width of the picture in pixels
 UNITS = {"depth": "unit of depth", "sigma": "unit of depth", "confidence": "1", "provenance": "views"}
 
 
 def facts(result: Result) -> dict[str, str]:
-    """The figures that matter, as written."""
+    """The main figures of a result, as text."""
     if not on_host(result.depth):
         return {"method": result.method, "pixels": "x".join(map(str, reversed(result.depth.shape))), "where": "GPU"}
     rows, columns = result.depth.shape
@@ -52,7 +52,7 @@ def one_line(result: Result) -> str:
 
 
 def as_html(result: Result) -> str:
-    """The depth in colour beside the figures."""
+    """The coloured depth beside the figures."""
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
         for name, value in facts(result).items()
@@ -66,23 +66,23 @@ def as_html(result: Result) -> str:
 
 
 def points_of(result: Result) -> NDArray[np.float64]:
-    """(N, 3) the observed pixels, not the filled ones, row by row; in the world where the pose is known."""
+    """The observed pixels as points (N, 3), row by row; in the world if the pose is known."""
     if result.camera is None:
-        raise InputError("this result has no camera, so no points; give Stack(depths, camera=...) to fuse_stack")
+        raise InputError("this result has no camera and so no points; give Stack(depths, camera=...) to fuse_stack")
     observed = np.isfinite(result.depth) & (result.provenance != 0)
     points = result.camera.back_project(result.depth)[observed]
     return points if result.pose is None else result.pose.apply(points)
 
 
 def save(result: Result, folder: str | PathLike[str], formats: Sequence[str]) -> None:
-    """As `cfusion fuse` writes it, without a page."""
+    """Write the result as `cfusion fuse` does, without a page."""
     from cfusion.datasets import write_result
 
     write_result(result, folder, formats)
 
 
 def as_dataset(result: Result) -> Any:
-    """An `xarray.Dataset`; attributes are plain enough for NetCDF."""
+    """An `xarray.Dataset` whose attributes can be stored in NetCDF."""
     try:
         xarray = importlib.import_module("xarray")
     except ImportError:

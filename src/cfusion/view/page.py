@@ -1,4 +1,4 @@
-"""One HTML file that shows a result: 3-D, maps, a slider, its views, how it was solved. It needs nothing else."""
+"""One self-contained HTML file that shows a result: 3-D, maps, a slider, its views, how it was solved."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def write_page(
 ) -> Path:
     """Write the page of a result (`cfusion.Result`, or anything with `depth` and `method`) to one HTML file.
 
-    `views` (or the `Stack`) and `reference` bring the slider's input, the residuals and the table of views; `others`
-    are results on the same grid to switch to; `truth` brings errors and the reliability diagram; `scores` are rows
-    as `report.scores.result_row` makes them; `traces` are the events of each method's solve; `heights` says that
-    the maps are heights, so that up is towards the viewer.
+    `views` (or the `Stack`) and `reference` add the slider's input, the residuals and the table of views; `others` are
+    results on the same grid to switch to; `truth` adds errors and the reliability diagram; `scores` are rows as from
+    `report.scores.result_row`; `traces` are the events of each method's solve; `heights` means that the maps are
+    heights, so that up is towards the viewer.
 
     Args:
-        path: of the file.
-        result: whose maps share one shape.
-        views: what it was fused from.
+        path: the file to write.
+        result: its maps share one shape.
+        views: the views that it was fused from.
         reference: index of the view it was fused into.
         others: results to switch to.
         truth: (H, W) in the unit of depth.
@@ -63,10 +63,10 @@ def write_page(
         title: of the page.
         unit: of depth, in words (`metre`), or empty.
         heights: whether up is towards the viewer.
-        notes: sentences below the title; what stands between backquotes is set as code.
+        notes: sentences below the title; text between backquotes is set as code.
         source: where the data are from.
-        command: that makes it again.
-        figures: of every view, where neither views nor their residuals are at hand.
+        command: the command that reproduces it.
+        figures: figures of every view, if neither views nor their residuals are available.
 
     Examples:
         >>> import numpy as np
@@ -79,7 +79,7 @@ def write_page(
     """
     target = path_of(path, "path")
     if not (hasattr(result, "depth") and hasattr(result, "method")):
-        raise InputError(f"write_page takes a result second, not {type(result).__name__}; make one with fuse(views)")
+        raise InputError(f"write_page needs a result second, not {type(result).__name__}; make one with fuse(views)")
     content = Content(
         title=title or "Fused depth",
         results=(result, *others),
@@ -117,7 +117,7 @@ def page(content: Content) -> str:
             else sections.views_section(records, content.reference, content.unit),
             sections.solve_section(content),
             sections.scores_section(content),
-            sections.again_section(content, versions(), hashes(content)),
+            sections.reproduction_section(content, versions(), hashes(content)),
             '<div id="words" role="tooltip" hidden></div>',
         )
     )
@@ -146,7 +146,7 @@ together. Keys: arrows move the reading, + and - zoom, 0 shows all.</p></section
 
 
 def hashes(content: Content) -> dict[str, str]:
-    """SHA-256 of what went in and of what came out."""
+    """SHA-256 of the inputs and of the results."""
     found = {}
     if isinstance(content.views, Stack):
         found["input depths"] = _digest(list(content.views.depths))
@@ -169,7 +169,7 @@ def _usual_noise(records: Sequence[Any]) -> float:
 
 
 def _model(content: Content, layers: Sequence[Coded], usual_noise: float, image: str | None) -> dict[str, object]:
-    """What the script needs to know beside the maps."""
+    """Everything that the script needs besides the maps."""
     return {
         "width": -(-content.shape[1] // content.stride),
         "height": -(-content.shape[0] // content.stride),

@@ -1,4 +1,4 @@
-"""A small server for the pages of frames: those that are there are sent, those of a scene are made when asked for."""
+"""A small server for the pages of frames: existing pages are sent, those of a scene are made on request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cfusion.errors import CFusionError
 from cfusion.view.frames import FusedFrame
 from cfusion.view.scene_page import write_view_page
 
-TRIES = 50  # ports
+TRIES = 50  # ports tried
 
 
 class PageServer:
@@ -28,7 +28,7 @@ class PageServer:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def page(self, number: int) -> Path:
-        """The file of a frame's page; raises where it has none."""
+        """The file of a frame's page; raises if it has none."""
         frame = self.frames[number]
         if frame.page is not None:
             return frame.page
@@ -41,7 +41,7 @@ class PageServer:
         return self.made[number]
 
     def stop(self) -> None:
-        """End it, and remove what was made."""
+        """Stop the server and remove the pages it made."""
         self.server.shutdown()
         self.server.server_close()
         self.folder.cleanup()
@@ -66,13 +66,13 @@ class PageServer:
                 self.wfile.write(content)
 
             def log_message(self, *words: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         return Handler
 
 
 def _bound(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
-    """At the port, or the next that is free."""
+    """A server at the port, or at the next free one."""
     for candidate in range(port, port + TRIES):
         try:
             return ThreadingHTTPServer((host, candidate), handler)

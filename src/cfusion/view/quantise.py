@@ -1,4 +1,4 @@
-"""Maps as whole numbers: count 0 is unknown, value = offset + scale * count, or the exponential of that."""
+"""Maps as integers: count 0 is unknown, value = offset + scale * count, or the exponential of that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Counts = NDArray[np.uint16]
 
 @dataclass(frozen=True, eq=False)
 class Quantised:
-    """Counts (H, W) and what they stand for."""
+    """Counts (H, W) and their meaning."""
 
     counts: Counts
     scale: float
@@ -21,7 +21,7 @@ class Quantised:
     logarithmic: bool = False
 
     def coarser(self, factor: int) -> Quantised:
-        """Rounded to a whole multiple of its step."""
+        """The map rounded to a multiple of its step."""
         if factor <= 1:
             return self
         rounded = (self.counts.astype(np.int32) - 1 + factor // 2) // factor + 1
@@ -30,15 +30,15 @@ class Quantised:
         return Quantised(counts, scale, self.offset + self.scale - scale, self.logarithmic)
 
     def values(self) -> NDArray[np.float64]:
-        """What the counts stand for; NaN where unknown."""
+        """The values of the counts; NaN where unknown."""
         linear = self.offset + self.scale * self.counts.astype(np.float64)
         return np.where(self.counts == 0, np.nan, np.exp(linear) if self.logarithmic else linear)
 
 
 def quantise(values: NDArray[np.generic], step: float = 0.0, *, logarithmic: bool = False) -> Quantised:
-    """A map to the nearest `step`, or finer: as fine as 16 bits allow where no step is given.
+    """A map rounded to `step` or finer; as fine as 16 bits allow if no step is given.
 
-    Logarithmic: the step is relative (0.01 = one percent), and values of zero or less are unknown.
+    Logarithmic: the step is relative (0.01 = one percent), and values <= 0 are unknown.
     """
     numbers = np.asarray(values, dtype=np.float64)
     if logarithmic:

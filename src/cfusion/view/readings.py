@@ -1,4 +1,4 @@
-"""What every view measured at a surface, and how far that is from it: the residuals a page shows."""
+"""The residuals that a page shows: measurements of every view at a surface, minus the surface."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LEAST_RATE = 0.1  # change of the view's depth with the surface's; below, the vi
 
 
 def residuals_of_view(view: View, surface: DepthMap, camera: Camera, pose: Pose) -> Residuals:
-    """(H, W) measured minus predicted depth of one view, along the rays of the surface's camera; NaN where it has none.
+    """Residuals (H, W), measured minus predicted depth, along the rays of the surface's camera; NaN where unmeasured.
 
-    A pixel of the surface is projected into the view and the nearest measured depth is read there:
-    r = (z_measured - z_predicted) / (dz / dx), with dz / dx the change of the view's depth with that of the surface.
+    A pixel of the surface is projected into the view, where the nearest measured depth is read:
+    r = (z_measured - z_predicted) / (dz / dx), with dz / dx the change of the view's depth with the surface's.
     """
     view_from_surface = (view.pose.inverse() @ pose).matrix()
     points = camera.back_project(surface)
@@ -30,7 +30,7 @@ def residuals_of_view(view: View, surface: DepthMap, camera: Camera, pose: Pose)
     inside &= np.isfinite(predicted)
     measured = np.full(surface.shape, np.nan, np.float32)
     measured[inside] = view.depth[row[inside].astype(np.intp), column[inside].astype(np.intp)]
-    if view.confidence is not None:  # no trust, no observation
+    if view.confidence is not None:  # zero confidence means no observation
         doubted = np.zeros(surface.shape, np.bool_)
         doubted[inside] = view.confidence[row[inside].astype(np.intp), column[inside].astype(np.intp)] <= 0
         measured[doubted] = np.nan
@@ -44,7 +44,7 @@ def _rate(
     points: NDArray[np.float64], surface: DepthMap, axis: NDArray[np.float64], camera: Camera
 ) -> NDArray[np.float64]:
     """dz / dx of a view whose optical axis is `axis` in the frame of the surface's camera."""
-    if isinstance(camera, Orthographic):  # only z moves
+    if isinstance(camera, Orthographic):  # only z changes
         return np.full(surface.shape, axis[2])
     with np.errstate(invalid="ignore", divide="ignore"):
         rate: NDArray[np.float64] = (points @ axis) / np.asarray(surface, np.float64)
@@ -52,7 +52,7 @@ def _rate(
 
 
 def residuals_of_stack(stack: Stack, surface: DepthMap, index: int) -> Residuals:
-    """The same for a map of a registered stack; what has no weight is no observation."""
+    """The same for a map of a registered stack; pixels of zero weight are no observations."""
     apart = np.asarray(stack.depths[index], np.float32) - surface
     if stack.weights is None:
         return apart
@@ -60,7 +60,7 @@ def residuals_of_stack(stack: Stack, surface: DepthMap, index: int) -> Residuals
 
 
 def names_of(views: Sequence[View] | Stack) -> list[str]:
-    """What the views are called: their own names, or their numbers."""
+    """The views' own names, or their numbers."""
     if isinstance(views, Stack):
         return [f"map {k}" for k in range(len(views.depths))]
     return [view.name or f"view {k}" for k, view in enumerate(views)]

@@ -1,4 +1,4 @@
-"""Whether sigma means what it says: predicted against actual error, where the truth is known."""
+"""Whether sigma is right: predicted against actual error, where the truth is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FEWEST = 30  # pixels of a bin
 
 @dataclass(frozen=True)
 class Reliability:
-    """Bins of equal size by sigma, and how often the truth lies within one and two sigma."""
+    """Bins of equal size by sigma, and the shares of errors within one and two sigma."""
 
     predicted: tuple[float, ...]  # root mean square sigma of a bin
     actual: tuple[float, ...]  # root mean square error of its pixels
@@ -22,7 +22,7 @@ class Reliability:
 
     @property
     def sentence(self) -> str:
-        """What to make of it."""
+        """The result in one sentence."""
         ratio = float(np.median(np.divide(self.actual, self.predicted)))
         honest = "honest" if 0.8 <= ratio <= 1.25 else "too small" if ratio > 1 else "too large"
         return (
@@ -35,7 +35,7 @@ class Reliability:
 def reliability(
     depth: NDArray[np.floating], sigma: NDArray[np.floating], truth: NDArray[np.floating]
 ) -> Reliability | None:
-    """None where too few pixels know depth, sigma and truth."""
+    """The reliability of sigma; None if too few pixels have depth, sigma and truth."""
     error = np.abs(np.asarray(depth, np.float64) - truth)
     use = np.isfinite(error) & np.isfinite(sigma) & (np.asarray(sigma) > 0)
     if use.sum() < 2 * FEWEST:

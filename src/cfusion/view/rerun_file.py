@@ -16,7 +16,7 @@ from cfusion.view.frames import FusedFrame
 
 
 def write_rerun(frames: Sequence[FusedFrame], path: Path) -> None:
-    """One file; `rerun FILE.rrd` plays it."""
+    """Write one file, which `rerun FILE.rrd` plays."""
     rerun = _rerun()
     stream = rerun.RecordingStream("cfusion")
     stream.save(str(path))

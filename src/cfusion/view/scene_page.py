@@ -1,4 +1,4 @@
-"""The page of one view of a scene, made of what the scene left in its output and of the data it came from."""
+"""The page of one view of a scene, made from the scene's output and its data set."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ FOLDER, MARK = "cfusion", "scene.json"
 
 
 def scene_of(output: Path) -> tuple[Any, str]:
-    """The data set that a scene was made of, opened, and the method it was made with."""
+    """The opened data set of a scene, and its method."""
     from cfusion.datasets import read
 
     mark = JsonObject.of_file(output / FOLDER / MARK).content
     data, format, options = mark.get("data"), mark.get("format"), mark.get("options", {})
     if not isinstance(data, str) or not isinstance(format, str) or not isinstance(options, dict):
-        raise FileError(f"{output / FOLDER / MARK} does not say which data the scene is of; run `cfusion scene` again")
+        raise FileError(f"{output / FOLDER / MARK} does not name the scene's data; run `cfusion scene` again")
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
     return read(data, format=format, options=given), str(mark.get("method", "auto"))
 
 
 def write_view_page(output: Path, view: int, target: Path, *, dataset: Any = None, command: str = "") -> Path:
-    """The page of a view: its maps, and the neighbours that it was fused from."""
+    """Write the page of a view: its maps, and the neighbours that it was fused with."""
     from cfusion.scene.fused_view import read_fused
     from cfusion.scene.record import folder_of, require_record
     from cfusion.view.frames import scene_layers
@@ -38,7 +38,7 @@ def write_view_page(output: Path, view: int, target: Path, *, dataset: Any = Non
     record, fused, layers = require_record(folder), read_fused(output / FOLDER, view), scene_layers(folder)
     views = [opened[record.view]]
     for number in record.neighbours:
-        with suppress(CFusionError):  # it could not be read when the view was fused, either
+        with suppress(CFusionError):  # it could not be read during fusion either
             views.append(opened[number])
     shown = SimpleNamespace(
         depth=fused.depth,

@@ -1,4 +1,4 @@
-"""The parts of a page that are words and tables."""
+"""The parts of a page that are text and tables."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ SHORT_UNITS = {
 
 
 PARTS_OF_ENERGY = {"fidelity": "the observations", "prior": "the prior of the confidence"}
-MOST_ODD = 6  # views that are described above the table
+MOST_ODD = 6  # odd views described above the table
 
 
 def short(unit: str) -> str:
-    """The symbol of a unit; nothing where the unit has no name of its own."""
+    """The symbol of a unit; empty if it has none."""
     return SHORT_UNITS.get(unit, unit)
 
 
 def in_brackets(unit: str) -> str:
-    """` [m]`, for the head of a column."""
+    """` [m]`, for the heading of a column."""
     return f" [{short(unit)}]" if short(unit) else ""
 
 
 def with_code(sentence: str) -> str:
-    """As HTML, with what stands between backquotes set as code."""
+    """A sentence as HTML, with text between backquotes as code."""
     words = [escape(part) for part in sentence.split("`")]
     return "".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate(words))
 
 
 def header(content: Content) -> str:
-    """What was fused, and the figures that matter."""
+    """The title and the main figures."""
     notes = "".join(f"<p>{with_code(note)}</p>" for note in content.notes)
     tiles = "".join(
         f'<div class="tile"><b>{escape(value)}</b><span>{explained(label, words)}</span></div>'
@@ -59,7 +59,7 @@ def header(content: Content) -> str:
 
 
 def headline(content: Content) -> list[tuple[str, str, str]]:
-    """Label, value and explanation of each figure at the top."""
+    """Label, value and explanation of each main figure."""
     result, unit = content.first, short(content.unit)
     known = np.isfinite(result.depth)
     rows, columns = content.shape
@@ -86,12 +86,12 @@ def headline(content: Content) -> list[tuple[str, str, str]]:
 
 
 def method_in_words(content: Content, method: str) -> str:
-    """What a method does, in a sentence."""
+    """A sentence about a method."""
     return explain.OF_A_MOSAIC if content.heights and method == "auto" else explain.METHODS.get(method, "")
 
 
 def rasters_section(records: Sequence[ViewFigures], unit: str) -> str:
-    """The table of the rasters of a mosaic, the odd ones marked in words."""
+    """The table of the rasters of a mosaic, with a verdict on odd ones."""
     if not records:
         return ""
     length = in_brackets(unit)
@@ -109,7 +109,7 @@ def rasters_section(records: Sequence[ViewFigures], unit: str) -> str:
 
 
 def views_section(records: Sequence[ViewFigures], reference: int | None, unit: str) -> str:
-    """The table of views, the odd ones marked in words; nothing to compare where there is one alone."""
+    """The table of views, with a verdict on odd ones; empty for a single view."""
     if not records or (len(records) == 1 and not records[0].verdict):
         return ""
     length = in_brackets(unit)
@@ -133,7 +133,7 @@ def views_section(records: Sequence[ViewFigures], reference: int | None, unit: s
 
 
 def _odd(records: Sequence[ViewFigures], what: str = "views") -> str:
-    """Which views stand out, and by what, in words."""
+    """A list of the views that stand out, and why."""
     odd = [each for each in records if each.verdict]
     if not odd:
         return f"<p>None of the {len(records)} {what} stands out.</p>"
@@ -144,7 +144,7 @@ def _odd(records: Sequence[ViewFigures], what: str = "views") -> str:
 
 
 def scores_section(content: Content) -> str:
-    """Errors against the truth, explained; the best of a column marked."""
+    """Errors against the truth with explanations; the best of each column is marked."""
     if not content.scores:
         return ""
     scores = Table([*content.scores], SCORES)
@@ -166,7 +166,7 @@ def scores_section(content: Content) -> str:
 
 
 def solve_section(content: Content) -> str:
-    """How each result was found; the page shows the one that is switched to."""
+    """How each result was found; the page shows that of the chosen result."""
     parts = "".join(
         f'<div class="exhibit" data-exhibit="{at}"{"" if at == 0 else " hidden"}>{_solved(content, result)}</div>'
         for at, result in enumerate(content.results)
@@ -195,8 +195,8 @@ def _solved(content: Content, result: Any) -> str:
 
 
 def sentences(result: Any, *, heights: bool = False) -> list[str]:
-    """How it ended, how near to the optimum, what was chosen: a sentence each."""
-    matched = getattr(result, "method", "") in explain.MATCHERS  # nothing was solved
+    """One sentence each on the outcome, the distance to the optimum, and the choices."""
+    matched = getattr(result, "method", "") in explain.MATCHERS  # no energy was solved
     found = [str(result.status.value)] if hasattr(result, "status") and not matched else []
     gap, energies = getattr(result, "gap", math.nan), getattr(result, "energies", {})
     if math.isfinite(gap):
@@ -215,7 +215,7 @@ def sentences(result: Any, *, heights: bool = False) -> list[str]:
 
 
 def _energy_in_words(energies: Mapping[str, float]) -> list[str]:
-    """What the energy is made up of: the observations, and each order of the regulariser."""
+    """The shares of the energy: the observations, and each order of the regulariser."""
     total = energies.get("total", math.nan)
     if not math.isfinite(total) or total <= 0:
         return []
@@ -227,7 +227,7 @@ def _energy_in_words(energies: Mapping[str, float]) -> list[str]:
 
 
 def _compared(chosen: Mapping[str, Any]) -> list[str]:
-    """How much worse the neighbours of the chosen weights predicted what was held out."""
+    """How much worse the neighbours of the chosen weights predicted held-out views."""
     found = []
     for smoother, words in ((True, "smoother"), (False, "rougher")):
         beside = [each for each in chosen.get("margins", ()) if (each[0] > 1) == smoother and each[0] != 1]
@@ -239,7 +239,7 @@ def _compared(chosen: Mapping[str, Any]) -> list[str]:
 
 
 def _chosen(chosen: Mapping[str, Any]) -> str:
-    """What auto decided by itself."""
+    """The choices that auto made."""
     alpha = ", ".join(number(float(each)) for each in chosen["alpha"])
     space = "in inverse depth, since the noise grows as stereo's does" if chosen.get("inverse") else "in depth"
     local = "weighing observations by the noise around them" if chosen.get("local") else "trusting all pixels alike"
@@ -247,7 +247,7 @@ def _chosen(chosen: Mapping[str, Any]) -> str:
 
 
 def _chosen_for_heights(chosen: Mapping[str, Any]) -> str:
-    """What a mosaic decided by itself."""
+    """The choices that a mosaic made."""
     alpha = ", ".join(number(float(each)) for each in chosen["alpha"])
     alike = all(float(each) == 1 for each in chosen.get("weights", ()))
     trust = "all rasters count alike" if alike else "rasters count by their noise"
@@ -262,8 +262,8 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def again_section(content: Content, versions: Mapping[str, object], hashes: Mapping[str, str]) -> str:
-    """The command, the versions and the hashes to make it again."""
+def reproduction_section(content: Content, versions: Mapping[str, object], hashes: Mapping[str, str]) -> str:
+    """The command, versions and hashes that reproduce the result."""
     rows = [
         [f"<th scope='row'>{escape(name)}</th>", f"<td>{escape(str(value))}</td>"] for name, value in versions.items()
     ]

@@ -1,4 +1,4 @@
-"""Which of my views is wrong: noise, bias, share kept, shift and influence of every view, and the odd one in words."""
+"""Figures that reveal a wrong view: noise, bias, kept share, shift and influence of each, and a verdict on odd ones."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
     from cfusion.solvers import ViewEvidence
 
 MEDIAN_OF_NORMAL = 0.6745  # median of |t| over the standard deviation of a normal distribution
-GATE = 6.0  # usual noises: an observation further from the surface is of another one
-NOISY, BIASED, FEW_KEPT, SHIFTED = 2.0, 0.5, 0.5, 0.75  # of the usual noise, noise, share; pixels
-SURE, EXPLAINED = 4.0, 0.02  # of a shift: standard errors; share of the residuals' variance
-SAMPLE = 20_000  # pixels that tell a shift
+GATE = 6.0  # median noises beyond which an observation is of another surface
+NOISY, BIASED, FEW_KEPT, SHIFTED = 2.0, 0.5, 0.5, 0.75  # thresholds: times the median noise, in noises, share, pixels
+SURE, EXPLAINED = 4.0, 0.02  # for a shift: standard errors; share of the residuals' variance
+SAMPLE = 20_000  # pixels from which a shift is estimated
 FEWEST = 50
-BLOCK, MIXED = 12, 0.08  # pixels; share of readings of another surface from which on a block is not of this one
-LEAST_OURS = 0.3  # of the readings: with fewer, the view is odd as a whole
+BLOCK, MIXED = 12, 0.08  # pixels; share of readings of other surfaces from which a block is dropped
+LEAST_OURS = 0.3  # share of readings of this surface below which all of the view is odd
 OF_VIEWS = {"more": "far", "less": "near", "elsewhere": "another place, or a wrong pose", "shifted": "check its pose"}
 OF_RASTERS = {"more": "high", "less": "low", "elsewhere": "another place, or time", "shifted": "pass --coregister"}
 
 
 @dataclass(frozen=True)
 class ViewFigures:
-    """How one view compares with the fused surface."""
+    """Comparison of one view with the fused surface."""
 
     name: str
-    noise: float  # standard deviation of its residuals, robust
-    bias: float  # their median; positive: the view measures further away
-    kept: float  # share of its readings within GATE usual noises of the surface
-    shift: float  # pixels by which moving its readings over the surface would lower the residuals
-    effect: float  # how far the mean of all views moves without it, rms
-    verdict: str = ""  # empty: nothing odd
+    noise: float  # robust standard deviation of its residuals
+    bias: float  # their median; positive if the view measures too far
+    kept: float  # share of its readings within GATE median noises of the surface
+    shift: float  # pixels by which its readings, moved over the surface, fit best
+    effect: float  # rms change of the mean of all views without it
+    verdict: str = ""  # empty if nothing is odd
 
 
 def recorded(evidence: ViewEvidence, name: str) -> ViewFigures:
-    """The figures that a method kept of a view, for the same table."""
+    """The figures that a method recorded for a view, in the form of this table."""
     words = evidence.sentence.removeprefix(f"{name}: ")
     return ViewFigures(
         name, evidence.noise, evidence.bias, evidence.share_kept, evidence.registration, evidence.effect, words
@@ -52,7 +52,7 @@ def recorded(evidence: ViewEvidence, name: str) -> ViewFigures:
 def view_figures(
     names: Sequence[str], residuals: Callable[[int], Residuals], surface: DepthMap
 ) -> tuple[ViewFigures, ...]:
-    """The figures of every view; `residuals(k)` is asked for twice, so that memory holds one map at a time."""
+    """The figures of every view; `residuals(k)` is computed twice, so that memory holds one map at a time."""
     first = [_spread(residuals(k))[0] for k in range(len(names))]
     usual = float(np.nanmedian(first)) if any(isfinite(noise) for noise in first) else nan
     total, count = np.zeros(surface.shape), np.zeros(surface.shape, np.int32)
@@ -75,14 +75,14 @@ def view_figures(
 
 
 def judged(rows: Sequence[ViewFigures], words: Mapping[str, str] = OF_VIEWS) -> tuple[ViewFigures, ...]:
-    """The rows with what is odd about each, in words."""
+    """The rows with their verdicts."""
     return tuple(_judged(row, rows, words) for row in rows)
 
 
 def _of_this_surface(residuals: Residuals, within: NDArray[np.bool_]) -> Residuals:
-    """The residuals away from what hides this surface from the view: whole blocks are left out where that begins.
+    """The residuals without blocks that contain readings of another, occluding surface.
 
-    Beside what is hidden, readings are off to one side only, which would look like a bias or a shift.
+    Beside an occlusion readings err to one side only, which would look like a bias or a shift.
     """
     known = np.isfinite(residuals)
     outside, all_known = (_block_sums(each) for each in (known & ~within, known))
@@ -101,7 +101,7 @@ def _block_sums(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _spread(residuals: Residuals) -> tuple[float, float]:
-    """Standard deviation, robust, and median."""
+    """Robust standard deviation, and median."""
     known = residuals[np.isfinite(residuals)]
     if known.size < FEWEST:
         return nan, nan
@@ -110,7 +110,7 @@ def _spread(residuals: Residuals) -> tuple[float, float]:
 
 
 def _effect(residuals: Residuals, total: NDArray[np.float64], count: NDArray[np.int32], limit: float) -> float:
-    """Rms over its pixels of (r - mean) / (n - 1): how far the mean of n observations moves without this one."""
+    """Rms over its pixels of (r - mean) / (n - 1): the change of the mean of n observations without this one."""
     with np.errstate(invalid="ignore", divide="ignore"):
         moved: NDArray[np.float64] = np.asarray((residuals - total / count) / (count - 1), np.float64)
     use = (np.abs(residuals) <= limit) & (count > 1)
@@ -118,7 +118,7 @@ def _effect(residuals: Residuals, total: NDArray[np.float64], count: NDArray[np.
 
 
 def _shift(residuals: Residuals, surface: DepthMap) -> float:
-    """Length in pixels of the shift that explains r = gx du + gy dv + b best; 0 where that is not sure."""
+    """Length in pixels of the best shift in r = gx du + gy dv + b; 0 if not significant."""
     gy, gx = np.gradient(np.asarray(surface, np.float64))
     every = max(1, int(np.sqrt(surface.size / SAMPLE)))
     r, a, b = (np.asarray(each)[::every, ::every].ravel() for each in (residuals, gx, gy))
@@ -126,7 +126,7 @@ def _shift(residuals: Residuals, surface: DepthMap) -> float:
     if use.sum() < FEWEST:
         return nan
     steep = np.hypot(a, b)
-    use &= steep <= np.quantile(steep[use], 0.95)  # edges of objects tell nothing of their shift
+    use &= steep <= np.quantile(steep[use], 0.95)  # edges of objects are no evidence of a shift
     design = np.stack([a[use], b[use], np.ones(int(use.sum()))], axis=1)
     values = r[use].astype(np.float64)
     normal = design.T @ design
@@ -140,7 +140,7 @@ def _shift(residuals: Residuals, surface: DepthMap) -> float:
     return float(np.hypot(*found[:2])) if sure and explains > EXPLAINED else 0.0
 
 
-def _judged(row: ViewFigures, rows: Sequence[ViewFigures], said: Mapping[str, str]) -> ViewFigures:
+def _judged(row: ViewFigures, rows: Sequence[ViewFigures], phrases: Mapping[str, str]) -> ViewFigures:
     others = [each for each in rows if each is not row and isfinite(each.noise)]
     if not isfinite(row.noise):
         return replace(row, verdict="sees next to nothing of this surface")
@@ -151,9 +151,9 @@ def _judged(row: ViewFigures, rows: Sequence[ViewFigures], said: Mapping[str, st
     if row.noise > NOISY * noise > 0:
         words.append(f"{row.noise / noise:.1f} times as noisy as the others")
     if noise > 0 and abs(row.bias) > BIASED * noise:
-        words.append(f"measures {abs(row.bias):.3g} too {said['more'] if row.bias > 0 else said['less']}")
+        words.append(f"measures {abs(row.bias):.3g} too {phrases['more'] if row.bias > 0 else phrases['less']}")
     if row.kept < FEW_KEPT * kept:
-        words.append(f"only {100 * row.kept:.0f} % of it agrees with the surface: {said['elsewhere']}")
+        words.append(f"only {100 * row.kept:.0f} % of it agrees with the surface: {phrases['elsewhere']}")
     if row.shift > SHIFTED:
-        words.append(f"looks shifted by {row.shift:.1f} pixels: {said['shifted']}")
+        words.append(f"looks shifted by {row.shift:.1f} pixels: {phrases['shifted']}")
     return replace(row, verdict="; ".join(words))

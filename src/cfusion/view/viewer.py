@@ -16,30 +16,30 @@ from cfusion.errors import MissingDependency
 from cfusion.geometry import Orthographic, Pinhole
 from cfusion.view.clouds import Limits, colours_of, limits_of, points_and_colours
 from cfusion.view.frames import FusedFrame
+from cfusion.view.input_views import InputViews
 from cfusion.view.levels import strides
-from cfusion.view.measured import Measured
 from cfusion.view.page_server import PageServer
 
 ALL, ONE = "all frames", "one frame"
-FRUSTUM, LINE = 0.07, 0.0015  # of the median depth: the length of a camera's picture, the thickness of its lines
-BEHIND, ABOVE, BESIDE = 0.45, 0.3, 0.35  # of the median depth: where the first look is from, against the middle camera
-MOVED = 0.1  # of the median depth: the eye has to move that far for other frames to be drawn finely
+FRUSTUM, LINE = 0.07, 0.0015  # over the median depth: length of a camera's frustum, width of its lines
+BEHIND, ABOVE, BESIDE = 0.45, 0.3, 0.35  # over the median depth: first position of the eye by the middle camera
+MOVED = 0.1  # over the median depth: distance the eye must move before frames are redrawn
 BASE, CHOSEN = (90, 100, 110), (214, 96, 77)  # colours of cameras
 
 
 class Viewer:
-    """A running server; its scene follows the controls, coarse first, then finer where the eye is."""
+    """A running server whose scene follows the controls: coarse first, then finer near the eye."""
 
-    def __init__(self, frames: Sequence[FusedFrame], measured: Measured, host: str, port: int) -> None:
+    def __init__(self, frames: Sequence[FusedFrame], measured: InputViews, host: str, port: int) -> None:
         viser = _viser()
         self.frames, self.measured = frames, measured
         first = frames[0].maps()
         self.size, self.pixels = float(np.nanmedian(first.depth)), first.depth.size
-        with redirect_stdout(io.StringIO()):  # the command says where it is
+        with redirect_stdout(io.StringIO()):  # the command prints the address
             self.server = viser.ViserServer(host=host, port=port, label="cfusion", verbose=False)
         self.pages = PageServer(frames, host, self.server.get_port() + 1)
         self.limits: dict[str, Limits | None] = {}
-        self.drawn: dict[int, tuple[object, ...]] = {}  # what is shown of each frame
+        self.drawn: dict[int, tuple[object, ...]] = {}  # state drawn of each frame
         self.eye = self._look()
         own = measured.of(0)
         self._controls(colours_of(first, image=own is not None and own.image is not None))
@@ -52,15 +52,15 @@ class Viewer:
 
     @property
     def address(self) -> str:
-        """Where the browser finds it; over ssh, forward that port."""
+        """The address for the browser; over ssh, forward its port."""
         return f"http://localhost:{self.server.get_port()}"
 
     def draw(self) -> None:
-        """Have what the controls ask for drawn; the browser need not wait for it."""
+        """Request a redraw by the controls, without waiting for it."""
         self.wanted.set()
 
     def select(self, number: int) -> None:
-        """Show one frame in full, and where its page is."""
+        """Show one frame in full, and a link to its page."""
         frame = self.frames[number]
         has_page = frame.page is not None or frame.scene is not None
         page = f"[open its page](http://localhost:{self.pages.port}/{number})" if has_page else "it has no page"
@@ -73,7 +73,7 @@ class Viewer:
         self.draw()
 
     def stop(self) -> None:
-        """End the servers."""
+        """Stop the servers."""
         self.ended = True
         self.wanted.set()
         self.drawing.join(timeout=5)
@@ -81,7 +81,7 @@ class Viewer:
         self.server.stop()
 
     def _look(self) -> Any:
-        """Set where a browser looks from first: behind the middle camera, along its axis. Returns the place."""
+        """Set and return the initial position of the eye: behind the middle camera, along its axis."""
         pose = self.frames[len(self.frames) // 2].pose.matrix()
         right_down_ahead, centre = pose[:3, :3], pose[:3, 3]
         up, ahead = -right_down_ahead[:, 1], right_down_ahead[:, 2]
@@ -117,7 +117,7 @@ class Viewer:
                     handle.visible = self.show_cameras.value
 
     def _camera(self, number: int) -> Any:
-        """A frustum that can be clicked; None for a camera without one."""
+        """A clickable frustum; None for a camera without one."""
         frame = self.frames[number]
         camera = frame.camera
         if isinstance(camera, Orthographic):
@@ -137,7 +137,7 @@ class Viewer:
         return handle
 
     def _follow(self, client: Any) -> None:
-        """Draw finely where this browser looks from."""
+        """Draw finely near the eye of this browser."""
 
         @client.camera.on_update  # type: ignore[untyped-decorator]
         def _(camera: Any) -> None:
@@ -154,7 +154,7 @@ class Viewer:
                 self._draw()
 
     def _draw(self) -> None:
-        """Frame by frame, nearest first; stops where something else is wanted meanwhile."""
+        """Draw frame by frame, nearest first; stop if the request changes meanwhile."""
         centres = np.array([frame.pose.matrix()[:3, 3] for frame in self.frames])
         distances = np.linalg.norm(centres - self.eye, axis=1)
         alone = self.which.value == ONE
@@ -196,7 +196,7 @@ class Viewer:
 
 
 def _known(function: Any, **given: object) -> dict[str, Any]:
-    """The arguments that the viser that is installed takes."""
+    """The arguments that the installed viser accepts."""
     return {name: value for name, value in given.items() if name in inspect.signature(function).parameters}
 
 

@@ -1,7 +1,8 @@
-"""Which convention the data fits: neighbours thrown into each other as stated, and under the usual confusions.
+"""Which convention the data fit: views projected into their neighbours as stated, and under common mistakes.
 
-Hypotheses are compared sample by sample: of the pixels that hit a known depth under both and agree better under one of
-them, which share votes for it. Flat, smooth and noisy scenes leave fewer pixels that can tell, not a wrong majority.
+Hypotheses are compared sample by sample: among the pixels that hit a known depth under both hypotheses and agree better
+under one of them, the share of votes for it counts. Flat, smooth and noisy scenes leave fewer deciding pixels, but not
+a wrong majority.
 """
 
 from collections.abc import Sequence
@@ -15,20 +16,20 @@ from cfusion.datasets.check.scales import Scales, view_scales
 from cfusion.errors import InputError
 from cfusion.geometry import View
 
-FACTORS = {  # that a depth is off by when a scale is mistaken for another, and how that comes about
+FACTORS = {  # ratio of depths after a mistaken scale, and the mistake
     1000.0: "millimetres for metres, or the reverse",
-    5000.0: "TUM's 5000 counts a metre, not divided",
-    256.0: "KITTI's 256 counts a pixel, not divided",
-    5.0: "TUM's 5000 counts a metre for millimetres, or the reverse",
-    6553.5: "Replica's 6553.5 counts a metre, not divided",
-    6.5535: "Replica's 6553.5 counts a metre for millimetres, or the reverse",
+    5000.0: "TUM's 5000 counts per metre, not divided",
+    256.0: "KITTI's 256 counts per pixel, not divided",
+    5.0: "TUM's 5000 counts per metre for millimetres, or the reverse",
+    6553.5: "Replica's 6553.5 counts per metre, not divided",
+    6.5535: "Replica's 6553.5 counts per metre for millimetres, or the reverse",
     100.0: "centimetres for metres, or the reverse",
     10.0: "centimetres for millimetres, or the reverse",
 }
 CONFUSIONS = (
-    Hypothesis("poses the other way (world-to-camera for camera-to-world)", inverse=True),
+    Hypothesis("poses inverted (world-to-camera for camera-to-world)", inverse=True),
     Hypothesis("OpenGL axes (camera looks along -z)", opengl=True),
-    Hypothesis("poses the other way and OpenGL axes", inverse=True, opengl=True),
+    Hypothesis("poses inverted and OpenGL axes", inverse=True, opengl=True),
     Hypothesis("length of the ray instead of z", meaning=Meaning.ray),
     Hypothesis("principal point half a pixel less (pixel centres at .5)", shift=-0.5),
     Hypothesis("principal point half a pixel more", shift=0.5),
@@ -38,96 +39,96 @@ CONFUSIONS = (
     Hypothesis("K of an image half as large: all of it doubled", enlarged=2.0),
     Hypothesis("K of an image twice as large: all of it halved", enlarged=0.5),
 )
-TOO_CLOSE = 1.0  # pixels of parallax: with less, noise decides
-SURE = 0.5  # of the residual as stated: below, the other convention is right, and not only a little better
-LEVELS = (0.5, 1.0, 2.0, 4.0)  # of agreement, in median residuals of the best hypothesis
-FINEST = 1e-7  # relative residual that rounding alone makes
-NEEDED_OVERLAP = 0.05  # of the largest: below, a hypothesis sees too little to be judged
-CAN_TELL = 0.02  # share of the samples that have to differ between two hypotheses
-SLIGHT, CLEAR = 0.55, 0.6  # share of the votes
+TOO_CLOSE = 1.0  # pixels of parallax below which noise decides
+SURE = 0.5  # residual over that of the stated convention, below which the other convention is certainly right
+LEVELS = (0.5, 1.0, 2.0, 4.0)  # thresholds of agreement, in median residuals of the best hypothesis
+FINEST = 1e-7  # relative residual caused by rounding
+NEEDED_OVERLAP = 0.05  # of the largest overlap, for a hypothesis to be judged
+CAN_TELL = 0.02  # share of samples that must differ between two hypotheses
+SLIGHT, CLEAR = 0.55, 0.6  # shares of the votes
 GRID = np.geomspace(1e-4, 1e4, 40)  # factors tried
-ROUNDS = 9  # of search between them: each halves the interval
-NAMED = 0.04  # a factor this near a known one is that one
+ROUNDS = 9  # of bisection between them
+NAMED = 0.04  # relative distance within which a factor is taken for a known one
 SAMPLES, FEW_SAMPLES = 24_000, 3_000
 FEW_FRAMES = 5
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How well the data fit a hypothesis."""
+    """The fit of the data to a hypothesis."""
 
     hypothesis: Hypothesis
     residual: float  # median relative difference of depth
-    overlap: float  # share of the samples that hit a known depth in the neighbour
-    votes: float  # share that prefers it to the data as stated, of the samples that can tell
-    telling: float  # share of the samples that can tell
+    overlap: float  # share of samples that hit a known depth in the neighbour
+    votes: float  # share of the deciding samples that prefers it to the stated convention
+    telling: float  # share of samples that decide: agreement differs between the two
 
     @property
     def undecided(self) -> bool:
-        """Whether the data cannot tell it from what is stated."""
+        """Whether the data cannot distinguish it from the stated convention."""
         return self.telling < CAN_TELL or 1 - SLIGHT < self.votes < SLIGHT
 
 
 @dataclass(frozen=True)
 class Check:
-    """The fits of all hypotheses, as stated first, and which one is best."""
+    """The fits of all hypotheses, the stated one first, and the best of them."""
 
     fits: tuple[Fit, ...]
     best: Fit
     parallax: float = float("inf")  # pixels, as stated
-    scales: Scales | None = None  # where the views disagree about it
+    scales: Scales | None = None  # None unless the views disagree about scale
 
     @property
     def stated(self) -> Fit:
-        """The fit as stated."""
+        """The fit of the stated convention."""
         return self.fits[0]
 
     @property
     def fits_as_stated(self) -> bool:
-        """Whether no confusion fits better."""
+        """Whether no mistake fits better."""
         return self.best is self.stated
 
     @property
     def is_sure(self) -> bool:
-        """Whether another convention fits so much better that the one stated cannot be right."""
+        """Whether another convention fits so much better that the stated one must be wrong."""
         better = self.best.residual < SURE * self.stated.residual or not self.stated.overlap > 0
         return not self.fits_as_stated and self.best.votes >= CLEAR and better
 
     @property
     def too_close(self) -> bool:
-        """Whether the views lie too close together to tell."""
+        """Whether the views are too close together to decide."""
         return self.fits_as_stated and self.parallax < TOO_CLOSE
 
     @property
     def sentence(self) -> str:
-        """What came out, with the evidence."""
+        """The result with its evidence, in one sentence."""
         here = f"{_percent(self.stated.residual)} median depth residual, {_percent(self.stated.overlap)} overlap"
         if self.too_close:
             return (
-                f"The views are too close together to tell (parallax {self.parallax:.2g} pixels; {here}); "
+                f"The views are too close together to decide (parallax {self.parallax:.2g} pixels; {here}); "
                 "check views that are farther apart."
             )
         if self.fits_as_stated and self.scales is not None:
             return f"The data fit as stated ({here}), but {self.scales.sentence}."
         if self.fits_as_stated:
             doubt = [fit.hypothesis.name for fit in self.fits[1:] if fit.undecided]
-            tail = f"; the data cannot tell: {'; '.join(doubt)}" if doubt else ""
+            tail = f"; the data cannot decide: {'; '.join(doubt)}" if doubt else ""
             return f"The data fit as stated ({here}){tail}."
         best = self.best
         how = "clearly" if best.votes >= CLEAR else "slightly"
         return (
             f"The data fit {how} better with: {best.hypothesis.name} ({_percent(best.residual)} median depth residual, "
-            f"{_percent(best.overlap)} overlap; as stated {here}; {_percent(best.votes)} of the pixels that can tell)."
+            f"{_percent(best.overlap)} overlap; as stated {here}; {_percent(best.votes)} of the deciding pixels)."
         )
 
 
 def check(views: Sequence[View], samples: int = SAMPLES) -> Check:
-    """Compare all hypotheses on some pairs of views; a second or two for 60 frames of 640 x 480."""
+    """Compare all hypotheses on some pairs of views; takes a second or two for 60 frames of 640 x 480."""
     return _compared(Samples(views, samples))
 
 
 def quick_check(views: Sequence[View]) -> Check | None:
-    """Likewise on a few views and a few pixels; None where there is nothing to compare."""
+    """The same on a few views and pixels; None if nothing can be compared."""
     try:
         return _compared(Samples(views, FEW_SAMPLES, frames=FEW_FRAMES))
     except InputError:  # one view, or not perspective
@@ -135,7 +136,7 @@ def quick_check(views: Sequence[View]) -> Check | None:
 
 
 def warning(views: Sequence[View]) -> str | None:
-    """A sentence where the data clearly fit another convention than stated, else None; a few views, a few pixels."""
+    """A sentence if a few views clearly fit another convention than the stated one, else None."""
     found = quick_check(views)
     if found is None or found.too_close or (found.fits_as_stated and found.scales is None):
         return None
@@ -171,9 +172,9 @@ def _compared(samples: Samples, every: int = 4) -> Check:
 
 
 def _champion(agreement: Sequence[NDArray[np.float64]], judged: Sequence[bool], medians: Sequence[float]) -> int:
-    """The hypothesis that none beats, starting from the stated one, which has the benefit of the doubt.
+    """The hypothesis that no other beats, starting from the stated one, which wins ties.
 
-    What gets more votes and leaves a larger residual is not better.
+    A hypothesis with more votes but a larger residual is not better.
     """
     champion = 0
     for challenger in range(1, len(agreement)):
@@ -185,9 +186,9 @@ def _champion(agreement: Sequence[NDArray[np.float64]], judged: Sequence[bool], 
 
 
 def _agreement(residuals: Residuals, finest: float) -> NDArray[np.float64]:
-    """Between 0 and 1 for each sample: the share of the levels it stays below, 0 where the depth it fell on is unknown.
+    """Agreement of each sample, 0 to 1: the share of thresholds above its residual; 0 if it hits an unknown depth.
 
-    NaN for those that fell outside: they cannot vote. A silhouette on an unknown background can.
+    NaN if it falls outside the image, which does not vote; a silhouette against unknown background does.
     """
     size = np.abs(residuals.values)
     levels = np.log1p(finest * np.array(LEVELS))
@@ -198,7 +199,7 @@ def _agreement(residuals: Residuals, finest: float) -> NDArray[np.float64]:
 def _votes(
     ours: NDArray[np.float64], theirs: NDArray[np.float64], judged: bool, they_are_judged: bool
 ) -> tuple[float, float]:
-    """The share of samples that agree better under ours, of those that differ, and how many differ."""
+    """The share of samples that agree better under ours, among those that differ, and the share that differs."""
     if judged != they_are_judged:
         return float(judged), 1.0
     with np.errstate(invalid="ignore"):
@@ -208,7 +209,7 @@ def _votes(
 
 
 def _best_factor(samples: Samples, meaning: Meaning, every: int) -> Hypothesis:
-    """The factor with the smallest residuals: tried on a grid, then between the best and its neighbours."""
+    """The factor with the smallest residuals: found on a grid, then refined between the best and its neighbours."""
     unit = 1.0 if meaning is Meaning.z else samples.typical * max(samples.motion, 1e-3 * samples.typical)
     factors = list(unit * GRID)
 
@@ -233,12 +234,12 @@ def _best_factor(samples: Samples, meaning: Meaning, every: int) -> Hypothesis:
 
 
 def _is_new(factor: float, scaled: Sequence[Hypothesis]) -> bool:
-    """Whether a factor is neither 1 nor one that is tried by name."""
+    """Whether a factor is neither 1 nor one of the named ones."""
     return all(abs(np.log(factor / known)) > NAMED for known in (1.0, *(each.factor for each in scaled)))
 
 
 def _factor_name(factor: float) -> str:
-    """What has to be done to the depths, and which mistake that mends."""
+    """How the depths have to be changed, and which mistake explains it."""
     larger = max(factor, 1 / factor)
     known = next((each for each in FACTORS if abs(np.log(larger / each)) < NAMED), None)
     amount = larger if known is None else known

@@ -1,4 +1,4 @@
-"""Samples of views thrown into their neighbours under a hypothesis on what the files mean."""
+"""Samples of views, projected into neighbouring views under a hypothesis about the convention."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,17 +13,17 @@ from cfusion.geometry import Pinhole, View
 from cfusion.io.arguments import views_of
 
 OPENGL = np.diag([1.0, -1.0, -1.0])
-SMOOTH = 0.02  # inverse depths of four pixels that differ by less, relatively, are one surface
-OFFSETS = (0, 2, 8, 30)  # frames of a sequence that are compared with each other
-GROUPS = 4  # places in a sequence where that is done
-FEW = 16  # views that are all compared with each other
+SMOOTH = 0.02  # relative spread of four inverse depths up to which they are one surface
+OFFSETS = (0, 2, 8, 30)  # distances in frames between the views that are compared
+GROUPS = 4  # places in a sequence where views are compared
+FEW = 16  # up to this many views, all pairs are compared
 
 Indices = NDArray[np.int64]
-Points = Indices | Coordinates  # whole or not
+Points = Indices | Coordinates  # integer or not
 
 
 class Meaning(Enum):
-    """What the numbers of a depth map are."""
+    """The meaning of the values of a depth map."""
 
     z = "depth along the axis"
     ray = "length of the ray"
@@ -32,16 +32,16 @@ class Meaning(Enum):
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A way to read the data other than as stated."""
+    """A convention other than the stated one, as a change to the data."""
 
     name: str
     inverse: bool = False  # poses are world-to-camera
     opengl: bool = False  # cameras look along -z with y up
-    factor: float = 1.0  # by which depths have to be multiplied
+    factor: float = 1.0  # factor on depths
     meaning: Meaning = Meaning.z
     shift: float = 0.0  # pixels to add to the principal point
-    focal: float = 1.0  # by which focal lengths have to be multiplied
-    enlarged: float = 1.0  # by which all of K has to be multiplied: it is that of an image of another size
+    focal: float = 1.0  # factor on focal lengths
+    enlarged: float = 1.0  # factor on all of K, which belongs to an image of another size
     swapped: bool = False  # cx and cy are exchanged
 
 
@@ -50,10 +50,10 @@ STATED = Hypothesis("as stated")
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """What became of each sample in its neighbour."""
+    """The outcome of each sample in its neighbour."""
 
-    values: Coordinates  # (M,), log of predicted over measured depth; NaN where nothing known was hit
-    inside: NDArray[np.bool_]  # (M,), whether it fell inside the neighbour's image
+    values: Coordinates  # (M,) log of predicted over measured depth; NaN if no known depth was hit
+    inside: NDArray[np.bool_]  # (M,) whether it falls inside the neighbour's image
 
     @property
     def overlap(self) -> float:
@@ -62,19 +62,19 @@ class Residuals:
 
     @property
     def median(self) -> float:
-        """Median relative difference of depth; infinite where nothing was hit."""
+        """Median relative difference of depth; inf if no known depth was hit."""
         hit = np.abs(self.values[np.isfinite(self.values)])
         return float(np.expm1(np.median(hit))) if hit.size else float("inf")
 
     @property
     def cost(self) -> float:
-        """Mean root of the residuals: few wrong surfaces do not matter, and it has no flat places as a median may."""
+        """Mean square root of the residuals: robust against a few wrong surfaces, without the plateaus of a median."""
         hit = np.abs(self.values[np.isfinite(self.values)])
         return float(np.sqrt(hit).mean()) if hit.size else float("inf")
 
 
 class Samples:
-    """M pixels of some views, each with another view to look it up in; everything in flat arrays."""
+    """M pixels of some views, each with another view to project it into, in flat arrays."""
 
     def __init__(self, views: Sequence[View], count: int, *, frames: int = FEW, seed: int = 0) -> None:
         views = views_of(views, "a check")
@@ -85,9 +85,7 @@ class Samples:
         self.numbers = numbers
         place = {number: index for index, number in enumerate(numbers)}
         if any(not isinstance(view.camera, Pinhole) for view in loaded):
-            raise InputError(
-                "the views are not perspective; there is nothing in them to mistake for another convention"
-            )
+            raise InputError("the views are not perspective; only perspective views have conventions to check")
         self.rotations: Matrix = np.array([view.pose.rotation for view in loaded])
         self.translations: Matrix = np.array([view.pose.translation for view in loaded])
         self.intrinsics: Matrix = np.array([_intrinsics(view) for view in loaded])
@@ -104,11 +102,11 @@ class Samples:
         self.motion = float(spread.max())
 
     def forget(self) -> None:
-        """Drop what is kept of the depths: they were changed."""
+        """Drop cached projections after a change of the depths."""
         self._kept.clear()
 
     def _draw(self, count: int, rng: np.random.Generator) -> None:
-        """The same number of known pixels for each pair."""
+        """Draw the same number of known pixels for each pair."""
         share = max(1, count // len(self.sources))
         known = [np.flatnonzero(np.isfinite(self._map(index))) for index in range(len(self.starts))]
         pixels, pair = [], []
@@ -129,7 +127,7 @@ class Samples:
         return found
 
     def residuals(self, hypothesis: Hypothesis, every: int = 1) -> Residuals:
-        """Of all samples, or of every n-th: p = factor (R ray z) + t, looked up in the target."""
+        """Residuals of all samples, or every n-th: p = factor (R ray z) + t, looked up in the target."""
         turned, moved = self._turned(replace(hypothesis, name="", factor=1.0))
         chosen = slice(None, None, every)
         target = self.target[chosen]
@@ -143,7 +141,7 @@ class Samples:
             return Residuals(np.where(inside, np.log(in_front * inverse), np.nan), inside)
 
     def _turned(self, hypothesis: Hypothesis) -> tuple[Coordinates, Coordinates]:
-        """(3, M) points turned into the target's frame, and (3, M) its shift; kept, as factors leave both alone."""
+        """Points (3, M) rotated into the target, and its translation (3, M); cached, as factors change neither."""
         if hypothesis not in self._kept:
             z = self._z(self.depth, self.source, self.column, self.row, hypothesis)
             fx, fy, cx, cy = self._k(self.source, hypothesis)
@@ -161,7 +159,7 @@ class Samples:
         return h.focal * fx, h.focal * fy, cx + h.shift, cy + h.shift
 
     def parallax(self, hypothesis: Hypothesis) -> float:
-        """Median way, in pixels, that the camera's motion moves a sample in the neighbour's image."""
+        """Median displacement, in pixels, of a sample in the neighbour's image by the camera's translation."""
         if self.depth.size == 0:
             return 0.0
         moved = np.linalg.norm(self._target_from_source(hypothesis)[1], axis=1)[self.pair]
@@ -170,13 +168,13 @@ class Samples:
             return float(np.nanmedian(self._k(self.source, hypothesis)[0] * moved / z))
 
     def turn(self) -> float:
-        """Median way, in pixels, that the camera's rotation moves the image."""
+        """Median displacement, in pixels, of the image by the camera's rotation."""
         between, _ = self._target_from_source(STATED)
         angle = np.arccos(np.clip((np.trace(between, axis1=1, axis2=2) - 1) / 2, -1, 1))
         return float(np.median(angle * self.intrinsics[self.sources][:, 0]))
 
     def _z(self, value: Coordinates, view: Indices, column: Points, row: Points, h: Hypothesis) -> Coordinates:
-        """Depth along the axis of what a file holds at a pixel."""
+        """Depth along the axis for the stored value of a pixel."""
         match h.meaning:
             case Meaning.z:
                 return value * h.factor
@@ -188,7 +186,7 @@ class Samples:
                 return np.asarray(h.factor / value)
 
     def _target_from_source(self, hypothesis: Hypothesis) -> tuple[Matrix, Matrix]:
-        """(P, 3, 3) and (P, 3), a pair each."""
+        """Rotations (P, 3, 3) and translations (P, 3), one per pair."""
         rotation, translation = self.rotations, self.translations
         if hypothesis.inverse:
             translation = -np.einsum("kji,kj->ki", rotation, translation)
@@ -200,7 +198,7 @@ class Samples:
         return to @ rotation[self.sources], np.einsum("pij,pj->pi", to, between)
 
     def _inverse_depth(self, view: Indices, u: Coordinates, v: Coordinates, h: Hypothesis) -> Coordinates:
-        """1 / z of a view between four pixels of one surface (a plane is linear in it), at the nearest elsewhere."""
+        """1 / z of a view, interpolated between four pixels of one surface (planes are linear in it), else nearest."""
         width = self.widths[view]
         left = np.minimum(u.astype(np.int64), np.maximum(width - 2, 0))
         top = np.minimum(v.astype(np.int64), np.maximum(self.heights[view] - 2, 0))
@@ -222,12 +220,12 @@ class Samples:
 
 
 def _groups(count: int, frames: int) -> list[list[int]]:
-    """Which views are compared with each other: all of a few, else some places of a sequence, near and far apart."""
+    """Groups of views that are compared with each other: all of a few, else near and distant frames at some places."""
     if count < 2:
-        raise InputError(f"there is {count} view; a check needs two that see the same thing")
+        raise InputError(f"a check needs two views of the same surface; {count} was given")
     if count <= frames:
         return [list(range(count))]
-    if frames < FEW:  # a few of many, around the middle
+    if frames < FEW:  # a few of many, around the middle one
         span = min(count, OFFSETS[-1])
         first = (count - span) // 2
         return [sorted({first + int(offset) for offset in np.linspace(0, span - 1, frames)})]

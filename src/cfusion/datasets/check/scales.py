@@ -1,4 +1,4 @@
-"""Views that disagree about scale, as those of networks do: a factor for each, from ratios of depth between them."""
+"""Scale factors per view, from ratios of depth between views that disagree about scale (as networks' views do)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,34 +11,34 @@ from cfusion.errors import InputError
 from cfusion.geometry import View
 from cfusion.io.arguments import views_of
 
-LEAST = 0.01  # relative: smaller factors are nobody's business
-BETTER = 0.7  # of the residual: less would be noise that is fitted
-TURNS = 4  # the ratios change a little once the factors are applied
-MOST_VIEWS = 60  # that are compared with each other, all pairs
+LEAST = 0.01  # relative difference below which factors are ignored
+BETTER = 0.7  # residual after over before: a smaller gain would fit noise
+TURNS = 4  # iterations: the ratios change a little when the factors are applied
+MOST_VIEWS = 60  # compared in all pairs
 SAMPLES = 60_000
 
 
 @dataclass(frozen=True)
 class Scales:
-    """By which factor the depths of each view have to be multiplied for all to agree, and what that gains."""
+    """Factors on the depths of each view that make all agree, and the residuals before and after."""
 
-    views: tuple[int, ...]  # numbers of those that were compared
+    views: tuple[int, ...]  # indices of the compared views
     factors: tuple[float, ...]  # their product is 1
     before: float  # median relative difference of depth
     after: float
 
     @property
     def sentence(self) -> str:
-        """What came out."""
+        """The result in one sentence."""
         low, high = min(self.factors), max(self.factors)
         return (
             f"the views disagree about scale by factors from {low:.3f} to {high:.3f}; with these the residual is "
-            f"{100 * self.after:.2g} % (say --align-scales)"
+            f"{100 * self.after:.2g} % (pass --align-scales)"
         )
 
 
 def view_scales(samples: Samples) -> Scales | None:
-    """The factors, where they matter and help; None elsewhere."""
+    """The factors if they are large enough and reduce the residual; else None."""
     count = len(samples.starts)
     logs = np.zeros(count)
     kept = samples.depths, samples.depth
@@ -58,10 +58,10 @@ def view_scales(samples: Samples) -> Scales | None:
 
 
 def align_scales(views: Sequence[View]) -> list[View]:
-    """The views with depths brought to one scale; as they are where that does not help."""
+    """The views with depths brought to one scale; unchanged if that does not help."""
     views = views_of(views, "align_scales")
     if len(views) > MOST_VIEWS:
-        raise InputError(f"there are {len(views)} views; scales are aligned for at most {MOST_VIEWS} at a time")
+        raise InputError(f"{len(views)} views are too many to align; give at most {MOST_VIEWS}")
     found = view_scales(Samples(views, SAMPLES, frames=max(len(views), 2)))
     if found is None:
         return list(views)
@@ -71,7 +71,7 @@ def align_scales(views: Sequence[View]) -> list[View]:
 
 
 def _step(samples: Samples, count: int) -> NDArray[np.float64]:
-    """Least squares of log factors: the median ratio of each pair is that of its two views."""
+    """Log factors by least squares: the median ratio of each pair is the ratio of its factors."""
     values = samples.residuals(STATED).values
     rows, ratios = [], []
     for pair, (source, target) in enumerate(zip(samples.sources, samples.targets, strict=True)):

@@ -1,1 +1,1 @@
-"""One format a file: `recognises(path)`, `read(path, options)`, and `Options` and `write` where it has them."""
+"""One format per file: `recognises(path)`, `read(path, options)`, and `Options` and `write` if it has them."""

@@ -1,4 +1,4 @@
-"""The bundle: a folder with `bundle.json` and the depth maps it names; docs/conventions.md has every key."""
+"""The bundle: a folder with `bundle.json` and the depth maps that it lists; docs/conventions.md explains every key."""
 
 import json
 from collections.abc import Sequence
@@ -19,27 +19,25 @@ from cfusion.io.maps import read_map
 FILE_NAME = "bundle.json"
 FORMAT = "cfusion-bundle"
 VERSION = 1
-FULL_SCALE = 1 / png.LARGEST_COUNT  # the brightest pixel of a confidence PNG is 1, unless a scale is stated
+FULL_SCALE = 1 / png.LARGEST_COUNT  # value of one count of a confidence PNG without a stated scale: the brightest is 1
 
 
 def recognises(path: Path) -> bool:
-    """A folder with bundle.json, or that file itself."""
+    """Whether it is a folder with bundle.json, or that file."""
     return path.name == FILE_NAME or (path / FILE_NAME).is_file()
 
 
 def read(path: Path) -> Dataset:
-    """The views of a bundle, given its folder or its bundle.json."""
+    """The views of a bundle, given by its folder or its bundle.json."""
     file = path if path.name == FILE_NAME else path / FILE_NAME
     entry = JsonObject.of_file(file)
     found = entry.content.get("format"), entry.content.get("version")
     if found != (FORMAT, VERSION):
-        raise FileError(
-            f"{file} says format {found[0]!r}, version {found[1]!r}; expected {FORMAT!r}, version {VERSION}"
-        )
+        raise FileError(f"{file} has format {found[0]!r}, version {found[1]!r}; expected {FORMAT!r}, version {VERSION}")
     entry.refuse_unknown("format", "version", "unit", "views", "reference")
     items = entry.objects("views")
     frames = LazyViews.reading(lambda number: _read_view(items[number], file.parent, number), len(items))
-    views = frames if len(items) > KEPT else tuple(frames)  # what memory holds anyway is checked at once
+    views = frames if len(items) > KEPT else tuple(frames)  # a bundle that fits into the cache is checked at once
     if not items:
         raise FileError(f"{file} lists no views; add at least one")
     reference = entry.get("reference", int) if "reference" in entry else None
@@ -60,7 +58,7 @@ def write_bundle(
     """Write views as a bundle that `read` returns bit by bit (images: to 8 bits)."""
     views, target = views_of(views, "write_bundle"), path_of(folder, "folder")
     if len(views) == 0:
-        raise InputError("there are no views to write; give at least one")
+        raise InputError("no views to write; give at least one")
     header: dict[str, object] = {"format": FORMAT, "version": VERSION, "unit": word_of(unit, "unit")}
     if reference is not None:
         header["reference"] = Dataset(tuple(views), reference).reference

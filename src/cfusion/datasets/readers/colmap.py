@@ -1,7 +1,7 @@
 """COLMAP dense workspace: sparse model, stereo/depth_maps; world-to-camera, qw first, arbitrary scale.
 
-COLMAP's K has the centre of the first pixel at (0.5, 0.5), but its depth maps are made, and fused, by back-projecting
-whole pixel coordinates with that K. Read the same way (`pixel_centre="whole"`), our points lie on its fused.ply.
+COLMAP's K has the centre of the first pixel at (0.5, 0.5), but its depth maps are computed and fused by back-projecting
+integer pixel coordinates with that K. Read the same way (`pixel_centre="whole"`), our points lie on its fused.ply.
 """
 
 from collections.abc import Sequence
@@ -39,17 +39,17 @@ PIXEL_CENTRES = ("whole", "half")
 
 @dataclass(frozen=True)
 class Options:
-    """How to read it."""
+    """Options of the format."""
 
-    maps: str = "geometric"  # or photometric, before views were compared
-    pixel_centre: str = "whole"  # as COLMAP makes and fuses them; "half": as its K is meant
+    maps: str = "geometric"  # or photometric, before views are compared
+    pixel_centre: str = "whole"  # as COLMAP computes them; "half": as its K is defined
     images: bool = True
 
     def __post_init__(self) -> None:
         if self.maps not in KINDS:
-            raise InputError(f"maps is {self.maps!r}; known are: {', '.join(KINDS)}")
+            raise InputError(f"maps is {self.maps!r}; choose one of: {', '.join(KINDS)}")
         if self.pixel_centre not in PIXEL_CENTRES:
-            raise InputError(f"pixel_centre is {self.pixel_centre!r}; known are: {', '.join(PIXEL_CENTRES)}")
+            raise InputError(f"pixel_centre is {self.pixel_centre!r}; choose one of: {', '.join(PIXEL_CENTRES)}")
 
 
 def recognises(path: Path) -> bool:
@@ -58,11 +58,11 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
-    """The views that have a depth map of the kind asked for."""
+    """The views that have a depth map of the chosen kind."""
     chosen = options or Options()
     folder = model_folder(path)
     if folder is None:
-        raise FileError(f"{path} has no model in sparse/ (cameras and images, .bin or .txt)")
+        raise FileError(f"{path} has no model in sparse/ (cameras and images, .bin or .txt); give a dense workspace")
     model = read_model(folder)
     maps = path / "stereo" / "depth_maps"
     found: list[tuple[Path, ModelImage]] = []
@@ -78,7 +78,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         file, image = found[number]
         depth = unknown_unless_positive(read_colmap_map(file))
         if depth.ndim != 2:
-            raise FileError(f"{file} has {depth.shape[-1]} channels, expected depth alone")
+            raise FileError(f"{file} has {depth.shape[-1]} channels; expected depth only")
         camera = _camera(model.cameras[image.camera], (depth.shape[0], depth.shape[1]), chosen, file)
         photo = path_inside(path / "images", image.name, str(folder)) if chosen.images else None
         pose = image.camera_from_world.inverse()
@@ -99,7 +99,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
-    """A workspace that COLMAP fuses: text model with some points, images, geometric depth and normal maps."""
+    """Write a workspace that COLMAP can fuse: text model with some points, images, geometric depth and normal maps."""
     names = [f"{number:06d}.png" for number in range(len(views))]
     sparse = tracks(views)
     with filling(Path(folder)) as draft:
@@ -109,7 +109,7 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
         for number, (name, view) in enumerate(zip(names, views, strict=True), start=1):
             camera = view.camera
             if not isinstance(camera, Pinhole):
-                raise InputError(f"view {number - 1} is {type(camera).__name__}; COLMAP holds pinhole cameras")
+                raise InputError(f"view {number - 1} is {type(camera).__name__}; COLMAP stores pinhole cameras")
             intrinsics = _text((camera.fx, camera.fy, camera.cx, camera.cy))
             cameras.append(f"{number} PINHOLE {camera.width} {camera.height} {intrinsics}")
             pose = view.pose.inverse()
@@ -132,7 +132,7 @@ def model_folder(path: Path) -> Path | None:
 
 
 def _camera(camera: ModelCamera, shape: tuple[int, int], options: Options, file: Path) -> Pinhole:
-    """The camera of a depth map, which may be smaller than the image: COLMAP then scales K as it stands."""
+    """The camera of a depth map; if it is smaller than the image, K is scaled without an offset, as in COLMAP."""
     lens = camera.brown_conrady
     if lens is None:
         raise FileError(f"{file}: its camera is {camera.model} with distortion; run colmap image_undistorter first")

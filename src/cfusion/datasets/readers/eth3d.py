@@ -1,7 +1,7 @@
-"""ETH3D: laser-scan depth of the distorted images, resampled onto pinhole cameras; world-to-camera, qw first.
+"""ETH3D: laser-scan depth of distorted images, resampled to pinhole cameras; world-to-camera, qw first.
 
-The depth files carry the name of their image (DSC_0259.JPG) but hold float32, row by row, infinity = unknown, z along
-the axis. K has the centre of the first pixel at (0.5, 0.5), so 0.5 is taken off.
+A depth file has the name of its image (DSC_0259.JPG) but holds float32, row by row, infinity = unknown, z along the
+axis. K has the centre of the first pixel at (0.5, 0.5), so 0.5 is subtracted.
 """
 
 from dataclasses import dataclass
@@ -23,19 +23,19 @@ from cfusion.io.paths import path_inside
 DEPTHS = "ground_truth_depth"
 PINHOLES = ("PINHOLE", "SIMPLE_PINHOLE")
 MOST_ENLARGED = 16  # pixels of the pinhole per pixel of the lens
-HALF = 0.5  # pixel: between K's frame and ours
+HALF = 0.5  # pixel offset between K's convention and ours
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to read it."""
+    """Options of the format."""
 
-    shrink: int = 1  # the median of shrink x shrink pixels becomes one; the maps are 24 megapixels, a tenth known
+    shrink: int = 1  # median of shrink x shrink pixels; the maps have 24 megapixels, a tenth of them known
     images: bool = True
 
     def __post_init__(self) -> None:
         if self.shrink < 1:
-            raise InputError(f"shrink is {self.shrink}; it is a whole number of pixels, at least 1")
+            raise InputError(f"shrink is {self.shrink}; give a whole number of pixels, at least 1")
 
 
 def recognises(path: Path) -> bool:
@@ -44,7 +44,7 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
-    """The images that have ground truth, each seen by a pinhole camera."""
+    """The images with ground truth, each as a view of a pinhole camera."""
     chosen = options or Options()
     models = {folder: read_model(folder) for folder in _models(path)}
     if not models:
@@ -82,9 +82,9 @@ def _models(path: Path) -> list[Path]:
 
 
 def _seen_by(models: dict[Path, Model]) -> dict[str, tuple[ModelCamera, ModelCamera, Pose, str]]:
-    """By file name: the camera the depth was rendered for, the pinhole to show it in, the pose, the image's path.
+    """By file name: the camera that the depth was rendered for, the pinhole to resample to, pose, path of the image.
 
-    The original camera is the distorted one where both calibrations are there.
+    The original camera is the distorted one if both calibrations exist.
     """
     original: dict[str, tuple[ModelCamera, Pose, str]] = {}
     pinholes: dict[str, ModelCamera] = {}
@@ -119,26 +119,26 @@ def _read_depth(file: Path, shape: tuple[int, int]) -> NDArray[np.float32]:
 
 
 def _undistorted(depth: NDArray[np.float32], lens: ModelCamera, camera: Pinhole) -> NDArray[np.float32]:
-    """The depth of the nearest distorted pixel to each ray of the pinhole; NaN outside."""
+    """The depth of the distorted pixel nearest to each ray of the pinhole; NaN outside."""
     if camera.width * camera.height > MOST_ENLARGED * lens.width * lens.height:
         seen = f"{lens.width} x {lens.height}"
-        raise FileError(f"a pinhole of {camera.width} x {camera.height} pixels is no view of {seen}; check cameras.txt")
+        raise FileError(f"a pinhole of {camera.width} x {camera.height} pixels cannot show a lens of {seen}; check it")
     if lens.model != "THIN_PRISM_FISHEYE":
         raise FileError(f"depth maps of a {lens.model} camera cannot be undistorted here; expected THIN_PRISM_FISHEYE")
     x = (np.arange(camera.width) - camera.cx)[None, :] / camera.fx
     y = (np.arange(camera.height) - camera.cy)[:, None] / camera.fy
     u, v = thin_prism_fisheye(lens.parameters, *np.broadcast_arrays(x, y))
-    column, row = np.floor(u).astype(np.int64), np.floor(v).astype(np.int64)  # the pixel that holds the point
+    column, row = np.floor(u).astype(np.int64), np.floor(v).astype(np.int64)  # the pixel that contains the point
     inside = (column >= 0) & (column < lens.width) & (row >= 0) & (row < lens.height)
     found = depth[np.where(inside, row, 0), np.where(inside, column, 0)]
     return np.where(inside, found, np.float32(np.nan))
 
 
 def _shrunk(depth: NDArray[np.float32], shrink: int) -> NDArray[np.float32]:
-    """The lower median of the known depths in each block; what does not fill a block is cut off."""
+    """The lower median of the known depths in each block; incomplete blocks are cut off."""
     height, width = depth.shape[0] // shrink, depth.shape[1] // shrink
     if height == 0 or width == 0:
-        raise InputError(f"shrink is {shrink}, the map only {depth.shape[1]} x {depth.shape[0]}")
+        raise InputError(f"shrink is {shrink}, the map only {depth.shape[1]} x {depth.shape[0]}; choose a smaller one")
     cut = depth[: height * shrink, : width * shrink].reshape(height, shrink, width, shrink)
     blocks = np.sort(cut.swapaxes(1, 2).reshape(height, width, -1), axis=-1)  # NaN last
     count = np.isfinite(blocks).sum(axis=-1)

@@ -1,7 +1,7 @@
-"""Aligned height rasters (GeoTIFF): each the view of a camera far above, all on one grid.
+"""Aligned height rasters (GeoTIFF): each is the view of a camera far above, all on one grid.
 
-A height map is a depth map seen from above: depth = top - height, top a little above everything. The grids have to be
-the same; whether a file's coordinates mean the pixel's corner or its centre (AREA_OR_POINT) is taken into account.
+depth = top - height, with top a little above the highest point. The grids have to be equal; whether coordinates refer
+to pixel corners or centres (AREA_OR_POINT) is taken into account.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ HEADROOM = 1.0  # pixels between the highest point and the camera
 
 @dataclass(frozen=True)
 class Options:
-    """How to read it."""
+    """Options of the format."""
 
     band: int = 1
 
@@ -39,7 +39,7 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
-    """One view a raster, all from the same place above the middle of the grid."""
+    """One view per raster, all from one position above the centre of the grid."""
     chosen = options or Options()
     files, grid = _aligned(path, chosen)
     camera = _camera(grid)
@@ -58,7 +58,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
 
 def depth_of_height(heights: NDArray[np.floating], pose: Pose) -> NDArray[np.float32]:
-    """Depth below the camera; and with depth for height, height of depth."""
+    """top - x: depth of height, and height of depth."""
     depth: NDArray[np.float32] = (pose.translation[2] - heights.astype(np.float64)).astype(np.float32)
     return depth
 
@@ -72,7 +72,7 @@ def _files(path: Path) -> list[Path]:
 def _aligned(path: Path, options: Options) -> tuple[Sequence[Path], Grid]:
     files = _files(path)
     if not files:
-        raise FileError(f"{path} holds no GeoTIFF (*.tif)")
+        raise FileError(f"{path} holds no GeoTIFF (*.tif); give a folder with some")
     first = grid_of(files[0], options.band)
     for file in files[1:]:
         difference = first.difference(grid_of(file, options.band))
@@ -86,6 +86,6 @@ def _camera(grid: Grid) -> Orthographic:
     a, b, _, d, e, _ = grid.transform
     if abs(along - down) > SAME * along or not (a > 0 > e) or b != 0 or d != 0:
         raise FileError(
-            f"the grid's pixels are {along:g} x {down:g} (or turned); resample to square pixels with north up"
+            f"the grid's pixels are {along:g} x {down:g} (or rotated); resample to square pixels with north up"
         )
     return Orthographic(along, (grid.width - 1) / 2, (grid.height - 1) / 2, grid.width, grid.height)

@@ -1,7 +1,7 @@
-"""ICL-NUIM: 5000 counts a metre with a trajectory, or POV-Ray's own .depth (ray length) with .txt cameras.
+"""ICL-NUIM: 5000 counts per metre with a trajectory, or POV-Ray's own .depth (ray length) with .txt cameras.
 
-Its fy is negative, as its frames are left-handed: y is up in the image and in the world. Both are mirrored here, so
-that the scene is seen as it was rendered: with D = diag(1, -1, 1), R becomes D R D and t becomes D t.
+Its fy is negative because its frames are left-handed: y is up in the image and in the world. Both are mirrored: with
+D = diag(1, -1, 1), R becomes D R D and t becomes D t.
 """
 
 import re
@@ -18,11 +18,11 @@ from cfusion.geometry import Pinhole, Pose, View
 from cfusion.io.codecs.photo import beside, read_photo
 from cfusion.io.codecs.png import Encoding, read_png
 from cfusion.io.codecs.trajectory import nearest, read_trajectory
-from cfusion.io.text_tables import number, numbered, read_text
+from cfusion.io.text_tables import is_number, number, numbered, read_text
 
 UNITS_PER_METRE = 5000.0
 CAMERA = (481.20, 480.00, 319.50, 239.50)  # the published fy is -480.00
-SIZE = (480, 640)  # of the native .depth files, which do not say it
+SIZE = (480, 640)  # of the native .depth files, which do not state it
 BYTES_A_NUMBER = 64  # at most, with its separator
 MIRROR = np.diag([1.0, -1.0, 1.0])
 VECTOR = re.compile(r"\b(cam_[a-z]{1,20})[ \t]*=[ \t]*\[([^\]\n]{0,200})\]")
@@ -31,7 +31,7 @@ LONGEST = 1 << 20  # bytes of a camera
 
 @dataclass(frozen=True)
 class Options:
-    """How to read it."""
+    """Options of the format."""
 
     images: bool = True
     shape: tuple[int, int] = SIZE  # (H, W) of native .depth files
@@ -49,7 +49,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
 
 def mirrored(rotation: Matrix, place: Matrix) -> Pose:
-    """The pose in right-handed frames of one given in ICL-NUIM's."""
+    """A pose in ICL-NUIM's left-handed frames, converted to right-handed ones."""
     return Pose(MIRROR @ rotation @ MIRROR, MIRROR @ place)
 
 
@@ -59,7 +59,7 @@ def _read_png(path: Path, options: Options) -> Dataset:
     found: list[tuple[Path, Pose]] = []
     files = numbered(list((path / "depth").glob("*.png")))
     for file in files:
-        at, apart = nearest(times, float(file.stem) if _is_number(file.stem) else float("nan"))
+        at, apart = nearest(times, float(file.stem) if is_number(file.stem) else float("nan"))
         pose = poses[at] if apart == 0 else None
         if pose is not None:
             found.append((file, mirrored(pose.rotation, pose.translation)))
@@ -75,14 +75,14 @@ def _read_png(path: Path, options: Options) -> Dataset:
     left = len(files) - len(found)
     without = f"; {left} without a pose skipped" if left else ""
     sentence = (
-        f"ICL-NUIM: {UNITS_PER_METRE:g} counts a metre, 0 = missing, camera-to-world, fy = -480 made positive by "
+        f"ICL-NUIM: {UNITS_PER_METRE:g} counts per metre, 0 = missing, camera-to-world, fy = -480 made positive by "
         f"mirroring y; {frames(len(found))}{without}"
     )
     return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
 
 
 def _read_native(path: Path, options: Options) -> Dataset:
-    """scene_%02d_%04d.depth (text, one ray length a pixel) with POV-Ray's camera in the .txt of the same name."""
+    """scene_%02d_%04d.depth (text, one ray length per pixel) with POV-Ray's camera in the .txt of the same name."""
     files = _native(path)
 
     def load(index: int) -> View:
@@ -102,10 +102,6 @@ def _read_native(path: Path, options: Options) -> Dataset:
 
 def _native(path: Path) -> list[Path]:
     return numbered([file for file in path.glob("*.depth") if file.with_suffix(".txt").is_file()])
-
-
-def _is_number(stem: str) -> bool:
-    return stem.isascii() and stem.isdigit() and len(stem) < 16
 
 
 def _trajectory(path: Path) -> Path:
@@ -140,7 +136,7 @@ def _povray(file: Path, shape: tuple[int, int]) -> tuple[Pinhole, Pose]:
     right = np.cross(up, forward)
     lengths = [float(np.linalg.norm(each)) for each in (forward, up, across, right)]
     if not all(0 < length < np.inf for length in lengths):
-        raise FileError(f"{file}: the camera's directions are no directions (zero, not finite, or parallel)")
+        raise FileError(f"{file}: a direction of the camera is zero, not finite, or parallel to another")
     focal, tall, wide, _ = lengths
     forward, right = forward / focal, right / lengths[3]
     height, width = shape

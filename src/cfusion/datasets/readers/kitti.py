@@ -1,4 +1,4 @@
-"""KITTI stereo 2012 and 2015 as views: disparity maps of a bundle, turned into depth, with a localisation."""
+"""KITTI stereo 2012 and 2015 as views: disparity maps of a bundle converted to depth, with a localisation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,30 +46,30 @@ TRUTH = "truth"
 class Options:
     """Which bundle, and where its disparity maps and poses are."""
 
-    bundle: int | None = None  # needed where there are several
+    bundle: int | None = None  # required if there are several
     disparity: str | None = None  # folder of 000027_10.png (value / 256), .pfm or .npy; or "truth", the lidar's
-    localization: str | None = None  # .mat of the paper; the viso one beside the data unless given
+    localization: str | None = None  # the paper's .mat; None: the viso one beside the data
     colour: bool = False
     farthest: float = 100.0  # metres; stereo knows little beyond
 
     def __post_init__(self) -> None:
         if not self.farthest > 0:
-            raise InputError(f"farthest is {self.farthest}; it is a positive distance in metres")
+            raise InputError(f"farthest is {self.farthest}; give a positive distance in metres")
 
 
 def recognises(path: Path) -> bool:
-    """A training or testing folder, or the one above."""
+    """Whether it is a training or testing folder, or their parent."""
     return layout_of(training_or_testing(path)) is not None and bool(bundles(training_or_testing(path)))
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
-    """The views of one bundle: of the disparity maps given, or of the ground truth if that is asked for."""
+    """The views of one bundle, from given disparity maps or from the ground truth."""
     chosen = options or Options()
     folder = training_or_testing(path)
     bundle = open_bundle(folder, number_of(folder, chosen.bundle), colour=chosen.colour)
     if chosen.disparity is None:
         raise FileError(
-            f"{folder} has images; match them first (cfusion stereo), then name the folder of disparity maps"
+            f"{folder} has images; match them first (cfusion stereo), then give the folder of disparity maps"
         )
     if chosen.disparity == TRUTH:
         if not bundle.has_truth():
@@ -79,7 +79,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
 
 def _of_maps(bundle: Bundle, folder: Path, options: Options, disparity: str) -> Dataset:
-    maps = folder / disparity  # or wherever an absolute one leads
+    maps = folder / disparity  # `disparity` may be absolute
     with also(maps, folder.resolve().parent, (folder / (options.localization or ".")).parent):
         return _of_maps_in(maps, bundle, folder, options)
 
@@ -131,12 +131,12 @@ def _poses(bundle: Bundle, folder: Path, options: Options) -> Mapping[int, Pose]
 
 
 def training_or_testing(path: Path) -> Path:
-    """The folder of the images; of the one above, the training set."""
+    """The folder of images; the training set if their parent was given."""
     return path / "training" if (path / "training").is_dir() else path
 
 
 def number_of(folder: Path, bundle: int | None) -> int:
-    """The bundle asked for, or the only one there is."""
+    """The given bundle, or the only one."""
     if bundle is not None:
         return bundle
     there = bundles(folder)

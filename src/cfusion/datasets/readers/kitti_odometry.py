@@ -15,23 +15,23 @@ from cfusion.io.codecs.kitti_poses import read_odometry_poses
 from cfusion.io.codecs.photo import beside, read_photo
 from cfusion.io.maps import SUFFIXES, read_map
 from cfusion.io.paths import also
-from cfusion.io.text_tables import numbered
+from cfusion.io.text_tables import is_number, numbered
 
 GREY = LAYOUTS[0]
 
 
 @dataclass(frozen=True)
 class Options:
-    """Where the disparity maps and the poses are."""
+    """Options of the format."""
 
     disparity: str = "disparity"  # folder of 000000.png (value / 256), .pfm or .npy
-    poses: str | None = None  # ../../poses/NN.txt unless given
+    poses: str | None = None  # None: ../../poses/NN.txt
     farthest: float = 100.0  # metres
     images: bool = True
 
     def __post_init__(self) -> None:
         if not self.farthest > 0:
-            raise InputError(f"farthest is {self.farthest}; it is a positive distance in metres")
+            raise InputError(f"farthest is {self.farthest}; give a positive distance in metres")
 
 
 def recognises(path: Path) -> bool:
@@ -48,8 +48,8 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         poses = read_odometry_poses(file if chosen.poses is None else path / chosen.poses)
     maps = path / chosen.disparity
     if not maps.is_dir():
-        raise FileError(f"{maps} is not there; match the pairs first and put the disparity maps (000000.png) into it")
-    files = numbered([each for each in maps.iterdir() if each.suffix in SUFFIXES and _is_number(each.stem)])
+        raise FileError(f"{maps} does not exist; match the pairs first and put the disparity maps (000000.png) into it")
+    files = numbered([each for each in maps.iterdir() if each.suffix in SUFFIXES and is_number(each.stem)])
     found: list[tuple[Path, Pose]] = []
     for each in files:
         pose = poses[int(each.stem)] if int(each.stem) < len(poses) else None
@@ -72,7 +72,3 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     )
     with also(maps):
         return Dataset(LazyViews.reading(load, len(found)), sentence=sentence)
-
-
-def _is_number(stem: str) -> bool:
-    return stem.isascii() and stem.isdigit() and len(stem) < 16

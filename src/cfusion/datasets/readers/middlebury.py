@@ -1,6 +1,6 @@
 """Middlebury stereo: 2014 and 2021 (calib.txt, PFM disparities, millimetres), 2003 (8-bit disparities, no calibration).
 
-z = f B / (d + doffs). The right camera, where its disparities are there too, is a second view at (B, 0, 0).
+z = f B / (d + doffs). The right camera, if it has disparities, is a second view at (B, 0, 0).
 """
 
 import re
@@ -30,14 +30,14 @@ NEW_PAIR = (("disp0", "im0"), ("disp1", "im1"))
 
 @dataclass(frozen=True)
 class Options:
-    """What the files of 2003 do not say."""
+    """Values that the files of 2003 do not state."""
 
-    focal: float | None = None  # pixels; the image's width unless given
+    focal: float | None = None  # pixels; None: the image's width
     baseline: float = 1.0  # unit of depth
 
     def __post_init__(self) -> None:
         if (self.focal is not None and not self.focal > 0) or not self.baseline > 0:
-            raise InputError(f"focal is {self.focal}, baseline {self.baseline}; both are positive")
+            raise InputError(f"focal is {self.focal}, baseline {self.baseline}; give positive values")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
-    """The left view, and the right one where it has disparities."""
+    """The left view, and the right one if it has disparities."""
     if (path / CALIBRATION).is_file():
         return _read_new(path)
     return _read_old(path, options or Options())
@@ -88,7 +88,7 @@ def read_calibration(file: Path) -> Calibration:
 
 
 def write_disparity(path: Path, disparity: NDArray[np.floating]) -> None:
-    """A disparity map (H, W) as their evaluation takes it: PFM from the bottom up, infinity = unknown."""
+    """Write a disparity map (H, W) in the evaluation's format: PFM from the bottom up, infinity = unknown."""
     write_pfm(path, disparity)
 
 
@@ -142,7 +142,7 @@ def _read_old_disparity(file: Path) -> NDArray[np.float32]:
     image = read_image(file)
     counts = np.rint(255 * (image if image.ndim == 2 else image[..., 0]))
     if image.ndim == 3 and not (image == image[..., :1]).all():
-        raise FileError(f"{file} is a colour picture, expected grey levels that count disparity")
+        raise FileError(f"{file} is a colour image; expected grey levels that count disparity")
     scale = _old_scale(counts.shape[1])
     return np.where(counts > 0, counts / scale, np.nan).astype(np.float32)
 

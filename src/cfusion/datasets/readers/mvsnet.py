@@ -40,7 +40,7 @@ OWN = "depths_mvsnet"
 
 @dataclass(frozen=True)
 class Options:
-    """How to read it."""
+    """Options of the format."""
 
     images: bool = True
     confidence: bool = True
@@ -60,7 +60,7 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
-    """The views that have a camera and a depth map, in the order of their numbers."""
+    """The views that have a camera and a depth map, ordered by number."""
     chosen = options or Options()
     files = _files(path)
     posed = [(each, *read_camera(each.camera)) for each in files]
@@ -103,27 +103,25 @@ def read_camera(file: Path) -> tuple[Matrix, Pose | None]:
 
 
 def read_pairs(file: Path) -> dict[int, tuple[int, ...]]:
-    """pair.txt: the views to match each view with, best first."""
+    """pair.txt: the views to match with each view, best first."""
     lines = list(read_lines(file))
     pairs = {}
     for head, body in zip(lines[1::2], lines[2::2], strict=False):
         count, *rest = body.numbers()
         if len(rest) != 2 * int(count):
-            raise FileError(
-                f"{body.where} names {int(count)} views and holds {len(rest)} numbers, expected twice as many"
-            )
+            raise FileError(f"{body.where} lists {int(count)} views with {len(rest)} numbers; expected two per view")
         pairs[int(head.numbers(0, 1)[0])] = tuple(int(number) for number in rest[::2])
     return pairs
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
-    """cams/, depth_est/, confidence/, images/ and pair.txt (neighbours in order of distance)."""
+    """Write cams/, depth_est/, confidence/, images/ and pair.txt (neighbours ordered by distance)."""
     with filling(Path(folder)) as draft:
         for place in ("cams", "depth_est", "confidence", "images"):
             (draft / place).mkdir()
         for number, view in enumerate(views):
             if not isinstance(view.camera, Pinhole):
-                raise InputError(f"view {number} is {type(view.camera).__name__}; MVSNet holds pinhole cameras")
+                raise InputError(f"view {number} is {type(view.camera).__name__}; MVSNet stores pinhole cameras")
             stem = f"{number:08d}"
             (draft / "cams" / f"{stem}_cam.txt").write_text(_camera_text(view))
             write_pfm(draft / "depth_est" / f"{stem}.pfm", np.nan_to_num(view.depth, nan=0.0))
@@ -135,7 +133,7 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
 
 
 def confidence_of(path: Path, depth: Path) -> Path | None:
-    """The confidence that belongs to a depth map, where there is one."""
+    """The confidence file of a depth map; None if there is none."""
     return next((each.confidence for each in _files(path) if each.depth == depth), None)
 
 
@@ -176,18 +174,18 @@ def _existing(path: Path) -> Path | None:
 def _block(file: Path, lines: list[Line], title: str, size: int) -> Matrix:
     starts = [index for index, line in enumerate(lines) if line.words[0].lower() == title]
     if not starts or len(lines) < starts[0] + 1 + size:
-        raise FileError(f"{file} has no whole {title} matrix; expected `{title}` and {size} lines of {size} numbers")
+        raise FileError(f"{file} has no complete {title} matrix; expected `{title}` and {size} lines of {size} numbers")
     return np.array([line.numbers(0, size) for line in lines[starts[0] + 1 : starts[0] + 1 + size]])
 
 
 def _camera(intrinsics: Matrix, shape: tuple[int, int], files: _Files) -> Pinhole:
-    """K is the depth map's, unless its principal point lies outside: then it is the image's, scaled as MVSNet does."""
+    """The depth map's camera; if K's principal point lies outside it, K is the image's and is scaled as in MVSNet."""
     try:
         own = pinhole(intrinsics, shape)
         if own.cx < shape[1] and own.cy < shape[0]:
             return own
         if files.image is None:
-            raise FileError(f"{files.camera}: K is not of {files.depth.name} but of a larger image, which is not there")
+            raise FileError(f"{files.camera}: K is not of {files.depth.name} but of a larger image, which is missing")
         height, width = photo_size(files.image)
         across, down = shape[1] / width, shape[0] / height
         return Pinhole(own.fx * across, own.fy * down, own.cx * across, own.cy * down, shape[1], shape[0])

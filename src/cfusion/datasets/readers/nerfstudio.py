@@ -1,7 +1,7 @@
 """nerfstudio transforms.json: OpenGL axes, camera-to-world, depth in units of depth_unit_scale_factor metres.
 
-Its pixel centres are at half-integers, so 0.5 is taken off cx and cy. instant-ngp's `integer_depth_scale` is
-understood too. Depth is z along the axis, .png (counts) or .npy, both times the factor.
+Its pixel centres are at half-integers, so 0.5 is subtracted from cx and cy. instant-ngp's `integer_depth_scale` is
+also supported. Depth is z along the axis, .png (counts) or .npy, both times the factor.
 """
 
 import json
@@ -47,15 +47,15 @@ FISHEYE = ("OPENCV_FISHEYE", "EQUIRECTANGULAR", "FISHEYE624")
 
 @dataclass(frozen=True)
 class Options:
-    """How to read it."""
+    """Options of the format."""
 
-    depth_unit_scale_factor: float | None = None  # metres per count; the file's, or 0.001, unless given
-    ignore_distortion: bool = False  # take a slightly bent lens for a straight one
+    depth_unit_scale_factor: float | None = None  # metres per count; None: the file's, or 0.001
+    ignore_distortion: bool = False  # treat a slightly distorting lens as a pinhole
     images: bool = True
 
     def __post_init__(self) -> None:
         if self.depth_unit_scale_factor is not None and not self.depth_unit_scale_factor > 0:
-            raise InputError(f"depth_unit_scale_factor is {self.depth_unit_scale_factor}; it is positive")
+            raise InputError(f"depth_unit_scale_factor is {self.depth_unit_scale_factor}; give a positive factor")
 
 
 def recognises(path: Path) -> bool:
@@ -64,7 +64,7 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
-    """The frames that name a depth map."""
+    """The frames that have a depth map."""
     chosen = options or Options()
     file = path if path.name == FILE_NAME else path / FILE_NAME
     whole = JsonObject.of_file(file)
@@ -72,7 +72,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     entries = whole.objects("frames")
     with_depth = [(entry, key) for entry in entries for key in DEPTH_KEYS if key in entry]
     if not with_depth:
-        raise FileError(f"{file} names no depth maps (depth_file_path in its frames); there is nothing to fuse")
+        raise FileError(f"{file} lists no depth maps; add depth_file_path to its frames")
     found: list[tuple[JsonObject, Path, Pose]] = []
     for entry, key in with_depth:
         camera_to_world = entry.matrix("transform_matrix")
@@ -104,7 +104,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
-    """transforms.json with intrinsics per frame, images/ and depth/ (.npy in metres, factor 1)."""
+    """Write transforms.json with intrinsics per frame, images/ and depth/ (.npy in metres, factor 1)."""
     entries: list[dict[str, object]] = []
     with filling(Path(folder)) as draft:
         for name in ("images", "depth"):
@@ -112,7 +112,7 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
         for number, view in enumerate(views):
             camera = view.camera
             if not isinstance(camera, Pinhole):
-                raise InputError(f"view {number} is {type(camera).__name__}; nerfstudio holds pinhole cameras here")
+                raise InputError(f"view {number} is {type(camera).__name__}; nerfstudio stores pinhole cameras here")
             depth, photo = f"depth/{number:06d}.npy", f"images/{number:06d}.png"
             write_npy(draft / depth, np.nan_to_num(view.depth, nan=0.0))
             write_image(draft / photo, np.zeros(view.shape, np.float32) if view.image is None else view.image)
@@ -129,12 +129,12 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
 
 
 def opencv_from_opengl(camera_to_world: Matrix) -> Matrix:
-    """The same camera with y down and z forward: the second and third column change sign."""
+    """The same camera with y down and z forward: columns two and three change sign."""
     return camera_to_world @ OPENGL
 
 
 def depth_factor(whole: JsonObject, options: Options) -> tuple[float, str]:
-    """Metres a count, and who says so."""
+    """Metres per count, and where that is stated."""
     if options.depth_unit_scale_factor is not None:
         return options.depth_unit_scale_factor, "the option"
     for key in ("depth_unit_scale_factor", "integer_depth_scale"):
@@ -145,24 +145,24 @@ def depth_factor(whole: JsonObject, options: Options) -> tuple[float, str]:
 
 
 def _camera(entry: JsonObject, whole: JsonObject, shape: tuple[int, int], options: Options) -> Pinhole:
-    """The frame's own intrinsics, or those of all frames, for a depth map that may be smaller than the image."""
+    """The intrinsics of the frame, or of all frames, for a depth map that may be smaller than the image."""
 
     def value(key: str, otherwise: float | None = None) -> float:
         for place in (entry, whole):
             if key in place:
                 return place.number(key)
         if otherwise is None:
-            raise FileError(f"{entry.where} has no {key}, nor has the file as a whole")
+            raise FileError(f"{entry.where} has no {key}, and neither has the whole file; add it")
         return otherwise
 
     model = whole.content.get("camera_model")
     if model in FISHEYE or value("k4", 0.0) != 0.0:
         kind = model if model in FISHEYE else "k4"
-        raise FileError(f"{entry.where}: its camera is a fisheye ({kind}), not a perspective one; undistort before")
+        raise FileError(f"{entry.where}: its camera is a fisheye ({kind}), not a perspective one; undistort it first")
     lens = [0.0 if options.ignore_distortion else value(key, 0.0) for key in DISTORTIONS]
     image_shape = round(value("h", shape[0])), round(value("w", shape[1]))
     if 0 in image_shape:
-        raise FileError(f"{entry.where} has an image of no size (w, h)")
+        raise FileError(f"{entry.where} has an image of empty size (w, h)")
     fx = value("fl_x")
     centre = value("cx", image_shape[1] / 2) - HALF, value("cy", image_shape[0] / 2) - HALF
     try:

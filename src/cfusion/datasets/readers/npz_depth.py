@@ -1,7 +1,7 @@
-"""One .npz with depth, conf, extrinsics and intrinsics, as VGGT, Depth Anything 3 and their kin write it.
+"""One .npz with depth, conf, extrinsics and intrinsics, as written by VGGT, Depth Anything 3 and others.
 
-World-to-camera, OpenCV axes, whole pixel coordinates, arbitrary scale. Their confidence is unbounded (1 + exp), so it
-is divided by its median: the typical pixel weighs 1.
+World-to-camera, OpenCV axes, integer pixel coordinates, arbitrary scale. Their confidence is unbounded (1 + exp), so it
+is divided by its median: the median pixel has weight 1.
 """
 
 from dataclasses import dataclass
@@ -34,12 +34,12 @@ NAMES = {
     "images": ("images", "image", "processed_images"),
 }
 NEEDED = ("depth", "extrinsics", "intrinsics")
-SAMPLES = 1 << 20  # of the confidence, for its median
+SAMPLES = 1 << 20  # values of the confidence from which its median is taken
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to read it."""
+    """Options of the format."""
 
     confidence: bool = True
     images: bool = True
@@ -51,7 +51,7 @@ def recognises(path: Path) -> bool:
     try:
         return file is not None and all(_named(members(file), part) is not None for part in NEEDED)
     except FileError:
-        return path.suffix == ".npz"  # then reading it says what is wrong
+        return path.suffix == ".npz"  # reading it then reports the error
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
@@ -59,7 +59,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     chosen = options or Options()
     file = _file(path)
     if file is None:
-        raise FileError(f"{path} is no .npz, and holds not exactly one; name the file")
+        raise FileError(f"{path} is not an .npz and does not hold exactly one; give the file")
     found = {part: _named(members(file), part) for part in NAMES}
     depths, extrinsics, intrinsics = (_needed(file, found[part], part) for part in NEEDED)
     count, height, width = _shape(file, depths)
@@ -71,7 +71,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     if trusted is not None:
         trusted = _needed(file, trusted, "confidence")
     if trusted is not None and _shape(file, trusted) != (count, height, width):
-        raise FileError(f"{file}: {trusted.name} is {trusted.shape}, depth {depths.shape}")
+        raise FileError(f"{file}: {trusted.name} is {trusted.shape}, depth {depths.shape}; they must be equal")
     photos = found["images"] if chosen.images else None
 
     @lru_cache(1)
@@ -113,14 +113,14 @@ def _named(there: dict[str, Member], part: str) -> Member | None:
 
 def _needed(file: Path, member: Member | None, part: str) -> Member:
     if member is None:
-        raise FileError(f"{file} has no {part}; expected an array called {' or '.join(NAMES[part])}")
+        raise FileError(f"{file} has no {part}; add an array called {' or '.join(NAMES[part])}")
     if member.dtype.kind not in "fiu":
-        raise FileError(f"{file}: {member.name} holds {member.dtype}, expected real numbers")
+        raise FileError(f"{file}: {member.name} holds {member.dtype}, not real numbers; save it as float32")
     return member
 
 
 def _shape(file: Path, member: Member) -> tuple[int, int, int]:
-    """(N, H, W), without a leading batch of one and a trailing channel of one."""
+    """(N, H, W), without a leading batch axis and a trailing channel axis of length one."""
     shape = member.shape
     if len(shape) == 5 and shape[0] == 1:
         shape = shape[1:]
@@ -152,7 +152,7 @@ def _poses(file: Path, extrinsics: Member, count: int) -> list[Pose | None]:
 
 
 def _median(member: Member) -> float:
-    """Of a regular sample: enough for a typical value, and cheap for long sequences."""
+    """The median of a regular sample, which is precise enough and cheap for long sequences."""
     flat = member.values.reshape(-1)
     sample = flat[:: max(1, flat.size // SAMPLES)].astype(np.float64)
     useful = sample[np.isfinite(sample) & (sample > 0)]
@@ -165,7 +165,7 @@ def _weights(confidence: NDArray[np.float32], typical: float) -> WeightMap:
 
 
 def _image(member: Member, number: int, shape: tuple[int, int]) -> Image | None:
-    """A frame's image, (3, H, W) or (H, W, 3), floats in [0, 1] or bytes; None where it is of another size."""
+    """A frame's image, (3, H, W) or (H, W, 3), floats in [0, 1] or bytes; None if it has another size."""
     pixels = shape[0] * shape[1]
     if member.dtype.kind not in "fiu" or member.values.size % (3 * pixels) != 0:
         return None

@@ -28,15 +28,15 @@ TRAJECTORY = "PinholeCameraTrajectory"
 
 @dataclass(frozen=True)
 class Options:
-    """How to read it."""
+    """Options of the format."""
 
     units_per_metre: float = 1000.0
-    camera: tuple[float, ...] | None = None  # fx, fy, cx, cy, for a .log without an intrinsics file
+    camera: tuple[float, ...] | None = None  # fx, fy, cx, cy for a .log without intrinsics
     images: bool = True
 
     def __post_init__(self) -> None:
         if not self.units_per_metre > 0 or (self.camera is not None and len(self.camera) != 4):
-            raise InputError("units_per_metre is positive, camera is fx, fy, cx, cy")
+            raise InputError("give a positive units_per_metre, and fx, fy, cx, cy for camera")
 
 
 def recognises(path: Path) -> bool:
@@ -53,7 +53,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     files = numbered(list((path / "depth").glob("*.png")))
     posed = _read_json(trajectory) if trajectory.suffix == ".json" else _read_log(trajectory, _intrinsics(path, chosen))
     if len(posed) != len(files):
-        raise FileError(f"{trajectory} has {len(posed)} poses for {len(files)} depth maps; they go by order")
+        raise FileError(f"{trajectory} has {len(posed)} poses for {len(files)} depth maps; give one per map, in order")
     found = [(file, pose, k) for file, (pose, k) in zip(files, posed, strict=True) if pose is not None]
     require_some(len(found), path, "depth/*.png with a pose")
 
@@ -74,13 +74,13 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
-    """depth/ in millimetres, image/, trajectory.log and trajectory.json; depth beyond 65.5 m becomes unknown."""
+    """Write depth/ in millimetres, image/, trajectory.log and trajectory.json; depth beyond 65.5 m becomes unknown."""
     with filling(Path(folder)) as draft:
         for name in ("depth", "image"):
             (draft / name).mkdir()
         for number, view in enumerate(views):
             if not isinstance(view.camera, Pinhole):
-                raise InputError(f"view {number} is {type(view.camera).__name__}; Open3D holds pinhole cameras")
+                raise InputError(f"view {number} is {type(view.camera).__name__}; Open3D stores pinhole cameras")
             held = np.where(view.depth * 1000 < LARGEST_COUNT + 0.5, view.depth, np.nan)
             write_png(draft / "depth" / f"{number:06d}.png", held, Encoding(0.001))
             if view.image is not None:
@@ -90,7 +90,7 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
 
 
 def log_text(poses: Sequence[Pose]) -> str:
-    """A .log: three numbers that name the frame, then camera-to-world by rows."""
+    """A .log: three numbers that identify the frame, then camera-to-world by rows."""
     lines = []
     for number, pose in enumerate(poses):
         lines.append(f"{number} {number} {number + 1}")
@@ -113,7 +113,7 @@ def _is_trajectory(file: Path) -> bool:
 def _read_log(file: Path, intrinsics: tuple[float, ...]) -> list[tuple[Pose | None, Matrix | tuple[float, ...]]]:
     lines = list(read_lines(file))
     if len(lines) % 5 != 0:
-        raise FileError(f"{file} has {len(lines)} lines, expected 5 a pose; copy it again")
+        raise FileError(f"{file} has {len(lines)} lines, expected 5 per pose; copy it again")
     posed: list[tuple[Pose | None, Matrix | tuple[float, ...]]] = []
     for start in range(0, len(lines), 5):
         matrix = np.array([line.numbers(0, 4) for line in lines[start + 1 : start + 5]])

@@ -1,6 +1,6 @@
-"""OpenMVS .dmap: a header, the pose as R (world-to-camera) and the centre C, then depth, normals, confidence, views.
+"""OpenMVS .dmap: a header, the pose as R (world-to-camera) and centre C, then depth, normals, confidence, views.
 
-Both kinds: DR with float32 maps, and D2 with half floats (times 2^exponent) and 8-bit confidence (times a scale).
+Two variants: DR with float32 maps, and D2 with half floats (times 2^exponent) and 8-bit confidence (times a scale).
 """
 
 import struct
@@ -37,12 +37,12 @@ from cfusion.io.text_tables import numbered
 HAS_DEPTH, HAS_NORMAL, HAS_CONFIDENCE, HAS_VIEWS = 1, 2, 4, 8
 HEADERS = {b"DR": "<2sBxIIIIff", b"D2": "<2sBbIIIIfff"}
 LONGEST_HEADER = 1 << 18  # bytes: a name of 65535, and thousands of views
-SIZES = {b"DR": (4, 12, 4, 4), b"D2": (2, 4, 1, 4)}  # bytes a pixel of depth, normal, confidence, views
+SIZES = {b"DR": (4, 12, 4, 4), b"D2": (2, 4, 1, 4)}  # bytes per pixel of depth, normal, confidence, views
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to read it."""
+    """Options of the format."""
 
     images: bool = True
     confidence: bool = True
@@ -50,7 +50,7 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class DepthData:
-    """What a .dmap holds, as far as it is used here."""
+    """The contents of a .dmap, as far as they are used."""
 
     image_name: str
     image_shape: tuple[int, int]  # (H, W) that K belongs to
@@ -63,7 +63,7 @@ class DepthData:
 
     @property
     def pose(self) -> Pose | None:
-        """world_from_camera: R transposed, and C as it stands; None where not finite."""
+        """world_from_camera: R transposed and C; None if not finite."""
         finite = np.isfinite(self.rotation).all() and np.isfinite(self.centre).all()
         return Pose(self.rotation.T, self.centre) if finite else None
 
@@ -74,7 +74,7 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
-    """The depth maps of a folder, in the order of their numbers."""
+    """The depth maps of a folder, ordered by number."""
     chosen = options or Options()
     files = numbered(list(path.glob("*.dmap")))
     heads = {file: read_header(file) for file in files}
@@ -111,7 +111,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
 
 def read_header(file: Path) -> DepthData:
-    """Everything but the maps, for which there are empty ones; only the beginning of the file is read."""
+    """The header with empty maps; only the beginning of the file is read."""
     require_file(file)
     try:
         with file.open("rb") as stream:
@@ -151,7 +151,7 @@ def read_dmap(file: Path) -> DepthData:
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
-    """depth%04d.dmap (DR) and images/, as OpenMVS reads them back."""
+    """Write depth%04d.dmap (DR) and images/, in the format that OpenMVS reads."""
     with filling(Path(folder), ("depth*.dmap",)) as draft:
         (draft / "images").mkdir()
         for number, view in enumerate(views):
@@ -168,7 +168,7 @@ def with_maps(
     normal: NDArray[np.float32],
     confidence: NDArray[np.float32],
 ) -> bytes:
-    """The bytes of a .dmap with new maps (DR): name, views, camera and pose as they were, normals where it had some."""
+    """The bytes of a .dmap (DR) with new maps: name, views, camera and pose unchanged, normals if it had any."""
     head, shape, (_, flags, _, _), place = _parsed(file, data)
     if depth.shape != shape:
         raise InputError(f"{file} is {shape[1]} x {shape[0]}, its new depth map is {depth.shape[1]} x {depth.shape[0]}")
@@ -189,10 +189,10 @@ def with_maps(
 
 
 def _parsed(file: Path, data: bytes) -> tuple[DepthData, tuple[int, int], tuple[bytes, int, int, float], int]:
-    """Header, shape of the maps, how they are stored, and where they start."""
+    """Header, shape of the maps, their encoding, and their offset."""
     kind = data[:2]
     if kind not in HEADERS:
-        raise FileError(f"{file} is not a .dmap: it starts with {kind!r}, expected 'DR' or 'D2'")
+        raise FileError(f"{file} is not a .dmap: it starts with {kind!r} instead of 'DR' or 'D2'")
     place = 0
 
     def take(layout: str) -> tuple[Any, ...]:
@@ -228,14 +228,14 @@ def _parsed(file: Path, data: bytes) -> tuple[DepthData, tuple[int, int], tuple[
 
 def _pose(file: Path, data: DepthData) -> Pose | None:
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond reason are refused as not rigid
+        with np.errstate(over="ignore", invalid="ignore"):  # absurd numbers are refused as not rigid
             return data.pose
     except InputError as error:
         raise type(error)(f"{file}: {error}") from None
 
 
 def _weights(confidence: NDArray[np.float32] | None) -> WeightMap | None:
-    """Never negative; it may exceed 1, as some estimators store matching costs."""
+    """Weights clipped at 0; they may exceed 1, as some estimators store matching costs."""
     if confidence is None:
         return None
     return np.where(np.isfinite(confidence) & (confidence > 0), confidence, np.float32(0))
@@ -244,7 +244,7 @@ def _weights(confidence: NDArray[np.float32] | None) -> WeightMap | None:
 def _bytes(view: View, number: int, count: int, image_name: str) -> bytes:
     camera = view.camera
     if not isinstance(camera, Pinhole):
-        raise InputError(f"view {number} is {type(camera).__name__}; OpenMVS holds pinhole cameras")
+        raise InputError(f"view {number} is {type(camera).__name__}; OpenMVS stores pinhole cameras")
     known = view.depth[np.isfinite(view.depth)]
     near, far = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
     flags = HAS_DEPTH | (HAS_CONFIDENCE if view.confidence is not None else 0)

@@ -1,4 +1,4 @@
-"""Replica as exported for SLAM: results/depth*.png with 6553.5 counts a metre, traj.txt camera-to-world."""
+"""Replica as exported for SLAM: results/depth*.png with 6553.5 counts per metre, traj.txt camera-to-world."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ PARAMETERS = "cam_params.json"  # beside the scenes
 
 @dataclass(frozen=True)
 class Options:
-    """How to read it."""
+    """Options of the format."""
 
     images: bool = True
 
@@ -33,12 +33,12 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
-    """The frames of a scene, in order: line k of the trajectory belongs to depth map k."""
+    """The frames of a scene, in order: line k of the trajectory is the pose of depth map k."""
     chosen = options or Options()
     files = numbered(list((path / "results").glob("depth*.png")))
     lines = list(read_lines(path / "traj.txt"))
     if len(lines) < len(files):
-        raise FileError(f"{path / 'traj.txt'} has {len(lines)} poses for {len(files)} depth maps")
+        raise FileError(f"{path / 'traj.txt'} has {len(lines)} poses for {len(files)} depth maps; give one per map")
     found: list[tuple[Path, Pose]] = []
     for file, line in zip(files, lines, strict=False):
         pose = pose_or_lost(np.array(line.numbers(0, 16)).reshape(4, 4), line.where)
@@ -56,7 +56,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         return named_view(file, depth, seen, pose, image=read_photo(photo, seen.shape), name=file.stem)
 
     sentence = (
-        f"Replica: {units_per_metre:g} counts a metre, 0 = missing, camera-to-world; "
+        f"Replica: {units_per_metre:g} counts per metre, 0 = missing, camera-to-world; "
         f"{frames(len(found))}{lost(len(files) - len(found))}"
     )
     return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
@@ -68,7 +68,7 @@ def counts_a_metre(path: Path) -> float:
 
 
 def _parameters(path: Path) -> tuple[tuple[float, ...], float]:
-    """fx, fy, cx, cy and counts a metre, from the scene's or its parent's cam_params.json if there is one."""
+    """fx, fy, cx, cy and counts per metre, from the cam_params.json of the scene or its parent if there is one."""
     for folder in (path, path.resolve().parent):
         if (folder / PARAMETERS).is_file():
             entry = JsonObject.of_file(folder / PARAMETERS).object("camera")

@@ -1,4 +1,4 @@
-"""ScanNet-style export: depth/, color/, pose/, intrinsic/; millimetres, camera-to-world, lost frames have no pose."""
+"""ScanNet-style export: depth/, color/, pose/, intrinsic/; millimetres, camera-to-world; lost frames have no pose."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +17,14 @@ COLOUR_FOLDERS = ("color", "rgb", "image")
 
 @dataclass(frozen=True)
 class Options:
-    """How to read it."""
+    """Options of the format."""
 
     units_per_metre: float = 1000.0
     images: bool = True
 
     def __post_init__(self) -> None:
         if not self.units_per_metre > 0:
-            raise InputError(f"units_per_metre is {self.units_per_metre}; it is positive")
+            raise InputError(f"units_per_metre is {self.units_per_metre}; give a positive number")
 
 
 def recognises(path: Path) -> bool:
@@ -33,7 +33,7 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
-    """Depth maps that have a finite pose, in the order of their numbers."""
+    """Depth maps that have a finite pose, ordered by number."""
     chosen = options or Options()
     intrinsics = read_matrix(path / "intrinsic" / "intrinsic_depth.txt", (4, 4), (3, 3))
     files = numbered(list((path / "depth").glob("*.png")))
@@ -55,7 +55,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
 
 def _colour(path: Path, stem: str, camera: Pinhole) -> Image | None:
-    """The colour image as the depth camera sees it: it has a size and a K of its own."""
+    """The colour image resampled for the depth camera: it has its own size and K."""
     photo = next((found for name in COLOUR_FOLDERS if (found := beside(path / name, stem)) is not None), None)
     own = path / "intrinsic" / "intrinsic_color.txt"
     if photo is None or not own.is_file():

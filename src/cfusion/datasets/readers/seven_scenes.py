@@ -1,4 +1,4 @@
-"""7-Scenes: frame-%06d.{color,depth,pose}; millimetres, 0 and 65535 missing, camera-to-world, K 585 unless given.
+"""7-Scenes: frame-%06d.{color,depth,pose}; millimetres, 0 and 65535 missing, camera-to-world, K 585 by default.
 
 Also the layout with `camera-intrinsics.txt` beside the frames (3DMatch and others).
 """
@@ -18,16 +18,16 @@ from cfusion.io.paths import also
 from cfusion.io.text_tables import numbered, read_matrix
 
 MILLIMETRES = Encoding(scale=0.001)
-MISSING = 65.535  # metres: count 65535, which the sensor writes as often as 0
+MISSING = 65.535  # metres: count 65535, which the sensor also writes for missing
 KINECT = (585.0, 585.0, 320.0, 240.0)
 INTRINSICS = "camera-intrinsics.txt"
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to read it."""
+    """Options of the format."""
 
-    images: bool = True  # colour is not registered to depth here, but nearly so
+    images: bool = True  # colour is not exactly registered to depth here
 
 
 def recognises(path: Path) -> bool:
@@ -69,9 +69,9 @@ def _depth_file(pose_file: Path) -> Path:
 
 
 def _sequences(path: Path) -> list[Path]:
-    """The folder itself where it holds frames, else its seq-* folders."""
+    """The folder itself if it holds frames, else its seq-* folders."""
     if not path.is_dir():
-        raise FileError(f"{path} is not a folder; give the one with frame-*.pose.txt")
+        raise FileError(f"{path} is not a folder; give the folder with frame-*.pose.txt")
     if any(path.glob("frame-*.pose.txt")):
         return [path]
     return numbered([folder for folder in path.glob("seq-*") if folder.is_dir()])

@@ -1,4 +1,4 @@
-"""TUM RGB-D: lists of files by time, 16-bit PNG with 5000 counts a metre, camera-to-world with qw last."""
+"""TUM RGB-D: lists of files by time, 16-bit PNG with 5000 counts per metre, camera-to-world with qw last."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ CAMERAS = {  # fx, fy, cx, cy, k1, k2, p1, p2, k3 of the colour camera, to which
     "freiburg3": (535.4, 539.2, 320.1, 247.6),
 }
 ROS_DEFAULT = (525.0, 525.0, 319.5, 239.5)
-FRAMES_PER_SECOND = 30.0  # of what is written
+FRAMES_PER_SECOND = 30.0  # of written sequences
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to read it."""
+    """Options of the format."""
 
-    camera: tuple[float, ...] | None = None  # fx, fy, cx, cy [, k1, k2, p1, p2, k3]; by the folder's name unless given
+    camera: tuple[float, ...] | None = None  # fx, fy, cx, cy [, k1, k2, p1, p2, k3]; None: by the folder's name
     units_per_metre: float = UNITS_PER_METRE
     seconds_apart: float = 0.02  # at most, between a depth map and its pose or image
     images: bool = True
@@ -43,7 +43,7 @@ class Options:
                 f"camera has {len(self.camera)} numbers; give fx, fy, cx, cy, and k1, k2, p1, p2, k3 if known"
             )
         if not self.units_per_metre > 0 or not self.seconds_apart >= 0:
-            raise InputError("units_per_metre is positive, seconds_apart at least 0")
+            raise InputError("give a positive units_per_metre, and seconds_apart of at least 0")
 
 
 def recognises(path: Path) -> bool:
@@ -52,7 +52,7 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
-    """Depth maps with the pose nearest in time; those without one near enough are skipped."""
+    """Depth maps with the pose nearest in time; maps without a near pose are skipped."""
     chosen = options or Options()
     listed = _listed(path, "depth.txt")
     photos = _listed(path, "rgb.txt") if chosen.images and (path / "rgb.txt").is_file() else []
@@ -82,7 +82,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
     left = f"; {unmatched} without a pose within {chosen.seconds_apart:g} s skipped" if unmatched else ""
     sentence = (
-        f"TUM RGB-D: {chosen.units_per_metre:g} counts a metre, 0 = missing, camera-to-world, qw last, "
+        f"TUM RGB-D: {chosen.units_per_metre:g} counts per metre, 0 = missing, camera-to-world, qw last, "
         f"K{' and lens' if camera[4:] else ''} of {why}; {frames(len(found))}{lost(skipped)}{left}"
         f"{without_images(photo for _, _, photo, _ in found)}"
     )
@@ -90,7 +90,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
-    """Depth PNGs, images, lists and trajectory; depth beyond 13.1 m becomes unknown, K has no place in the format."""
+    """Write depth PNGs, images, lists and trajectory; depth beyond 13.1 m becomes unknown, K is not stored."""
     with filling(Path(folder)) as draft:
         for name in ("depth", "rgb"):
             (draft / name).mkdir()
@@ -111,11 +111,11 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
 
 
 def _listed(path: Path, name: str) -> list[tuple[float, Path]]:
-    """Times and files of a list, ascending."""
+    """Times and files of a list, in ascending order."""
     found = []
     for line in read_lines(path / name):
         if len(line.words) < 2:
-            raise FileError(f"{line.where} has {len(line.words)} word, expected a time and a file name")
+            raise FileError(f"{line.where} has {len(line.words)} word; write a time and a file name")
         time = line.numbers(0, 1)[0]
         if not np.isfinite(time):
             raise FileError(f"{line.where} has the time {line.words[0]!r}; give seconds")

@@ -1,4 +1,4 @@
-"""A data set given back in its own layout: the user's own files, and new depth maps in the place of theirs."""
+"""A data set written back in its own layout: the user's files, with new depth maps in place of the old ones."""
 
 from cfusion.datasets.write_back.fused import FusedMap
 from cfusion.datasets.write_back.layouts import LAYOUTS, Layout, root_of

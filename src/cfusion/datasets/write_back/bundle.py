@@ -1,4 +1,4 @@
-"""A bundle written back: bundle.json is the user's own, depth maps new at the paths and in the scale it names."""
+"""A bundle written back: the user's bundle.json, with new depth maps at the paths and scales that it states."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ WRITTEN = (".npy", ".pfm", ".png")
 
 
 def replaced(data: Path, source: Path, options: object) -> tuple[Path, ...]:
-    """The depth map alone."""
+    """The depth map."""
     if source.suffix.lower() not in WRITTEN:
         raise InputError(f"{source} is not one of {', '.join(WRITTEN)} and cannot be written back; write it as .npy")
     return (source.relative_to(data),)
 
 
 def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: object) -> None:
-    """In the encoding of the user's own map."""
+    """Write the depth map in the encoding of the user's own."""
     (inside,) = replaced(data, source, options)
     file = draft / inside
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -37,8 +37,8 @@ def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: objec
 
 
 def _scale(data: Path, source: Path) -> float:
-    """Of the view's entry; 1 where it names none."""
+    """The scale stated for the view; 1 if there is none."""
     for entry in JsonObject.of_file(data / FILE_NAME).objects("views"):
         if entry.path_inside("depth", data) == source:
             return entry.scale("scale") or 1.0
-    raise InputError(f"{data / FILE_NAME} no longer names {source}; run `cfusion scene` again")
+    raise InputError(f"{data / FILE_NAME} no longer lists {source}; run `cfusion scene` again")

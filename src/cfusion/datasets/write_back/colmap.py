@@ -1,4 +1,4 @@
-"""A COLMAP workspace written back: depth and normal maps of the kind that was read; the model is the user's own."""
+"""A COLMAP workspace written back: depth and normal maps of the kind that was read, with the user's model."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cfusion.io.codecs.colmap_map import write_colmap_map
 
 
 def replaced(data: Path, source: Path, options: Options) -> tuple[Path, ...]:
-    """The depth map, and the normal map beside it."""
+    """The depth map and its normal map."""
     inside = source.relative_to(data)
     name = source.relative_to(data / "stereo" / "depth_maps")
     return inside, Path("stereo") / "normal_maps" / name
 
 
 def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: Options) -> None:
-    """Depth, and the normals of the same surface: COLMAP's fusion compares both."""
+    """Write depth and the normals of the same surface: COLMAP's fusion compares both."""
     depth, normal = (draft / each for each in replaced(data, source, options))
     for file in (depth, normal):
         file.parent.mkdir(parents=True, exist_ok=True)

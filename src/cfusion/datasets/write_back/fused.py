@@ -1,4 +1,4 @@
-"""What is new of a view, and its confidence as formats understand it."""
+"""A fused map and its confidence as a probability, as formats expect it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import DepthMap, WeightMap
 from cfusion.geometry import Camera
 
-RIGHT = 0.01  # of the depth: an error that large still counts as right
+RIGHT = 0.01  # relative error up to which a depth counts as right
 
 
 @dataclass(frozen=True, eq=False)

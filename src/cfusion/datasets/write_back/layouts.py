@@ -1,4 +1,4 @@
-"""The formats that can be written back: which files are the user's own, and which module writes the new ones."""
+"""The formats that can be written back: the files that are kept, and the module that writes the new ones."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from types import MappingProxyType, ModuleType
 class Layout:
     """How a format is written back.
 
-    The module offers `replaced(data, source, options)`, the files below `data` that a view's new ones take the place
-    of, and `write(data, source, draft, fused, options)`, which writes them below `draft` under the same names.
+    The module has `replaced(data, source, options)`, the files below `data` that a view's new files replace, and
+    `write(data, source, draft, fused, options)`, which writes them below `draft` under the same names.
     """
 
-    new: str  # for people: what is written
-    kept: tuple[str, ...]  # patterns of the files that are taken over byte for byte
+    new: str  # what is written, for the user
+    kept: tuple[str, ...]  # patterns of the files that are kept byte for byte
     module: str
 
     def load(self) -> ModuleType:
@@ -38,8 +38,8 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
         "openmvs": Layout("*.dmap with confidence", ("**/*",), "openmvs"),
         "mvsnet": Layout("PFM depth, and confidence where there was one", ("**/*",), "mvsnet"),
         "7-scenes": Layout("depth PNG in millimetres", ("**/*",), "png_depth"),
-        "icl-nuim": Layout("depth PNG, 5000 counts a metre", ("**/*",), "png_depth"),
-        "tum": Layout("depth PNG, 5000 counts a metre", ("**/*",), "png_depth"),
+        "icl-nuim": Layout("depth PNG, 5000 counts per metre", ("**/*",), "png_depth"),
+        "tum": Layout("depth PNG, 5000 counts per metre", ("**/*",), "png_depth"),
         "replica": Layout("depth PNG by the scene's own scale", ("**/*",), "png_depth"),
         "scannet": Layout("depth PNG in millimetres", ("**/*",), "png_depth"),
         "open3d": Layout("depth PNG in millimetres", ("**/*",), "png_depth"),
@@ -48,5 +48,5 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
 
 
 def root_of(data: Path) -> Path:
-    """The folder of a data set that may be named by its main file."""
+    """The folder of a data set that may be given by its main file."""
     return data if data.is_dir() else data.parent

@@ -1,4 +1,4 @@
-"""MVSNet's folders written back: PFM depth, and a probability where the user had one; cameras are the user's own."""
+"""MVSNet's folders written back: PFM depth, and a probability map if there was one, with the user's cameras."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cfusion.io.codecs.pfm import write_pfm
 
 
 def replaced(data: Path, source: Path, options: Options) -> tuple[Path, ...]:
-    """The depth map, and its confidence where there is one."""
+    """The depth map, and its confidence if there is one."""
     confidence = confidence_of(data, source)
     return tuple(file.relative_to(data) for file in (source, confidence) if file is not None)
 
 
 def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: Options) -> None:
-    """Depth with 0 = unknown; the probability that it is right to 1 %."""
+    """Write depth with 0 = unknown, and the probability of an error below 1 %."""
     maps = (np.nan_to_num(fused.depth, nan=0.0), fused.confidence)
     for inside, values in zip(replaced(data, source, options), maps, strict=False):
         (draft / inside).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""nerfstudio written back: transforms.json and images are the user's own, depth maps new at the paths it names."""
+"""nerfstudio written back: the user's transforms.json and images, with new depth maps at the paths that it states."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cfusion.io.json_object import JsonObject
 
 
 def replaced(data: Path, source: Path, options: Options) -> tuple[Path, ...]:
-    """The depth map alone."""
+    """The depth map."""
     if source.suffix.lower() not in (".png", ".npy"):
-        raise InputError(f"{source} is neither .png nor .npy and cannot be written back; say --write bundle")
+        raise InputError(f"{source} is neither .png nor .npy and cannot be written back; pass --write bundle")
     return (source.relative_to(data),)
 
 
 def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: Options) -> None:
-    """In counts of the file's factor, as the user's own: PNG to whole ones, npy to float32."""
+    """Write in counts of the file's factor, like the user's own: PNG rounded, npy as float32."""
     (inside,) = replaced(data, source, options)
     (draft / inside).parent.mkdir(parents=True, exist_ok=True)
     factor, _ = depth_factor(JsonObject.of_file(data / FILE_NAME), options)

@@ -1,4 +1,4 @@
-"""OpenMVS written back: .dmap with the user's own header, new depth and confidence, beside the user's own .mvs."""
+"""OpenMVS written back: .dmap files with the user's headers and new depth and confidence, beside the user's .mvs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cfusion.io.files import read_bytes
 
 
 def replaced(data: Path, source: Path, options: Options) -> tuple[Path, ...]:
-    """The .dmap alone."""
+    """The .dmap."""
     return (source.relative_to(data),)
 
 
 def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: Options) -> None:
-    """The same name, views, camera and pose; depth, normals (where there were some) and confidence are new."""
+    """Keep name, views, camera and pose; depth, normals (if there were any) and confidence are new."""
     (inside,) = replaced(data, source, options)
     (draft / inside).parent.mkdir(parents=True, exist_ok=True)
     normal = normals(fused.depth, fused.camera)

@@ -1,4 +1,4 @@
-"""Depth PNGs written back at their own path, with the one scale of the whole sequence."""
+"""Depth PNGs written back to their own paths, with the scale of the whole sequence."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from cfusion.io.codecs.png import LARGEST_COUNT, Encoding, write_png
 
 
 def replaced(data: Path, source: Path, options: Any) -> tuple[Path, ...]:
-    """The depth map alone."""
+    """The depth map."""
     if source.suffix.lower() != ".png":
-        raise InputError(f"{source} is no PNG and cannot be written back; say --write bundle")
+        raise InputError(f"{source} is not a PNG and cannot be written back; pass --write bundle")
     return (source.relative_to(data),)
 
 
 def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: Any) -> None:
-    """16-bit grey, 0 = unknown; depth beyond the largest count becomes unknown."""
+    """Write 16-bit grey, 0 = unknown; depth beyond the largest count becomes unknown."""
     (inside,) = replaced(data, source, options)
     (draft / inside).parent.mkdir(parents=True, exist_ok=True)
     write_counts(draft / inside, fused.depth, _metres_a_count(data, options), _largest(options))
 
 
 def write_counts(file: Path, depth: np.ndarray[Any, Any], scale: float, largest: int = LARGEST_COUNT) -> None:
-    """A depth map as counts of `scale`, those beyond the largest count as unknown."""
+    """Write a depth map as counts of `scale`; depth beyond the largest count becomes unknown."""
     with np.errstate(invalid="ignore"):
         held = np.where(depth < scale * (largest + 0.5), depth, np.nan)
     write_png(file, held, Encoding(scale))
@@ -46,5 +46,5 @@ def _metres_a_count(data: Path, options: Any) -> float:
 
 
 def _largest(options: Any) -> int:
-    """7-Scenes has 65535 for missing."""
+    """The largest count of a depth: 7-Scenes uses 65535 for missing."""
     return LARGEST_COUNT - 1 if isinstance(options, seven_scenes.Options) else LARGEST_COUNT

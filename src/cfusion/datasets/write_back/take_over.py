@@ -1,6 +1,6 @@
-"""The user's own files, byte for byte: images as hard links where the disk allows, everything else as copies.
+"""The user's own files, byte for byte: images as hard links if possible, everything else as copies.
 
-Images are never edited in place; a model or a list may be, and then the user's own must not change with it.
+Images are never edited in place; a model or a list may be, and an edit must not change the user's original.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from cfusion.errors import FileError
 from cfusion.io.codecs.photo import SUFFIXES
 from cfusion.io.drafts import PREFIX
 
-MADE_FROM_MAPS = (".ply", ".obj", ".glb", ".stl", ".ply.vis")  # clouds and meshes of the old maps are not taken over
+MADE_FROM_MAPS = (".ply", ".obj", ".glb", ".stl", ".ply.vis")  # clouds and meshes of the old maps are not kept
 
 
 def own_files(data: Path, layout: Layout, replaced: frozenset[Path]) -> Iterator[Path]:
-    """The files of a data set that stay as they are, relative to it, in order."""
+    """The files of a data set that are kept, relative to it, in order."""
     found = {path for pattern in layout.kept for path in data.glob(pattern)}
     for path in sorted(found):
         inside = path.relative_to(data)
-        earlier = inside.parts[0] == "cfusion"  # of an earlier scene
+        earlier = inside.parts[0] == "cfusion"  # output of an earlier scene
         hidden = earlier or any(part.startswith(".") for part in inside.parts)
         if not hidden and inside not in replaced and path.is_file() and not path.name.endswith(MADE_FROM_MAPS):
             yield inside
 
 
 def take_over(data: Path, output: Path, layout: Layout, replaced: frozenset[Path]) -> None:
-    """Put the files that stay into the output; those there already are left alone."""
+    """Copy or link the kept files into the output; existing ones are not changed."""
     for inside in own_files(data, layout, replaced):
         source, target = (data / inside).resolve(), output / inside
         if _same(source, target):
@@ -41,15 +41,13 @@ def take_over(data: Path, output: Path, layout: Layout, replaced: frozenset[Path
             if source.suffix not in SUFFIXES or not _linked(source, draft):
                 shutil.copy2(source, draft)
             os.replace(draft, target)
-            draft.unlink(missing_ok=True)  # renaming a link onto itself leaves it
+            draft.unlink(missing_ok=True)  # renaming a link onto itself leaves it in place
         except OSError as error:
-            raise FileError(
-                f"cannot take over {data / inside}: {error.strerror or error}; choose another output"
-            ) from error
+            raise FileError(f"cannot copy {data / inside}: {error.strerror or error}; choose another output") from error
 
 
 def _linked(source: Path, draft: Path) -> bool:
-    """Whether a hard link could be made."""
+    """Whether a hard link could be created."""
     try:
         draft.unlink(missing_ok=True)
         os.link(source, draft)
@@ -59,7 +57,7 @@ def _linked(source: Path, draft: Path) -> bool:
 
 
 def _same(source: Path, target: Path) -> bool:
-    """Whether the target is the source, or a whole copy of it."""
+    """Whether the target is the source, or a complete copy."""
     try:
         here, there = source.stat(), target.stat()
     except OSError:

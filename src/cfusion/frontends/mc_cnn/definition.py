@@ -1,4 +1,4 @@
-"""What the compiled loops compute, as short as it can be said in NumPy; slow, for tests.
+"""The computations of the compiled loops, written as briefly as possible in NumPy; slow, for tests.
 
 Volumes are (H, W, D): entry (v, u, d) compares left pixel u with right pixel u - d, `outside` where u < d.
 """
@@ -13,11 +13,11 @@ from cfusion.kernels.stereo import Layer, Stage
 
 Floats = NDArray[np.float64]
 OUTSIDE = 1.0
-DIRECTIONS = ((0, -1), (0, 1), (-1, 0), (1, 0))  # to the pixel before: (dv, du)
+DIRECTIONS = ((0, -1), (0, 1), (-1, 0), (1, 0))  # (dv, du) to the previous pixel of a path
 
 
 def features(image: Floats, layers: Sequence[Layer]) -> Floats:
-    """Unit features (64, H, W) of an image with five pixels more on each side; 8-bit layers are rounded."""
+    """Unit features (64, H, W) of an image padded by five pixels; 8-bit layers are rounded."""
     planes = image[None].astype(np.float64)
     for layer in layers:
         height, width = planes.shape[1] - 2, planes.shape[2] - 2
@@ -43,7 +43,7 @@ def cost_volume(left: Floats, right: Floats, disparities: int) -> Floats:
 
 
 def semi_global(cost: Floats, left: Image, right: Image, *penalties: float) -> Floats:
-    """The mean of the paths' costs of the four directions; penalties in the order of `Penalties`."""
+    """The mean of the path costs of the four directions; penalties in the order of `Penalties`."""
     mean: Floats = np.stack([_path(cost, left, right, penalties, way) for way in DIRECTIONS]).mean(axis=0)
     return mean
 
@@ -74,7 +74,7 @@ def _path(cost: Floats, left: Image, right: Image, penalties: tuple[float, ...],
 
 
 def arms(image: Image, longest: int, tolerance: float) -> NDArray[np.int32]:
-    """(4, H, W) how far the grey value stays near the pixel's own to the left, right, up and down."""
+    """Distances (4, H, W) to the left, right, up and down over which the grey value stays near the pixel's own."""
     height, width = image.shape
     out = np.zeros((4, height, width), np.int32)
     for side, (dv, du) in enumerate(((0, -1), (0, 1), (-1, 0), (1, 0))):
@@ -90,7 +90,7 @@ def arms(image: Image, longest: int, tolerance: float) -> NDArray[np.int32]:
 
 
 def aggregate(cost: Floats, ours: NDArray[np.int32], theirs: NDArray[np.int32]) -> Floats:
-    """Means over what both pixels have in common: the rows' arms of all pixels of the column's arms."""
+    """Means over the common region of both pixels: the row arms of all pixels on the column arms."""
     out = cost.copy()
     for v, u, d in np.ndindex(*cost.shape):
         if d <= u:

@@ -1,8 +1,8 @@
-"""Compiled loops after the network: cost volume, cross-based aggregation, semi-global matching, winners.
+"""Compiled loops after the network: cost volume, cross-based aggregation, semi-global matching, best disparities.
 
 A cost volume is (H, W, D) float32 for the left image: entry (v, u, d) compares left pixel u with right pixel u - d, and
-is OUTSIDE where u < d. The right image's volume is the left one's of both images mirrored.
-Every result is the same for any number of threads.
+is OUTSIDE where u < d. The right image's volume is that of the mirrored pair.
+Results are the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract", "nsz", "reassoc"},
 }
-OUTSIDE = np.float32(1.0)  # the cost of a match outside the other image: that of opposite features
+OUTSIDE = np.float32(1.0)  # cost of a match outside the other image: that of opposite features
 
 
 @njit(**OPTIONS)
 def cost_volume(left: Floats, right: Floats, disparities: int) -> Floats:
-    """(H, W, D) (1 - <f, f'>) / 2 of unit features (C, H, W)."""
+    """(1 - <f, f'>) / 2, (H, W, D), of unit features (C, H, W)."""
     channels, height, width = left.shape
     out = np.empty((height, width, disparities), np.float32)
     for v in prange(height):
@@ -56,10 +56,10 @@ def cost_volume(left: Floats, right: Floats, disparities: int) -> Floats:
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"}, inline="always")
 def _step(cost: Any, before: Any, now: Any, total: Any, same: Any, p: Any, edge: int, rise: Any, fall: Any) -> None:
-    """One step of one path: cost, before, now and total over d; before and now have a sentinel on both sides.
+    """One step of one path; `cost`, `before`, `now` and `total` run over d, `before` and `now` with sentinels.
 
-    `same` is 1 where the right image has no edge between the two pixels, 0 where it has one; P1 is multiplied by `rise`
-    where the disparity grows along the path, by `fall` where it shrinks. The last entry of `now` is its minimum.
+    `same` is 1 where the right image has no edge between the two pixels, else 0; P1 is multiplied by `rise` where the
+    disparity grows along the path, by `fall` where it shrinks. The last entry of `now` is its minimum.
     """
     count = len(cost)
     p1, p2, p1_edge, p2_edge = p[edge, 0], p[edge, 1], p[edge + 1, 0], p[edge + 1, 1]
@@ -129,10 +129,10 @@ def along_columns(cost: Floats, total: Floats, same_left: Floats, same_right: Fl
 
 @njit(**OPTIONS)
 def winners(cost: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """(H, W) the disparity of least cost, to a fraction of a pixel; its cost; the least one elsewhere; the curvature.
+    """(H, W) each: disparity of least cost, to a fraction of a pixel; its cost; the least cost elsewhere; curvature.
 
-    "Elsewhere" is more than one pixel away. The curvature is c(d - 1) - 2 c(d) + c(d + 1); the vertex of the parabola
-    through the three is the disparity.
+    "Elsewhere" is more than one pixel away. The curvature is c(d - 1) - 2 c(d) + c(d + 1); the disparity is the vertex
+    of the parabola through the three.
     """
     height, width, count = cost.shape
     disparity = np.empty((height, width), np.float32)
@@ -163,7 +163,7 @@ def winners(cost: Floats) -> tuple[Floats, Floats, Floats, Floats]:
 
 @njit(**OPTIONS)
 def arms(image: Floats, longest: int, tolerance: float) -> Ints:
-    """(4, H, W) lengths of a pixel's cross to the left, right, up and down: as far as grey values stay near its own."""
+    """Lengths (4, H, W) of a pixel's cross to the left, right, up and down, where grey values stay near its own."""
     height, width = image.shape
     out = np.zeros((4, height, width), np.int32)
     for v in prange(height):
@@ -185,9 +185,9 @@ def arms(image: Floats, longest: int, tolerance: float) -> Ints:
 
 @njit(**OPTIONS)
 def aggregate(cost: Floats, half: Floats, ours: Ints, theirs: Ints) -> None:
-    """Means of the cost over the regions that both pixels have in common, in place.
+    """Replace the cost by its mean over the common region of both pixels, in place.
 
-    A region is the rows' arms of all pixels of the column's arms; `half` holds the sums along rows.
+    A region is the row arms of all pixels on the column arms; `half` holds the sums along rows.
     """
     height, width, count = cost.shape
     for v in prange(height):

@@ -1,7 +1,7 @@
 """MC-CNN (Zbontar and LeCun, 2016): the network's cost, cross-based aggregation, semi-global matching, refinement.
 
-Paths run over the pair as it is and mirrored, so that both images have a map of their own; what the two say about each
-other, and the curve of costs at each pixel, tell how likely its disparity is right.
+The paths run over the pair and over the mirrored pair, so that both images get a map; the agreement of the two, and
+the cost curve at each pixel, give the probability that its disparity is right.
 """
 
 import importlib
@@ -17,16 +17,16 @@ from cfusion.frontends.mc_cnn.network import features, normed
 from cfusion.frontends.mc_cnn.semi_global import Penalties, semi_global
 
 Floats = NDArray[np.float32]
-# Published for the fast network on KITTI 2012; our costs are half of theirs, and so are these steps.
+# Published for the fast network on KITTI 2012; our costs and steps are half of theirs.
 PENALTIES = Penalties(small_step=2.0, large_step=27.86, one_edge=3.0, both_edges=7.5, ground=1.5, edge=0.02)
-MARGIN = 0.3  # difference of costs after the paths that counts one half
+MARGIN = 0.3  # difference of path costs at which the margin counts one half
 
 
 @dataclass(frozen=True)
 class McCnn:
-    """Paths as published for the fast network on KITTI 2012; crosses, which it lacks there, from Middlebury pairs.
+    """Path penalties published for the fast network on KITTI 2012; crosses, missing there, tuned on Middlebury pairs.
 
-    Costs are in [0, 1]: 0 for features alike, 1 for opposite ones.
+    Costs are in [0, 1]: 0 for equal features, 1 for opposite ones.
     """
 
     disparities: int = 128
@@ -39,27 +39,27 @@ class McCnn:
         small, large, one, both, ground, edge = self.penalties
         if not (0 < small <= large and 1 <= one <= both and ground >= 1 and edge > 0):
             raise InputError(
-                f"penalties are {tuple(self.penalties)}; 0 < small <= large step, 1 <= one_edge <= both_edges, "
+                f"penalties are {tuple(self.penalties)}; give 0 < small <= large step, 1 <= one_edge <= both_edges, "
                 "ground >= 1, edge > 0"
             )
         if self.aggregations < 0 or self.arm < 1:
-            raise InputError(f"aggregations = {self.aggregations}, arm = {self.arm}; at least 0 and 1")
+            raise InputError(f"aggregations = {self.aggregations}, arm = {self.arm}; give at least 0 and 1")
 
 
 class Curves(NamedTuple):
-    """What the costs of all disparities of a pixel come down to; each (H, W)."""
+    """A summary of the costs over all disparities of a pixel; each (H, W)."""
 
     disparity: Floats  # of least cost after the paths, pixels
-    best: Floats  # that cost
-    second: Floats  # the least one more than a pixel away
+    best: Floats  # its cost
+    second: Floats  # least cost more than a pixel away
     bend: Floats  # second difference at the best
-    plain: Floats  # the network's own cost there
+    plain: Floats  # the network's own cost at the disparity
 
 
 def mc_cnn_curves(left: Image, right: Image, settings: McCnn) -> tuple[Curves, Floats]:
-    """The curves of the left image, and the right image's disparity; nothing is checked yet.
+    """The curves of the left image, and the right image's disparity, both unchecked.
 
-    Two volumes (H, W, D) are held: crosses are common to both images, so that the mirrored pair's costs are the same.
+    Two volumes (H, W, D) are in memory: crosses are common to both images, so the mirrored pair has the same costs.
     """
     kernels = _kernels()
     cost = kernels.cost_volume(features(left), features(right), settings.disparities)
@@ -79,14 +79,14 @@ def mc_cnn_curves(left: Image, right: Image, settings: McCnn) -> tuple[Curves, F
 
 
 def curve_cues(curves: Curves) -> Floats:
-    """(2, H, W) in [0, 1], 0 = good: how small the margin to the second best is, how unlike the two pixels are."""
+    """Cues (2, H, W) in [0, 1], 0 = good: small margin to the second best, dissimilarity of the two pixels."""
     margin = np.maximum(curves.second - curves.best, 0)
     return np.stack([MARGIN / (MARGIN + margin), np.clip(curves.plain, 0, 1)]).astype(np.float32)
 
 
 def _kernels() -> Any:
     try:
-        importlib.import_module("cfusion.kernels.cpu")  # it says how Numba's threads wait
+        importlib.import_module("cfusion.kernels.cpu")  # sets how Numba's threads wait
         return importlib.import_module("cfusion.frontends.mc_cnn.kernels")
     except ImportError:
         raise MissingDependency("mc-cnn needs Numba: pip install 'cfusion[cpu]', or match with sgm") from None

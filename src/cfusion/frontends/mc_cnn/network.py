@@ -1,7 +1,7 @@
 """The network of Zbontar and LeCun (2016), fast architecture, with the weights of the package `mccnn` (CNES).
 
-Five 3 x 3 convolutions make 64 features of the 11 x 11 pixels around each one; two pixels look alike if their unit
-features have a large inner product. The weights were trained on Middlebury 2014; none of them lie in this project.
+Five 3 x 3 convolutions compute 64 features of the 11 x 11 pixels around each pixel; two pixels are similar if their
+unit features have a large inner product. The weights were trained on Middlebury 2014; this project contains none.
 """
 
 import importlib
@@ -19,32 +19,32 @@ from cfusion.frontends.mc_cnn.onnx_file import tensors_of
 from cfusion.kernels.stereo import Layer, Stage
 
 Features = NDArray[np.float32]  # (C, H, W), unit length along C
-WEIGHTS = "mc_cnn_fast_int8_excl_01.onnx"  # trained with 8-bit layers; better than the float ones on Middlebury
-RADIUS = 5  # pixels that five 3 x 3 convolutions take away on each side
+WEIGHTS = "mc_cnn_fast_int8_excl_01.onnx"  # trained with 8-bit layers; better than the float weights on Middlebury
+RADIUS = 5  # pixels that five 3 x 3 convolutions remove on each side
 INSTALL = "mc-cnn needs its weights and onnxruntime: pip install 'cfusion[mccnn]'"
 
 
 def features(image: Image) -> Features:
-    """Unit features (64, H, W) of a grey image (H, W); mean and contrast of the whole image do not matter."""
+    """Unit features (64, H, W) of a grey image (H, W), invariant to its mean and contrast."""
     session = _session(str(weights_file()))
     found: Features = session.run(None, {"input": padded(image)})[0]
     return found
 
 
 def padded(image: Image) -> Image:
-    """(H + 10, W + 10) what the network is given."""
+    """The padded input (H + 10, W + 10) of the network."""
     return np.pad(normed(image), RADIUS, mode="edge")
 
 
 def normed(image: Image) -> Image:
-    """(H, W) an image less its mean, in its standard deviations; zero if it is flat."""
+    """An image (H, W) minus its mean, over its standard deviation; zero if it is flat."""
     plane = np.asarray(image, np.float32)
     spread = float(plane.std())
     return np.asarray((plane - plane.mean()) / (spread if spread > 0 else 1.0), np.float32)
 
 
 def weights_file() -> Path:
-    """Where the package `mccnn` keeps the weights; it is found, not imported, so that nothing of it runs."""
+    """The weights in the package `mccnn`, which is located without importing it, so that none of its code runs."""
     try:
         place = importlib.util.find_spec("mc_cnn")
     except ValueError:
@@ -58,14 +58,14 @@ def weights_file() -> Path:
 
 
 def require_network() -> None:
-    """Say now, not after other work, what is missing."""
+    """Raise before other work if the network's weights or libraries are missing."""
     weights_file()
     _onnxruntime()
 
 
 @lru_cache(1)
 def layers() -> tuple[Layer, ...]:
-    """The network's numbers, for those who run it themselves: two layers of floats, three of bytes."""
+    """The parameters of the network: two float layers, three byte layers."""
     file = weights_file()
     found: dict[str, Any] = tensors_of(file)
     try:
@@ -91,17 +91,17 @@ def _layers(found: dict[str, Any]) -> tuple[Layer, ...]:
 
 
 def _as_taps(weights: Features) -> Features:
-    """(planes, 9, 64) of (64, planes, 3, 3)."""
+    """Weights (64, planes, 3, 3) as (planes, 9, 64)."""
     planes = weights.shape[1]
     return np.ascontiguousarray(weights.transpose(1, 2, 3, 0).reshape(planes, 9, -1), np.float32)
 
 
 @lru_cache(1)
 def _session(file: str) -> Any:
-    """The network, on the GPU where onnxruntime has one."""
+    """The network, on the GPU if onnxruntime supports one."""
     runtime = _onnxruntime()
     options = runtime.SessionOptions()
-    options.log_severity_level = 3  # a missing GPU is not worth a warning
+    options.log_severity_level = 3  # no warning about a missing GPU
     offered = runtime.get_available_providers()
     wanted = [name for name in ("CUDAExecutionProvider", "CPUExecutionProvider") if name in offered]
     return runtime.InferenceSession(file, options, providers=wanted)

@@ -1,4 +1,4 @@
-"""The whole matcher on a CUDA device: two images go there, a checked map and its cues come back."""
+"""The whole matcher on a CUDA device: two images are uploaded, a checked map and its cues come back."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ BACKENDS = ("auto", "cuda", "cpu")
 
 
 def uses_device(backend: str) -> bool:
-    """Whether a backend of that name matches on a CUDA device."""
+    """Whether this backend matches on a CUDA device."""
     if backend == "auto":
         return kernels.available()[0] == "cuda"
     if backend not in BACKENDS:
@@ -32,7 +32,7 @@ def uses_device(backend: str) -> bool:
 
 
 def match_on_device(left: Image, right: Image, settings: McCnn, checks: "Checks", backend: str) -> Any:
-    """The checked disparity (H, W) and its cues (8, H, W), on the host; None if `auto` finds no room there."""
+    """The checked disparity (H, W) and its cues (8, H, W) on the host; None if `auto` lacks device memory."""
     cuda = kernels.load("cuda")
     device: DeviceStereo = importlib.import_module(MODULE).stereo()
     try:
@@ -50,14 +50,14 @@ def match_on_device(left: Image, right: Image, settings: McCnn, checks: "Checks"
 
 
 def bytes_needed(shape: tuple[int, ...], disparities: int) -> int:
-    """On the device: two volumes, the features of both images, and what a layer of the network makes of one."""
+    """Bytes on the device: two volumes, the features of both images, and one layer's output."""
     return 4 * shape[0] * shape[1] * (2 * disparities + 3 * PLANES)
 
 
 def matched(
     device: DeviceStereo, left: Image, right: Image, settings: McCnn, checks: "Checks"
 ) -> tuple[Floats, Floats]:
-    """The same steps as on the CPU, in the same order; results stay on the device."""
+    """The same steps as on the CPU in the same order; results stay on the device."""
     curves, mirrored = curves_on_device(device, left, right, settings)
     apart, found = device.checked(curves[0], mirrored, checks.tolerance)
     if checks.speck > 0:
@@ -67,7 +67,7 @@ def matched(
 
 
 def curves_on_device(device: DeviceStereo, left: Image, right: Image, settings: McCnn) -> tuple[Floats, Floats]:
-    """(5, H, W) the left image's curves, in the order of `Curves`, and the right image's disparity, mirrored."""
+    """The left image's curves (5, H, W) in the order of `Curves`, and the right image's disparity, mirrored."""
     cost = _cost_volume(device, left, right, settings.disparities)
     spare = device.arrays.empty(cost.shape, np.float32)
     crosses = [device.arms(each, settings.arm, settings.arm_tolerance) for each in (left, right)]
@@ -82,6 +82,6 @@ def curves_on_device(device: DeviceStereo, left: Image, right: Image, settings: 
 
 
 def _cost_volume(device: DeviceStereo, left: Image, right: Image, disparities: int) -> Floats:
-    """On its own, so that the features are forgotten after it."""
+    """A function of its own, so that the features are freed at its end."""
     ours, theirs = (device.features(padded(each), layers()) for each in (left, right))
     return device.cost_volume(ours, theirs, disparities)

@@ -1,7 +1,7 @@
-"""The numbers of an ONNX file, by their names: as much of its encoding (protocol buffers) as that takes.
+"""The tensors of an ONNX file by name, with the part of protocol buffers that this needs.
 
-A message is a row of fields; a field is a number (which << 3 | how), then a varint, eight bytes, so many bytes, or
-four.
+A message is a sequence of fields; a field is a varint (number << 3 | wire type), then a varint, eight bytes, a counted
+number of bytes, or four bytes.
 """
 
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ VARINT, EIGHT_BYTES, BYTES, FOUR_BYTES = 0, 1, 2, 5
 
 
 def tensors_of(file: Path) -> dict[str, NDArray[np.generic]]:
-    """All constants of a network that lie in its file as they are."""
+    """All constants of a network that are stored in its file."""
     try:
         return dict(_tensors(file.read_bytes()))
     except (IndexError, KeyError, ValueError, TypeError, OverflowError, RuntimeError) as error:  # also of generators
-        raise FileError(f"{file} is no ONNX file that can be read ({error}); install mccnn anew") from error
+        raise FileError(f"{file} cannot be read as an ONNX file ({error}); reinstall mccnn") from error
 
 
 def _tensors(model: bytes) -> Iterator[tuple[str, NDArray[np.generic]]]:
@@ -41,14 +41,14 @@ def _tensors(model: bytes) -> Iterator[tuple[str, NDArray[np.generic]]]:
 
 
 def _numbers(parts: list[tuple[int, int | bytes]], kind: str) -> NDArray[np.generic]:
-    """As bytes one after the other, or as whole numbers, each a varint."""
+    """The values: raw bytes, or integers as varints."""
     raw = b"".join(value for which, value in parts if which in (FLOATS, RAW) and isinstance(value, bytes))
     wholes = [whole for which, value in parts if which == WHOLES for whole in _wholes(value)]
     return np.array(wholes).astype(kind) if wholes else np.frombuffer(raw, kind)
 
 
 def _wholes(value: int | bytes) -> list[int]:
-    """One number, or all of them packed."""
+    """One integer, or packed integers."""
     if isinstance(value, int):
         return [value]
     out, place = [], 0
@@ -82,7 +82,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(message: bytes, place: int) -> tuple[int, int]:
-    """Seven bits a byte, the lowest first, and where the next thing starts."""
+    """A varint (seven bits per byte, lowest first), and the position after it."""
     value, shift = 0, 0
     while True:
         byte = message[place]

@@ -1,10 +1,10 @@
-"""Semi-global matching on a given cost: paths in four directions, cheaper jumps where the images have edges.
+"""Semi-global matching on a given cost: paths in four directions, with cheaper jumps at image edges.
 
     L_r(p, d) = C(p, d) + min(L_r(q, d), L_r(q, d +- 1) + P1, min_k L_r(q, k) + P2) - min_k L_r(q, k),   q = p - r,
 
 summed over the directions r. P1 and P2 are divided by `one_edge` where one image has an edge between p and q, by
-`both_edges` where both have; P1 is also divided by `ground` where the disparity grows downwards by one pixel, as
-it does on the ground (Zbontar and LeCun, 2016, section 4.2; there for every vertical step, in their program for these).
+`both_edges` where both have; P1 is also divided by `ground` where the disparity grows downwards by one pixel, as on the
+ground (Zbontar and LeCun, 2016, section 4.2: there for every vertical step, in their program for these).
 """
 
 from typing import Any, NamedTuple
@@ -19,14 +19,14 @@ DIRECTIONS = 4
 
 
 class Penalties(NamedTuple):
-    """What a change of the disparity costs along a path, in units of the matching cost."""
+    """The cost of a change of disparity along a path, in units of the matching cost."""
 
-    small_step: float  # P1: by one pixel
-    large_step: float  # P2: by more
-    one_edge: float  # both are divided by it where one image has an edge
-    both_edges: float  # both are divided by it where both images have one
-    ground: float  # P1 is divided by it where the disparity grows downwards
-    edge: float  # difference of neighbouring values that makes an edge, standard deviations of the image
+    small_step: float  # P1: change by one pixel
+    large_step: float  # P2: larger change
+    one_edge: float  # divides both where one image has an edge
+    both_edges: float  # divides both where both images have an edge
+    ground: float  # divides P1 where the disparity grows downwards
+    edge: float  # difference of neighbouring values that is an edge, in standard deviations of the image
 
     def table(self) -> Floats:
         """(3, 2): P1 and P2 where none, one or both images have an edge."""
@@ -35,7 +35,7 @@ class Penalties(NamedTuple):
 
 
 def semi_global(kernels: Any, cost: Floats, total: Floats, left: Image, right: Image, penalties: Penalties) -> Floats:
-    """(H, W, D) mean of the four paths' costs, for the left image, written into `total`; images are `normed`."""
+    """Write the mean path cost (H, W, D) of the left image into `total`; images are `normed`."""
     total[...] = 0
     table, count, edge = penalties.table(), cost.shape[2], penalties.edge
     kernels.along_rows(cost, total, smooth_steps(left, edge, 1), mirrored(smooth_steps(right, edge, 1), count), table)
@@ -46,9 +46,9 @@ def semi_global(kernels: Any, cost: Floats, total: Floats, left: Image, right: I
 
 
 def smooth_steps(image: Image, edge: float, axis: int) -> Floats:
-    """(H, W): 1 where the value stays within `edge` on the way from the pixel before along the axis, else 0.
+    """1 where the value changes by at most `edge` from the previous pixel along the axis, else 0; (H, W).
 
-    The image's border is an edge.
+    The border of the image counts as an edge.
     """
     out = np.zeros(image.shape, np.float32)
     inner = (slice(1, None), slice(None)) if axis == 0 else (slice(None), slice(1, None))
@@ -57,6 +57,6 @@ def smooth_steps(image: Image, edge: float, axis: int) -> Floats:
 
 
 def mirrored(steps: Floats, count: int) -> Floats:
-    """(H, W + count) rows from right to left, zeros behind: entry W - 1 - u + d is of column u - d."""
+    """Rows reversed and padded with zeros, (H, W + count): entry W - 1 - u + d is that of column u - d."""
     behind = np.zeros((len(steps), count), np.float32)
     return np.ascontiguousarray(np.concatenate([steps[:, ::-1], behind], axis=1))

@@ -1,1 +1,1 @@
-"""One kind of file each, from bytes to arrays and back; heavy libraries are imported late."""
+"""One file format per module, from bytes to arrays and back; heavy libraries are imported late."""

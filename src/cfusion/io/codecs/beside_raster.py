@@ -1,7 +1,7 @@
-"""What lies beside a raster and is read with it: it may hold numbers, and must not lead elsewhere.
+"""Sidecar files that GDAL reads with a raster: they may hold numbers but must not refer to other files.
 
-GDAL takes FILE.msk (a mask) and FILE.ovr (smaller copies) for rasters of any kind, and FILE.aux.xml may name a file of
-smaller copies: each could be a description that points at other files, or at an address on the network.
+GDAL reads FILE.msk (a mask) and FILE.ovr (overviews) as rasters of any format, and FILE.aux.xml may name a file of
+overviews: each could be a description that refers to other files, or to an address on the network.
 """
 
 from pathlib import Path
@@ -15,15 +15,15 @@ MOST_NOTES = 1 << 24  # bytes
 
 
 def require_own_numbers(file: Path) -> None:
-    """Refuse a raster beside which something lies that leads elsewhere."""
+    """Refuse a raster with a sidecar file that refers to other files."""
     for suffix in RASTERS:
         beside = file.with_name(file.name + suffix)
         if beside.is_file() and _start(beside, 4) not in TIFF:
-            raise FileError(f"{beside} lies beside a raster and is no TIFF; take it away, or save it as a TIFF")
+            raise FileError(f"{beside} is read with a raster and is not a TIFF; remove it, or save it as a TIFF")
     for suffix in NOTES:
         beside = file.with_name(file.name + suffix)
         if beside.is_file() and b"OVERVIEW_FILE" in _start(beside, MOST_NOTES).upper():
-            raise FileError(f"{beside} names another file of overviews; take it away, or build them into {file.name}")
+            raise FileError(f"{beside} refers to another file of overviews; remove it, or build them into {file.name}")
 
 
 def _start(file: Path, count: int) -> bytes:

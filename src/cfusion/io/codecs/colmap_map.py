@@ -1,4 +1,4 @@
-"""COLMAP's dense maps: `width&height&channels&` in text, then float32, little endian, channel by channel."""
+"""COLMAP's dense maps: `width&height&channels&` as text, then float32, little endian, channel by channel."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ def read_colmap_map(path: Path) -> NDArray[np.float32]:
     data = read_bytes(path)
     header = HEADER.match(data[:LONGEST_HEADER])
     if header is None:
-        raise FileError(f"{path} is not a COLMAP map: it does not start with `width&height&channels&`")
+        raise FileError(f"{path} is not a COLMAP map: it does not start with `width&height&channels&`; check the name")
     width, height, channels = (int(header[place]) for place in (1, 2, 3))
     if 0 in (width, height, channels):
         raise FileError(f"{path} claims {width} x {height} x {channels} values; none of them may be zero")
@@ -34,7 +34,7 @@ def read_colmap_map(path: Path) -> NDArray[np.float32]:
 
 
 def write_colmap_map(path: Path, values: NDArray[np.floating]) -> None:
-    """A map (H, W) or (H, W, C); NaN becomes 0, which COLMAP takes for no depth."""
+    """Write a map (H, W) or (H, W, C); NaN becomes 0, COLMAP's value for no depth."""
     planes = values[None] if values.ndim == 2 else np.moveaxis(values, -1, 0)
     channels, height, width = planes.shape
     body = np.nan_to_num(planes.astype("<f4"), nan=0.0, copy=True)

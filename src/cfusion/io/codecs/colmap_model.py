@@ -29,7 +29,7 @@ ONE_FOCAL = {
 
 @dataclass(frozen=True)
 class ModelCamera:
-    """A camera of the model; its K has the centre of the first pixel at (0.5, 0.5)."""
+    """A camera of the model, with the centre of the first pixel at (0.5, 0.5)."""
 
     model: str
     width: int
@@ -38,7 +38,7 @@ class ModelCamera:
 
     @property
     def intrinsics(self) -> tuple[float, float, float, float]:
-        """fx, fy, cx, cy as the file has them."""
+        """fx, fy, cx, cy as stored."""
         if self.model in ONE_FOCAL:
             f, cx, cy = self.parameters[:3]
             return f, f, cx, cy
@@ -47,12 +47,12 @@ class ModelCamera:
 
     @property
     def distortion(self) -> tuple[float, ...]:
-        """The other parameters."""
+        """The parameters of the lens."""
         return self.parameters[3 if self.model in ONE_FOCAL else 4 :]
 
     @property
     def brown_conrady(self) -> tuple[float, ...] | None:
-        """k1, k2, p1, p2, k3; None for a lens of another kind that bends rays."""
+        """k1, k2, p1, p2, k3; None if the lens has another model of distortion."""
         k = self.distortion
         match self.model:
             case "SIMPLE_RADIAL" | "RADIAL":
@@ -75,19 +75,19 @@ class ModelImage:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A sparse model, without its points."""
+    """A sparse model without its points."""
 
     cameras: Mapping[int, ModelCamera]
     images: tuple[ModelImage, ...]
 
 
 def has_model(folder: Path) -> bool:
-    """Whether a folder holds cameras and images, in either form."""
+    """Whether a folder holds cameras and images, as .bin or .txt."""
     return any(all((folder / f"{part}.{end}").is_file() for part in ("cameras", "images")) for end in ("bin", "txt"))
 
 
 def read_model(folder: Path) -> Model:
-    """A model from .bin files where they are there, else from .txt."""
+    """A model from .bin files if they exist, else from .txt."""
     binary = (folder / "cameras.bin").is_file()
     end = "bin" if binary else "txt"
     cameras_file, images_file = folder / f"cameras.{end}", folder / f"images.{end}"
@@ -95,7 +95,7 @@ def read_model(folder: Path) -> Model:
     images = _binary_images(images_file) if binary else _text_images(images_file)
     for number, camera in cameras.items():
         if not (camera.width > 0 and camera.height > 0 and np.isfinite(camera.parameters).all()):
-            raise FileError(f"{cameras_file}: camera {number} has no size, or parameters that are not finite")
+            raise FileError(f"{cameras_file}: camera {number} has an empty size or parameters that are not finite")
         if camera.width * camera.height > MOST_PIXELS:
             raise FileError(f"{cameras_file}: camera {number} claims {camera.width} x {camera.height} pixels")
     for image in images:
@@ -105,7 +105,7 @@ def read_model(folder: Path) -> Model:
 
 
 class _Stream:
-    """Little-endian values, one after the other, with an error where the file ends too early."""
+    """Reads little-endian values in sequence; raises if the file ends early."""
 
     def __init__(self, file: Path) -> None:
         self.file, self.data, self.place = file, read_bytes(file), 0
@@ -135,7 +135,7 @@ def _binary_cameras(file: Path) -> dict[int, ModelCamera]:
     for _ in range(stream.take("Q")[0]):
         number, model, width, height = stream.take("iiQQ")
         if not 0 <= model < len(MODELS):
-            raise FileError(f"{file}: camera {number} has model number {model}, known are 0 to {len(MODELS) - 1}")
+            raise FileError(f"{file}: camera {number} has model number {model}; known are 0 to {len(MODELS) - 1}")
         name, count = MODELS[model]
         cameras[number] = ModelCamera(name, width, height, stream.take(f"{count}d"))
     return cameras
@@ -162,13 +162,13 @@ def _text_cameras(file: Path) -> dict[int, ModelCamera]:
         except (ValueError, IndexError):
             raise FileError(f"{where} is not `CAMERA_ID MODEL WIDTH HEIGHT PARAMS...`") from None
         if COUNTS.get(model) != len(parameters):
-            raise FileError(f"{where}: {model[:40]!r} with {len(parameters)} parameters is no model known here")
+            raise FileError(f"{where}: {model[:40]!r} with {len(parameters)} parameters is not a known model")
         cameras[number] = ModelCamera(model, width, height, parameters)
     return cameras
 
 
 def _text_images(file: Path) -> list[ModelImage]:
-    """Every other line; the lines between hold 2D points, and may be empty."""
+    """The odd lines; even lines hold 2D points and may be empty."""
     images = []
     for where, line in _data_lines(file, keep_empty=True)[::2]:
         words = line.split(maxsplit=9)
@@ -184,7 +184,7 @@ def _text_images(file: Path) -> list[ModelImage]:
 def _data_lines(file: Path, *, keep_empty: bool = False) -> list[tuple[str, str]]:
     lines = [(f"{file}, line {index + 1}", line) for index, line in enumerate(read_text(file).split("\n"))]
     found = [each for each in lines if not each[1].startswith("#") and (keep_empty or each[1].strip())]
-    while found and not found[-1][1].strip():  # the end of the file, not an image without points
+    while found and not found[-1][1].strip():  # blank lines at the end of the file, not images without points
         found.pop()
     return found
 

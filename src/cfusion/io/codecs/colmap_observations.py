@@ -1,4 +1,4 @@
-"""Which sparse points each image of a COLMAP model sees, from images.bin or images.txt."""
+"""The sparse points that each image of a COLMAP model observes, from images.bin or images.txt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNT = struct.Struct("<Q")
 
 
 def read_observations(folder: Path) -> Observed:
-    """The ids of the points that each image sees; -1, a feature without a point, is left out."""
+    """Point ids per image; features without a point (-1) are omitted."""
     binary = folder / "images.bin"
     return _binary(binary) if binary.is_file() else _text(folder / "images.txt")
 

@@ -1,4 +1,4 @@
-"""Sparse points for a COLMAP model made from depth maps: from them COLMAP learns which images overlap."""
+"""Sparse points for a COLMAP model built from depth maps, which tell COLMAP which images overlap."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ AGREEMENT = 0.02  # relative difference of depth within which two views see the 
 
 @dataclass(frozen=True, eq=False)
 class Tracks:
-    """N points and which of K views see them where."""
+    """N points, and where each of K views sees them."""
 
     points: Points  # (N, 3)
     u: NDArray[np.float64]  # (K, N), NaN where a view does not see the point
     v: NDArray[np.float64]  # (K, N)
 
     def image_line(self, view: int) -> str:
-        """`X Y POINT3D_ID` of the points a view sees."""
+        """`X Y POINT3D_ID` of the points that a view sees."""
         seen = np.flatnonzero(np.isfinite(self.u[view]))
         return " ".join(f"{self.u[view, n]:.6f} {self.v[view, n]:.6f} {n + 1}" for n in seen)
 
@@ -38,7 +38,7 @@ class Tracks:
 
 
 def tracks(views: Sequence[View]) -> Tracks:
-    """Some points of each view, and the views whose depth there agrees; those seen once are left out."""
+    """Some points of each view, and the views whose depth agrees there; points seen once are omitted."""
     points = np.concatenate([_sampled(view) for view in views])
     u, v = np.full((len(views), len(points)), np.nan), np.full((len(views), len(points)), np.nan)
     for number, view in enumerate(views):  # each view is read once

@@ -1,4 +1,4 @@
-"""The header of an OpenEXR file: channels, size, packing, and where its lines are. Format: "OpenEXR File Layout"."""
+"""The header of an OpenEXR file: channels, size, compression, and the offsets of its lines ("OpenEXR File Layout")."""
 
 import struct
 from collections.abc import Iterator
@@ -8,19 +8,19 @@ from pathlib import Path
 from cfusion.errors import FileError
 
 MAGIC = b"\x76\x2f\x31\x01"
-LONGEST_HEADER = 1 << 22  # bytes: a preview picture is part of it
+LONGEST_HEADER = 1 << 22  # bytes; it may contain a preview image
 TILED, DEEP, SEVERAL_PARTS = 0x200, 0x800, 0x1000  # flags beside the version
-PACKINGS = {0: 1, 2: 1, 3: 16}  # as it is, ZIPS, ZIP: lines that are packed together
-BYTES = {0: 4, 1: 2, 2: 4}  # of a value: uint32, half, float
+PACKINGS = {0: 1, 2: 1, 3: 16}  # lines per compressed block: none, ZIPS, ZIP
+BYTES = {0: 4, 1: 2, 2: 4}  # per value: uint32, half, float
 
 
 class Damaged(ValueError):
-    """Some part of the file is not as the format has it."""
+    """The file does not follow the format."""
 
 
 @dataclass(frozen=True)
 class Channel:
-    """A channel, and every how many pixels it has one."""
+    """A channel and its subsampling steps."""
 
     name: str
     kind: int  # a key of BYTES
@@ -28,7 +28,7 @@ class Channel:
     step_y: int
 
     def bytes_of_line(self, y: int, left: int, right: int) -> int:
-        """How many bytes of a line are this channel's."""
+        """Bytes of this channel in a line."""
         if y % self.step_y:
             return 0
         return BYTES[self.kind] * max(right // self.step_x + -left // self.step_x + 1, 0)
@@ -36,9 +36,9 @@ class Channel:
 
 @dataclass(frozen=True)
 class Header:
-    """What the file says of itself."""
+    """The header of a file's first part."""
 
-    channels: tuple[Channel, ...]  # in the order in which a line holds them
+    channels: tuple[Channel, ...]  # in the order of a line's data
     left: int
     top: int
     right: int
@@ -59,7 +59,7 @@ class Header:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is one picture of whole lines, packed in a way that is unpacked here."""
+        """Whether it is one image of whole lines, with a compression that is decoded here."""
         return not self.flags & (TILED | DEEP | SEVERAL_PARTS) and self.packing in PACKINGS
 
 
@@ -72,7 +72,7 @@ def read_header(path: Path) -> Header:
     try:
         return _parsed(data)
     except (Damaged, struct.error, UnicodeDecodeError, LookupError):
-        raise FileError(f"{path} is a damaged .exr: its header is broken; write it anew") from None
+        raise FileError(f"{path} is a damaged .exr: its header is invalid; write it again") from None
 
 
 def _parsed(data: bytes) -> Header:

@@ -1,7 +1,7 @@
-"""Some channels out of the lines of an OpenEXR file (as they are, ZIP or ZIPS); the others are never kept.
+"""Selected channels of an OpenEXR file with lines that are uncompressed, ZIP or ZIPS; others are never kept.
 
-A packed block holds, of up to 16 lines, every channel of a line after the other; its bytes are differences, the even
-ones of all first, then the odd ones.
+A compressed block holds up to 16 lines, each channel by channel; its bytes are stored as differences, all even ones
+first, then the odd ones.
 """
 
 import struct
@@ -18,20 +18,20 @@ from cfusion.errors import FileError
 from cfusion.io.codecs.exr_header import BYTES, PACKINGS, Damaged, Header
 
 PIECE = 1 << 20  # bytes unpacked at a time
-MOST_BESIDE = 1 << 25  # bytes of a block beyond those of the channels
-DENSEST = 1032  # bytes that zlib packs into one, at most
+MOST_BESIDE = 1 << 25  # bytes of a block beyond those of the requested channels
+DENSEST = 1032  # largest compression ratio of zlib
 TYPES = {0: "<u4", 1: "<f2", 2: "<f4"}
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The bytes of some lines; packed ones have the even bytes before the odd ones."""
+    """The bytes of some lines; compressed ones have the even bytes before the odd ones."""
 
     data: NDArray[np.uint8]
     is_packed: bool
 
     def copy_to(self, room: NDArray[np.uint8], place: int) -> None:
-        """The bytes from a place on, in their order."""
+        """Copy the bytes from `place` on, in their original order."""
         end = place + len(room)
         if not self.is_packed:
             room[:] = self.data[place:end]
@@ -42,7 +42,7 @@ class Block:
 
 
 def read_channels(path: Path, header: Header, names: Sequence[str]) -> list[NDArray[np.float32]]:
-    """The values (H, W) of some channels, which have every pixel."""
+    """The values (H, W) of some channels, which must not be subsampled."""
     chosen = [next(index for index, each in enumerate(header.channels) if each.name == name) for name in names]
     if any((header.channels[index].step_x, header.channels[index].step_y) != (1, 1) for index in chosen):
         raise FileError(f"{path} has a subsampled channel; save depth in full size")
@@ -62,7 +62,7 @@ def read_channels(path: Path, header: Header, names: Sequence[str]) -> list[NDAr
                 for index, values in zip(chosen, maps, strict=True):
                     _fill(values[first : first + lines], block, sizes, index, header.channels[index].kind)
     except (Damaged, struct.error, zlib.error, OverflowError, ValueError, OSError):
-        raise FileError(f"{path} is a damaged .exr: its pixels do not unpack; write it anew") from None
+        raise FileError(f"{path} is a damaged .exr: its pixels do not unpack; write it again") from None
     return maps
 
 
@@ -85,7 +85,7 @@ def _block(stream: BinaryIO, offset: int, header: Header, first: int, sizes: lis
     body = stream.read(packed)
     if len(body) != packed:
         raise Damaged
-    if packed == size:  # nothing was gained by packing, or nothing is packed
+    if packed == size:  # stored without compression, as it gained nothing
         return Block(np.frombuffer(body, np.uint8), is_packed=False)
     if header.packing == 0:
         raise Damaged
@@ -93,7 +93,7 @@ def _block(stream: BinaryIO, offset: int, header: Header, first: int, sizes: lis
 
 
 def _unpacked(body: bytes, size: int) -> NDArray[np.uint8]:
-    """Exactly `size` bytes, their differences summed, in no more memory than theirs."""
+    """Exactly `size` bytes, with differences summed, using no more memory than their own."""
     found, unpacker, place = np.empty(size, np.uint8), zlib.decompressobj(), 0
     while place < size:
         piece = unpacker.decompress(body, min(PIECE, size - place))
@@ -108,7 +108,7 @@ def _unpacked(body: bytes, size: int) -> NDArray[np.uint8]:
 
 
 def _fill(rows: NDArray[np.float32], block: Block, sizes: list[list[int]], index: int, kind: int) -> None:
-    """One channel's values in the block, into its rows."""
+    """Decode one channel of the block into its rows."""
     room = np.empty(BYTES[kind] * rows.shape[1], np.uint8)
     start = 0
     for row, line in enumerate(sizes):

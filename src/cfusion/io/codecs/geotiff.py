@@ -1,6 +1,6 @@
-"""GeoTIFF heights through rasterio: the grid a raster lies on, and its heights.
+"""GeoTIFF heights through rasterio: the grid of a raster, and its heights.
 
-Whether a file's coordinates mean the pixel's corner or its centre (AREA_OR_POINT) is kept.
+Whether a file's coordinates refer to pixel corners or centres (AREA_OR_POINT) is kept.
 """
 
 from collections.abc import Iterator
@@ -19,28 +19,28 @@ from cfusion.io.files import require_file
 from cfusion.io.limits import MOST_BYTES, require_pixels
 
 STRIP = 1 << 20  # pixels read at a time
-CACHE = 32  # MiB of decoded blocks that the library keeps; it takes a twentieth of the memory unless told
-SAME = 1e-6  # of a pixel: grids that differ by less are one grid
+CACHE = 32  # MiB of decoded blocks that the library caches, by default a twentieth of all memory
+SAME = 1e-6  # pixels: grids that differ by less are equal
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Where the pixels of a raster lie: six numbers from pixel corners to coordinates, and what these mean."""
+    """The grid of a raster: an affine map from pixel corners to coordinates, and their CRS."""
 
     transform: tuple[float, float, float, float, float, float]  # x = a col + b row + c, y = d col + e row + f
     width: int
     height: int
-    crs: str  # as well-known text; empty where the file has none
+    crs: str  # as well-known text; empty if the file has none
     area_or_point: str = "Area"
 
     @property
     def pixel(self) -> tuple[float, float]:
-        """Lengths of a pixel along its row and its column."""
+        """Width and height of a pixel."""
         a, b, _, d, e, _ = self.transform
         return float(np.hypot(a, d)), float(np.hypot(b, e))
 
     def difference(self, other: "Grid") -> str:
-        """What tells two grids apart, in words; empty where they are the same."""
+        """How another grid differs from this one, as a predicate; empty if they are equal."""
         if (self.width, self.height) != (other.width, other.height):
             return f"is {other.width} x {other.height} pixels, the first {self.width} x {self.height}"
         if self.crs != other.crs:
@@ -52,11 +52,11 @@ class Grid:
 
 
 def grid_of(file: Path, band: int = 1) -> Grid:
-    """The grid of one file, which has to have that band."""
+    """The grid of a file, which must have that band."""
     with _opened(file) as raster:
         require_pixels(file, raster.width, raster.height, require_file(file))
         if raster.count < band:
-            raise FileError(f"{file} has {raster.count} bands, not {band}")
+            raise FileError(f"{file} has {raster.count} bands; band {band} does not exist")
         a, b, c, d, e, f = tuple(raster.transform)[:6]
         crs = "" if raster.crs is None else str(raster.crs.to_wkt())
         kind = str(raster.tags().get("AREA_OR_POINT", "Area"))
@@ -64,29 +64,29 @@ def grid_of(file: Path, band: int = 1) -> Grid:
 
 
 def read_heights(file: Path, band: int = 1) -> NDArray[np.float32]:
-    """Heights (H, W), NaN where the raster has nodata or its mask says so."""
+    """Heights (H, W), NaN where the raster has nodata or is masked."""
     with _opened(file) as raster:
         require_pixels(file, raster.width, raster.height, require_file(file))
         kind = np.dtype(raster.dtypes[band - 1])
         if kind.kind not in "fiu":
-            raise FileError(f"{file} holds {kind}, expected real numbers")
+            raise FileError(f"{file} holds {kind}; give a raster of real numbers")
         scale, offset = raster.scales[band - 1], raster.offsets[band - 1]
         heights = np.empty((raster.height, raster.width), np.float32)
         step = max(1, STRIP // raster.width)
-        for first in range(0, raster.height, step):  # in double precision, but not the whole raster at once
+        for first in range(0, raster.height, step):  # double precision, in strips to save memory
             window = ((first, min(first + step, raster.height)), (0, raster.width))
             values = raster.read(band, window=window, masked=True)
-            with np.errstate(over="ignore"):  # beyond float32 is unknown
+            with np.errstate(over="ignore"):  # beyond float32 counts as unknown
                 heights[first : first + step] = np.ma.filled(values.astype(np.float64), np.nan) * scale + offset
     heights[~np.isfinite(heights)] = np.nan
     if np.isnan(heights).all():
-        raise FileError(f"{file} has no height at all: every pixel is nodata")
+        raise FileError(f"{file} has no heights: every pixel is nodata; leave it out")
     return heights
 
 
 @contextmanager
 def _opened(file: Path) -> Iterator[Any]:
-    """A raster that is read whole."""
+    """A raster opened for reading all of it."""
     require_own_numbers(file)
     with rasterio().Env(GDAL_CACHEMAX=CACHE), opened(file, MOST_BYTES) as raster:
         yield raster

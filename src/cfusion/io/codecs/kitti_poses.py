@@ -15,9 +15,9 @@ LAST_FRAME = 1_000_000
 
 
 def read_localization(file: Path, bundle: int) -> Mapping[int, Pose]:
-    """world_from_camera by frame: cell k of a bundle is frame first_frame + k, camera-to-world; lost ones are left out.
+    """world_from_camera by frame: cell k of a bundle is frame first_frame + k; frames without a pose are omitted.
 
-    The first cell is stored as uint8; cast before use, or its inverse is taken in whole numbers.
+    The first cell is stored as uint8; it is converted before use, otherwise its inverse would be integer.
     """
     entry = _entry(file, bundle)
     try:
@@ -42,7 +42,7 @@ def read_localization(file: Path, bundle: int) -> Mapping[int, Pose]:
 
 
 def read_odometry_poses(file: Path) -> tuple[Pose | None, ...]:
-    """world_from_camera of `12 numbers` lines (3 x 4, row by row), camera 0; None where not finite."""
+    """world_from_camera of camera 0 from lines of 12 numbers (3 x 4, row by row); None where not finite."""
     poses: list[Pose | None] = []
     for line in read_lines(file):
         matrix = np.array(line.numbers(0, 12)).reshape(3, 4)
@@ -59,6 +59,6 @@ def _entry(file: Path, bundle: int) -> dict[str, Any]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise FileError(f"{file} is not a MATLAB file with bundle_data; copy it again")
     if not 0 <= bundle < len(entries):
-        raise FileError(f"{file} holds bundles 0 to {len(entries) - 1}, not {bundle}")
+        raise FileError(f"{file} holds bundles 0 to {len(entries) - 1}; bundle {bundle} does not exist")
     found: dict[str, Any] = entries[bundle]
     return found

@@ -1,7 +1,7 @@
-"""MATLAB 5 files (.mat), as far as localisations need them: real matrices, cells and structs, plain or compressed.
+"""MATLAB 5 files (.mat) as far as localisations need them: real matrices, cells and structs, plain or compressed.
 
-Our own, since a damaged file must not bring the interpreter down. Everything is bounded: each element by its parent,
-what is unpacked by what was packed. Format: "MAT-File Format", The MathWorks, chapter 1.
+Our own reader, because a damaged file must not crash the interpreter. Everything is bounded: each element by its
+parent, uncompressed data by the compressed size. Format: "MAT-File Format", The MathWorks, chapter 1.
 """
 
 import math
@@ -22,18 +22,18 @@ MATRIX, COMPRESSED, INT8, INT32, UINT32 = 14, 15, 1, 5, 6
 CELL, STRUCT = 1, 2
 NUMERIC = range(6, 16)  # double, single, int8 to uint64
 COMPLEX = 0x0800
-DEEPEST = 16  # cells in cells
+DEEPEST = 16  # levels of nested cells
 MOST_ENTRIES = 1 << 20  # of a cell or struct array
 
 Value: TypeAlias = Any  # an array of numbers, a list (cell), or a list of dictionaries (struct)
 
 
 class _Damaged(ValueError):
-    """Some record does not fit into its parent."""
+    """A record does not fit into its parent."""
 
 
 def read_matlab(file: Path) -> dict[str, Value]:
-    """The variables of a file by name; those of kinds not known here (text, functions, sparse) are None."""
+    """The variables of a file by name; None for unsupported kinds (text, functions, sparse)."""
     data = read_bytes(file)
     order = {b"IM": "<", b"MI": ">"}.get(data[126:128])
     if order is None or len(data) < HEADER:
@@ -63,12 +63,12 @@ def _unpacked(body: memoryview) -> memoryview:
 
 
 def _elements(data: memoryview, order: str) -> list[tuple[int, memoryview]]:
-    """Kind and body of the elements, one after the other; each starts at a multiple of eight bytes."""
+    """Kind and body of consecutive elements; each starts at a multiple of eight bytes."""
     found, place = [], 0
     while len(data) - place >= 8:
         kind, size = struct.unpack_from(f"{order}II", data, place)
         start, end = place + 8, place + 8 + size
-        if kind >> 16:  # a small element: its size and body share the first eight bytes
+        if kind >> 16:  # a small element: size and body share the first eight bytes
             kind, size = kind & 0xFFFF, kind >> 16
             start, end = place + 4, place + 4 + size
             if size > 4:
@@ -83,7 +83,7 @@ def _elements(data: memoryview, order: str) -> list[tuple[int, memoryview]]:
 
 
 def _matrix(body: memoryview, order: str, depth: int) -> tuple[str, Value]:
-    """Name and value of an array: flags, sizes, name, then what its class has."""
+    """Name and value of an array: flags, sizes, name, then the contents of its class."""
     if len(body) == 0:  # an empty cell
         return "", np.empty((0, 0))
     parts = _elements(body, order)
@@ -131,7 +131,7 @@ def _struct(count: int, parts: list[tuple[int, memoryview]], order: str, depth: 
 
 
 def _numbers(shape: tuple[int, ...], parts: list[tuple[int, memoryview]], order: str) -> Value:
-    """Numbers may be stored in a smaller type than the array's class; here they keep the stored one."""
+    """Numbers may be stored in a smaller type than the array's class; they keep the stored type."""
     if not parts or parts[0][0] not in NUMBERS:
         raise _Damaged
     dtype = np.dtype(order + NUMBERS[parts[0][0]])

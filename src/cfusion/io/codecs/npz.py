@@ -1,4 +1,4 @@
-"""Arrays inside a .npz: headers first, no pickles, and memory-mapped where the archive is not compressed."""
+"""Arrays in a .npz archive: headers are read first, pickles refused, uncompressed values memory-mapped."""
 
 import io
 import lzma
@@ -25,35 +25,35 @@ DAMAGE = (
     *(OSError, ValueError, EOFError, RuntimeError, MemoryError, struct.error, zlib.error, lzma.LZMAError),
     *(zipfile.BadZipFile, zipfile.LargeZipFile, LookupError, AttributeError, TypeError, OverflowError),
 )
-MOST_ARCHIVE = 1 << 40  # bytes: it is mapped, not read
+MOST_ARCHIVE = 1 << 40  # bytes; archives are mapped, not read
 LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a member: signature, lengths of name and extra field
 
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """One array of an archive; its values are read when first asked for."""
+    """One array of an archive; its values are read when first used."""
 
     file: Path
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
     header: int  # bytes before the values
-    stored_at: int | None  # offset of the values in the file, None where they are compressed
+    stored_at: int | None  # offset of the values in the file, None if compressed
     fortran: bool
 
     @cached_property
     def values(self) -> NDArray[np.generic]:
-        """The array: a window on the file where that is possible, else unpacked into memory."""
+        """The array: mapped if it is not compressed, else decompressed into memory."""
         try:
             if self.stored_at is not None:
                 order = "F" if self.fortran else "C"
                 return np.memmap(self.file, self.dtype, "r", self.stored_at, self.shape, order)  # type: ignore[call-overload,no-any-return]
             return self._unpacked()
         except DAMAGE as error:
-            raise FileError(f"{self.file}: {self.name} is damaged ({_first_line(error)}); write it anew") from None
+            raise FileError(f"{self.file}: {self.name} is damaged ({_first_line(error)}); write it again") from None
 
     def _unpacked(self) -> NDArray[np.generic]:
-        """The array, unpacked into its own memory and nothing besides."""
+        """The array, decompressed into its own memory without a second copy."""
         values = np.empty(self.shape, self.dtype, order="F" if self.fortran else "C")
         room = values.reshape(-1, order="A").view(np.uint8).data if values.size else memoryview(bytearray())
         with zipfile.ZipFile(self.file) as archive, archive.open(f"{self.name}.npy") as stream:
@@ -69,7 +69,7 @@ class Member:
 
 
 def members(file: Path) -> dict[str, Member]:
-    """The arrays of an archive by name, without their values; objects that need unpickling are refused when named."""
+    """The arrays of an archive by name, without their values; pickled objects are refused."""
     require_file(file, MOST_ARCHIVE)
     try:
         with zipfile.ZipFile(file) as archive:
@@ -84,7 +84,7 @@ def members(file: Path) -> dict[str, Member]:
         if isinstance(error, FileError):
             raise
         raise FileError(
-            f"{file} is not a .npz archive, or a damaged one ({_first_line(error)}); write it anew"
+            f"{file} is not a .npz archive, or a damaged one ({_first_line(error)}); write it again"
         ) from None
 
 
@@ -94,27 +94,27 @@ def _member(file: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Memb
         start = io.BytesIO(stream.read(LONGEST_HEADER))
     try:
         shape, fortran, dtype = HEADER_READERS[npy_format.read_magic(start)](start)
-    except Exception:  # the header is a Python expression, and damaged ones fail in many ways
-        raise FileError(f"{file}: {name} has a damaged header; write it anew") from None
+    except Exception:  # the header is a Python expression; damaged ones fail in many ways
+        raise FileError(f"{file}: {name} has a damaged header; write it again") from None
     if dtype.hasobject:
         raise FileError(f"{file}: {name} holds pickled Python objects; save plain arrays instead")
     claimed = math.prod(shape) * dtype.itemsize
     most = info.compress_size if info.compress_type == zipfile.ZIP_STORED else most_unpacked(info.compress_size)
     if claimed != info.file_size - start.tell() or not 0 <= claimed <= most:
         raise FileError(
-            f"{file}: {name} claims {claimed} bytes and holds {info.file_size - start.tell()}; write it anew"
+            f"{file}: {name} claims {claimed} bytes and holds {info.file_size - start.tell()}; write it again"
         )
     stored = _offset(file, info) + start.tell() if info.compress_type == zipfile.ZIP_STORED else None
     return Member(file, name, shape, dtype, start.tell(), stored if claimed else None, fortran)
 
 
 def _offset(file: Path, info: zipfile.ZipInfo) -> int:
-    """Where the bytes of a stored member begin; the local header may be longer than the directory says."""
+    """The offset of a stored member's bytes; its local header may be longer than the directory states."""
     with file.open("rb") as stream:
         stream.seek(info.header_offset)
         signature, name, extra = LOCAL_HEADER.unpack(stream.read(LOCAL_HEADER.size))
     if signature != b"PK\x03\x04":
-        raise FileError(f"{file} is a damaged archive; write it anew")
+        raise FileError(f"{file} is a damaged archive; write it again")
     return info.header_offset + LOCAL_HEADER.size + int(name) + int(extra)
 
 

@@ -16,13 +16,13 @@ LONGEST_HEADER = 256
 def read_pfm(path: Path) -> NDArray[np.float32]:
     """A map (H, W), first row on top, NaN where the file has an infinity.
 
-    The sign of the header's last number is the byte order (negative = little endian); its size is ignored, as
-    everyone does.
+    The sign of the header's last number gives the byte order (negative: little endian); its magnitude is ignored, as in
+    other readers.
     """
     data = read_bytes(path)
     header = HEADER.match(data[:LONGEST_HEADER])
     if header is None:
-        raise FileError(f"{path} is not a .pfm file: it does not start with 'Pf', a size and a scale")
+        raise FileError(f"{path} is not a .pfm file: it does not start with 'Pf', a size and a scale; check the name")
     magic, width, height, scale = header[1], int(header[2]), int(header[3]), float(header[4])
     if magic == b"PF":
         raise FileError(f"{path} has three channels (PF), expected one (Pf); save the depth alone")

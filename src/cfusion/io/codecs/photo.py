@@ -1,4 +1,4 @@
-"""Photographs beside depth maps: decoded whole or not at all, and brought onto the depth map's pixels."""
+"""Photographs of depth maps: decoded completely or refused, and resampled to the depth map's pixels."""
 
 import io
 import warnings
@@ -17,7 +17,7 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".JPG", ".PNG", ".JPEG")
 
 
 def read_photo(path: Path | None, shape: tuple[int, int]) -> Image | None:
-    """An image in [0, 1], resized to (H, W) where it is of another size; None where there is no file."""
+    """An image in [0, 1], resized to (H, W) if necessary; None if there is no file."""
     if path is None or not path.is_file():
         return None
     image = read_image(path) if path.suffix.lower() == ".png" else _read_jpeg(path)
@@ -40,7 +40,7 @@ def resized(image: Image, shape: tuple[int, int]) -> Image:
 
 
 def seen_by(image: Image, image_camera: Pinhole, camera: Pinhole) -> Image:
-    """The image of one camera as another at the same place sees it (nearest pixel, edges repeated)."""
+    """The image of one camera resampled for another at the same position (nearest pixel, edges repeated)."""
     columns = image_camera.fx * (np.arange(camera.width) - camera.cx) / camera.fx + image_camera.cx
     rows = image_camera.fy * (np.arange(camera.height) - camera.cy) / camera.fy + image_camera.cy
     at_columns = np.clip(np.rint(columns), 0, image.shape[1] - 1).astype(np.int64)
@@ -50,7 +50,7 @@ def seen_by(image: Image, image_camera: Pinhole, camera: Pinhole) -> Image:
 
 
 def beside(folder: Path, stem: str) -> Path | None:
-    """The photograph with this stem in a folder, whatever its ending; None if there is none."""
+    """The photograph with this stem in a folder, with any suffix; None if there is none."""
     for suffix in SUFFIXES:
         path = folder / (stem + suffix)
         if path.is_file():
@@ -59,7 +59,7 @@ def beside(folder: Path, stem: str) -> Path | None:
 
 
 def photo_size(path: Path) -> tuple[int, int]:
-    """(H, W) of an image, from its header alone."""
+    """(H, W) of an image, from its header."""
     module = pillow_image()
     require_file(path)
     try:
@@ -68,7 +68,7 @@ def photo_size(path: Path) -> tuple[int, int]:
             with module.open(path, formats=("PNG", "JPEG")) as picture:
                 return int(picture.height), int(picture.width)
     except (OSError, SyntaxError, ValueError, module.DecompressionBombError):
-        raise FileError(f"{path} is not an image (.png or .jpg), or a damaged one; write it anew") from None
+        raise FileError(f"{path} is not an image (.png or .jpg), or a damaged one; write it again") from None
 
 
 def _read_jpeg(path: Path) -> Image:
@@ -84,6 +84,6 @@ def _read_jpeg(path: Path) -> Image:
         if isinstance(error, FileError):
             raise
         reason = str(error).splitlines()[0] if str(error) else "no reason given"
-        raise FileError(f"{path} is a damaged JPEG ({reason}); write it anew") from None
+        raise FileError(f"{path} is a damaged JPEG ({reason}); write it again") from None
     image: Image = np.divide(levels, np.float32(255), dtype=np.float32)
     return image

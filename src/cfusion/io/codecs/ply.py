@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import Points
 from cfusion.errors import ShapeError
-from cfusion.io.codecs.ply_table import write_table
+from cfusion.io.codecs.ply_table import COLOUR, POSITION, table_of, write_table
 
-POINT, COLOUR = ("x", "y", "z"), ("red", "green", "blue")
-VERTEX = np.dtype([*((name, "<f4") for name in POINT), *((name, "u1") for name in COLOUR), ("confidence", "<f4")])
+VERTEX = np.dtype([*POSITION, *COLOUR, ("confidence", "<f4")])
 
 
 def write_ply(path: Path, points: Points, colours: NDArray[np.uint8], confidence: NDArray[np.float32]) -> None:
@@ -21,10 +20,4 @@ def write_ply(path: Path, points: Points, colours: NDArray[np.uint8], confidence
             f"points, colours, confidence are {points.shape}, {colours.shape}, {confidence.shape}; "
             "expected (N, 3), (N, 3), (N,)"
         )
-    vertices = np.empty(count, dtype=VERTEX)
-    for axis, name in enumerate(POINT):
-        vertices[name] = points[:, axis]
-    for channel, name in enumerate(COLOUR):
-        vertices[name] = colours[:, channel]
-    vertices["confidence"] = confidence
-    write_table(path, VERTEX, count, [vertices])
+    write_table(path, VERTEX, count, [table_of(VERTEX, points, colours, confidence)])

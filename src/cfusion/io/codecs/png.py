@@ -1,4 +1,4 @@
-"""PNG: 16-bit grey for maps (value = offset + scale * count, count 0 = unknown), any usual kind of image."""
+"""PNG: 16-bit grey for maps (value = offset + scale * count, count 0 = unknown), and images."""
 
 import importlib
 import io
@@ -23,25 +23,25 @@ ROWS = 64
 
 @dataclass(frozen=True)
 class Encoding:
-    """How counts of a 16-bit PNG stand for values: value = offset + scale * count."""
+    """The meaning of a 16-bit PNG's counts: value = offset + scale * count."""
 
     scale: float
     offset: float = 0.0
 
     @property
     def largest(self) -> float:
-        """The largest value it holds."""
+        """The largest value that it can represent."""
         return self.offset + self.scale * (LARGEST_COUNT + 0.5)
 
 
 def read_png(
     path: Path, encoding: Encoding, *, zero_is_unknown: bool = True, expected: tuple[int, int] | None = None
 ) -> NDArray[np.float32]:
-    """A map (H, W) from a 16-bit grey PNG; NaN where the count is 0, unless told that 0 is a value."""
+    """A map (H, W) from a 16-bit grey PNG; NaN where the count is 0, unless `zero_is_unknown` is False."""
     counts = _read_counts(path, expected)
     values = np.empty(counts.shape, np.float32)
-    with np.errstate(over="ignore"):  # of a scale beyond reason: infinite, which a View refuses
-        for first in range(0, len(counts), ROWS):  # in double precision, but not the whole map at once
+    with np.errstate(over="ignore"):  # an absurd scale gives inf, which a View refuses
+        for first in range(0, len(counts), ROWS):  # double precision, in strips to save memory
             rows = slice(first, first + ROWS)
             values[rows] = encoding.offset + encoding.scale * counts[rows].astype(np.float64)
             if zero_is_unknown:
@@ -52,21 +52,21 @@ def read_png(
 def write_png(
     path: Path, values: NDArray[np.generic], encoding: Encoding, words: Mapping[str, str] | None = None
 ) -> None:
-    """A map (H, W) as 16-bit grey; NaN becomes 0, and known values at least 1.
+    """Write a map (H, W) as 16-bit grey; NaN becomes 0, known values at least 1.
 
-    The file says its scale and offset itself (tEXt chunks `Scale` and `Offset`), and `words` besides.
+    The file states its scale and offset (tEXt chunks `Scale` and `Offset`), and the given `words`.
     """
     known = np.isfinite(values.astype(np.float64))
     counts = np.rint((np.where(known, values, 0.0) - encoding.offset) / encoding.scale)
     clipped = np.where(known, np.clip(counts, 1, LARGEST_COUNT), 0).astype(np.uint16)
-    told = importlib.import_module("PIL.PngImagePlugin").PngInfo()
+    text_chunks = importlib.import_module("PIL.PngImagePlugin").PngInfo()
     for key, text in ({"Scale": repr(encoding.scale), "Offset": repr(encoding.offset)} | dict(words or {})).items():
-        told.add_text(key, text)
-    pillow_image().fromarray(clipped).save(path, format="PNG", pnginfo=told)
+        text_chunks.add_text(key, text)
+    pillow_image().fromarray(clipped).save(path, format="PNG", pnginfo=text_chunks)
 
 
 def finest_encoding(values: NDArray[np.floating]) -> Encoding:
-    """The smallest step of 1, 2 or 5 times a power of ten that holds every known value in 16 bits."""
+    """The smallest step of 1, 2 or 5 times a power of ten that represents every known value in 16 bits."""
     known = values[np.isfinite(values)].astype(np.float64)
     if known.size == 0:
         return Encoding(scale=1.0)
@@ -74,7 +74,7 @@ def finest_encoding(values: NDArray[np.floating]) -> Encoding:
 
 
 def encoding_of(low: float, high: float) -> Encoding:
-    """Likewise for values between two, `low` at most 0."""
+    """The same for values between `low` (at most 0) and `high`."""
     finest = (high - low) / (LARGEST_COUNT - 1)
     if finest == 0.0:
         return Encoding(scale=1.0, offset=low - 1.0 if low < 0 else 0.0)
@@ -112,7 +112,7 @@ def _read_counts(path: Path, expected: tuple[int, int] | None) -> NDArray[np.uin
     bits, colour = check(path, data, expected)
     if bits != 16 or colour != GREY:
         kind = {GREY: "grey", RGB: "colour", PALETTE: "palette"}.get(colour, "transparent")
-        raise FileError(f"{path} is a {bits}-bit {kind} PNG; depth needs 16-bit grey, without alpha")
+        raise FileError(f"{path} is a {bits}-bit {kind} PNG; save depth as 16-bit grey without alpha")
     return _decode(path, data, mode=None).astype(np.uint16, copy=False)
 
 
@@ -125,5 +125,5 @@ def _decode(path: Path, data: bytes, mode: str | None) -> NDArray[np.uint16]:
             picture.load()
     except (OSError, SyntaxError, ValueError, zlib.error, module.DecompressionBombError) as error:
         reason = (str(error).splitlines() or ["no reason given"])[0][:100]
-        raise FileError(f"{path} is a damaged PNG ({reason}); write it anew") from None
+        raise FileError(f"{path} is a damaged PNG ({reason}); write it again") from None
     return np.asarray(picture if mode is None else picture.convert(mode))

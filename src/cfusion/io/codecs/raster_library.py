@@ -1,4 +1,4 @@
-"""rasterio, imported late and in one place; what it raises becomes one line."""
+"""rasterio, imported late and only here; its errors become one line."""
 
 import importlib
 import warnings
@@ -11,13 +11,13 @@ from cfusion.errors import FileError, InputError, MissingDependency
 from cfusion.io.codecs.tiff_header import require_blocks
 from cfusion.io.files import require_file
 
-MOST_BYTES = 1 << 50  # of a raster: it is read in windows
-# Drivers whose heights lie in the file itself: others (VRT, WMS, ..) point at files and addresses elsewhere.
+MOST_BYTES = 1 << 50  # of a raster, which is read in windows
+# Drivers whose heights are in the file itself: others (VRT, WMS, ...) refer to other files and addresses.
 DRIVERS = {".asc": "AAIGrid", ".hgt": "SRTMHGT", ".dt0": "DTED", ".dt1": "DTED", ".dt2": "DTED"}
 
 
 def rasterio() -> Any:
-    """The library, with the parts that are used."""
+    """The library, with the submodules that are used."""
     try:
         library = importlib.import_module("rasterio")
         for part in ("rasterio.crs", "rasterio.enums", "rasterio.errors", "rasterio.shutil", "rasterio.warp"):
@@ -29,12 +29,12 @@ def rasterio() -> Any:
 
 @contextmanager
 def opened(file: Path, most: int = MOST_BYTES) -> Iterator[Any]:
-    """A raster to read from, of so many bytes at most."""
+    """A raster opened for reading, of at most `most` bytes."""
     library = rasterio()
     require_blocks(file, require_file(file, most))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a raster without coordinates is a raster
+            warnings.simplefilter("ignore")  # rasters without coordinates are allowed
             with library.open(file, driver=DRIVERS.get(file.suffix.lower(), "GTiff")) as raster:
                 yield raster
     except (library.errors.RasterioError, library.errors.RasterioIOError, ValueError, IndexError) as error:
@@ -47,7 +47,7 @@ def opened(file: Path, most: int = MOST_BYTES) -> Iterator[Any]:
 
 
 def reason(error: BaseException) -> str:
-    """The first line of an error, shortened; that of its cause where rasterio says only `see previous exception`."""
+    """The first line of an error, shortened; that of its cause if rasterio only says `see previous exception`."""
     seen: BaseException = error
     while seen.__cause__ is not None:
         seen = seen.__cause__

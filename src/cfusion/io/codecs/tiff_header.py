@@ -1,4 +1,4 @@
-"""What a TIFF says of its blocks, before any library opens it: opening reserves memory for every band it claims."""
+"""The blocks of a TIFF, from its header: opening a file in a library reserves memory for every band it claims."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import BinaryIO
 
 from cfusion.errors import FileError
 
-Entry = tuple[int, int, int, bytes]  # tag, type, number of values, and they or where they are
+Entry = tuple[int, int, int, bytes]  # tag, type, number of values, and the values or their offset
 ORDERS = {b"II": "<", b"MM": ">"}
 CLASSIC, BIG = 42, 43
 WIDTH, HEIGHT, BITS, SAMPLES, ROWS, PLANAR, TILE_WIDTH, TILE_HEIGHT = 256, 257, 258, 277, 278, 284, 322, 323
-NUMBERS = {3: "H", 4: "I", 16: "Q"}  # types that hold what is needed here
-SIZES = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # of a value, else one byte
+NUMBERS = {3: "H", 4: "I", 16: "Q"}  # integer types of the tags used here
+SIZES = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # bytes by type; else one
 MOST_ENTRIES = 4096  # of a directory
-MOST_DIRECTORIES = 64  # that are looked at: a raster and its overviews
+MOST_DIRECTORIES = 64  # that are read: a raster and its overviews
 MOST_BANDS = 1000
 BESIDE = 1 << 26  # bytes of a block beyond those of one band of the raster
-DENSEST = 8  # bytes of a block per byte of the file, beyond that
+DENSEST = 8  # bytes of a block per byte of the file, in addition
 
 
 class _BeyondTheEnd(ValueError):
-    """The header claims what the file cannot hold."""
+    """The header claims more than the file holds."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """How numbers are laid down: in classic files, or in big ones."""
+    """The layout of a classic or a big TIFF."""
 
     order: str
-    start: int  # where the offset of the first directory is
+    start: int  # position of the first directory's offset
     offset: str
     count: str  # of a directory's entries
     head: str  # tag, type and number of an entry
     entry: int  # bytes of an entry
-    room: int  # bytes of an entry for its values, or for where they are
+    room: int  # bytes of an entry for its values or their offset
 
     @classmethod
     def classic(cls, order: str) -> Form:
@@ -49,20 +49,20 @@ class Form:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Bands of a raster, and the bytes that are decoded together."""
+    """The number of bands, and the bytes that are decoded together."""
 
     bands: int
     bytes: int
 
 
 def require_blocks(file: Path, held: int) -> None:
-    """Refuse a TIFF of thousands of bands, or whose blocks hold far more than one band of it."""
+    """Refuse a TIFF with thousands of bands, or with blocks far larger than one of its bands."""
     found = _blocks(file, held)
-    if found is None:  # no TIFF, or none that is known here: the library says so
+    if found is None:  # not a TIFF, or an unknown kind: the library reports that
         return
     (width, height), blocks = found
     if blocks.bands > MOST_BANDS:
-        raise FileError(f"{file} claims {blocks.bands} bands; expected at most {MOST_BANDS}, save heights alone")
+        raise FileError(f"{file} claims {blocks.bands} bands, more than {MOST_BANDS}; save heights alone")
     if blocks.bytes > max(4 * width * height + BESIDE, DENSEST * held):
         raise FileError(
             f"{file} claims blocks of {blocks.bytes} bytes in a file of {held}; save heights alone, in tiles"
@@ -76,7 +76,7 @@ def _blocks(file: Path, held: int) -> tuple[tuple[int, int], Blocks] | None:
         width, height = tags[WIDTH], tags[HEIGHT]
     except _BeyondTheEnd:
         raise FileError(
-            f"{file} is a damaged TIFF: its header claims more than the file holds; write it anew"
+            f"{file} is a damaged TIFF: its header claims more than the file holds; write it again"
         ) from None
     except (OSError, struct.error, LookupError):
         return None
@@ -88,7 +88,7 @@ def _blocks(file: Path, held: int) -> tuple[tuple[int, int], Blocks] | None:
 
 
 def _tags(stream: BinaryIO, held: int) -> dict[int, int]:
-    """The first number of every tag of the first directory that holds one; all directories are looked at."""
+    """The first number of every tag of the first directory; all directories are checked."""
     start = stream.read(16)
     order = ORDERS[start[:2]]
     (kind,) = struct.unpack_from(f"{order}H", start, 2)
@@ -107,16 +107,16 @@ def _tags(stream: BinaryIO, held: int) -> dict[int, int]:
 
 
 def _seek(stream: BinaryIO, place: int, held: int) -> None:
-    if place > held:  # numbers beyond 2^63 cannot even be asked for
+    if place > held:  # offsets beyond 2^63 cannot be passed to seek
         raise _BeyondTheEnd
     stream.seek(place)
 
 
 def _directory(stream: BinaryIO, form: Form, place: int, held: int) -> tuple[list[Entry], int]:
-    """The entries of one directory, and where the next one is; 0 after the last."""
+    """The entries of one directory and the offset of the next; 0 after the last."""
     _seek(stream, place, held)
     (count,) = struct.unpack(form.count, stream.read(struct.calcsize(form.count)))
-    if count > MOST_ENTRIES:  # no raster has as many, and the library would make room for them
+    if count > MOST_ENTRIES:  # no raster has so many, and the library would allocate them
         raise _BeyondTheEnd
     body = stream.read(count * form.entry)
     if len(body) < count * form.entry:
@@ -137,7 +137,7 @@ def _numbers(stream: BinaryIO, form: Form, entries: list[Entry], held: int) -> d
         letter = form.order + NUMBERS[kind]
         if number * struct.calcsize(letter) <= form.room:
             found.setdefault(tag, struct.unpack_from(letter, value)[0])
-        elif tag == BITS:  # one for each band
+        elif tag == BITS:  # one value per band
             _seek(stream, struct.unpack(form.offset, value)[0], held)
             found.setdefault(tag, struct.unpack(letter, stream.read(struct.calcsize(letter)))[0])
     return found

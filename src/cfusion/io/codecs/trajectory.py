@@ -1,4 +1,4 @@
-"""Trajectories as text: a time, a place and a quaternion, qw last (TUM), camera-to-world."""
+"""Trajectories as text: time, position and quaternion, qw last (TUM), camera-to-world."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ def read_trajectory(path: Path) -> tuple[Times, list[Pose | None]]:
     for line in read_lines(path):
         time, *place, qx, qy, qz, qw = line.numbers(0, 8)
         if not np.isfinite(time):
-            raise FileError(f"{line.where} has no time")
+            raise FileError(f"{line.where} has no time; write `t tx ty tz qx qy qz qw`")
         times.append(time)
         if not np.isfinite([*place, qx, qy, qz, qw]).all():
             poses.append(None)
@@ -45,7 +45,7 @@ def trajectory_text(times: Sequence[float], poses: Sequence[Pose]) -> str:
 
 
 def nearest(times: Times, wanted: float) -> tuple[int, float]:
-    """The index of the time nearest to the one wanted, and how far it is away."""
+    """The index of the nearest time, and its distance."""
     if len(times) == 0 or not np.isfinite(wanted):
         return -1, float("inf")
     place = int(np.searchsorted(times, wanted))

@@ -1,8 +1,8 @@
-"""The CPU backend: Numba, cache tiles, all cores, the same bits for any number of them."""
+"""The CPU backend: Numba, cache tiles, all cores, the same bits for any number of threads."""
 
 import os
 
-# Idle OpenMP threads would otherwise spin, and slow down whoever shares the cores; read once, when Numba loads it.
+# Idle OpenMP threads would otherwise spin and slow down other processes; read once, when Numba loads it.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from cfusion.kernels.cpu.cache import require_cache

@@ -1,8 +1,8 @@
-"""Bringing points onto a raster, compiled: what kernels/numpy/association.py defines, with the same bits.
+"""Projecting points onto a raster, compiled: the functions of kernels/numpy/association.py, with the same bits.
 
-One map is one thread's work, without the interpreter's lock: several maps may run at the same time, and no
-result depends on how many do. Where it is no slower, kernels are given the arrays that they fill: one that makes its
-own takes twice as long to compile.
+One map is processed by one thread without the interpreter's lock: several maps may run at the same time, and no result
+depends on their number. Where it is no slower, kernels receive their output arrays: a kernel that allocates takes twice
+as long to compile.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cfusion.kernels.threads import in_bands
 
 Ints = NDArray[np.int32]
 ROOTS = np.sqrt(np.arange(1 << 10)).astype(np.int64)
-# Contiguous and writable: another layout would be compiled once more.
+# Contiguous and writable: another layout would be compiled separately.
 COMPILED_FOR: tuple[Literal["C"], Literal["W"]] = ("C", "W")
 
 
@@ -72,14 +72,13 @@ def fill_natural(depth: NDArray[np.float32], region: NDArray[np.bool_]) -> NDArr
 
 
 def local_depth_range(depth: NDArray[np.float32], radius: int) -> NDArray[np.float32]:
-    """As `Backend.local_depth_range`: the definition on bands of rows, each with what lies around it."""
+    """As `Backend.local_depth_range`: the definition on bands of rows with a halo."""
     out = np.empty(depth.shape, depth.dtype)
 
     def of_band(start: int, stop: int) -> None:
         first = max(start - radius, 0)
-        out[start:stop] = definition.local_depth_range(depth[first : stop + radius], radius)[start - first :][
-            : stop - start
-        ]
+        ranges = definition.local_depth_range(depth[first : stop + radius], radius)
+        out[start:stop] = ranges[start - first : stop - first]
 
     in_bands(out.shape, (of_band,))
     return out
@@ -87,7 +86,7 @@ def local_depth_range(depth: NDArray[np.float32], radius: int) -> NDArray[np.flo
 
 @njit(**OPTIONS)
 def _winners(u: NDArray[np.float64], v: NDArray[np.float64], z: NDArray[np.float64], winner: NDArray[np.int64]) -> None:
-    """(H, W): the index of the point that each pixel shows; it comes with -1, for none."""
+    """Write the index of the point that each pixel shows; initially -1, for none."""
     height, width = winner.shape
     for point in range(len(z)):
         column, row = np.floor(u[point] + 0.5), np.floor(v[point] + 0.5)
@@ -100,7 +99,7 @@ def _winners(u: NDArray[np.float64], v: NDArray[np.float64], z: NDArray[np.float
 
 @njit(**OPTIONS)
 def _gather(of_points: NDArray[np.floating], winner: NDArray[np.int64], out: NDArray[np.float32]) -> None:
-    """What each pixel's winner carries; where there is none, the NaN that `out` comes with."""
+    """Write the value of each pixel's winner; without one the initial NaN stays."""
     height, width = winner.shape
     for y in range(height):
         for x in range(width):
@@ -112,7 +111,7 @@ def _gather(of_points: NDArray[np.floating], winner: NDArray[np.int64], out: NDA
 def _dilate(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
     """True within the disc of a True pixel: per row of the disc, a run of known half width.
 
-    Its arrays are its own: LLVM then knows that they do not overlap, and is a quarter faster.
+    It allocates its own arrays: LLVM then knows that they do not overlap, and the kernel is a quarter faster.
     """
     height, width = mask.shape
     across = np.empty((height, width), np.int32)  # columns to the nearest True one of the row
@@ -144,14 +143,14 @@ def _lend(
     envelope: NDArray[np.int64],
     steps: NDArray[np.float64],
 ) -> None:
-    """What every unknown cell lends to its disc, and its share, as steps: each row of a disc is a run with two ends.
+    """Add what every unknown cell lends to its disc, and its share, as differences: each row of a disc is a run.
 
-    A cell lends if the nearest pixel of all that are known or wanted is wanted.
+    A cell lends if the nearest of all known and wanted pixels is a wanted one.
     """
     height, width = depth.shape
     square, key, apex, start = envelope[0], envelope[1], envelope[2], envelope[3]
     for y in range(height):
-        beyond = False  # whether there are cells that are neither known nor wanted
+        beyond = False  # whether a cell is neither known nor wanted
         for x in range(width):
             square[x] = np.int64(min(rise[y, x], fall[y, x])) ** 2
             key[x] = min(2 * square[x], 2 * np.int64(to_wanted[y, x]) ** 2 - 1)
@@ -171,7 +170,7 @@ def _lend(
                 reach = min(reach, square[max(x - step, 0)] + step * step)
                 reach = min(reach, square[min(x + step, width - 1)] + step * step)
                 step += 1
-            if reach == 1:  # the usual case: a neighbour is known
+            if reach == 1:  # the most frequent case: a neighbour is known
                 _lend_beside(depth, known, y, x, steps)
             else:
                 _spread(y, x, reach, _mean_of_nearest(depth, rise, fall, square, y, x, reach), steps)
@@ -181,7 +180,7 @@ def _lend(
 def _lend_beside(
     depth: NDArray[np.float32], known: NDArray[np.bool_], y: int, x: int, steps: NDArray[np.float64]
 ) -> None:
-    """As `_spread` of `_mean_of_nearest` where that is one pixel away; without a branch: noise cannot be foreseen."""
+    """As `_spread` of `_mean_of_nearest` at distance one, without branches: noise is unpredictable."""
     left, up, down, right = known[y, x - 1], known[y - 1, x], known[y + 1, x], known[y, x + 1]
     total = np.float64(depth[y, x - 1]) if left else 0.0
     total += np.float64(depth[y - 1, x]) if up else 0.0
@@ -196,11 +195,11 @@ def _lend_beside(
 
 @njit(**INSIDE_KERNELS)
 def _envelope(key: NDArray[np.int64], apex: NDArray[np.int64], start: NDArray[np.int64]) -> int:
-    """The last of the parabolas key + 2 dx^2 that are lowest somewhere along a row (Meijster, 2000).
+    """The lower envelope of the parabolas key + 2 dx^2 along a row (Meijster, 2000); returns its last index.
 
-    A key is twice a squared distance, less one if it is that to a wanted pixel. `apex`: their columns, left to right;
-    `start`: where each begins to be lowest. Between two pixels that are known or wanted, one is lowest for no cell
-    but itself.
+    A key is twice a squared distance in the column, minus one if to a wanted pixel. `apex`: the columns of parabolas
+    that are lowest somewhere; `start`: where that begins. A pixel between two that are known or wanted, itself known or
+    wanted, is the nearest of no other cell, and is skipped.
     """
     width, last = len(key), -1
     for x in range(width):
@@ -245,7 +244,7 @@ def _mean_of_nearest(
 
 @njit(**INSIDE_KERNELS)
 def _spread(y: int, x: int, reach: int, lent: float, steps: NDArray[np.float64]) -> None:
-    """A share for every |p - q| <= r(q), and one for < that leaves out what is tied."""
+    """Add a share for |p - q| <= r(q), and one for < that excludes ties."""
     height, width = steps.shape[0], steps.shape[1] - 1
     radius = _integer_root(reach)
     for row in range(max(0, y - radius), min(height, y + radius + 1)):
@@ -265,7 +264,7 @@ def _step(steps: NDArray[np.float64], row: int, first: int, after: int, lent: fl
 
 @njit(**OPTIONS)
 def _fill(wanted: NDArray[np.bool_], steps: NDArray[np.float64], filled: NDArray[np.float32]) -> None:
-    """The mean of what was lent, where that is wanted: the steps added up."""
+    """Write the mean of the lent values where wanted, by summing the differences."""
     height, width = wanted.shape
     for y in range(height):
         value, share = 0.0, 0.0
@@ -292,5 +291,5 @@ def _rise_and_fall(mask: NDArray[np.bool_], rise: Ints, fall: Ints) -> None:
 
 @njit(**INSIDE_KERNELS)
 def _integer_root(square: int) -> int:
-    """floor(sqrt(square)), exact below 2^52; small ones are looked up."""
+    """floor(sqrt(square)), exact below 2^52; small ones from a table."""
     return ROOTS[square] if square < len(ROOTS) else int(math.sqrt(square))

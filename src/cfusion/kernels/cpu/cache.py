@@ -1,6 +1,6 @@
-"""A place for Numba's compiled kernels: beside the sources or in the user's cache; else a private temporary folder.
+"""A folder for Numba's compiled kernels: beside the sources or in the user's cache; else a private temporary one.
 
-Numba refuses to compile where it can write to neither, as in a container with a read-only package and home.
+Numba refuses to compile if it can write to neither, as in a container with a read-only package and home.
 """
 
 import os
@@ -16,7 +16,7 @@ VARIABLE = "NUMBA_CACHE_DIR"
 
 
 def require_cache() -> None:
-    """Before Numba is imported: see to it that it finds a folder to write to."""
+    """Ensure, before Numba is imported, that it has a writable folder."""
     chosen = os.environ.get(VARIABLE)
     usual = [Path(chosen)] if chosen else [Path(__file__).parent / "__pycache__", _users()]
     if any(_is_writable(place) for place in usual):
@@ -33,13 +33,13 @@ def require_cache() -> None:
 
 
 def _users() -> Path:
-    """Where Numba puts what cannot lie beside its source."""
+    """Numba's folder for kernels that cannot be stored beside their source."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(cache) / "numba"
 
 
 def _private() -> list[Path]:
-    """Temporary folders of this user alone: what lies in them is run."""
+    """Temporary folders private to this user, because their contents are executed."""
     found = []
     with suppress(OSError):
         shared = Path(tempfile.gettempdir()) / f"cfusion-numba-{os.getuid() if hasattr(os, 'getuid') else 0}"

@@ -1,4 +1,4 @@
-"""Cameras pixel by pixel; formulas in `cfusion.kernels.numpy.cameras`."""
+"""Cameras per pixel; formulas in `cfusion.kernels.numpy.cameras`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cfusion.kernels.numpy.cameras import UNBENDING
 
 @njit(**INSIDE_KERNELS)
 def is_bent(camera: Floats) -> bool:
-    """As the definition's."""
+    """The same as the definition."""
     return camera[5] != 0 or camera[6] != 0 or camera[7] != 0 or camera[8] != 0 or camera[9] != 0
 
 
 @njit(**INSIDE_KERNELS)
 def slopes(camera: Floats, u: float, v: float) -> tuple[float, float]:
-    """As the definition's, of one pixel."""
+    """The same as the definition, for one pixel."""
     x, y = (u - camera[3]) / camera[1], (v - camera[4]) / camera[2]
     if is_bent(camera):
         there_x, there_y = x, y
@@ -29,14 +29,14 @@ def slopes(camera: Floats, u: float, v: float) -> tuple[float, float]:
 
 @njit(**INSIDE_KERNELS)
 def row_of_slopes(camera: Floats, i: int, across: Floats, down: Floats) -> None:
-    """Of a row of pixels."""
+    """Write the slopes of a row of pixels."""
     for j in range(len(across)):
         across[j], down[j] = slopes(camera, j, i)
 
 
 @njit(**INSIDE_KERNELS)
 def bent(camera: Floats, x: float, y: float) -> tuple[float, float]:
-    """As the definition's, of one pair of slopes."""
+    """The same as the definition, for one pair of slopes."""
     radial, along, down = _terms(camera, x, y)
     return x * radial + along, y * radial + down
 

@@ -17,10 +17,10 @@ FAST: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "nsz"}}
 
 
 def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, enough: float = float("inf")) -> float:
-    """As `Backend.bound`; a tensor is left to the reference's code, which is rarely needed and slower."""
+    """As `Backend.bound`; problems with a tensor, which are rare, use the slower definition."""
     if problem.tensor is not None:
         return definition.bound(problem, state, box, rounds, most, enough)
-    state.release()  # the spare arrays are not needed now, and the repair needs room
+    state.release()  # frees the spare arrays, as the repair needs memory
     repair, best = _Repair(problem, state.dual[level_dual(problem.order - 1)]), float("-inf")
     while True:
         repair.run(rounds)
@@ -35,7 +35,7 @@ def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, 
 
 
 def _slope(problem: Problem, p: Floats) -> tuple[Floats, float]:
-    """g of a top dual in double precision, and the factor that brings the duals between into their balls."""
+    """g of a top dual in double precision, and the factor that brings the intermediate duals into their balls."""
     factor, shape = 1.0, problem.links.shape
     for level in range(problem.order - 1, -1, -1):
         lower = np.empty((level + 1, *shape))
@@ -49,7 +49,7 @@ def _slope(problem: Problem, p: Floats) -> tuple[Floats, float]:
 
 
 class _Repair:
-    """The steps of the repair, some at a time. Each lower dual is overwritten by its own part of the gradient."""
+    """The steps of the repair, run in batches; each lower dual is overwritten by its part of the gradient."""
 
     def __init__(self, problem: Problem, top: Floats) -> None:
         self.problem, order = problem, problem.order
@@ -59,7 +59,7 @@ class _Repair:
         self.momentum, self.done = 1.0, 0
 
     def run(self, rounds: int) -> None:
-        """So many more, in place."""
+        """Run `rounds` more steps, in place."""
         problem, order, links, chain = self.problem, self.problem.order, self.problem.links, self.chain
         data = (problem.confidence, problem.observations.total, _hold(problem))
         for _ in range(rounds):
@@ -85,24 +85,24 @@ class _Repair:
 
 
 def _adjoint(order: int, p: Floats, out: Floats) -> Call:
-    """The call for out <- E_order^T p."""
+    """The call that computes out <- E_order^T p."""
     return ((_adjoint_1, _adjoint_2, _adjoint_3)[order - 1], p, out)
 
 
 def _add_gradient(order: int, u: Floats, links: Links, factor: float, out: Floats) -> Call:
-    """The call for out <- out + factor E_order u."""
+    """The call that computes out <- out + factor E_order u."""
     return ((_add_gradient_1, _add_gradient_2, _add_gradient_3)[order - 1], u, links, factor, out)
 
 
 def _hold(problem: Problem) -> int:
-    """What bounds the slope: 0 the data's weight, 1 nothing where there are data, 2 nothing at all."""
+    """The bound of the slope: 0 the data's weight, 1 none where there are data, 2 none."""
     if problem.prox_centre is not None:
         return 2
     return 1 if problem.fidelity is Fidelity.L2 else 0
 
 
 def _limit(problem: Problem, level: int) -> tuple[float, Floats]:
-    """alpha of the level, and the edge weight that multiplies it (empty for one)."""
+    """alpha of the level, and its edge weight (empty for one)."""
     if level == 0 and problem.edge is not None:
         return problem.alpha[0], problem.edge
     return problem.alpha[level], np.empty((0, 0), problem.confidence.dtype)
@@ -185,12 +185,12 @@ def _l1_pixels(
         rows[i] = summed
 
 
-# Loops over a row have no branches and look at j - 1 or j + 1 alone, so that they vectorise; ends of rows come apart.
+# Loops over a row have no branches and use j - 1 or j + 1 only, so that they vectorise; ends of rows are separate.
 
 
 @njit(**FAST)
 def _adjoint_1(start: int, stop: int, p: Floats, out: Floats) -> None:
-    """E_1^T: p is zero where its planes do not exist; so below. In the precision of what comes out."""
+    """E_1^T; p is zero where its planes do not exist (as below). Computed in the precision of `out`."""
     width = p.shape[2]
     zero = out.dtype.type(0)
     for i in range(start, stop):
@@ -242,7 +242,7 @@ def _adjoint_3(start: int, stop: int, p: Floats, out: Floats) -> None:
 
 @njit(**FAST)
 def _add_gradient_1(start: int, stop: int, u: Floats, links: Any, factor: float, out: Floats) -> None:
-    """out += factor E_1 u, on the planes that exist; so below."""
+    """out += factor E_1 u, on existing planes (as below)."""
     height, width = links.shape
     f = out.dtype.type(factor)
     zero = out.dtype.type(0)
@@ -296,7 +296,7 @@ def _add_gradient_3(start: int, stop: int, u: Floats, links: Any, factor: float,
                 out[3, i, j] += f * (u[2, below, j] - c)
 
 
-# What follows works on any number of planes: lengths of a row first, then plane by plane, so that every loop
+# The following work on any number of planes: the lengths of a row first, then plane by plane, so that every loop
 # vectorises.
 
 
@@ -315,7 +315,7 @@ def _stick_out(start: int, stop: int, p: Floats, weight: float, edge: Floats) ->
 
 @njit(**FAST)
 def _stick_out_slope(start: int, stop: int, g: Floats, confidence: Floats, total: Floats, hold: int) -> None:
-    """g <- what of it exceeds the slope the data can hold (see `_hold`)."""
+    """g <- its excess over the slope that the data can balance (see `_hold`)."""
     width = total.shape[1]
     for i in range(start, stop):
         for j in range(width):
@@ -329,7 +329,7 @@ def _stick_out_slope(start: int, stop: int, g: Floats, confidence: Floats, total
 def _advance(
     start: int, stop: int, ahead: Floats, before: Floats, momentum: float, weight: float, edge: Floats
 ) -> None:
-    """before <- proj(ahead), ahead <- before + momentum (its change)."""
+    """before <- proj(ahead), ahead <- before + momentum * (change of before)."""
     planes, _, width = ahead.shape
     for i in range(start, stop):
         shrink = np.empty(width, ahead.dtype)
@@ -365,7 +365,7 @@ def _shrink_row(p: Floats, i: int, weight: float, edge: Floats, shrink: Floats) 
 
 
 def repaired(problem: Problem, state: State, rounds: int) -> Floats:
-    """As the reference's."""
+    """The same as the definition."""
     repair = _Repair(problem, state.dual[level_dual(problem.order - 1)])
     repair.run(rounds)
     return repair.before

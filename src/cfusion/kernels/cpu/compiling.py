@@ -1,4 +1,4 @@
-"""Hear of every kernel that is compiled here, as it is done; kernels that come from the cache are not heard of."""
+"""Reports every kernel that is compiled in this process; kernels from the cache are not reported."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -27,13 +27,13 @@ class _Listener(event.Listener):  # type: ignore[misc]  # Numba has no types
 
 @contextmanager
 def hearing(told: Callable[[str, bool], None]) -> Iterator[None]:
-    """`told(name, done)` when a kernel begins to be compiled and when it is done, while the block runs."""
+    """Call `told(name, done)` when a kernel's compilation begins and ends, while the block runs."""
     with event.install_listener("numba:compile", _Listener(told)):
         yield
 
 
 class _Uncollected(event.Listener):  # type: ignore[misc]
-    """While a kernel is compiled no garbage is looked for: Numba makes little of it, and the search takes a tenth."""
+    """Disables garbage collection during compilation: Numba makes little garbage, and collecting takes a tenth."""
 
     def __init__(self) -> None:
         self.depth, self.enabled = 0, False
@@ -51,7 +51,7 @@ class _Uncollected(event.Listener):  # type: ignore[misc]
 
 
 def without_collection() -> None:
-    """From now on, for every kernel of this process; Numba compiles one at a time."""
+    """Apply to every kernel of this process from now on; Numba compiles one at a time."""
     event.register("numba:compile", _Uncollected())
 
 

@@ -1,7 +1,7 @@
 """Compiled loops of ELAS (Geiger, Roser and Urtasun, 2010): support points, planes of triangles, MAP disparities.
 
-Descriptors are (H, W, D) uint8, compared by the sum of absolute differences. `sign` says where the other image's
-pixel lies: left pixel u matches right pixel u - d (sign = -1), right pixel u matches left pixel u + d (sign = +1).
+Descriptors are (H, W, D) uint8, compared by the sum of absolute differences. `sign` is the direction of the other
+image's pixel: left pixel u matches right pixel u - d (sign = -1), right pixel u matches left pixel u + d (sign = +1).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ NOTHING = -1
 RADIUS = 2  # of the window of a descriptor
 DIMENSIONS = 48
 TABLE_STEPS = 8  # entries of the prior's table per pixel of disparity
-MARGIN = 3  # pixels from the border within which descriptors are not whole
+MARGIN = 3  # pixels from the border within which descriptors are incomplete
 CORNERS = 2  # a support point is compared by the four descriptors at (+-2, +-2): 9 x 9 pixels of Sobel responses
 
 
 @njit(**OPTIONS)
 def descriptors(along: Bytes, down: Bytes) -> tuple[Bytes, Ints]:
-    """(H, W, 48) the two Sobel responses (128 = none) of the 5 x 5 pixels but the middle one, which all overlap.
+    """The two Sobel responses (128 = zero) of the 5 x 5 pixels without the middle one, (H, W, 48).
 
-    Also (H, W) the texture, the sum of what the responses differ from none.
+    Also the texture (H, W): the sum of |response - 128|.
     """
     height, width = along.shape
     out = np.full((height, width, DIMENSIONS), np.uint8(128))
@@ -60,7 +60,7 @@ def _distance(ours: Bytes, theirs: Bytes, v: int, u: int, w: int) -> Any:
 def _support_disparity(
     ours: Bytes, theirs: Bytes, texture: Ints, v: int, u: int, sign: int, least: int, ratio: float, costs: Ints
 ) -> int:
-    """The disparity of one support point, NOTHING where texture, room or uniqueness is wanting."""
+    """The disparity of one support point; NOTHING without sufficient texture, space or uniqueness."""
     far = MARGIN + CORNERS
     room = u - far if sign < 0 else ours.shape[1] - far - 1 - u
     end = min(len(costs), room + 1)
@@ -85,7 +85,7 @@ def _support_disparity(
 def support_points(
     left: Bytes, right: Bytes, texture_left: Ints, texture_right: Ints, step: int, most: int, least: int, ratio: float
 ) -> Ints:
-    """(rows, columns) of the grid: disparity of the support point at (v, u) = step (row, column), or NOTHING."""
+    """The grid (rows, columns): disparity of the support point at (v, u) = step (row, column), or NOTHING."""
     height, width = texture_left.shape
     rows, columns = height // step, width // step
     found = np.full((rows, columns), NOTHING, np.int32)
@@ -110,7 +110,7 @@ def support_points(
 
 @njit(cache=True, nogil=True)
 def without_strays(found: Ints, reach: int, tolerance: int, needed: int) -> Ints:
-    """Support points that at least `needed` others within `reach` grid cells agree with."""
+    """Support points with at least `needed` similar ones within `reach` grid cells."""
     rows, columns = found.shape
     kept = found.copy()
     for row in range(rows):
@@ -129,7 +129,7 @@ def without_strays(found: Ints, reach: int, tolerance: int, needed: int) -> Ints
 
 @njit(cache=True, nogil=True)
 def planes(triangles: Ints, points: Floats, height: int, width: int) -> Floats:
-    """(H, W) mu = a u + b v + c of the triangle over each pixel, NaN outside all; points are (N, 3): u, v, d."""
+    """mu = a u + b v + c (H, W) of the triangle at each pixel, NaN outside all; points are (N, 3): u, v, d."""
     prior = np.full((height, width), np.nan, np.float32)
     for index in range(len(triangles)):
         p, q, r = points[triangles[index, 0]], points[triangles[index, 1]], points[triangles[index, 2]]
@@ -160,7 +160,7 @@ def planes(triangles: Ints, points: Floats, height: int, width: int) -> Floats:
 
 @njit(cache=True, nogil=True)
 def nearby(points: Floats, rows: int, columns: int, cell: int, most: int) -> tuple[Ints, Ints]:
-    """Disparities (give or take one) of the support points in each cell or beside it: how many, and which."""
+    """Number and list of the disparities (+- 1) of support points in each cell or beside it."""
     there = np.zeros((rows, columns, most), np.bool_)
     for index in range(len(points)):
         row, column, d = int(points[index, 1]) // cell, int(points[index, 0]) // cell, int(points[index, 2])
@@ -191,7 +191,7 @@ def map_disparities(
     penalty: Floats,
     free: float,
 ) -> Floats:
-    """(H, W) the disparity of least energy, NaN where there is none.
+    """The disparity (H, W) of least energy, NaN if there is none.
 
     E(d) = beta |f - f'(d)|_1 - log(gamma + exp(-(d - mu)^2 / (2 sigma^2))) over the disparities within the table
     `penalty` of the plane (entry k: |d - mu| = k / 8) and those listed for the cell (`free`, if far from the plane).
@@ -223,7 +223,7 @@ def map_disparities(
             if at == NOTHING:
                 continue
             out[v, u] = at
-            if at > 0 and at + 1 < end:  # the tip of a symmetric V through the three costs
+            if at > 0 and at + 1 < end:  # the vertex of a symmetric V through the three costs
                 here = _distance(ours, theirs, v, u, u + sign * at)
                 before = _distance(ours, theirs, v, u, u + sign * (at - 1)) - here
                 after = _distance(ours, theirs, v, u, u + sign * (at + 1)) - here

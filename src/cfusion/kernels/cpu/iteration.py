@@ -25,14 +25,14 @@ from cfusion.kernels.cpu.tiles import SCALARS, sweep_for
 from cfusion.kernels.threads import cuts, in_parallel, threads
 
 LEVELS = 8  # iterations per visit of a tile
-TILE_ROWS, TILE_COLUMNS = 240, 480  # about; the bits do not depend on them
-LEAST_ROWS = 60  # of a tile: what lies around it is computed too
+TILE_ROWS, TILE_COLUMNS = 240, 480  # approximate; the bits do not depend on them
+LEAST_ROWS = 60  # of a tile: its halo is computed as well
 
 
 def iterate(
     problem: Problem, state: State, steps: Steps, count: int, plan: Settling | None = None, levels: int = LEVELS
 ) -> Settled | None:
-    """As `Backend.iterate`; `levels` of them share one pass over memory."""
+    """As `Backend.iterate`; `levels` iterations share one pass over memory."""
     if plan is not None:
         return None
     tiles, idle = _tiles(problem.links > 0)
@@ -44,7 +44,7 @@ def iterate(
             for rows, columns in idle:
                 target.primal[:, rows, columns] = state.primal[:, rows, columns]
                 target.dual[:, rows, columns] = state.dual[:, rows, columns]
-        holding = (state.primal, target.primal)  # what lies around the tiles, which stays as it is
+        holding = (state.primal, target.primal)  # both hold the pixels outside the tiles, which do not change
         _advance(problem, state, steps, now, tiles)
         done += now
     return None
@@ -102,7 +102,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: A
 
 
 def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
-    """The order is that of the names in `tiles`."""
+    """The scalars in the order of the names in `tiles`."""
     pad = (1.0,) * (3 - problem.order)
     weight = steps.tau[0] * problem.prox_weight if problem.prox_centre is not None else 0.0
     scalars = [
@@ -115,9 +115,9 @@ def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
 
 
 def _tiles(domain: Mask) -> tuple[Any, list[Window]]:
-    """(n, 4) first row, end row, first column, end column of the domain (H, W) in each tile; and what lies around it.
+    """First row, end row, first column, end column (n, 4) of the domain (H, W) per tile; and windows outside it.
 
-    What is outside the domain stays as it is.
+    Pixels outside the domain are not changed.
     """
     width, tiles, idle = domain.shape[1], [], []
     for top, bottom in _bands(domain):
@@ -133,10 +133,10 @@ def _tiles(domain: Mask) -> tuple[Any, list[Window]]:
 
 
 def _bands(domain: Mask) -> list[tuple[int, int]]:
-    """Where rows of tiles start and stop, with about as much work in each, and as many of them for every thread.
+    """Start and stop of each row of tiles, with similar work in each and the same number for every thread.
 
-    The work of a row is from the first pixel of the domain to the last, and something for tiles so low that they are
-    all border.
+    The work of a row is the distance from the first to the last pixel of the domain, plus a constant that avoids tiles
+    that consist mostly of halo.
     """
     height, width = domain.shape
     rounds = max(1, round(height / (TILE_ROWS * threads())))

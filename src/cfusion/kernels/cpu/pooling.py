@@ -11,7 +11,7 @@ from cfusion.kernels.threads import in_bands
 
 
 def pooled(maps: Floats, radius: int, passes: int) -> Floats:
-    """As `Backend.pooled`: each pixel adds up its own square, so that no sum depends on where a band begins."""
+    """As `Backend.pooled`; each pixel sums its own square, so that no sum depends on where a band begins."""
     count, height, width = maps.shape
     out = np.array(maps, np.float64, order="C")
     for _ in range(passes):
@@ -22,9 +22,9 @@ def pooled(maps: Floats, radius: int, passes: int) -> Floats:
 
 @njit(**OPTIONS)
 def _mean(start: int, stop: int, values: Floats, radius: int, out: Floats) -> None:
-    """On the lines [start, stop) of all maps one below the other."""
+    """Process the lines [start, stop) of all maps, stacked vertically."""
     _, height, width = values.shape
-    line = np.zeros(width + 2 * radius)  # a row of column sums, between zeros
+    line = np.zeros(width + 2 * radius)  # a row of column sums, padded with zeros
     over = 1.0 / (2 * radius + 1) ** 2
     for at in range(start, stop):
         m, i = at // height, at % height

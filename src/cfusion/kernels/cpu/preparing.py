@@ -1,4 +1,4 @@
-"""What a solve starts from, compiled; formulas in `cfusion.kernels.numpy.preparing` and `ordering`."""
+"""Preparation of a solve, compiled; formulas in `cfusion.kernels.numpy.preparing` and `ordering`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cfusion.kernels.numpy.preparing import RADIUS, RANGE, shape_of
 from cfusion.kernels.threads import in_bands
 
 NONE = np.empty((0, 0, 0), np.float32)
-NONE.setflags(write=False)  # as the weights of a stack are: else the kernel is compiled twice
+NONE.setflags(write=False)  # like the weights of a stack: else the kernel is compiled twice
 
 
 def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
@@ -79,11 +79,11 @@ def _weighted_median(start: int, stop: int, values: Floats, weights: Floats, tot
 
 
 def local_noise_weights(depths: Floats, weights: Floats | None, depth: Floats) -> Floats:
-    """As `Backend.local_noise_weights`: the sums around each pixel first, then what they make of its weight."""
+    """As `Backend.local_noise_weights`: sums around each pixel first, then the weights."""
     views, height, width = depths.shape
     given = NONE if weights is None else weights
     out, amounts = np.empty(depths.shape, np.float32), np.empty(depths.shape, np.uint8)
-    sums = np.empty((views, height, 5))  # of what is known: number, sizes, scales, squared scales, 1 / amounts
+    sums = np.empty((views, height, 5))  # per line: number, sizes, scales, squared scales, 1 / amounts
     in_bands((views * height, width), (_pool, depths, given, depth, out, amounts, sums))
     totals = sums.sum(axis=1)
     overall = float(totals[:, 1].sum()) / max(float(totals[:, 0].sum()), 1.0)
@@ -107,7 +107,7 @@ def _pool(
     """Window sums of sizes and numbers around each pixel, on the lines [start, stop) of all maps."""
     _, height, width = depths.shape
     weighted = weights.size > 0
-    sizes, seen = np.zeros(width + 2 * RADIUS), np.zeros(width + 2 * RADIUS)  # sums of columns, between zeros
+    sizes, seen = np.zeros(width + 2 * RADIUS), np.zeros(width + 2 * RADIUS)  # sums of columns, padded with zeros
     for at in range(start, stop):
         k, i = at // height, at % height
         for j in range(width + 2 * RADIUS):
@@ -151,7 +151,7 @@ def _trust(
     high: float,
     out: Floats,
 ) -> None:
-    """lam = b0 (n + a) / (m + a b0), times the weight given; `out` comes with the sums m."""
+    """lam = b0 (n + a) / (m + a b0), times the given weight; `out` initially holds the sums m."""
     _, height, width = depths.shape
     weighted = weights.size > 0
     for at in range(start, stop):

@@ -1,4 +1,4 @@
-"""Re-association pixel by pixel; formulas and conventions in `cfusion.kernels.numpy.pulling`."""
+"""Re-association per pixel; formulas and conventions in `cfusion.kernels.numpy.pulling`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _pull(
             measured = np.float64(depth[near_row, near_column])
             left = np.floor(u)
             top = np.floor(v)
-            # four pixels that agree exactly are what the nearest is
+            # four pixels that agree exactly equal the nearest
             if agreement > 0 and left >= 0 and top >= 0 and left + 1 < columns and top + 1 < rows:
                 a = np.int64(top)
                 b = np.int64(left)

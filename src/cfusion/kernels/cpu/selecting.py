@@ -1,4 +1,4 @@
-"""Medians by counting: over the upper bits of floats, which are in the order of the values once turned around.
+"""Medians by counting the upper bits of floats, mapped to integers of the same order, and sorting one bucket.
 
 The definition is `cfusion.kernels.host.medians`.
 """
@@ -15,22 +15,22 @@ from cfusion.kernels.contract import Floats
 from cfusion.kernels.cpu.sums import INSIDE_KERNELS, OPTIONS
 from cfusion.kernels.threads import cuts, in_parallel, threads
 
-FEWEST = 1 << 15  # values of a row that are worth the counters
-BUCKETS, LOW = 1 << 12, np.uint32(20)  # what the upper bits tell apart, and the number of lower bits
+FEWEST = 1 << 15  # values of a row from which the counters pay off
+BUCKETS, LOW = 1 << 12, np.uint32(20)  # by the upper 12 of 32 bits
 SIGN = np.uint32(1 << 31)
 
 
 def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tuple[list[float], list[int]]:
-    """As `Backend.medians`; some rows at the same time, or parts of the only one."""
+    """As `Backend.medians`; threads process whole rows, or parts of a single row."""
     if sides:
         return host.of_sides(medians, rows)
     count = len(rows)
     if rows.dtype != np.float32 or rows.size < count * FEWEST:
         return host.medians(rows, above)
     bits = np.ascontiguousarray(rows).reshape(count, -1).view(np.uint32)
-    bits.setflags(write=False)  # as those of a stack are: else the kernel is compiled twice
+    bits.setflags(write=False)  # like those of a stack: else the kernel is compiled twice
     limits = np.array([above, np.inf], np.float32).view(np.uint32)
-    known, pairs = np.zeros(count, np.int64), np.zeros((count, 2), np.uint32)  # the two in the middle
+    known, pairs = np.zeros(count, np.int64), np.zeros((count, 2), np.uint32)  # the two middle values
 
     def select(start: int, stop: int) -> None:
         for row in range(start, stop):
@@ -41,14 +41,14 @@ def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tup
     else:
         in_parallel([(select, *part) for part in cuts(count, min(threads(), count))])
     ones, others = pairs.view(np.float32).T
-    with np.errstate(over="ignore", invalid="ignore"):  # as the kernel's own sums
+    with np.errstate(over="ignore", invalid="ignore"):  # like the kernel's own sums
         middle = np.where(known % 2 == 0, (ones + others) / np.float32(2), ones)
     middle[known == 0] = np.nan
     return [float(each) for each in middle], [int(each) for each in known]
 
 
 def _middle(bits: Floats, limits: Floats, rows: int, pair: Floats) -> int:
-    """How many values are between two limits; their two in the middle are written to `pair`."""
+    """The number of values between two limits; writes the two middle values to `pair`."""
     parts = cuts(len(bits), threads() if rows == 1 else 1)
     counts = np.zeros((len(parts), BUCKETS), np.int64)
     in_parallel([(_upper_bits, bits[a:b], limits, counts[k]) for k, (a, b) in enumerate(parts)])
@@ -66,7 +66,7 @@ def _middle(bits: Floats, limits: Floats, rows: int, pair: Floats) -> int:
 
 
 def _keys(bits: Floats, parts: list[tuple[int, int]], limits: Floats, bucket: int, counts: Floats) -> Floats:
-    """The keys of the values in a bucket, so many of each part of the row."""
+    """The keys of the values in a bucket; `counts` per part of the row."""
     ends = np.cumsum(counts)
     keys = np.empty(int(ends[-1]), np.uint32)
     places = zip(parts, ends - counts, ends, strict=True)
@@ -76,16 +76,16 @@ def _keys(bits: Floats, parts: list[tuple[int, int]], limits: Floats, bucket: in
 
 @njit(**OPTIONS)
 def _upper_bits(bits: Floats, limits: Floats, counts: Floats) -> None:
-    """How many values between the limits begin with each of the upper bits."""
+    """Count the values between the limits by their upper bits."""
     least, most = _key(limits[0]), _key(limits[1])
-    for each in bits:  # without a branch: noise cannot be foreseen
+    for each in bits:  # without a branch: noise is unpredictable
         key = _key(each)
         counts[key >> LOW] += (key > least) & (key < most)
 
 
 @njit(**OPTIONS)
 def _alike(bits: Floats, limits: Floats, bucket: int, keys: Floats) -> None:
-    """The keys of those that begin alike; there is room for just as many."""
+    """Write the keys in a bucket; `keys` has exactly their number."""
     least, most = _key(limits[0]), _key(limits[1])
     n = 0
     for each in bits:
@@ -97,5 +97,5 @@ def _alike(bits: Floats, limits: Floats, bucket: int, keys: Floats) -> None:
 
 @njit(**INSIDE_KERNELS)
 def _key(bits: Any) -> Any:
-    """A whole number in the order of the floats."""
+    """An integer in the order of the floats."""
     return np.uint32(bits ^ (SIGN | np.uint32(np.int32(bits) >> 31)))

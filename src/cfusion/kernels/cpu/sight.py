@@ -1,4 +1,4 @@
-"""How other cameras see a surface, pixel by pixel; formulas in `cfusion.kernels.numpy.sight`."""
+"""A surface as seen by other cameras, per pixel; formulas in `cfusion.kernels.numpy.sight`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def hidden(
     shapes: Sequence[tuple[int, int]],
     tolerance: Floats,
 ) -> Mask:
-    """As `Backend.hidden`: whole views in each thread."""
+    """As `Backend.hidden`; each thread processes whole views."""
     surface, tolerance = np.ascontiguousarray(surface), np.ascontiguousarray(tolerance, np.float32)
     out = np.empty((len(onto), *surface.shape), np.bool_)
     sizes = np.array(shapes, np.int64).reshape(-1, 2)
@@ -55,7 +55,7 @@ def _parallax(
         for k in range(len(onto)):
             m, fx, fy = motions[k], onto[k, 1], onto[k, 2]
             to_pinhole = onto[k, 0] == 0
-            for j in range(width):  # without a branch, so that several pixels go at once
+            for j in range(width):  # without a branch, to vectorise
                 tilt_x = m[0, 0] * across[j] + m[0, 1] * down[j]
                 tilt_y = m[1, 0] * across[j] + m[1, 1] * down[j]
                 tilt_z = m[2, 0] * across[j] + m[2, 1] * down[j]
@@ -81,7 +81,7 @@ def _hidden(
     tolerance: Floats,
     out: Mask,
 ) -> None:
-    """Of the views [start, stop)."""
+    """Process the views [start, stop)."""
     height, width = surface.shape
     depth = np.empty((height, width), np.float32)
     landing = np.empty((height, width), np.int64)
@@ -111,7 +111,7 @@ def _land(
     landing: Floats,
     nearest: Floats,
 ) -> None:
-    """Every point's depth in the other camera and the pixel that it lands on; the nearest depth of each pixel."""
+    """Write each point's depth in the other camera and the pixel it lands on; and the nearest depth of each pixel."""
     lens, to_pinhole = is_bent(onto), onto[0] == 0
     height, width = surface.shape
     across, down, u, v = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
@@ -139,7 +139,7 @@ def _land(
 
 @njit(**INSIDE_KERNELS)
 def _even_slope(depth: Floats, i: int, j: int) -> float:
-    """As the definition's, at one pixel."""
+    """The same as the definition, at one pixel."""
     height, width = depth.shape
     here = depth[i, j]
     up = abs(here - depth[i - 1, j]) if i > 0 else np.float32(np.inf)
@@ -151,6 +151,6 @@ def _even_slope(depth: Floats, i: int, j: int) -> float:
 
 @njit(**INSIDE_KERNELS)
 def _least(one: float, other: float) -> float:
-    """The smaller one of what is known; zero if neither is."""
+    """The smaller of the known values; zero if neither is known."""
     least = one if one < other or other != other else other
     return least if least < np.inf else 0.0

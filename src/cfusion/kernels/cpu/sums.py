@@ -1,6 +1,6 @@
-"""Energy, misfit and the sorting of observations: one pass over the pixels each, bands of rows in parallel.
+"""Energy, misfit and sorting of observations: one pass over the pixels each, bands of rows in parallel.
 
-Every row is summed on its own in double precision, so the result does not depend on the number of threads.
+Every row is summed separately in double precision, so the result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from cfusion.kernels.contract import Energies, Fidelity, Floats, Observations, P
 from cfusion.kernels.host import adapted
 from cfusion.kernels.threads import in_bands
 
-# no_cfunc_wrapper: nothing else calls the kernels, and each is compiled in a seventh less time
+# no_cfunc_wrapper: nothing calls kernels from C, and each compiles in a seventh less time
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-INSIDE_KERNELS: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True}  # for functions that kernels alone call
+INSIDE_KERNELS: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True}  # for functions called by kernels only
 HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT = sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3)
 
 
 def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelity) -> tuple[Observations, Floats]:
-    """As `Backend.order_observations`: an odd-even transposition sort per row of pixels, in place."""
+    """Sorted observations and median by an odd-even transposition sort per row of pixels, in place."""
     values = depths
     carried = np.empty((0, 0, 0), depths.dtype) if weights is None else weights
     total = np.empty(depths.shape[1:], depths.dtype)

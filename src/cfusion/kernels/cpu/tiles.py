@@ -1,12 +1,11 @@
 """Several primal-dual iterations per cache tile: a wavefront of T iterations, two rows apart, sweeps each tile.
 
-Row k of the tile is loaded into a ring; level t then updates its primal row k-1-2t and its dual row k-2-2t in
-place; the row that leaves level T-1 is stored. A ghost zone of 2T pixels makes tiles independent of one another, so
-the result has the same bits for any tile size and any number of threads. Formulas:
-`cfusion.kernels.numpy.iteration`.
+Row k of the tile is loaded into a ring; level t then updates its primal row k-1-2t and its dual row k-2-2t in place;
+the row that leaves level T-1 is stored. A halo of 2T pixels makes tiles independent of each other, so the result has
+the same bits for any tile size and any number of threads. Formulas: `cfusion.kernels.numpy.iteration`.
 
-Loops run over unsigned columns and every array is an argument of its own: both are what lets LLVM vectorise them. A
-product that is used twice has a name: else the columns that fill no vector would be rounded differently.
+Loops use unsigned columns and every array is a separate argument: LLVM needs both to vectorise them. A product that is
+used twice has a name: otherwise the columns that fill no vector would be rounded differently.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from numba import njit
 from cfusion.kernels.contract import Floats, Links
 from cfusion.kernels.cpu.sums import OPTIONS
 
-# keeps +inf legal (missing observations), unlike fastmath=True
+# +inf stays legal (missing observations), unlike with fastmath=True
 FASTMATH = {"reassoc", "contract", "arcp", "afn", "nsz"}
 
-# scalars: what iterate() packs into one array of the working precision
+# scalars that iterate() packs into one array of the working precision
 TAU_X, TAU_V, TAU_W, SIGMA_Q, SIGMA_R, SIGMA_S, ALPHA_1, ALPHA_2, ALPHA_3 = range(9)
 RHO, STEP, KEEP, PULL, DELTA, ONE, TWO, HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT, TINY = range(9, 20)
 SCALARS = 20
@@ -49,9 +48,9 @@ def huber_row(
 
         A_ij(x) = C_j - (S - C_i) + sum of w_m (x - d_m) / delta over j < m <= i,    C_j the weight of the j smallest
 
-    as a sum of clips is the least over j, of the greatest over i, of A_ij: the j smallest observations are clipped from
-    above, those beyond i from below. No search, so that every pixel of a row takes the same way. A missing observation
-    is infinite, and so is every root that it has a part in, or no number, which no comparison takes.
+    because a sum of clips is the min over j of the max over i of A_ij: the j smallest observations are clipped from
+    above, those beyond i from below. There is no search, so all pixels of a row run the same code. A missing
+    observation is infinite, and every root that involves it is infinite or NaN, which no comparison selects.
     rows: 0 centre f, 1 the root x (x - f until the end), 2 w = step * lam, 6 the least of a j, 7 sum of w_m (d_m - f),
     8 C_i - C_j, 9 S - 2 C_j.
     """
@@ -107,9 +106,9 @@ def huber_row(
 
 @cache
 def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> Any:
-    """The sweep compiled for one kind of problem; what the kind does not need is not compiled at all.
+    """The sweep compiled for one kind of problem; code that the kind does not need is not compiled.
 
-    Weights and edges are no kinds: `auto` solves with and without, and one kernel for both is compiled in half the
+    Weights and edges are not kinds: `auto` solves with and without them, and one kernel for both compiles in half the
     time.
     """
 
@@ -135,9 +134,9 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
         bar: Floats,
         rows: Floats,
     ) -> None:
-        """Advance the tiles by `levels` iterations from source to target; arrays the kind does not need are empty.
+        """Advance the tiles by `levels` iterations from source to target; arrays that the kind does not need are empty.
 
-        So are `weights` that are all one; an `edge` of one row holds for every row.
+        So are `weights` that are all one; an `edge` of one row is used for every row.
         """
         height = np.int64(source_primal.shape[1])
         width = np.int64(source_primal.shape[2])
@@ -183,7 +182,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
             n = np.uint64(g1 - g0)
             n1 = n + u1
             g = np.uint64(g0)
-            # one column of padding on both sides; a tile may be narrower than the one before: clear the right
+            # one column of padding on both sides; a tile may be narrower than the previous one: clear the right
             for plane in range(dual_planes):
                 for row in range(ring):
                     dual[plane, row, n1] = zero
@@ -210,7 +209,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                         above = ring if a == 0 else (a - 1) % ring
                         below = ring if a == height - 1 else (a + 1) % ring
                         b = a % 3
-                        # rows: 0 moved centre, 1 prox, 2 step * lam, 3-5 the tensor's flux
+                        # rows: 0 centre, 1 prox, 2 step * lam, 3-5 the tensor's flux
                         if has_tensor:
                             upper = max(a - 1, 0)
                             for j in range(u0, n):
@@ -247,7 +246,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                     rows[2, j + u1] = two * w
                                     rows[1, j + u1] = min(values[0, a, g + j], f)
                                 m = 0
-                                while m + 4 <= observations:  # several at a time: fewer ways to the row and back
+                                while m + 4 <= observations:  # several at a time, to save loads and stores of the row
                                     for j in range(u0, n):
                                         w = rows[2, j + u1]
                                         fa = rows[0, j + u1]

@@ -1,4 +1,4 @@
-"""Leaving observations out, compiled; formulas in `cfusion.kernels.numpy.trials`."""
+"""Held-out observations, compiled; formulas in `cfusion.kernels.numpy.trials`."""
 
 from __future__ import annotations
 

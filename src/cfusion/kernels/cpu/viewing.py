@@ -1,4 +1,4 @@
-"""What cameras see of depth maps, pixel by pixel; formulas and conventions in `cfusion.kernels.numpy.viewing`."""
+"""Reprojection and viewing angles per pixel; formulas and conventions in `cfusion.kernels.numpy.viewing`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cfusion.kernels.threads import in_bands
 
 
 def reproject(depth: Floats, camera: Floats, onto: Floats, onto_from_view: Floats) -> tuple[Floats, Floats, Floats]:
-    """As `Backend.reproject`; a map is one thread's work, as in `association`."""
+    """As `Backend.reproject`; one thread per map, as in `association`."""
     u, v, along = np.empty((3, *depth.shape))
     _reproject(depth, camera, onto, np.ascontiguousarray(onto_from_view), *np.empty((2, depth.shape[1])), u, v, along)
     return u.ravel(), v.ravel(), along.ravel()
@@ -59,7 +59,7 @@ def cosines(depths: Floats, camera: Floats) -> Floats:
 
 @njit(**OPTIONS)
 def _cosines(start: int, stop: int, depths: Floats, camera: Floats, out: Floats) -> None:
-    """On the lines [start, stop) of all views one below the other."""
+    """Process the lines [start, stop) of all views, stacked vertically."""
     _, height, width = depths.shape
     pinhole, lens = camera[0] == 0, is_bent(camera)
     for line in range(start, stop):
@@ -91,5 +91,5 @@ def _cosines(start: int, stop: int, depths: Floats, camera: Floats, out: Floats)
             a2, b2 = next_x - here, next_y - here
             n0, n1, n2 = a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0
             length = (n0 * n0 + n1 * n1 + n2 * n2) * (x * x + y * y + 1.0)
-            if length > 0:  # not where one of the three is unknown
+            if length > 0:  # false if one of the three is unknown
                 out[k, i, j] = abs(n0 * x + n1 * y + n2) / sqrt(length)

@@ -1,4 +1,4 @@
-"""The CUDA backend: CuPy arrays, our own kernels; importing it fails with one sentence where no device can be used."""
+"""The CUDA backend: CuPy arrays and our own kernels; importing it raises one sentence if no device can be used."""
 
 import cupy as arrays
 

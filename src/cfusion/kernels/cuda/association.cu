@@ -1,18 +1,18 @@
 // Points on a raster: z-buffer, closing, natural-neighbour fill; definitions in kernels/numpy/association.py.
-// The maps of several views are done by one launch: blockIdx.z says whose.
-// Whatever several threads add up is added in whole numbers, so that no result depends on their order.
+// One launch processes the maps of several views: blockIdx.z is the view.
+// Sums over threads are of integers, so that no result depends on their order.
 
 typedef unsigned long long Whole;
 
-// This block's part of an array that has `size` values a map.
+// This block's part of an array with `size` values per map.
 template <class T>
 __device__ __forceinline__ T* own(T* array, size_t size) { return array ? array + blockIdx.z * size : array; }
 #define NONE 0xffffffffu
 #define UNKNOWN __int_as_float(0x7fc00000)
 
-// ---- z-buffer: the least depth of every pixel, then the first point that has it
+// ---- z-buffer: the least depth of every pixel, then the first point at that depth
 
-// Whole numbers in the order of the doubles.
+// Integers in the order of the doubles.
 __device__ __forceinline__ Whole rank_of(double z) {
     const Whole bits = (Whole)__double_as_longlong(z + 0.);  // -0 becomes 0
     return bits >> 63 ? ~bits : bits | 1ull << 63;
@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(256) look_along(
     grown[(size_t)i * width + j] = touches == wanted;
 }
 
-// ---- natural neighbours: the raster goes on for `margin` cells beyond the image; known and wanted pixels are its marks
+// ---- natural neighbours: the raster extends `margin` cells beyond the image; known and wanted pixels are its marks
 
 struct Raster {
     int height, width, margin;  // of the raster with its margin
@@ -114,7 +114,7 @@ __device__ __forceinline__ bool marked(
 }
 
 // Rows up and down from each cell to the nearest mark of its column; H + W or more if there is none. A block takes 32
-// columns; each of its threads looks through a part of one, and then knows from the others what lies beyond.
+// columns; each thread scans a part of one, and combines it with the marks that the others found.
 extern "C" __global__ void __launch_bounds__(1024) rise_and_fall(
     const float* __restrict__ depth, const bool* __restrict__ region, bool wanted, Raster raster, int* __restrict__ rise,
     int* __restrict__ fall
@@ -149,8 +149,8 @@ extern "C" __global__ void __launch_bounds__(1024) rise_and_fall(
     }
 }
 
-// Squared distance to the nearest mark, or one more than the limit; searching ends where a column is further away than
-// what was found.
+// Squared distance to the nearest mark, or one more than the limit; the search ends where a column is further away than
+// the best mark so far.
 extern "C" __global__ void __launch_bounds__(256) squared_distance(
     const int* __restrict__ rise, const int* __restrict__ fall, const int* __restrict__ limit, Raster raster,
     int* __restrict__ squared
@@ -174,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(256) squared_distance(
     squared[line + column] = (int)min(best, 0x7fffffffll);
 }
 
-// How many cells of the row up to and with this one are wanted; a warp takes a row.
+// The number of wanted cells of the row up to and including this one; one warp per row.
 extern "C" __global__ void __launch_bounds__(128) count_wanted(
     const float* __restrict__ depth, const bool* __restrict__ region, Raster raster, int* __restrict__ counted
 ) {
@@ -192,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(128) count_wanted(
     }
 }
 
-// The largest size of what is known, as bits of a float, which are in the order of the sizes.
+// The largest size of the known values, as bits of a float, which have the order of the sizes.
 extern "C" __global__ void __launch_bounds__(256) find_largest(
     const float* __restrict__ depth, unsigned pixels, unsigned* __restrict__ largest
 ) {
@@ -204,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(256) find_largest(
     if (threadIdx.x % 32 == 0) atomicMax(largest, mine);
 }
 
-// The power of two by which lent values become whole numbers: their sum over all cells stays below 2^62.
+// The power of two by which lent values become integers, such that their sum over all cells stays below 2^62.
 __device__ __forceinline__ double scale_of(const Raster& raster, unsigned largest) {
     const double most = max((double)__uint_as_float(largest), 1e-30);
     return exp2(floor(60 - log2((double)raster.cells())) - ceil(log2(most)));
@@ -212,8 +212,8 @@ __device__ __forceinline__ double scale_of(const Raster& raster, unsigned larges
 
 __device__ __forceinline__ int whole_root(int square) { return (int)sqrt((double)square); }
 
-// Every cell that lends adds its value to its disc, row by row: in at one end, out after the other.
-// A share for |p - q| <= r(q), and one for < that leaves out what is tied.
+// Every lending cell adds its value to its disc, row by row: added at one end, subtracted after the other.
+// A share for |p - q| <= r(q), and one for < that excludes ties.
 extern "C" __global__ void __launch_bounds__(256) lend(
     const float* __restrict__ depth, const int* __restrict__ rise, const int* __restrict__ fall,
     const int* __restrict__ reach, const int* __restrict__ to_wanted, const int* __restrict__ counted, Raster raster,
@@ -253,7 +253,7 @@ extern "C" __global__ void __launch_bounds__(256) lend(
     }
 }
 
-// What was lent, added up along each row by one warp, and divided.
+// Sum the lent values along each row, one warp per row, and divide.
 extern "C" __global__ void __launch_bounds__(128) take_mean(
     const float* __restrict__ depth, const bool* __restrict__ region, Raster raster, const unsigned* __restrict__ largest,
     const Whole* __restrict__ total, const int* __restrict__ shares, float* __restrict__ filled
@@ -288,7 +288,7 @@ extern "C" __global__ void __launch_bounds__(128) take_mean(
     }
 }
 
-// How far apart what is known lies around each pixel. One tile a block: least and largest along its rows, then down.
+// The range of the known values around each pixel. One tile per block: minima and maxima along its rows, then columns.
 extern "C" __global__ void __launch_bounds__(256) relief(
     const float* __restrict__ depth, int radius, int height, int width, float* __restrict__ out
 ) {

@@ -1,6 +1,6 @@
-"""Bringing points onto a raster, on the device; arrays may lie on the host, and then the results do.
+"""Projecting points onto a raster, on the device; results are in the memory of the input.
 
-Maps may have a leading axis of views, which are then all done by the same few launches.
+Maps may have a leading axis of views, which are then processed by the same few launches.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def local_depth_range(depth: Floats, radius: int) -> Floats:
 
 
 def fill_natural(depth: Floats, region: Any) -> Floats:
-    """As `Backend.fill_natural`: every cell that lends does so in parallel, in whole numbers."""
+    """As `Backend.fill_natural`; all cells lend in parallel, in integers."""
     known, inside = on_device(depth, np.float32), on_device(region, np.bool_)
     height, width = (size + 2 * MARGIN for size in known.shape[-2:])
     maps = known.shape[:-2]
@@ -92,10 +92,10 @@ def fill_natural(depth: Floats, region: Any) -> Floats:
     raster = by_value(np.array([height, width, MARGIN], np.int32))
     rise, fall, reach, to_wanted, counted = cupy.empty((5, *maps, height, width), np.int32)
     columns, cells = (blocks_of(width, 32), 1, views), (blocks_of(width, THREADS), height, views)
-    up, down = cupy.empty((2, *maps, height, width), np.int32)  # to what is wanted
+    up, down = cupy.empty((2, *maps, height, width), np.int32)  # to wanted pixels
     for wanted, above, below, limit, distance in (
         (False, rise, fall, None, reach),
-        (True, up, down, reach, to_wanted),  # further than that nobody lends
+        (True, up, down, reach, to_wanted),  # no cell lends further than that
     ):
         kernel(SOURCES, "rise_and_fall")(columns, (1024,), (known, inside, np.bool_(wanted), raster, above, below))
         kernel(SOURCES, "squared_distance")(cells, (THREADS,), (above, below, or_nothing(limit), raster, distance))

@@ -1,4 +1,5 @@
-// The lower bound of kernels/numpy/certificate.py: repair the top dual, follow it down to slopes, minimise pixel by pixel.
+// The lower bound of kernels/numpy/certificate.py: repair the top dual, compute the slopes below it, minimise per
+// pixel.
 
 #define HALF_ROOT 0.70710678118654752440
 #define THIRD_ROOT 0.57735026918962576451
@@ -10,7 +11,7 @@
 #define ROOM (ROOM_ROWS * ROOM_COLUMNS)
 #define TERM_WEIGHT (real)0.125
 
-// What a problem's balls look like at a pixel.
+// The balls of a problem at a pixel.
 struct Balls {
     const real *confidence, *total, *edge, *tensor;
     size_t plane;
@@ -18,7 +19,7 @@ struct Balls {
 
     __device__ real limit(int level, size_t p) const { return EDGE && level == 0 ? alpha[0] * edge[p] : alpha[level]; }
 
-    // The steepest slope the data can hold: any for L2 or with an anchor, none without data.
+    // The steepest slope that the data can balance: unlimited for L2 or with an anchor, none without data.
     __device__ real hold(size_t p) const {
         const real steepest = sizeof(real) == 4 ? (real)3.402823466e38 : (real)1.7976931348623157e308;
         const real held = confidence[p] * total[p];
@@ -104,13 +105,13 @@ __device__ __forceinline__ void gradient(int order, unsigned bits, Read at, real
 #define STRIDE (ROOM + BEYOND)  // from plane to plane
 #define CELLS ((ROOM + THREADS - 1) / THREADS)  // of a thread
 
-// What a thread keeps of its pixels; others read their chains in shared memory.
+// A thread's own pixels; their chains, which others read, are in shared memory.
 struct Cell {
     real chain[CHAIN], was[TOP], hold;  // a hold below zero: not in the image
     unsigned bits;
 };
 
-// Where a cell lies in the room, whose tile it is, and what of it others will ask for.
+// The place of a cell in the room, the tile it belongs to, and which of its values others read.
 struct Spot {
     int row, column;
 
@@ -122,7 +123,7 @@ struct Spot {
     __device__ bool border() const { return mine() && !within(2 * MARGIN); }
 };
 
-// `arrived` only ever grows, over many launches: what counts is how far the goal is ahead of it.
+// `arrived` grows over many launches: only its distance from the goal matters.
 __device__ void wait_for_all(unsigned* arrived, unsigned goal) {
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -134,11 +135,11 @@ __device__ void wait_for_all(unsigned* arrived, unsigned goal) {
     __syncthreads();
 }
 
-// All repair steps, the whole grid at once: before <- proj(ahead - step rise), ahead <- before + momentum (its change).
-// A tile takes AT_ONCE steps on its own, in a room that is wider by what they look at; then tiles read one another's
-// borders, or whole tiles where there are more of them than blocks. Two copies of `ahead` and `before` (2, TOP, H, W)
-// take turns for that, of which `before_turns` are over. Beyond the side of a room the next row is read, which only the
-// margin ever sees.
+// All repair steps of the whole grid: before <- proj(ahead - step rise), ahead <- before + momentum (its change). A
+// tile takes AT_ONCE steps on its own, in a room that includes the pixels they depend on; then tiles read each other's
+// borders, or whole tiles if there are more tiles than blocks. Two copies of `ahead` and `before` (2, TOP, H, W)
+// alternate for that; `before_turns` turns are over. Beyond the side of a room the next row is read, which affects the
+// margin only.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
     real* ahead, real* before, const real* __restrict__ momenta, const unsigned short* __restrict__ links,
     const real* __restrict__ confidence, const real* __restrict__ total, const real* __restrict__ edge,
@@ -283,7 +284,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) repair(
     }
 }
 
-// The top dual brought into its ball: where the repair starts (both copies of what it reads, and `before`).
+// The top dual projected into its ball: the start of the repair (both copies that it reads, and `before`).
 extern "C" __global__ void __launch_bounds__(256) project(
     const real* __restrict__ top, real* __restrict__ ahead, real* __restrict__ before, const real* __restrict__ edge,
     real alpha_1, real alpha_2, real alpha_3, size_t n
@@ -297,8 +298,8 @@ extern "C" __global__ void __launch_bounds__(256) project(
     for (int m = 0; m < TOP; m++) ahead[m * n + p] = before[m * n + p] = shrink * here[m];
 }
 
-// E^T from the planes of one order to those below, in double: `order` planes; and the least factor that
-// brings `lower` into the ball of its level, per block.
+// E^T from the planes of one order to the `order` planes below, in double precision; and per block the least factor
+// that brings `lower` into the ball of its level.
 extern "C" __global__ void __launch_bounds__(256) descend(
     const real* __restrict__ top, const double* __restrict__ upper, double* __restrict__ lower, int order,
     const unsigned short* __restrict__ links, const real* __restrict__ edge, const real* __restrict__ tensor, real alpha_1, real alpha_2, real alpha_3, int height,
@@ -360,7 +361,7 @@ __device__ double huber_slope(double x, const Observed& seen, double delta) {
     return sum;
 }
 
-// Bisection on the increasing derivative; convexity bounds what it leaves.
+// Bisection on the increasing derivative; convexity bounds the remaining error.
 __device__ double huber_bound(double slope, double lam, const Observed& seen, const Box& box, double delta) {
     double low = box.low, high = box.high, x;
     if (slope + lam * huber_slope(low, seen, delta) >= 0) x = low;
@@ -379,7 +380,7 @@ __device__ double huber_bound(double slope, double lam, const Observed& seen, co
     return value;
 }
 
-// The sum over the domain of each pixel's minimum, its slope scaled by the least of all factors; and that factor.
+// The sum over the domain of each pixel's minimum, with its slope scaled by the least of all factors; and that factor.
 extern "C" __global__ void __launch_bounds__(256) pixel_bounds(
     const double* __restrict__ slopes, const double* __restrict__ factors, int factor_count,
     const real* __restrict__ values, const real* __restrict__ weights, const real* __restrict__ total,

@@ -17,8 +17,8 @@ from cfusion.kernels.numpy.iteration import level_dual
 
 SOURCES = ("prox.cuh", "reduce.cuh", "certificate.cu")
 ROOM_ROWS, ROOM_COLUMNS, REPAIR_THREADS = 64, 64, 1024  # of a tile with its surroundings, at most
-MOMENTA = 640  # repair steps whose momenta lie on the device, or as many more
-STEPS_AT_ONCE = 3  # repair steps between two exchanges, where a room has room for it
+MOMENTA = 640  # number of precomputed momenta
+STEPS_AT_ONCE = 3  # repair steps between two exchanges, if shared memory allows
 
 
 def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, enough: float = float("inf")) -> float:
@@ -33,7 +33,7 @@ def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, 
 
 
 def _evaluated(problem: Problem, top: Floats, box: Box) -> tuple[float, float]:
-    """The bound that a top dual gives, and the factor that it had to be scaled by."""
+    """The bound of a top dual, and the factor by which it had to be scaled."""
     slopes, factors = _descended(problem, top)
     seen, pixels = problem.observations, problem.links.size
     sums = desk()
@@ -65,7 +65,7 @@ def _evaluated(problem: Problem, top: Floats, box: Box) -> tuple[float, float]:
 
 
 class _Repair:
-    """The accelerated projected-gradient steps on the top dual, some at a time."""
+    """The accelerated projected-gradient steps on the top dual, run in batches."""
 
     def __init__(self, problem: Problem, state: State) -> None:
         top = state.dual[level_dual(problem.order - 1)]
@@ -87,12 +87,12 @@ class _Repair:
 
     @property
     def top(self) -> Floats:
-        """Where it has come to."""
+        """The current top dual."""
         found: Floats = self.before[self.turn % 2]
         return found
 
     def run(self, rounds: int) -> None:
-        """So many more."""
+        """Run `rounds` more steps."""
         if rounds == 0:
             return
         problem, top = self.problem, self.top
@@ -100,7 +100,7 @@ class _Repair:
         rows, at_once, shared = _room(problem.order, top.dtype.itemsize)
         margin, exchanges = problem.order * at_once, blocks_of(rounds, at_once)
         tiles = blocks_of(height, rows - 2 * margin) * blocks_of(width, ROOM_COLUMNS - 2 * margin)
-        blocks = min(tiles, multiprocessors())  # all of them are needed at once
+        blocks = min(tiles, multiprocessors())  # all blocks have to run at the same time
         known = MOMENTA * blocks_of(self.done + rounds, MOMENTA)
         kernel(SOURCES, "repair", _defines(problem, top), cooperative=True)(
             (blocks,),
@@ -139,7 +139,7 @@ def _room(order: int, itemsize: int) -> tuple[int, int, int]:
 
 
 def _descended(problem: Problem, top: Floats) -> tuple[Floats, Floats]:
-    """The slope g of every pixel, and factors that bring the duals below the top into their balls, in double."""
+    """The slope g of every pixel, and the factors that bring the lower duals into their balls, in double precision."""
     height, width = problem.links.shape
     factors = cupy.empty((problem.order, Desk.BLOCKS))
     upper: Any = None
@@ -172,7 +172,7 @@ def _defines(problem: Problem, top: Floats) -> tuple[str, ...]:
 
 @cache
 def with_room(kind: tuple[Any, ...], itemsize: int) -> tuple[str, ...]:
-    """What these kernels are compiled for."""
+    """The macros for which these kernels are compiled."""
     rows, at_once, _ = _room(kind[1], itemsize)
     room = (f"ROOM_ROWS={rows}", f"ROOM_COLUMNS={ROOM_COLUMNS}", f"THREADS={REPAIR_THREADS}", f"AT_ONCE={at_once}")
     return (*defines_of(kind), *room)

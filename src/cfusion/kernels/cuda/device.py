@@ -1,4 +1,4 @@
-"""The CUDA device, and our kernels compiled for it when they are first used (CuPy keeps them on disk)."""
+"""The CUDA device, and our kernels, compiled when first used (CuPy caches them on disk)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from cfusion.kernels.contract import Window
 from cfusion.kernels.cuda.launching import Kernel
 
 NOTHING = np.uint64(0)  # a null pointer, for arrays that a kind of problem does not have
-HANDS, PARTS = 4, 6  # threads that put maps down for the device to fetch, and parts that are fetched one by one
-OLDEST_CAPABILITY = 70  # 128-bit accesses that are never torn
+HANDS, PARTS = 4, 6  # threads that copy maps into pinned memory, and parts that are transferred one by one
+OLDEST_CAPABILITY = 70  # 128-bit accesses are atomic from here on
 
 
 def check() -> None:
@@ -59,7 +59,7 @@ def kernel(
     *,
     cooperative: bool = False,
 ) -> Kernel:
-    """A compiled kernel: source files of this folder, read one after the other, with macros such as ORDER=2."""
+    """A compiled kernel from source files of this folder, concatenated, with macros such as ORDER=2."""
     unit = (sources, defines, cooperative)
     with _units_lock:
         foreseen = _units.get(unit)
@@ -73,7 +73,7 @@ _units_lock = threading.Lock()
 
 
 def compile_ahead(units: Iterable[Unit]) -> None:
-    """Compile in other threads, or fetch from disk, what will be asked for."""
+    """Compile in other threads, or load from disk, kernels that will be needed."""
     device = cupy.cuda.runtime.getDevice()
     with _units_lock:
         missing = [unit for unit in units if unit not in _units]
@@ -100,7 +100,7 @@ def source(name: str) -> str:
 
 
 def kernel_of(code: str, name: str, options: tuple[str, ...] = ()) -> Kernel:
-    """A kernel of a text."""
+    """A kernel from source text."""
     return Kernel(cupy.RawModule(code=code, options=("-std=c++17", *options)).get_function(name), cooperative=False)
 
 
@@ -109,7 +109,7 @@ def multiprocessors() -> int:
 
 
 def shared_memory() -> int:
-    """Bytes that one block may use."""
+    """Bytes of shared memory that one block may use."""
     return _attribute(cupy.cuda.runtime.getDevice(), "MaxSharedMemoryPerBlockOptin")
 
 
@@ -119,7 +119,7 @@ def _attribute(device: int, name: str) -> int:
 
 
 class Desk:
-    """Where kernels leave a few sums: they write the totals straight into memory of the host."""
+    """The destination of a few sums: kernels write the totals directly into host memory."""
 
     BLOCKS, THREADS, MOST = 512, 256, 24  # the same on every device, so that sums have the same bits
 
@@ -130,14 +130,14 @@ class Desk:
         self.arrived = cupy.zeros(1, np.uint32)
         self.argument = by_value(np.array([self.parts.data.ptr, self.arrived.data.ptr, self.memory.ptr], np.uint64))
         self.done = cupy.cuda.Event(disable_timing=True)
-        self.gate = cupy.zeros(1, np.uint32)  # of the barrier of a whole grid
-        self.passed = 0  # how often
+        self.gate = cupy.zeros(1, np.uint32)  # counter of the grid-wide barrier
+        self.passed = 0  # number of passes
         self.leaf: Any = None
         self.written = np.empty(0)
         self.words: Any = None
 
     def read(self, count: int, meanwhile: Callable[[], None] | None = None) -> list[float]:
-        """The totals, once all work so far is done; `meanwhile` more is given to the device, but no more sums."""
+        """The totals, after all work so far; `meanwhile` submits more work to the device, but no more sums."""
         self.done.record()
         if meanwhile is not None:
             meanwhile()
@@ -146,41 +146,41 @@ class Desk:
         return out
 
     def page(self, count: int) -> np.uint64:
-        """The address of memory of the host that a kernel may write so many numbers to, for `turn` to read."""
+        """The address of host memory to which a kernel may write `count` numbers, to be read by `turn`."""
         if len(self.written) < count:
             self.leaf = cupy.cuda.alloc_pinned_memory(8 * count)
             self.written = np.frombuffer(self.leaf, np.float64, count)
         return np.uint64(self.leaf.ptr)
 
     def turn(self, count: int) -> Any:
-        """What was written there, once all work so far is done."""
+        """The numbers written there, after all work so far."""
         self.done.record()
         self.done.synchronize()
         return self.written[:count].copy()
 
     def room(self, words: int) -> Any:
-        """Whole numbers on the device that are zero, and that a kernel leaves zero."""
+        """Integers on the device that are zero, and that a kernel leaves zero."""
         if self.words is None or len(self.words) < words:
             self.words = cupy.zeros(words, np.uint32)
         return self.words
 
     def pass_gate(self, times: int) -> np.uint32:
-        """How often the gate was passed before the coming `times`."""
+        """How often the barrier was passed before the coming `times`."""
         before, self.passed = self.passed, (self.passed + times) % (1 << 32)
         return np.uint32(before)
 
 
 class Dock:
-    """Pinned memory of the host that maps pass through on their way to the device."""
+    """Pinned host memory through which maps are transferred to the device."""
 
-    hands = ThreadPoolExecutor(HANDS)  # copying lets other threads run
+    hands = ThreadPoolExecutor(HANDS)  # copying releases the interpreter's lock
 
     def __init__(self) -> None:
         self.memory: Any = None
-        self.left: Any = None  # when the device has fetched what lies there
+        self.left: Any = None  # event: the device has read the memory
 
     def load(self, maps: Sequence[Any], target: Any) -> None:
-        """Copy maps into a device array, some being sent while others are put down."""
+        """Copy maps into a device array, transferring some while others are copied into pinned memory."""
         if self.left is not None:
             self.left.synchronize()
         if self.memory is None or self.memory.nbytes < target.nbytes:
@@ -203,7 +203,7 @@ def _put_down(maps: Sequence[Any], there: Any) -> None:
 
 
 class _Desks(threading.local):
-    """One desk per thread, device and stream: nobody waits for, or reads, what another one asked for."""
+    """One desk per thread, device and stream, so that none waits for or reads another's sums."""
 
     stream: Any
 
@@ -233,7 +233,7 @@ def or_nothing(array: Any) -> Any:
 
 
 def contiguous(array: Any) -> Any:
-    """The array as a kernel argument, its values one after the other, or a null pointer."""
+    """A contiguous array as a kernel argument, or a null pointer."""
     return NOTHING if array is None else cupy.ascontiguousarray(array)
 
 
@@ -250,7 +250,7 @@ def frame_of(shape: tuple[int, ...], window: Window) -> Any:
 
 
 def rows_of(mask: Any) -> tuple[Any, np.int32]:
-    """A mask whose rows are contiguous, and how far they are apart."""
+    """A mask with contiguous rows, and their stride."""
     if mask.strides[1] != 1 or mask.strides[0] < mask.shape[1]:
         mask = cupy.ascontiguousarray(mask)
     return mask, np.int32(mask.strides[0])
@@ -273,19 +273,19 @@ def to_host(array: Any) -> Any:
 
 
 def stream() -> Any:
-    """As `Backend.stream`: a stream of this thread's own, the same one every time, as what was made for it is kept."""
+    """As `Backend.stream`: one stream per thread, reused, because its buffers are kept."""
     if not hasattr(_desks, "stream"):
         _desks.stream = cupy.cuda.Stream(non_blocking=True)
     return _desks.stream
 
 
 def on_device(array: Any, dtype: Any) -> Any:
-    """A contiguous device array of that type; a copy only where it is not one yet."""
+    """A contiguous device array of that type; a copy only if necessary."""
     return cupy.ascontiguousarray(cupy.asarray(array, dtype))
 
 
 def as_given(result: Any, given: Any) -> Any:
-    """The result on the host if what was given lies there: no caller finds arrays where it did not put them."""
+    """The result in the memory of the input."""
     return cupy.asnumpy(result) if isinstance(given, np.ndarray) else result
 
 

@@ -1,4 +1,4 @@
-"""Compiling what a solve will need before it asks, in as many threads as there are kinds of kernels."""
+"""Compilation of the kernels of a solve before they are needed, one thread per kind of kernel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cfusion.kernels.cuda.device import Unit, compile_ahead
 
 
 def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
-    """As `Backend.precompile`: float32, with weights and without; other kinds are compiled when they come."""
+    """As `Backend.precompile`: float32, with and without weights; other kinds are compiled when used."""
     units: list[Unit] = [
         (association.SOURCES, (), False),
         (viewing.SOURCES, (), False),

@@ -1,4 +1,4 @@
-"""Run iterations: on the chip where a problem fits, tile by tile where it does not, two plain passes for rare kinds."""
+"""Iterations: on the chip if a problem fits, else tile by tile, or in two plain passes for rare kinds."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from cfusion.kernels.cuda.device import (
 )
 from cfusion.kernels.cuda.sums import defines_of, kind_of
 
-COLUMNS = 64  # of a tile with its rim: two per lane of a warp
-WARPS = 12  # of a tile, at most: what the registers of one multiprocessor hold
+COLUMNS = 64  # of a tile with its rim (halo): two per lane of a warp
+WARPS = 12  # of a tile, at most: limited by the registers of one multiprocessor
 BLOCKS = 1  # tiles at a time on a multiprocessor
 LEVELS_ON_CHIP, LEVELS_PER_PASS = 2, 6  # iterations between two exchanges; iterations per launch
 LEAST_ROWS = 8  # of a tile that stays on the chip, without its rim
-MOST_AHEAD = 1 << 21  # pixels of a state that is worth the memory of going ahead
+MOST_AHEAD = 1 << 21  # pixels of a state, up to which speculative iterations are worth their memory
 MOST_VIEWS = 255  # a byte counts the observations below x
-LOOKED = 11  # numbers that a look leaves on the host; of look.cuh, as the next three
+LOOKED = 11  # numbers that a look writes to the host; of look.cuh, as the next three
 SETTLED, OTHER_STEPS = 2, 3  # why a launch ended
 BOARD_BYTES = 64  # of `Board`, at least
-PACKET_PARTS = {1: 2, 2: 6}  # by order: packets of three values that carry a pair of pixels
+PACKET_PARTS = {1: 2, 2: 6}  # by order: packets of three values for a pair of pixels
 
 
 def iterate(problem: Problem, state: State, steps: Steps, count: int, plan: Settling | None = None) -> Settled | None:
-    """As `Backend.iterate`; a plan is kept to by one launch, where all tiles are on the chip."""
+    """As `Backend.iterate`; a plan is followed by one launch, if all tiles are on the chip."""
     if plan is not None:
         return _settled(problem, state, steps, count, plan)
     _iterated(problem, state, steps, count)
@@ -75,13 +75,13 @@ def _iterated(problem: Problem, state: State, steps: Steps, count: int) -> None:
 
 
 def _tiling(problem: Problem) -> _Tiling | None:
-    """All tiles on the chip if they fit there, else one after the other; None if not even that fits."""
+    """Tiles on the chip if they fit, else one after the other; None if not even that fits."""
     return _fastest(problem.links.shape, problem.order, _kind(problem), BLOCKS * multiprocessors())
 
 
 @dataclass(frozen=True, eq=False)
 class Workspace:
-    """What CUDA keeps beside a state: the last iterations asked for, and whether the spare arrays hold as many more."""
+    """The last requested iterations of a state, and whether the spare arrays hold as many more, computed in advance."""
 
     problem: Problem
     steps: Steps
@@ -99,7 +99,7 @@ class Workspace:
 
 
 def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Displacement]:
-    """As `Backend.measure`; while that is waited for, the device goes on as if nothing were to change."""
+    """As `Backend.measure`; meanwhile the device iterates on, in case nothing changes."""
     asked = state.workspace
     on = asked is not None and asked.problem is problem
     return sums.measure(problem, state, kept, every, lambda: _go_ahead(problem, state) if on else None)
@@ -108,7 +108,7 @@ def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> 
 def follow(
     problem: Problem, state: State, rate: Floats, strength: Floats, kept: Floats | None, every: int
 ) -> tuple[tuple[Floats, float, Energies], Displacement]:
-    """As `Backend.follow`; while that is waited for, the device goes on at the confidence that is being made."""
+    """As `Backend.follow`; meanwhile the device iterates on at the new confidence."""
 
     def go_ahead(confidence: Floats) -> None:
         if state.workspace is not None:
@@ -118,9 +118,9 @@ def follow(
 
 
 def _go_ahead(problem: Problem, state: State) -> None:
-    """Write what the next iterations will make of the state beside it.
+    """Compute the next iterations speculatively into the spare arrays.
 
-    If it turns out that this was not wanted, nothing is lost but a little time of the device.
+    If they are not wanted, only a little time of the device is lost.
     """
     tiling = _tiling(problem) if _sweepable(problem, state) else None
     if tiling is None or problem.links.size > MOST_AHEAD or state.ending:
@@ -138,7 +138,7 @@ def _go_ahead(problem: Problem, state: State) -> None:
 
 
 def _settled(problem: Problem, state: State, steps: Steps, count: int, plan: Settling) -> Settled | None:
-    """A whole rough solve by itself (`look.cuh`): one launch, and another one whenever its steps change."""
+    """A whole rough solve that monitors itself (`look.cuh`): one launch, and another whenever its steps change."""
     tiling = _tiling(problem) if _sweepable(problem, state) and problem.prox_centre is None else None
     if tiling is None or not _looks(tiling) or count % plan.block or plan.block % tiling.levels:
         return None
@@ -167,19 +167,19 @@ def _settled(problem: Problem, state: State, steps: Steps, count: int, plan: Set
 
 
 def _looks(tiling: _Tiling) -> bool:
-    """Whether its kernel can look at itself: all is on the chip, and registers are left (else looks cost more)."""
+    """Whether the kernel can monitor itself: all tiles are on the chip and registers are left (else it is slower)."""
     return tiling.exchange and not tiling.lanes.shelved
 
 
 def _steps_of(plan: Settling, before: Steps) -> Steps:
-    """Those at the plan's scale."""
+    """The steps at the plan's scale."""
     length, orders = plan.per_scale * plan.step_scale, range(len(before.tau))
     tau = tuple(4.0**-j * length / plan.norm for j in orders)
     return replace(before, tau=tau, sigma=tuple(4.0**j / (length * plan.norm) for j in orders))
 
 
 def _plan(plan: Settling, alpha: tuple[float, ...], before: float, floor: float, done: int, checked: int) -> Any:
-    """`Plan` of look.cuh, passed by value; the last four: where the launch before ended."""
+    """`Plan` of look.cuh, passed by value; the last four arguments are the end of the previous launch."""
     second = alpha[1] if len(alpha) > 1 else 0.0
     numbers = (plan.tolerance, plan.step_scale, plan.per_scale, plan.norm, *plan.ways, plan.correction, *plan.floor)
     counts = np.array([plan.block, plan.checks, plan.every, 2 * plan.block, done, checked], np.int32)
@@ -203,7 +203,7 @@ def _sweepable(problem: Problem, state: State) -> bool:
 
 @dataclass(frozen=True)
 class _Lanes:
-    """What each lane of a tile holds: two columns of so many rows, r of order 2 in registers or shelved."""
+    """The pixels of each lane of a tile: two columns of `rows` rows, with r of order 2 in registers or shelved."""
 
     rows: int
     shelved: bool
@@ -219,7 +219,7 @@ SHORT, TALL = _Lanes(4, shelved=False), _Lanes(6, shelved=True)
 
 @dataclass(frozen=True)
 class _Tiling:
-    """How an image is cut: tiles of rows x columns without their rim."""
+    """How an image is divided: tiles of rows x columns without their rim."""
 
     lanes: _Lanes
     levels: int
@@ -230,7 +230,7 @@ class _Tiling:
     exchange: bool
 
     def per_launch(self, count: int) -> int:
-        """Iterations of one launch, of so many in all."""
+        """Iterations per launch, for `count` in all."""
         return count if self.exchange else min(self.levels, count)
 
     @property
@@ -240,20 +240,20 @@ class _Tiling:
 
 @lru_cache(maxsize=256)
 def _fastest(shape: tuple[int, int], order: int, kind: tuple[bool, bool, bool], places: int) -> _Tiling | None:
-    """The first that finds the shared memory it needs on this device."""
+    """The first tiling for which this device has enough shared memory."""
     every = _tilings(*shape, order, places)
     return next((tiling for tiling in every if _shared_bytes(order, *kind, tiling) <= shared_memory()), None)
 
 
 def _tilings(height: int, width: int, order: int, places: int) -> list[_Tiling]:
-    """The ways to cut an image, the fastest first."""
+    """The ways to divide an image, fastest first."""
     tall = [TALL] if order == 2 else []
     on_chip = [_on_chip(height, width, places, lanes) for lanes in (SHORT, *tall)]
     return [*(tiling for tiling in on_chip if tiling is not None), _per_pass(height, width)]
 
 
 def _on_chip(height: int, width: int, places: int, lanes: _Lanes = SHORT) -> _Tiling | None:
-    """Tiles that all run at the same time, as low as the chip has room for; None if it has not."""
+    """Tiles that all run at the same time, as low as the chip allows; None if they do not fit."""
     levels = LEVELS_ON_CHIP
     across = blocks_of(width, COLUMNS - 2 * levels)
     highest = lanes.height - 2 * levels
@@ -265,7 +265,7 @@ def _on_chip(height: int, width: int, places: int, lanes: _Lanes = SHORT) -> _Ti
 
 
 def _per_pass(height: int, width: int) -> _Tiling:
-    """Tiles that are visited one after the other."""
+    """Tiles that are processed one after the other."""
     rows, columns = SHORT.height - 2 * LEVELS_PER_PASS, COLUMNS - 2 * LEVELS_PER_PASS
     down, across = blocks_of(height, rows), blocks_of(width, columns)
     return _Tiling(SHORT, LEVELS_PER_PASS, blocks_of(height, down), columns, down, across, exchange=False)
@@ -280,7 +280,7 @@ def _sweep(
     tiling: _Tiling,
     to_look: tuple[Any, ...] = (),
 ) -> None:
-    """From one state to another; `to_look`, what it needs to look at itself."""
+    """Iterate from one state to another; `to_look` are the arguments with which it monitors itself."""
     seen = problem.observations
     sweep, shared = _sweep_kernel(problem.order, *_kind(problem), tiling, looking=bool(to_look))
     height, width = problem.links.shape
@@ -315,7 +315,7 @@ def _sweep(
 def _sweep_kernel(
     order: int, weighted: bool, edged: bool, held: bool, tiling: _Tiling, *, looking: bool
 ) -> tuple[Any, int]:
-    """The kernel for one kind of problem, and how much shared memory it takes."""
+    """The kernel for one kind of problem, and its shared memory in bytes."""
     sources, defines, cooperative = _sweep_unit(order, weighted, edged, held, tiling, looking=looking)
     shared = _shared_bytes(order, weighted, edged, held, tiling)
     return kernel(sources, "sweep", defines, cooperative=cooperative), shared
@@ -343,7 +343,7 @@ def _sweep_unit(order: int, weighted: bool, edged: bool, held: bool, tiling: _Ti
 
 
 def units_for(shape: tuple[int, int], order: int, fidelity: Fidelity) -> list[Unit]:
-    """What iterations on images of that shape will be compiled from, with weights and without."""
+    """The units to compile for iterations on images of that shape, with and without weights."""
     if order > max(PACKET_PARTS) or fidelity is not Fidelity.L1:
         kinds = [("REAL=float", order, int(fidelity), weighted, False, False, False) for weighted in (False, True)]
         return [(("prox.cuh", "plain.cu"), defines_of(kind), False) for kind in kinds]
@@ -362,7 +362,7 @@ def _shared_bytes(order: int, weighted: bool, edged: bool, held: bool, tiling: _
     borders = 4 * (WARPS + 1) * a_row
     borders += 3 * (height + 1) * a_row if tiling.lanes.shelved else 2 * (WARPS + 1) * a_row
     packets = PACKET_PARTS[order] * (2 * tiling.levels * COLUMNS // 2 + tiling.levels * height)
-    maps = 4 + edged + held + 2 * weighted  # float2 a pair of pixels
+    maps = 4 + edged + held + 2 * weighted  # float2 per pair of pixels
     return borders + height * maps * a_row + (16 + 20 * packets if tiling.exchange else 0)
 
 
@@ -371,7 +371,7 @@ _mailboxes_lock = Lock()
 
 
 def _mailbox(size: int, rounds: int) -> tuple[Any, np.uint32]:
-    """Room for two rounds of packets, and the number of the first round: no number is ever used twice."""
+    """A buffer for two rounds of packets, and the number of the first round: no number is used twice."""
     if rounds == 0:
         return None, np.uint32(0)
     key = (cupy.cuda.runtime.getDevice(), cupy.cuda.get_current_stream().ptr)
@@ -384,7 +384,7 @@ def _mailbox(size: int, rounds: int) -> tuple[Any, np.uint32]:
 
 
 def _held(step: float, pull: float) -> tuple[float, float, float]:
-    """The step, and the shares of centre and anchor, once the anchor's quadratic is folded into the prox."""
+    """The step, and the shares of centre and anchor, with the anchor's quadratic folded into the prox."""
     weight = step * pull
     return step / (1 + weight), 1 / (1 + weight), weight / (1 + weight)
 

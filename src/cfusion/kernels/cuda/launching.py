@@ -1,6 +1,6 @@
-"""Kernels launched straight through the driver: CuPy's own way wraps every argument anew, and takes longer.
+"""Kernels launched directly through the driver: CuPy's own launch wraps every argument again, and takes longer.
 
-Beside an H200, with 13 arguments: 9.1 us a launch, CuPy's 10.2; a whole `auto` launches some 800.
+On an H200's host, with 13 arguments: 9.1 us per launch, CuPy's 10.2; one `auto` makes about 800.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import cupy
 import numpy as np
 
 _device, _stream, _Array = cupy.cuda.runtime.getDevice, cupy.cuda.get_current_stream, cupy.ndarray  # looked up once
-ALWAYS_SHARED = 48 << 10  # bytes of shared memory that need not be asked for
-SLOT = 8  # bytes that each argument starts at a multiple of
+ALWAYS_SHARED = 48 << 10  # bytes of shared memory that need no attribute
+SLOT = 8  # alignment of each argument, bytes
 FORMATS = {
     np.bool_: "?",
     np.int32: "i",
@@ -28,7 +28,7 @@ FORMATS = {
 
 
 class Kernel:
-    """A kernel that takes device arrays, NumPy's scalars and structures as bytes, always of the same types."""
+    """A kernel that takes device arrays, NumPy scalars and structures as bytes, always of the same types."""
 
     def __init__(self, compiled: Any, cooperative: bool) -> None:
         self.compiled = compiled
@@ -41,7 +41,7 @@ class Kernel:
     def __call__(
         self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any], *, shared_mem: int = 0
     ) -> None:
-        """Launch it on the current stream; what it is given is read before this returns."""
+        """Launch on the current stream; arguments are read before this returns."""
         device = _device()
         function = self.functions.get(device)
         if function is None:
@@ -50,7 +50,7 @@ class Kernel:
         values = [each.data.ptr if type(each) is _Array else each for each in arguments]
         size = (*grid, 1, 1)[:3] + (*block, 1, 1)[:3]
         stream = _stream().ptr
-        with self.lock:  # another thread must not write its arguments before these are read
+        with self.lock:  # another thread must not overwrite the arguments before they are read
             if self.form is None:
                 self._lay_out(arguments)
             assert self.form is not None
@@ -63,7 +63,7 @@ class Kernel:
                 cupy.cuda.driver.launchKernel(function, *size, shared_mem, stream, self.places, 0)
 
     def _lay_out(self, arguments: Sequence[Any]) -> None:
-        """A place for each argument, and the list of these places that the driver asks for."""
+        """Lay out a slot for each argument, and the list of slots for the driver."""
         formats, starts, end = [], [], 0
         for each in arguments:
             starts.append(end)
@@ -80,7 +80,7 @@ class Kernel:
 
 
 def _format(argument: Any) -> str:
-    """How `struct` writes it."""
+    """The `struct` format of an argument."""
     if isinstance(argument, cupy.ndarray):
         return "Q"
     if isinstance(argument, bytes):

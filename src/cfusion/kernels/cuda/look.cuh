@@ -1,8 +1,8 @@
-// A look at a solve that runs by itself: the energy, the ways that planes have come, and whether to go on.
+// Monitoring of a solve by itself: the energy, the displacement of planes, and whether to go on.
 //
-// Every tile stores its state; all blocks then measure it together, as sums.cu does, and whoever comes last adds up, in the
-// order of the blocks, corrects the steps (solvers/steps.py) and decides (solvers/pdhg.py). The others wait for that.
-// Other steps take another launch: those of a launch lie where they cost no registers.
+// Every tile stores its state; all blocks then measure it together, as sums.cu does, and the last one sums up in the
+// order of the blocks, corrects the steps (solvers/steps.py) and decides (solvers/pdhg.py). The others wait for the
+// decision. New steps take another launch: those of a launch are stored where they cost no registers.
 
 #define INSIDE 512  // the bit of `links` that marks a pixel of the domain
 #define HALF_ROOT 0.70710678118654752440
@@ -11,7 +11,7 @@
 #define TERMS 5  // both orders of the regulariser without alpha, fidelity, mass of the data, pixels
 #define FOUND (TERMS + PLANES)
 
-// `Settling` of the contract; kernels/cuda/settling.py lays it out.
+// `Settling` of the contract; `_plan` of kernels/cuda/iteration.py lays it out.
 struct Plan {
     double tolerance, step_scale, per_scale, norm, shortest, usual, longest, correction;
     double floor_share, floor_mass, floor_pixel, alpha_1, alpha_2, before, floor;
@@ -20,13 +20,13 @@ struct Plan {
 
 enum { GO_ON, USED_UP, SETTLED, OTHER_STEPS };
 
-// What is known between two looks.
+// Values kept between two looks.
 struct Course {
     double step_scale, before, floor;
     int checks, stop;
 };
 
-// What blocks share: zero at first.
+// Values shared by blocks: initially zero.
 struct Board {
     Course course;
     unsigned stored, measured, decided;
@@ -45,8 +45,8 @@ __device__ __forceinline__ void wait_until(const unsigned* counter, unsigned goa
     __threadfence();
 }
 
-// sum_k w_k |x - d_k| of some pixels, each in the order of prox.cuh. There are few threads here: as many loads have to be
-// under way as registers can take.
+// sum_k w_k |x - d_k| of some pixels, each in the order of prox.cuh. There are few threads here: as many loads as
+// registers allow have to be in flight.
 #define TOGETHER 3
 #define AT_ONCE 8
 __device__ __forceinline__ void misfits_of(
@@ -73,7 +73,7 @@ __device__ __forceinline__ void misfits_of(
     }
 }
 
-// The data's sums of this thread's pixels: fidelity, mass, number of pixels.
+// The data's sums over this thread's pixels: fidelity, mass, number of pixels.
 __device__ __forceinline__ void measure_data(
     const float* primal, const float* __restrict__ values, const float* __restrict__ weights,
     const float* __restrict__ total, const float* __restrict__ confidence, const unsigned short* __restrict__ links,
@@ -103,7 +103,7 @@ __device__ __forceinline__ void measure_data(
     }
 }
 
-// All sums of this thread's pixels.
+// All sums over this thread's pixels.
 __device__ __forceinline__ void measure_pixels(
     const float* primal, const float* dual, const float* primal_before, const float* dual_before,
     const float* __restrict__ values, const float* __restrict__ weights, const float* __restrict__ total,
@@ -149,7 +149,7 @@ __device__ __forceinline__ void measure_pixels(
     }
 }
 
-// Correct the steps by the ways come, and stop where the energy has settled.
+// Correct the steps by the displacement, and stop if the energy has settled.
 __device__ void decide(Course& course, const double* found, const Plan& plan, int done, int most) {
     double moved = 0, pushed = 0;
     for (int level = 0, plane = 0; level < ORDER; level++)
@@ -181,7 +181,7 @@ __device__ __forceinline__ void hear(Course& now, const volatile Course& told) {
     now.checks = told.checks, now.stop = told.stop;
 }
 
-// Where a block adds up and hears what was decided.
+// Where a block sums up and reads the decision.
 struct Scratch {
     double of_warps[WARPS][FOUND];
     Course now;
@@ -189,7 +189,7 @@ struct Scratch {
 };
 static_assert(sizeof(Scratch) <= sizeof(((Mail*)0)->arrived), "it lies where packets arrive");
 
-// Measure together what is stored, and decide whether to go on. The last one writes what came out to the host.
+// Measure the stored state together, and decide whether to go on. The last block writes the outcome to the host.
 __device__ __noinline__ int look(
     Board* board, double* parts, double* out, const Plan& plan, int done, int most, const float* primal,
     const float* dual, const float* primal_before, const float* dual_before, const float* values, const float* weights,

@@ -1,4 +1,4 @@
-// Whole maps, a pixel at a time: coordinates undone, two surfaces blended, observations counted; see contract.py.
+// Maps of a window placed in the whole image, one thread per pixel; see contract.py.
 
 typedef REAL real;
 #define UNKNOWN __int_as_float(0x7fc00000)

@@ -23,7 +23,7 @@ def to_image(part: Floats, domain: Mask, window: Window, outside: float, centre:
 
 
 def defines(real: str = "REAL=float") -> tuple[str, ...]:
-    """What these kernels are compiled for."""
+    """The macros for which these kernels are compiled."""
     return (real,)
 
 

@@ -1,9 +1,9 @@
-// Observations in ascending order, or their mean, and the weighted median; definitions in kernels/numpy/ordering.py.
+// Sorted observations, or their mean, and the weighted median; definitions in kernels/numpy/ordering.py.
 
 typedef REAL real;
 #define INFINITE (real)__int_as_float(0x7f800000)
 
-// The weighted median of observations in ascending order.
+// The weighted median of sorted observations.
 extern "C" __global__ void middle(
     const real* __restrict__ values, const real* __restrict__ weights, const real* __restrict__ total,
     real* __restrict__ median, int views, size_t pixels
@@ -25,7 +25,7 @@ extern "C" __global__ void middle(
 }
 
 // Each thread sorts one pixel's observations in its own column of shared memory (stable: equal ones keep their order).
-// Sums: pixels observed, observations, squared mean errors, the median and its square; then the least and minus the
+// Sums: observed pixels, observations, squared mean errors, the median and its square; then the least and minus the
 // largest observation.
 extern "C" __global__ void order_observations(
     const SOURCE* __restrict__ depths, const SOURCE* __restrict__ given, Window window, real centre, bool inverse,

@@ -1,4 +1,4 @@
-"""Observations in ascending order, or their mean, and the weighted median."""
+"""Sorted observations, or their mean, and the weighted median."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cfusion.kernels.cuda.device import (
 SOURCES = ("reduce.cuh", "window.cuh", "ordering.cu")
 RESERVED = 4 << 10  # bytes of shared memory for sums
 THREADS = 256
-MOST_BLOCKS = 1024  # that leave seven sums each on the desk
+MOST_BLOCKS = 1024  # each writes seven sums to the desk
 
 
 def sort_observations(
@@ -76,7 +76,7 @@ def sort_observations(
 
 
 def defines(real: str, weighted: bool, fidelity: Fidelity, given: Any = np.float32) -> tuple[str, ...]:
-    """What these kernels are compiled for."""
+    """The macros for which these kernels are compiled."""
     source = "float" if given == np.float32 else "double"
     return real, f"WEIGHTED={weighted:d}", f"FIDELITY={1 if fidelity is Fidelity.L2 else 0}", f"SOURCE={source}"
 

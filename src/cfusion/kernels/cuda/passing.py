@@ -1,4 +1,4 @@
-"""Array functions of pixels as one kernel each (`cfusion.kernels.one_pass`), compiled when they are first called."""
+"""Array functions of pixels as one kernel each (`cfusion.kernels.one_pass`), compiled when first called."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from cfusion.kernels.tracing import Kind, Traced, follow
 from cfusion.kernels.writing import TYPES, Written, write
 
 THREADS = 256
-MOST_BY_VALUE = 3 << 10  # bytes of numbers per view that travel with the launch; more lie in memory
+MOST_BY_VALUE = 3 << 10  # bytes of numbers per view passed by value; more are stored in memory
 PRELUDE = """
 #define UNKNOWN __int_as_float(0x7fc00000)
 #define INFINITE __int_as_float(0x7f800000)
 """
-ROUNDED = ("-fmad=false",)  # each operation on its own, as NumPy has it
+ROUNDED = ("-fmad=false",)  # each operation rounded on its own, as in NumPy
 
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """A compiled function: what it makes, how it is launched, and which arguments say how large all is."""
+    """A compiled function: its outputs, its launch, and the arguments that determine its size."""
 
     launch: Kernel
     outputs: list[Traced]
     written: Written
     of_pixels: int
     of_views: int | None
-    lent: bool  # numbers per view lie in memory
+    lent: bool  # numbers per view are stored in memory
 
 
 _passes: dict[Any, _Pass | None] = {}
@@ -41,10 +41,10 @@ _passes: dict[Any, _Pass | None] = {}
 def run(
     function: Callable[..., Any], arguments: Sequence[Any], choices: dict[str, Any], into: Sequence[Any] | None = None
 ) -> Any:
-    """What the function makes of these arguments, its maps on the device, its sums as numbers.
+    """The function's result for these arguments, with maps on the device and sums as numbers.
 
-    Stacks and maps lie on the device, numbers per view (K, 1, 1) on the host. `into`: where to write what it makes,
-    which may be among the arguments. Arrays of other shapes are left to CuPy.
+    Stacks and maps are on the device, numbers per view (K, 1, 1) on the host. `into`: arrays to write to, which may be
+    among the arguments. Arrays of other shapes are left to CuPy.
     """
     key = (function, into is None, tuple([_key_of(each) for each in arguments]), *choices.items())
     if key not in _passes:
@@ -69,7 +69,7 @@ def run(
 
 
 def _key_of(given: Any) -> Any:
-    """What a kernel depends on: type and rank of an array, and how many numbers per view travel with the launch."""
+    """What a kernel depends on: type and rank of an array, and how many numbers per view are passed by value."""
     kind = type(given)
     if kind is cupy.ndarray:
         return given.dtype.char, given.ndim
@@ -77,12 +77,12 @@ def _key_of(given: Any) -> Any:
 
 
 def _places(numbers: int) -> int:
-    """Room for so many numbers per view, and some more: a kernel then serves many counts of views."""
+    """Capacity for this many numbers per view, rounded up, so that one kernel serves many numbers of views."""
     return max(8, 1 << (numbers - 1).bit_length())
 
 
 def _room(value: Traced, views: int, height: int, width: int) -> Any:
-    """Where a map or a stack will lie; None for a sum."""
+    """An array for a map or a stack; None for a sum."""
     if value.formula == "total":
         return None
     if value.views:
@@ -91,7 +91,7 @@ def _room(value: Traced, views: int, height: int, width: int) -> Any:
 
 
 def _passed(given: Any, lent: bool) -> Any:
-    """An argument as a kernel takes it."""
+    """An argument in the form that a kernel takes."""
     kind = type(given)
     if kind is cupy.ndarray:
         return given if given.flags.c_contiguous else cupy.ascontiguousarray(given)
@@ -105,7 +105,7 @@ def _passed(given: Any, lent: bool) -> Any:
 def _compiled(
     function: Callable[..., Any], arguments: Sequence[Any], choices: dict[str, Any], apart: str
 ) -> _Pass | None:
-    """The kernel of a function; `apart` says that what it writes is none of what it reads."""
+    """The kernel of a function; `apart` says that its outputs are none of its inputs."""
     if any(each.ndim not in (2, 3) for each in arguments if isinstance(each, cupy.ndarray)):
         return None
     kinds = [Kind.of(each, per_view=isinstance(each, np.ndarray)) for each in arguments]

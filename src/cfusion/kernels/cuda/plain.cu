@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(256) primal_pass(
 #endif
 }
 
-// One level's dual step at a pixel: planes first .. first + COUNT - 1 move by d and are brought into their ball.
+// One level's dual step at a pixel: planes first .. first + COUNT - 1 move by d and are projected into their ball.
 template <int COUNT>
 __device__ __forceinline__ void dual_step(real* dual, size_t first, size_t n, const real* d, real sigma, real limit, real relaxation) {
     real old[COUNT], moved[COUNT], square = 0;

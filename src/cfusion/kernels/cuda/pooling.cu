@@ -1,5 +1,5 @@
-// Means over squares, cut at borders; the definition is numpy/pooling.py. One launch a pass: a tile's rows are summed
-// across, then down. REAL is the type of what comes in; sums are in double precision.
+// Means over squares, clipped at borders; the definition is numpy/pooling.py. One launch per pass: a tile's rows are
+// summed across, then down. REAL is the type of the input; sums are in double precision.
 
 #define TILE 32
 

@@ -13,7 +13,7 @@ TILE, THREADS = 32, 256
 
 
 def pooled(maps: Floats, radius: int, passes: int) -> Floats:
-    """As `Backend.pooled`, one launch a pass."""
+    """As `Backend.pooled`, one launch per pass."""
     kept = on_device(maps, np.float32 if maps.dtype == np.float32 else np.float64)
     count, height, width = kept.shape
     grid = (blocks_of(width, TILE), blocks_of(height, TILE), count)

@@ -1,4 +1,4 @@
-// What a solve starts from: links, values carried into gaps, weights by the local noise. Definitions: contract.py and
+// Preparation of a solve: links, values extrapolated into holes, weights by local noise. Definitions: contract.py and
 // kernels/numpy/preparing.py.
 
 typedef REAL real;
@@ -33,10 +33,10 @@ extern "C" __global__ void __launch_bounds__(256) link_pixels(
     links[(size_t)i * width + j] = bits;
 }
 
-// ---- what a stack holds, and what a domain reaches over
+// ---- the observations of a stack, and the extent of a domain
 
-// counts, and whether there are any; sums: pixels and weights, then the least row, minus the largest, columns, and depth,
-// and minus the largest count.
+// Counts, and whether there are any; sums: pixels and weights, then the least row, minus the largest, columns, and
+// depth, and minus the largest count.
 extern "C" __global__ void __launch_bounds__(256) tally(
     const float* __restrict__ depths, const float* __restrict__ weights, int views, unsigned pixels, unsigned width,
     int* __restrict__ counts, bool* __restrict__ observed, Desk desk
@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(256) tally(
     bring_together<SumsAndEnds<2>>(found, desk);
 }
 
-// ---- where a state starts: a sample of the differences between neighbours, then x and v of the primal
+// ---- the initial state: a sample of the differences between neighbours, then x and v of the primal
 
 extern "C" __global__ void __launch_bounds__(256) sample_slopes(
     const real* __restrict__ start, const unsigned short* __restrict__ links, int every, int height, int width, int rows,
@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(256) begin(
     primal[2 * (size_t)pixels + p] = links[p] & 2 && down.y > 0 ? (real)down.x : (real)0;
 }
 
-// What another state is, where both have pixels; offset of this one's first pixel from the other's.
+// Another state's values, where both have pixels; offset of this state's first pixel from the other's.
 extern "C" __global__ void __launch_bounds__(256) resume(
     real* __restrict__ primal, real* __restrict__ dual, const unsigned short* __restrict__ links,
     const real* __restrict__ other_primal, const real* __restrict__ other_dual, const bool* __restrict__ inside,
@@ -112,11 +112,11 @@ extern "C" __global__ void __launch_bounds__(256) resume(
     for (int k = 0; k < dual_planes; k++) if (bits >> k & 1) dual[k * n + p] = other_dual[k * m + q];
 }
 
-// ---- carrying: in every round, a pixel that is not known yet becomes the mean of its known neighbours
+// ---- extrapolation: in every round, an unknown pixel becomes the mean of its known neighbours
 
 #define REACH (CARRY_TILE + 2 * ROUNDS)
 
-// ROUNDS of them, on a tile and what they look at. counts: pixels reached in the last round, and left after it.
+// ROUNDS of them, on a tile and the pixels they depend on. counts: pixels reached in the last round, and left after it.
 extern "C" __global__ void __launch_bounds__(256) carry(
     const real* __restrict__ from, const bool* __restrict__ known, const bool* __restrict__ inside, int height, int width,
     real* __restrict__ to, bool* __restrict__ then_known, unsigned* counts
@@ -166,13 +166,13 @@ extern "C" __global__ void __launch_bounds__(256) carry(
     }
 }
 
-// ---- weights by the local noise
+// ---- weights by local noise
 
 #define TILE 32
 #define SIDE (TILE + 2 * RADIUS)
 #define SUMS 5  // known, their sizes, scales, squared scales, one over the amounts
 
-// Window sums around each pixel of every map, and what their spread is told from, per block.
+// Window sums around each pixel of every map, and per block the sums from which their spread follows.
 extern "C" __global__ void __launch_bounds__(256) pool(
     const float* __restrict__ depths, const float* __restrict__ weights, const float* __restrict__ depth, int height,
     int width, float* __restrict__ pooled, unsigned char* __restrict__ amounts, double* __restrict__ parts
@@ -243,7 +243,7 @@ extern "C" __global__ void __launch_bounds__(256) gather_parts(
     }
 }
 
-// lam = b0 (n + a) / (m + a b0), times the weight given.
+// lam = b0 (n + a) / (m + a b0), times the given weight.
 extern "C" __global__ void __launch_bounds__(256) trust(
     const float* __restrict__ depths, const float* __restrict__ weights, const float* __restrict__ depth,
     const float* __restrict__ pooled, const unsigned char* __restrict__ amounts, const double* __restrict__ totals,

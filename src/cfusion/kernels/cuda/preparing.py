@@ -1,4 +1,4 @@
-"""What a solve starts from, on the device; definitions in `cfusion.kernels.numpy.preparing`."""
+"""Preparation of a solve, on the device; definitions in `cfusion.kernels.numpy.preparing`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cfusion.kernels.numpy.preparing import RADIUS, RANGE, slope_stride
 
 SOURCES = ("reduce.cuh", "preparing.cu")
 BLOCK, THREADS, TILE, SUMS = (32, 8), 256, 32, 5
-ROUNDS, CARRY_TILE = 6, 32  # of carrying, before looking whether that was enough; pixels of a tile
+ROUNDS, CARRY_TILE = 6, 32  # of extrapolation, between checks for completion; pixels of a tile
 
 
 def links_of(domain: Any) -> Any:
@@ -52,7 +52,7 @@ def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
 
 
 def _window(ends: list[float]) -> Window:
-    """From the first row, minus the last one, and the same of columns."""
+    """The window from the first row, minus the last one, and the same of columns."""
     top, bottom, left, right = (int(end) for end in ends)
     return slice(top, 1 - bottom), slice(left, 1 - right)
 
@@ -61,7 +61,7 @@ def initial_state(start: Floats, links: Any, order: int) -> State:
     """As `Backend.initial_state`."""
     (height, width), real = start.shape, start.dtype
     start = cupy.ascontiguousarray(start)
-    room = cupy.empty if order == 2 else cupy.zeros  # of order 2, all planes are written below
+    room = cupy.empty if order == 2 else cupy.zeros  # for order 2 all planes are written below
     state = State(
         room((primal_planes(order), height, width), real), cupy.zeros((dual_planes(order), height, width), real)
     )
@@ -97,7 +97,7 @@ def transfer_state(
 
 
 def extrapolate(median: Floats, observed: Any, inside: Any) -> Floats:
-    """As `Backend.extrapolate`: some rounds at a time, each tile on its own."""
+    """As `Backend.extrapolate`; some rounds at a time, each tile on its own."""
     height, width = median.shape
     values, known = cupy.ascontiguousarray(median), cupy.ascontiguousarray(observed)
     domain, sizes = cupy.ascontiguousarray(inside), (np.int32(height), np.int32(width))
@@ -139,7 +139,7 @@ def _kernel(name: str, real: str = "REAL=float") -> Any:
 
 
 def defines(real: str = "REAL=float") -> tuple[str, ...]:
-    """What these kernels are compiled for."""
+    """The macros for which these kernels are compiled."""
     return real, f"RADIUS={RADIUS}", f"ROUNDS={ROUNDS}", f"CARRY_TILE={CARRY_TILE}"
 
 

@@ -1,5 +1,5 @@
 // The data term of one pixel: its penalty and its prox, in the precision T of the argument; formulas in kernels/numpy/prox.py.
-// Observations of a pixel lie `plane` apart, ascending, +inf where missing.
+// Observations of a pixel are `plane` apart, sorted, +inf where missing.
 
 typedef REAL real;
 #define INSIDE 512  // the bit of `links` that marks a pixel of the domain
@@ -23,7 +23,7 @@ __device__ __forceinline__ T penalty(T t, T delta) {
     return size;
 }
 
-// sum_k w_k phi(x - d_k); for L2 the observations are their mean and what it leaves out is `scatter`.
+// sum_k w_k phi(x - d_k); for L2 the observations are their mean, and `scatter` is the rest.
 template <class T>
 __device__ __forceinline__ T misfit_at(T x, const Observed& seen, real scatter, T delta) {
     if (FIDELITY == 1) return seen.total * penalty<T>(x - seen.value(0), delta) + scatter;

@@ -1,8 +1,8 @@
-// Re-association pixel by pixel, blockIdx.z saying of which view; conventions in numpy/pulling.py.
+// Re-association per pixel, for view blockIdx.z; conventions in numpy/pulling.py.
 
 #define UNKNOWN __int_as_float(0x7fc00000)
 
-// What depths are divided by for noise to be alike at all of them.
+// The factor by which depths are divided to make their noise equal.
 struct Growth {
     float middle;
     int power;
@@ -68,8 +68,8 @@ extern "C" __global__ void __launch_bounds__(256) pull(
     weight[p] = confidence ? confidence[nearest] : 1.f;
 }
 
-// A view's observations further from the surface than its limit are none; nor is any of a pixel that the reference did
-// not measure and too few of the others confirm.
+// Reject a view's observations further from the surface than its limit, and all of a pixel that the reference did not
+// measure and too few others confirm.
 extern "C" __global__ void __launch_bounds__(256) gate(
     float* __restrict__ depths, float* __restrict__ weights, const float* __restrict__ surface, Growth growth,
     const float* __restrict__ limits, const bool* __restrict__ seen, int views, int reference, bool holes,

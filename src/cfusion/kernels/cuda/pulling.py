@@ -1,4 +1,4 @@
-"""Re-association on the device; arrays may lie on the host, and then the results do."""
+"""Re-association on the device; results are in the memory of the input."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_view(
     confidence: Floats,
     agreement: Floats | float,
 ) -> tuple[Floats, Floats, Floats]:
-    """As the reference's `pull`; with a leading axis of views, all of them at once."""
+    """As `Backend.read_view`; with a leading axis of views, all of them at once."""
     surface, measured = on_device(x, np.float32), on_device(depth, np.float32)
     trusted = on_device(confidence, np.float32) if confidence.size else None
     (height, width), (rows, columns) = surface.shape, measured.shape[-2:]

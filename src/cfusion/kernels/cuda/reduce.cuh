@@ -1,6 +1,6 @@
 // Sums in double precision and minima over a block, in an order that depends on the block's shape alone.
 
-// Combine over a warp what each lane has.
+// Combine the values of a warp's lanes.
 template <class T, class Combine>
 __device__ __forceinline__ T over_warp(T mine, Combine combine) {
     for (int step = 16; step > 0; step /= 2) mine = combine(mine, __shfl_xor_sync(0xffffffffu, mine, step));
@@ -27,28 +27,28 @@ struct Least {
     __device__ double operator()(double a, double b) const { return a < b ? a : b; }
 };
 
-// Where blocks leave their sums (blocks, COUNT), how many have, and where the last of them writes the total.
+// Where blocks store their sums (blocks, COUNT), how many have, and where the last one writes the total.
 struct Desk {
     double* parts;
     unsigned* arrived;
     double* total;
 };
 
-// How several numbers are brought together, and what each starts from.
+// How several numbers are combined, and their initial values.
 struct Sums {
     __device__ static double neutral(int) { return 0; }
     __device__ static double combine(int, double a, double b) { return a + b; }
 };
 
-// The first SUMS of them are added up, of the rest the least is taken.
+// The first SUMS of them are summed, of the rest the least is taken.
 template <int SUMS>
 struct SumsAndEnds {
     __device__ static double neutral(int k) { return k < SUMS ? 0 : 1.7976931348623157e308; }
     __device__ static double combine(int k, double a, double b) { return k < SUMS ? a + b : a < b ? a : b; }
 };
 
-// Bring together what every block found: whichever comes last does so, always in the order of the blocks. Warps take the
-// numbers in turn, so that none waits for another more often than it has to.
+// Combine the values of all blocks: the last one to arrive does so, always in the order of the blocks. Warps take the
+// numbers in turn, so that each waits as seldom as possible.
 template <class Way, int COUNT>
 __device__ void bring_together(const double (&found)[COUNT], const Desk& desk) {
     __shared__ double of_warps[32][COUNT];

@@ -1,7 +1,7 @@
 // Order statistics of many rows at once, exactly: three passes over the bits of the floats, the high ones first.
-// Rows hold NaN or infinities where nothing is known; what is not above `least` does not count either. Each (row,
-// probability) has two targets: the values of the ranks below and above where the probability falls. Of `sides`, the
-// first probability of a row is of |t|, the second of t > 0, the third of -t > 0.
+// Rows hold NaN or infinities where unknown; values that are not above `least` do not count either. Each (row,
+// probability) has two targets: the values of the ranks below and above the probability. With `sides`, the first
+// probability of a row is of |t|, the second of t > 0, the third of -t > 0.
 
 #define BINS 4096  // of 12 bits
 #define COARSE 256  // bins of the first pass: 8 + 12 + 12 bits; few values would meet in one bin of more bits
@@ -9,12 +9,12 @@
 #define AT_ONCE 8  // values of a thread
 #define UNKNOWN __int_as_float(0x7fc00000)
 
-// Zero between two uses. Blocks on different multiprocessors take turns at it: always read from memory, never cached.
+// Zero between two uses. Blocks on different multiprocessors alternate on it: always read from memory, never cached.
 struct Target {
     unsigned prefix[2], rank[2], count, arrived, passed;
 };
 
-// Whole numbers in the order of the floats, and back.
+// Integers in the order of the floats, and back.
 __device__ __forceinline__ unsigned key_of(float value) {
     const unsigned bits = __float_as_uint(value);
     return bits >> 31 ? ~bits : bits | 1u << 31;
@@ -23,8 +23,8 @@ __device__ __forceinline__ double value_of(unsigned key) {
     return __uint_as_float(key >> 31 ? key & 0x7fffffffu : ~key);
 }
 
-// One pass over a row's bits: count them into the histogram, this block's share of the row. In the first pass most values
-// are in the same few bins: each lane of a warp has its own.
+// One pass over a row's bits: count this block's share into the histogram. In the first pass most values fall into the
+// same few bins: each lane of a warp has its own.
 __device__ void count_bits(
     const float* __restrict__ row, unsigned length, float least, int side, int pass, unsigned low, unsigned high,
     unsigned* mine, unsigned* histogram
@@ -66,7 +66,7 @@ __device__ void count_bits(
 }
 static_assert(COARSE == THREADS && COARSE * 32 == 2 * BINS, "a thread adds up one bin of the first pass");
 
-// The sum of what this thread and those before it have; parts[w] is that of all threads up to warp w.
+// The sum over this thread and those before it; parts[w] is that of all threads up to warp w.
 __device__ unsigned sum_up_to(unsigned mine, unsigned* parts) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (int step = 1; step < 32; step *= 2) {
@@ -80,7 +80,7 @@ __device__ unsigned sum_up_to(unsigned mine, unsigned* parts) {
     return mine + (warp ? parts[warp - 1] : 0);
 }
 
-// The bins that the target's two ranks fall into, once all blocks of its row have counted.
+// The bins of the target's two ranks, after all blocks of its row have counted.
 __device__ void find_bins(volatile Target* target, double share, int pass, unsigned* mine, unsigned* parts, unsigned* histogram) {
     const int thread = threadIdx.x, each = pass ? BINS / THREADS : COARSE / THREADS;  // bins of a thread
     const bool apart = target->prefix[0] != target->prefix[1];
@@ -123,7 +123,7 @@ __device__ void write_down(volatile Target* target, double share, double* out) {
     out[1] = target->count;
 }
 
-// All three passes; the blocks of a row (gridDim.x) run at the same time, and wait for one another between passes.
+// All three passes; the blocks of a row (gridDim.x) run at the same time, and wait for each other between passes.
 extern "C" __global__ void __launch_bounds__(THREADS) select_bits(
     const float* __restrict__ rows, unsigned length, float above, const double* __restrict__ probabilities, int asked,
     bool sides, Target* targets, unsigned* histograms, double* __restrict__ out

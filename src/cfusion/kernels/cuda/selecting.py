@@ -12,12 +12,12 @@ from cfusion.kernels.contract import Floats
 from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, multiprocessors, on_device
 
 SOURCES = ("selecting.cu",)
-PER_BLOCK, MOST_BLOCKS = 4096, 64  # values of a row that one block counts, at least, and blocks of a row
-BINS, TARGET = 4096, 7  # whole numbers of a histogram, and of `Target` in selecting.cu
+PER_BLOCK, MOST_BLOCKS = 4096, 64  # least values of a row per block, and blocks of a row
+BINS, TARGET = 4096, 7  # integers of a histogram, and of `Target` in selecting.cu
 
 
 def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tuple[list[float], list[int]]:
-    """As `Backend.medians`; both sides and all in one launch."""
+    """As `Backend.medians`; with `sides`, all in one launch."""
     found = _select(rows.reshape(len(rows), -1), (0.5, 0.5, 0.5) if sides else (0.5,), above, sides)
     middles, known = found.transpose(2, 1, 0).reshape(2, -1)
     return middles.tolist(), known.astype(int).tolist()
@@ -32,12 +32,12 @@ def _shares(probabilities: tuple[float, ...], device: int) -> Any:
 
 
 def _select(rows: Floats, probabilities: tuple[float, ...], above: float = -np.inf, sides: bool = False) -> Any:
-    """(R, Q, 2) values and how many of the row were known, on the host; of `sides`: sizes, positive, negative ones."""
+    """Values and number of known ones, (R, Q, 2), on the host; with `sides`: of sizes, positive and negative values."""
     rows = on_device(rows, np.float32)
     (count, length), asked = rows.shape, len(probabilities)
     if count * length == 0:
         return np.broadcast_to([np.nan, 0.0], (count, asked, 2))
-    places = multiprocessors()  # blocks that wait for one another have to run at the same time
+    places = multiprocessors()  # blocks that wait for each other have to run at the same time
     at_once = max(1, places // asked)
     found = [
         _selected(rows[first : first + at_once], probabilities, above, sides) for first in range(0, count, at_once)
@@ -46,7 +46,7 @@ def _select(rows: Floats, probabilities: tuple[float, ...], above: float = -np.i
 
 
 def _selected(rows: Floats, probabilities: tuple[float, ...], above: float, sides: bool) -> Any:
-    """The same of rows that fit on the device at once."""
+    """The same for rows that fit on the device at once."""
     count, asked, work = len(rows), len(probabilities), desk()
     numbers = 2 * count * asked
     _launch(rows, probabilities, above, sides, work.page(numbers))
@@ -54,13 +54,13 @@ def _selected(rows: Floats, probabilities: tuple[float, ...], above: float, side
 
 
 def select_for(work: Desk, values: Floats) -> Any:
-    """The median of a map, and of how many values, in memory of the host once what the desk does next has been read."""
+    """The median of a map and its number of values, in host memory after the next read of the desk."""
     _launch(values.reshape(1, -1), (0.5,), -np.inf, False, work.page(2))
     return work.written
 
 
 def select_medians(rows: Floats, out: Floats) -> None:
-    """The medians of a few rows, and of how many values, to (R, 2) numbers of the device: nobody waits for them."""
+    """The medians of a few rows and their counts, written to (R, 2) numbers on the device without waiting."""
     _launch(rows, (0.5,), -np.inf, False, out)
 
 

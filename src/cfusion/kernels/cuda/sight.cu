@@ -1,4 +1,4 @@
-// How other cameras see a surface; definitions in numpy/sight.py.
+// A surface as seen by other cameras; definitions in numpy/sight.py.
 
 #define UNKNOWN __int_as_float(0x7fc00000)
 #define INFINITE __int_as_float(0x7f800000)
@@ -8,7 +8,7 @@ struct Vector {
     double x, y, z;
 };
 
-// A point in the other camera, and how it moves there with its depth.
+// A point in the other camera, and its derivative by the depth.
 struct Moving {
     Vector at, rate;
 };
@@ -44,8 +44,8 @@ extern "C" __global__ void __launch_bounds__(256) parallax(
     out[((size_t)blockIdx.z * height + i) * width + j] = sqrt(across * across + down * down) + 0 * point.at.z;
 }
 
-// Every point's depth in the view and the pixel that it lands on; the nearest depth of each pixel, as bits of a float,
-// which are in the order of positive depths.
+// Every point's depth in the view and the pixel it lands on; the nearest depth of each pixel, as bits of a float, which
+// have the order of positive depths.
 extern "C" __global__ void __launch_bounds__(256) land(
     const float* __restrict__ surface, Camera camera, const Placed* __restrict__ views, const int2* __restrict__ shapes,
     int height, int width, unsigned largest, float* __restrict__ depth, int* __restrict__ landing,
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(256) land(
     landing[p] = at;
 }
 
-// The smaller one of what is known; zero if neither is.
+// The smaller of the known values; zero if neither is known.
 __device__ __forceinline__ float least_of(float one, float other) {
     const float least = fminf(one, other);  // the known one where one is not
     return least < INFINITE ? least : 0.f;

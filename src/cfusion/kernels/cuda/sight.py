@@ -1,4 +1,4 @@
-"""How other cameras see a surface, on the device; definitions in `cfusion.kernels.numpy.sight`."""
+"""A surface as seen by other cameras, on the device; definitions in `cfusion.kernels.numpy.sight`."""
 
 from __future__ import annotations
 

@@ -7,5 +7,5 @@ from cfusion.kernels.stereo import DeviceStereo
 
 
 def stereo() -> DeviceStereo:
-    """The steps of a matcher, here."""
+    """The steps of a matcher on this device."""
     return DeviceStereo(cupy, kernel)

@@ -1,4 +1,5 @@
-// The cost volume (H, W, D) of a pair, means of it over crosses, and its mirror image; see frontends/mc_cnn/definition.py.
+// The cost volume (H, W, D) of a pair, its means over crosses, and its mirror image; see
+// frontends/mc_cnn/definition.py.
 // Entry (v, u, d) compares left pixel u with right pixel u - d, OUTSIDE where u < d.
 
 #define OUTSIDE 1.f
@@ -37,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(DISPARITIES) cost_volume(
             cost[((size_t)v * width + u + j) * count + d] = u + j >= d ? 0.5f - 0.5f * sums[j] : OUTSIDE;
 }
 
-// (4, height, width) how far the grey value stays near the pixel's own to the left, right, up and down.
+// Distances (4, height, width) to the left, right, up and down over which the grey value stays near the pixel's own.
 extern "C" __global__ void __launch_bounds__(256) arms(
     const float* __restrict__ image, int longest, double tolerance, int height, int width, int* __restrict__ out
 ) {
@@ -55,12 +56,12 @@ extern "C" __global__ void __launch_bounds__(256) arms(
     out[((size_t)side * height + v) * width + u] = length;
 }
 
-// How far a cross that left pixel p and right pixel q have in common reaches to a side.
+// The length, to one side, of the cross that left pixel p and right pixel q have in common.
 __device__ __forceinline__ int common(const int* ours, const int* theirs, size_t pixels, int side, size_t p, size_t q) {
     return min(ours[side * pixels + p], theirs[side * pixels + q]);
 }
 
-// half = sums of the cost along the arms in the row.
+// half = sums of the cost along the row arms.
 extern "C" __global__ void __launch_bounds__(256) sum_across(
     const float* __restrict__ cost, const int* __restrict__ ours, const int* __restrict__ theirs, int height, int width,
     int count, float* __restrict__ half
@@ -75,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(256) sum_across(
     half[p * count + d] = sum;
 }
 
-// cost = means over the rows' arms of all pixels of the column's arms.
+// cost = means over the row arms of all pixels on the column arms.
 extern "C" __global__ void __launch_bounds__(256) mean_along(
     const float* __restrict__ half, const int* __restrict__ ours, const int* __restrict__ theirs, int height, int width,
     int count, float* __restrict__ cost

@@ -8,15 +8,15 @@
 #define JUMP 4           // the range of disparities
 #define TEXTURE 5        // slopes of the image
 
-// Where a row or column beyond the border is read: mirrored, the last one once.
+// The row or column that is read beyond the border: mirrored, the last one once.
 __device__ __forceinline__ int mirrored(int at, int size) {
     if (size == 1) return 0;
     while (at < 0 || at >= size) at = at < 0 ? -at : 2 * (size - 1) - at;
     return at;
 }
 
-// apart = |d - d'| with d' of the other map where d points; `found` keeps d where that is within the tolerance.
-// The other map's rows run from right to left.
+// apart = |d - d'| with d' of the other map at u - d; `found` keeps d where that is within the tolerance.
+// The rows of the other map run from right to left.
 extern "C" __global__ void __launch_bounds__(256) compare(
     const float* __restrict__ disparity, const float* __restrict__ other, double tolerance, int width,
     float* __restrict__ apart, float* __restrict__ found
@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(256) compare(
     found[row + u] = there >= 0 && (float)off <= tolerance ? (float)d : UNKNOWN;
 }
 
-// ---- specks: every pixel points to one of its segment with a smaller number, the least one to itself
+// ---- specks: every pixel points to one of its segment with a smaller number, the smallest to itself
 
 __device__ __forceinline__ unsigned root_of(const unsigned* parent, unsigned p) {
     unsigned up = ((volatile const unsigned*)parent)[p];
@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(256) drop_specks(
 
 // ---- cues
 
-// |second difference| along an axis; NaN where one of the three is unknown or outside.
+// |second difference| along an axis; NaN if one of the three is unknown or outside.
 __device__ __forceinline__ float bend(const float* map, int v, int u, int down, int across, int height, int width) {
     if (v < down || u < across || v + down >= height || u + across >= width) return UNKNOWN;
     const size_t p = (size_t)v * width + u, step = (size_t)down * width + across;
@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(256) cues(
 
 // ---- filters
 
-// The farther of the nearest known values before and after, in the row (`across`) or in the column; NaN if there is none.
+// The farther of the nearest known values before and after, in the row (`across`) or in the column; NaN if none.
 extern "C" __global__ void __launch_bounds__(256) farther(
     const float* __restrict__ map, bool across, int height, int width, float* __restrict__ out
 ) {
@@ -167,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(256) farther(
     out[p] = fminf(before, after);
 }
 
-// Medians of 5 x 5 pixels of `filled`, its border repeated, where `map` is known.
+// Medians of 5 x 5 pixels of `filled`, with repeated border, where `map` is known.
 extern "C" __global__ void __launch_bounds__(256) median(
     const float* __restrict__ map, const float* __restrict__ filled, int height, int width, float* __restrict__ out
 ) {
@@ -190,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(256) median(
     out[p] = map[p] == map[p] ? middle : UNKNOWN;
 }
 
-// Means over pixels around, by distance (Gauss of `width` pixels) and only within `step` pixels of disparity.
+// Means over neighbours, weighted by distance (Gaussian of `width` pixels), within `step` pixels of disparity.
 extern "C" __global__ void __launch_bounds__(256) bilateral(
     const float* __restrict__ map, int radius, float spread, float step, int height, int width, float* __restrict__ out
 ) {

@@ -1,5 +1,5 @@
 // Features of an image by a small network of 3 x 3 convolutions into 64 planes (frontends/mc_cnn/network.py).
-// A block makes all planes of a tile: a warp eight planes, a lane four pixels of a row.
+// A block computes all planes of a tile: a warp eight planes, a lane four pixels of a row.
 
 #define PLANES 64
 #define ROWS 4
@@ -11,7 +11,7 @@
 
 enum Stage { PLAIN, TO_BYTES, BYTES, LAST };
 
-// What becomes of a sum: `PLAIN` a float; else whole numbers, as the 8-bit network rounds them.
+// What is done with a sum: `PLAIN` a float; else integers, as the 8-bit network rounds them.
 __device__ __forceinline__ float finished(float sum, float factor, int stage, float step, float next_step) {
     if (stage == PLAIN) return fmaxf(sum, 0.f);
     if (stage == TO_BYTES) return fminf(rintf(fmaxf(sum, 0.f) / next_step), 255.f);
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(256) convolve(
         }
 }
 
-// Features (64, pixels) times `step`, made unit vectors in place.
+// Normalise features (64, pixels) times `step` to unit vectors, in place.
 extern "C" __global__ void __launch_bounds__(256) normalise(float* __restrict__ features, float step, unsigned pixels) {
     const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
     if (p >= pixels) return;

@@ -1,5 +1,5 @@
 // Semi-global matching: paths through a cost volume, and the disparities of least cost; frontends/mc_cnn/semi_global.py.
-// One warp follows one line of the image; lane l holds disparities l, l + 32, ... , OF_LANE of them.
+// One warp follows one line of the image; lane l holds disparities l, l + 32, ..., OF_LANE of them.
 
 #define FAR 1e6f  // the cost of no disparity
 #define ALL 0xffffffffu
@@ -9,7 +9,7 @@ struct Penalties {
     float small[3], large[3];
 };
 
-// (2, height, width): 1 where the value stays within `edge` on the way from the pixel before in the row, in the column.
+// (2, height, width): 1 where the value changes by at most `edge` from the previous pixel of the row, of the column.
 extern "C" __global__ void __launch_bounds__(256) smooth_steps(
     const float* __restrict__ image, float edge, int height, int width, unsigned char* __restrict__ out
 ) {
@@ -20,13 +20,13 @@ extern "C" __global__ void __launch_bounds__(256) smooth_steps(
     out[(size_t)height * width + p] = v > 0 && fabsf(image[p] - image[p - width]) < edge;
 }
 
-// What a step needs of the maps.
+// Values of the maps for one step.
 struct Step {
     float cost[OF_LANE], total[OF_LANE];
     int edges[OF_LANE];
 };
 
-// Follow the lines of one direction, and add (or, `first`, write) their costs, times `scale`, to the total.
+// Follow the lines of one direction, and add (or, if `first`, write) their costs times `scale` to the total.
 extern "C" __global__ void __launch_bounds__(64) walk(
     const float* __restrict__ cost, float* __restrict__ total, const unsigned char* __restrict__ ours,
     const unsigned char* __restrict__ theirs, Penalties penalties, int height, int width, int count, bool vertical,
@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(64) walk(
     }
 }
 
-// The least of values over a warp, and its first place.
+// The least value over a warp, and its first place.
 __device__ __forceinline__ void least_of(float& value, int& place) {
     for (int away = 16; away > 0; away /= 2) {
         const float other = __shfl_xor_sync(ALL, value, away);
@@ -94,8 +94,8 @@ __device__ __forceinline__ void least_of(float& value, int& place) {
     }
 }
 
-// (5, height, width) the disparity of least cost, to a fraction of a pixel; its cost; the least one more than a pixel
-// away; the second difference there; the cost before the paths. One warp a pixel.
+// (5, height, width): disparity of least cost, to a fraction of a pixel; its cost; the least cost more than a pixel
+// away; the second difference; the cost before the paths. One warp per pixel.
 extern "C" __global__ void __launch_bounds__(128) winners(
     const float* __restrict__ total, const float* __restrict__ cost, unsigned pixels, int width, int count,
     float* __restrict__ out

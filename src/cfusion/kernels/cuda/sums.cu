@@ -24,8 +24,8 @@ __device__ __forceinline__ double length(const double* d, int count) {
     return sqrt(square);
 }
 
-// The prior's value, the terms of the energy (the regulariser without alpha), and how far each plane has come.
-// With a rate b / (misfit + rate), the confidence, is made here; without `kept`, the ways are not asked for.
+// The prior's value, the terms of the energy (the regulariser without alpha), and the displacement of each plane.
+// With a rate, the confidence b / (misfit + rate) is computed here; without `kept` there is no displacement.
 extern "C" __global__ void __launch_bounds__(256) measure(
     const real* __restrict__ primal, const real* __restrict__ dual, const real* __restrict__ values, const real* __restrict__ weights,
     const real* __restrict__ total, const real* __restrict__ scatter, const real* confidence,

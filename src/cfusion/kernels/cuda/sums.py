@@ -1,4 +1,4 @@
-"""Misfit, energy and movement: one pass over the pixels each, sums in double precision and in a fixed order."""
+"""Misfit, energy and displacement: one pass over the pixels each, sums in double precision and in a fixed order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TERMS = 7
 
 
 def kind_of(problem: Problem, real: Any) -> tuple[Any, ...]:
-    """What a kernel has to be compiled for."""
+    """The properties for which a kernel is compiled."""
     seen = problem.observations
     return (
         real_define(real),
@@ -42,7 +42,7 @@ def misfit(problem: Problem, x: Floats) -> Floats:
     """As `Backend.misfit`."""
     seen = problem.observations
     out = cupy.empty_like(x)
-    # what the regulariser is does not matter here: one compilation serves every order
+    # the regulariser does not matter here: one compilation serves every order
     kind = (real_define(x), 1, int(problem.fidelity), seen.weights is not None, False, False, False)
     kernel(SOURCES, "misfit", defines_of(kind))(
         (blocks_of(x.size, THREADS),),
@@ -70,7 +70,7 @@ def energy(problem: Problem, state: State) -> Energies:
 def measure(
     problem: Problem, state: State, kept: Floats | None, every: int, meanwhile: Callable[[], None] | None = None
 ) -> tuple[Energies, Displacement]:
-    """As `Backend.measure`; `meanwhile` more work is given to the device."""
+    """As `Backend.measure`; `meanwhile` submits more work to the device."""
     _, *found = _measured(problem, state, None, None, None, kept, every, meanwhile)
     return _energies(problem, found[:TERMS]), _ways(state, found[TERMS:])
 
@@ -84,7 +84,7 @@ def follow(
     every: int,
     meanwhile: Callable[[Floats], None],
 ) -> tuple[tuple[Floats, float, Energies], Displacement]:
-    """As `Backend.follow`; `meanwhile` more work, at the confidence that is made, is given to the device."""
+    """As `Backend.follow`; `meanwhile` submits more work, at the new confidence, to the device."""
     lam: Floats = cupy.empty_like(rate)
     prior, *found = _measured(problem, state, rate, strength, lam, kept, every, lambda: meanwhile(lam))
     return (lam, prior, _energies(problem, found[:TERMS])), _ways(state, found[TERMS:])
@@ -100,7 +100,7 @@ def _measured(
     every: int,
     meanwhile: Callable[[], None] | None = None,
 ) -> list[float]:
-    """The sums of one pass: the prior, the terms of the energy, the ways that planes have come."""
+    """The sums of one pass: the prior, the terms of the energy, the displacement of planes."""
     seen, real, sums = problem.observations, state.primal.dtype.type, desk()
     height, width = problem.links.shape
     kernel(SOURCES, "measure", defines_of(kind_of(problem, state.primal)))(
@@ -153,7 +153,7 @@ def snapshot_rows(state: State, every: int) -> Floats:
 
 
 def travelled(kept: Floats, state: State, every: int) -> Displacement:
-    """As `Backend.travelled`."""
+    """The displacement since a snapshot of rows: sums of squares per plane, for primal and dual."""
     planes, (height, width) = len(state.primal) + len(state.dual), state.primal.shape[1:]
     sums = desk()
     _travel("travelled", state)(

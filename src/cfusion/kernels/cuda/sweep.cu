@@ -1,13 +1,13 @@
-// Iterations of TGV of order 1 or 2 with L1 on a tile that stays in registers (tile.cuh); one iteration looks one pixel
-// away.
+// Iterations of TGV of order 1 or 2 with L1 on a tile that stays in registers (tile.cuh); one iteration depends on
+// pixels one away.
 //   EXCHANGE = 0: the tile is stored after at most LEVELS iterations (images larger than the chip);
-//   EXCHANGE = 1: all tiles run at once, exchange their rims every LEVELS iterations, and stay on the chip.
+//   EXCHANGE = 1: all tiles run at once, exchange their rims (halos) every LEVELS iterations, and stay on the chip.
 //
-// The prox of the L1 term, max_j min(d_(j+1), f + w (S - 2 C_j)), is the value at the j where two monotone sequences cross.
-// That j seldom moves from one iteration to the next: each pixel keeps the two observations around it (low, high) and the
-// slope S - 2 C_j, checks that the crossing is still there, and looks at its observations again only when it is not.
+// The prox of the L1 term, max_j min(d_(j+1), f + w (S - 2 C_j)), is the value at the j where two monotone sequences
+// cross. That j seldom changes between iterations: each pixel keeps the two observations around it (low, high) and the
+// slope S - 2 C_j, checks that the crossing is still there, and reads its observations again only if it is not.
 //
-// SHELVED = 1 (order 2): r lies in shared memory, which leaves registers for half as many pixels more.
+// SHELVED = 1 (order 2): r is in shared memory, which leaves registers for half as many pixels more.
 
 struct Scalars {
     float tau_x, tau_v, sigma_q, sigma_r, alpha_1, alpha_2, relaxation, step, keep, pull;
@@ -30,10 +30,10 @@ struct Pair {
     float r1[2], r2[2], r3[2];
 };
 
-// How many observations lie below each pixel's crossing: a byte per row, for both columns.
+// The number of observations below each pixel's crossing: a byte per row, for both columns.
 typedef unsigned Ranks[2][(ROWS + 3) / 4];
 
-// Rows that warps show one another: [slot][lane]; slot w is the top row of warp w, or the bottom row of warp w - 1.
+// Rows that warps share: [slot][lane]; slot w is the top row of warp w, or the bottom row of warp w - 1.
 struct Borders {
     float2 q2[WARPS + 1][PAIRS], x[WARPS + 1][PAIRS], v1[WARPS + 1][PAIRS], v2[WARPS + 1][PAIRS];
 #if SHELVED
@@ -62,7 +62,7 @@ struct Shared {
 };
 
 #if ORDER == 2
-// Row r of this lane's r; ROWS is the first row of the warp below, whose r1 nobody asks for.
+// Row r of this lane's r; ROWS is the first row of the warp below, whose r1 is not needed.
 __device__ __forceinline__ Pair look_up(const Pixels& is, const Shared& shared, int r, int warp, int lane) {
     Pair pair;
 #if SHELVED
@@ -102,8 +102,8 @@ __device__ __forceinline__ void put_back(Pixels& is, Shared& shared, const Pair&
 }
 #endif
 
-// Find the crossing of every pixel near its x, reading each observation once; j goes into its byte of `rank`. Some rows
-// at a time: as many loads are under way as the registers have room for.
+// Find the crossing of every pixel near its x, reading each observation once; j is stored in its byte of `rank`.
+// Several rows at a time: as many loads are in flight as registers allow.
 template <int FIRST, int END>
 __device__ __forceinline__ void find_crossings(
     const float* __restrict__ values, const float* __restrict__ weights, const float* __restrict__ total,
@@ -159,7 +159,7 @@ __device__ __forceinline__ void find_crossings(
     }
 }
 
-// Follow the crossing of one pixel to where the centre f of its prox puts it.
+// Follow the crossing of one pixel to the position given by the centre f of its prox.
 __device__ __forceinline__ void follow(
     const float* __restrict__ values, const float* __restrict__ weights, size_t plane, int views, float f, float w,
     float& slope, float& low, float& high, unsigned& j, float& after, float& before
@@ -182,7 +182,7 @@ __device__ __forceinline__ void follow(
     }
 }
 
-// The prox of every x where its crossing was last; says whether some crossing has strayed. FOLLOW goes after those.
+// The prox of every x at its last crossing; returns whether a crossing has moved. FOLLOW updates those.
 template <bool FOLLOW>
 __device__ __forceinline__ bool primal_x(
     const Pixels& is, Ranks& rank, float (&x)[ROWS][2], const float* __restrict__ values, const float* __restrict__ weights,
@@ -241,7 +241,7 @@ __device__ __forceinline__ bool primal_x(
     return strayed;
 }
 
-// One pixel's dual step: p + sigma d brought into its ball, then over-relaxed.
+// One pixel's dual step: p + sigma d projected into its ball, then over-relaxed.
 template <int COUNT>
 __device__ __forceinline__ void dual_step(float** p, const float* d, float sigma, float limit, float relaxation) {
     float moved[COUNT], square = 0.f;
@@ -255,7 +255,7 @@ __device__ __forceinline__ void dual_step(float** p, const float* d, float sigma
     for (int m = 0; m < COUNT; m++) *p[m] = fmaf(shrunk, moved[m], (1.f - relaxation) * *p[m]);
 }
 
-// The dual pass; only tiles at a border of the domain need to know which differences exist.
+// The dual pass; only tiles at a border of the domain test which differences exist.
 template <bool BOUNDED>
 __device__ __forceinline__ void dual_pass(
     Pixels& is, const float (&x)[ROWS][2], const float (&v1)[ROWS][2], const float (&v2)[ROWS][2],
@@ -359,7 +359,7 @@ __device__ __forceinline__ void take(Pixels& is, Shared& shared, int r, int warp
 #endif
 }
 
-// Give the neighbours our border, take theirs as our rim.
+// Send our border to the neighbours, receive theirs as our rim.
 __device__ __forceinline__ void exchange(
     Pixels& is, Shared& shared, const Place& place, const Edges& edges, float4* mailbox, unsigned round, int warp, int lane
 ) {
@@ -372,7 +372,7 @@ __device__ __forceinline__ void exchange(
 }
 #endif
 
-// What belongs to this tile, to memory.
+// Store this tile, without its rim.
 __device__ __forceinline__ void store_tile(
     const Pixels& is, const Shared& shared, const Place& place, const Edges& edges, float* primal_out, float* dual_out,
     int warp, int lane

@@ -1,10 +1,10 @@
-// What kernels share that keep a tile of the image in registers.
+// Code shared by kernels that keep a tile of the image in registers.
 //
 // A block holds a tile of 64 columns: every lane of a warp owns 2 columns of ROWS rows, warps are stacked downwards.
-// Neighbours to the side come by shuffle, above and below by shared memory. Around the tile lies a rim of LEVELS pixels
-// that belongs to other tiles; what a block computes there is wrong from the outside in, by one pixel for every pixel
-// that a step looks away, so the tile itself stays right until the rim is used up. Then the rim is exchanged: every tile
-// sends its border and waits for those around it.
+// Neighbours to the side are read by shuffle, above and below through shared memory. Around the tile lies a rim (halo)
+// of LEVELS pixels that belongs to other tiles; values computed there become wrong from the outside in, by one pixel
+// for every pixel that a step depends on, so the tile itself stays right until the rim is used up. Then the rim is
+// exchanged: every tile sends its border and waits for those around it.
 
 #define FULL 0xffffffffu
 #define PAIRS 32  // pairs of columns in a tile: one per lane
@@ -13,7 +13,7 @@
 #define SLOT_BITS 13
 #define INFINITE __int_as_float(0x7f800000)
 
-// Three values and the number of their round, in one indivisible access: whoever sees the number has the values.
+// Three values and the number of their round, in one indivisible access: a reader that sees the number has the values.
 __device__ __forceinline__ void send_packet(float4* to, float4 packet) {
     unsigned long long low = __float_as_uint(packet.x) | (unsigned long long)__float_as_uint(packet.y) << 32;
     unsigned long long high = __float_as_uint(packet.z) | (unsigned long long)__float_as_uint(packet.w) << 32;
@@ -38,7 +38,7 @@ struct Place {
     __device__ size_t pixel(int r, int c) const { return (size_t)(row + r) * width + (column + c); }
 };
 
-// A pair of pixels: read from inside the image in any case, so that no load waits for another behind a branch.
+// A pair of pixels: always read from inside the image, so that no load waits behind a branch.
 __device__ __forceinline__ void load(const float* __restrict__ plane, const Place& place, int r, float outside, float* pair) {
     const size_t line = (size_t)min(max(place.row + r, 0), place.height - 1) * place.width;
     if (!(place.width & 1)) {  // pairs are aligned, and inside the image or not as one
@@ -59,7 +59,7 @@ __device__ __forceinline__ void store(float* __restrict__ plane, const Place& pl
     }
 }
 
-// Packets of the rim: how many, where to find them, and where they are put when they have arrived.
+// Packets of the rim: their number, where to find them, and where they are stored on arrival.
 struct Mail {
     int packets;
     unsigned place[PACKETS];  // the number of a pair of pixels in the image, and of the packet in the rim
@@ -71,14 +71,14 @@ struct Mail {
 };
 static_assert(PACKETS <= 1 << SLOT_BITS, "a packet's number takes more bits");
 
-// The pairs of a tile's rim, in one row of numbers: the rows above, the rows below, then both sides row by row.
+// The pairs of a tile's rim in one sequence: the rows above, the rows below, then both sides row by row.
 __device__ __forceinline__ int rim_index(int row, int lane, int tile_rows, int lanes) {
     if (row < LEVELS) return row * lanes + lane;
     if (row >= LEVELS + tile_rows) return (row - tile_rows) * lanes + lane;
     return 2 * LEVELS * lanes + (row - LEVELS) * 2 * REACH + (lane < REACH ? lane : lane - lanes + 2 * REACH);
 }
 
-// Which packets there are to wait for: those of pixels in the image. `mail.packets` is zero before.
+// The packets to wait for: those of pixels in the image. `mail.packets` is zero before.
 __device__ void find_packets(Mail& mail, int tile_rows, int lanes, int height, int width) {
     const int packets = PARTS * (2 * LEVELS * lanes + 2 * REACH * tile_rows);
     for (int k = threadIdx.x; k < packets; k += blockDim.x) {
@@ -101,7 +101,7 @@ __device__ void find_packets(Mail& mail, int tile_rows, int lanes, int height, i
     }
 }
 
-// Whether this lane's row r is on the border of the tile, which others wait for, or in the rim, which others send.
+// Whether this lane's row r is on the border of the tile, which others need, or in the rim, which others send.
 struct Edges {
     int tile_rows, lanes, warp, lane;
 
@@ -120,7 +120,7 @@ struct Edges {
     __device__ int slot(int r) const { return rim_index(warp * ROWS + r, lane, tile_rows, lanes) * PARTS; }
 };
 
-// Two mailboxes in turn are enough: a neighbour that has sent round n has read round n - 1 of everybody around it.
+// Two alternating mailboxes suffice: a neighbour that has sent round n has read round n - 1 of all its neighbours.
 __device__ __forceinline__ float4* box_of(float4* mailbox, unsigned round, const Place& place) {
     return mailbox + (round & 1) * (size_t)place.height * ((place.width + 1) / 2) * PARTS;
 }
@@ -129,7 +129,7 @@ __device__ __forceinline__ float4* letter(float4* box, const Place& place, int r
     return box + ((size_t)(place.row + r) * ((place.width + 1) / 2) + place.column / 2) * PARTS;
 }
 
-// Wait for the rim's packets of this round, all threads of the block together.
+// Wait for the rim's packets of this round, with all threads of the block.
 __device__ __forceinline__ void receive(Mail& mail, const float4* box, unsigned round) {
     const int BATCH = 4, last = mail.packets - 1;
     for (int first = threadIdx.x; first <= last; first += BATCH * blockDim.x) {

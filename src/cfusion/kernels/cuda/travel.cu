@@ -1,4 +1,4 @@
-// How far a state moves: some of its rows are kept, and compared later. Planes are the primal's, then the dual's.
+// The displacement of a state: some of its rows are kept, and compared later. Planes are the primal's, then the dual's.
 
 typedef REAL real;
 #define PLANES (ORDER * (ORDER + 1) / 2 + ORDER * (ORDER + 3) / 2)
@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(256) sample(
     kept[((size_t)plane * rows + row) * width + column] = from[(size_t)row * every * width + column];
 }
 
-// Per plane, the sum of squares of how far the kept rows have moved.
+// Per plane, the sum of squared displacements of the kept rows.
 extern "C" __global__ void __launch_bounds__(256) travelled(
     const real* __restrict__ primal, const real* __restrict__ dual, const real* __restrict__ kept, int every, int height,
     int width, Desk desk

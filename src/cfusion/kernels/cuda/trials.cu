@@ -1,9 +1,9 @@
-// Leaving observations out; definitions in numpy/trials.py.
+// Held-out observations; definitions in numpy/trials.py.
 
 typedef REAL real;
 
-// By how much x is nearer to what is held out than another x is: sums of w, w g, w^2, w^2 g, w^2 g^2, and of w times the
-// other's distance.
+// How much nearer x is to the held-out observations than another x: sums of w, w g, w^2, w^2 g, w^2 g^2, and of w times
+// the other's distance.
 extern "C" __global__ void __launch_bounds__(256) gain(
     const real* __restrict__ x, const real* __restrict__ other, const float* __restrict__ depths,
     const float* __restrict__ weights, const bool* __restrict__ inside, int stride, Window window, double centre,
@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(256) gain(
     add_up(sums, desk);
 }
 
-// Maps with and without what is held out; sums: how much each of the two knows.
+// Maps with and without the held-out observations; sums: the number of known depths of each.
 extern "C" __global__ void __launch_bounds__(256) split(
     const float* __restrict__ depths, const float* __restrict__ weights, const bool* __restrict__ turns, int many,
     int block, int maps, int height, int width, float* __restrict__ kept, float* __restrict__ out,

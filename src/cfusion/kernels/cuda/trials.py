@@ -1,4 +1,4 @@
-"""Leaving observations out, on the device; definitions in `cfusion.kernels.numpy.trials`."""
+"""Held-out observations, on the device; definitions in `cfusion.kernels.numpy.trials`."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def split_folds(
 
 
 def defines(real: str = "REAL=float") -> tuple[str, ...]:
-    """What these kernels are compiled for."""
+    """The macros for which these kernels are compiled."""
     return (real,)

@@ -1,4 +1,4 @@
-// Points of a depth map in another camera, and the angles a surface is seen at; definitions in numpy/viewing.py.
+// Points of a depth map in another camera, and viewing angles of a surface; definitions in numpy/viewing.py.
 
 #define UNKNOWN __int_as_float(0x7fc00000)
 

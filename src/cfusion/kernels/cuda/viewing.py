@@ -1,4 +1,4 @@
-"""What cameras see, on the device; arrays may lie on the host, and then the results do."""
+"""Depth maps as seen by cameras, on the device; results are in the memory of the input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK = (32, 8)
 
 
 def placed(cameras: Floats, motions: Floats, agreements: Floats | float = 0.0) -> Any:
-    """(K, 23) `Placed` of camera.cuh, one per view, on the device."""
+    """`Placed` of camera.cuh (K, 23), one per view, on the device."""
     cameras = np.asarray(cameras, np.float64).reshape(-1, 10)
     table = np.empty((len(cameras), 23))
     table[:, :10], table[:, 10:22] = cameras, np.asarray(motions, np.float64).reshape(-1, 12)
@@ -27,7 +27,7 @@ def placed(cameras: Floats, motions: Floats, agreements: Floats | float = 0.0) -
 
 @lru_cache(maxsize=256)
 def uploaded(numbers: bytes, device: int) -> Any:
-    """Numbers on a device, the same array for the same numbers: a scene asks for few tables, often."""
+    """Numbers on a device, cached by value: a scene uses few tables, often."""
     there = cupy.asarray(np.frombuffer(numbers))
     cupy.cuda.get_current_stream().synchronize()  # other streams will read it too
     return there

@@ -1,4 +1,4 @@
-"""The NumPy backend: one library, one plain line at a time; the definition the others are held to."""
+"""The NumPy backend: the plain definition with which the others are compared."""
 
 from cfusion.kernels.contract import links_of
 from cfusion.kernels.host import (

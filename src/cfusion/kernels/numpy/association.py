@@ -1,4 +1,4 @@
-"""Bringing points onto a raster, in plain NumPy: the definition, and the oracle of the other backends."""
+"""Projecting points onto a raster, in plain NumPy: the definition for the other backends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-MARGIN = 8  # cells of the plane beyond the image that take part in natural-neighbour interpolation
+MARGIN = 8  # cells beyond the image that contribute to natural-neighbour interpolation
 
 
 def splat_nearest(
@@ -19,8 +19,8 @@ def splat_nearest(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
     """Forward z-buffer: points (N,) go to pixel floor(u + 1/2), floor(v + 1/2); the smallest z wins.
 
-    Of equal z the lower index wins. Returns the depth (H, W) and the winners' values (H, W), or None without
-    values; NaN where nothing landed. Points that are not finite, or beyond the raster, take no part.
+    For equal z the lower index wins. Returns the depth (H, W) and the winners' values (H, W), or None without values;
+    NaN where no point landed. Points that are not finite, or outside the raster, are ignored.
     """
     height, width = shape
     column, row = np.floor(u + 0.5), np.floor(v + 0.5)
@@ -51,11 +51,11 @@ def fill_natural(depth: NDArray[np.float32], region: NDArray[np.bool_]) -> NDArr
     """Natural-neighbour (discrete Sibson) interpolation at the unknown (NaN) pixels of the region.
 
     Cell q of the raster, at distance r(q) from its nearest known pixel s(q), lends the value there to every
-    pixel p that is nearer, and half of it to every p that is as near; p takes the mean of what it is lent,
+    pixel p that is nearer, and half of it to every p at the same distance; p takes the mean of the lent values,
         x(p) = sum_q a_pq d(s(q)) / sum_q a_pq,    a_pq = 1, 1/2, 0 for |p - q| <, =, > r(q),
-    and every other pixel keeps its value. Where several known pixels are nearest, d(s(q)) is their mean: a
-    flipped image is filled alike. The raster goes on for MARGIN cells beyond the image, whose border would
-    bend the result otherwise. (Park, Linsen, Kreylos, Owens, Hamann: Discrete Sibson interpolation, 2006.)
+    and every other pixel keeps its value. If several known pixels are nearest, d(s(q)) is their mean, so that a
+    flipped image is filled alike. The raster extends MARGIN cells beyond the image, whose border would otherwise
+    distort the result. (Park, Linsen, Kreylos, Owens, Hamann: Discrete Sibson interpolation, 2006.)
     """
     known = ~np.isnan(depth)
     wanted = region & ~known
@@ -67,7 +67,7 @@ def fill_natural(depth: NDArray[np.float32], region: NDArray[np.bool_]) -> NDArr
 
 
 def _fill(depth: NDArray[np.float32], wanted: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """The same on a raster with its margin."""
+    """`fill_natural` on a raster with its margin."""
     known = ~np.isnan(depth)
     squared_reach = _squared_distance(known)
     lends = ~known & (_squared_distance(wanted) <= squared_reach)
@@ -150,14 +150,14 @@ def _sum_of_shares(
     reach: NDArray[np.int64],
     value: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """(H, W): sum over the cells q = (row, column) of 2 a_pq value(q), as a share for <= and one for <.
+    """(H, W): sum over the cells q = (row, column) of 2 a_pq value(q), one share for <= and one for <.
 
-    Each row of each disc is a run: its value enters at one end and leaves after the other.
+    Each row of each disc is a run: its value is added at one end and subtracted after the other.
     """
     height, width = shape
     steps = np.zeros(height * (width + 1))
     radius = math.isqrt(int(reach.max()))
-    for dy in range(radius, -radius - 1, -1):  # so that every run's end adds up its cells in raster order
+    for dy in range(radius, -radius - 1, -1):  # so that the ends of runs are summed in raster order
         crossing = (reach >= dy * dy) & (row + dy >= 0) & (row + dy < height)
         left = reach[crossing] - dy * dy
         near, nearer = np.sqrt(left).astype(np.int64), np.sqrt(np.maximum(left - 1, 0)).astype(np.int64)
@@ -184,7 +184,7 @@ def _largest_around(values: NDArray[np.float32], radius: int) -> NDArray[np.floa
     out = values
     for axis in (0, 1):
         reach = 0
-        while reach < radius:  # the maximum over 2 reach + 1, shifted both ways, is that over up to 4 reach + 3
+        while reach < radius:  # the maximum over 2 reach + 1, shifted both ways, covers up to 4 reach + 3
             step = min(reach + 1, radius - reach)
             wider = out.copy()
             ahead = [slice(None), slice(None)]

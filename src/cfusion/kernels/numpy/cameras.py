@@ -1,6 +1,6 @@
-"""Cameras as kernels know them: (kind, fx, fy, cx, cy, k1, k2, p1, p2, k3); kind 0 perspective, 1 orthographic.
+"""Cameras as ten numbers: (kind, fx, fy, cx, cy, k1, k2, p1, p2, k3); kind 0 perspective, 1 orthographic.
 
-A perspective camera bends slopes (x, y) = (X/Z, Y/Z) as Brown and Conrady have it, then u = fx x' + cx, v = fy y' + cy:
+A perspective camera distorts slopes (x, y) = (X/Z, Y/Z) by Brown and Conrady's model; u = fx x' + cx, v = fy y' + cy:
 
     x' = x (1 + k1 q + k2 q^2 + k3 q^3) + 2 p1 x y + p2 (q + 2 x^2),    q = x^2 + y^2
     y' = y (1 + k1 q + k2 q^2 + k3 q^3) + p1 (q + 2 y^2) + 2 p2 x y
@@ -12,7 +12,7 @@ import numpy as np
 
 from cfusion.kernels.contract import Floats
 
-UNBENDING = 20  # rounds of x <- (x' - tangential(x)) / radial(x): 1e-9 of a slope for lenses that do not fold over
+UNBENDING = 20  # rounds of x <- (x' - tangential(x)) / radial(x): 1e-9 of a slope for lenses that do not fold
 
 
 def slopes(camera: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
@@ -29,18 +29,18 @@ def pixels(camera: Floats, x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def is_bent(camera: Floats) -> bool:
-    """Whether the lens bends rays at all."""
+    """Whether the lens has distortion."""
     return bool(np.any(camera[5:]))
 
 
 def bent(camera: Floats, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Slopes behind the lens."""
+    """Distorted slopes."""
     radial, along, down = _terms(camera, x, y)
     return x * radial + along, y * radial + down
 
 
 def unbent(camera: Floats, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Slopes before the lens."""
+    """Undistorted slopes."""
     there_x, there_y = x, y
     for _ in range(UNBENDING):
         radial, along, down = _terms(camera, x, y)

@@ -1,4 +1,4 @@
-"""A true lower bound of the convex energy, from any dual state.
+"""A rigorous lower bound of the convex energy, from any dual state.
 
 By weak duality, for a top dual p_l the minimum is at least
 
@@ -6,10 +6,10 @@ By weak duality, for a top dual p_l the minimum is at least
 
 with p_(j-1) = E_j^T p_j and g = E_1^T p_1,
 
-as long as every p_j stays within its ball |p_j| <= alpha_j. Iterates only nearly do, so the top dual is *repaired*
-first: a few accelerated projected-gradient steps on the squared distances of p_(l-1) .. p_1 to their balls and of g
-to the data's slopes. What is left over is removed by one factor <= 1. No box on v is needed; x is confined to the
-box where the data do not hold it.
+provided that every p_j stays within its ball |p_j| <= alpha_j. Iterates only nearly satisfy this, so the top dual is
+*repaired* first: a few accelerated projected-gradient steps on the squared distances of p_(l-1) .. p_1 to their balls
+and of g to the data's slopes. The remaining violation is removed by one factor <= 1. v needs no box; x is confined to
+the box where the data do not determine it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from cfusion.kernels.numpy.iteration import level_dual, misfit, project, radius
 from cfusion.kernels.numpy.operators import adjoint, symmetrised_gradient
 from cfusion.kernels.numpy.prox import data_prox, known_weights
 
-FEASIBLE = 1 - 1e-3  # a factor: scaling the dual by it costs the bound a tenth to a fifth of what is missing to one
-TERM_WEIGHT = 1 / 8  # per order below the top: 1 / |E|^2, so that every term has the same Lipschitz bound
+FEASIBLE = 1 - 1e-3  # a factor on the dual: it costs the bound a tenth to a fifth of its distance from one
+TERM_WEIGHT = 1 / 8  # per order below the top: 1 / |E|^2, which gives all terms the same Lipschitz bound
 
 
 def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, enough: float = float("inf")) -> float:
-    """The best bound after `rounds` repair steps, or up to `most` while too much is left over and it is not `enough`.
+    """The best bound after `rounds` repair steps, or up to `most` while the violation is too large.
 
-    In double precision.
+    Computed in double precision.
     """
     inside, best = (problem.links & INSIDE) > 0, float("-inf")
     repair = _Repair(problem, project(state.dual[level_dual(problem.order - 1)], radius(problem, problem.order - 1)))
@@ -44,13 +44,13 @@ def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, 
 
 
 def is_last(factor: float, done: int, rounds: int, most: int, enough: float) -> bool:
-    """Whether no more steps are worth it: the dual is feasible (twice as many, where they may prove `enough`)."""
+    """Whether further steps are not worthwhile: the dual is feasible (twice as many, if they may prove `enough`)."""
     tried = done >= 2 * rounds or enough == float("inf")
     return (factor >= FEASIBLE and tried) or done + max(rounds, 1) > most
 
 
 class _Repair:
-    """Accelerated projected-gradient steps, some at a time."""
+    """Accelerated projected-gradient steps, run in batches."""
 
     def __init__(self, problem: Problem, top: Floats) -> None:
         self.problem, self.limit = problem, slope_limit(problem)
@@ -58,7 +58,7 @@ class _Repair:
         self.momentum, self.done = 1.0, 0
 
     def run(self, rounds: int) -> Floats:
-        """The top dual after so many more."""
+        """The top dual after `rounds` more steps."""
         order, real = self.problem.order, self.ahead.dtype.type
         step = real(1 / (8 * order))
         for _ in range(rounds):
@@ -81,7 +81,7 @@ class _Repair:
 
 
 def _chain(problem: Problem, top: Floats) -> list[Floats]:
-    """[g, flux p_1, p_2, ..]: every lower dual from the top one; p_1 is the flux after the tensor."""
+    """[g, flux p_1, p_2, ...]: every lower dual of the top one; p_1 is the flux after the tensor."""
     p = _tensor(problem, top) if problem.order == 1 else top
     chain = [p]
     for order in range(problem.order, 0, -1):
@@ -91,7 +91,7 @@ def _chain(problem: Problem, top: Floats) -> list[Floats]:
 
 
 def _excess(problem: Problem, p: Floats, level: int) -> Floats:
-    """How far p_level sticks out of its ball, as a vector."""
+    """The part of p_level outside its ball, as a vector."""
     within = project(_as_dual(problem, p, level), radius(problem, level)).astype(p.dtype)
     return p - (_tensor(problem, within) if level == 0 else within)
 
@@ -121,7 +121,7 @@ def _largest_factor(p: Floats, limit: Floats | float) -> float:
 
 
 def slope_limit(problem: Problem) -> Floats:
-    """(H, W) the steepest slope g the data can hold: lam S; any for L2 or with an anchor, none without data."""
+    """The steepest slope g (H, W) that the data balance: lam S; unlimited for L2 or a proximal term, 0 without data."""
     hold = problem.confidence * problem.observations.total
     if problem.fidelity is Fidelity.L2 or problem.prox_centre is not None:
         free = np.full_like(hold, np.finfo(hold.dtype).max)
@@ -137,7 +137,7 @@ def pixel_bound(problem: Problem, slope: Floats, box: Box) -> Floats:
     if problem.prox_centre is not None:
         value += problem.prox_weight / 2 * (x - problem.prox_centre) ** 2
     if problem.fidelity is Fidelity.HUBER and problem.prox_centre is None:
-        # the root is found to rounding only: convexity bounds what that can cost
+        # the root is found up to rounding: convexity bounds the resulting error
         value -= (
             np.abs(slope + confidence * _huber_slope(problem, x))
             * (box.high - box.low)
@@ -151,7 +151,7 @@ def _minimiser(problem: Problem, slope: Floats, confidence: Floats, box: Box) ->
     if problem.prox_centre is not None:
         centre = problem.prox_centre - slope / problem.prox_weight
         x = data_prox(centre, confidence / problem.prox_weight, seen, problem.fidelity, problem.delta)
-        return np.clip(x, box.low, box.high)  # a weak pull holds x no better than no pull
+        return np.clip(x, box.low, box.high)  # a weak proximal term confines x no better than none
     hold = confidence * seen.total
     ends = np.where(slope > 0, box.low, box.high)
     if problem.fidelity is Fidelity.L2:
@@ -159,8 +159,8 @@ def _minimiser(problem: Problem, slope: Floats, confidence: Floats, box: Box) ->
             return np.where(hold > 0, np.clip(seen.values[0] - slope / hold, box.low, box.high), ends)
     if problem.fidelity is Fidelity.HUBER:
         return _huber_minimiser(problem, slope, confidence, box)
-    # L1: the first observation at which the slope is no longer negative. The weights are summed here and not taken from
-    # `total`, whose rounding would hide that point where the slope is all that the data can hold
+    # L1: the first observation at which the slope is no longer negative. The weights are summed here instead of using
+    # `total`, whose rounding would hide that point where the slope is exactly what the data can balance
     weights = known_weights(seen).astype(np.float64)
     total = weights.sum(axis=0)
     heaped = np.zeros_like(slope)
@@ -168,7 +168,7 @@ def _minimiser(problem: Problem, slope: Floats, confidence: Floats, box: Box) ->
     settled = (slope - confidence * total >= 0) | (slope + confidence * total < 0)
     for k in range(len(seen.values)):
         here = ~settled & np.isfinite(seen.values[k])
-        x = np.where(here, seen.values[k], x)  # and stays there if rounding hides it still: it is the largest one
+        x = np.where(here, seen.values[k], x)  # the largest observation, if rounding still hides the point
         heaped = heaped + weights[k]
         settled = settled | (here & (slope + confidence * (2 * heaped - total) >= 0))
     return np.where(hold > 0, x, ends)
@@ -183,7 +183,7 @@ def _huber_slope(problem: Problem, x: Floats) -> Floats:
 
 
 def _huber_minimiser(problem: Problem, slope: Floats, confidence: Floats, box: Box) -> Floats:
-    """Bisection on the increasing derivative; what it leaves is charged by `pixel_bound`."""
+    """Bisection on the increasing derivative; `pixel_bound` accounts for its remaining error."""
     low, high = np.full_like(slope, box.low), np.full_like(slope, box.high)
     for _ in range(60):
         middle = (low + high) / 2
@@ -196,6 +196,6 @@ def _huber_minimiser(problem: Problem, slope: Floats, confidence: Floats, box: B
 
 
 def repaired(problem: Problem, state: State, rounds: int) -> Floats:
-    """The top dual after `rounds` repair steps: what `bound` rests on, for a mosaic that is certified in parts."""
+    """The top dual after `rounds` repair steps, for a mosaic that is certified in parts."""
     top = project(state.dual[level_dual(problem.order - 1)], radius(problem, problem.order - 1))
     return _Repair(problem, top).run(rounds)

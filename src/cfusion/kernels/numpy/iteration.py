@@ -1,4 +1,4 @@
-"""One over-relaxed primal-dual iteration a line at a time, and the energy and lower bound of a state.
+"""One over-relaxed primal-dual iteration, line by line, and the energy and lower bound of a state.
 
 x' = prox_tau F (x - tau K^T q),  q' = proj (q + sigma K (2 x' - x)),  (x, q) += rho ((x', q') - (x, q))
 """
@@ -24,7 +24,7 @@ from cfusion.kernels.numpy.prox import data_prox, known_weights, penalty
 
 
 def iterate(problem: Problem, state: State, steps: Steps, count: int, plan: Settling | None = None) -> Settled | None:
-    """As `Backend.iterate`: the solver keeps to a plan."""
+    """As `Backend.iterate`; plans are left to the solver."""
     if plan is None:
         state.own()
         for _ in range(count):
@@ -53,7 +53,7 @@ def _iterate_once(problem: Problem, state: State, steps: Steps) -> None:
 
 
 def x_prox(problem: Problem, f: Floats, tau: float) -> Floats:
-    """The prox of the data term, with the anchor's quadratic folded into its centre and step."""
+    """The prox of the data term, with the proximal term's quadratic folded into its centre and step."""
     real = f.dtype.type
     step = real(tau)
     if problem.prox_centre is not None:
@@ -87,7 +87,7 @@ def apply_adjoint(problem: Problem, dual: Floats) -> Floats:
 
 
 def apply_tensor(problem: Problem, part: Floats) -> Floats:
-    """D^(1/2), symmetric, so its own adjoint."""
+    """D^(1/2), which is symmetric and so self-adjoint."""
     if problem.tensor is None:
         return part
     xx, xy, yy = problem.tensor
@@ -95,14 +95,14 @@ def apply_tensor(problem: Problem, part: Floats) -> Floats:
 
 
 def project(p: Floats, limit: Floats | float) -> Floats:
-    """Onto |p| <= limit, pixel by pixel."""
+    """Projection onto |p| <= limit, per pixel."""
     length = np.sqrt(np.sum(p * p, axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         return p * np.where(length > limit, limit / length, 1).astype(p.dtype)
 
 
 def radius(problem: Problem, level: int) -> Floats | float:
-    """alpha of the level, times the edge weight on the first."""
+    """alpha of the level, times the edge weight on the first level."""
     weight = problem.confidence.dtype.type(problem.alpha[level])
     return weight * problem.edge if level == 0 and problem.edge is not None else weight
 

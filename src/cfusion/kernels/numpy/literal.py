@@ -1,10 +1,10 @@
-"""The paper's algorithm as it stands: K dual variables for the data, steps from its Lemma, no over-relaxation.
+"""The paper's algorithm taken literally: K dual variables for the data, steps from its Lemma, no over-relaxation.
 
     x  <- x - tau (K^T q + sum_k lam w_k p_k),  q <- proj(q + sigma_q K (2x' - x)),
     p_k <- clip(p_k + sigma_p lam w_k (2x' - x - d_k), -1, 1),
     sigma_q tau |K|^2 <= 1 / (K + 1),  sigma_p tau |lam w|^2 <= 1 / (K + 1).
 
-It is the baseline of the benchmarks, for L1; nothing else uses it.
+The baseline of the benchmarks, for L1; nothing else uses it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NORM_SQUARED = {1: 8.0, 2: 12.0, 3: 12.0}  # |E|^2 <= 8, and one more identity p
 
 
 class Literal:
-    """The iteration, with its K dual variables kept between calls. `ratio` is tau / sigma_q in the unit of depth."""
+    """The iteration with its K dual variables, which persist between calls; `ratio` is tau / sigma_q, unit of depth."""
 
     def __init__(self, problem: Problem, state: State, ratio: float) -> None:
         self.problem, self.state = problem, state

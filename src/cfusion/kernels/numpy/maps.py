@@ -1,4 +1,4 @@
-"""Whole maps: coordinates undone, two surfaces blended, gaps found, observations counted."""
+"""Maps of a window placed in the whole image."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def adjoint(p: Floats, links: Links, order: int) -> Floats:
 
 
 def _difference(u: Floats, axis: int, forward: bool) -> Floats:
-    """u[i+1] - u[i] kept at i (forward) or at i+1 (backward), zero at the image's end."""
+    """u[i+1] - u[i], stored at i (forward) or at i+1 (backward); zero at the end of the image."""
     out = np.zeros_like(u)
     step = np.diff(u, axis=axis)
     _part(out, axis, forward)[...] = step
@@ -57,7 +57,7 @@ def _difference(u: Floats, axis: int, forward: bool) -> Floats:
 
 
 def _difference_adjoint(p: Floats, axis: int, forward: bool) -> Floats:
-    """Each kept difference gives to its later pixel and takes from its earlier one."""
+    """Each stored difference is added at its later pixel and subtracted at its earlier one."""
     out = np.zeros_like(p)
     kept = _part(p, axis, forward)
     _part(out, axis, forward=False)[...] += kept

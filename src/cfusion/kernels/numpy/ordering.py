@@ -9,7 +9,7 @@ from cfusion.kernels.numpy.prox import known_weights
 
 
 def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelity) -> tuple[Observations, Floats]:
-    """As `Backend.order_observations`."""
+    """Sorted observations (for L2 their mean) and the median, as part of `Backend.sort_observations`."""
     known = np.isfinite(depths) if weights is None else np.isfinite(depths) & (weights > 0)
     values = np.where(known, depths, np.inf).astype(depths.dtype)
     order = np.argsort(values, axis=0, kind="stable")
@@ -31,7 +31,7 @@ def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelit
 
 
 def weighted_median(seen: Observations) -> Floats:
-    """As `Backend.weighted_median`, one observation after the other: large stacks leave no room for more."""
+    """As `Backend.weighted_median`, one observation after the other, to save memory."""
     if seen.scatter is not None:
         return seen.values[0]
     first, last = np.zeros_like(seen.total), np.zeros_like(seen.total)
@@ -47,7 +47,7 @@ def weighted_median(seen: Observations) -> Floats:
 
 
 def _median(values: Floats, heaped: Floats) -> Floats:
-    """Where the heaped weight passes one half; in the middle of two observations where it equals it."""
+    """The observation at which the cumulative weight passes one half; the middle of two where it equals one half."""
     half = heaped[-1] / 2
     reach = np.argmax(heaped >= half, axis=0)[None]
     beyond = np.argmax(heaped > half, axis=0)[None]

@@ -17,7 +17,7 @@ def pooled(maps: Floats, radius: int, passes: int) -> Floats:
 
 
 def _window_mean(values: Floats, radius: int, axis: int) -> Floats:
-    """Over 2 radius + 1 pixels along one axis; what lies outside counts as zero."""
+    """The mean over 2 radius + 1 pixels along one axis; zero outside the image."""
     size = values.shape[axis]
     heaped = np.concatenate([np.zeros_like(np.take(values, [0], axis)), np.cumsum(values, axis)], axis)
     places = np.arange(size)

@@ -1,8 +1,8 @@
-"""What a solve starts from: counts, values carried into gaps, and weights that follow the local noise.
+"""Preparation of a solve: counts, values extrapolated into holes, and weights by local noise.
 
-The latter by empirical Bayes: with noise scales of mean b0 spread as an inverse Gamma of shape a, the n_i observations
-of one map around pixel i with sum of errors m_i give the weight b0 (n_i + a) / (m_i + a b0). The spread beyond what
-sampling explains says how large a is: even noise gives a large a and a weight of one everywhere.
+The weights are by empirical Bayes: with noise scales of mean b0, distributed as an inverse Gamma of shape a, the n_i
+observations of one map around pixel i with sum of errors m_i give the weight b0 (n_i + a) / (m_i + a b0). The variance
+beyond that of sampling gives a: uniform noise gives a large a and a weight of one everywhere.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from cfusion.kernels.contract import Coverage, Floats, State, dual_planes, primal_planes, window_of
 from cfusion.kernels.host import medians
 
-SLOPE_SAMPLE = 20_000  # pixels that tell the usual slope
+SLOPE_SAMPLE = 20_000  # pixels from which the median slope is estimated
 RADIUS = 4  # pixels around the centre that share a noise scale
 RANGE = (0.05, 20.0)
 
@@ -31,7 +31,7 @@ def count_observations(depths: Floats, weights: Floats | None) -> Coverage:
 
 
 def initial_state(start: Floats, links: Floats, order: int) -> State:
-    """As `Backend.initial_state`: on a tilted plane v then starts where it has to end."""
+    """As `Backend.initial_state`: on a tilted plane v starts at its optimum."""
     real, shape = start.dtype, start.shape
     state = State(np.zeros((primal_planes(order), *shape), real), np.zeros((dual_planes(order), *shape), real))
     state.primal[0] = start
@@ -55,7 +55,7 @@ def _usual_slope(start: Floats, linked: Floats, axis: int) -> Floats:
 
 
 def slope_stride(pixels: int) -> int:
-    """Pixels from one of the sample to the next, in both directions."""
+    """Distance in pixels between samples, in both directions."""
     return max(1, int(np.sqrt(pixels / SLOPE_SAMPLE)))
 
 
@@ -111,7 +111,7 @@ def _shape(scales: Floats, amounts: Floats) -> float:
 
 
 def shape_of(mean: float, variance: float, sampled: float) -> float:
-    """The same, from mean and variance of the scales and the mean of 1 / amounts."""
+    """The same from mean and variance of the scales and the mean of 1 / amounts."""
     if mean <= 0:
         return 1e4
     excess = (variance / mean**2 - sampled) / (1 + sampled)
@@ -119,7 +119,7 @@ def shape_of(mean: float, variance: float, sampled: float) -> float:
 
 
 def window_sum(values: Floats) -> Floats:
-    """Sum over the square of side 2 RADIUS + 1 around each pixel, cut at the border."""
+    """Sums over the square of side 2 RADIUS + 1 around each pixel, clipped at the border."""
     out = values.astype(np.float64)
     for axis in (0, 1):
         size = out.shape[axis]

@@ -1,6 +1,6 @@
 """Proximal maps of the data term: argmin_x step * sum_k w_k phi(x - d_k) + (x - f)^2 / 2, per pixel, in closed form.
 
-Observations come sorted along K, +inf with weight zero where missing.
+Observations are sorted along K, +inf with weight zero where missing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _huber(f: Floats, step: Floats, seen: Observations, delta: float) -> Floats:
 
 
 def known_weights(seen: Observations) -> Floats:
-    """(K, H, W) the weights, with the implicit ones written out."""
+    """The weights (K, H, W), with implicit ones written out."""
     if seen.weights is not None:
         return seen.weights
     return np.isfinite(seen.values).astype(seen.values.dtype)

@@ -1,4 +1,4 @@
-"""Re-association: read another view where the current surface says to look.
+"""Re-association: read another view at the current surface.
 
 A camera is ten numbers, as in `cameras`.
 """
@@ -23,10 +23,10 @@ def read_view(
     confidence: Floats,
     agreement: float,
 ) -> tuple[Floats, Floats, Floats]:
-    """Observation along each reference ray, its weight, and whether the view could see the point at all.
+    """The observation along each reference ray, its weight, and whether the view sees the point.
 
-    d = x + (z_measured - z_predicted) / (dz / dx). z is read at the nearest pixel, or between four known ones that
-    differ by less than `agreement`. `confidence` may be empty: every weight is then one.
+    d = x + (z_measured - z_predicted) / (dz / dx). z is read at the nearest pixel, or interpolated between four known
+    ones that differ by less than `agreement`. With an empty `confidence` all weights are one.
     """
     height, width = x.shape
     v, u = np.mgrid[:height, :width].astype(np.float64)
@@ -55,7 +55,7 @@ def read_view(
 
 
 def _ray(camera: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
-    """Points of a ray are offset + z direction."""
+    """Offset and direction of a ray: its points are offset + z direction."""
     (across, down), zero, one = slopes(camera, u, v), np.zeros_like(u), np.ones_like(u)
     if camera[0] == 0:
         return np.stack([zero, zero, zero], axis=-1), np.stack([across, down, one], axis=-1)
@@ -81,7 +81,7 @@ def _between(depth: Floats, u: Floats, v: Floats, seen: Floats, agreement: float
 
 
 def residuals(depths: Floats, surface: Floats, growth: DepthNoise) -> Floats:
-    """As `Backend.residuals`."""
+    """|depths - surface| in the unit of the noise, (K, H, W)."""
     away: Floats = np.abs(depths - surface)
     return away / growth.unit(surface) if growth.power else away
 

@@ -1,4 +1,4 @@
-"""How other cameras see a surface: how far its points move there with their depth, and which of them it hides itself.
+"""A surface as seen by other cameras: the displacement of its points with their depth, and which it hides itself.
 
 A point of a ray is o + x r in the surface's camera, o' + x r' in the other; cameras are ten numbers, as in `cameras`.
 """
@@ -14,8 +14,8 @@ from cfusion.kernels.numpy.association import splat_nearest
 from cfusion.kernels.numpy.cameras import slopes
 from cfusion.kernels.numpy.viewing import reproject
 
-RELATIVE = 0.01  # of the depth: what is hidden by less may be the same surface
-SLOPES = 2.0  # times the change from pixel to pixel, within which points of one surface share a pixel of the view
+RELATIVE = 0.01  # of the depth: points hidden by less may be of the same surface
+SLOPES = 2.0  # times the change between pixels, within which points of one surface share a pixel of the view
 
 
 def parallax(surface: Floats, camera: Floats, onto: Floats, onto_from_camera: Floats) -> Floats:
@@ -50,7 +50,7 @@ def hidden(
     shapes: Sequence[tuple[int, int]],
     tolerance: Floats,
 ) -> Mask:
-    """As `Backend.hidden`: the surface itself as a z-buffer in each camera."""
+    """As `Backend.hidden`, with the surface itself as a z-buffer in each camera."""
     views = zip(onto, onto_from_camera, shapes, strict=True)
     return np.stack([_hidden(surface, camera, other, motion, shape, tolerance) for other, motion, shape in views])
 
@@ -73,7 +73,7 @@ def _hidden(
 
 
 def even_slope(depth: Floats) -> Floats:
-    """How much a surface changes to the next pixel: the smaller change of both sides, so that edges do not count."""
+    """The change of a surface to the next pixel: the smaller one of both sides, so that edges do not count."""
     out = np.zeros_like(depth)
     for axis in (0, 1):
         step = np.abs(np.diff(depth, axis=axis))

@@ -1,4 +1,4 @@
-"""Leaving observations out: which, and how well they are predicted."""
+"""Held-out observations: their selection, and how well they are predicted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def score_difference(x: Floats, other: Floats, held: HeldOut) -> tuple[float, fl
 def gain_of(
     total: float, first: float, of_weights: float, mixed: float, second: float, off: float
 ) -> tuple[float, float, float]:
-    """Mean, standard error and the other's error, from sums of w, w g, w^2, w^2 g, w^2 g^2 and w times the distance."""
+    """Mean, standard error and the other's error, from the sums of w, w g, w^2, w^2 g, w^2 g^2 and w |other - d|."""
     total = max(total, 1e-300)
     mean = first / total
     variance = max(second - 2 * mean * mixed + mean * mean * of_weights, 0.0)
@@ -44,7 +44,7 @@ def split_folds(
 
 
 def fold_of(shape: tuple[int, ...], folds: int, block: int) -> Floats:
-    """(H, W) the fold of each pixel: that of its block, counted from the image's middle."""
+    """The fold (H, W) of each pixel's block, counted from the image's middle."""
     row, column = (np.abs(2 * np.arange(size) - (size - 1)) // 2 // block for size in shape)
     out: Floats = (row[:, None] + column[None, :]) % folds
     return out
@@ -53,7 +53,7 @@ def fold_of(shape: tuple[int, ...], folds: int, block: int) -> Floats:
 def parted(
     depths: Floats, weights: Floats | None, held: Mask
 ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None], tuple[int, int]]:
-    """What `Backend.split_folds` gives if this is held out, of all maps or of each; wherever the arrays lie."""
+    """The result of `Backend.split_folds` for a mask of held-out pixels, common or per map, in any memory."""
     kept, out = np.where(held, np.float32(np.nan), depths), np.where(held, depths, np.float32(np.nan))
     known = int((~np.isnan(kept)).sum()), int((~np.isnan(out)).sum())
     if weights is None:

@@ -1,4 +1,4 @@
-"""What cameras see of depth maps: their points in another camera, and the angles they are seen at.
+"""Depth maps as seen by cameras: points in another camera, and viewing angles.
 
 A camera is ten numbers, as in `cameras`.
 """
@@ -42,14 +42,14 @@ def _cosines(depth: Floats, camera: Floats) -> Floats:
 
 
 def _across_and_down(z: Floats, camera: Floats) -> tuple[Floats, Floats]:
-    """x and y of the points of a map; NaN where z is."""
+    """x and y of the points of a map; NaN where z is NaN."""
     reach = z if camera[0] == 0 else z * 0 + 1
     across, down = slopes(camera, np.arange(z.shape[1])[None, :], np.arange(z.shape[0])[:, None])
     return across * reach, down * reach
 
 
 def _difference(values: Floats, axis: int) -> Floats:
-    """To the next one along an axis, or from the previous one where the next is unknown."""
+    """The difference to the next value along an axis, or from the previous one if the next is unknown."""
     step = np.diff(values, axis=axis)
     edge = np.full_like(values.take([0], axis=axis), np.nan)
     forward, backward = np.concatenate([step, edge], axis), np.concatenate([edge, step], axis)

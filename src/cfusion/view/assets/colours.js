@@ -1,4 +1,4 @@
-// From values to colours; every ramp is even to the eye and readable without colour vision.
+// Colours of values; every ramp is perceptually uniform and readable without colour vision.
 
 const RAMPS = {
   viridis: [[68,1,84],[71,45,123],[59,82,139],[44,114,142],[33,145,140],[40,174,128],[94,201,98],[173,220,48],[253,231,37]],

@@ -1,4 +1,4 @@
-// Any two of input, median, fused, truth (and other methods), parted by a slider.
+// Any two of input, median, fused, truth (and other methods), divided by a slider.
 
 class Compare {
   constructor(canvas, divider) {

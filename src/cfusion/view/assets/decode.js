@@ -1,4 +1,4 @@
-// Maps out of their text: base64, inflate, two bytes together, zigzag undone, prediction added.
+// Decoding of maps: base64, inflate, join two bytes, undo the zigzag, add the prediction.
 
 async function inflate(text) {
   const raw = atob(text.trim());

@@ -1,4 +1,4 @@
-// The surface first, then the maps, then what takes longest.
+// Draw the surface first, then the maps, then the slower parts.
 
 (async () => {
   tooltips();

@@ -1,11 +1,11 @@
-// Maps side by side: one zoom for all, one pixel read in all.
+// Maps side by side: one zoom and one pointed pixel for all.
 
 const KINDS = ["depth", "surface", "sigma", "confidence", "provenance", "error", "normals", "image"];
 const TITLES = { depth: "depth", surface: "surface", sigma: "sigma", confidence: "confidence", provenance: "views",
   error: "error", normals: "normals", image: "image", input: "input", median: "median", truth: "truth" };
 if (model.heights) Object.assign(TITLES, { depth: "height", provenance: "rasters" });
 
-// A canvas that shows a part of the image, and tells which pixel is under a point of it.
+// A canvas that shows a part of the image, and finds the pixel under a point of it.
 class Pane {
   constructor(canvas, paint) {
     this.canvas = canvas;
@@ -90,7 +90,7 @@ class Pane {
   }
 }
 
-// Names of views differ at their end.
+// Names of views usually differ at their end.
 function ending(name) { return name.length > 10 ? `…${name.slice(-9)}` : name; }
 
 function read([x, y]) {
@@ -206,7 +206,7 @@ class Reading {
     return (map.log ? Number(value.toPrecision(3)).toString() : written(value, map.step)) + unit;
   }
 
-  // What each view measured, less the fused depth: a bar to either side.
+  // Measurement of each view minus the fused depth, as a bar to either side.
   views(residuals, u, v) {
     const list = element("div", { class: "residuals" }, element("h4", { text: `residual of each view [${model.unit}]` }));
     const every = Math.max(...residuals.filter(Boolean).map((map) => map.stride));

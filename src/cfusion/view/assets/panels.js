@@ -1,4 +1,4 @@
-// What is around the pictures: methods to switch between, colours to choose, words where they are asked for.
+// Controls around the pictures: methods, colours, explanations.
 
 function methodTabs() {
   const place = document.getElementById("methods");
@@ -67,7 +67,7 @@ function surfaceControls(surface) {
   place.append(element("button", { type: "button", class: "chip", text: "reset", onclick: () => { surface.reset(); surface.draw(); } }));
 }
 
-// Words of whatever is pointed at or focused, in one box that no table clips.
+// The explanation of the pointed or focused element, in one box that no table clips.
 function tooltips() {
   const box = document.getElementById("words");
   const show = (event) => {
@@ -86,7 +86,7 @@ function tooltips() {
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 }
 
-// Residuals of each view, small: red is further than the fused surface, blue nearer.
+// Thumbnails of the residuals of each view: red is further than the fused surface, blue nearer.
 async function thumbnails() {
   for (const canvas of document.querySelectorAll(".thumbnail")) {
     const key = `residual-${canvas.dataset.view}`;

@@ -1,4 +1,4 @@
-// What is shown, the maps as they are asked for, and what follows from them: points, normals, errors.
+// The state of the page, its maps, and values computed from them: points, normals, errors.
 
 const model = JSON.parse(document.getElementById("model").textContent);
 const W = model.width, H = model.height;
@@ -54,7 +54,7 @@ async function errors(exhibit) {
   return { ...depth, values };
 }
 
-// Where a pixel of some depth is, in the frame of the camera: x right, y down, z forward.
+// The point of a pixel with this depth, in the frame of the camera: x right, y down, z forward.
 function points(depth) {
   const xyz = new Float32Array(3 * W * H), camera = model.camera, up = model.heights ? -1 : 1;
   let pixel = 1;
@@ -79,7 +79,7 @@ function points(depth) {
   return xyz;
 }
 
-// The size of a pixel on the surface, to tell a slope from an edge.
+// The size of a pixel on the surface, which distinguishes a slope from an edge.
 function footprint(xyz, i) {
   if (model.camera.kind === "pinhole") return xyz[3 * i + 2] / model.camera.fx;
   return Math.abs(xyz[3] - xyz[0]) || 1;
@@ -155,7 +155,7 @@ const RAMP_OF = { depth: "viridis", input: "viridis", median: "viridis", truth: 
   confidence: "cividis", provenance: "viridis", error: "error", surface: "grey" };
 const IS_DEPTH = new Set(["depth", "input", "median", "truth"]);
 
-// A layer as colours (RGBA), whatever it is; `look` draws maps of depth as depth, surface or error.
+// A layer as colours (RGBA); `look` draws maps of depth as depth, surface or error.
 function colours(kind, exhibit = state.exhibit, look = "depth") {
   const own = IS_DEPTH.has(kind) || kind === "surface" || kind === "normals";
   const key = `colours-${kind}-${own || kind === "error" || has(kind, exhibit) ? exhibit : ""}-${look}`;

@@ -111,7 +111,7 @@ class Surface {
     if (!this.asPoints) this.fill("index", index.subarray(0, used));
   }
 
-  // Look at the middle of what is there.
+  // Look at the centre of the points.
   frame(xyz) {
     const axis = (c) => percentile(xyz.filter((_, i) => i % 3 === c && !Number.isNaN(xyz[3 * Math.floor(i / 3) + 2])), 0.5, 99.5);
     const [x, y, z] = [axis(0), axis(1), axis(2)];

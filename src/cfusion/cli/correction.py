@@ -1,4 +1,4 @@
-"""Options that read data by another convention than its format states, and the stop where they are needed."""
+"""Options that correct a data set's stated convention, and the refusal of data that need them."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """One option for each usual confusion; `cfusion check` says which."""
+    """One option per common mistake; `cfusion check` finds which applies."""
     add = parser.add_argument_group("conventions other than stated (see `cfusion check`)").add_argument
     add("--invert-poses", action="store_true", help="poses are world-to-camera")
     add("--axes", choices=("opencv", "opengl"), default="opencv", help="opengl: cameras look along -z, y up")
@@ -22,41 +22,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--align-scales", action="store_true", help="bring the depths of all views to one scale first")
 
 
-def mended(arguments: argparse.Namespace, views: "Dataset") -> "Dataset":
-    """The views as the options say."""
+def corrected(arguments: argparse.Namespace, views: "Dataset") -> "Dataset":
+    """The views with the chosen corrections."""
     from dataclasses import replace
 
-    from cfusion.datasets.check import Mending, align_scales
+    from cfusion.datasets.check import Correction, align_scales
 
-    mending = Mending(
+    correction = Correction(
         arguments.invert_poses,
         arguments.axes == "opengl",
         arguments.depth_scale,
         arguments.ray_depth,
         arguments.shift_centre,
     )
-    found = mending(views)
+    found = correction(views)
     if arguments.align_scales:
         return replace(found, views=tuple(align_scales(tuple(found))), sentence=f"{found.sentence}; scales aligned")
     return found
 
 
 def require_plausible(views: "Dataset", *, force: bool, has_options: bool = True) -> None:
-    """Stop where the data surely are of another convention than stated; warn where that is likely.
+    """Refuse data that certainly follow another convention than stated; warn if it is likely.
 
-    A command without the options that mend it names the one that has them.
+    The message of a command without the correcting options names the command that has them.
     """
-    from cfusion.datasets.check import Mending, quick_check, warning
+    from cfusion.datasets.check import Correction, quick_check, warning
 
     found = quick_check(views)
     if found is None:
         return
     if found.is_sure and not force:
-        mending = Mending.of(found.best.hypothesis)
-        how = "mend the data" if mending is None else f"say {mending.options}"
-        if mending is not None and not has_options:
-            how = f"mend the data (`cfusion fuse` reads them with {mending.options})"
-        raise InputError(f"{found.sentence} To go on, {how}; or --force, to fuse as stated.")
+        correction = Correction.of(found.best.hypothesis)
+        how = "correct the data" if correction is None else f"pass {correction.options}"
+        if correction is not None and not has_options:
+            how = f"correct the data (`cfusion fuse` reads them with {correction.options})"
+        raise InputError(f"{found.sentence} To continue, {how}; or pass --force to fuse as stated.")
     caution = warning(views)
     if caution:
         print(f"cfusion: {shown(caution)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What mends a convention that was mistaken for another: changes to every view, and the options that ask for them."""
+"""Corrections of a mistaken convention: changes to every view, and the command line's options for them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,22 +12,22 @@ from cfusion.geometry import Pinhole, Pose, View
 
 
 @dataclass(frozen=True)
-class Mending:
-    """How views have to be read other than stated; by itself it changes nothing."""
+class Correction:
+    """Changes to views that were stored under another convention; the default changes nothing."""
 
     invert_poses: bool = False  # they are world-to-camera
     opengl: bool = False  # cameras look along -z
-    depth_scale: float = 1.0  # by which depths are multiplied
+    depth_scale: float = 1.0  # factor on depths
     ray_depth: bool = False  # depths are lengths of rays
     shift_centre: float = 0.0  # pixels to add to cx and cy
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.depth_scale) and self.depth_scale > 0 and np.isfinite(self.shift_centre)):
-            raise InputError(f"--depth-scale is {self.depth_scale}; it is a positive factor, such as 0.001")
+            raise InputError(f"--depth-scale is {self.depth_scale}; give a positive factor, such as 0.001")
 
     @classmethod
-    def of(cls, hypothesis: Hypothesis) -> "Mending | None":
-        """What makes the data as a hypothesis says; None where that has to be done in the data."""
+    def of(cls, hypothesis: Hypothesis) -> "Correction | None":
+        """The correction for a hypothesis; None if the data themselves have to be changed."""
         if hypothesis.meaning is Meaning.disparity or hypothesis.swapped or hypothesis.focal != 1:
             return None
         if hypothesis.enlarged != 1:
@@ -37,7 +37,7 @@ class Mending:
 
     @property
     def options(self) -> str:
-        """How the command line asks for it."""
+        """The options of the command line for it."""
         named = (
             (self.invert_poses, "--invert-poses"),
             (self.opengl, "--axes opengl"),
@@ -48,15 +48,15 @@ class Mending:
         return " ".join(option for asked, option in named if asked)
 
     def __call__(self, views: Dataset) -> Dataset:
-        """The same views, mended when they are read."""
-        if self == Mending():
+        """The same views, corrected when they are read."""
+        if self == Correction():
             return views
         lazy = LazyViews.reading(lambda number: self.view(views[number]), len(views))
-        mended: Sequence[View] = lazy if isinstance(views.views, LazyViews) else tuple(lazy)
-        return replace(views, views=mended, sentence=f"{views.sentence}; read with {self.options}")
+        corrected: Sequence[View] = lazy if isinstance(views.views, LazyViews) else tuple(lazy)
+        return replace(views, views=corrected, sentence=f"{views.sentence}; read with {self.options}")
 
     def view(self, view: View) -> View:
-        """One view, mended."""
+        """One corrected view."""
         rotation, translation = view.pose.rotation, view.pose.translation
         if self.invert_poses:
             rotation, translation = rotation.T, -rotation.T @ translation

@@ -1,4 +1,4 @@
-"""What each frame was before: its own map and image, found in the data that it was fused from, when asked for."""
+"""The input of each frame: its own map and image from the data set that it was fused from, read when used."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cfusion.geometry import View
 from cfusion.view.frames import FusedFrame
 from cfusion.view.scene_page import scene_of
 
-KEPT = 32  # views in memory
+KEPT = 32  # views cached
 
 
-class Measured:
-    """The views of the data by frame; None where the data or the view is not to be found."""
+class InputViews:
+    """The input views by frame; None if the data or the view cannot be found."""
 
     def __init__(self, frames: Sequence[FusedFrame], data: Path | None = None) -> None:
         self.frames = frames
@@ -28,7 +28,7 @@ class Measured:
 
     @property
     def known(self) -> bool:
-        """Whether the first frame's own map is there."""
+        """Whether the first frame's own map is available."""
         return self.of(0) is not None
 
     def _of(self, frame: int) -> View | None:
@@ -42,7 +42,7 @@ class Measured:
         return view if view is not None and view.shape == self.frames[frame].camera.shape else None
 
     def _number(self, frame: int) -> int | None:
-        """Of the view in the data: as recorded, or the one that has its pose."""
+        """The index of the frame's view in the data: as recorded, or the view with the same pose."""
         wanted = self.frames[frame]
         if wanted.number is not None:
             return wanted.number if wanted.number < len(self.views) else None
@@ -54,7 +54,7 @@ class Measured:
 
 
 def _opened(frame: FusedFrame, data: Path | None) -> Any:
-    """The data as given, or as the frame remembers them; None where they are gone."""
+    """The data as given, or as recorded in the frame; None if they are missing."""
     from cfusion.datasets import read
 
     if data is not None:

@@ -1,4 +1,4 @@
-"""Views that were read stay in memory as long as they fit, the longest unused go first."""
+"""A cache of views: least recently used ones are dropped when it is full."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import overload
 
 from cfusion.geometry import View
 
-BYTES = 512 << 20  # of views that are kept
+BYTES = 512 << 20  # default size of the cache
 
 
-class Kept(Sequence[View]):
-    """A sequence of views that keeps those it gave away, up to a number of bytes."""
+class ViewCache(Sequence[View]):
+    """A lazy sequence of views that caches up to a number of bytes."""
 
     def __init__(self, views: Sequence[View], most_bytes: int = BYTES) -> None:
         self.views, self.most_bytes, self.bytes, self.reads = views, most_bytes, 0, 0
@@ -22,8 +22,8 @@ class Kept(Sequence[View]):
 
     @classmethod
     def of(cls, views: Sequence[View]) -> Sequence[View]:
-        """Views that are read when asked for, kept; those in memory already as they are."""
-        return views if isinstance(views, list | tuple | Kept) else cls(views)
+        """A cache over lazy views; lists and tuples are returned unchanged."""
+        return views if isinstance(views, list | tuple | ViewCache) else cls(views)
 
     def __len__(self) -> int:
         return len(self.views)
