@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from cfusion.kernels.cpu.sums import INSIDE_KERNELS, OPTIONS
+from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.numpy import association as definition
 from cfusion.kernels.numpy.association import MARGIN
 from cfusion.kernels.threads import in_bands
@@ -176,7 +176,7 @@ def _lend(
                 _spread(y, x, reach, _mean_of_nearest(depth, rise, fall, square, y, x, reach), steps)
 
 
-@njit(**INSIDE_KERNELS)
+@njit(**OPTIONS)
 def _lend_beside(
     depth: NDArray[np.float32], known: NDArray[np.bool_], y: int, x: int, steps: NDArray[np.float64]
 ) -> None:
@@ -193,7 +193,7 @@ def _lend_beside(
     _step(steps, y + 1, x, x + 1, lent)
 
 
-@njit(**INSIDE_KERNELS)
+@njit(**OPTIONS)
 def _envelope(key: NDArray[np.int64], apex: NDArray[np.int64], start: NDArray[np.int64]) -> int:
     """The lower envelope of the parabolas key + 2 dx^2 along a row (Meijster, 2000); returns its last index.
 
@@ -221,7 +221,7 @@ def _envelope(key: NDArray[np.int64], apex: NDArray[np.int64], start: NDArray[np
     return last
 
 
-@njit(**INSIDE_KERNELS)
+@njit(**OPTIONS)
 def _mean_of_nearest(
     depth: NDArray[np.float32], rise: Ints, fall: Ints, square: NDArray[np.int64], y: int, x: int, reach: int
 ) -> float:
@@ -242,7 +242,7 @@ def _mean_of_nearest(
     return total / count
 
 
-@njit(**INSIDE_KERNELS)
+@njit(**OPTIONS)
 def _spread(y: int, x: int, reach: int, lent: float, steps: NDArray[np.float64]) -> None:
     """Add a share for |p - q| <= r(q), and one for < that excludes ties."""
     height, width = steps.shape[0], steps.shape[1] - 1
@@ -254,7 +254,7 @@ def _spread(y: int, x: int, reach: int, lent: float, steps: NDArray[np.float64])
             _step(steps, row, max(0, x - _integer_root(left - 1)), min(width, x + _integer_root(left - 1) + 1), lent)
 
 
-@njit(**INSIDE_KERNELS)
+@njit(**OPTIONS)
 def _step(steps: NDArray[np.float64], row: int, first: int, after: int, lent: float) -> None:
     steps[row, first, 0] += lent
     steps[row, first, 1] += 1.0
@@ -289,7 +289,7 @@ def _rise_and_fall(mask: NDArray[np.bool_], rise: Ints, fall: Ints) -> None:
             fall[y, x] = 0 if mask[y, x] else below + 1
 
 
-@njit(**INSIDE_KERNELS)
+@njit(**OPTIONS)
 def _integer_root(square: int) -> int:
     """floor(sqrt(square)), exact below 2^52; small ones from a table."""
     return ROOTS[square] if square < len(ROOTS) else int(math.sqrt(square))

@@ -10,7 +10,7 @@ from numba import njit
 
 from cfusion.kernels.contract import Floats, Mask
 from cfusion.kernels.cpu.cameras import bent, is_bent, row_of_slopes
-from cfusion.kernels.cpu.sums import INSIDE_KERNELS, OPTIONS
+from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.numpy.sight import RELATIVE, SLOPES
 from cfusion.kernels.threads import cuts, in_bands, in_parallel, threads
 
@@ -99,7 +99,7 @@ def _hidden(
                         out[k, i, j] = here > before + least
 
 
-@njit(**INSIDE_KERNELS)
+@njit(**OPTIONS)
 def _land(
     surface: Floats,
     camera: Floats,
@@ -137,7 +137,7 @@ def _land(
                 nearest[at] = min(nearest[at], depth[i, j])
 
 
-@njit(**INSIDE_KERNELS)
+@njit(**OPTIONS)
 def _even_slope(depth: Floats, i: int, j: int) -> float:
     """The same as the definition, at one pixel."""
     height, width = depth.shape
@@ -149,7 +149,7 @@ def _even_slope(depth: Floats, i: int, j: int) -> float:
     return max(_least(up, down), _least(left, right))
 
 
-@njit(**INSIDE_KERNELS)
+@njit(**OPTIONS)
 def _least(one: float, other: float) -> float:
     """The smaller of the known values; zero if neither is known."""
     least = one if one < other or other != other else other

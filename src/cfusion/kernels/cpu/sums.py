@@ -17,7 +17,6 @@ from cfusion.kernels.threads import in_bands
 
 # no_cfunc_wrapper: nothing calls kernels from C, and each compiles in a seventh less time
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-INSIDE_KERNELS: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True}  # for functions called by kernels only
 HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT = sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3)
 
 
