@@ -34,6 +34,7 @@ from cfusion.auto import (
 )
 from cfusion.errors import BackendUnavailable
 from cfusion.kernels import one_pass as passes
+from cfusion.kernels import threads
 from cfusion.kernels.depth_noise import unit_of
 from cfusion.kernels.tracing import Kind, Traced, follow, heaped, looked_up, neighbour, picked, row_and_column
 from cfusion.kernels.writing import TYPES, write
@@ -413,6 +414,57 @@ def test_stacks_are_rewritten_and_added_up_view_by_view() -> None:
     total, count = passes.added_up(lambda each, by: (each * by, (each > 0).astype(np.int32)), weights, factors)
     assert np.array_equal(total, (weights * factors).sum(axis=0))
     assert np.array_equal(count, (weights > 0).sum(axis=0))
+
+
+LARGE = (300, 240)  # worth two threads
+
+
+def shared_by(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let so many threads share the work, whatever the machine has."""
+    for module in (passes, threads):
+        monkeypatch.setattr(module, "threads", lambda: many)
+
+
+def test_a_pass_on_bands_of_rows_has_the_bits_of_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = cases(Inputs(LARGE, 3))
+    on_bands = []
+    of_pixels = passes._of_pixels
+    monkeypatch.setattr(passes, "_of_pixels", lambda *each: on_bands.append(of_pixels(*each)) or on_bands[-1])
+    with np.errstate(all="ignore"):
+        for function, arguments, choices in given:
+            shared_by(1, monkeypatch)
+            defined = _several(function(*arguments, **choices))
+            shared_by(3, monkeypatch)
+            for one, other in zip(defined, _several(function(*arguments, **choices)), strict=True):
+                assert np.asarray(one).dtype == np.asarray(other).dtype, function.__name__
+                assert np.array_equal(one, other, equal_nan=np.asarray(one).dtype.kind == "f"), function.__name__
+    assert sum(each is None for each in on_bands) > 5, "what crosses rows stays whole"
+    assert sum(each is not None for each in on_bands) > len(given) / 2
+
+
+@pytest.mark.parametrize("many", [1, 2, 3])
+def test_views_that_are_worked_on_at_the_same_time_give_the_same_bits(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared_by(many, monkeypatch)
+    i = Inputs(LARGE, 4)
+    weights, factors = i.positive(VIEWS), i.per_view()
+    wanted = weights * factors
+    passes.rewrite(surface.times, (weights,), weights, factors)
+    assert np.array_equal(weights, wanted)
+    (total,) = passes.added_up(lambda each, by: (each * by,), weights, factors)
+    parts = weights * factors
+    assert np.array_equal(total, ((parts[0] + parts[1]) + parts[2]) + parts[3])
+    assert passes.by_view(lambda each: float(each.sum()), weights) == [float(each.sum()) for each in weights]
+
+
+def test_what_numpy_is_to_ignore_is_ignored_in_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared_by(3, monkeypatch)
+    infinite = np.full((3, *LARGE), np.inf, np.float32)
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        occlusion._away(infinite, infinite[0], infinite[0])
+    with np.errstate(all="ignore"):
+        assert np.isnan(occlusion._away(infinite, infinite[0], infinite[0])).all()
 
 
 @pytest.mark.parametrize(

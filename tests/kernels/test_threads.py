@@ -7,7 +7,9 @@ import numba
 import numpy as np
 import pytest
 
-from cfusion.kernels.cpu import threads
+from cfusion.kernels import host, threads
+from cfusion.kernels.cpu import association, iteration, selecting
+from cfusion.kernels.numpy import association as reference
 
 TALL = (1 << 10, 1 << 10)
 several = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one core, so one thread")
@@ -69,3 +71,44 @@ def test_a_fork_has_threads_of_its_own():
     assert mean_of_visits() == 2
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.apply_async(mean_of_visits).get(timeout=60) == 2
+
+
+@pytest.mark.parametrize("many", [1, 2, 3])
+@pytest.mark.parametrize("above", [-np.inf, 0.0])
+def test_medians_of_large_maps_are_those_of_numpy(many, above, monkeypatch):
+    monkeypatch.setattr(selecting, "threads", lambda: many)
+    rng = np.random.default_rng(1)
+    for rows in (1, 2, 5):
+        values = rng.laplace(0, 1, (rows, 200, 201)).astype(np.float32)
+        values[rng.random(values.shape) < 0.1] = np.nan
+        values[0, :10] = [[np.inf], [-np.inf], [0.0], [-0.0], [1e-40]] * 2
+        assert selecting.medians(values, above) == host.medians(values, above)
+        assert selecting.medians(values, sides=True) == host.medians(values, sides=True)
+
+
+@pytest.mark.parametrize("gap", [1.0, 2.0, -3.0])
+def test_the_two_in_the_middle_may_be_far_apart(gap):
+    values = np.where(np.arange(1 << 16) % 2, np.float32(gap), np.float32(100)).reshape(1, 256, 256)
+    assert selecting.medians(values) == host.medians(values)
+    nothing = np.full_like(values, np.nan)
+    assert selecting.medians(nothing)[1] == [0]
+
+
+@pytest.mark.parametrize("radius", [0, 1, 7])
+def test_ranges_on_bands_are_those_of_the_whole(radius, monkeypatch):
+    monkeypatch.setattr(threads, "threads", lambda: 3)
+    depth = np.random.default_rng(2).normal(5, 1, (400, 300)).astype(np.float32)
+    depth[depth > 6] = np.nan
+    whole = reference.local_depth_range(depth, radius)
+    assert np.array_equal(association.local_depth_range(depth, radius), whole, equal_nan=True)
+
+
+@pytest.mark.parametrize("many", [1, 2, 3, 8])
+@pytest.mark.parametrize("shape", [(1, 5), (59, 40), (364, 290), (1000, 30)], ids=str)
+def test_rows_of_tiles_hold_every_row_once(shape, many, monkeypatch):
+    monkeypatch.setattr(iteration, "threads", lambda: many)
+    domain = np.random.default_rng(3).random(shape) < np.linspace(0, 1, shape[0])[:, None]
+    bands = iteration._bands(domain)
+    assert [bands[0][0], bands[-1][1]] == [0, shape[0]]
+    assert all(one[1] == other[0] for one, other in zip(bands, bands[1:], strict=False))
+    assert len(bands) in (1, *(many * rounds for rounds in range(1, 9)), shape[0] // iteration.LEAST_ROWS)

@@ -34,7 +34,7 @@ from cfusion.arrays import chunks
 from cfusion.auto.halves import Halves, middle
 from cfusion.auto.pooling import PASSES, pooled_mean
 from cfusion.kernels.contract import Backend, Floats, Mask
-from cfusion.kernels.one_pass import added_up, one_pass
+from cfusion.kernels.one_pass import added_up, by_view, one_pass
 from cfusion.kernels.tracing import neighbour, row_and_column
 
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
@@ -158,7 +158,7 @@ def autocorrelation(residuals: Floats, lag: int = LAG, where: Mask | None = None
 
     By signs, so that a few large errors do not dominate: sin(pi/2 mean) for Gaussian errors.
     """
-    products, pairs = np.sum([_products(part, where, lag=lag) for part in chunks(residuals)], axis=0).tolist()
+    products, pairs = np.sum(by_view(lambda part: _products(part, where, lag=lag), residuals), axis=0).tolist()
     return max(0.0, float(np.sin(np.pi / 2 * products / max(pairs, 1.0))))
 
 

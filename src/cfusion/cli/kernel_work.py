@@ -12,19 +12,17 @@ SECONDS = {  # of kernels that take long, by name; the others take about the sam
     "_sort": 0.7,
     "_advance": 0.7,
     "_energy": 0.7,
-    "_lend": 0.6,
+    "_lend": 0.8,
     "_dilate": 0.5,
     "_pool": 0.5,
     "_misfit": 0.5,
     "_mean": 0.5,
-    "_select": 0.5,
-    "_squared_distance": 0.4,
     "_key": 0.1,
 }
 SECONDS_OF_OTHERS = 0.25
 GROUPS = {
-    "splat": ("_winners", "_gather", "_dilate", "_rise_and_fall", "_squared_distance", "_lend", "_fill"),
-    "observations": ("_count", "_sort", "_misfit", "_key", "_select"),
+    "splat": ("_reproject", "_winners", "_gather", "_dilate", "_rise_and_fall", "_lend", "_fill"),
+    "observations": ("_count", "_sort", "_misfit", "_key", "_upper_bits", "_alike"),
     "mean": ("_average",),
     "median": ("_weighted_median",),
     "order 1": ("sweep", "_energy", "_advance", "_adjoint_1", "_adjoint_1", "_stick_out_slope", "_add_gradient_1"),

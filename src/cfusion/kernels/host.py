@@ -23,6 +23,7 @@ from cfusion.kernels.contract import (
     State,
     Window,
 )
+from cfusion.kernels.threads import in_bands
 
 arrays = np
 
@@ -115,19 +116,7 @@ def arranging(
         fidelity: Fidelity,
         real: Any,
     ) -> SortedStack:
-        crop = (slice(None), *window)
-        values = np.array(depths[crop], real)  # copies, to be sorted in place
-        if inverse:
-            with np.errstate(divide="ignore"):  # depths of zero weight may be zero
-                np.divide(1, values, out=values)
-        values -= real(centre)
-        given = None if weights is None else np.array(weights[crop], real)
-        low, high, together = np.inf, -np.inf, 0
-        for k, value in enumerate(values):
-            known = np.isfinite(value) if given is None else given[k] > 0
-            low = min(low, float(np.min(np.where(known, value, np.inf))))
-            high = max(high, float(np.max(np.where(known, value, -np.inf))))
-            together += int(known.sum())
+        values, given, low, high, together = _taken(depths, weights, window, (centre, inverse), real)
         seen, median = order_observations(values, given, fidelity)
         observed = seen.total > 0
         total = np.where(observed, seen.total, 1).astype(np.float64)
@@ -144,6 +133,35 @@ def arranging(
         return SortedStack(seen, median, low, high, pixels, float(together), square, first, second)
 
     return sort_observations
+
+
+def _taken(
+    depths: Floats, weights: Floats | None, window: Window, variable: tuple[float, bool], real: Any
+) -> tuple[Floats, Floats | None, float, float, int]:
+    """Centred values and weights of a window, as copies to be sorted in place; minimum, maximum and number of values
+    that are known.
+    """
+    (rows, columns), (centre, inverse), views = window, variable, len(depths)
+    values = np.empty((views, rows.stop - rows.start, columns.stop - columns.start), real)
+    given = None if weights is None else np.empty_like(values)
+    low, high, together = np.empty(views), np.empty(views), np.empty(views, np.int64)
+
+    def take(start: int, stop: int) -> None:
+        for k in range(start, stop):
+            value = values[k]
+            value[:] = depths[k][window]
+            if inverse:
+                with np.errstate(divide="ignore"):  # depths of zero weight may be zero
+                    np.divide(1, value, out=value)
+            value -= real(centre)
+            if given is not None and weights is not None:
+                given[k] = weights[k][window]
+            known = np.isfinite(value) if given is None else given[k] > 0
+            low[k], high[k] = np.min(np.where(known, value, np.inf)), np.max(np.where(known, value, -np.inf))
+            together[k] = known.sum()
+
+    in_bands((views, values[0].size), (take,))
+    return values, given, float(low.min()), float(high.max()), int(together.sum())
 
 
 def measuring(

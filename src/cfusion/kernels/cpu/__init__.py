@@ -10,7 +10,7 @@ from cfusion.kernels.cpu.cache import require_cache
 require_cache()
 
 from cfusion.kernels.contract import links_of
-from cfusion.kernels.cpu.association import close_mask, fill_natural, splat_nearest
+from cfusion.kernels.cpu.association import close_mask, fill_natural, local_depth_range, splat_nearest
 from cfusion.kernels.cpu.certificate import bound
 from cfusion.kernels.cpu.compiling import without_collection
 from cfusion.kernels.cpu.iteration import iterate
@@ -21,7 +21,7 @@ from cfusion.kernels.cpu.selecting import medians
 from cfusion.kernels.cpu.sight import hidden, parallax
 from cfusion.kernels.cpu.sums import adapt, energy, misfit, order_observations
 from cfusion.kernels.cpu.trials import score_difference, split_folds
-from cfusion.kernels.cpu.viewing import cosines
+from cfusion.kernels.cpu.viewing import cosines, reproject
 from cfusion.kernels.host import (
     arranging,
     arrays,
@@ -33,11 +33,9 @@ from cfusion.kernels.host import (
     to_host,
     transfer_state,
 )
-from cfusion.kernels.numpy.association import local_depth_range
 from cfusion.kernels.numpy.maps import to_image
 from cfusion.kernels.numpy.preparing import extrapolate, initial_state
 from cfusion.kernels.numpy.pulling import reject_occluded
-from cfusion.kernels.numpy.viewing import reproject
 
 without_collection()
 NAME = "cpu"

@@ -14,7 +14,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from cfusion.kernels.cpu.sums import OPTIONS
+from cfusion.kernels.numpy import association as definition
 from cfusion.kernels.numpy.association import MARGIN
+from cfusion.kernels.threads import in_bands
 
 Ints = NDArray[np.int32]
 ROOTS = np.sqrt(np.arange(1 << 10)).astype(np.int64)
@@ -57,24 +60,31 @@ def fill_natural(depth: NDArray[np.float32], region: NDArray[np.bool_]) -> NDArr
     height, width = depth.shape
     filled = np.pad(depth, MARGIN, constant_values=np.nan)
     known, wanted = np.pad(known, MARGIN), np.pad(wanted, MARGIN)
-    rise, fall, reach = _nearest(known)
-    _, _, to_wanted = _nearest(wanted)
     rows, columns = filled.shape
-    total, shares = np.zeros((rows, columns + 1)), np.zeros((rows, columns + 1), np.int32)
-    _lend(filled, known, rise, fall, reach, to_wanted, total, shares)
-    _fill(wanted, total, shares, filled)
+    rise, fall, to_wanted = (np.empty(filled.shape, np.int32) for _ in range(3))
+    _rise_and_fall(wanted, to_wanted, fall)
+    np.minimum(to_wanted, fall, out=to_wanted)
+    _rise_and_fall(known, rise, fall)
+    steps = np.zeros((rows, columns + 1, 2))
+    _lend(filled, known, wanted, rise, fall, to_wanted, np.empty((4, columns), np.int64), steps)
+    _fill(wanted, steps, filled)
     return filled[MARGIN : MARGIN + height, MARGIN : MARGIN + width].copy()
 
 
-def _nearest(mask: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
-    """Rows up and down to the nearest True pixel of the column, and the squared distance to the nearest of all."""
-    rise, fall, squared = (np.empty(mask.shape, np.int32) for _ in range(3))
-    _rise_and_fall(mask, rise, fall)
-    _squared_distance(rise, fall, np.empty((3, mask.shape[1]), np.int64), squared)
-    return rise, fall, squared
+def local_depth_range(depth: NDArray[np.float32], radius: int) -> NDArray[np.float32]:
+    """As `Backend.local_depth_range`: the definition on bands of rows with a halo."""
+    out = np.empty(depth.shape, depth.dtype)
+
+    def of_band(start: int, stop: int) -> None:
+        first = max(start - radius, 0)
+        ranges = definition.local_depth_range(depth[first : stop + radius], radius)
+        out[start:stop] = ranges[start - first : stop - first]
+
+    in_bands(out.shape, (of_band,))
+    return out
 
 
-@njit(cache=True, nogil=True)
+@njit(**OPTIONS)
 def _winners(u: NDArray[np.float64], v: NDArray[np.float64], z: NDArray[np.float64], winner: NDArray[np.int64]) -> None:
     """Write the index of the point that each pixel shows; initially -1, for none."""
     height, width = winner.shape
@@ -87,7 +97,7 @@ def _winners(u: NDArray[np.float64], v: NDArray[np.float64], z: NDArray[np.float
             winner[int(row), int(column)] = point
 
 
-@njit(cache=True, nogil=True)
+@njit(**OPTIONS)
 def _gather(of_points: NDArray[np.floating], winner: NDArray[np.int64], out: NDArray[np.float32]) -> None:
     """Write the value of each pixel's winner; without one the initial NaN stays."""
     height, width = winner.shape
@@ -97,7 +107,7 @@ def _gather(of_points: NDArray[np.floating], winner: NDArray[np.int64], out: NDA
                 out[y, x] = of_points[winner[y, x]]
 
 
-@njit(cache=True, nogil=True)
+@njit(**OPTIONS)
 def _dilate(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
     """True within the disc of a True pixel: per row of the disc, a run of known half width.
 
@@ -122,66 +132,150 @@ def _dilate(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
     return grown
 
 
-@njit(cache=True, nogil=True)
+@njit(**OPTIONS)
 def _lend(
     depth: NDArray[np.float32],
     known: NDArray[np.bool_],
+    wanted: NDArray[np.bool_],
     rise: Ints,
     fall: Ints,
-    reach: Ints,
     to_wanted: Ints,
-    total: NDArray[np.float64],
-    shares: Ints,
+    envelope: NDArray[np.int64],
+    steps: NDArray[np.float64],
 ) -> None:
-    """Add what every unknown cell lends to its disc, as differences: each row of a disc is a run with two ends."""
+    """Add what every unknown cell lends to its disc, and its share, as differences: each row of a disc is a run.
+
+    A cell lends if the nearest of all known and wanted pixels is a wanted one.
+    """
     height, width = depth.shape
+    square, key, apex, start = envelope[0], envelope[1], envelope[2], envelope[3]
     for y in range(height):
+        beyond = False  # whether a cell is neither known nor wanted
         for x in range(width):
-            if known[y, x] or to_wanted[y, x] > reach[y, x]:
+            square[x] = np.int64(min(rise[y, x], fall[y, x])) ** 2
+            key[x] = min(2 * square[x], 2 * np.int64(to_wanted[y, x]) ** 2 - 1)
+            beyond |= key[x] > 0
+        last = _envelope(key, apex, start) if beyond else 0
+        at = 0
+        for x in range(width):
+            if known[y, x]:
                 continue
-            lent = _mean_of_nearest(depth, rise, fall, y, x, reach[y, x])
-            for tied in range(2):  # a share for |p - q| <= r(q), and one for < that excludes ties
-                at_most = reach[y, x] - tied
-                radius = _integer_root(at_most)
-                for row in range(max(0, y - radius), min(height, y + radius + 1)):
-                    half_width = _integer_root(at_most - (row - y) ** 2)
-                    first, after = max(0, x - half_width), min(width, x + half_width + 1)
-                    total[row, first] += lent
-                    total[row, after] -= lent
-                    shares[row, first] += 1
-                    shares[row, after] -= 1
+            if not wanted[y, x]:
+                while at < last and start[at + 1] <= x:
+                    at += 1
+                if not key[apex[at]] & 1:
+                    continue
+            reach, step = square[x], 1
+            while step * step < reach:
+                reach = min(reach, square[max(x - step, 0)] + step * step)
+                reach = min(reach, square[min(x + step, width - 1)] + step * step)
+                step += 1
+            if reach == 1:  # the most frequent case: a neighbour is known
+                _lend_beside(depth, known, y, x, steps)
+            else:
+                _spread(y, x, reach, _mean_of_nearest(depth, rise, fall, square, y, x, reach), steps)
 
 
-@njit(cache=True, nogil=True)
-def _fill(wanted: NDArray[np.bool_], total: NDArray[np.float64], shares: Ints, filled: NDArray[np.float32]) -> None:
-    """Write the mean of the lent values where wanted, by summing the differences."""
-    height, width = wanted.shape
-    for y in range(height):
-        value, share = 0.0, 0
-        for x in range(width):
-            value += total[y, x]
-            share += shares[y, x]
-            if wanted[y, x]:
-                filled[y, x] = value / share
+@njit(**OPTIONS)
+def _lend_beside(
+    depth: NDArray[np.float32], known: NDArray[np.bool_], y: int, x: int, steps: NDArray[np.float64]
+) -> None:
+    """As `_spread` of `_mean_of_nearest` at distance one, without branches: noise is unpredictable."""
+    left, up, down, right = known[y, x - 1], known[y - 1, x], known[y + 1, x], known[y, x + 1]
+    total = np.float64(depth[y, x - 1]) if left else 0.0
+    total += np.float64(depth[y - 1, x]) if up else 0.0
+    total += np.float64(depth[y + 1, x]) if down else 0.0
+    total += np.float64(depth[y, x + 1]) if right else 0.0
+    lent = total / (np.int64(left) + up + down + right)
+    _step(steps, y - 1, x, x + 1, lent)
+    _step(steps, y, x - 1, x + 2, lent)
+    _step(steps, y, x, x + 1, lent)
+    _step(steps, y + 1, x, x + 1, lent)
 
 
-@njit(cache=True, nogil=True)
-def _mean_of_nearest(depth: NDArray[np.float32], rise: Ints, fall: Ints, y: int, x: int, reach: int) -> float:
+@njit(**OPTIONS)
+def _envelope(key: NDArray[np.int64], apex: NDArray[np.int64], start: NDArray[np.int64]) -> int:
+    """The lower envelope of the parabolas key + 2 dx^2 along a row (Meijster, 2000); returns its last index.
+
+    A key is twice a squared distance in the column, minus one if to a wanted pixel. `apex`: the columns of parabolas
+    that are lowest somewhere; `start`: where that begins. A pixel between two that are known or wanted, itself known or
+    wanted, is the nearest of no other cell, and is skipped.
+    """
+    width, last = len(key), -1
+    for x in range(width):
+        if 0 < x < width - 1 and key[x - 1] <= 0 and key[x] <= 0 and key[x + 1] <= 0:
+            continue
+        while last >= 0:
+            at, left = start[last], apex[last]
+            if 2 * (at - left) ** 2 + key[left] <= 2 * (at - x) ** 2 + key[x]:
+                break
+            last -= 1
+        if last < 0:
+            last, apex[0], start[0] = 0, x, 0
+            continue
+        left = apex[last]
+        crossing = 1 + (2 * (x * x - left * left) + key[x] - key[left]) // (4 * (x - left))
+        if crossing < width:
+            last += 1
+            apex[last], start[last] = x, crossing
+    return last
+
+
+@njit(**OPTIONS)
+def _mean_of_nearest(
+    depth: NDArray[np.float32], rise: Ints, fall: Ints, square: NDArray[np.int64], y: int, x: int, reach: int
+) -> float:
     """Mean value of the known pixels at squared distance exactly `reach` from the cell (y, x)."""
     total, count = 0.0, 0
     radius = _integer_root(reach)
     for column in range(max(0, x - radius), min(depth.shape[1], x + radius + 1)):
-        up, down = rise[y, column], fall[y, column]
-        if up * up + (column - x) ** 2 == reach:
+        left = reach - (column - x) ** 2
+        if square[column] != left:
+            continue
+        up, down = np.int64(rise[y, column]), np.int64(fall[y, column])
+        if up * up == left:
             total += depth[y - up, column]
             count += 1
-        if down != 0 and down * down + (column - x) ** 2 == reach:
+        if down != 0 and down * down == left:
             total += depth[y + down, column]
             count += 1
     return total / count
 
 
-@njit(cache=True, nogil=True)
+@njit(**OPTIONS)
+def _spread(y: int, x: int, reach: int, lent: float, steps: NDArray[np.float64]) -> None:
+    """Add a share for |p - q| <= r(q), and one for < that excludes ties."""
+    height, width = steps.shape[0], steps.shape[1] - 1
+    radius = _integer_root(reach)
+    for row in range(max(0, y - radius), min(height, y + radius + 1)):
+        left = reach - (row - y) ** 2
+        _step(steps, row, max(0, x - _integer_root(left)), min(width, x + _integer_root(left) + 1), lent)
+        if left > 0:
+            _step(steps, row, max(0, x - _integer_root(left - 1)), min(width, x + _integer_root(left - 1) + 1), lent)
+
+
+@njit(**OPTIONS)
+def _step(steps: NDArray[np.float64], row: int, first: int, after: int, lent: float) -> None:
+    steps[row, first, 0] += lent
+    steps[row, first, 1] += 1.0
+    steps[row, after, 0] -= lent
+    steps[row, after, 1] -= 1.0
+
+
+@njit(**OPTIONS)
+def _fill(wanted: NDArray[np.bool_], steps: NDArray[np.float64], filled: NDArray[np.float32]) -> None:
+    """Write the mean of the lent values where wanted, by summing the differences."""
+    height, width = wanted.shape
+    for y in range(height):
+        value, share = 0.0, 0.0
+        for x in range(width):
+            value += steps[y, x, 0]
+            share += steps[y, x, 1]
+            if wanted[y, x]:
+                filled[y, x] = value / share
+
+
+@njit(**OPTIONS)
 def _rise_and_fall(mask: NDArray[np.bool_], rise: Ints, fall: Ints) -> None:
     """Rows up and down from each pixel to the nearest True one of its column; >= H + W if there is none."""
     height, width = mask.shape
@@ -195,39 +289,7 @@ def _rise_and_fall(mask: NDArray[np.bool_], rise: Ints, fall: Ints) -> None:
             fall[y, x] = 0 if mask[y, x] else below + 1
 
 
-@njit(cache=True, nogil=True)
-def _squared_distance(rise: Ints, fall: Ints, envelope: NDArray[np.int64], squared: Ints) -> None:
-    """Squared distance to the nearest True pixel: per row, a lower envelope of parabolas (Meijster, 2000).
-
-    Rows of `envelope`: the height of each column's parabola; columns whose parabola is lowest somewhere, left to right;
-    and where that begins.
-    """
-    height, width = rise.shape
-    height_of, apex, start = envelope[0], envelope[1], envelope[2]
-    for y in range(height):
-        last = -1
-        for x in range(width):
-            height_of[x] = min(rise[y, x], fall[y, x]) ** 2
-            while last >= 0:
-                at, left = start[last], apex[last]
-                if (at - left) ** 2 + height_of[left] <= (at - x) ** 2 + height_of[x]:
-                    break
-                last -= 1
-            if last < 0:
-                last, apex[0], start[0] = 0, x, 0
-                continue
-            left = apex[last]
-            crossing = 1 + (x * x - left * left + height_of[x] - height_of[left]) // (2 * (x - left))
-            if crossing < width:
-                last += 1
-                apex[last], start[last] = x, crossing
-        for x in range(width - 1, -1, -1):
-            squared[y, x] = (x - apex[last]) ** 2 + height_of[apex[last]]
-            if x == start[last]:
-                last -= 1
-
-
-@njit(cache=True, nogil=True)
+@njit(**OPTIONS)
 def _integer_root(square: int) -> int:
     """floor(sqrt(square)), exact below 2^52; small ones from a table."""
     return ROOTS[square] if square < len(ROOTS) else int(math.sqrt(square))

@@ -28,6 +28,13 @@ def slopes(camera: Floats, u: float, v: float) -> tuple[float, float]:
 
 
 @njit(**OPTIONS)
+def row_of_slopes(camera: Floats, i: int, across: Floats, down: Floats) -> None:
+    """Write the slopes of a row of pixels."""
+    for j in range(len(across)):
+        across[j], down[j] = slopes(camera, j, i)
+
+
+@njit(**OPTIONS)
 def bent(camera: Floats, x: float, y: float) -> tuple[float, float]:
     """The same as the definition, for one pair of slopes."""
     radial, along, down = _terms(camera, x, y)

@@ -9,9 +9,9 @@ from numba import njit
 
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Links, Problem, State
 from cfusion.kernels.cpu.sums import HALF_ROOT, OPTIONS, THIRD_ROOT, TWO_THIRDS_ROOT
-from cfusion.kernels.cpu.threads import Call, in_bands
 from cfusion.kernels.numpy import certificate as definition
 from cfusion.kernels.numpy.iteration import level_dual
+from cfusion.kernels.threads import Call, in_bands
 
 FAST: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "nsz"}}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import sqrt
 from typing import Any
 
@@ -20,11 +21,12 @@ from cfusion.kernels.contract import (
     primal_planes,
     window_of,
 )
-from cfusion.kernels.cpu.threads import cuts, in_parallel, threads
 from cfusion.kernels.cpu.tiles import SCALARS, sweep_for
+from cfusion.kernels.threads import cuts, in_parallel, threads
 
 LEVELS = 8  # iterations per visit of a tile
-TILE_ROWS, TILE_COLUMNS = 120, 480  # fixed, so that the bits do not depend on the number of threads
+TILE_ROWS, TILE_COLUMNS = 240, 480  # approximate; the bits do not depend on them
+LEAST_ROWS = 60  # of a tile: its halo is computed as well
 
 
 def iterate(
@@ -34,13 +36,15 @@ def iterate(
     if plan is not None:
         return None
     tiles, idle = _tiles(problem.links > 0)
-    done = 0
+    done, holding = 0, tuple[Floats, ...]()
     while done < count:
         now = min(levels, count - done)
         target = state.spare()
-        for rows, columns in idle:
-            target.primal[:, rows, columns] = state.primal[:, rows, columns]
-            target.dual[:, rows, columns] = state.dual[:, rows, columns]
+        if not any(target.primal is each for each in holding):
+            for rows, columns in idle:
+                target.primal[:, rows, columns] = state.primal[:, rows, columns]
+                target.dual[:, rows, columns] = state.dual[:, rows, columns]
+        holding = (state.primal, target.primal)  # both hold the pixels outside the tiles, which do not change
         _advance(problem, state, steps, now, tiles)
         done += now
     return None
@@ -115,8 +119,8 @@ def _tiles(domain: Mask) -> tuple[Any, list[Window]]:
 
     Pixels outside the domain are not changed.
     """
-    (height, width), tiles, idle = domain.shape, [], []
-    for top, bottom in cuts(height, max(1, round(height / TILE_ROWS))):
+    width, tiles, idle = domain.shape[1], [], []
+    for top, bottom in _bands(domain):
         for left, right in cuts(width, max(1, round(width / TILE_COLUMNS))):
             part = window_of(domain[top:bottom, left:right])
             rows, columns = part or (slice(0, 0), slice(0, 0))
@@ -126,3 +130,18 @@ def _tiles(domain: Mask) -> tuple[Any, list[Window]]:
             around = ((top, r0, left, right), (r1, bottom, left, right), (r0, r1, left, c0), (r0, r1, c1, right))
             idle += [(slice(a, b), slice(c, d)) for a, b, c, d in around if a < b and c < d]
     return np.array(tiles, np.int64).reshape(-1, 4), idle
+
+
+def _bands(domain: Mask) -> list[tuple[int, int]]:
+    """Start and stop of each row of tiles, with similar work in each and the same number for every thread.
+
+    The work of a row is the distance from the first to the last pixel of the domain, plus a constant that avoids tiles
+    that consist mostly of halo.
+    """
+    height, width = domain.shape
+    rounds = max(1, round(height / (TILE_ROWS * threads())))
+    many = max(1, min(rounds * threads(), height // LEAST_ROWS))
+    extent = width - domain.argmax(axis=1) - domain[:, ::-1].argmax(axis=1)
+    work = np.cumsum(np.where(domain.any(axis=1), extent, 0) + width // 4 + 1)
+    ends = np.searchsorted(work, [work[-1] * band // many for band in range(1, many)])
+    return list(pairwise([0, *ends.tolist(), height]))

@@ -7,7 +7,7 @@ from numba import njit
 
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cpu.sums import OPTIONS
-from cfusion.kernels.cpu.threads import in_bands
+from cfusion.kernels.threads import in_bands
 
 
 def pooled(maps: Floats, radius: int, passes: int) -> Floats:

@@ -8,8 +8,8 @@ from numba import njit
 from cfusion.kernels.contract import Coverage, Floats, Observations, window_of
 from cfusion.kernels.cpu.selecting import medians
 from cfusion.kernels.cpu.sums import OPTIONS
-from cfusion.kernels.cpu.threads import in_bands
 from cfusion.kernels.numpy.preparing import RADIUS, RANGE, shape_of
+from cfusion.kernels.threads import in_bands
 
 NONE = np.empty((0, 0, 0), np.float32)
 NONE.setflags(write=False)  # like the weights of a stack: else the kernel is compiled twice

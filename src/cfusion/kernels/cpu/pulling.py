@@ -8,7 +8,7 @@ from numba import njit
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cpu.cameras import bent, is_bent, slopes
 from cfusion.kernels.cpu.sums import OPTIONS
-from cfusion.kernels.cpu.threads import in_bands
+from cfusion.kernels.threads import in_bands
 
 
 def read_view(

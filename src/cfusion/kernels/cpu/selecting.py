@@ -1,4 +1,4 @@
-"""Medians by counting: two passes over the bits of floats, mapped to integers of the same order.
+"""Medians by counting the upper bits of floats, mapped to integers of the same order, and sorting one bucket.
 
 The definition is `cfusion.kernels.host.medians`.
 """
@@ -13,15 +13,15 @@ from numba import njit
 from cfusion.kernels import host
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cpu.sums import OPTIONS
-from cfusion.kernels.cpu.threads import cuts, in_parallel, threads
+from cfusion.kernels.threads import cuts, in_parallel, threads
 
 FEWEST = 1 << 15  # values of a row from which the counters pay off
-BUCKETS = 1 << 16
-SIGN, ALL = np.uint32(1 << 31), np.uint32(0xFFFFFFFF)
+BUCKETS, LOW = 1 << 12, np.uint32(20)  # by the upper 12 of 32 bits
+SIGN = np.uint32(1 << 31)
 
 
 def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tuple[list[float], list[int]]:
-    """As `Backend.medians`; each thread processes whole rows."""
+    """As `Backend.medians`; threads process whole rows, or parts of a single row."""
     if sides:
         return host.of_sides(medians, rows)
     count = len(rows)
@@ -29,13 +29,17 @@ def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tup
         return host.medians(rows, above)
     bits = np.ascontiguousarray(rows).reshape(count, -1).view(np.uint32)
     bits.setflags(write=False)  # like those of a stack: else the kernel is compiled twice
-    least, most = (_key(each) for each in np.array([above, np.inf], np.float32).view(np.uint32))
-    known = np.empty(count, np.int64)
-    parts = cuts(count, min(threads(), count))
-    pairs = np.empty((count, 2), np.uint32)  # the two middle values
-    in_parallel(
-        [(_select, start, stop, bits, least, most, np.empty(BUCKETS, np.int64), pairs, known) for start, stop in parts]
-    )
+    limits = np.array([above, np.inf], np.float32).view(np.uint32)
+    known, pairs = np.zeros(count, np.int64), np.zeros((count, 2), np.uint32)  # the two middle values
+
+    def select(start: int, stop: int) -> None:
+        for row in range(start, stop):
+            known[row] = _middle(bits[row], limits, count, pairs[row])
+
+    if count == 1:
+        select(0, 1)
+    else:
+        in_parallel([(select, *part) for part in cuts(count, min(threads(), count))])
     ones, others = pairs.view(np.float32).T
     with np.errstate(over="ignore", invalid="ignore"):  # like the kernel's own sums
         middle = np.where(known % 2 == 0, (ones + others) / np.float32(2), ones)
@@ -43,44 +47,52 @@ def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tup
     return [float(each) for each in middle], [int(each) for each in known]
 
 
+def _middle(bits: Floats, limits: Floats, rows: int, pair: Floats) -> int:
+    """The number of values between two limits; writes the two middle values to `pair`."""
+    parts = cuts(len(bits), threads() if rows == 1 else 1)
+    counts = np.zeros((len(parts), BUCKETS), np.int64)
+    in_parallel([(_upper_bits, bits[a:b], limits, counts[k]) for k, (a, b) in enumerate(parts)])
+    until = np.cumsum(counts.sum(axis=0))
+    known = int(until[-1])
+    if known == 0:
+        return 0
+    low, high = (known - 1) // 2, known // 2
+    bucket, following = (int(np.searchsorted(until, rank, side="right")) for rank in (low, high))
+    keys = np.sort(_keys(bits, parts, limits, bucket, counts[:, bucket]))
+    later = keys if following == bucket else np.sort(_keys(bits, parts, limits, following, counts[:, following]))
+    found = np.array([keys[low - int(until[bucket])], later[high - int(until[following])]])  # counted from the end
+    pair[:] = np.where(found & SIGN, found ^ SIGN, ~found)
+    return known
+
+
+def _keys(bits: Floats, parts: list[tuple[int, int]], limits: Floats, bucket: int, counts: Floats) -> Floats:
+    """The keys of the values in a bucket; `counts` per part of the row."""
+    ends = np.cumsum(counts)
+    keys = np.empty(int(ends[-1]), np.uint32)
+    places = zip(parts, ends - counts, ends, strict=True)
+    in_parallel([(_alike, bits[a:b], limits, bucket, keys[first:end]) for (a, b), first, end in places])
+    return keys
+
+
 @njit(**OPTIONS)
-def _select(
-    start: int, stop: int, bits: Floats, least: Any, most: Any, counts: Floats, pairs: Floats, known: Floats
-) -> None:
-    """The two middle values of the rows [start, stop), among values whose keys lie between two bounds."""
-    for row in range(start, stop):
-        for bucket in range(BUCKETS):
-            counts[bucket] = 0
-        n = 0
-        for p in range(bits.shape[1]):  # without a branch: noise is unpredictable
-            key = _key(bits[row, p])
-            counts[key >> np.uint32(16)] += (key > least) & (key < most)
-        for bucket in range(BUCKETS):
-            n += counts[bucket]
-        known[row] = n
-        if n == 0:
-            continue
-        bucket, before = 0, 0
-        while before + counts[bucket] <= (n - 1) // 2:
-            before += counts[bucket]
-            bucket += 1
-        for low in range(BUCKETS):
-            counts[low] = 0
-        following = ALL  # the smallest key of a later bucket
-        end = np.uint32(bucket) << np.uint32(16) | np.uint32(0xFFFF)
-        for p in range(bits.shape[1]):
-            key = _key(bits[row, p])
-            following = min(following, key if key > end else ALL)
-            if np.int64(key >> np.uint32(16)) == bucket and key > least and key < most:
-                counts[key & np.uint32(0xFFFF)] += 1
-        low = 0
-        for half in range(2):
-            rank = (n - 1 + half) // 2
-            while low < BUCKETS and before + counts[low] <= rank:
-                before += counts[low]
-                low += 1
-            key = np.uint32(bucket) << np.uint32(16) | np.uint32(low) if low < BUCKETS else following
-            pairs[row, half] = key ^ SIGN if key & SIGN else ~key
+def _upper_bits(bits: Floats, limits: Floats, counts: Floats) -> None:
+    """Count the values between the limits by their upper bits."""
+    least, most = _key(limits[0]), _key(limits[1])
+    for each in bits:  # without a branch: noise is unpredictable
+        key = _key(each)
+        counts[key >> LOW] += (key > least) & (key < most)
+
+
+@njit(**OPTIONS)
+def _alike(bits: Floats, limits: Floats, bucket: int, keys: Floats) -> None:
+    """Write the keys in a bucket; `keys` has exactly their number."""
+    least, most = _key(limits[0]), _key(limits[1])
+    n = 0
+    for each in bits:
+        key = _key(each)
+        if np.int64(key >> LOW) == bucket and key > least and key < most:
+            keys[n] = key
+            n += 1
 
 
 @njit(**OPTIONS)

@@ -9,10 +9,10 @@ import numpy as np
 from numba import njit
 
 from cfusion.kernels.contract import Floats, Mask
-from cfusion.kernels.cpu.cameras import bent, is_bent, slopes
+from cfusion.kernels.cpu.cameras import bent, is_bent, row_of_slopes
 from cfusion.kernels.cpu.sums import OPTIONS
-from cfusion.kernels.cpu.threads import cuts, in_bands, in_parallel, threads
 from cfusion.kernels.numpy.sight import RELATIVE, SLOPES
+from cfusion.kernels.threads import cuts, in_bands, in_parallel, threads
 
 NOWHERE = -1
 
@@ -43,13 +43,6 @@ def hidden(
 
 
 @njit(**OPTIONS)
-def _slopes(camera: Floats, i: int, across: Floats, down: Floats) -> None:
-    """Write the slopes of a row of pixels."""
-    for j in range(len(across)):
-        across[j], down[j] = slopes(camera, j, i)
-
-
-@njit(**OPTIONS)
 def _parallax(
     start: int, stop: int, surface: Floats, camera: Floats, onto: Floats, motions: Floats, out: Floats
 ) -> None:
@@ -58,7 +51,7 @@ def _parallax(
     on_ray = 1.0 if camera[0] == 0 else 0.0
     beside = 1.0 - on_ray
     for i in range(start, stop):
-        _slopes(camera, i, across, down)
+        row_of_slopes(camera, i, across, down)
         for k in range(len(onto)):
             m, fx, fy = motions[k], onto[k, 1], onto[k, 2]
             to_pinhole = onto[k, 0] == 0
@@ -123,7 +116,7 @@ def _land(
     height, width = surface.shape
     across, down, u, v = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     for i in range(height):
-        _slopes(camera, i, across, down)
+        row_of_slopes(camera, i, across, down)
         for j in range(width):
             reach = np.float64(surface[i, j]) if camera[0] == 0 else 1.0
             x, y = across[j] * reach, down[j] * reach

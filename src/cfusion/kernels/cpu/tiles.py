@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 
 from cfusion.kernels.contract import Floats, Links
+from cfusion.kernels.cpu.sums import OPTIONS
 
 # +inf stays legal (missing observations), unlike with fastmath=True
 FASTMATH = {"reassoc", "contract", "arcp", "afn", "nsz"}
@@ -111,7 +112,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
     time.
     """
 
-    @njit(cache=True, fastmath=FASTMATH, error_model="numpy", nogil=True)
+    @njit(**OPTIONS, fastmath=FASTMATH)
     def sweep(
         levels: int,
         tiles: Any,

@@ -7,8 +7,8 @@ from numba import njit
 
 from cfusion.kernels.contract import Floats, HeldOut, Mask
 from cfusion.kernels.cpu.sums import OPTIONS
-from cfusion.kernels.cpu.threads import in_bands
 from cfusion.kernels.numpy.trials import fold_of, gain_of
+from cfusion.kernels.threads import in_bands
 
 NONE = np.empty((0, 0, 0), np.float32)
 Maps = tuple[Floats, Floats | None]

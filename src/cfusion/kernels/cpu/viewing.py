@@ -1,4 +1,4 @@
-"""Viewing angles per pixel; formulas and conventions in `cfusion.kernels.numpy.viewing`."""
+"""Reprojection and viewing angles per pixel; formulas and conventions in `cfusion.kernels.numpy.viewing`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,45 @@ import numpy as np
 from numba import njit
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cpu.cameras import is_bent, slopes
+from cfusion.kernels.cpu.cameras import bent, is_bent, row_of_slopes, slopes
 from cfusion.kernels.cpu.sums import OPTIONS
-from cfusion.kernels.cpu.threads import in_bands
+from cfusion.kernels.threads import in_bands
+
+
+def reproject(depth: Floats, camera: Floats, onto: Floats, onto_from_view: Floats) -> tuple[Floats, Floats, Floats]:
+    """As `Backend.reproject`; one thread per map, as in `association`."""
+    u, v, along = np.empty((3, *depth.shape))
+    _reproject(depth, camera, onto, np.ascontiguousarray(onto_from_view), *np.empty((2, depth.shape[1])), u, v, along)
+    return u.ravel(), v.ravel(), along.ravel()
+
+
+@njit(**OPTIONS)
+def _reproject(
+    depth: Floats,
+    camera: Floats,
+    onto: Floats,
+    m: Floats,
+    across: Floats,
+    down: Floats,
+    u: Floats,
+    v: Floats,
+    along: Floats,
+) -> None:
+    height, width = depth.shape
+    pinhole, to_pinhole, lens = camera[0] == 0, onto[0] == 0, is_bent(onto)
+    for i in range(height):
+        row_of_slopes(camera, i, across, down)
+        for j in range(width):
+            z = np.float64(depth[i, j])
+            reach = z if pinhole else z * 0 + 1
+            x, y = across[j] * reach, down[j] * reach
+            along[i, j] = m[2, 0] * x + m[2, 1] * y + m[2, 2] * z + m[2, 3]
+            before = (along[i, j] if along[i, j] > 0 else np.nan) if to_pinhole else 1.0
+            u[i, j] = (m[0, 0] * x + m[0, 1] * y + m[0, 2] * z + m[0, 3]) / before
+            v[i, j] = (m[1, 0] * x + m[1, 1] * y + m[1, 2] * z + m[1, 3]) / before
+        for j in range(width):
+            x, y = bent(onto, u[i, j], v[i, j]) if lens else (u[i, j], v[i, j])
+            u[i, j], v[i, j] = onto[1] * x + onto[3], onto[2] * y + onto[4]
 
 
 def cosines(depths: Floats, camera: Floats) -> Floats:

@@ -1,19 +1,20 @@
-"""Bands of an image in several threads, each in a compiled function without the interpreter's lock.
+"""Bands of an image in several threads, in functions that run without the interpreter's lock.
 
-Numba compiles a function for one thread in a third of the time that it needs for parallel loops.
+Those are compiled functions, and NumPy's on large arrays. Numba compiles a function for one thread in a third of the
+time that it needs for parallel loops.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
+from contextvars import copy_context
 from functools import cache
 from itertools import pairwise
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
-
-import numba
 
 ENOUGH = 1 << 15  # pixels from which a second thread pays off
 Call = tuple[Any, ...]  # a function and its arguments
@@ -45,7 +46,7 @@ def in_parallel(calls: list[Call]) -> None:
         function, *arguments = calls[0]
         function(*arguments)
         return
-    todo, answers = deque(calls), Answers()
+    todo, answers = deque([(copy_context().run, *call) for call in calls]), Answers()  # each with the caller's errstate
     for _ in calls[1:]:
         _helpers(os.getpid()).put((todo, answers))
     _work_off(todo, answers)
@@ -55,8 +56,9 @@ def in_parallel(calls: list[Call]) -> None:
 
 
 def threads() -> int:
-    """The number of threads: NUMBA_NUM_THREADS, or fewer by `numba.set_num_threads`."""
-    return numba.get_num_threads()
+    """The number of threads: NUMBA_NUM_THREADS, or fewer by `numba.set_num_threads`; one if Numba is not loaded."""
+    numba: Any = sys.modules.get("numba")
+    return numba.get_num_threads() if hasattr(numba, "get_num_threads") else 1
 
 
 def cuts(length: int, parts: int) -> list[tuple[int, int]]:
@@ -68,7 +70,7 @@ def cuts(length: int, parts: int) -> list[tuple[int, int]]:
 def _helpers(process: int) -> SimpleQueue[tuple[deque[Call], Answers]]:
     """The queue on which the threads of a process wait; a fork has no threads of its parent and gets its own."""
     waiting: SimpleQueue[tuple[deque[Call], Answers]] = SimpleQueue()
-    for _ in range(numba.config.NUMBA_NUM_THREADS - 1):
+    for _ in range(sys.modules["numba"].config.NUMBA_NUM_THREADS - 1):
         Thread(target=_help, args=(waiting,), name="cfusion", daemon=True).start()
     return waiting
 
