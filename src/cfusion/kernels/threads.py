@@ -70,7 +70,8 @@ def cuts(length: int, parts: int) -> list[tuple[int, int]]:
 def _helpers(process: int) -> SimpleQueue[tuple[deque[Call], Answers]]:
     """The queue on which the threads of a process wait; a fork has no threads of its parent and gets its own."""
     waiting: SimpleQueue[tuple[deque[Call], Answers]] = SimpleQueue()
-    for _ in range(sys.modules["numba"].config.NUMBA_NUM_THREADS - 1):
+    numba: Any = sys.modules.get("numba")
+    for _ in range(numba.config.NUMBA_NUM_THREADS - 1 if numba else 0):
         Thread(target=_help, args=(waiting,), name="cfusion", daemon=True).start()
     return waiting
 
