@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion import Orthographic, Pinhole, Pose, kernels
+from cfusion import Orthographic, Pinhole, Pose, Stack, fuse_stack, kernels
 from cfusion.auto import evidence
 from cfusion.auto import first_surface as first
 from cfusion.auto.assess import _unsure
@@ -266,12 +266,22 @@ class TestBelief:
         np.testing.assert_allclose(odds[3, 3:9], -1.2 * np.log([1, 2, 0.3, 4, 1, 1]), atol=1e-2)
 
     def test_an_error_bar_is_relative_to_the_depth_of_a_perspective_camera(self) -> None:
-        """0.6 at depth 3: 20 %; by a unit of the noise of 0.3, 2. Of a pixel that nobody measured it says nothing."""
+        """0.6 at depth 3: 20 %; by a unit of the noise of 0.3, 2."""
         sigma, unit = np.full((2, 2), 0.6, np.float32), np.full((2, 2), 0.3, np.float32)
         depth = np.array([[3.0, 6.0], [NAN, 1.5]], np.float32)
-        n = np.array([[1.0, 2.0], [1.0, 0.0]], np.float32)
-        found = [_unsure(sigma, n, unit, depth, relative=each) for each in (True, False)]
-        np.testing.assert_allclose(found, [[[0.2, 0.1], [NAN, NAN]], [[2, 2], [2, NAN]]], rtol=1e-6)
+        found = [_unsure(sigma, unit, depth, relative=each) for each in (True, False)]
+        np.testing.assert_allclose(found, [[[0.2, 0.1], [NAN, 0.4]], [[2, 2], [2, 2]]], rtol=1e-6)
+
+    def test_a_measurement_that_is_wrong_or_missing_makes_no_pixel_surer(self) -> None:
+        """A patch that one of four views saw, and one of its pixels: right, off by 11 or 60 noise scales, missing."""
+        rng = np.random.default_rng(1)
+        maps = (5 + 0.01 * np.mgrid[:60, :60][1] + 0.05 * rng.laplace(size=(4, 60, 60))).astype(np.float32)
+        maps[1:, 20:40, 20:40] = NAN
+        believed = []
+        for off in (0.0, 11.0, 60.0, NAN):
+            maps[0, 30, 30] = 5.3 + 0.05 * off
+            believed.append(float(fuse_stack(Stack(maps), min_confidence=0.0, backend="numpy").confidence[30, 30]))
+        assert max(believed[1:]) < believed[0], believed
 
     def test_what_is_unknown_is_not_believed(self) -> None:
         holes = self.DEPTH.copy()

@@ -12,15 +12,17 @@ from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.fit import Fit
 from cfusion.auto.halves import refit_halves, refit_pixels
 from cfusion.auto.noise import depth_noise
+from cfusion.auto.pooling import pooled_mean
 from cfusion.auto.reading import read_surface, residual_sizes
 from cfusion.auto.surface import local_slope
 from cfusion.geometry import Pinhole
-from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
 from cfusion.source import Reading, Source, Splat
 
 FAR_OFF = 10.0  # median noise scales
+AROUND = 3  # pixels from which an interpolated pixel takes its error bar
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,9 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
     slope = local_slope(depth, growth)
     sure, n = uncertainty.deviation(_residuals(found, unit, FAR_OFF * usual), slope, unit, variance, backend)
-    unsure = _unsure(sure, n, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
+    unsure = _unsure(sure, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
+    measured = found.task.domain
+    unsure = _or_around(unsure, measured, pooled_mean(unsure, measured, AROUND, backend))
     confidence = belief.confidence(evidence, depth, noise, unsure, backend)
     sigma = uncertainty.or_of_another_surface(sure, n, depth, 1 - confidence, backend)
     if source.motions is not None:
@@ -71,13 +75,16 @@ def _units(unit: Floats, depth: Floats, usual: np.float32, *, inverse: bool) -> 
 
 
 @one_pass
-def _unsure(sigma: Floats, n: Floats, unit: Floats, depth: Floats, *, relative: bool) -> Floats:
-    """The error bar (H, W) as confidence counts it: relative to the depth, or in the unit of the noise.
+def _unsure(sigma: Floats, unit: Floats, depth: Floats, *, relative: bool) -> Floats:
+    """The error bar (H, W) as confidence counts it: relative to the depth, or in the unit of the noise."""
+    out: Floats = sigma / (np.maximum(depth, np.float32(1e-30)) if relative else unit)
+    return out
 
-    NaN where the depth was interpolated within one surface: sigma says nothing about interpolation.
-    """
-    over = np.maximum(depth, np.float32(1e-30)) if relative else unit
-    out: Floats = np.where(n > 0, sigma / over, np.float32(np.nan))
+
+@one_pass
+def _or_around(unsure: Floats, measured: Mask, around: Floats) -> Floats:
+    """The error bar (H, W), or that of the measured pixels around where a depth was interpolated; NaN without any."""
+    out: Floats = np.where(measured, unsure, np.where(around > 0, around, np.float32(np.nan))).astype(np.float32)
     return out
 
 

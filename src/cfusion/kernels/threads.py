@@ -13,12 +13,13 @@ from contextvars import copy_context
 from functools import cache
 from itertools import pairwise
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 ENOUGH = 1 << 15  # pixels from which a second thread pays off
 Call = tuple[Any, ...]  # a function and its arguments
 Answers = SimpleQueue[BaseException | None]  # the error of each call, or None
+_starting = Lock()  # held while the threads of a process are started
 
 
 def in_bands(shape: tuple[int, ...], *calls: Call) -> None:
@@ -43,12 +44,13 @@ def in_parallel(calls: list[Call]) -> None:
     The calling thread takes part, and takes over the share of threads that are slow to wake.
     """
     if len(calls) == 1:
-        function, *arguments = calls[0]
-        function(*arguments)
+        copy_context().run(*calls[0])
         return
     todo, answers = deque([(copy_context().run, *call) for call in calls]), Answers()  # each with the caller's errstate
+    with _starting:
+        helpers = _helpers(os.getpid())
     for _ in calls[1:]:
-        _helpers(os.getpid()).put((todo, answers))
+        helpers.put((todo, answers))
     _work_off(todo, answers)
     for failure in [answers.get() for _ in calls]:
         if failure is not None:
