@@ -114,10 +114,11 @@ def test_one_map_of_a_small_bundle_does_not_end_the_run(
 ) -> None:
     data = lay(walk(4), tmp_path / "data", "bundle")
     damage(data / "depth" / "002.npy")
-    assert run(data, "-o", tmp_path / "out", *QUICK) == 1
-    said = capsys.readouterr().err
-    assert "002.npy failed: " in said
-    assert "shares nothing" not in said  # nobody could look at it
+    for _ in range(2):  # the second run has the graph of the first
+        assert run(data, "-o", tmp_path / "out", *QUICK) == 1
+        said = capsys.readouterr().err
+        assert "002.npy failed: " in said
+        assert "shares nothing" not in said  # nobody could look at it
     assert len(records(tmp_path / "out")) == 3
     with pytest.raises(FileError, match=r"002\.npy"):
         tuple(read(data))

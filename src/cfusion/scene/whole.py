@@ -66,8 +66,8 @@ def prepare(job: Job, neighbours: int = NEIGHBOURS, callback: ProgressCallback |
     dataset, data, output = opened.dataset, Path(job.data), Path(job.output)
     root = _root(data)
     key = digest([job.version, job.format, job.options, neighbours, description_key(root, dataset), _stamps(dataset)])
-    unreadable: list[tuple[int, str]] = []
-    graph = _kept_graph(job.folder / GRAPH, key)
+    kept = _kept_graph(job.folder / GRAPH, key)
+    graph, unreadable = kept if kept is not None else (None, [])
     if graph is None:
         graph = _graph(job, opened.views, dataset, neighbours, unreadable, callback)
         if len(graph) > 1 and neighbours > 0 and not any(graph.neighbours) and len(unreadable) < len(graph) - 1:
@@ -76,7 +76,7 @@ def prepare(job: Job, neighbours: int = NEIGHBOURS, callback: ProgressCallback |
                 "or pass --neighbours 0 to fuse each view alone"
             )
         with placing(output) as draft:
-            _write_graph(draft / FOLDER / GRAPH, graph, key, opened.names)
+            _write_graph(draft / FOLDER / GRAPH, graph, key, opened.names, unreadable)
     tasks = fuse_tasks(job, root, dataset, graph)
     done = [read_record(folder_of(job.folder, task.view), task.key) for task in tasks]
     return Scene(job, graph, tasks, tuple(record for record in done if record is not None), tuple(unreadable))
@@ -141,22 +141,25 @@ def _graph(
     return by_surface(views, failed=failed, progress=looked).cut(neighbours)
 
 
-def _kept_graph(file: Path, key: str) -> Graph | None:
-    """The graph of an earlier run on the same data; None if there is none."""
+def _kept_graph(file: Path, key: str) -> tuple[Graph, list[tuple[int, str]]] | None:
+    """The graph of an earlier run on the same data and the views that it could not read; None if there is none."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if content["key"] != key:
             return None
-        return Graph(tuple(tuple(entry["neighbours"]) for entry in content["views"]), content["source"])
+        graph = Graph(tuple(tuple(entry["neighbours"]) for entry in content["views"]), content["source"])
+        return graph, [(int(view), str(reason)) for view, reason in content["unreadable"]]
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _write_graph(file: Path, graph: Graph, key: str, names: Sequence[str]) -> None:
+def _write_graph(
+    file: Path, graph: Graph, key: str, names: Sequence[str], unreadable: Sequence[tuple[int, str]]
+) -> None:
     views = [{"name": name, "neighbours": list(each)} for name, each in zip(names, graph.neighbours, strict=True)]
     file.parent.mkdir(parents=True, exist_ok=True)
     groups = [len(group) for group in graph.groups]
-    content = {"source": graph.source, "groups": groups, "key": key, "views": views}
+    content = {"source": graph.source, "groups": groups, "key": key, "views": views, "unreadable": list(unreadable)}
     file.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
