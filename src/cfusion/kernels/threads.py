@@ -16,6 +16,8 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
+import numpy as np
+
 ENOUGH = 1 << 15  # pixels from which a second thread pays off
 Call = tuple[Any, ...]  # a function and its arguments
 Answers = SimpleQueue[BaseException | None]  # the error of each call, or None
@@ -46,7 +48,8 @@ def in_parallel(calls: list[Call]) -> None:
     if len(calls) == 1:
         copy_context().run(*calls[0])
         return
-    todo, answers = deque([(copy_context().run, *call) for call in calls]), Answers()  # each with the caller's errstate
+    state = np.geterr()
+    todo, answers = deque([(copy_context().run, _under, state, *call) for call in calls]), Answers()
     with _starting:
         helpers = _helpers(os.getpid())
     for _ in calls[1:]:
@@ -55,6 +58,12 @@ def in_parallel(calls: list[Call]) -> None:
     for failure in [answers.get() for _ in calls]:
         if failure is not None:
             raise failure
+
+
+def _under(state: Any, function: Any, *arguments: Any) -> None:
+    """Call a function with the caller's errstate, which before NumPy 2 is a thread's own."""
+    with np.errstate(**state):
+        function(*arguments)
 
 
 def threads() -> int:
