@@ -249,7 +249,7 @@ def cases(i: Inputs) -> list[Case]:
         (uncertainty._excess, (i.stack(), i.positive(), i.doubles()), {}),
         (uncertainty._or_of_another_surface, (i.unit(), i.positive(), i.unit(), i.positive(), 0.9), {}),
         (uncertainty._where_any, (i.positive(), i.doubles()), {}),
-        (uncertainty._where_known, (i.map(), i.positive()), {}),
+        (surface.where_known, (i.map(), i.positive()), {}),
         *(
             (
                 uncertainty._deviation,
@@ -278,7 +278,7 @@ def cases(i: Inputs) -> list[Case]:
         (belief._shown, (i.map(),), {}),
         (belief._or_an_end, (i.mask(), i.positive()), {}),
         (belief.out_of_line, (i.map(), i.unit()), {}),
-        (belief._known, (i.map(), i.doubles()), {}),
+        (surface.where_known, (i.map(), i.doubles()), {}),
         *(
             (
                 belief._probability,

@@ -20,6 +20,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.pooling import PASSES, ratio
+from cfusion.auto.surface import where_known
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.kernels.tracing import neighbour
@@ -45,7 +46,7 @@ def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, unsure: Float
     mass, heaped = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
     step = _beside_a_step(depth, noise, backend)
     edge = _or_an_end(step, backend.local_depth_range(_shown(depth), REACH))
-    (usual,), (told,) = backend.medians(_known(depth, unsure)[None])
+    (usual,), (told,) = backend.medians(where_known(depth, unsure)[None])
     told, many = bool(told and usual > 0), len(evidence.support) >= FEWEST_VIEWS
     bend = out_of_line(depth, noise)
     out = _probability(support, contradiction, depth, mass, heaped, edge, bend, unsure, usual, told=told, many=many)
@@ -94,12 +95,6 @@ def out_of_line(depth: DepthMap, noise: Floats) -> Floats:
         one, other = (neighbour(depth, sign * down, sign * right, np.nan) for sign in (1, -1))
         total = total + np.square(np.nan_to_num((one - depth) + (other - depth)))
     out: Floats = (np.sqrt(total) / noise).astype(np.float32)
-    return out
-
-
-@one_pass
-def _known(depth: DepthMap, unsure: Floats) -> Floats:
-    out: Floats = np.where(~np.isnan(depth), unsure, np.nan).astype(np.float32)
     return out
 
 

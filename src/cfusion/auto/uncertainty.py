@@ -33,6 +33,7 @@ import numpy as np
 from cfusion.arrays import chunks
 from cfusion.auto.halves import Halves, middle
 from cfusion.auto.pooling import PASSES, pooled_mean
+from cfusion.auto.surface import where_known
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, by_view, one_pass
 from cfusion.kernels.tracing import neighbour, row_and_column
@@ -253,7 +254,7 @@ def deviation(
 def or_of_another_surface(sigma: Floats, n: Floats, depth: Floats, wrong: Floats, backend: Backend) -> Floats:
     """sigma (H, W) of a pixel that is of another surface nearby with probability `wrong`; NaN without observation."""
     relief = _beyond_slope(backend.local_depth_range(depth, RELIEF_RADIUS), depth)
-    (rough,), (told,) = backend.medians(_where_known(depth, relief)[None])
+    (rough,), (told,) = backend.medians(where_known(depth, relief)[None])
     return _or_of_another_surface(sigma, n, relief, wrong, STEEP * (rough if told else 0.0))
 
 
@@ -292,11 +293,6 @@ def _beyond_slope(relief: Floats, depth: Floats) -> Floats:
 @one_pass
 def _where_any(n: Floats, values: Floats) -> Floats:
     return np.where(n > 0, values, np.nan)
-
-
-@one_pass
-def _where_known(depth: Floats, values: Floats) -> Floats:
-    return np.where(np.isnan(depth), np.float32(np.nan), values)
 
 
 @one_pass
