@@ -102,3 +102,12 @@ def test_edges_are_steps_and_neither_slopes_nor_flat_places():
     np.testing.assert_allclose(weights[:, 19], 0.02, atol=1e-3)
     away = np.r_[0:12, 28:39]
     np.testing.assert_allclose(weights[:, away], 1, atol=1e-3)
+
+
+def test_noise_that_wide_views_read_twice_is_no_error_of_all_views() -> None:
+    """Independent noise, seen from a wide orbit: sigma does not count it as shared, and covers the errors."""
+    views, truth = object_bundle(room(), Laplace(0.6), np.random.default_rng(3), 31, camera=CAMERA, image=False)
+    result = fuse(views, min_confidence=0.0)
+    assert result.sigma is not None
+    sizes = np.abs(result.depth - truth) / result.sigma
+    assert 0.4 < np.nanquantile(sizes, 0.683) < 1.5  # 0.1 where the noise of wide views counted as shared

@@ -11,8 +11,9 @@ f       corrects the pooling of V: the error is smaller where the surface is fla
 slope   of the surface between pixels: a reading is displaced by `delta` pixels by pose errors, and by 0.3 in maps
         rounded so coarsely that most of their errors are zero (r, from c): halves do not show that
 rho     share of the error common to views of one sensor: 1.1 c^2 if a view's errors on flat ground are correlated over
-        two pixels (rho_2 > 0.22), partly from 0.12 on; errors equally correlated over eight pixels are of a pose, which
-        halves show. c is the size of the median error over that of a Gaussian with the same mean size: the part of s
+        two pixels (rho_2 > 0.22, partly from 0.12 on), and over eight pixels less (by 0.15, partly from 0.1 on). Errors
+        equally correlated over eight are of a pose, which halves show, or of a view so wide that many pixels read one
+        of its own. c is the size of the median error over that of a Gaussian with the same mean size: the part of s
         that is due to few gross errors is not shared
 s       standard deviation of one observation around the pixel; the median one if nothing can be compared
 few     n observations of K views: few of them are no average
@@ -51,7 +52,7 @@ RELIEF_RADIUS = 4  # pixels within which another surface may be mistaken for thi
 STEEP = 4.0  # times the median relief is an edge
 OWN_SLOPE = 1.3  # times the relief of a plane with the surface's slope: not all slopes are planes
 LAG, FAR_LAG = 2, 8  # pixels: neighbours share the pixels they are interpolated from, distant pixels a pose
-BY_CHANCE = 0.12, 0.05  # autocorrelation, and difference of two, that independent noise may reach
+BY_CHANCE = 0.12, 0.1  # autocorrelation, and difference of two, of independent noise: flat views read a pixel often
 CERTAIN = 0.1  # more than that, and views certainly share their errors
 SHARED = 1.1  # of the variance of a median error
 MEDIAN_GAUSS = 1.4826  # deviation over median size
