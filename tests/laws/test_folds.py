@@ -5,7 +5,7 @@ import pytest
 
 from cfusion import Stack, kernels
 from cfusion.auto.folds import leave_out
-from cfusion.auto.halves import _splits, middle
+from cfusion.auto.halves import _splits
 
 NUMPY = kernels.load("numpy")
 
@@ -94,8 +94,3 @@ def test_halves_hold_half_of_the_views_in_every_block_and_then_whole_views() -> 
 
 def test_copies_of_one_map_are_no_halves() -> None:
     assert list(_splits(stack_of(3, copies=(1, 2)), NUMPY)) == []
-
-
-def test_the_middle_of_halves_is_weighed_by_what_they_hold() -> None:
-    one, other = np.array([1.0, 1.0, np.nan]), np.array([4.0, 4.0, 4.0])
-    np.testing.assert_array_equal(middle(one, other, np.array([2.0, 0, 1]), np.array([1.0, 3, 1])), [2.0, 4.0, np.nan])

@@ -204,3 +204,21 @@ def test_a_view_twice_is_a_weight_doubled(method):
         as_view = fuse_stack(stack, weighed, **tight)
         assert as_view.energies["total"] == pytest.approx(as_weight.energies["total"], rel=1e-4)
         assert rms(as_view.depth - as_weight.depth) < 5e-3 * NOISE
+
+
+def test_the_scale_of_confidences():
+    """Confidences that are all a sixteenth, or sixteen times, say the same: only their ratios count."""
+    camera, rng = Pinhole(60, 60, 40, 30, 80, 60), np.random.default_rng(0)
+    truth = 60 / (1.5 + 0.1 * np.mgrid[:60, :80][0])  # a ground plane whose noise grows as stereo's
+    maps = [(truth + 0.004 * truth**2 * rng.normal(size=truth.shape)).astype(np.float32) for _ in range(5)]
+    trust = rng.uniform(0.5, 1, (5, *truth.shape)).astype(np.float32)
+    one, *others = (
+        fuse([View(each, camera, Pose.identity(), confidence=c * w) for each, w in zip(maps, trust, strict=True)])
+        for c in np.float32([1, 1 / 16, 16])
+    )
+    assert one.parameters["inverse"]
+    for other in others:
+        assert {**other.parameters, "alpha": 0, "margins": 0} == {**one.parameters, "alpha": 0, "margins": 0}
+        np.testing.assert_allclose(other.depth, one.depth, rtol=1e-5)
+        np.testing.assert_allclose(other.confidence, one.confidence, atol=1e-3)
+        np.testing.assert_allclose(other.sigma, one.sigma, rtol=1e-2)

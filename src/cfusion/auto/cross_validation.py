@@ -8,7 +8,7 @@ import numpy as np
 
 from cfusion.auto.fit import EDGE_STEPS, ROUGH, advance, depth_of, energy_of
 from cfusion.auto.folds import leave_out
-from cfusion.auto.noise import local_weights, stereo_like
+from cfusion.auto.noise import local_weights, stereo_like, usual_weight
 from cfusion.auto.sample import sample_of
 from cfusion.auto.settings import Choices, Settings
 from cfusion.geometry import Stack
@@ -25,7 +25,6 @@ CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; least relative gain of a muc
 LOCAL_CHANCE = 3.0  # standard errors, for local weights: with two, rounding could decide
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # factors on alpha tried with local weights
 EDGE_FACTORS = (1.0, 2.0, 4.0)  # factors on alpha tried with edge weights, which spare edges in its place
-WEIGHT_SAMPLE = 100_000  # observations from which the median weight is taken
 NEARBY = 0.2  # of the first fit's final steps; longer ones choose another alpha on some scenes
 
 
@@ -182,14 +181,5 @@ def _usual_alpha(stack: Stack, held: Task | Coverage) -> float:
 
     `held` has the number of pixels and the sum of the weights of the stack, which is in the backend's memory.
     """
-    usual = 1.0 if stack.weights is None else _usual_weight(stack.weights)
+    usual = 1.0 if stack.weights is None else usual_weight(stack.weights)
     return ALPHA_PER_ROOT_VIEW * float(np.sqrt(usual * held.mass / max(held.pixels, 1)))
-
-
-def _usual_weight(weights: Floats) -> float:
-    """The weight below which half of the total weight lies, from a sample: many tiny weights do not change it."""
-    every = max(1, int(np.sqrt(weights.size / WEIGHT_SAMPLE)))
-    sample = np.sort(weights[:, ::every, ::every].ravel())
-    heaped = np.cumsum(sample, dtype=np.float64)
-    usual = sample[np.minimum(np.searchsorted(heaped, 0.5 * heaped[-1:]), len(sample) - 1)]
-    return float(usual[0]) or 1.0  # all weights are zero

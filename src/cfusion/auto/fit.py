@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
 
 from cfusion.auto.holes import fill_within_surfaces
 from cfusion.auto.noise import local_weights, mean_weight
 from cfusion.auto.settings import Choices
 from cfusion.energy import L1, TGV, Energy
 from cfusion.kernels.contract import Floats, State
-from cfusion.kernels.one_pass import one_pass
 from cfusion.solvers import PDHG, Report, Solution, WarmStart
 from cfusion.solvers.pdhg import Convex, fixed_confidence, to_solution
 from cfusion.solvers.task import Task, prepare
@@ -31,11 +28,6 @@ class Fit:
     outcome: Convex
     local: bool
     edges: Floats | None = None  # (H, W) as `edge_weights` gives them, where the fit spares edges
-
-    @cached_property
-    def mass(self) -> float:
-        """Sum of the weights of all observations."""
-        return float(mass_of(self.task.observations.total))
 
     @property
     def end(self) -> WarmStart:
@@ -87,12 +79,6 @@ def fit(
     paced = ready if edges is None else replace(ready, step_scale=EDGE_STEPS * ready.step_scale)
     outcome = solver.minimise(paced, paced.problem(confidence), state, report)
     return Fit(fill_within_surfaces(ready, state, fill_radius), ready, state, outcome, choices.local, edges)
-
-
-@one_pass
-def mass_of(total: Floats) -> Any:
-    """The sum of a map."""
-    return total.sum()
 
 
 def advance(rough: PDHG, task: Task, confidence: Floats, state: State) -> float:

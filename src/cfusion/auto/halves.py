@@ -1,8 +1,8 @@
-"""Fits to halves of the observations: the difference of two halves shows the uncertainty of the fit to all.
+"""Fits to halves of the observations: their distance from the fit to all shows the uncertainty of the latter.
 
-Two kinds of halves: blocks of the image (one half has the even views here, the odd ones in the next block), and whole
-views, with similar ones in one half. The first shows noise, the second also errors common to a view and its
-neighbours: its scale, a drifting pose. A single view is halved by random pixels.
+Two kinds of halves: blocks of the image (the half has the even views here, the odd ones in the next block), and whole
+views, without those most like them. The first shows noise, the second also errors common to a view and its neighbours:
+its scale, a drifting pose. A single view is halved by random pixels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.auto.fit import Fit, mass_of
+from cfusion.auto.fit import Fit
 from cfusion.auto.folds import in_groups, most_alike
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -30,36 +30,22 @@ REACH = 2  # pixels: bridges the pixels of one view that a half leaves out
 
 
 @dataclass(frozen=True, eq=False)
-class Halves:
-    """Two surfaces in the variable of the solve, (H, W), NaN where a half has no observation; and their counts."""
+class Half:
+    """The surface (H, W) of a half in the variable of the solve, NaN where it has no observation."""
 
-    one: Floats
-    other: Floats
-    n_one: Floats
-    n_other: Floats
-
-    def parts(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """The arguments of `middle`."""
-        return self.one, self.other, self.n_one, self.n_other
+    x: Floats
+    n: Floats  # (H, W) its observations
+    left_out: Floats  # (H, W) the others
 
 
-def middle(one: Floats, other: Floats, n_one: Floats, n_other: Floats) -> Floats:
-    """The mean (H, W) of two halves, weighted by their counts; NaN where one is unknown."""
-    out: Floats = (n_one * one + n_other * other) / np.maximum(n_one + n_other, 1)
-    return out
-
-
-def refit_halves(found: Fit) -> list[Halves]:
-    """The surfaces of both halves, for every kind of halves."""
+def refit_halves(found: Fit) -> list[Half]:
+    """The surface of a half, for every kind of halves."""
     stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
-    return [
-        Halves(refit(found, one), refit(found, other), _count(one), _count(other))
-        for one, other in _splits(stack, backend)
-    ]
+    return [Half(refit(found, one), _count(one), _count(other)) for one, other in _splits(stack, backend)]
 
 
-def refit_pixels(found: Fit, untold: Mask) -> Halves | None:
-    """Halves by pixels, for areas that one view alone measured; None if hardly any pixel needs it."""
+def refit_pixels(found: Fit, untold: Mask) -> Half | None:
+    """A half of the pixels, for areas that one view alone measured; None if hardly any pixel needs it."""
     stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
     count = _count(stack)
     asking, observed = (int(each) for each in _asking(count, untold))
@@ -67,11 +53,10 @@ def refit_pixels(found: Fit, untold: Mask) -> Halves | None:
         return None
     drawn = np.random.default_rng(0).random(stack.shape) < 0.5
     held = drawn if stack.on_host else backend.to_device(drawn, np.bool_)
-    one, other, known = parted(stack.depths, stack.weights, held)
+    one, _, known = parted(stack.depths, stack.weights, held)
     if not min(known):
         return None
-    first, second = (refit(found, stack.with_depths(*half), REACH) for half in (one, other))
-    return Halves(first, second, count / 2, count / 2)
+    return Half(refit(found, stack.with_depths(*one), REACH), count / 2, count / 2)
 
 
 def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
@@ -92,7 +77,7 @@ def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
     """x of one half, with the regulariser times the root of its share, so that noise is smoothed as in the whole."""
     whole = found.task
     task = prepare(whole.energy, half, whole.backend, reach).with_edges(found.edges)
-    share = float(mass_of(task.observations.total)) / max(found.mass, 1e-300)
+    share = task.mass / max(whole.mass, 1e-300)
     regulariser = whole.energy.regulariser
     assert regulariser is not None
     alpha = tuple(np.sqrt(share) * each for each in regulariser.alpha)

@@ -33,6 +33,7 @@ PAIR_ROUNDS, PAIRS_AT_ONCE, SETTLED = 10, 1000, 1e-3
 QUIETEST = 1e-3  # of the median noise: lower limit for a view
 SHARED = 0.05  # of the median difference between two views: closer views share their errors
 GROWTH_SAMPLE = 10_000  # observations from which the growth of noise is estimated
+WEIGHT_SAMPLE = 100_000  # observations from which the usual weight is taken
 STEREO_SLOPE = 1.0  # exponents above it are nearer to stereo's (2) than to a constant (0)
 QUANTILE_SAMPLE = 20_000  # pixels from which the quantile of the slope is taken
 PIXEL_ERROR = 0.3  # pixels: standard deviation of rounding to the nearest pixel
@@ -60,8 +61,19 @@ def stereo_like(task: Task) -> bool:
     misfit = backend.misfit(task.problem(fixed_confidence(task)), start)
     maps = backend.arrays.stack([each[::every, ::every] for each in (start, total, misfit)])
     start, total, misfit = backend.to_host(maps).astype(np.float64)
-    spread = misfit / np.maximum(total, 1e-12)
-    return fit_power_law(start + task.centre, np.where(total > 1, spread, np.nan)) > STEREO_SLOPE
+    weights = stack.in_memory_of(backend).weights
+    one = 1.0 if weights is None else usual_weight(weights)
+    spread = misfit / np.maximum(total, 1e-300)
+    return fit_power_law(start + task.centre, np.where(total > one, spread, np.nan)) > STEREO_SLOPE
+
+
+def usual_weight(weights: Floats) -> float:
+    """The weight below which half of the total weight lies, from a sample: many tiny weights do not change it."""
+    every = max(1, int(np.sqrt(weights.size / WEIGHT_SAMPLE)))
+    sample = np.sort(weights[:, ::every, ::every].ravel())
+    heaped = np.cumsum(sample, dtype=np.float64)
+    usual = sample[np.minimum(np.searchsorted(heaped, 0.5 * heaped[-1:]), len(sample) - 1)]
+    return float(usual[0]) or 1.0  # all weights are zero
 
 
 def usual_slope(surface: DepthMap, growth: DepthNoise, backend: Backend) -> float:

@@ -1,11 +1,11 @@
 """The standard deviation of the fused depth's error.
 
     sigma^2 = f^2 V + (r 0.3^2 + delta^2 / 2) slope^2 / n + (rho + 3 few^2) s^2 + (1 - p) relief^2 / 3
-    f = 0.85 (slope s / (n V))^(1/4), from 0.7 to 1.5;    few = max(0, 1 - n / min(0.6 K, 5))
+    f = 0.8 (slope s / (n V))^(1/4), from 0.65 to 1.5;    few = max(0, 1 - n / min(0.6 K, 5))
 
-V       variance of the difference between fits to halves of the observations, pooled around the pixel (by roots, so
-        that a nearby edge does not dominate; close to the pixel directly) and scaled to all observations; plus the
-        distance of their mean from the fit to all: halves are smoothed more, so it measures the bias of smoothing
+V       variance of the distance of a fit to half of the observations from the fit to all, pooled around the pixel (by
+        roots, so that a nearby edge does not dominate; close to the pixel directly) and scaled to all observations. It
+        contains the bias of smoothing: a half is smoothed more
 f       corrects the pooling of V: the error is smaller where the surface is flat, and larger where it is steep; 1
         without halves. For maps that cannot be compared (one, or copies of one) it is 1.3, and r is 1
 slope   of the surface between pixels: a reading is displaced by `delta` pixels by pose errors, and by 0.3 in maps
@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import chunks
-from cfusion.auto.halves import Halves, middle
+from cfusion.auto.halves import Half
 from cfusion.auto.pooling import PASSES, pooled_mean
 from cfusion.auto.surface import where_known
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -42,7 +42,7 @@ from cfusion.kernels.tracing import neighbour, row_and_column
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
 ROOT_GAUSS = 0.8222  # 2^(1/4) Gamma(3/4) / sqrt(pi): mean root of a size, over the root of the deviation
 RADIUS, NEAR = 8, 2  # pixels over which halves are pooled
-LOCAL, LEAST, MOST = 0.85, 0.7, 1.5  # f, and its limits
+LOCAL, LEAST, MOST = 0.8, 0.65, 1.5  # f, and its limits
 ALONE = 1.3  # f of a single map
 PIXEL_ERROR = 0.3  # pixels: the deviation of rounding to the nearest one
 ENOUGH_VIEWS, ENOUGH = 0.6, 5.0  # of all views; at most this many
@@ -56,7 +56,6 @@ BY_CHANCE = 0.12, 0.1  # autocorrelation, and difference of two, of independent 
 CERTAIN = 0.1  # more than that, and views certainly share their errors
 SHARED = 1.1  # of the variance of a median error
 MEDIAN_GAUSS = 1.4826  # deviation over median size
-SMOOTHED, BIAS_RADIUS = 1.5, 3  # factor on the distance of the halves' mean from the whole; pixels of its pooling
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves are no evidence for its middle
 TINY = 1e-300  # of a variance
 ROUNDED = 0.4, 0.2  # c of maps of which some errors are zero by rounding, and of which most are
@@ -65,50 +64,34 @@ HALF_WAY = 0.5  # of the distance to the mean pose: the truth may be the referen
 
 
 def variance_of_halves(
-    halves: Sequence[Halves], whole: Floats, by_pixels: Callable[[Mask], Halves | None], unit: Floats, backend: Backend
+    halves: Sequence[Half], whole: Floats, by_pixels: Callable[[Mask], Half | None], unit: Floats, backend: Backend
 ) -> Floats:
     """V (H, W) in the unit of the noise, NaN if there is no estimate; `unit` is that of x, and `whole` is x.
 
-    `by_pixels` gives halves for the pixels (H, W) without an estimate, if that is worthwhile.
+    `by_pixels` gives a half for the pixels (H, W) without an estimate, if that is worthwhile.
     """
-    found = [_variance(each, unit, backend) for each in halves]
+    found = [_variance(each, whole, unit, backend) for each in halves]
     if not found:
         found = [_variance_of(*np.zeros_like(unit, np.float64, shape=(4, *unit.shape)))]
     variance, untold = _mean_variance(*(each for pair in found for each in pair))
     last = by_pixels(untold)
-    if last is not None:
-        variance = _or_told(variance, untold, *_variance(last, unit, backend))
-    moved = _moved(whole, unit, *(part for each in halves for part in each.parts()))
-    return _biased(variance, pooled_mean(*moved, BIAS_RADIUS, backend))
+    return variance if last is None else _or_told(variance, untold, *_variance(last, whole, unit, backend))
 
 
-@one_pass
-def _moved(whole: Floats, unit: Floats, *parts: Floats) -> tuple[Floats, Mask]:
-    """Mean distance (H, W) of the halves' means from the whole, in units, and where it is known."""
-    moved, each = np.float32(0), [parts[first : first + 4] for first in range(0, len(parts), 4)]
-    for half in each:
-        moved = moved + np.nan_to_num(middle(*half) - whole) / len(each)
-    return np.abs(moved / unit), ~np.isnan(unit)
-
-
-@one_pass
-def _biased(variance: Floats, moved: Floats) -> Floats:
-    return variance + np.square(SMOOTHED * moved)
-
-
-def _variance(halves: Halves, unit: Floats, backend: Backend) -> tuple[Floats, Mask]:
+def _variance(half: Half, whole: Floats, unit: Floats, backend: Backend) -> tuple[Floats, Mask]:
     """V (H, W) of one kind of halves, zero where there is none, and where there is."""
-    sizes, roots = _sizes_apart(halves.one, halves.other, halves.n_one, halves.n_other, unit)
+    sizes, roots = _sizes_apart(half.x, whole, half.n, half.left_out, unit)
     return _variance_of(*backend.pooled(roots, RADIUS, PASSES), *backend.pooled(sizes, NEAR, PASSES))
 
 
 @one_pass
-def _sizes_apart(one: Floats, other: Floats, n_one: Floats, n_other: Floats, unit: Floats) -> tuple[Floats, Floats]:
-    """(2, H, W): where both halves are known, and their difference scaled to all observations; the same by roots."""
-    both_count = n_one * n_other
-    n = np.maximum(n_one + n_other, 1)
-    apart = np.abs(one - other) * np.sqrt(both_count) / n / unit
-    both = ~np.isnan(apart) & (both_count > 0)
+def _sizes_apart(x: Floats, whole: Floats, n: Floats, left_out: Floats, unit: Floats) -> tuple[Floats, Floats]:
+    """(2, H, W): where half and rest have observations, and the distance of the half from the whole; the same by roots.
+
+    The error of the whole is sqrt(n / m) times the distance, for n observations of n + m.
+    """
+    apart = np.abs(x - whole) * np.sqrt(n / np.maximum(left_out, 1e-6)) / unit
+    both = ~np.isnan(apart) & (n > 0) & (left_out > 0)
     known = np.where(both, apart, 0)
     mass = both.astype(np.float32)
     return np.stack([mass, known.astype(np.float32)]), np.stack([mass, np.sqrt(known).astype(np.float32)])
