@@ -11,6 +11,7 @@ from cfusion.cli.main import main
 from cfusion.datasets import write_bundle
 from cfusion.datasets.check import Correction, align_scales, check
 from cfusion.datasets.check.reprojection import Hypothesis
+from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
 
 SAMPLES = 6000
@@ -156,3 +157,11 @@ def test_what_mends_is_what_was_meant(hypothesis: Hypothesis) -> None:
             corrected = again.view(view)
             np.testing.assert_allclose(corrected.depth, expected.depth, rtol=2e-3)
             np.testing.assert_allclose(corrected.pose.matrix(), expected.pose.matrix(), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "option"), [({"depth_scale": 0.0}, "--depth-scale"), ({"shift_centre": np.inf}, "--shift-centre")]
+)
+def test_the_option_that_is_wrong_is_named(wrong: dict[str, float], option: str) -> None:
+    with pytest.raises(InputError, match=f"^{option} is"):
+        Correction(**wrong)  # type: ignore[arg-type]
