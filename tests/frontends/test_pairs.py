@@ -155,6 +155,11 @@ def test_mistakes_on_the_command_line_are_one_line(
         ([left, right, "--calib", str(tmp_path / "none.yml")], "none.yml"),
         ([left, right, "--calib", left], "left_00.png"),
         ([left, right, "--matcher", "mc-cn"], "mc-cnn"),
+        ([left, right, "--cx", "100", "--doffs", "3"], "--cx, --doffs needs a rig"),
+        ([left, right, "--farthest", "5"], "--farthest needs a rig"),
+        ([left, right, "--calib", str(place / "calib.txt"), "--cy", "3"], "leave --cy out"),
+        ([left, right, "--calib", str(place / "calib.txt"), "--farthest", "nan"], "--farthest is nan"),
+        ([left, right, "--calib", str(place / "calib.txt"), "--farthest", "0.01"], "beyond --farthest 0.01"),
     ):
         assert main(["stereo", *wrong, "-o", str(tmp_path / "x")]) == 2
         told = capsys.readouterr().err
