@@ -10,7 +10,7 @@ import pytest
 from cfusion import Pose, read
 from cfusion.cli.main import main
 from cfusion.errors import BackendUnavailable, FileError, InputError
-from cfusion.frontends.calibration import Calibration, RawRig, read_rig, rectified
+from cfusion.frontends.calibration import Calibration, RawRig, read_rig, rectified, unit_of
 from cfusion.frontends.pair_check import Points, find_points, range_warning, require_pair, same_size
 from cfusion.frontends.rig import StereoFrame
 from cfusion.frontends.stereo import grey_bytes
@@ -58,7 +58,9 @@ def test_calibrations_of_three_kinds_say_the_same(tmp_path: Path, scenes: Simple
     storage.write("P1", matrix)
     storage.write("P2", matrix + np.outer([1, 0, 0], [0, 0, 0, -100.0]))
     storage.release()
-    rigs = [read_rig(tmp_path / name) for name in ("kitti.txt", "middlebury.txt", "opencv.yml")]
+    files = [tmp_path / name for name in ("kitti.txt", "middlebury.txt", "opencv.yml")]
+    rigs = [read_rig(file) for file in files]
+    assert [unit_of(file) for file in files] == ["metre", "metre", "unit of T"]  # OpenCV's states none
     for rig in rigs:
         assert isinstance(rig, Calibration)
         assert rig.rig(camera.shape).camera == camera

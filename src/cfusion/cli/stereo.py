@@ -155,6 +155,7 @@ def _write(
     from cfusion.cli.stereo_files import write_disparities
     from cfusion.datasets import write_result
     from cfusion.errors import InputError
+    from cfusion.frontends.calibration import unit_of
     from cfusion.frontends.depth import depth_of
     from cfusion.fuse import fuse
     from cfusion.geometry import Pose, View
@@ -171,7 +172,7 @@ def _write(
         raise InputError(f"no matched pixel has a depth: d + doffs is zero or negative{beyond}; check the rig")
     view = View(depth, rig.camera, Pose.identity(), image=frame.left, confidence=confidence, name=arguments.left.stem)
     result = replace(fuse((view,), "input"), method=arguments.matcher, sigma=sigma, confidence=confidence)
-    source, unit = _source(arguments), "metre" if arguments.baseline is None else "unit of baseline"
+    source, unit = _source(arguments), "unit of baseline" if arguments.calib is None else unit_of(arguments.calib)
     write_result(result, arguments.output, formats, source=source, unit=unit)
     write_disparities(arguments.output, found, formats, alone=False)
     if not arguments.no_report:
