@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-KINDS = {"float": "<f4", "uchar": "u1", "ushort": "<u2", "int": "<i4"}
+KINDS = {"float": "<f4", "double": "<f8", "uchar": "u1", "ushort": "<u2", "int": "<i4"}
 
 
 def read_points(path: Path) -> Any:

@@ -26,6 +26,10 @@ def unknown():
     return view(np.full(SHAPE, np.nan))
 
 
+def distrusted():
+    return view(confidence=np.zeros(SHAPE))
+
+
 def changed(value, where=(2, 3)):
     """A depth map with one pixel that no depth map has."""
     depth = depths(1)[0]
@@ -44,6 +48,7 @@ MISTAKES = {
     "no maps": (lambda: Stack(np.empty((0, 4, 5))), InputError, "holds no depth maps"),
     "no pixels": (lambda: Stack(np.empty((2, 0, 5))), ShapeError, "give maps with pixels"),
     "all NaN": (lambda: fuse([unknown()] * 3), InputError, "every depth in every view is NaN"),
+    "no confidence": (lambda: fuse([distrusted()] * 3), InputError, "every confidence in every view is 0"),
     "a stack all NaN": (lambda: Stack(np.full((2, *SHAPE), np.nan)), InputError, "every depth in the stack is NaN"),
     "nothing lands": (
         lambda: fuse([unknown(), view(pose=Pose(np.diag([-1.0, 1.0, -1.0]), np.zeros(3)))], "l1", reference=0),

@@ -267,6 +267,8 @@ class TestMosaic:
         monkeypatch.setattr(mosaic, "make", lambda *given, **more: made.append((given, more)) or 0)
         usual = {"method": "auto", "set": [], "reference": None, "every": None, "backend": "cpu", "force": True}
         usual |= {"option": [], "output": tmp_path / "out", "bundle": Path("tifs"), "no_report": True}
+        usual |= {"write": "npy,png,pfm,ply", "invert_poses": False, "axes": "opencv", "depth_scale": 1.0}
+        usual |= {"ray_depth": False, "shift_centre": 0.0, "align_scales": False}
 
         def run(**changes: Any) -> tuple[Any, Any]:
             mosaic.fuse_folder(argparse.Namespace(**(usual | changes)))
@@ -284,6 +286,10 @@ class TestMosaic:
             for name in ("reference", "every"):
                 with pytest.raises(InputError, match="leave"):
                     run(**{name: number})
+        ignored = {"invert_poses": True, "axes": "opengl", "depth_scale": 0.001, "ray_depth": True}
+        for name, given in (ignored | {"shift_centre": -0.5, "align_scales": True, "write": "npy"}).items():
+            with pytest.raises(InputError, match=f"leave --{name.replace('_', '-')}.* out"):
+                run(**{name: given})
 
     def test_what_is_meant(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(import_module("cfusion.datasets.read"), "recognised", lambda place: place)

@@ -247,6 +247,8 @@ def _checked(views: Iterable[View]) -> Sequence[View]:
             )
     if all(_all_unknown(view.depth) for view in views):
         raise InputError("every depth in every view is NaN; give views with known depths")
+    if all(view.confidence is not None and not view.confidence.any() for view in views):
+        raise InputError("every confidence in every view is 0; give some known depths a positive one, or none at all")
     return views
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cfusion.datasets import READERS, read, write_bundle
+from cfusion.datasets import READERS, read, write_bundle, write_views
 from cfusion.errors import CameraError, FileError, InputError, PoseError, ShapeError
 from cfusion.geometry import Orthographic, Pinhole, Pose, View
 
@@ -69,6 +69,16 @@ def test_round_trip(tmp_path: Path) -> None:
         np.testing.assert_allclose(after.image, before.image, atol=1e-6)
         np.testing.assert_array_equal(after.pose.matrix(), before.pose.matrix())
         assert (after.camera, after.name) == (before.camera, before.name)
+
+
+def test_a_copy_of_a_data_set_keeps_unit_and_reference(tmp_path: Path) -> None:
+    camera = Pinhole(5, 5, 1, 1, 3, 2)
+    views = [View(np.full((2, 3), 2000.0), camera, Pose.identity()) for _ in range(3)]
+    write_bundle(views, tmp_path / "a", unit="millimetre", reference=2)
+    write_views(read(tmp_path / "a"), tmp_path / "b")
+    assert (read(tmp_path / "b").unit, read(tmp_path / "b").reference) == ("millimetre", 2)
+    write_bundle(read(tmp_path / "a"), tmp_path / "c", unit="mm", reference=0)
+    assert (read(tmp_path / "c").unit, read(tmp_path / "c").reference) == ("mm", 0)
 
 
 def test_formats_and_scales_side_by_side(folder: Path, png_bytes: Callable[..., bytes]) -> None:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from cfusion.cli.main import main
-from cfusion.datasets import write_bundle
+from cfusion.datasets import read, write_bundle
 from cfusion.datasets.check import Correction, align_scales, check
 from cfusion.datasets.check.reprojection import Hypothesis
+from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
 
 SAMPLES = 6000
@@ -156,3 +157,17 @@ def test_what_mends_is_what_was_meant(hypothesis: Hypothesis) -> None:
             corrected = again.view(view)
             np.testing.assert_allclose(corrected.depth, expected.depth, rtol=2e-3)
             np.testing.assert_allclose(corrected.pose.matrix(), expected.pose.matrix(), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "option"), [({"depth_scale": 0.0}, "--depth-scale"), ({"shift_centre": np.inf}, "--shift-centre")]
+)
+def test_the_option_that_is_wrong_is_named(wrong: dict[str, float], option: str) -> None:
+    with pytest.raises(InputError, match=f"^{option} is"):
+        Correction(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_bundle_says_how_it_was_corrected(tmp_path: Path) -> None:
+    camera = Pinhole(5, 5, 1, 1, 3, 2)
+    write_bundle([View(np.full((2, 3), 2.0), camera, Pose.identity())], tmp_path / "a")
+    assert Correction(depth_scale=0.5)(read(tmp_path / "a")).sentence == "read with --depth-scale 0.5"

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.ply_points import places, read_points
 
 from cfusion.errors import ShapeError
 from cfusion.io.codecs.ply import write_ply
@@ -24,6 +25,15 @@ def test_bytes_are_as_the_format_says(tmp_path: Path) -> None:
     ]
     rows = list(struct.iter_unpack("<3f3Bf", body))
     assert rows == [(1.0, -2.0, 3.5, 255, 0, 7, 0.5), (0.0, 0.25, 9.0, 1, 2, 3, 2.0)]
+
+
+def test_far_points_have_double_precision(tmp_path: Path) -> None:
+    points = np.array([[500000.123456, 5400000.654321, 312.0], [500000.2, 5400000.6, 312.5]])
+    colours, sure = np.zeros((2, 3), np.uint8), np.ones(2, np.float32)
+    write_ply(tmp_path / "a.ply", points, colours, sure, pixel=0.01)
+    np.testing.assert_array_equal(places(read_points(tmp_path / "a.ply")), points)
+    write_ply(tmp_path / "b.ply", points, colours, sure, pixel=100.0)
+    assert b"double" not in (tmp_path / "b.ply").read_bytes()
 
 
 def test_an_empty_cloud_is_a_cloud(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from cfusion import BrownConrady, read
 from cfusion.arrays import Matrix
 from cfusion.datasets import write_views
 from cfusion.errors import FileError, InputError
-from cfusion.geometry import Pinhole, View
+from cfusion.geometry import Orthographic, Pinhole, Pose, View
 
 POSE = "1 2 3 0 0.70710678 0 0.70710678"  # tx ty tz qx qy qz qw
 
@@ -96,3 +97,25 @@ def test_depth_beyond_the_format_becomes_unknown(tmp_path: Path, some_views: lis
     far = View(np.full((5, 7), 14.0), some_views[0].camera, some_views[0].pose)
     write_views([far, some_views[1]], tmp_path / "out", "tum")
     assert np.isnan(read(tmp_path / "out")[0].depth).all()
+
+
+@pytest.mark.parametrize(("format", "unit"), [("tum", 1000.0), ("tum", 0.001), ("open3d", 1000.0)])
+def test_depths_in_another_unit_are_not_lost_silently(
+    tmp_path: Path, some_views: list[View], format: str, unit: float
+) -> None:
+    other = [replace(view, depth=view.depth * np.float32(unit)) for view in some_views]
+    with pytest.raises(InputError, match=f"'{format}' stores depths from .* to .* metres, and .* lie outside"):
+        write_views(other, tmp_path / "out", format)
+    assert not (tmp_path / "out").exists()
+
+
+def test_maps_of_parallel_rays_are_refused(tmp_path: Path) -> None:
+    view = View(np.full((5, 7), 2.0), Orthographic(0.1, 3, 2, 7, 5), Pose.identity())
+    with pytest.raises(InputError, match="'tum' stores pinhole cameras"):
+        write_views([view], tmp_path / "out", "tum")
+
+
+def test_poses_in_a_map_projection_keep_their_digits(tmp_path: Path, some_views: list[View]) -> None:
+    place = np.array([500000.1234, 5400000.5678, 300.0])
+    write_views([replace(some_views[0], pose=Pose(np.eye(3), place))], tmp_path / "out", "tum")
+    np.testing.assert_array_equal(read(tmp_path / "out")[0].pose.translation, place)

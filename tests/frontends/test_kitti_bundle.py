@@ -117,6 +117,8 @@ def test_mistakes_are_told_before_matching(
     for wrong in (["--localisation", "gps"], ["--localisation", "gm"], ["--method", "medain"], ["--set", "lamb=1"]):
         assert main([*command, *wrong]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+    assert main([*command, "--depth-scale", "1000", "--align-scales"]) == 2
+    assert "matched here, in metres; leave --depth-scale, --align-scales out" in capsys.readouterr().err
 
 
 def test_one_command_from_raw_images_to_the_submission(

@@ -10,7 +10,7 @@ import pytest
 from cfusion import Pose, read
 from cfusion.cli.main import main
 from cfusion.errors import BackendUnavailable, FileError, InputError
-from cfusion.frontends.calibration import Calibration, RawRig, read_rig, rectified
+from cfusion.frontends.calibration import Calibration, RawRig, read_rig, rectified, unit_of
 from cfusion.frontends.pair_check import Points, find_points, range_warning, require_pair, same_size
 from cfusion.frontends.rig import StereoFrame
 from cfusion.frontends.stereo import grey_bytes
@@ -58,7 +58,9 @@ def test_calibrations_of_three_kinds_say_the_same(tmp_path: Path, scenes: Simple
     storage.write("P1", matrix)
     storage.write("P2", matrix + np.outer([1, 0, 0], [0, 0, 0, -100.0]))
     storage.release()
-    rigs = [read_rig(tmp_path / name) for name in ("kitti.txt", "middlebury.txt", "opencv.yml")]
+    files = [tmp_path / name for name in ("kitti.txt", "middlebury.txt", "opencv.yml")]
+    rigs = [read_rig(file) for file in files]
+    assert [unit_of(file) for file in files] == ["metre", "metre", "unit of T"]  # OpenCV's states none
     for rig in rigs:
         assert isinstance(rig, Calibration)
         assert rig.rig(camera.shape).camera == camera
@@ -155,6 +157,11 @@ def test_mistakes_on_the_command_line_are_one_line(
         ([left, right, "--calib", str(tmp_path / "none.yml")], "none.yml"),
         ([left, right, "--calib", left], "left_00.png"),
         ([left, right, "--matcher", "mc-cn"], "mc-cnn"),
+        ([left, right, "--cx", "100", "--doffs", "3"], "--cx, --doffs needs a rig"),
+        ([left, right, "--farthest", "5"], "--farthest needs a rig"),
+        ([left, right, "--calib", str(place / "calib.txt"), "--cy", "3"], "leave --cy out"),
+        ([left, right, "--calib", str(place / "calib.txt"), "--farthest", "nan"], "--farthest is nan"),
+        ([left, right, "--calib", str(place / "calib.txt"), "--farthest", "0.01"], "beyond --farthest 0.01"),
     ):
         assert main(["stereo", *wrong, "-o", str(tmp_path / "x")]) == 2
         told = capsys.readouterr().err

@@ -1,5 +1,6 @@
 """One cloud of all maps: merged by 1/sigma^2 where they agree, dropped where others see through."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from tests.ply_points import places, read_points
 from walls import CAMERA, NORMAL, OFFSET, QUICK, lay, pose_at, run, walk, wall_depth
 
+from cfusion import Pose
 from cfusion.datasets.dataset import Dataset
 from cfusion.errors import FileError
 from cfusion.scene.cloud import FILE, GRAZING, POINT, merged
@@ -218,6 +220,16 @@ def test_the_cloud_of_a_scene(tmp_path: Path) -> None:
         run("--no-such-flag")
     assert run(tmp_path / "data", "-o", tmp_path / "bare", *QUICK, "--no-cloud") == 0
     assert not (tmp_path / "bare" / "scene.ply").exists()
+
+
+def test_the_cloud_of_a_scene_in_a_map_projection(tmp_path: Path) -> None:
+    there = np.array([500000.25, 5400000.5, 300.0])
+    far = [replace(view, pose=Pose(view.pose.rotation, view.pose.translation + there)) for view in walk(3)]
+    clouds = []
+    for name, views in (("near", walk(3)), ("far", far)):
+        assert run(lay(views, tmp_path / name, "bundle"), "-o", tmp_path / f"{name}-out", *QUICK) == 0
+        clouds.append(places(read_points(tmp_path / f"{name}-out" / "scene.ply")))
+    np.testing.assert_allclose(clouds[1] - there, clouds[0], atol=1e-6)
 
 
 def test_a_piece_is_made_once(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The volume and its mesh: where the surface is, whose weight counts, and nothing where nobody looked."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -227,6 +228,20 @@ def test_the_mesh_of_a_scene(tmp_path: Path) -> None:
     depth = np.nanmedian(wall_depth(pose_at(0.1)))
     assert np.median(ply.vertices[:, 2]) == pytest.approx(depth, abs=0.1)
     np.testing.assert_allclose(np.sort(glb.vertices[:, 1]), np.sort(-ply.vertices[:, 1]), atol=1e-5)  # upright
+
+
+def test_the_mesh_of_a_scene_in_a_map_projection(tmp_path: Path) -> None:
+    trimesh = pytest.importorskip("trimesh", reason="trimesh is missing: pip install 'cfusion[mesh]'")
+    there = np.array([500000.0, 5400000.0, 300.0])  # a multiple of the voxel
+    far = [replace(view, pose=Pose(view.pose.rotation, view.pose.translation + there)) for view in walk(3)]
+    found = []
+    for name, views in (("near", walk(3)), ("far", far)):
+        out = tmp_path / f"{name}-out"
+        assert run(lay(views, tmp_path / name, "bundle"), "-o", out, *QUICK, "--mesh", "--voxel", 0.0625) == 0
+        meshes = trimesh.load(out / "mesh.ply", process=False), trimesh.load(out / "mesh.glb", force="mesh")
+        found.append([np.sort(each.vertices[:, 1]) for each in meshes])
+    for near, far_one, sign in zip(*found, (1, -1), strict=True):
+        np.testing.assert_allclose(far_one - sign * there[1], near, atol=1e-3)
 
 
 def test_an_empty_mesh_is_a_file_too(tmp_path: Path) -> None:

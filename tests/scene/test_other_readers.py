@@ -90,6 +90,7 @@ def test_formats_without_a_layout_become_bundles(tmp_path: Path) -> None:
             np.testing.assert_array_equal(view.depth, read_fused(out / "cfusion", number).depth)
             np.testing.assert_allclose(view.pose.matrix(), views[number].pose.matrix(), atol=1e-6)
         assert len(written) == 3
+        assert written.unit == read(data).unit  # the network's is no metre
 
 
 def test_eth3d_and_middlebury_become_bundles(tmp_path: Path) -> None:

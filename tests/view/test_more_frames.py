@@ -52,6 +52,10 @@ class TestMeasured:
         assert not self.made(frame(9.0)).known
         assert self.made(frame(0.0, number=0), views=None).of(0) is None
 
+    def test_by_pose_in_a_map_projection(self) -> None:
+        views = tuple(View(np.full((4, 5), 1.0), CAMERA, pose(x)) for x in (5e5, 5e5 + 1, 5e5 + 2))
+        assert self.made(frame(5e5 + 2), views=views).of(0) is views[2]
+
     def test_a_map_of_another_size_or_that_cannot_be_read_is_none(self) -> None:
         small = View(np.ones((2, 3)), Pinhole(10.0, 10.0, 1.0, 1.0, 3, 2), pose(0.0))
         assert self.made(frame(0.0, number=0), views=[small]).of(0) is None

@@ -20,7 +20,7 @@ from cfusion.datasets import write_bundle, write_result
 from cfusion.errors import FileError
 from cfusion.view import rerun_file
 from cfusion.view.clouds import colours_of, limits_of, points_and_colours
-from cfusion.view.frames import open_frames
+from cfusion.view.frames import near_origin, open_frames
 from cfusion.view.input_views import InputViews
 from cfusion.view.levels import MOST_POINTS, strides
 from cfusion.view.scene_page import write_view_page
@@ -43,6 +43,15 @@ def test_frames_of_a_sequence_come_back(sequence: Path, result: Result) -> None:
     assert len(open_frames(sequence / "000000")) == 1
     with pytest.raises(FileError, match="holds no result"):
         open_frames(sequence.parent)
+
+
+def test_frames_in_a_map_projection_are_drawn_near_the_origin(sequence: Path, result: Result) -> None:
+    frames = open_frames(sequence)
+    assert near_origin(frames) is frames
+    there = np.array([500000.0, 5400000.0, 300.0])
+    far = [replace(each, pose=Pose(np.eye(3), each.pose.translation + there)) for each in frames]
+    for moved, given in zip(near_origin(far), frames, strict=True):
+        np.testing.assert_allclose(moved.pose.matrix(), given.pose.matrix(), atol=1e-8)
 
 
 def test_points_are_those_of_the_result(sequence: Path, result: Result) -> None:

@@ -22,6 +22,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--align-scales", action="store_true", help="bring the depths of all views to one scale first")
 
 
+def require_none(arguments: argparse.Namespace, why: str) -> None:
+    """Refuse these options, with a reason, where there is nothing that they could correct."""
+    given = {
+        "--invert-poses": arguments.invert_poses,
+        "--axes": arguments.axes != "opencv",
+        "--depth-scale": arguments.depth_scale != 1,
+        "--ray-depth": arguments.ray_depth,
+        "--shift-centre": arguments.shift_centre != 0,
+        "--align-scales": arguments.align_scales,
+    }
+    named = [option for option, asked in given.items() if asked]
+    if named:
+        raise InputError(f"{why}; leave {', '.join(named)} out")
+
+
 def corrected(arguments: argparse.Namespace, views: "Dataset") -> "Dataset":
     """The views with the chosen corrections."""
     from dataclasses import replace
@@ -37,7 +52,8 @@ def corrected(arguments: argparse.Namespace, views: "Dataset") -> "Dataset":
     )
     found = correction(views)
     if arguments.align_scales:
-        return replace(found, views=tuple(align_scales(tuple(found))), sentence=f"{found.sentence}; scales aligned")
+        sentence = "; ".join(filter(None, (found.sentence, "scales aligned")))
+        return replace(found, views=tuple(align_scales(tuple(found))), sentence=sentence)
     return found
 
 

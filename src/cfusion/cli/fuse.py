@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="of the format; see `cfusion formats --options`",
     )
-    add("--write", default="npy,png,pfm,ply", metavar="FORMATS", help="default: npy,png,pfm,ply")
+    add("--write", default=output.USUAL, metavar="FORMATS", help=f"default: {output.USUAL}")
     add(
         "--set",
         action="append",
@@ -83,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = kitti.options_of(arguments, settings.parameters(arguments.option, "--option"))
     raw_stereo = kitti.raw_bundle(arguments, options)
     if raw_stereo is not None:
+        correction.require_none(arguments, "the depth of KITTI's pairs is matched here, in metres")
         parameters = kitti.parameters_of(arguments.method, parameters)
         with showing("stereo", quiet=arguments.quiet) as progress:
             views = kitti.bundle_views(arguments, raw_stereo, progress)

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cfusion.cli import talk
+from cfusion.cli import correction, output, talk
 from cfusion.cli.report import add_no_report
 from cfusion.errors import InputError
 
@@ -83,18 +83,21 @@ def fuse_folder(arguments: argparse.Namespace) -> int:
         raise InputError(
             "height models are fused by auto into one grid; leave --method, --set, --reference and --every out"
         )
+    correction.require_none(arguments, "height models are fused as heights on their grid")
+    if arguments.write != output.USUAL:
+        raise InputError(f"height models are written as GeoTIFF; leave --write {arguments.write} out")
     options = {"backend": arguments.backend, "overwrite": arguments.force}
     for given in arguments.option:
         name, _, value = given.partition("=")
         if name != "band" or not value.isdigit():
             raise InputError(f"--option {given} is not an option of height models; only band=NUMBER is")
         options["band"] = int(value)
-    output = arguments.output
-    if output.suffix.lower() not in (".tif", ".tiff"):
-        output.mkdir(parents=True, exist_ok=True)
-        output = output / "height.tif"
+    place = arguments.output
+    if place.suffix.lower() not in (".tif", ".tiff"):
+        place.mkdir(parents=True, exist_ok=True)
+        place = place / "height.tif"
     page = not arguments.no_report
-    return make([arguments.bundle], output, arguments, options=options, page=page)
+    return make([arguments.bundle], place, arguments, options=options, page=page)
 
 
 def make(

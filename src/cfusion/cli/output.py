@@ -7,6 +7,7 @@ from pathlib import Path
 from cfusion.errors import FileError, InputError
 
 RESULT = "result.json"
+USUAL = "npy,png,pfm,ply"  # formats of a result
 CORRECTIONS = ("invert_poses", "axes", "depth_scale", "ray_depth", "shift_centre", "align_scales")
 
 

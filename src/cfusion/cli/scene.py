@@ -62,6 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli.correction import require_plausible
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.report_of_many import write_scene_page
+    from cfusion.datasets.write_views import require_storable
     from cfusion.errors import FileError
     from cfusion.scene import places
     from cfusion.scene.job import open_job
@@ -70,6 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     began = time.monotonic()
     job, runner, other = _checked(arguments)
+    if other is not None:
+        with suppress(FileError):
+            require_storable(open_job(job).dataset[:1], other)  # after the fusion all views are asked
     if arguments.neighbours > 0:  # poses do not matter to a view fused alone
         with suppress(FileError):  # an unreadable view is reported later and stops no other
             require_plausible(open_job(job).dataset, force=arguments.force, has_options=False)

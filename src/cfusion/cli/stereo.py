@@ -115,11 +115,20 @@ def _calibration(arguments: argparse.Namespace) -> "Calibration | RawRig | None"
     from cfusion.frontends.calibration import Calibration, read_rig
 
     numbers = arguments.focal, arguments.baseline
+    more = {"--cx": arguments.cx is not None, "--cy": arguments.cy is not None, "--doffs": arguments.doffs != 0}
+    centre = ", ".join(name for name, given in more.items() if given)
+    if arguments.farthest is not None and not arguments.farthest > 0:
+        raise InputError(f"--farthest is {arguments.farthest}; give a positive depth")
     if arguments.calib is not None:
         if numbers != (None, None):
             raise InputError("the rig is given twice; give --calib, or --focal and --baseline")
+        if centre:
+            raise InputError(f"{arguments.calib} states the principal points; leave {centre} out")
         return read_rig(arguments.calib)
     if numbers == (None, None):
+        alone = centre or ("--farthest" if arguments.farthest is not None else "")
+        if alone:
+            raise InputError(f"{alone} needs a rig; give --calib, or --focal and --baseline")
         return None
     if None in numbers:
         raise InputError("depth needs both --focal (pixels) and --baseline (any unit of length)")
@@ -146,6 +155,7 @@ def _write(
     from cfusion.cli.stereo_files import write_disparities
     from cfusion.datasets import write_result
     from cfusion.errors import InputError
+    from cfusion.frontends.calibration import unit_of
     from cfusion.frontends.depth import depth_of
     from cfusion.fuse import fuse
     from cfusion.geometry import Pose, View
@@ -156,10 +166,13 @@ def _write(
     farthest = np.inf if arguments.farthest is None else arguments.farthest
     depth, confidence, sigma, _ = depth_of(found, rig, farthest)
     if not np.isfinite(depth).any():
-        raise InputError("no pixel was matched, so there is no depth; try another --matcher, or more --disparities")
+        if not np.isfinite(found.disparity).any():
+            raise InputError("no pixel was matched, so there is no depth; try another --matcher, or more --disparities")
+        beyond = "" if arguments.farthest is None else f", or all of it beyond --farthest {arguments.farthest:g}"
+        raise InputError(f"no matched pixel has a depth: d + doffs is zero or negative{beyond}; check the rig")
     view = View(depth, rig.camera, Pose.identity(), image=frame.left, confidence=confidence, name=arguments.left.stem)
     result = replace(fuse((view,), "input"), method=arguments.matcher, sigma=sigma, confidence=confidence)
-    source, unit = _source(arguments), "metre" if arguments.baseline is None else "unit of baseline"
+    source, unit = _source(arguments), "unit of baseline" if arguments.calib is None else unit_of(arguments.calib)
     write_result(result, arguments.output, formats, source=source, unit=unit)
     write_disparities(arguments.output, found, formats, alone=False)
     if not arguments.no_report:

@@ -18,11 +18,13 @@ FILE_NAME = "result.json"
 
 
 def read_depth(path: Path, scale: float | None = None) -> tuple[DepthMap, Camera | None]:
-    """Depth (H, W) and, from a result folder, its camera; `scale` is for a single file (required for PNG)."""
+    """Depth (H, W) and, from a result folder, its camera; `scale` is for a single file alone (required for PNG)."""
     if path.name == FILE_NAME:
         path = path.parent
     if not path.is_dir():
         return read_map(path, scale), None
+    if scale is not None:
+        raise FileError(f"{path} is a result, which states its own scale; leave --scale or --truth-scale out")
     entry = JsonObject.of_file(path / FILE_NAME)
     found = entry.content.get("format"), entry.content.get("version")
     if found != (FORMAT, VERSION):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cfusion.datasets.fingerprint import file_fingerprint
 from cfusion.errors import InputError
+from cfusion.geometry.camera import pixel_size
 from cfusion.io.arguments import path_of, word_of, words_of
 from cfusion.io.atomic import filling
 from cfusion.io.cameras import camera_to_json
@@ -169,7 +170,8 @@ def _write_points(draft: Path, result: "Result") -> dict[str, object]:
     if result.pose is not None:
         points = result.pose.apply(points)
     colours = point_colours(observed, result.image)
-    write_ply(draft / "points.ply", points, colours, result.confidence[known])
+    pixel = float(np.median(pixel_size(result.camera, observed[known]))) if known.any() else 1.0
+    write_ply(draft / "points.ply", points, colours, result.confidence[known], pixel)
     return {"ply": {"file": "points.ply", "frame": "camera" if result.pose is None else "world"}}
 
 

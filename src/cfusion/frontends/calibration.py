@@ -94,7 +94,7 @@ class Calibration:
 def read_rig(file: Path) -> Calibration | RawRig:
     """The calibration in a file, recognised by what it holds."""
     text = read_text(file)
-    if text.lstrip().startswith(("%YAML", "<?xml", "{")) or file.suffix in (".yml", ".yaml", ".xml"):
+    if _is_opencv(file, text):
         return _opencv_file(file)
     if "cam0" in text:
         return _middlebury(file)
@@ -103,6 +103,15 @@ def read_rig(file: Path) -> Calibration | RawRig:
         if left in projections and right in projections:
             return _of_projections(projections[left], projections[right])
     raise FileError(f"{file} is not a known calibration; give OpenCV's YAML, KITTI's or Middlebury's calib.txt")
+
+
+def unit_of(file: Path) -> str:
+    """The unit of depth by this calibration: metres, but in OpenCV's files, which do not state it, that of T."""
+    return "unit of T" if _is_opencv(file, read_text(file)) else "metre"
+
+
+def _is_opencv(file: Path, text: str) -> bool:
+    return text.lstrip().startswith(("%YAML", "<?xml", "{")) or file.suffix in (".yml", ".yaml", ".xml")
 
 
 def rectified(frame: StereoFrame, calibration: Calibration | RawRig) -> tuple[StereoFrame, Rig]:

@@ -11,7 +11,7 @@ from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import frames, lost
 from cfusion.errors import FileError, InputError
 from cfusion.frontends import odometry
-from cfusion.frontends.calibration import Calibration, RawRig, read_rig, rectified
+from cfusion.frontends.calibration import Calibration, RawRig, read_rig, rectified, unit_of
 from cfusion.frontends.depth import depth_of
 from cfusion.frontends.pair_check import require_pair, same_size
 from cfusion.frontends.rig import Rig, StereoFrame
@@ -47,7 +47,8 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     """The views of the left camera, matched when used."""
     chosen = options or Options()
     require_matcher(chosen.matcher, chosen.backend)
-    calibration, names = read_rig(_required_calibration(path)), _names(path)
+    file, names = _required_calibration(path), _names(path)
+    calibration = read_rig(file)
     frame, rig = _frame(path, names[0], calibration)
     if not chosen.unchecked:
         require_pair(grey_bytes(frame.left), grey_bytes(frame.right))
@@ -78,7 +79,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"depth = {rig.focal_baseline:.5g} / (disparity + {rig.doffs:g}), poses from {source}; "
         f"{frames(len(kept))}{lost(len(names) - len(kept))}"
     )
-    return Dataset(LazyViews.reading(load, len(kept)), sentence=sentence)
+    return Dataset(LazyViews.reading(load, len(kept)), unit=unit_of(file), sentence=sentence)
 
 
 def read_pair(left: Path, right: Path, calibration: Calibration | RawRig | None) -> tuple[StereoFrame, Rig | None]:

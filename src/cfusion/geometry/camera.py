@@ -9,7 +9,7 @@ from math import isfinite
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from cfusion.arrays import Coordinates, Matrix, Points, adopt
 from cfusion.errors import CameraError, ShapeError
@@ -259,6 +259,13 @@ class Orthographic:
 
 
 Camera: TypeAlias = Pinhole | Orthographic
+
+
+def pixel_size(camera: Camera, depth: NDArray[np.floating]) -> Coordinates:
+    """Width of a pixel across the ray at each depth, in the unit of depth."""
+    if isinstance(camera, Pinhole):
+        return depth.astype(np.float64) / min(camera.fx, camera.fy)
+    return np.full(depth.shape, camera.pixel_size)
 
 
 def _check_size(width: int, height: int) -> None:

@@ -25,7 +25,7 @@ The piece of a view needs only its neighbours' maps, so pieces are computed wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 from cfusion.arrays import Points
 from cfusion.errors import FileError
 from cfusion.geometry import Pinhole
-from cfusion.io.codecs.ply_table import COLOUR, NORMAL, POSITION, table_of, write_table
+from cfusion.geometry.camera import pixel_size
+from cfusion.io.codecs.ply_table import COLOUR, NORMAL, POSITION, fine_enough, table_of, write_table
 from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.graph import Graph
 from cfusion.scene.job import FOLDER, Job, Task, open_job
@@ -254,10 +255,7 @@ def _points_at(view: FusedView, row: Places, column: Places, depth: Floats) -> P
 
 def _pixel_size(view: FusedView, depth: NDArray[np.floating]) -> Floats:
     """Width of a pixel across the ray at each depth, in the unit of depth."""
-    camera = view.camera
-    if isinstance(camera, Pinhole):
-        return depth.astype(np.float64) / min(camera.fx, camera.fy)
-    return np.full(depth.shape, camera.pixel_size)
+    return pixel_size(view.camera, depth)
 
 
 def _rank(view: FusedView) -> int:
@@ -265,9 +263,13 @@ def _rank(view: FusedView) -> int:
 
     Ownership is decided per view, not per pixel: otherwise two views could each leave the same point to the other.
     """
+    return int(np.floor(RANKS_PER_OCTAVE * np.log2(max(_usual_pixel(view), 1e-30))))
+
+
+def _usual_pixel(view: FusedView) -> float:
+    """The pixel size of a view at its median depth; 1 if no depth is known."""
     known = view.depth[np.isfinite(view.depth)]
-    size = _pixel_size(view, np.median(known, keepdims=True)) if known.size else np.ones(1)
-    return int(np.floor(RANKS_PER_OCTAVE * np.log2(max(float(size[0]), 1e-30))))
+    return float(_pixel_size(view, np.median(known, keepdims=True))[0]) if known.size else 1.0
 
 
 def piece(job: Job, task: Task) -> Record:
@@ -278,7 +280,8 @@ def piece(job: Job, task: Task) -> Record:
     folder = folder_of(job.folder, task.view)
     found = merged(lambda view: read_fused(job.folder, view), task.view, task.neighbours)
     colours = _colours(job, task.view)[found.pixels]
-    table = table_of(POINT, found.points, found.normals, colours, found.sigma, found.views)
+    columns = fine_enough(POINT, found.points, _usual_pixel(read_fused(job.folder, task.view)))
+    table = table_of(columns, found.points, found.normals, colours, found.sigma, found.views)
     record = Record(task.view, require_record(folder).name, task.key, task.neighbours, points=len(table))
     with placing(Path(job.output)) as draft:
         inside = folder_of(draft / FOLDER, task.view)
@@ -334,11 +337,10 @@ def write_cloud(
         progress.finished()
     records.sort(key=lambda each: each.view)
 
-    def chunks() -> Iterator[NDArray[np.void]]:
-        for record in records:
-            yield np.load(folder_of(job.folder, record.view) / FILE)
-
+    pieces = [folder_of(job.folder, record.view) / FILE for record in records if record.points]
+    kinds = [np.load(each, mmap_mode="r").dtype for each in pieces]
+    columns = max(kinds, key=lambda kind: kind.itemsize, default=POINT)  # double precision if any piece needs it
     count = sum(record.points for record in records)
     with placing(Path(job.output)) as draft:
-        write_table(draft / "scene.ply", POINT, count, chunks())
+        write_table(draft / "scene.ply", columns, count, map(np.load, pieces))
     return count

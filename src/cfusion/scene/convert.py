@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cfusion.datasets.dataset import LazyViews
+from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.write_back.fused import FusedMap
 from cfusion.datasets.write_views import write_views
 from cfusion.geometry import View
@@ -15,7 +15,7 @@ from cfusion.scene.fused_view import read_fused
 from cfusion.scene.job import Job, open_job
 
 
-def fused_views(job: Job, views: Sequence[int]) -> LazyViews:
+def fused_views(job: Job, views: Sequence[int]) -> Dataset:
     """Views with fused depth, read lazily; their confidence is the probability of an error below 1 %."""
     opened = open_job(job)
 
@@ -25,7 +25,9 @@ def fused_views(job: Job, views: Sequence[int]) -> LazyViews:
         given = opened.views[views[place]]
         return replace(given, depth=fused.depth, confidence=np.where(np.isnan(fused.depth), 0, confidence))
 
-    return LazyViews.reading(load, len(views))
+    named = opened.dataset.reference
+    reference = views.index(named) if named is not None and named in views else None
+    return Dataset(LazyViews.reading(load, len(views)), reference, opened.dataset.unit)
 
 
 def write_as(job: Job, views: Sequence[int], format: str) -> None:

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from cfusion.arrays import Points
 from cfusion.errors import InputError, MissingDependency
 from cfusion.geometry import Pinhole
-from cfusion.io.codecs.ply_table import COLOUR, NORMAL, POSITION, table_of, write_table
+from cfusion.io.codecs.ply_table import (
+    COLOUR,
+    MOST_ROUNDING,
+    NORMAL,
+    POSITION,
+    fine_enough,
+    rounding,
+    table_of,
+    write_table,
+)
 from cfusion.scene.border import REACH, extrapolated, spread_colours
 from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.job import Job, open_job
@@ -108,16 +117,17 @@ def write_mesh(job: Job, fused: Sequence[int], voxel: float | None, callback: Pr
         progress.finished()
     mesh = extract(volume)
     with placing(Path(job.output)) as draft:
-        write_ply(draft / "mesh.ply", mesh)
-        (draft / "mesh.glb").write_bytes(_glb(mesh))
+        write_ply(draft / "mesh.ply", mesh, volume.voxel)
+        (draft / "mesh.glb").write_bytes(_glb(mesh, volume.voxel))
     return len(mesh.faces)
 
 
-def write_ply(path: Path, mesh: Mesh) -> None:
+def write_ply(path: Path, mesh: Mesh, voxel: float = np.inf) -> None:
     """Vertices with normals and colours, and triangles."""
     normals = mesh.normals if len(mesh.faces) else np.zeros_like(mesh.vertices)
-    table = table_of(VERTEX, mesh.vertices, normals, mesh.colours)
-    write_table(path, VERTEX, len(table), [table], mesh.faces.astype(np.int32))
+    columns = fine_enough(VERTEX, mesh.vertices, voxel)
+    table = table_of(columns, mesh.vertices, normals, mesh.colours)
+    write_table(path, columns, len(table), [table], mesh.faces.astype(np.int32))
 
 
 def require_libraries() -> None:
@@ -133,11 +143,18 @@ def _library(name: str) -> Any:
         raise MissingDependency(f"a mesh needs {name.split('.')[0]}: pip install 'cfusion[mesh]'") from None
 
 
-def _glb(mesh: Mesh) -> bytes:
-    """The mesh as GLB; turned about x, because the y axis of glTF points up and ours down."""
-    upright = mesh.vertices * np.array([1.0, -1.0, -1.0])
-    made = _library("trimesh").Trimesh(upright, mesh.faces, vertex_colors=mesh.colours, process=False)
-    written: bytes = made.export(file_type="glb")
+def _glb(mesh: Mesh, voxel: float) -> bytes:
+    """The mesh as GLB; turned about x, because the y axis of glTF points up and ours down.
+
+    GLB has single precision only: vertices that are too far away for it are moved to the origin, and their node back.
+    """
+    upright, trimesh = mesh.vertices * np.array([1.0, -1.0, -1.0]), _library("trimesh")
+    far = rounding(upright) > MOST_ROUNDING * voxel
+    moved = np.rint(upright.mean(axis=0)) if far else np.zeros(3)
+    made = trimesh.Trimesh(upright - moved, mesh.faces, vertex_colors=mesh.colours, process=False)
+    placed = trimesh.Scene()
+    placed.add_geometry(made, transform=trimesh.transformations.translation_matrix(moved))
+    written: bytes = (placed if far else made).export(file_type="glb")
     return written
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from cfusion.arrays import DepthMap
 from cfusion.errors import FileError
 from cfusion.geometry import Camera, Pose
+from cfusion.geometry.camera import pixel_size
 from cfusion.io.cameras import camera_from_json
 from cfusion.io.codecs.npy import read_npy
+from cfusion.io.codecs.ply_table import MOST_ROUNDING, rounding
 from cfusion.io.json_object import JsonObject
 
 RESULT, PAGE = "result.json", "report.html"
@@ -57,6 +59,18 @@ def open_frames(folder: Path) -> Sequence[FusedFrame]:
         if found:
             return found
     raise FileError(f"{folder} holds no result, no sequence of results and no scene; give the OUT of fuse or scene")
+
+
+def near_origin(frames: Sequence[FusedFrame]) -> Sequence[FusedFrame]:
+    """The frames moved to the origin if they are too far away for single precision, in which they are drawn."""
+    middle = frames[len(frames) // 2]
+    place = middle.pose.translation
+    depth = middle.maps().depth
+    known = depth[np.isfinite(depth)]
+    if not known.size or rounding(place) <= MOST_ROUNDING * float(np.median(pixel_size(middle.camera, known))):
+        return frames
+    moved = [Pose(frame.pose.rotation, frame.pose.translation - np.rint(place)) for frame in frames]
+    return [replace(frame, pose=pose) for frame, pose in zip(frames, moved, strict=True)]
 
 
 def _of_result(folder: Path, *, in_sequence: bool = False) -> FusedFrame:

@@ -48,7 +48,8 @@ class InputViews:
             return wanted.number if wanted.number < len(self.views) else None
         if frame not in self.numbers:
             pose = wanted.pose.matrix()
-            same = (k for k in range(len(self.views)) if np.allclose(self.views[k].pose.matrix(), pose, atol=1e-9))
+            poses = ((k, self.views[k].pose.matrix()) for k in range(len(self.views)))
+            same = (k for k, other in poses if np.allclose(other, pose, rtol=1e-12, atol=1e-9))
             self.numbers[frame] = next(same, None)
         return self.numbers[frame]
 

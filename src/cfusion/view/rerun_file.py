@@ -12,12 +12,12 @@ import numpy as np
 from cfusion.errors import MissingDependency
 from cfusion.geometry import Orthographic
 from cfusion.view.clouds import limits_of, points_and_colours
-from cfusion.view.frames import FusedFrame
+from cfusion.view.frames import FusedFrame, near_origin
 
 
 def write_rerun(frames: Sequence[FusedFrame], path: Path) -> None:
-    """Write one file, which `rerun FILE.rrd` plays."""
-    rerun = _rerun()
+    """Write one file, which `rerun FILE.rrd` plays; far from the origin, relative to the middle camera."""
+    rerun, frames = _rerun(), near_origin(frames)
     stream = rerun.RecordingStream("cfusion")
     stream.save(str(path))
     stream.log("world", rerun.ViewCoordinates.RDF, static=True)

@@ -15,7 +15,7 @@ import numpy as np
 from cfusion.errors import MissingDependency
 from cfusion.geometry import Orthographic, Pinhole
 from cfusion.view.clouds import Limits, colours_of, limits_of, points_and_colours
-from cfusion.view.frames import FusedFrame
+from cfusion.view.frames import FusedFrame, near_origin
 from cfusion.view.input_views import InputViews
 from cfusion.view.levels import strides
 from cfusion.view.page_server import PageServer
@@ -32,7 +32,7 @@ class Viewer:
 
     def __init__(self, frames: Sequence[FusedFrame], measured: InputViews, host: str, port: int) -> None:
         viser = _viser()
-        self.frames, self.measured = frames, measured
+        self.frames, self.measured = near_origin(frames), measured
         first = frames[0].maps()
         self.size, self.pixels = float(np.nanmedian(first.depth)), first.depth.size
         with redirect_stdout(io.StringIO()):  # the command prints the address

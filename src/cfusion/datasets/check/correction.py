@@ -22,8 +22,10 @@ class Correction:
     shift_centre: float = 0.0  # pixels to add to cx and cy
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.depth_scale) and self.depth_scale > 0 and np.isfinite(self.shift_centre)):
+        if not (np.isfinite(self.depth_scale) and self.depth_scale > 0):
             raise InputError(f"--depth-scale is {self.depth_scale}; give a positive factor, such as 0.001")
+        if not np.isfinite(self.shift_centre):
+            raise InputError(f"--shift-centre is {self.shift_centre}; give pixels, such as -0.5")
 
     @classmethod
     def of(cls, hypothesis: Hypothesis) -> "Correction | None":
@@ -53,7 +55,8 @@ class Correction:
             return views
         lazy = LazyViews.reading(lambda number: self.view(views[number]), len(views))
         corrected: Sequence[View] = lazy if isinstance(views.views, LazyViews) else tuple(lazy)
-        return replace(views, views=corrected, sentence=f"{views.sentence}; read with {self.options}")
+        sentence = "; ".join(filter(None, (views.sentence, f"read with {self.options}")))  # a bundle has none
+        return replace(views, views=corrected, sentence=sentence)
 
     def view(self, view: View) -> View:
         """One corrected view."""

@@ -67,10 +67,15 @@ def write_bundle(
     folder: str | PathLike[str],
     *,
     reference: int | None = None,
-    unit: str = "metre",
+    unit: str | None = None,
 ) -> None:
-    """Write views as a bundle that `read` returns bit by bit (images: to 8 bits)."""
+    """Write views as a bundle that `read` returns bit by bit (images: to 8 bits).
+
+    Reference and unit are by default those of the data set, if `views` is one; else the unit is the metre.
+    """
     views, target = views_of(views, "write_bundle"), path_of(folder, "folder")
+    reference = getattr(views, "reference", None) if reference is None else reference
+    unit = getattr(views, "unit", "metre") if unit is None else unit
     if len(views) == 0:
         raise InputError("no views to write; give at least one")
     header: dict[str, object] = {"format": FORMAT, "version": VERSION, "unit": word_of(unit, "unit")}

@@ -7,9 +7,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-TYPE_NAMES = {"<f4": "float", "|u1": "uchar", "<u2": "ushort", "<i4": "int"}
+TYPE_NAMES = {"<f4": "float", "<f8": "double", "|u1": "uchar", "<u2": "ushort", "<i4": "int"}
 POSITION, NORMAL = ([(name, "<f4") for name in names] for names in (("x", "y", "z"), ("nx", "ny", "nz")))
 COLOUR = [(name, "u1") for name in ("red", "green", "blue")]
+MOST_ROUNDING = 0.01  # of a pixel, by which single precision may move a point
+
+
+def fine_enough(columns: np.dtype[np.void], points: NDArray[np.float64], pixel: float) -> np.dtype[np.void]:
+    """The columns with positions in double precision if single precision is too coarse for points (N, 3).
+
+    Coordinates of a map projection are millions of metres, where single precision has steps of half a metre. `pixel` is
+    the size of a pixel on the surface, in the unit of the points.
+    """
+    if rounding(points) <= MOST_ROUNDING * pixel:
+        return columns
+    return np.dtype([(name, "<f8" if name in "xyz" else columns[name].str) for name in columns.names or ()])
+
+
+def rounding(points: NDArray[np.float64]) -> float:
+    """By how much single precision may move a coordinate of these points."""
+    return float(np.spacing(np.float32(np.abs(points).max(initial=0.0)))) / 2
 
 
 def table_of(columns: np.dtype[np.void], *values: NDArray[Any]) -> NDArray[np.void]:

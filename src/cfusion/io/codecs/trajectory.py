@@ -39,7 +39,7 @@ def trajectory_text(times: Sequence[float], poses: Sequence[Pose]) -> str:
     lines = ["# timestamp tx ty tz qx qy qz qw (camera-to-world)"]
     for time, pose in zip(times, poses, strict=True):
         qw, qx, qy, qz = quaternion_of(pose.rotation)
-        values = " ".join(f"{value:.9g}" for value in (*pose.translation, qx, qy, qz, qw))
+        values = " ".join(repr(float(value)) for value in (*pose.translation, qx, qy, qz, qw))
         lines.append(f"{time:.6f} {values}")
     return "\n".join(lines) + "\n"
 
