@@ -26,8 +26,8 @@ def fuse_in_tiles(shape: tuple[int, int], method: Method, run: Run) -> Result:
     """Fuse the whole frame from parts; MemoryError if even the smallest does not fit.
 
     Parameters that the method chooses are chosen on the first part and kept for the others; the noise of the views is
-    estimated in each part. There is no certificate of the whole: the gap is NaN, and `parameters["tiles"]` is the number
-    of parts.
+    estimated in each part. There is no certificate of the whole: the gap is NaN, and `parameters["tiles"]` is the
+    number of parts.
     """
     waiting, done = _halves((slice(0, shape[0]), slice(0, shape[1]))), list[tuple[Window, Window, Result]]()
     nothing: InputError | None = None
