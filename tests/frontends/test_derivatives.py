@@ -77,6 +77,17 @@ def test_too_small_or_too_flat_is_no_level() -> None:
     assert 400 <= len(made.value) <= 500
 
 
+def test_every_pixel_counts_where_there_are_few() -> None:
+    """As many of a ramp as are allowed, and one more than that."""
+    image = (3.0 * np.indices(CAMERA.shape)[1]).astype(np.float32)
+    depth = np.full(CAMERA.shape, 5, np.float32)
+    steep = 128 * (160 - 2)  # flat at its ends, where it is mirrored
+    for most, taken in ((steep, steep), (steep - 1, -(-steep // 2))):
+        made = _level(image, depth, image, CAMERA, 0, Alignment(most_pixels=most, least_slope=2.9))
+        assert made is not None
+        assert len(made.value) == taken
+
+
 def test_grey_values_are_read_between_pixels_and_inside_only() -> None:
     camera = Pinhole(10.0, 10.0, 0.0, 0.0, 6, 5)
     rows, columns = np.indices(camera.shape)
