@@ -581,6 +581,7 @@ def test_the_page_of_a_mosaic_tells_what_was_observed(tmp_path: Path) -> None:
     assert page.name == "report.html"
     assert "<b>75.0 %</b>" in text
     assert "<b>8 x 8</b>" in text
+    assert '"heights":true' in text  # up is towards the viewer
     assert '"kind":"orthographic","pixel":0.5,"cx":4.0,"cy":4.0' in text
     assert report_of_many.mosaic_page(tmp_path / "x.tif").name == "x_report.html"
     huge = SimpleNamespace(grid=replace(grid, width=60_000_001, height=1))
