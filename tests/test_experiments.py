@@ -45,7 +45,7 @@ from cfusion.experiments.matches import Matches
 from cfusion.experiments.models import Model
 from cfusion.experiments.plan import Job
 from cfusion.experiments.publish import Findings, publish
-from cfusion.experiments.read_spec import paper_folder
+from cfusion.experiments.read_spec import _entry, _models, paper_folder
 from cfusion.experiments.spec import LITERAL, TRUTH
 from cfusion.experiments.summary import summarise
 from cfusion.experiments.work import work
@@ -348,6 +348,13 @@ def test_a_key_holds_what_decides_and_no_more(key: str, counts: list[str], does_
     assert held >= set(counts)
     assert not [name for name in held for part in does_not if name == part or name.startswith(f"{part}/")]
     assert not [name for name in held if name.split("/")[0] in ("cli", "report")]
+
+
+def test_what_a_model_leaves_out_is_left_as_it_is(tmp_path: Path) -> None:
+    for text, turned in (("", False), ("upright = true", True), ("upright = false", False)):
+        (tmp_path / "scenes.toml").write_text(f'[mesh]\nstand_in = "blob"\n{text}\n')
+        found = _models(_entry(tmp_path / "scenes.toml"))
+        assert found == {"mesh": Model("mesh", "blob", upright=turned)}
 
 
 def test_the_key_follows_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,25 @@ def test_bound_is_below_the_energy_at_every_iterate(make_case, order, fidelity, 
 
 
 @ORDERS
+def test_what_stands_outside_the_domain_does_not_count(make_case, order):
+    """Neither in the energy nor in its bound: a proximal term would add much there."""
+    backend = kernels.load("numpy")
+    case = make_case(order, (6, 8), order=order, holes=0.25, anchored=True)
+    outside = (case.problem.links & INSIDE) == 0
+    assert outside.any()
+    far = case.with_problem(prox_centre=np.where(outside, 1e3, case.problem.prox_centre))
+    energies, bounds = zip(
+        *(
+            (backend.energy(each.problem, each.state).total, backend.bound(each.problem, each.state, each.box, 3))
+            for each in (case, far)
+        ),
+        strict=True,
+    )
+    assert energies[0] == energies[1]
+    assert bounds[0] == bounds[1]
+
+
+@ORDERS
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind))
 def test_bound_holds_from_any_dual_state(make_case, order, kind):
     """However wild the dual: it is the minimum that is bounded, not the energy of an iterate."""
