@@ -88,6 +88,26 @@ def test_every_pixel_counts_where_there_are_few() -> None:
         assert len(made.value) == taken
 
 
+def test_steps_are_taken_until_all_of_one_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A motion along one axis: the other five components are small from the first step on."""
+    rows, columns = np.indices(CAMERA.shape)
+    image = (40 * (np.sin(columns / 9) + np.cos(rows / 7)) + 100).astype(np.float32)
+    taken: list[float] = []
+
+    def step(twist: np.ndarray) -> np.ndarray:
+        taken.append(float(np.abs(twist).max()))
+        return exponential(twist)
+
+    monkeypatch.setattr(direct_odometry, "exponential", step)
+    settings = Alignment(iterations=40, least_slope=0.5, converged=1e-5)
+    made = _level(image, np.full(CAMERA.shape, 5, np.float32), np.roll(image, 1, axis=1), CAMERA, 0, settings)
+    assert made is not None
+    direct_odometry._align(made, np.eye(4), np.array([1.0, 0.0]), settings)
+    assert 2 < len(taken) < 40
+    assert taken[-1] < 1e-5
+    assert min(taken[:-1]) >= 1e-5
+
+
 def test_grey_values_are_read_between_pixels_and_inside_only() -> None:
     camera = Pinhole(10.0, 10.0, 0.0, 0.0, 6, 5)
     rows, columns = np.indices(camera.shape)
