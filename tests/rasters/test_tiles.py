@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.rasters.conftest import ground, surveys
+import rasterio
+from tests.rasters.conftest import ground, surveys, write_tif
 
 from cfusion import fuse_rasters, kernels
 from cfusion.errors import CFusionError, FileError
@@ -25,7 +26,7 @@ from cfusion.rasters.scratch import Image
 from cfusion.rasters.solve_tile import DUAL, PRIMAL, Settings
 from cfusion.rasters.tiles import blocks, tiles
 from cfusion.rasters.work import Work, advance_tile, begin_tile
-from cfusion.rasters.write import Writer
+from cfusion.rasters.write import Writer, _require_whole
 
 ROWS, COLUMNS = 96, 110
 
@@ -276,3 +277,12 @@ def test_a_writer_leaves_nothing_of_its_draft(tmp_path: Path, fails: bool) -> No
         if fails:
             raise Stopped
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_map_that_lacks_its_last_pixel_is_not_published(tmp_path: Path) -> None:
+    file, grid = tmp_path / "m.tif", Grid((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 40, 30, Coordinates(""))
+    write_tif(file, np.ones(grid.shape, np.float32), compress="none")
+    _require_whole(file, grid)
+    file.write_bytes(file.read_bytes()[:-4])
+    with pytest.raises(rasterio.errors.RasterioError):
+        _require_whole(file, grid)
