@@ -196,6 +196,7 @@ def test_the_objects_table_has_every_row_of_the_paper_and_ours() -> None:
         ('track = "nadir"', 'track = "spiral"', "spiral"),
         ("seeds = [0]", "seeds = [0.5]", "whole"),
         ('oracle = "rmse"\n', "", "oracle"),
+        ('oracle = "rmse"', 'oracle = "rsme"', "'rsme' is not a score"),
         ('parts = ["table"]', 'parts = ["tables"]', "tables"),
         ("seeds = [0]", "seeds = [0", "TOML"),
     ],
