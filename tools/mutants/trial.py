@@ -16,7 +16,8 @@ from tools.mutants import forked
 from tools.mutants.covering import Covering
 from tools.mutants.sites import Site
 
-PATIENCE = 60.0  # seconds more than three times what the tests take: compiling, a busy machine
+PATIENCE = 60.0  # seconds more than three times what the tests take, on a busy machine
+COMPILING = 300.0  # seconds more where Numba compiles what has the mistake in it: it does not hang meanwhile
 ELAS = "tests/frontends/test_elas.py"
 # Compiled code, and tests of it small enough to be interpreted: most mistakes are found before anything is compiled.
 UNCOMPILED = {
@@ -63,7 +64,8 @@ class Workplace:
             cache.unlink()
         try:
             quickly = self._run(interpreted, limit, NUMBA_DISABLE_JIT="1") if interpreted else None
-            return quickly if quickly and quickly.verdict == "killed" else self._run(tests, limit)
+            slowly = limit + (COMPILING if stale else 0.0)
+            return quickly if quickly and quickly.verdict == "killed" else self._run(tests, slowly)
         finally:
             file.write_bytes(source)
             os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
