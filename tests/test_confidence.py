@@ -98,6 +98,16 @@ def test_appearance_is_a_power_of_the_blurred_gradient():
     assert wide.sum() == pytest.approx(1.0, rel=1e-3)  # the blurred derivative of a step still adds up to it
 
 
+def test_appearance_reaches_two_pixels_around_an_edge():
+    """Unless it is told otherwise: the derivative of a step is blurred into a bell of that width."""
+    step = stack_of(tilted(0), image=(U > 20).astype(float))
+    across = np.arange(step.shape[1]) - 20.5
+    sharp, usual = (
+        np.average(across**2, weights=each(step).weights[0, 15]) for each in (Appearance(sigma=0), Appearance())
+    )
+    assert usual - sharp == pytest.approx(2.0**2, rel=0.05)
+
+
 def test_appearance_on_a_blank_image_is_its_floor():
     blank = stack_of(tilted(0), image=np.full(CAMERA.shape, 0.5))
     assert (Appearance().weights(blank) == 0).all()

@@ -43,9 +43,9 @@ from cfusion.experiments.conditions import BoxImage, OnTrack
 from cfusion.experiments.eta import Eta
 from cfusion.experiments.matches import Matches
 from cfusion.experiments.models import Model
-from cfusion.experiments.plan import Job
+from cfusion.experiments.plan import Cell, Job, Plan
 from cfusion.experiments.publish import Findings, publish
-from cfusion.experiments.read_spec import paper_folder
+from cfusion.experiments.read_spec import _entry, _models, paper_folder
 from cfusion.experiments.spec import LITERAL, TRUTH
 from cfusion.experiments.summary import summarise
 from cfusion.experiments.work import work
@@ -196,6 +196,7 @@ def test_the_objects_table_has_every_row_of_the_paper_and_ours() -> None:
         ('track = "nadir"', 'track = "spiral"', "spiral"),
         ("seeds = [0]", "seeds = [0.5]", "whole"),
         ('oracle = "rmse"\n', "", "oracle"),
+        ('oracle = "rmse"', 'oracle = "rsme"', "'rsme' is not a score"),
         ('parts = ["table"]', 'parts = ["tables"]', "tables"),
         ("seeds = [0]", "seeds = [0", "TOML"),
     ],
@@ -241,6 +242,14 @@ def test_the_key_follows_everything_that_decides_the_result() -> None:
     keys = {plain.key(), *(job.key() for job in changed)}
     assert len(keys) == 1 + len(changed)
     assert a_job().key() == plain.key()
+
+
+def test_maps_are_stored_of_jobs_that_any_cell_shows() -> None:
+    shown, hidden, both = (a_job(method=name) for name in ("median", "mean", "l1"))
+    cells = [(shown, True), (hidden, False), (both, False), (both, True), (both, False)]
+    made = tuple(Cell("part", "data", "row", None, job, keep) for job, keep in cells)
+    found = Plan(None, Level.quick, made, ()).jobs()  # type: ignore[arg-type]
+    assert found == {shown: True, hidden: False, both: True}
 
 
 def test_the_code_version_follows_the_meaning_of_the_code_and_nothing_else(tmp_path: Path) -> None:
@@ -348,6 +357,13 @@ def test_a_key_holds_what_decides_and_no_more(key: str, counts: list[str], does_
     assert held >= set(counts)
     assert not [name for name in held for part in does_not if name == part or name.startswith(f"{part}/")]
     assert not [name for name in held if name.split("/")[0] in ("cli", "report")]
+
+
+def test_what_a_model_leaves_out_is_left_as_it_is(tmp_path: Path) -> None:
+    for text, turned in (("", False), ("upright = true", True), ("upright = false", False)):
+        (tmp_path / "scenes.toml").write_text(f'[mesh]\nstand_in = "blob"\n{text}\n')
+        found = _models(_entry(tmp_path / "scenes.toml"))
+        assert found == {"mesh": Model("mesh", "blob", upright=turned)}
 
 
 def test_the_key_follows_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -546,6 +562,15 @@ def test_bundles_of_any_size_share_the_noise_of_the_views_they_share(tmp_path: P
     assert not np.array_equal(three.views[0].depth, three.views[1].depth)
     other = few.seeded(1).observe(store)
     assert not np.array_equal(one.views[0].depth, other.views[0].depth)
+
+
+@pytest.mark.parametrize("views", [1, 3])
+def test_one_view_alone_is_a_stack_and_several_are_associated(tmp_path: Path, views: int) -> None:
+    seen = OnTrack(Model("city", "city"), "nadir", views, 1, ("laplace", 6.0), 4.0, 0.1).observe(Store(tmp_path))
+    assert len(seen.views) == views
+    assert (seen.stack is not None) == (views == 1)
+    if seen.stack is not None:
+        np.testing.assert_array_equal(seen.stack.depths, [seen.views[0].depth])
 
 
 def test_noise_levels_scale_the_same_draws(tmp_path: Path) -> None:

@@ -220,6 +220,16 @@ def test_a_stack_checks_what_comes_along() -> None:
         Stack(depths, filled=np.zeros((3, 4), bool))
 
 
+def test_a_stack_holds_arrays_of_its_types_that_nobody_writes_to() -> None:
+    """Whatever they were given as."""
+    stack = Stack([[[1.0, 2.0]]], [[[1.0, 2.0]]], image=[[0.0, 1.0]], filled=[[[False, True]]])
+    held = {"depths": np.float32, "weights": np.float32, "image": np.float32, "filled": np.bool_}
+    for name, dtype in held.items():
+        array = getattr(stack, name)
+        assert array.dtype == dtype
+        assert not array.flags.writeable
+
+
 def test_a_rotation_and_its_quaternion_are_one() -> None:
     """Half turns about each axis have w = 0; of the two quaternions of a rotation, that with w >= 0 is given."""
     turns = [*np.eye(4), *np.random.default_rng(4).normal(size=(20, 4))]

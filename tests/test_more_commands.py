@@ -516,3 +516,19 @@ def test_the_viewer_stays_as_long_as_asked(
         "open http://x (2 frames; Ctrl-C ends it)",
         "from elsewhere: ssh -L 8080:localhost:8080 -L 8081:localhost:8081 THIS_MACHINE",
     ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["stereo", "left.png", "right.png", "--focal", "100", "--baseline", "1"], ["demo"]],
+    ids=lambda command: command[0],
+)
+def test_where_nothing_can_be_written_nothing_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    """There are no images either: the output is what is said."""
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("a file")
+    assert main([*command, "-o", "file/out"]) == 2
+    said = capsys.readouterr().err
+    assert "cannot write to file/out: file is not a folder" in said

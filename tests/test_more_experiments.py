@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from cfusion.experiments.models import Model
 from cfusion.experiments.store import Store
 from cfusion.report.columns import Column
 from cfusion.report.paper_checks import Plain, Verdict
-from cfusion.report.paper_maps import Panel, Panels
+from cfusion.report.paper_maps import Gallery, Panel, Panels
 from cfusion.report.tables import Table
 
 BUNDLE = KittiBundle("training", 27, "gm", "sgm")
@@ -228,6 +229,20 @@ class TestExhibits:
         files = panels.files()
         assert list(files) == ["p.png"]
         assert files["p.png"].startswith(b"\x89PNG")
+
+    def test_a_gallery_shows_the_surfaces_that_there_are(self) -> None:
+        """One method on two scenes, of which it has the second only; and one without a camera."""
+        pictures = pytest.importorskip("PIL.Image")
+        pytest.importorskip("matplotlib")
+        surface = Panel("b", np.full((6, 8), 2.0, np.float32), Pinhole(8.0, 8.0, 3.5, 2.5, 8, 6))
+        inked = []
+        for panels in ((None, surface), (None, None), (None, Panel("b", surface.depth))):
+            drawn = Gallery("g", "Gallery.", ("", ""), {"": panels}).png()
+            alpha = np.asarray(pictures.open(BytesIO(drawn)).convert("RGBA"))[..., 3] > 0
+            inked.append([half.mean() for half in np.array_split(alpha, 2, axis=1)])
+        assert inked[0][1] > 0.5
+        assert inked[1] == inked[2]
+        assert inked[1][0] == inked[0][0] < 0.1
 
     def test_a_plain_table(self) -> None:
         table = Table([{"name": "a", "x": 1.5}], [Column("name", "name"), Column("x", "x", ".2f")])

@@ -97,6 +97,22 @@ def test_a_mistake_is_noticed_or_not_and_always_undone(tree: Path) -> None:
     assert verdicts.pop((4, "3")) == verdicts.pop((8, "-")) == "survived"  # the height was given; nothing is added
 
 
+def test_a_test_that_is_named_otherwise_has_not_failed(tree: Path) -> None:
+    """Its name has the constant in it: it is run by the name that it has now."""
+    (tree / "src" / "area.py").write_text("MOST = 4.0\nLEAST = 2.0\n")
+    (tree / "tests").mkdir()
+    (tree / "tests" / "test_area.py").write_text(
+        "import pytest\nfrom area import LEAST, MOST\n\n"
+        "@pytest.mark.parametrize('most', [MOST])\ndef test_it(most):\n    assert most > 3\n\n"
+        "@pytest.mark.parametrize('least', [LEAST])\ndef test_that(least):\n    assert least < 3\n"
+    )
+    verdicts = {}
+    for site in sites.sites_of("src/area.py", tree):
+        names = [f"tests/test_area.py::{each}" for each in ("test_it[4.0]", "test_that[2.0]")]
+        verdicts[site.line] = Workplace(tree)._run_with(site, names, 60.0).verdict
+    assert verdicts == {1: "survived", 2: "killed"}
+
+
 def test_tests_of_the_subject_come_first_and_what_runs_at_import_is_everybodys(tree: Path) -> None:
     (tree / "tests").mkdir()
     (tree / "tests" / "test_area.py").write_text("from area import area\n")

@@ -9,9 +9,10 @@ from cfusion import BrownConrady, read
 from cfusion.arrays import Matrix
 from cfusion.datasets import write_views
 from cfusion.errors import FileError, InputError, PoseError
-from cfusion.geometry import Pinhole, View
+from cfusion.geometry import Pinhole, Pose, View
 from cfusion.io.codecs.colmap_map import read_colmap_map, write_colmap_map
 from cfusion.io.codecs.colmap_model import read_model
+from cfusion.io.codecs.colmap_points import tracks
 
 HALF = 0.7071067811865476
 # world-to-camera of the pose in conftest: R^T and -R^T t; its quaternion has w = HALF, y = -HALF
@@ -164,6 +165,18 @@ def test_round_trip(tmp_path: Path, some_views: list[View], same_views: Callable
     normal = read_colmap_map(tmp_path / "out" / "stereo" / "normal_maps" / "000000.png.geometric.bin")
     assert normal.shape == (5, 7, 3)
     assert (np.einsum("ijk,ijk->ij", normal, some_views[0].camera.rays()) <= 1e-6).all()  # towards the camera
+
+
+def test_a_point_is_tracked_where_both_maps_have_it_up_to_the_outermost_pixels() -> None:
+    """Two maps from one place, which differ by 1 % above and by 3 % below; every pixel is a point."""
+    rows, columns = np.indices((8, 16))
+    depth = np.random.default_rng(3).integers(4, 40, (8, 16)) / 4.0
+    camera = Pinhole(64.0, 64.0, 8.0, 4.0, 16, 8)
+    maps = (depth, depth * np.where(rows < 4, 1.01, 1.03))
+    found = tracks([View(each, camera, Pose.identity()) for each in maps])
+    np.testing.assert_array_equal(found.u, np.tile(columns[:4].ravel(), (2, 2)))
+    np.testing.assert_array_equal(found.v, np.tile(rows[:4].ravel(), (2, 2)))
+    np.testing.assert_allclose(found.points[:64, 2], depth[:4].ravel())
 
 
 @pytest.mark.data

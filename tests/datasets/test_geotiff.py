@@ -186,6 +186,15 @@ def test_a_header_that_claims_more_than_the_file_holds(tmp_path: Path, big: bool
         read_heights(file)
 
 
+@pytest.mark.parametrize("asked", [grid_of, read_heights])
+def test_more_pixels_than_the_file_can_hold_are_refused(tmp_path: Path, asked: Callable[[Path], object]) -> None:
+    """Also where only the grid is asked for: a mosaic is planned by it."""
+    file = tmp_path / "a.tif"
+    file.write_bytes(tiff_bytes(HEIGHTS, claimed=(2**13, 2**13)))
+    with pytest.raises(FileError, match="claims 8192 x 8192 pixels"):
+        asked(file)
+
+
 def test_two_grids_are_as_far_apart_as_their_corners() -> None:
     """Each of the three corners tells: the others of these pairs lie on one another."""
     first = Grid((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 4, 5, "")

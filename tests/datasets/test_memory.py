@@ -16,7 +16,7 @@ if sys.platform != "linux":
 
 from fuzz.memory import Meter
 
-from cfusion.io.codecs import exr, geotiff, npy, npz, photo, png
+from cfusion.io.codecs import exr, geotiff, npy, npz, photo, png, png_chunks
 
 SIDE = 3072  # 36 MiB of float32
 
@@ -102,3 +102,25 @@ def test_twice_what_comes_out_and_a_little(tmp_path: Path, name: str) -> None:
         said = stream.read()
     os.waitpid(child, 0)
     assert said == "0", f"{said} bytes too many"
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("a.png", mode) for mode in ("L", "LA", "P", "RGB", "RGBA")] + [("a.jpg", mode) for mode in ("L", "RGB", "CMYK")],
+)
+def test_pixels_are_counted_in_the_bytes_that_they_become(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, mode: str
+) -> None:
+    """Grey or colour, as float32: what a meter of memory takes for the claim of a header."""
+    pictures = pytest.importorskip("PIL.Image")
+    heard: list[int] = []
+
+    def require(path: Path, width: int, height: int, held: int, bytes_each: int = 4) -> None:
+        heard.append(width * height * bytes_each)
+
+    monkeypatch.setattr(photo, "require_pixels", require)
+    monkeypatch.setattr(png_chunks, "require_pixels", require)
+    pictures.new(mode, (7, 5)).save(tmp_path / name)
+    found = photo.read_photo(tmp_path / name, (5, 7))
+    assert found is not None
+    assert heard == [found.nbytes]

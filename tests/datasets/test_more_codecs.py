@@ -75,6 +75,15 @@ def test_an_empty_cell_of_matlab_is_an_empty_matrix() -> None:
     assert value.shape == (0, 0)  # type: ignore[union-attr]
 
 
+def test_a_cell_array_of_matlab_without_cells_is_an_empty_list() -> None:
+    """Flags, sizes and a name are all that there is of it."""
+    flags, sizes = struct.pack("<4I", 6, 8, matlab.CELL, 0), struct.pack("<2I2i", 5, 8, 0, 0)
+    name = struct.pack("<2I8s", 1, 4, b"none")
+    assert matlab._matrix(memoryview(flags + sizes + name), "<", 0) == ("none", [])
+    with pytest.raises(matlab._Damaged):
+        matlab._matrix(memoryview(flags + sizes), "<", 0)
+
+
 def test_points_of_images_in_words(tmp_path: Path) -> None:
     file = tmp_path / "images.txt"
     file.write_text(

@@ -88,6 +88,9 @@ def test_lost_frames_are_skipped(folder: Path, pose: Matrix) -> None:
     (folder / "trajectory.log").write_text(log_of(pose * np.nan, pose))
     assert [view.name for view in read(folder)] == ["10"]
     assert "1 lost frame skipped" in read(folder).sentence
+    (folder / "trajectory.log").write_text(log_of(pose * np.nan, pose * np.nan))
+    with pytest.raises(FileError, match=r"holds no depth/\*\.png with a pose"):
+        read(folder)
 
 
 def test_any_bytes(folder: Path, pose: Matrix, harm: Callable[..., None]) -> None:

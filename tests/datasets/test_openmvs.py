@@ -83,6 +83,9 @@ def test_lost_frames_are_skipped(tmp_path: Path, pose: Matrix) -> None:
     (tmp_path / "b.dmap").write_bytes(dr_bytes(pose * np.nan))
     assert len(read(tmp_path)) == 1
     assert "1 lost frame skipped" in read(tmp_path).sentence
+    (tmp_path / "a.dmap").unlink()
+    with pytest.raises(FileError, match=r"holds no \.dmap with a pose"):
+        read(tmp_path)
 
 
 def test_any_bytes(tmp_path: Path, pose: Matrix, harm: Callable[..., None]) -> None:

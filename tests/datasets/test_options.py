@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cfusion import Pinhole, View
+from cfusion import BrownConrady, Pinhole, View
 from cfusion.datasets import WRITERS, read, write_views
 from cfusion.datasets.read import READERS
 from cfusion.errors import CFusionError, InputError
@@ -56,6 +56,20 @@ def test_images_are_left_out_where_they_are_not_wanted(tmp_path: Path, some_view
         np.testing.assert_array_equal(one.depth, other.depth)
         np.testing.assert_array_equal(one.pose.matrix(), other.pose.matrix())
         assert one.camera == other.camera
+
+
+@pytest.mark.parametrize("format", [name for name in WRITERS if name != "bundle"])
+def test_one_lens_among_views_is_refused_where_none_can_be_stored(
+    tmp_path: Path, some_views: list[View], format: str
+) -> None:
+    camera = some_views[0].camera
+    assert isinstance(camera, Pinhole)
+    bent = BrownConrady(camera.fx, camera.fy, camera.cx, camera.cy, camera.width, camera.height, k1=0.1)
+    mixed = [*some_views[1:], View(some_views[0].depth, bent, some_views[0].pose)]
+    assert len(mixed) > 1
+    with pytest.raises(InputError, match="cannot store lens distortion"):
+        write_views(mixed, tmp_path / "out", format)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("format", ["mvsnet", "openmvs"])

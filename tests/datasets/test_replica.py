@@ -47,5 +47,11 @@ def test_fewer_poses_than_depth_maps(folder: Path) -> None:
         read(folder)
 
 
+def test_a_scene_of_lost_frames_only(folder: Path) -> None:
+    (folder / "traj.txt").write_text("\n".join([" ".join(["nan"] * 16)] * 3))
+    with pytest.raises(FileError, match=r"no results/depth\*\.png with a pose"):
+        read(folder)
+
+
 def test_any_bytes(folder: Path, harm: Callable[..., None]) -> None:
     harm(folder, lambda: list(read(folder, format="replica")))

@@ -50,6 +50,8 @@ def test_lost_frames_are_counted(tmp_path: Path, png: bytes, pose: Matrix) -> No
     views = read(lay_down(tmp_path, png, [text_of(pose), lost, text_of(np.full((4, 4), -np.inf)), text_of(pose)]))
     assert [view.name for view in views] == ["frame-000000", "frame-000003"]
     assert "2 lost frames skipped" in views.sentence
+    with pytest.raises(FileError, match=r"holds no frame-.* with a pose"):
+        read(lay_down(tmp_path / "lost", png, [lost, lost]))
 
 
 def test_all_sequences_of_a_scene_and_own_intrinsics(tmp_path: Path, png: bytes, pose: Matrix) -> None:

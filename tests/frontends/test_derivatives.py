@@ -77,6 +77,37 @@ def test_too_small_or_too_flat_is_no_level() -> None:
     assert 400 <= len(made.value) <= 500
 
 
+def test_every_pixel_counts_where_there_are_few() -> None:
+    """As many of a ramp as are allowed, and one more than that."""
+    image = (3.0 * np.indices(CAMERA.shape)[1]).astype(np.float32)
+    depth = np.full(CAMERA.shape, 5, np.float32)
+    steep = 128 * (160 - 2)  # flat at its ends, where it is mirrored
+    for most, taken in ((steep, steep), (steep - 1, -(-steep // 2))):
+        made = _level(image, depth, image, CAMERA, 0, Alignment(most_pixels=most, least_slope=2.9))
+        assert made is not None
+        assert len(made.value) == taken
+
+
+def test_steps_are_taken_until_all_of_one_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A motion along one axis: the other five components are small from the first step on."""
+    rows, columns = np.indices(CAMERA.shape)
+    image = (40 * (np.sin(columns / 9) + np.cos(rows / 7)) + 100).astype(np.float32)
+    taken: list[float] = []
+
+    def step(twist: np.ndarray) -> np.ndarray:
+        taken.append(float(np.abs(twist).max()))
+        return exponential(twist)
+
+    monkeypatch.setattr(direct_odometry, "exponential", step)
+    settings = Alignment(iterations=40, least_slope=0.5, converged=1e-5)
+    made = _level(image, np.full(CAMERA.shape, 5, np.float32), np.roll(image, 1, axis=1), CAMERA, 0, settings)
+    assert made is not None
+    direct_odometry._align(made, np.eye(4), np.array([1.0, 0.0]), settings)
+    assert 2 < len(taken) < 40
+    assert taken[-1] < 1e-5
+    assert min(taken[:-1]) >= 1e-5
+
+
 def test_grey_values_are_read_between_pixels_and_inside_only() -> None:
     camera = Pinhole(10.0, 10.0, 0.0, 0.0, 6, 5)
     rows, columns = np.indices(camera.shape)

@@ -119,6 +119,12 @@ def test_winners_are_the_least_costs_and_the_vertex_of_their_parabola() -> None:
     assert (disparity <= np.arange(WIDTH)).all()  # never outside the other image
 
 
+def test_the_steps_are_those_of_the_paper() -> None:
+    """pi_1, pi_2, Q_1, Q_2, V and D of the fast network on KITTI 2012; costs and steps are half of theirs."""
+    pi_1, pi_2, q_1, q_2, v, d = 4.0, 55.72, 3.0, 2.5, 1.5, 0.02
+    assert McCnn().penalties == Penalties(pi_1 / 2, pi_2 / 2, q_1, q_1 * q_2, v, d)
+
+
 def test_mistakes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="small <= large"):
         McCnn(penalties=Penalties(2.0, 1.0, 1.0, 1.0, 1.0, 0.1))

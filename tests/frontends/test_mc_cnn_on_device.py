@@ -12,7 +12,7 @@ from tests.emulation import Emulator
 from cfusion import kernels
 from cfusion.errors import BackendUnavailable
 from cfusion.frontends import consistency, cues, refine
-from cfusion.frontends.mc_cnn import Curves, McCnn, curve_cues, on_device
+from cfusion.frontends.mc_cnn import Curves, McCnn, curve_cues, matcher, on_device
 from cfusion.frontends.mc_cnn import definition as defined
 from cfusion.frontends.mc_cnn.matcher import MARGIN
 from cfusion.frontends.mc_cnn.semi_global import Penalties
@@ -119,6 +119,38 @@ def test_winners_are_those_of_the_compiled_loops(device: DeviceStereo, pair: Sim
     np.testing.assert_allclose(found[:4], wanted, rtol=1e-5, atol=1e-6)
     at = np.rint(wanted[0]).astype(int)[..., None]
     np.testing.assert_array_equal(found[4], 1 - np.take_along_axis(total, at, 2)[..., 0])
+
+
+def of_grey(image: np.ndarray) -> np.ndarray:
+    """Unit features (64, H, W) of each grey value by itself, so that those of a mirrored image are mirrored."""
+    angles = np.arange(1, 33)[:, None, None] * image
+    found = np.concatenate([np.cos(angles), np.sin(angles)]) / np.sqrt(32)
+    return found.astype(np.float32)
+
+
+def test_the_mirrored_pair_has_the_right_images_disparity(
+    device: DeviceStereo, pair: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the host too, where it is mirrored back."""
+    pytest.importorskip("numba")
+    monkeypatch.setattr(matcher, "features", of_grey)
+    monkeypatch.setattr(
+        on_device,
+        "_cost_volume",
+        lambda device, left, right, count: device.cost_volume(
+            device.put(of_grey(left)), device.put(of_grey(right)), count
+        ),
+    )
+    settings = McCnn(disparities=13, penalties=Penalties(0.1, 0.3, 2, 5, 3, 0.4), arm_tolerance=0.3)
+    left, right = pair.images
+    flipped = [np.ascontiguousarray(each[:, ::-1]) for each in (right, left)]
+    ours, theirs = on_device.curves_on_device(device, left, right, settings)
+    there, back = on_device.curves_on_device(device, *flipped, settings)
+    np.testing.assert_allclose(host(theirs), host(there)[0], atol=1e-3)
+    np.testing.assert_allclose(host(back), host(ours)[0], atol=1e-3)
+    curves, other = matcher.mc_cnn_curves(left, right, settings)
+    np.testing.assert_allclose(host(ours)[0], curves.disparity, atol=1e-3)
+    np.testing.assert_allclose(host(theirs)[:, ::-1], other, atol=1e-3)
 
 
 def test_the_whole_matcher_is_that_of_the_cpu(device: DeviceStereo, scenes: SimpleNamespace) -> None:

@@ -10,6 +10,7 @@ import pytest
 from cfusion import Pose
 from cfusion.datasets.readers.kitti import open_bundle, read_localization
 from cfusion.errors import InputError, ShapeError
+from cfusion.frontends import features
 from cfusion.frontends.direct_odometry import Alignment, direct_motion
 from cfusion.frontends.features import Circle, Tracking, circle_matches, spread_features
 from cfusion.frontends.motion import exponential, halfway
@@ -194,3 +195,17 @@ def test_one_proposal_and_one_iteration_are_enough_and_none_is_refused() -> None
     for wrong in ({"proposals": 0}, {"iterations": 0}, {"inlier": 0.0}):
         with pytest.raises(InputError, match="at least 1"):
             Ransac(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_feature_is_followed_up_to_the_outermost_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no further, on any side; whatever the library finds there."""
+    ends = {"-": -0.25, "0": 0.0, "=": 19.0, "+": 19.25}
+    names = [across + down for across in ends for down in ends]
+    places = np.array([[ends[across], ends[down] / 19 * 9] for across, down in names], np.float32)
+    flow = places[:, None], np.ones((len(places), 1), np.uint8), None
+    library = SimpleNamespace(TERM_CRITERIA_EPS=1, TERM_CRITERIA_COUNT=2, calcOpticalFlowPyrLK=lambda *_, **__: flow)
+    monkeypatch.setattr(features, "opencv", lambda: library)
+    image = np.zeros((10, 20), np.uint8)
+    followed, found = features._follow(image, image, np.zeros_like(places), Tracking())
+    np.testing.assert_array_equal(followed, places)
+    assert {name for name, here in zip(names, found, strict=True) if here} == {"00", "0=", "=0", "=="}

@@ -145,4 +145,5 @@ def test_what_is_known_at_one_side_reaches_the_other_and_does_not_go_round(backe
     across = observed.all(axis=1).any()
     inside[(SHAPE[0] // 2) if across else np.s_[:, SHAPE[1] // 2]] = False  # nothing beyond the middle is reached
     reached = backend.extrapolate(start, observed, inside) == 3
+    assert (backend.extrapolate(start, observed, inside)[~reached] == 0).all()
     assert reached[:, 3].mean() < 0.6 if across else reached[3].mean() < 0.6

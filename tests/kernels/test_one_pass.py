@@ -378,6 +378,7 @@ def _everything(stack: Any, low: Any, one: Any, two: Any, number: float, index: 
     at = np.where(row > 1, row - 1, row).astype(np.int32), np.where(column > 0, 0, column).astype(np.int32)
     seen = looked_up(low, *np.broadcast_arrays(*at)) if not isinstance(low, Traced) else looked_up(low, *at)
     pairs = np.abs(picked(stack, one) - picked(stack, two))
+    scaled = number * low
     return (
         share * (share > 0.1),
         np.clip(neighbour(stack, -1, 2, 0.5), 0, 1.5).sum(axis=0),
@@ -387,6 +388,7 @@ def _everything(stack: Any, low: Any, one: Any, two: Any, number: float, index: 
         stack[index] - stack[0],
         pairs,
         np.sign(low) * row + column**2,
+        scaled - neighbour(scaled, 1, 0, 0.0),
     )
 
 

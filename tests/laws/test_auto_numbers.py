@@ -1,6 +1,7 @@
 """What `auto` counts with, on maps small enough to reckon by hand."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -194,6 +195,23 @@ class TestFirstSurface:
         truth = 4 + np.random.default_rng(0).normal(0, 0.1, (4, 20, 30)).astype(np.float32)
         found = first._refuted(own, other, truth - own, truth - other, NUMPY)
         np.testing.assert_array_equal(found, ~np.isnan(other))
+
+    def test_a_wrong_surface_of_the_reference_gives_way_to_that_of_the_views_nearby(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where that is known; also where the reference knows nothing."""
+        own, near = np.full((20, 30), 4.5, np.float32), np.full((20, 30), 4.0, np.float32)
+        own[2, 3] = near[5, 6] = NAN
+        truth = 4 + np.random.default_rng(0).normal(0, 0.1, (4, 20, 30)).astype(np.float32)
+        part = SimpleNamespace(first=lambda splat, backend: Stack(truth))
+        source: Any = SimpleNamespace(reference=0, part=lambda views: part)
+        fits = iter([own, near])
+        monkeypatch.setattr(first, "_nearest_views", lambda *given: [0, 1])
+        monkeypatch.setattr(first, "_residuals", lambda source, surface, backend: truth - surface)
+        monkeypatch.setattr(first, "independence", lambda away: 1.0)
+        monkeypatch.setattr(first, "_completed", lambda surface, *given: surface)
+        found = first.first_surface(source, first.Splat(), lambda stack: next(fits), NUMPY)
+        np.testing.assert_array_equal(found, np.where(np.isnan(near), own, near))
 
 
 class TestBelief:

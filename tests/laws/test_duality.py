@@ -7,7 +7,7 @@ import pytest
 
 from cfusion import kernels
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Problem, State, links_of
-from cfusion.kernels.numpy.certificate import pixel_bound
+from cfusion.kernels.numpy.certificate import is_last, pixel_bound
 from cfusion.solvers.steps import choose_steps
 
 ORDERS = pytest.mark.parametrize("order", [1, 2, 3])
@@ -46,6 +46,38 @@ def test_bound_is_below_the_energy_at_every_iterate(make_case, order, fidelity, 
     inside = (case.problem.links & INSIDE) > 0
     assert case.box.low < state.primal[0][inside].min()  # the stated range plays no part at the solution
     assert state.primal[0][inside].max() < case.box.high
+
+
+@pytest.mark.parametrize(
+    ("factor", "done", "rounds", "most", "enough", "last"),
+    [
+        *((1.0, 5, 5, 0, np.inf, True), (1.0, 5, 5, 99, np.inf, True), (0.5, 5, 5, 99, np.inf, False)),
+        *((1.0, 5, 5, 99, 7.0, False), (1.0, 9, 5, 99, 7.0, False), (1.0, 10, 5, 99, 7.0, True)),  # twice as many
+        *((0.5, 10, 5, 99, 7.0, False), (0.5, 94, 5, 99, 7.0, False), (0.5, 95, 5, 99, 7.0, True)),  # too many
+        *((0.5, 98, 1, 99, 7.0, False), (0.5, 99, 1, 99, 7.0, True), (0.5, 99, 0, 99, 7.0, True)),
+    ],
+)
+def test_a_repair_ends_where_more_is_not_worthwhile(factor, done, rounds, most, enough, last):
+    assert is_last(factor, done, rounds, most, enough) == last
+
+
+@ORDERS
+def test_what_stands_outside_the_domain_does_not_count(make_case, order):
+    """Neither in the energy nor in its bound: a proximal term would add much there."""
+    backend = kernels.load("numpy")
+    case = make_case(order, (6, 8), order=order, holes=0.25, anchored=True)
+    outside = (case.problem.links & INSIDE) == 0
+    assert outside.any()
+    far = case.with_problem(prox_centre=np.where(outside, 1e3, case.problem.prox_centre))
+    energies, bounds = zip(
+        *(
+            (backend.energy(each.problem, each.state).total, backend.bound(each.problem, each.state, each.box, 3))
+            for each in (case, far)
+        ),
+        strict=True,
+    )
+    assert energies[0] == energies[1]
+    assert bounds[0] == bounds[1]
 
 
 @ORDERS

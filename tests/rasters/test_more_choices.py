@@ -153,6 +153,14 @@ class TestGain:
         assert choose._gain(heights, None, (1.0, 2.0), 3.0, "numpy", 1e-6) == choose.GAIN_RANGE[1]
         assert choose._gain(heights, None, (1.0, 2.0), 3.0, "numpy", 1e6) == choose.GAIN_RANGE[0]
 
+    @pytest.mark.parametrize("alone", [0, 1])
+    def test_only_where_both_halves_know_the_ground(self, asked: list[Any], alone: int) -> None:
+        """Elsewhere a fit is only filled: it tells nothing of the noise."""
+        heights = np.zeros((2, 40, 40), np.float32)
+        heights[1 - alone, :, 20:] = np.nan
+        found = choose._gain(heights, None, (1.0, 2.0), 3.0, "numpy", 4.0)
+        assert found == pytest.approx(1 / (4 * np.sqrt(2)))
+
     def test_what_cannot_be_told_is_one(self, asked: list[Any]) -> None:
         assert choose._gain(np.zeros((1, 30, 30), np.float32), None, (1.0, 2.0), 3.0, "numpy", 4.0) == 1.0
         assert asked == []

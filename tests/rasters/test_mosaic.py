@@ -120,6 +120,9 @@ def test_coregistered_rasters_fuse_as_if_they_had_been_in_place(
     assert main([*command, "--coregister"]) == 0
     said = capsys.readouterr().out
     assert "offset +7.5" in said
+    heading, *rows = said[said.index("raster  ") :].splitlines()
+    assert heading.split()[:2] == ["raster", "offset"]
+    assert [row.split()[0] for row in rows[:2]] == [first.name, second.name]
     assert "shift -3.00 columns +2.00 rows" in said
     error = read_tif(out)[4:-4, 4:-4] - truth[4:-4, 4:-4] if read_tif(out).shape == truth.shape else None
     if error is None:

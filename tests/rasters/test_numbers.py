@@ -3,13 +3,27 @@
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.rasters.conftest import write_tif
 
 from cfusion.errors import InputError
-from cfusion.rasters import certificate, choose, coregister, ground, huber, inspect_raster, mosaic, noise, sample
+from cfusion.kernels.contract import links_of
+from cfusion.kernels.numpy.operators import adjoint
+from cfusion.rasters import (
+    certificate,
+    choose,
+    coregister,
+    ground,
+    huber,
+    inspect_raster,
+    mosaic,
+    noise,
+    sample,
+    solve_tile,
+)
 from cfusion.rasters.begin import Plan
 from cfusion.rasters.coordinates import Coordinates, unit_name
 from cfusion.rasters.effort import Effort
@@ -537,6 +551,32 @@ def test_a_dual_that_violates_nothing_is_repaired_once(
     assert told[-1] == 1.0
 
 
+def test_a_dual_is_as_feasible_as_the_worst_of_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = SimpleNamespace(height=9, width=3 * certificate.BLOCK)
+    factors = dict(zip(certificate.blocks_of(work), (1.0, 0.5, 0.75), strict=True))  # type: ignore[arg-type]
+    scaled: list[float] = []
+    monkeypatch.setattr(certificate, "repair_block", lambda *given: factors[given[-1]])
+    monkeypatch.setattr(certificate, "energy_block", lambda *given: (1.0, 4.0))
+    monkeypatch.setattr(certificate, "bound_block", lambda *given: scaled.append(given[-2]) or 3.0)
+    found = certificate.certify(work, SimpleNamespace(energy_floor=1e-9), 0)  # type: ignore[arg-type]
+    assert (found.energy, found.bound, found.factor) == (15.0, 9.0, 0.5)
+    assert scaled == [0.5] * 3
+
+
+def test_a_dual_is_scaled_until_the_longest_of_its_core_is_feasible() -> None:
+    """And no further; twice the dual, half of the factor."""
+    rng = np.random.default_rng(2)
+    links, core = links_of(rng.random((12, 15)) < 0.9), (slice(3, 9), slice(4, 12))
+    top = rng.normal(0, 1, (3, 12, 15)).astype(np.float32)
+    problem: Any = SimpleNamespace(links=links, alpha=(0.5, 1.0))
+    lower = adjoint(top.astype(np.float64), links, 2)[:, 3:9, 4:12]
+    factor = solve_tile.core_factor(problem, top, core)
+    assert np.hypot(*(factor * lower)).max() == pytest.approx(0.5)
+    assert solve_tile.core_factor(problem, 2 * top, core) == pytest.approx(factor / 2)
+    assert solve_tile.core_factor(problem, 0.99 * np.float32(factor) * top, core) == 1.0
+    assert solve_tile.core_factor(problem, 0 * top, core) == 1.0
+
+
 def test_a_pixel_is_solved_where_any_raster_knows_it() -> None:
     heights = np.array([[[1.0, NAN, 5.0]], [[NAN, NAN, 7.0]]], np.float32)
     settings = Settings((1.0, 2.0), 0.5, 4.0, 1.0, (0.0, 0.0), -9.0, 9.0, backend="numpy")
@@ -561,6 +601,13 @@ def test_backends_of_the_host() -> None:
     assert host_backend("auto") == host_backend("cpu") == "cpu"
 
 
+def test_a_backend_of_a_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = SimpleNamespace(arrays=SimpleNamespace(), NAME="cuda")
+    monkeypatch.setattr(solve_tile.kernels, "load", lambda name: device)
+    with pytest.raises(InputError, match="'cuda' is not for that, pass 'cpu'"):
+        host_backend("cuda")
+
+
 def test_the_page_of_a_mosaic_tells_what_was_observed(tmp_path: Path) -> None:
     """Three pixels of four: the last one is unknown in all maps."""
     report_of_many = pytest.importorskip("cfusion.cli.report_of_many")
@@ -581,6 +628,7 @@ def test_the_page_of_a_mosaic_tells_what_was_observed(tmp_path: Path) -> None:
     assert page.name == "report.html"
     assert "<b>75.0 %</b>" in text
     assert "<b>8 x 8</b>" in text
+    assert '"heights":true' in text  # up is towards the viewer
     assert '"kind":"orthographic","pixel":0.5,"cx":4.0,"cy":4.0' in text
     assert report_of_many.mosaic_page(tmp_path / "x.tif").name == "x_report.html"
     huge = SimpleNamespace(grid=replace(grid, width=60_000_001, height=1))

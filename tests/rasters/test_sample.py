@@ -38,6 +38,7 @@ def test_with_weights_given_the_corner_is_the_robust_one() -> None:
     heights = (ground(40, 40) + np.random.default_rng(0).normal(0, 0.5, (2, 40, 40))).astype(np.float32)
     found = choose.choose(heights, None, "numpy", alpha=(0.5, 1.0))
     assert found.delta == pytest.approx(min(choose.CORNERS) * np.median(found.noise))
+    assert found.factors == (1.0, 1.0)
 
 
 def test_the_energy_of_rounding_grows_with_heights_and_pixels() -> None:

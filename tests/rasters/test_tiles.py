@@ -3,24 +3,30 @@
 import json
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.rasters.conftest import ground, surveys
+import rasterio
+from tests.rasters.conftest import ground, surveys, write_tif
 
 from cfusion import fuse_rasters, kernels
 from cfusion.errors import CFusionError, FileError
 from cfusion.kernels.contract import Box, State
 from cfusion.rasters import certificate, mosaic, solve_tile
 from cfusion.rasters.certificate import certify
+from cfusion.rasters.coordinates import Coordinates
+from cfusion.rasters.effort import Effort
+from cfusion.rasters.grids import Grid
 from cfusion.rasters.huber import huber_minimum
 from cfusion.rasters.runner import Crew
 from cfusion.rasters.scratch import Image
 from cfusion.rasters.solve_tile import DUAL, PRIMAL, Settings
 from cfusion.rasters.tiles import blocks, tiles
 from cfusion.rasters.work import Work, advance_tile, begin_tile
+from cfusion.rasters.write import Writer, _require_whole
 
 ROWS, COLUMNS = 96, 110
 
@@ -175,6 +181,17 @@ def test_an_interrupted_mosaic_goes_on(
     assert not (tmp_path / ".out.tif.work").exists()
 
 
+@pytest.mark.parametrize("most", [1, 64])
+def test_no_more_iterations_are_foreseen_than_are_allowed(files: list[Path], most: int) -> None:
+    """Though the sample needed more. Of one tile: a pass iterates the pixels of the mosaic."""
+    heard: list[Any] = []
+    fused(files, iterations=most, progress=heard.append)
+    ahead = next(dict(step.ahead) for step in heard if step.stage == "reading")
+    allowed = dict(Effort(3, 1.0, 1.0, 1.0).ahead(most))
+    iterating, reading = ("iterating", "certifying"), ("reading",)
+    assert ahead[iterating] / ahead[reading] == pytest.approx(allowed[iterating] / allowed[reading])
+
+
 def test_other_settings_do_not_go_on(files: list[Path], tmp_path: Path) -> None:
     def stop(step: Any) -> None:
         if step.stage == "iterating":
@@ -249,3 +266,23 @@ def test_a_mosaic_begins_near_its_end(tmp_path: Path, monkeypatch: pytest.Monkey
     few, done = (fused(files, iterations=count) for count in (4, 1000))
     assert few.iterations == 4 < done.iterations
     assert few.certificate.energy < 1.5 * done.certificate.energy
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_writer_leaves_nothing_of_its_draft(tmp_path: Path, fails: bool) -> None:
+    """Even while somebody still holds it."""
+    writer = Writer(tmp_path / "m.tif", Grid((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 5, 4, Coordinates("")), "metre")
+    with suppress(Stopped), writer:
+        assert list(tmp_path.iterdir()) == [writer.draft]
+        if fails:
+            raise Stopped
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_map_that_lacks_its_last_pixel_is_not_published(tmp_path: Path) -> None:
+    file, grid = tmp_path / "m.tif", Grid((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 40, 30, Coordinates(""))
+    write_tif(file, np.ones(grid.shape, np.float32), compress="none")
+    _require_whole(file, grid)
+    file.write_bytes(file.read_bytes()[:-4])
+    with pytest.raises(rasterio.errors.RasterioError):
+        _require_whole(file, grid)

@@ -8,7 +8,7 @@ import pytest
 from tests.ply_points import places, read_points
 from walls import CAMERA, NORMAL, OFFSET, QUICK, lay, pose_at, run, walk, wall_depth
 
-from cfusion import Pose
+from cfusion import Pinhole, Pose
 from cfusion.datasets.dataset import Dataset
 from cfusion.errors import FileError
 from cfusion.scene.cloud import FILE, GRAZING, POINT, merged
@@ -60,6 +60,16 @@ def test_a_point_is_left_out_only_if_another_lies_within_half_a_pixel(turn: floa
         assert (nearest[seen] <= 0.51 * view.depth.ravel()[seen] / CAMERA.fx).all()
         left_out += int((nearest[seen] > 1e-4).sum())
     assert left_out > 100
+
+
+@pytest.mark.parametrize(("cosine", "kept"), [(0.19, False), (0.21, True), (0.5, True)])
+def test_what_is_seen_at_less_than_a_fifth_is_no_point(cosine: float, kept: bool) -> None:
+    """A slope through a narrow lens: its cosine is the same all over the image."""
+    camera = Pinhole(4e4, 4e4, 15.5, 11.5, 32, 24)
+    slope = np.sqrt(1 / cosine**2 - 1) * (np.arange(32) - camera.cx) / camera.fx
+    depth = np.broadcast_to(2 / (1 - slope), camera.shape).astype(np.float32)
+    view = FusedView(depth, np.full(camera.shape, 1e-6, np.float32), camera, pose_at(0.0))
+    assert (len(merged([view].__getitem__, 0, []).points) > 0) == kept
 
 
 def holed(x: float = 0.0) -> FusedView:

@@ -117,6 +117,20 @@ def integrated(views: Sequence[FusedView], noisy: bool = False) -> Volume:
     return volume
 
 
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_volume_is_the_same_in_any_unit_of_length(noisy: bool) -> None:
+    """Also what lies behind the surface, a truncation of six voxels deep."""
+    made = []
+    for unit in (1.0, 1024.0, 1 / 1024):
+        volume = Volume(voxel=0.05 * unit, truncation=0.3 * unit, unit_sigma=0.01 * unit, noisy=noisy)
+        volume.integrate(plane(1.8 * unit, 0.01 * unit))
+        made.append(volume)
+    for other in made[1:]:
+        np.testing.assert_array_equal(other.blocks, made[0].blocks)
+        for name in ("weight", "near", "looked"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(made[0], name), name)
+
+
 def test_of_noisy_maps_what_less_than_a_fifth_agree_on_is_no_surface() -> None:
     """One map of a wall at 1.7 against n that see one at 2.0 and so through it: 1 / (1 + n) of those that look."""
     for others, kept in ((4, True), (5, False)):

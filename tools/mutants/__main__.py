@@ -22,7 +22,7 @@ from tools.mutants.table import Table, claimed
 from tools.mutants.trial import Workplace, environment
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("src", "tests", "docs", "examples", "benchmarks", "paper", "tools")
+FOLDERS = ("src", "tests", "docs", "examples", "benchmarks", "paper", "tools", "fuzz")
 FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", "CONTRIBUTING.md", "Makefile")
 
 

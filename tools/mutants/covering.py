@@ -111,8 +111,13 @@ class Covering:
             found = set().union(*(tests for each in more for tests in self.lines.get(each, {}).values()))
         unseen = {test for test in self.seconds if test.split("::")[0] in own} - found
         beside = "/".join(("tests", *Path(file).parts[2:3], ""))
+
+        def rank(test: str) -> tuple[bool, ...]:
+            file = test.split("::")[0]
+            return file not in READING, file not in own, not test.startswith(beside)
+
         return [
-            *self._quickest(found, lambda test: (test.split("::")[0] not in own, not test.startswith(beside)), BUDGET),
+            *self._quickest(found, rank, BUDGET),
             *self._quickest(unseen, lambda test: (), BUDGET / 3),
         ]
 

@@ -106,7 +106,7 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
     points = points + normals_ * shift[:, None]
     usual = float(np.median(sigma)) if sigma.size else 0.0
     sure = claimed <= np.maximum(MAX_SIGMA_RATIO * usual, PIXELS * pixel)
-    confirmed = (votes.near > 0) | (votes.looked == 0)
+    confirmed = votes.near | ~votes.looked
     kept = votes.owned & sure & (votes.through < np.maximum(votes.agree, 1)) & confirmed
     whole = Cloud(points, normals_, claimed, 1 + votes.agree, pixels).only(kept)
     # a map whose median sigma exceeds half a pixel has the slopes of its noise
@@ -163,8 +163,8 @@ class _Votes:
     sigmas: Floats  # sum of sigma_j / sigma_j^2
     agree: NDArray[np.int64]  # number of agreeing maps
     through: NDArray[np.int64]  # number of contradicting maps
-    near: NDArray[np.int64]  # number of maps that agree, or would at a less oblique angle
-    looked: NDArray[np.int64]  # number of maps with a depth at the point
+    near: NDArray[np.bool_]  # a map agrees, or would at a less oblique angle
+    looked: NDArray[np.bool_]  # a map has a depth at the point
     owned: NDArray[np.bool_]  # no view that is `ahead` has a point that replaces it
 
 
@@ -180,13 +180,14 @@ def _compare_all(
 ) -> _Votes:
     """Compare the points with every other map; only views `ahead` (with smaller pixels) may own a point instead."""
     moved, weights, sigmas = (np.zeros(len(points)) for _ in range(3))
-    agree, through, near, looked = (np.zeros(len(points), np.int64) for _ in range(4))
+    agree, through = (np.zeros(len(points), np.int64) for _ in range(2))
+    near, looked = (np.zeros(len(points), np.bool_) for _ in range(2))
     owned = np.ones(len(points), bool)
     for other in others:
         seen = _compare(views(other), points, normals_, sigma, size)
         at = seen.at
-        looked[at] += 1
-        near[at[seen.near]] += 1
+        looked[at] = True
+        near[at[seen.near]] = True
         through[at[seen.through]] += 1
         same = at[seen.agrees]
         agree[same] += 1
