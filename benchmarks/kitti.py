@@ -22,7 +22,7 @@ from cfusion.datasets.readers.kitti import Bundle, open_bundle
 from cfusion.frontends.kitti import kitti_bundle_views
 from cfusion.frontends.motion import halfway
 from cfusion.geometry.disparity import depth_from_disparity, disparity_from_depth
-from cfusion.methods import keeping_likely
+from cfusion.methods import keeping_plausible
 from cfusion.metrics import fill_background
 
 BUNDLES = (27, 74)
@@ -106,7 +106,7 @@ def _fused(number: int, matcher: str, localisation: str, method: str) -> Result:
     views, reference = _matched(number, matcher)
     poses = _poses(number, localisation)
     posed = [replace(view, pose=pose) for view, pose in zip(views, poses, strict=True)]
-    return fuse(posed, method, reference=reference, **keeping_likely(method, {}))
+    return fuse(posed, method, reference=reference, **keeping_plausible(method, {}))
 
 
 def _matchers() -> None:

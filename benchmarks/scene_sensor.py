@@ -9,7 +9,7 @@ import numpy as np
 
 from cfusion import Pinhole, View, fuse_every, normals
 from cfusion.arrays import DepthMap
-from cfusion.methods import keeping_likely
+from cfusion.methods import keeping_plausible
 from cfusion.scene import by_surface
 from cfusion.scene.fused_view import FusedView
 from cfusion.synthetic.noise import Laplace
@@ -66,7 +66,7 @@ def scene_views(scene: Scene, camera: Pinhole, noise: str) -> tuple[list[View], 
 
 def fused_views(views: list[View], neighbours: int) -> list[FusedView]:
     """Every view fused by `auto` from its neighbours, as `cfusion scene` does."""
-    graph, usual = by_surface(views).cut(neighbours), keeping_likely("auto", {})
+    graph, usual = by_surface(views).cut(neighbours), keeping_plausible("auto", {})
     found = []
     for view, result in zip(views, fuse_every(views, neighbours=graph, backend="cpu", **usual), strict=True):
         found.append(FusedView(result.depth, result.sigma, view.camera, view.pose))

@@ -18,6 +18,7 @@ import numpy as np
 
 from cfusion import View, fuse, read
 from cfusion.datasets.named_neighbours import named_neighbours
+from cfusion.methods import keeping_plausible
 
 
 def fused_points(workspace: Path) -> int:
@@ -40,7 +41,8 @@ def held_out_errors(data: Path) -> tuple[float, float, float, float]:
         if number in left_out:
             continue
         others = [other for other in named.neighbours[number] if other not in left_out][:10]
-        result = fuse([views[number], *(views[other] for other in others)], reference=0, backend="cpu")
+        kept = keeping_plausible("auto", {})  # as `cfusion scene`
+        result = fuse([views[number], *(views[other] for other in others)], reference=0, backend="cpu", **kept)
         both = np.isfinite(result.depth) & np.isfinite(views[number].depth)
         for judge in left_out:
             for depth, errors in ((views[number].depth, before), (result.depth, after)):

@@ -21,7 +21,7 @@ from cfusion.parameters import parameters_of
 from cfusion.solvers import ACS, AMA, PDHG, Biconvex, Fused, Pointwise, Report, Solution, Solver, Status, Task, prepare
 from cfusion.source import Source, Splat
 
-LIKELY = 0.5  # least probability of being right, for maps that are scored as a whole or compared again
+PLAUSIBLE = 0.3  # least probability of being right, for maps that are scored as a whole or compared again
 
 
 class Method(Protocol):
@@ -116,13 +116,13 @@ def get(method: str | Method) -> Method:
     return METHODS[name]
 
 
-def keeping_likely(method: str, given: Mapping[str, object], **usual: object) -> dict[str, Any]:
-    """Parameters for a map that is scored as a whole or compared again: likely depths are kept, unless given otherwise.
+def keeping_plausible(method: str, given: Mapping[str, object], **usual: object) -> dict[str, Any]:
+    """Parameters for a map that is scored as a whole or compared again: plausible depths are kept, unless given.
 
     `usual` are further defaults, for methods that know this probability.
     """
     knows = "min_confidence" in get(method).parameters()
-    return {**({"min_confidence": LIKELY, **usual} if knows else {}), **given}
+    return {**({"min_confidence": PLAUSIBLE, **usual} if knows else {}), **given}
 
 
 def _adaptive(name: str, summary: str, confidence: Confidence, energy: Energy) -> list[Method]:

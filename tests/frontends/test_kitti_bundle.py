@@ -140,7 +140,7 @@ def test_one_command_from_raw_images_to_the_submission(
 
 
 def test_what_is_likely_right_is_kept_where_every_pixel_is_scored() -> None:
-    assert kitti.parameters_of("auto", {"rounds": 2}) == {"min_confidence": 0.5, "iterations": 6000, "rounds": 2}
+    assert kitti.parameters_of("auto", {"rounds": 2}) == {"min_confidence": 0.3, "iterations": 6000, "rounds": 2}
     assert kitti.parameters_of("auto", {"min_confidence": 0.9})["min_confidence"] == 0.9
     assert kitti.parameters_of("median", {}) == {}
 

@@ -13,7 +13,7 @@ from walls import CAMERA, QUICK, lay, pose_at, run, walk, wall_view
 from cfusion import View, read
 from cfusion.datasets import write_bundle
 from cfusion.errors import FileError
-from cfusion.methods import keeping_likely
+from cfusion.methods import keeping_plausible
 
 LOUD = tuple(word for word in QUICK if word != "--quiet")
 
@@ -86,9 +86,9 @@ def test_other_settings_make_it_new(bundle: Path, tmp_path: Path) -> None:
 
 def test_what_is_likely_right_is_kept_unless_told_otherwise() -> None:
     """Cloud, mesh and the next tool ask the other maps again; a method without that probability has no such setting."""
-    assert keeping_likely("auto", {}) == {"min_confidence": 0.5}
-    assert keeping_likely("auto", {"min_confidence": 0.9, "rounds": 2}) == {"min_confidence": 0.9, "rounds": 2}
-    assert keeping_likely("l1", {"iterations": 9}) == {"iterations": 9}
+    assert keeping_plausible("auto", {}) == {"min_confidence": 0.3}
+    assert keeping_plausible("auto", {"min_confidence": 0.9, "rounds": 2}) == {"min_confidence": 0.9, "rounds": 2}
+    assert keeping_plausible("l1", {"iterations": 9}) == {"iterations": 9}
 
 
 def test_a_view_that_fails_is_named_and_tried_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,11 +70,11 @@ def opened(arguments: argparse.Namespace, options: "Options") -> "Bundle":
 
 
 def parameters_of(method: str, given: Mapping[str, object]) -> dict[str, object]:
-    """Parameters for a benchmark that scores every pixel: likely depths are kept, unless given otherwise."""
+    """Parameters for a benchmark that scores every pixel: plausible depths are kept, unless given otherwise."""
     from cfusion import methods
     from cfusion.frontends.kitti import ITERATIONS
 
-    return methods.keeping_likely(method, given, iterations=ITERATIONS)
+    return methods.keeping_plausible(method, given, iterations=ITERATIONS)
 
 
 def write_submission(bundle: "Bundle", folder: Path, result: "Result") -> Path:

@@ -143,7 +143,7 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     if arguments.worker_memory is not None and arguments.workers is None:
         raise InputError("--worker-memory is for workers on this machine; pass --workers as well")
     # cloud, mesh and later tools need the other maps
-    parameters = methods.keeping_likely(arguments.method, settings.parameters(arguments.set))
+    parameters = methods.keeping_plausible(arguments.method, settings.parameters(arguments.set))
     refine(methods.get(arguments.method), parameters)
     kernels.load(arguments.backend)
     format = places.format_of(arguments.data, arguments.format)
