@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cfusion.cli import talk
 from cfusion.cli.report import add_no_report
-from cfusion.errors import InputError
+from cfusion.errors import CFusionError, InputError
 
 if TYPE_CHECKING:
     from cfusion.rasters.mosaic import Mosaic
@@ -83,6 +83,8 @@ def fuse_folder(arguments: argparse.Namespace) -> int:
         raise InputError(
             "height models are fused by auto into one grid; leave --method, --set, --reference and --every out"
         )
+    from cfusion.rasters.options import in_keywords
+
     options = {"backend": arguments.backend, "overwrite": arguments.force}
     for given in arguments.option:
         name, _, value = given.partition("=")
@@ -94,7 +96,12 @@ def fuse_folder(arguments: argparse.Namespace) -> int:
         output.mkdir(parents=True, exist_ok=True)
         output = output / "height.tif"
     page = not arguments.no_report
-    return make([arguments.bundle], output, arguments, options=options, page=page)
+    try:
+        return make([arguments.bundle], output, arguments, options=options, page=page)
+    except CFusionError as error:
+        told = str(error).replace("--overwrite", "--force")  # its name here
+        where = f" (options of `cfusion mosaic {arguments.bundle} -o OUT.tif`)" if in_keywords(told) != told else ""
+        raise type(error)(told + where) from error
 
 
 def make(
@@ -106,7 +113,7 @@ def make(
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.report_of_many import mosaic_page, write_mosaic_page
     from cfusion.rasters.mosaic import Step as MosaicStep
-    from cfusion.rasters.mosaic import fuse_rasters, require_free
+    from cfusion.rasters.mosaic import make_mosaic, require_free
     from cfusion.rasters.report import table
 
     require_free(output, overwrite=options.get("overwrite", False))
@@ -121,7 +128,7 @@ def make(
                 progress(step)
 
             with naming(["mosaic"], progress):
-                made = fuse_rasters(rasters, output, progress=listen, say=say, **options)
+                made = make_mosaic(rasters, output, progress=listen, say=say, **options)
             if page:
                 progress(Step(parts.PAGE, 0.0))
                 page = write_mosaic_page(made, output) is not None

@@ -184,6 +184,7 @@ def _other_format(given: str | None, format: str) -> str | None:
 
 
 def _print_graph(arguments: argparse.Namespace, scene: "Scene") -> None:
+    from cfusion.cli.text import shown
     from cfusion.scene.job import open_job
     from cfusion.scene.summary import graph_sentence
 
@@ -205,7 +206,7 @@ def _print_graph(arguments: argparse.Namespace, scene: "Scene") -> None:
         return
     sentence = open_job(scene.job).dataset.sentence
     if sentence:
-        print(sentence)
+        print(shown(sentence))
     print(graph_sentence(scene.graph.neighbours, scene.graph.source))
     if scene.done:
         print(f"{len(scene.done)} of {len(scene.tasks)} views exist already with the same settings")
