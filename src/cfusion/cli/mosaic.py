@@ -19,11 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("rasters", type=Path, nargs="+", metavar="RASTER", help="GeoTIFF files, folders of them, or a mosaic.json")
     add("-o", "--output", type=Path, required=True, metavar="OUT.tif", help="the height; other maps lie beside it")
-    add("--weights", type=Path, nargs="+", default=[], metavar="W.tif", help="one for each raster; larger is better")
-    add("--sigma", type=Path, nargs="+", default=[], metavar="S.tif", help="one for each raster; larger is worse")
+    weights, sigma = "larger is better, only ratios count", "weights are 1 / sigma^2, only ratios count"
+    add("--weights", type=Path, nargs="+", default=[], metavar="W.tif", help=f"one for each raster; {weights}")
+    add("--sigma", type=Path, nargs="+", default=[], metavar="S.tif", help=f"one for each raster; {sigma}")
     add("--like", type=Path, metavar="FILE", help="take grid and extent of this raster (default: lattice of the first)")
     add("--resolution", type=float, metavar="LENGTH", help="of a pixel, in the unit of the CRS; north up")
-    add("--bounds", type=float, nargs=4, metavar=("LEFT", "BOTTOM", "RIGHT", "TOP"), help="default: the union")
+    bounds = "cut to this rectangle, in the unit of the CRS (default: all rasters)"
+    add("--bounds", type=float, nargs=4, metavar=("LEFT", "BOTTOM", "RIGHT", "TOP"), help=bounds)
     add("--resampling", default="bilinear", help="bilinear, cubic or nearest (default: bilinear)")
     add("--band", type=int, default=1, help="of the rasters that holds heights (default: 1)")
     add(

@@ -92,8 +92,8 @@ def fuse_rasters(
     Args:
         paths: GeoTIFF files or folders of them, with heights in metres or any one unit.
         output: a .tif; sigma, count, NMAD, provenance and source are written beside it. None: arrays in `.maps`.
-        progress: called with the progress.
-        say: called with sentences about the rasters.
+        progress: called with a `Step` from time to time: the stage, and the share of it that is done, from 0 to 1.
+        say: called with each sentence about a raster (role, resampling, offset removed) as soon as it is known.
         options: fields of `cfusion.rasters.options.Options`, which are the options of `cfusion mosaic`: coregister
             ("offset", "shift" or "tilt"; True is "shift"), resolution, bounds, tolerance, tile, workers and so on.
 
