@@ -37,7 +37,8 @@ def corrected(arguments: argparse.Namespace, views: "Dataset") -> "Dataset":
     )
     found = correction(views)
     if arguments.align_scales:
-        return replace(found, views=tuple(align_scales(tuple(found))), sentence=found.sentence_with("scales aligned"))
+        sentence = "; ".join(filter(None, (found.sentence, "scales aligned")))
+        return replace(found, views=tuple(align_scales(tuple(found))), sentence=sentence)
     return found
 
 

@@ -62,10 +62,6 @@ class Dataset(Sequence[View]):
         if self.reference is not None and not 0 <= self.reference < len(self.views):
             raise InputError(f"reference is {self.reference}, give a view from 0 to {len(self.views) - 1}")
 
-    def sentence_with(self, more: str) -> str:
-        """Its sentence with another part."""
-        return f"{self.sentence}; {more}" if self.sentence else more
-
     def __len__(self) -> int:
         return len(self.views)
 

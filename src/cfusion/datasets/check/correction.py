@@ -60,7 +60,8 @@ class Correction:
             return views
         lazy = LazyViews.reading(lambda number: self.view(views[number]), len(views))
         corrected: Sequence[View] = lazy if isinstance(views.views, LazyViews) else tuple(lazy)
-        return replace(views, views=corrected, sentence=views.sentence_with(f"read with {self.options}"))
+        sentence = "; ".join(filter(None, (views.sentence, f"read with {self.options}")))
+        return replace(views, views=corrected, sentence=sentence)
 
     def view(self, view: View) -> View:
         """One corrected view."""
