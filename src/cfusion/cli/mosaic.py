@@ -1,12 +1,14 @@
 """Fuse height models (GeoTIFF) of any number, grid and size: height, sigma, count, NMAD, provenance, source."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfusion.cli import talk
 from cfusion.cli.report import add_no_report
-from cfusion.errors import CFusionError, InputError
+from cfusion.errors import InputError
 
 if TYPE_CHECKING:
     from cfusion.rasters.mosaic import Mosaic
@@ -79,14 +81,26 @@ def is_height_models(arguments: argparse.Namespace) -> bool:
     return arguments.format == "geotiff" or recognised(arguments.bundle) == "geotiff"
 
 
+@contextmanager
+def told_by_fuse(arguments: argparse.Namespace) -> Iterator[None]:
+    """Errors of `fuse_folder` say which command has the options that they name."""
+    from cfusion.errors import CFusionError
+    from cfusion.rasters.options import in_keywords
+
+    try:
+        yield
+    except CFusionError as error:
+        told = str(error).replace("--overwrite", "--force")  # its name in `fuse`
+        where = f" (options of `cfusion mosaic {arguments.bundle} -o OUT.tif`)" if in_keywords(told) != told else ""
+        raise type(error)(told + where) from error
+
+
 def fuse_folder(arguments: argparse.Namespace) -> int:
     """`cfusion fuse FOLDER_OF_TIFS -o OUT`: write the mosaic as OUT/height.tif, or OUT if that is a .tif."""
     if arguments.method != "auto" or arguments.set or arguments.reference is not None or arguments.every is not None:
         raise InputError(
             "height models are fused by auto into one grid; leave --method, --set, --reference and --every out"
         )
-    from cfusion.rasters.options import in_keywords
-
     options = {"backend": arguments.backend, "overwrite": arguments.force}
     for given in arguments.option:
         name, _, value = given.partition("=")
@@ -98,12 +112,7 @@ def fuse_folder(arguments: argparse.Namespace) -> int:
         output.mkdir(parents=True, exist_ok=True)
         output = output / "height.tif"
     page = not arguments.no_report
-    try:
-        return make([arguments.bundle], output, arguments, options=options, page=page)
-    except CFusionError as error:
-        told = str(error).replace("--overwrite", "--force")  # its name here
-        where = f" (options of `cfusion mosaic {arguments.bundle} -o OUT.tif`)" if in_keywords(told) != told else ""
-        raise type(error)(told + where) from error
+    return make([arguments.bundle], output, arguments, options=options, page=page)
 
 
 def make(
