@@ -156,9 +156,15 @@ def test_unknown_method_names_the_nearest(wrong, near):
 @pytest.mark.parametrize(
     ("method", "given", "says"),
     [
-        ("l1", {"toleranc": 1e-3}, "'toleranc' is not a parameter; did you mean 'tolerance'"),
+        (
+            "l1",
+            {"toleranc": 1e-3},
+            "method 'l1' has no parameter 'toleranc'; did you mean 'tolerance'. it has: order, alpha, lam",
+        ),
         ("l1", {"alhpa": 1.0}, "did you mean 'alpha'"),
-        ("l1", {"nonsense": 1}, "'nonsense' is not a parameter; known are: order, alpha"),
+        ("l1", {"nonsense": 1}, "method 'l1' has no parameter 'nonsense'; it has: order, alpha"),
+        ("l1", {"beta": 3}, "no parameter 'beta'; it has: order, alpha, lam"),  # not 'delta', which is Huber's
+        ("tgv-fusion", {"beta": 3}, "did you mean 'delta'. it has: order, alpha, lam, delta"),
         ("l1", {"delta": 0.1}, "method 'l1' has no parameter 'delta'"),
         ("l1", {"mu": 1.0}, "method 'l1' has no parameter 'mu'"),
         ("median", {"alpha": 1.0}, "method 'median' has no parameter 'alpha'"),

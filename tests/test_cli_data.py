@@ -49,6 +49,20 @@ def test_check_of_data_as_stated(tmp_path: Path, views: list[View], capsys: pyte
     assert "OpenGL axes" in shown
 
 
+def test_check_without_parallax_is_one_sentence(
+    tmp_path: Path, views: list[View], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_bundle([views[0]] * 3, tmp_path / "same")
+    assert main(["check", str(tmp_path / "same")]) == 0
+    read_as, sentence = capsys.readouterr().out.splitlines()
+    assert read_as == "bundle: unit metre, camera-to-world; 3 views"
+    assert sentence.startswith("The views are too close together to decide (parallax 0 pixels")
+    assert main(["check", str(tmp_path / "same"), "--verbose"]) == 0
+    _, _, first, *table = capsys.readouterr().out.splitlines()
+    assert first == sentence
+    assert any("OpenGL axes" in line for line in table)
+
+
 def test_check_names_the_confusion(tmp_path: Path, views: list[View], capsys: pytest.CaptureFixture[str]) -> None:
     write_bundle([replace(view, pose=view.pose.inverse()) for view in views], tmp_path / "wrong")
     assert main(["check", str(tmp_path / "wrong"), "--json"]) == 1

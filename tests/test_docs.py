@@ -1,6 +1,8 @@
-"""The site: code blocks run, commands parse, pages are in the table of contents, public names are documented."""
+"""The site: code runs, commands parse, names exist, pages are in the table of contents, public names are documented."""
 
+import importlib
 import inspect
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -22,6 +24,8 @@ SKETCHES = {"design", "scale"}  # code to read, of names that are elsewhere; and
 PAGES = [page for page in ALL_PAGES if page.stem not in SKETCHES]
 GIVEN = 'import cfusion\n\nDATA = "data"\nviews = cfusion.read(DATA)\n'  # what a page that is no tutorial goes on from
 SECONDS = 300
+FILES = ("html", "json", "ply", "py")  # `result.json` is a file
+PLACEHOLDERS = {"cfusion.NAME"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -64,6 +68,38 @@ def test_commands_of_the_pages_parse(page: Path) -> None:
 def test_links_of_the_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         assert target.startswith("https://") or (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is a module, or an attribute or field of one."""
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            if not hasattr(found, part):
+                return part in getattr(found, "__dataclass_fields__", {}) and part == parts[-1]
+            found = getattr(found, part)
+        return True
+    return False
+
+
+ROOT = DOCS.parent
+
+
+@pytest.mark.parametrize("page", [*ALL_PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_names_of_the_pages_exist(page: Path) -> None:
+    """Dotted names in backticks: `cfusion.a.b`, `metrics.ause` of a module of ours, and `result.depth` of a Result."""
+    modules = "|".join(module.name for module in pkgutil.iter_modules(cfusion.__path__))
+    dotted = re.compile(rf"(?<![\w./-])((?:cfusion|{modules})(?:\.[A-Za-z_]\w*)+)(?![\w/-])")
+    for span in re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)):
+        for name in dotted.findall(span):
+            if name in PLACEHOLDERS or name.rpartition(".")[2] in FILES:
+                continue
+            full = name if name.startswith("cfusion.") else f"cfusion.{name}"
+            assert exists(full.replace("cfusion.result.", "cfusion.Result.")), f"{page.name} names {name}"
 
 
 def test_the_site_knows_every_page() -> None:

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import json
+import re
 import sys
 from dataclasses import replace
 from importlib import import_module
@@ -30,6 +31,8 @@ from cfusion.errors import FileError, InputError
 from cfusion.io.codecs.npy import write_npy
 from cfusion.scene.graph import Graph
 from cfusion.synthetic import PAPER_CAMERA
+
+README = Path(__file__).parent.parent / "README.md"
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: object) -> list[str]:
@@ -202,6 +205,7 @@ class TestCheck:
 
     def test_what_has_to_be_done_in_the_data_has_no_option(self) -> None:
         assert Correction.of(Hypothesis("as stated")) == Correction()
+        assert Correction(True, depth_scale=0.001).call == "Correction(invert_poses=True, depth_scale=0.001)"
         for changed in ({"meaning": Meaning.disparity}, {"swapped": True}, {"focal": 2.0}, {"enlarged": 2.0}):
             assert Correction.of(Hypothesis("x", **changed)) is None
 
@@ -212,11 +216,27 @@ class TestDemo:
         usual = {"scene": "object", "size": (32, 24), "noise": None, "seed": 1, "methods": None}
         return argparse.Namespace(**(usual | changes))
 
-    def test_methods_in_their_order_or_all_with_auto_first(self) -> None:
+    def test_methods_in_their_order_or_all_in_that_of_the_readme(self) -> None:
         assert demo._methods(self.asked(methods=["l1", "mean"])) == ["l1", "mean"]
-        found = demo._methods(self.asked())
-        assert found[0] == "auto"
-        assert sorted(found) == sorted(name for name in METHODS if ":" not in name)
+        table = re.findall(r"^\| \**([a-z][\w-]*)\** \| \**0\.", README.read_text(), re.MULTILINE)
+        assert demo._methods(self.asked()) == table == [name for name in METHODS if ":" not in name]
+
+    @pytest.mark.parametrize(("chosen", "first"), [(None, "auto"), (["mean", "auto"], "mean")])
+    def test_the_page_opens_with_auto_or_the_first_chosen(
+        self, chosen: list[str] | None, first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        opened: list[str] = []
+
+        def write_page(path: Path, result: Any, others: Any, **more: Any) -> Path:
+            opened.extend(each.method for each in (result, *others))
+            path.write_bytes(b"page")
+            return path
+
+        monkeypatch.setattr("cfusion.view.write_page", write_page)
+        results: Any = [SimpleNamespace(method=name) for name in ("mean", "auto")]
+        assert demo._page(self.asked(methods=chosen), results, (), None, (), {}) == b"page"  # type: ignore[arg-type]
+        assert opened[0] == first
+        assert sorted(opened) == ["auto", "mean"]
 
     def test_noise_is_the_scenes_own_unless_given(self) -> None:
         for name in demo.NOISE:

@@ -196,6 +196,7 @@ def test_an_interrupted_run_goes_on(
         preexec_fn=heed_ctrl_c,
     )
     assert process.stdout is not None
+    assert process.stdout.readline() == "bundle: unit metre, camera-to-world; 7 views\n"
     assert process.stdout.readline() == "stuck\n"
     process.send_signal(number)
     _, said = process.communicate(timeout=20)

@@ -44,6 +44,7 @@ def colmap(folder: Path) -> None:
 
 def depth_network(folder: Path) -> None:
     write_views(views(5), folder / "network", "bundle")
+    np.save(folder / "truth.npy", views(5)[2].depth)
 
 
 def height_models(folder: Path) -> None:

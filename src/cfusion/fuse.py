@@ -1,4 +1,4 @@
-"""The public functions: fuse views, registered maps, or many bundles."""
+"""The public functions: fuse views, maps on one pixel grid, or many groups of views."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def fuse(
 
     Args:
         views: any number, of any cameras; depths and poses in one unit of length.
-        method: `auto`, or a row of the paper (`cfusion methods`), or a `Method` of your own.
+        method: `auto`, or another name listed by `cfusion methods`, or a `Method` of your own.
         reference: index of the view to fuse into.
         backend: `cuda`, `cpu`, `numpy`, or `auto`: the fastest that runs here.
         progress: called with a `Progress` from time to time.
-        parameters: parameters of the method, by name.
+        parameters: of the method, by name; `METHODS[name].parameters()` and docs/choosing.md list them.
 
     Examples:
         >>> import numpy as np
@@ -88,14 +88,14 @@ def fuse_many(
     backend: str = "auto",
     **parameters: Any,
 ) -> Iterator[Result]:
-    """Fuse one bundle of views after the other like `fuse`; on a GPU a few at a time, to keep it busy.
+    """Fuse one group of views after the other like `fuse`; on a GPU two at a time, to keep it busy.
 
     Args:
-        bundles: lists of views, each taken when needed.
+        bundles: groups of views, one list for each result; each is taken when needed.
         method: as in `fuse`.
-        reference: index of the view to fuse into, the same in every bundle; None: the middle one.
+        reference: index of the view to fuse into, the same in every group; None: the middle one.
         backend: as in `fuse`.
-        parameters: parameters of the method, by name.
+        parameters: as in `fuse`.
 
     Examples:
         >>> import numpy as np
@@ -162,14 +162,14 @@ def fuse_stack(
     progress: Callable[[Progress], None] | None = None,
     **parameters: Any,
 ) -> Result:
-    """Fuse registered depth maps; the result is in the memory of the input, host or GPU.
+    """Fuse depth maps on one pixel grid; the result is in the memory of the input, host or GPU.
 
     Args:
-        stack: K maps of one view, of any sign.
+        stack: K maps on one pixel grid, of any sign.
         method: as in `fuse`.
         backend: as in `fuse`.
         progress: called with a `Progress` from time to time.
-        parameters: parameters of the method, by name.
+        parameters: as in `fuse`.
 
     Examples:
         >>> import numpy as np

@@ -25,7 +25,7 @@ PLAUSIBLE = 0.3  # least probability of being right, for maps that are scored as
 
 
 class Method(Protocol):
-    """A function from the observations of a frame to one depth map.
+    """A way to fuse: called with a source (views with a reference, or maps on one grid), it returns one depth map.
 
     Examples:
         >>> from cfusion import METHODS

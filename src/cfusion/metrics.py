@@ -31,7 +31,8 @@ class Scores:
         zmae: mean absolute error after subtracting the median difference, in the unit of depth.
         nmae: mean angle between the normals, in radians.
         z_avg: geometric mean of the three.
-        outliers: percent of the true pixels off by more than 1, 2, 3, 4, 5 pixels of disparity, holes filled.
+        outliers: percent of the true pixels whose disparity is off by more than 1, 2, 3, 4, 5 pixels; holes of the
+            estimate are filled by `fill_background` first, for d_avg, too.
         d_avg: mean absolute disparity error, in pixels.
         density: percent of the true pixels with an estimate.
         plain_rmse: root mean square error, nothing subtracted.
@@ -64,7 +65,7 @@ class Scores:
         return self.outliers[THRESHOLDS.index(pixels)]
 
     def named(self, name: str) -> float:
-        """A score by name, one of `NAMES`."""
+        """A score by its name in `NAMES`: that of a field, or `out3` for `out(3)`."""
         return self.out(3) if name == "out3" else float(getattr(self, name))
 
 
@@ -90,13 +91,13 @@ def evaluate(
 
     Either may be a result or a view; its camera is used if none is given.
 
-    Depth errors are taken where both are known. Normals need the camera, disparities = fx baseline / depth need a
-    pinhole camera and a baseline; other scores are NaN without them.
+    Depth errors are taken where both are known. Without a camera there are no normals: nmae and z_avg are NaN. Without
+    a baseline there are no disparities, fx baseline / depth: outliers and d_avg are NaN.
 
     Args:
         depth: (H, W) to be evaluated.
         truth: (H, W) in the same unit.
-        camera: of both, for normals and disparities.
+        camera: of both, for normals and disparities; the latter need a pinhole camera.
         baseline: of a stereo pair, in the unit of depth, for disparities.
 
     Examples:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from cfusion.arrays import is_whole
-from cfusion.errors import InputError, suggestion
+from cfusion.errors import InputError
 
 
 class Named(Protocol):
@@ -103,13 +104,13 @@ def refine(method: AnyMethod, given: Mapping[str, Any]) -> AnyMethod:
 
 
 def _refined(method: AnyMethod, name: str, value: Any) -> AnyMethod:
-    if name not in PARAMETERS:
-        raise InputError(f"{name!r} is not a parameter; {suggestion(name, PARAMETERS)}")
-    _require_number(name, value)
-    part = _part(method, name)
+    part = _part(method, name) if name in PARAMETERS else None
     if part is None:
-        has = ", ".join(parameter for parameter in PARAMETERS if _part(method, parameter) is not None)
-        raise InputError(f"method {method.name!r} has no parameter {name!r}; it has: {has or 'none'}")
+        has = [parameter for parameter in PARAMETERS if _part(method, parameter) is not None]
+        near = "".join(f"did you mean {each!r}? " for each in get_close_matches(str(name), has, n=1))
+        names = ", ".join(has) or "none"
+        raise InputError(f"method {method.name!r} has no parameter {str(name)[:60]!r}; {near}it has: {names}")
+    _require_number(name, value)
     path = next(path for path in PARAMETERS[name].parts if _at(method, path) is part)
     try:
         refined: AnyMethod = _put(method, path, PARAMETERS[name].set(part, name, value))

@@ -29,8 +29,9 @@ class Result:
         sigma: (H, W) standard deviation of the depth's error, in the unit of depth; NaN where nothing was observed.
         provenance: (H, W) n > 0: observed n times, 0: filled, -1: unknown.
         history: one `Outer` per outer step of the last solve.
-        gap: certified relative duality gap of the last convex solve; NaN if there was none.
-        energies: energy of the solution, by name: total, fidelity, orders of the regulariser.
+        gap: certified: (energy - lower bound) / energy of the last convex solve; NaN if there was none.
+        energies: terms of the energy: `fidelity`, `regulariser` and its parts `order_1`, `order_2`, .., `prior` (where
+            the confidence is estimated), `total`. Empty for `input`.
         status: the outcome of the solve; its value is a sentence.
         seconds: wall-clock time.
         iterations: iterations of the last solve.
@@ -40,7 +41,7 @@ class Result:
         camera: of the reference, or None.
         pose: world_from_camera of the reference, or None.
         image: of the reference, or None.
-        views: the evidence of each view, if `keep_views=True`.
+        views: for each view a record of support, residuals, noise and pose, if `keep_views=True` (`auto`); else empty.
 
     Examples:
         >>> import numpy as np

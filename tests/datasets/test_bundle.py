@@ -45,6 +45,7 @@ def test_reads_what_was_laid_down(folder: Path) -> None:
         views = read(path)
         assert len(views) == 1
         assert (views.reference, views.unit, views[0].name) == (None, "metre", "left")
+        assert views.sentence == "bundle: unit metre, camera-to-world; 1 view"
         assert views[0].camera == Pinhole(5.0, 5.0, 1.0, 0.5, 3, 2)
         np.testing.assert_array_equal(views[0].depth, np.array([[1, 2, 3], [4, np.nan, 6]], np.float32))
         np.testing.assert_array_equal(views[0].pose.matrix(), POSE)

@@ -170,4 +170,5 @@ def test_the_option_that_is_wrong_is_named(wrong: dict[str, float], option: str)
 def test_a_bundle_says_how_it_was_corrected(tmp_path: Path) -> None:
     camera = Pinhole(5, 5, 1, 1, 3, 2)
     write_bundle([View(np.full((2, 3), 2.0), camera, Pose.identity())], tmp_path / "a")
-    assert Correction(depth_scale=0.5)(read(tmp_path / "a")).sentence == "read with --depth-scale 0.5"
+    said = "bundle: unit metre, camera-to-world; 1 view; read with --depth-scale 0.5"
+    assert Correction(depth_scale=0.5)(read(tmp_path / "a")).sentence == said

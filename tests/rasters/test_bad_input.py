@@ -12,9 +12,10 @@ from rasterio.transform import Affine
 from tests.rasters.conftest import CORNER, ground, surveys, write_tif
 
 from cfusion import fuse_rasters
+from cfusion.cli.main import main
 from cfusion.errors import CFusionError, FileError, InputError
 from cfusion.rasters.begin import plan_mosaic
-from cfusion.rasters.options import Options
+from cfusion.rasters.options import Options, in_keywords
 
 TRUTH = ground(64, 64)
 
@@ -203,8 +204,38 @@ def test_a_misspelt_option(first: Path) -> None:
 
 
 def test_a_scratch_folder_that_does_not_exist(first: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--scratch"):
+    with pytest.raises(InputError, match=r"^scratch is"):
         fuse_rasters([first], tmp_path / "out.tif", scratch=tmp_path / "nowhere")
+
+
+def test_python_is_told_keywords_and_the_command_line_options(
+    first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError, match=r"^tile is 3; give"):
+        fuse_rasters([first], tile=3)
+    moved = other(tmp_path, values=np.roll(TRUTH, (4, 3), (0, 1)))
+    with pytest.raises(InputError, match="pass coregister to remove it, or keep_offsets to"):
+        fuse_rasters([first, moved])
+    assert fuse_rasters([first, moved], coregister=True, alpha=(0.5, 1.0)).gap < 1e-3
+    with pytest.raises(InputError, match="pass coregister"):
+        fuse_rasters([first, moved], coregister=False)
+    assert main(["mosaic", str(first), str(moved), "-o", str(tmp_path / "out.tif")]) == 2
+    assert "pass --coregister to remove it, or --keep-offsets to fuse as it is\n" in capsys.readouterr().err
+    folder = tmp_path / "tifs"
+    folder.mkdir()
+    for file in (first, moved):
+        file.rename(folder / file.name)
+    assert main(["fuse", str(folder), "-o", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert (
+        f"pass --coregister to remove it, or --keep-offsets to fuse as it is (options of `cfusion mosaic {folder}"
+        in said
+    )
+
+
+def test_only_options_become_keywords() -> None:
+    told = in_keywords("a--tile.tif: pass --keep-offsets, --tile 3 or a smaller --tile; --force, --tiles stay")
+    assert told == "a--tile.tif: pass keep_offsets, tile 3 or a smaller tile; --force, --tiles stay"
 
 
 def test_ground_without_noise_is_certified_by_rounding(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class Auto:
     """Re-association, and weights chosen by the prediction of held-out views; nothing to tune."""
 
     name: str = "auto"
-    summary: str = "ours, nothing to tune: re-association, weights chosen by leaving views out"
+    summary: str = "default, nothing to tune: chooses smoothing and weights by predicting left-out views"
     settings: Settings = field(default_factory=Settings)
     solver: PDHG = field(default_factory=PDHG)
 

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     talk.add_arguments(
         parser,
         quiet="the sentence at the end only",
-        verbose="also the views and conventions compared",
+        verbose="also the views and conventions compared, and the table where views are too close",
         json="print JSON instead of a table",
     )
 
@@ -68,13 +68,17 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.verbose:
             sizes = sorted({f"{view.shape[1]} x {view.shape[0]}" for view in views})
             print(f"{len(views)} views of {', '.join(sizes)} pixels; {len(found.fits)} conventions compared")
-        print(Table(rows, columns).text())
-        print("residual: median relative difference of depth; overlap: samples that hit a known depth; votes: share")
-        print("for this convention instead of the stated one, of the deciding samples (last column)")
+        if found.too_close:
+            print(found.sentence)
+        if arguments.verbose or not found.too_close:
+            print(Table(rows, columns).text())
+            print("residual: median relative difference of depth; overlap: samples that hit a known depth; votes: of")
+            print("the samples that tell the two apart (last column, of all), those that fit better than as stated")
         if found.scales is not None:
             factors = zip(found.scales.views, found.scales.factors, strict=True)
             print("factor of each view: " + ", ".join(f"{number}: {factor:.4f}" for number, factor in factors))
-        print(found.sentence)
+        if not found.too_close:
+            print(found.sentence)
         fix = None if found.fits_as_stated else Correction.of(found.best.hypothesis)
         if fix is not None:
             print(f"To read it this way: {fix.options}")

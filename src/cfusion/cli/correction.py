@@ -60,7 +60,7 @@ def corrected(arguments: argparse.Namespace, views: "Dataset") -> "Dataset":
 def require_plausible(views: "Dataset", *, force: bool, has_options: bool = True) -> None:
     """Refuse data that certainly follow another convention than stated; warn if it is likely.
 
-    The message of a command without the correcting options names the command that has them.
+    The message of a command without the correcting options says how to write corrected data.
     """
     from cfusion.datasets.check import Correction, quick_check, warning
 
@@ -71,7 +71,7 @@ def require_plausible(views: "Dataset", *, force: bool, has_options: bool = True
         correction = Correction.of(found.best.hypothesis)
         how = "correct the data" if correction is None else f"pass {correction.options}"
         if correction is not None and not has_options:
-            how = f"correct the data (`cfusion fuse` reads them with {correction.options})"
+            how = f"fuse a corrected copy: write_bundle({correction.call}(read(DATA)), COPY), see docs/scenes.md"
         raise InputError(f"{found.sentence} To continue, {how}; or pass --force to fuse as stated.")
     caution = warning(views)
     if caution:

@@ -82,11 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _methods(arguments: argparse.Namespace) -> list[str]:
-    """The chosen methods in the given order, or all, `auto` first."""
+    """The chosen methods in the given order, or all, in the order of the README's table."""
     from cfusion.methods import METHODS
 
-    everything = [name for name in METHODS if ":" not in name]
-    return list(arguments.methods or sorted(everything, key=lambda name: name != "auto"))
+    return list(arguments.methods or (name for name in METHODS if ":" not in name))
 
 
 def _scene(arguments: argparse.Namespace) -> "tuple[Sequence[View], DepthMap, float]":
@@ -143,17 +142,18 @@ def _page(
     rows: "Sequence[Row]",
     traces: "Mapping[str, Sequence[Event]]",
 ) -> bytes:
-    """The page of all results; it opens with the first one."""
+    """The page of all results; it opens with the first one that was chosen, or with `auto`."""
     import tempfile
 
     from cfusion.view import write_page
 
     width, height = arguments.size
+    first, *others = results if arguments.methods else sorted(results, key=lambda result: result.method != "auto")
     with tempfile.TemporaryDirectory() as place:
         return write_page(
             Path(place) / report.PAGE,
-            results[0],
-            others=results[1:],
+            first,
+            others=others,
             views=views,
             reference=VIEWS // 2,
             truth=truth,

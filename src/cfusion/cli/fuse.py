@@ -71,7 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     sequence.check_options(arguments)
     if mosaic.is_height_models(arguments):
-        return mosaic.fuse_folder(arguments)
+        with mosaic.told_by_fuse(arguments):
+            return mosaic.fuse_folder(arguments)
     formats = settings.names(arguments.write)
     parameters = settings.parameters(arguments.set)
     command = output.command_of(arguments, formats, parameters)

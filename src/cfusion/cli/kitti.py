@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--matcher", help="sgm, elas, mc-cnn, or a folder of disparity maps (default: sgm)")
     add(
         "--localisation",
-        help="viso or gm (files beside the data), own or direct (our odometry); default: the first there is",
+        help="viso or gm: the paper's, bundle_loc_NAME_*.mat beside the data; own or direct: our odometry by points or "
+        "by grey values; default: the first there is",
     )
 
 

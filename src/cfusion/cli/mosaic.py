@@ -1,6 +1,8 @@
 """Fuse height models (GeoTIFF) of any number, grid and size: height, sigma, count, NMAD, provenance, source."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("rasters", type=Path, nargs="+", metavar="RASTER", help="GeoTIFF files, folders of them, or a mosaic.json")
     add("-o", "--output", type=Path, required=True, metavar="OUT.tif", help="the height; other maps lie beside it")
-    add("--weights", type=Path, nargs="+", default=[], metavar="W.tif", help="one for each raster; larger is better")
-    add("--sigma", type=Path, nargs="+", default=[], metavar="S.tif", help="one for each raster; larger is worse")
+    weights, sigma = "larger is better, only ratios count", "weights are 1 / sigma^2, only ratios count"
+    add("--weights", type=Path, nargs="+", default=[], metavar="W.tif", help=f"one for each raster; {weights}")
+    add("--sigma", type=Path, nargs="+", default=[], metavar="S.tif", help=f"one for each raster; {sigma}")
     add("--like", type=Path, metavar="FILE", help="take grid and extent of this raster (default: lattice of the first)")
     add("--resolution", type=float, metavar="LENGTH", help="of a pixel, in the unit of the CRS; north up")
-    add("--bounds", type=float, nargs=4, metavar=("LEFT", "BOTTOM", "RIGHT", "TOP"), help="default: the union")
+    bounds = "cut to this rectangle, in the unit of the CRS (default: all rasters)"
+    add("--bounds", type=float, nargs=4, metavar=("LEFT", "BOTTOM", "RIGHT", "TOP"), help=bounds)
     add("--resampling", default="bilinear", help="bilinear, cubic or nearest (default: bilinear)")
     add("--band", type=int, default=1, help="of the rasters that holds heights (default: 1)")
     add(
@@ -77,6 +81,20 @@ def is_height_models(arguments: argparse.Namespace) -> bool:
     return arguments.format == "geotiff" or recognised(arguments.bundle) == "geotiff"
 
 
+@contextmanager
+def told_by_fuse(arguments: argparse.Namespace) -> Iterator[None]:
+    """Errors of `fuse_folder` say which command has the options that they name."""
+    from cfusion.errors import CFusionError
+    from cfusion.rasters.options import in_keywords
+
+    try:
+        yield
+    except CFusionError as error:
+        told = str(error).replace("--overwrite", "--force")  # its name in `fuse`
+        where = f" (options of `cfusion mosaic {arguments.bundle} -o OUT.tif`)" if in_keywords(told) != told else ""
+        raise type(error)(told + where) from error
+
+
 def fuse_folder(arguments: argparse.Namespace) -> int:
     """`cfusion fuse FOLDER_OF_TIFS -o OUT`: write the mosaic as OUT/height.tif, or OUT if that is a .tif."""
     if arguments.method != "auto" or arguments.set or arguments.reference is not None or arguments.every is not None:
@@ -109,7 +127,7 @@ def make(
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.report_of_many import mosaic_page, write_mosaic_page
     from cfusion.rasters.mosaic import Step as MosaicStep
-    from cfusion.rasters.mosaic import fuse_rasters, require_free
+    from cfusion.rasters.mosaic import make_mosaic, require_free
     from cfusion.rasters.report import table
 
     require_free(output, overwrite=options.get("overwrite", False))
@@ -124,7 +142,7 @@ def make(
                 progress(step)
 
             with naming(["mosaic"], progress):
-                made = fuse_rasters(rasters, output, progress=listen, say=say, **options)
+                made = make_mosaic(rasters, output, progress=listen, say=say, **options)
             if page:
                 progress(Step(parts.PAGE, 0.0))
                 page = write_mosaic_page(made, output) is not None

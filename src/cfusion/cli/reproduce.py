@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     part.add_argument("--run-only", action="store_true", help="no tables, no figures: results, for --so-far later")
     part.add_argument("--report-only", action="store_true", help="run nothing: tables and figures from OUT's results")
     part.add_argument(
-        "--so-far", action="store_true", help="run nothing: tables and figures of the results so far, of any machine"
+        "--so-far", action="store_true", help="run nothing: tables and figures of all results in --cache, even if few"
     )
     talk.add_arguments(
         parser,

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("data", type=Path, metavar="DATA", help="folder of a data set in a known format; see `cfusion formats`")
     add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the data set with fused maps")
-    add("--neighbours", type=int, default=10, metavar="N", help="views that each view is fused from (default: 10)")
+    add("--neighbours", type=int, default=10, metavar="N", help="most other views fused into each view (default: 10)")
     add(
         "--write",
         metavar="FORMAT",
@@ -36,7 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--cloud", action=argparse.BooleanOptionalAction, default=True, help="OUT/scene.ply, one cloud of all maps")
     add("--mesh", action="store_true", help="OUT/mesh.ply and OUT/mesh.glb, a coloured mesh of all maps")
-    add("--voxel", type=float, metavar="SIZE", help="with --mesh: size of a voxel, in the unit of depth")
+    add(
+        "--voxel",
+        type=float,
+        metavar="SIZE",
+        help="with --mesh: a length (default: sigma / 2, half a pixel to a pixel)",
+    )
     add("--method", default="auto", help="see `cfusion methods` (default: auto)")
     add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the method; repeatable")
@@ -188,6 +193,7 @@ def _other_format(given: str | None, format: str) -> str | None:
 
 
 def _print_graph(arguments: argparse.Namespace, scene: "Scene") -> None:
+    from cfusion.cli.text import shown
     from cfusion.scene.job import open_job
     from cfusion.scene.summary import graph_sentence
 
@@ -209,7 +215,7 @@ def _print_graph(arguments: argparse.Namespace, scene: "Scene") -> None:
         return
     sentence = open_job(scene.job).dataset.sentence
     if sentence:
-        print(sentence)
+        print(shown(sentence))
     print(graph_sentence(scene.graph.neighbours, scene.graph.source))
     if scene.done:
         print(f"{len(scene.done)} of {len(scene.tasks)} views exist already with the same settings")

@@ -1,4 +1,4 @@
-"""Match a stereo pair: depth, confidence, sigma and points of the left view; only disparity without a rig."""
+"""Match a stereo pair: depth, its confidence and sigma, points; without focal length and baseline only disparity."""
 
 import argparse
 import sys

@@ -26,18 +26,19 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.output.is_dir():
         raise FileError(f"{arguments.output} is not a folder; give the OUT of fuse or scene")
     frames = open_frames(arguments.output)
+    count = "1 frame" if len(frames) == 1 else f"{len(frames)} frames"
     if arguments.rerun is not None:
         from cfusion.view.rerun_file import write_rerun
 
         write_rerun(frames, arguments.rerun)
-        print(f"{len(frames)} frames written; play them with: rerun {arguments.rerun}")
+        print(f"{count} written; play with: rerun {arguments.rerun}")
         return 0
     from cfusion.view.input_views import InputViews
     from cfusion.view.viewer import Viewer
 
     viewer = Viewer(frames, InputViews(frames, arguments.data), arguments.host, arguments.port)
     ports = viewer.server.get_port(), viewer.pages.port
-    print(f"open {viewer.address} ({len(frames)} frames; Ctrl-C ends it)")
+    print(f"open {viewer.address} ({count}; Ctrl-C ends it)")
     print(f"from elsewhere: ssh {' '.join(f'-L {port}:localhost:{port}' for port in ports)} THIS_MACHINE", flush=True)
     try:
         until = None if arguments.seconds is None else time.monotonic() + arguments.seconds

@@ -26,7 +26,7 @@ from cfusion.report.paper_tables import Comparison, Line, Pair
 from cfusion.report.tables import Table
 
 LoadMaps = Callable[[str], Mapping[str, NDArray[Any]]]
-EXTRA = ("density", "bias", "plain_rmse", "plain_mae", "seconds", "iterations")
+FROM_SCORES = ("density", "bias", "plain_rmse", "plain_mae")  # columns beside the paper's
 ALL = "_all"  # suffix of columns that include pixels only the reference camera sees
 
 
@@ -93,7 +93,7 @@ def _by(line: Record, column: str) -> float:
 
 def _extra(spec: Spec, lines: Sequence[Record], averages: Sequence[Scores | None]) -> dict[str, float]:
     first = next((each for each in averages if each is not None), None)
-    known = {} if first is None else {name: first.named(name) for name in EXTRA[:4]}
+    known = {} if first is None else {name: first.named(name) for name in FROM_SCORES}
     timed = [line for line in lines if line.get("seconds")]
     if timed:
         known["seconds"] = float(np.mean([line["seconds"] for line in timed]))

@@ -1,4 +1,7 @@
-"""ETH3D's lens: an equidistant fisheye with radial, tangential and thin prism terms (COLMAP's THIN_PRISM_FISHEYE)."""
+"""ETH3D's lens, for its reader only: a camera of this kind does not exist here, and other fisheyes are not modelled.
+
+An equidistant fisheye with radial, tangential and thin prism terms (COLMAP's THIN_PRISM_FISHEYE).
+"""
 
 import numpy as np
 

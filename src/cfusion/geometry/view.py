@@ -38,7 +38,8 @@ class View:
         camera: its camera, of the same shape.
         pose: world_from_camera, its translation in the unit of depth.
         image: (H, W) or (H, W, 3) from 0 (black) to 1 (white), or None.
-        confidence: (H, W) weight of each depth, 0 for none; no unit, or None for equal weights.
+        confidence: (H, W) weight of each depth, at least 0, without unit; 0: not used; None: equal weights. It is not
+            the confidence of a `Result`.
         name: shown to the user.
 
     Examples:
@@ -98,10 +99,11 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """K depth maps of one view: association produces it, everything after needs only it.
+    """K depth maps on one pixel grid: pixel (i, j) of all of them sees the same point.
 
-    Depths may have any sign (a height map may lie below zero). Arrays of the right type are not copied, and stay on
-    the GPU if they are there: CuPy's, or those of any library with DLPack.
+    Association turns views into a stack; everything after that needs the stack alone. Depths may have any sign (a
+    height map may lie below zero). Arrays of the right type are not copied, and stay on the GPU if they are there:
+    CuPy's, or those of any library with DLPack.
 
     Args:
         depths: (K, H, W) in one unit of length, NaN where unknown.
@@ -180,7 +182,7 @@ class Stack:
         return count
 
     def seen(self) -> Iterator[MaskStack]:
-        """In `chunks`, the mask of observations: known, and of positive weight."""
+        """Masks of known depths of positive weight: map by map, (1, H, W), on the host; all, (K, H, W), on a GPU."""
         if self.weights is None:
             return (~np.isnan(depths) for depths in chunks(self.depths))
         return (weights > 0 for weights in chunks(self.weights))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import InputError, suggestion
+from cfusion.errors import CFusionError, InputError, suggestion
 from cfusion.io.arguments import path_of
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.begin import Plan, plan_mosaic
@@ -30,7 +30,7 @@ from cfusion.rasters.coregister import place
 from cfusion.rasters.effort import Ahead, Effort
 from cfusion.rasters.grids import Grid
 from cfusion.rasters.journal import Journal
-from cfusion.rasters.options import Options
+from cfusion.rasters.options import Options, in_keywords
 from cfusion.rasters.report import RasterReport, as_json
 from cfusion.rasters.runner import HERE, Crew
 from cfusion.rasters.solve_tile import REACH, SPARE, Settings, host_backend, solve_sample
@@ -92,9 +92,10 @@ def fuse_rasters(
     Args:
         paths: GeoTIFF files or folders of them, with heights in metres or any one unit.
         output: a .tif; sigma, count, NMAD, provenance and source are written beside it. None: arrays in `.maps`.
-        progress: called with the progress.
-        say: called with sentences about the rasters.
-        options: coregister, resolution, bounds, tolerance, tile, workers and so on, as in `cfusion mosaic`.
+        progress: called with a `Step` from time to time: the stage, and the share of it that is done, from 0 to 1.
+        say: called with each sentence about a raster (role, resampling, offset removed) as soon as it is known.
+        options: fields of `cfusion.rasters.options.Options`, which are the options of `cfusion mosaic`: coregister
+            ("offset", "shift" or "tilt"; True is "shift"), resolution, bounds, tolerance, tile, workers and so on.
 
     Examples:
         >>> import numpy as np, rasterio
@@ -108,6 +109,24 @@ def fuse_rasters(
         >>> made.maps["height"].shape, len(made.rasters)
         ((24, 32), 3)
     """
+    try:
+        return make_mosaic(paths, output, progress=progress, say=say, **options)
+    except CFusionError as error:  # messages name the options of the command line
+        told = in_keywords(str(error))
+        if told == str(error):
+            raise
+        raise type(error)(told) from error
+
+
+def make_mosaic(
+    paths: Sequence[str | Path],
+    output: str | Path | None = None,
+    *,
+    progress: ProgressCallback | None = None,
+    say: Callable[[str], None] | None = None,
+    **options: Any,
+) -> Mosaic:
+    """`fuse_rasters` for the command line: errors name its options, not keywords."""
     began = time.perf_counter()
     chosen = _options(options)
     if isinstance(paths, str | Path):
@@ -150,6 +169,8 @@ def _options(given: dict[str, Any]) -> Options:
         if name not in known:
             raise InputError(f"{name!r} is not an option of a mosaic; {suggestion(name, sorted(known))}")
     shaped = dict(given)
+    if isinstance(shaped.get("coregister"), bool):
+        shaped["coregister"] = "shift" if shaped["coregister"] else None
     for name in ("weights", "sigma"):
         if name in shaped:
             shaped[name] = tuple(Path(path) for path in shaped[name])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from cfusion.errors import InputError
@@ -49,3 +50,9 @@ class Options:
             raise InputError(f"iterations is {self.iterations}; give a whole number of at least 1")
         if self.alpha is not None and (len(self.alpha) != 2 or not min(self.alpha) > 0):
             raise InputError(f"alpha is {self.alpha}; give two positive weights, such as 1 2")
+
+
+def in_keywords(message: str) -> str:
+    """A message with options of the command line, such as `--keep-offsets`, as keywords, such as `keep_offsets`."""
+    names = "|".join(each.name.replace("_", "-") for each in fields(Options))
+    return re.sub(rf"(?<![\w-])--({names})(?![\w-])", lambda found: found[1].replace("-", "_"), message)

@@ -27,20 +27,22 @@ class Status(enum.Enum):
 
     closed_form = "The answer is a closed form; nothing was iterated."
     converged = "The certified duality gap fell below the tolerance."
-    at_rounding = "The remaining energy is about that of rounding; relative to it, the gap may be large."
-    settled = "The energy and the primal-dual iterates settled; the certified gap is looser than the tolerance."
-    partial_optimum = "Neither the depth nor the confidence alone can lower the energy by more than the tolerance."
+    at_rounding = "The energy is as small as rounding errors make it; relative to it, the gap may be large."
+    settled = "The energy stopped changing before the certified gap reached the tolerance; the gap says what is proven."
+    partial_optimum = "The last step of depth and confidence changed the energy by less than the tolerance."
     iteration_limit = "The iteration limit was reached; raise `iterations` or loosen `tolerance`."
 
 
 @dataclass(frozen=True)
 class Outer:
-    """One outer step: the energy after it, the certified gap and the iterations of its convex solve.
+    """One outer step: adaptive methods take turns between confidence and depth, the others have a single step.
 
     Args:
-        energy: of depth and confidence together; no unit.
-        gap: relative, at most this fraction above the minimum.
-        iterations: of the convex solve.
+        energy: after the step: fidelity and regulariser, and the prior where the confidence is estimated.
+        gap: (energy - lower bound) / energy of the convex solve for the depth, in which the confidence is fixed and the
+            prior left out: its minimum is at least (1 - gap) times its energy. Energies of the size of rounding errors
+            count as that size. NaN if the step has no certificate.
+        iterations: of this solve.
 
     Examples:
         >>> from cfusion import Outer
@@ -55,11 +57,11 @@ class Outer:
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a running solve; `done` runs from 0 to 1.
+    """Progress of a running solve.
 
     Args:
-        stage: its name.
-        done: share of the iteration limit.
+        stage: what is computed, such as `choosing weights`, `depth`, `depth and confidence 2`.
+        done: share of the iteration limit of this solve, from 0 to 1; 1 when it ends. `auto` solves several times.
         gap: certified and relative; NaN or infinite if there is none yet.
         energy: the current energy.
 

@@ -42,8 +42,10 @@ def read(path: Path) -> Dataset:
         raise FileError(f"{file} lists no views; add at least one")
     reference = entry.get("reference", int) if "reference" in entry else None
     unit = entry.get("unit", str) if "unit" in entry else "metre"
+    sentence = f"bundle: unit {unit}, camera-to-world; {len(items)} view{'s' * (len(items) != 1)}"
     try:
-        return Dataset(views, reference, unit, files=tuple(each.path_inside("depth", file.parent) for each in items))
+        files = tuple(each.path_inside("depth", file.parent) for each in items)
+        return Dataset(views, reference, unit, sentence, files)
     except InputError as error:
         raise type(error)(f"{file}: {error}") from None
 
