@@ -244,7 +244,7 @@ class TestStereo:
     def test_half_a_rig_and_two_are_refused(self, given: dict[str, object], words: str) -> None:
         from cfusion.cli.stereo import _calibration
 
-        nothing = dict.fromkeys(("calib", "focal", "baseline", "cx", "cy"))
+        nothing = dict.fromkeys(("calib", "focal", "baseline", "cx", "cy", "farthest"))
         with pytest.raises(InputError, match=words):
             _calibration(argparse.Namespace(**(nothing | {"doffs": 0.0} | given)))
         assert _calibration(argparse.Namespace(**nothing, doffs=0.0)) is None
@@ -253,7 +253,7 @@ class TestStereo:
         from cfusion.cli.stereo import _calibration
 
         given = {"calib": None, "focal": 700.0, "baseline": 0.5, "cx": 11.0, "cy": 7.0, "doffs": 3.0}
-        rig = _calibration(argparse.Namespace(**given))
+        rig = _calibration(argparse.Namespace(**given, farthest=None))
         assert (rig.fx, rig.fy, rig.cx, rig.cy, rig.baseline, rig.doffs) == (700, 700, 11, 7, 0.5, 3)  # type: ignore[union-attr]
 
 
