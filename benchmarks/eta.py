@@ -62,7 +62,7 @@ def recorded(arguments: list[str], cache: Path) -> tuple[list[Picture], float]:
     controller, terminal = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "140", "NUMBA_CACHE_DIR": str(cache)}
     began = time.monotonic()
-    command = [sys.executable, "-m", "cfusion.cli", *arguments]
+    command = [sys.executable, "-m", "cfusion", *arguments]
     process = subprocess.Popen(command, stderr=terminal, stdout=subprocess.DEVNULL, env=environment)
     os.close(terminal)
     pictures: list[Picture] = []

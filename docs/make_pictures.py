@@ -201,7 +201,7 @@ def viewer() -> None:
     """`cfusion view` on a scene."""
     with tempfile.TemporaryDirectory() as place:
         _room(Path(place) / "room", 7)
-        command = [sys.executable, "-m", "cfusion.cli"]
+        command = [sys.executable, "-m", "cfusion"]
         scene = ["scene", str(Path(place) / "room"), "-o", str(Path(place) / "out"), "--neighbours", "4", "--quiet"]
         subprocess.run([*command, *scene], check=True)
         arguments = ["view", str(Path(place) / "out"), "--port", "18700"]

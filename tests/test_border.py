@@ -285,7 +285,7 @@ def test_escapes_are_shown_and_not_obeyed(tmp_path: Path, capsys: pytest.Capture
 
 @pytest.mark.parametrize(("into", "code"), [(">&-", 0), ("> /dev/full", 2)])
 def test_standard_output_that_takes_nothing(into: str, code: int) -> None:
-    command = f"{sys.executable} -m cfusion.cli info {into}"
+    command = f"{sys.executable} -m cfusion info {into}"
     found = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert found.returncode == code
     assert "Traceback" not in found.stderr

@@ -90,7 +90,7 @@ def test_help_is_quick() -> None:
     seconds = []
     for _ in range(5):
         before = os.times()
-        subprocess.run([sys.executable, "-m", "cfusion.cli", "--help"], capture_output=True, check=True)
+        subprocess.run([sys.executable, "-m", "cfusion", "--help"], capture_output=True, check=True)
         after = os.times()
         spent = after.children_user + after.children_system - before.children_user - before.children_system
         seconds.append(spent)
@@ -275,7 +275,7 @@ def test_an_interrupted_run_leaves_nothing(
 
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m cfusion.cli info | true; exit ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m cfusion info | true; exit ${{PIPESTATUS[0]}}"
     found = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert found.stderr == ""
 

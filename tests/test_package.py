@@ -55,7 +55,7 @@ def test_the_shell_is_answered() -> None:
         "_ARGCOMPLETE_STDOUT_FILENAME": "/dev/stdout",
     }
     found = subprocess.run(
-        [sys.executable, "-m", "cfusion.cli"], env=os.environ | asked, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "cfusion"], env=os.environ | asked, capture_output=True, text=True, timeout=60
     )
     assert found.stdout.strip() == "evaluate"
 

@@ -120,7 +120,7 @@ SLOW = {"reproduce"}
 )
 def test_progress_never_falls(name: str, bundle: Path, tmp_path: Path) -> None:
     pytest.importorskip("rich")
-    code, shown = recorded(["-m", "cfusion.cli", *COMMANDS[name](bundle, tmp_path / "out")])
+    code, shown = recorded(["-m", "cfusion", *COMMANDS[name](bundle, tmp_path / "out")])
     assert code == 0, shown
     shares = [int(each) for each in re.findall(r"(\d+) %\s+\d+ s ", shown)]
     assert shares, "no bar was shown"
@@ -391,7 +391,7 @@ class TestForecast:
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then(bundle: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "cfusion.cli", "scene", str(bundle), "-o", str(tmp_path / "out")]
+    command = [sys.executable, "-m", "cfusion", "scene", str(bundle), "-o", str(tmp_path / "out")]
     began = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     spent = time.monotonic() - began

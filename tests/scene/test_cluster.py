@@ -201,7 +201,7 @@ def test_the_scheduler_is_restarted(data: Path, undisturbed: Path, tmp_path: Pat
 
 def test_the_client_is_gone_and_the_same_command_comes_again(data: Path, undisturbed: Path, tmp_path: Path) -> None:
     out, port = tmp_path / "out", free_port()
-    command = ("cfusion.cli", "scene", str(data), "-o", str(out), *QUICK, "--scheduler", f"tcp://127.0.0.1:{port}")
+    command = ("cfusion", "scene", str(data), "-o", str(out), *QUICK, "--scheduler", f"tcp://127.0.0.1:{port}")
     with scheduler(port), worker(port):
         with started(*command) as client:
             wait_for(lambda: len(stamps(out)) >= 2)

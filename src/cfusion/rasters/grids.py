@@ -38,7 +38,8 @@ class Grid:
 
     def __post_init__(self) -> None:
         if not 0 < self.width * self.height <= MOST_PIXELS or self.width < 1:
-            raise InputError(f"a grid of {self.width} x {self.height} pixels is impossible; give other bounds")
+            size = f"{self.width} x {self.height}"
+            raise InputError(f"a grid of {size} pixels is impossible; give other bounds, or another resolution")
         a, b, _, d, e, _ = self.transform
         if not np.isfinite(self.transform).all() or abs(a * e - b * d) <= 0:
             raise InputError(f"the transform {self.transform} has no inverse; correct the raster's georeference")
