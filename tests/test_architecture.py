@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "view": BELOW_REPORT | {"report", "scene"},
     "cli": BELOW_REPORT | {"report", "experiments", "forecast", "scene", "view", "rasters"},
     "__init__": BELOW_REPORT | {"scene", "rasters"},
+    "__main__": {"cli"},
 }
 HOME_OF = {
     "numba": {"kernels", "frontends"},
