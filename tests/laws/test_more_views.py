@@ -1,5 +1,6 @@
 """More views beat the reference alone: an object before walls, where a splat throws wide views across the outline."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -111,3 +112,19 @@ def test_noise_that_wide_views_read_twice_is_no_error_of_all_views() -> None:
     assert result.sigma is not None
     sizes = np.abs(result.depth - truth) / result.sigma
     assert 0.4 < np.nanquantile(sizes, 0.683) < 1.5  # 0.1 where the noise of wide views counted as shared
+
+
+def test_sigma_covers_where_one_view_is_far_better_than_the_others() -> None:
+    """A half that holds the quiet view has the surface of the whole; the other half shows the error."""
+    clean, truth = object_bundle(room(), None, np.random.default_rng(3), 5, camera=CAMERA, image=False)
+    rng = np.random.default_rng(1)
+    views = [
+        replace(view, depth=Laplace(noise)(view.depth, rng))
+        for view, noise in zip(clean, (0.2, 0.2, 0.01, 0.2, 0.2), strict=True)
+    ]
+    result = fuse(views, min_confidence=0.0)
+    assert result.sigma is not None
+    covered = np.abs(result.depth - truth) < result.sigma
+    assert covered.mean() > 0.65
+    blocks = [covered[i : i + 24, j : j + 24].mean() for i in range(0, 72, 24) for j in range(0, 96, 24)]
+    assert min(blocks) > 0.4

@@ -85,7 +85,7 @@ def test_other_settings_make_it_new(bundle: Path, tmp_path: Path) -> None:
     assert all(after != before[name] for name, after in records(out).items())
 
 
-def test_what_is_likely_right_is_kept_unless_told_otherwise() -> None:
+def test_what_is_plausible_is_kept_unless_told_otherwise() -> None:
     """Cloud, mesh and the next tool ask the other maps again; a method without that probability has no such setting."""
     assert keeping_plausible("auto", {}) == {"min_confidence": 0.3}
     assert keeping_plausible("auto", {"min_confidence": 0.9, "rounds": 2}) == {"min_confidence": 0.9, "rounds": 2}

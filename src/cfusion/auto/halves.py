@@ -1,7 +1,7 @@
 """Fits to halves of the observations: their distance from the fit to all shows the uncertainty of the latter.
 
-Two kinds of halves: blocks of the image (the half has the even views here, the odd ones in the next block), and whole
-views, without those most like them. The first shows noise, the second also errors common to a view and its neighbours:
+Two kinds of halves: blocks of the image (one half has the even views here, the odd ones in the next block), and whole
+views, with similar ones in one half. The first shows noise, the second also errors common to a view and its neighbours:
 its scale, a drifting pose. A single view is halved by random pixels.
 """
 
@@ -25,7 +25,7 @@ from cfusion.solvers.task import Task, prepare
 
 BLOCK = 32  # pixels: noise of a view is correlated over shorter distances
 REFIT = PDHG(tolerance=2e-4, iterations=120, certify=False, fixed_steps=True)  # from the solution: changes happen early
-FEW = 0.01  # of the observed pixels: for fewer, two more refits are not worth their time
+FEW = 0.01  # of the observed pixels: for fewer, another refit is not worth its time
 REACH = 2  # pixels: bridges the pixels of one view that a half leaves out
 
 
@@ -39,9 +39,16 @@ class Half:
 
 
 def refit_halves(found: Fit) -> list[Half]:
-    """The surface of a half, for every kind of halves."""
+    """The surfaces of both halves, for every kind of halves.
+
+    Both, because a half that holds the heaviest view has the surface of the whole.
+    """
     stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
-    return [Half(refit(found, one), _count(one), _count(other)) for one, other in _splits(stack, backend)]
+    halves = []
+    for one, other in _splits(stack, backend):
+        n, m = _count(one), _count(other)
+        halves += [Half(refit(found, one), n, m), Half(refit(found, other), m, n)]
+    return halves
 
 
 def refit_pixels(found: Fit, untold: Mask) -> Half | None:

@@ -61,8 +61,7 @@ def stereo_like(task: Task) -> bool:
     misfit = backend.misfit(task.problem(fixed_confidence(task)), start)
     maps = backend.arrays.stack([each[::every, ::every] for each in (start, total, misfit)])
     start, total, misfit = backend.to_host(maps).astype(np.float64)
-    weights = stack.in_memory_of(backend).weights
-    one = 1.0 if weights is None else usual_weight(weights)
+    one = 1.0 if stack.weights is None else usual_weight(stack.weights)
     spread = misfit / np.maximum(total, 1e-300)
     return fit_power_law(start + task.centre, np.where(total > one, spread, np.nan)) > STEREO_SLOPE
 

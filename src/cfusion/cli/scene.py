@@ -20,6 +20,7 @@ NAME, SUMMARY = "scene", "fuse every view of a scene, written back as the data s
 FAILED = 1  # exit code: some views failed
 USUAL_PIXELS = 640.0 * 480.0
 MOST_LINES = 40  # of the table on the screen
+SAMPLE = 8  # views, about, that are asked before the fusion whether another format can store them
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
     job, runner, other = _checked(arguments)
     if other is not None:
         with suppress(FileError):
-            require_storable(open_job(job).dataset[:1], other)  # after the fusion all views are asked
+            views = open_job(job).dataset
+            require_storable(views[:: max(1, len(views) // SAMPLE)], other)  # after the fusion all views are asked
     if arguments.neighbours > 0:  # poses do not matter to a view fused alone
         with suppress(FileError):  # an unreadable view is reported later and stops no other
             require_plausible(open_job(job).dataset, force=arguments.force, has_options=False)

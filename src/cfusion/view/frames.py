@@ -63,11 +63,16 @@ def open_frames(folder: Path) -> Sequence[FusedFrame]:
 
 def near_origin(frames: Sequence[FusedFrame]) -> Sequence[FusedFrame]:
     """The frames moved to the origin if they are too far away for single precision, in which they are drawn."""
-    middle = frames[len(frames) // 2]
-    place = middle.pose.translation
-    depth = middle.maps().depth
-    known = depth[np.isfinite(depth)]
-    if not known.size or rounding(place) <= MOST_ROUNDING * float(np.median(pixel_size(middle.camera, known))):
+    for k in sorted(range(len(frames)), key=lambda k: abs(k - len(frames) // 2)):  # from the middle outwards
+        frame = frames[k]
+        depth = frame.maps().depth
+        known = depth[np.isfinite(depth)]
+        if known.size:
+            break
+    else:
+        return frames
+    place = frame.pose.translation
+    if rounding(place) <= MOST_ROUNDING * float(np.median(pixel_size(frame.camera, known))):
         return frames
     moved = [Pose(frame.pose.rotation, frame.pose.translation - np.rint(place)) for frame in frames]
     return [replace(frame, pose=pose) for frame, pose in zip(frames, moved, strict=True)]
