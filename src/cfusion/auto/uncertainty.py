@@ -4,8 +4,8 @@
     f = 0.8 (slope s / (n V))^(1/4), from 0.65 to 1.5;    few = max(0, 1 - n / min(0.6 K, 5))
 
 V       variance of the distance of a fit to half of the observations from the fit to all, pooled around the pixel (by
-        roots, so that a nearby edge does not dominate; close to the pixel directly) and scaled to all observations. It
-        contains the bias of smoothing: a half is smoothed more
+        roots, so that a nearby edge does not dominate; close to the pixel directly) and scaled to all observations;
+        the mean over both halves of each kind. It contains the bias of smoothing: a half is smoothed more
 f       corrects the pooling of V: the error is smaller where the surface is flat, and larger where it is steep; 1
         without halves. For maps that cannot be compared (one, or copies of one) it is 1.3, and r is 1
 slope   of the surface between pixels: a reading is displaced by `delta` pixels by pose errors, and by 0.3 in maps
