@@ -310,7 +310,7 @@ def _deviation(
 def with_poses(sigma: Floats, depth: Floats, slope: Floats, motion: tuple[Floats, Floats], camera: Floats) -> Floats:
     """sigma (H, W) with half of the surface's change D = w x X + t: along z, and sideways over its slope."""
     numbers = np.concatenate([*(HALF_WAY * each for each in motion), camera[1:5]]).astype(np.float32)
-    return _with_poses(sigma, depth, slope, *numbers, parallel=bool(camera[0]))
+    return _with_poses(sigma, depth, slope, *numbers, parallel=bool(camera[0] != 0))
 
 
 @one_pass
