@@ -4,6 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from cfusion.cli.output import CORRECTIONS
 from cfusion.cli.text import shown
 from cfusion.errors import InputError
 
@@ -15,25 +16,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """One option per common mistake; `cfusion check` finds which applies."""
     add = parser.add_argument_group("conventions other than stated (see `cfusion check`)").add_argument
     add("--invert-poses", action="store_true", help="poses are world-to-camera")
-    add("--axes", choices=("opencv", "opengl"), default="opencv", help="opengl: cameras look along -z, y up")
-    add("--depth-scale", type=float, default=1.0, metavar="FACTOR", help="multiply depths, e.g. 0.001")
+    add("--axes", choices=("opencv", "opengl"), help="opengl: cameras look along -z, y up")
+    add("--depth-scale", type=float, metavar="FACTOR", help="multiply depths, e.g. 0.001")
     add("--ray-depth", action="store_true", help="depths are lengths of rays, not z")
-    add("--shift-centre", type=float, default=0.0, metavar="PIXELS", help="add to cx and cy, e.g. -0.5")
+    add("--shift-centre", type=float, metavar="PIXELS", help="add to cx and cy, e.g. -0.5")
     add("--align-scales", action="store_true", help="bring the depths of all views to one scale first")
+    parser.set_defaults(**CORRECTIONS)
 
 
 def require_none(arguments: argparse.Namespace, why: str) -> None:
     """Refuse these options, with a reason, where there is nothing that they could correct."""
-    given = {
-        "--invert-poses": arguments.invert_poses,
-        "--axes": arguments.axes != "opencv",
-        "--depth-scale": arguments.depth_scale != 1,
-        "--ray-depth": arguments.ray_depth,
-        "--shift-centre": arguments.shift_centre != 0,
-        "--align-scales": arguments.align_scales,
-    }
-    named = [option for option, asked in given.items() if asked]
-    if named:
+    asked = [name for name, usual in CORRECTIONS.items() if getattr(arguments, name) != usual]
+    if asked:
+        named = (f"--{name.replace('_', '-')}" for name in asked)
         raise InputError(f"{why}; leave {', '.join(named)} out")
 
 

@@ -8,7 +8,14 @@ from cfusion.errors import FileError, InputError
 
 RESULT = "result.json"
 USUAL = "npy,png,pfm,ply"  # formats of a result
-CORRECTIONS = ("invert_poses", "axes", "depth_scale", "ray_depth", "shift_centre", "align_scales")
+CORRECTIONS: dict[str, object] = {  # options of `correction`, with their defaults
+    "invert_poses": False,
+    "axes": "opencv",
+    "depth_scale": 1.0,
+    "ray_depth": False,
+    "shift_centre": 0.0,
+    "align_scales": False,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

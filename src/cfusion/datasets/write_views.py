@@ -13,7 +13,6 @@ from cfusion.io.arguments import path_of, views_of
 from cfusion.io.codecs.png import LARGEST_COUNT
 
 WRITERS = ("bundle", "tum", "colmap", "mvsnet", "openmvs", "open3d", "nerfstudio")  # formats that hold posed views
-COUNTS_A_METRE = {"tum": 5000.0, "open3d": 1000.0}  # formats that store depth as 16-bit PNG
 FEWEST_COUNTS = 50  # of a depth: fewer round it by more than a percent
 MOST_LOST = 0.9  # share of the depths out of range, above which they are in another unit
 
@@ -38,7 +37,7 @@ def require_storable(views: Sequence[View], format: str) -> None:
     if format == "bundle":
         return
     known = lost = 0
-    counts = COUNTS_A_METRE.get(format)
+    counts = getattr(READERS[format].load(), "UNITS_PER_METRE", None)  # of formats that store depth as 16-bit PNG
     for number, view in enumerate(views):
         if isinstance(view.camera, BrownConrady):
             raise InputError(f"{format!r} cannot store lens distortion; write a bundle, or undistort the views first")

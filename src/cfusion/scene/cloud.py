@@ -92,7 +92,7 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
     pixels = np.flatnonzero(usable)
     points = own.pose.apply(own.camera.back_project(own.depth)[usable])
     normals_ = own.pose.turn(normal[usable])
-    pixel = _pixel_size(own, own.depth[usable])
+    pixel = pixel_size(own.camera, own.depth[usable])
     size = pixel / facing[usable]
     sigma = np.maximum(own.sigma[usable].astype(np.float64), 1e-9 * np.abs(own.depth[usable]))
     ahead = {other for other in others if (_rank(views(other)), other) < (_rank(own), number)}
@@ -114,7 +114,7 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
     if not smooth:
         return whole
     rim = _rim(own, whole)
-    size_at_rim = _pixel_size(own, own.depth.reshape(-1)[rim.pixels])
+    size_at_rim = pixel_size(own.camera, own.depth.reshape(-1)[rim.pixels])
     votes = _compare_all(views, others, set(), rim.points, rim.normals, rim.sigma, 2 * size_at_rim, size_at_rim)
     rim = rim.only((votes.agree == 0) & (votes.through == 0))
     return _subdivided(whole, towards_camera(own.camera, own.pose, whole.points), pixel[kept]).with_more(rim)
@@ -232,14 +232,14 @@ def _compare(other: FusedView, points: Points, normals_: Points, sigma: Floats, 
     between = theirs - points[at]
     apart = np.einsum("nx,nx->n", normals_[at], between)
     beside = np.sqrt(np.maximum(np.einsum("nx,nx->n", between, between) - apart**2, 0.0))
-    their_size = _pixel_size(other, depth) / cosine
+    their_size = pixel_size(other.camera, depth) / cosine
     spread = SIGMAS * np.sqrt(sigma[at] ** 2 + along**2)
     limit = spread + PIXELS * np.maximum(size[at], their_size)
     usable = facing > GRAZING  # as in `merged`: only such pixels become points of view j
     near = np.abs(apart) <= limit
     agrees = near & usable & np.isfinite(other.normals[row, column, 0])
     # compared along j's ray, where an obliquely seen surface is further away
-    through = ~near & (depth - z[at] > spread / cosine + _pixel_size(other, depth))
+    through = ~near & (depth - z[at] > spread / cosine + pixel_size(other.camera, depth))
     return _Seen(at, apart, along, their_size, beside, near, agrees, through)
 
 
@@ -254,11 +254,6 @@ def _points_at(view: FusedView, row: Places, column: Places, depth: Floats) -> P
     return view.pose.apply(np.stack([x, y, depth], axis=-1))
 
 
-def _pixel_size(view: FusedView, depth: NDArray[np.floating]) -> Floats:
-    """Width of a pixel across the ray at each depth, in the unit of depth."""
-    return pixel_size(view.camera, depth)
-
-
 def _rank(view: FusedView) -> int:
     """The pixel size of a view at its median depth, in half octaves: the view of lower rank owns shared points.
 
@@ -270,7 +265,7 @@ def _rank(view: FusedView) -> int:
 def _usual_pixel(view: FusedView) -> float:
     """The pixel size of a view at its median depth; 1 if no depth is known."""
     known = view.depth[np.isfinite(view.depth)]
-    return float(_pixel_size(view, np.median(known, keepdims=True))[0]) if known.size else 1.0
+    return float(pixel_size(view.camera, np.median(known, keepdims=True))[0]) if known.size else 1.0
 
 
 def piece(job: Job, task: Task) -> Record:

@@ -152,9 +152,10 @@ def _glb(mesh: Mesh, voxel: float) -> bytes:
     far = rounding(upright) > MOST_ROUNDING * voxel
     moved = np.rint(upright.mean(axis=0)) if far else np.zeros(3)
     made = trimesh.Trimesh(upright - moved, mesh.faces, vertex_colors=mesh.colours, process=False)
-    placed = trimesh.Scene()
-    placed.add_geometry(made, transform=trimesh.transformations.translation_matrix(moved))
-    written: bytes = (placed if far else made).export(file_type="glb")
+    if far:
+        made = trimesh.Scene(made)
+        made.apply_translation(moved)
+    written: bytes = made.export(file_type="glb")
     return written
 
 

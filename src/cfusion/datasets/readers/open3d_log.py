@@ -19,6 +19,7 @@ from cfusion.io.codecs.png import LARGEST_COUNT, Encoding, read_png, write_image
 from cfusion.io.json_object import JsonObject
 from cfusion.io.text_tables import numbered, read_lines, read_text
 
+UNITS_PER_METRE = 1000.0
 PRIMESENSE = (525.0, 525.0, 319.5, 239.5)
 PLACES = ("", "scene")  # of a trajectory
 INTRINSICS = ("camera_intrinsic.json", "intrinsic.json", "camera.json", "camera_primesense.json")
@@ -30,7 +31,7 @@ TRAJECTORY = "PinholeCameraTrajectory"
 class Options:
     """Options of the format."""
 
-    units_per_metre: float = 1000.0
+    units_per_metre: float = UNITS_PER_METRE
     camera: tuple[float, ...] | None = None  # fx, fy, cx, cy for a .log without intrinsics
     images: bool = True
 
@@ -81,8 +82,8 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
         for number, view in enumerate(views):
             if not isinstance(view.camera, Pinhole):
                 raise InputError(f"view {number} is {type(view.camera).__name__}; Open3D stores pinhole cameras")
-            held = np.where(view.depth * 1000 < LARGEST_COUNT + 0.5, view.depth, np.nan)
-            write_png(draft / "depth" / f"{number:06d}.png", held, Encoding(0.001))
+            held = np.where(view.depth * UNITS_PER_METRE < LARGEST_COUNT + 0.5, view.depth, np.nan)
+            write_png(draft / "depth" / f"{number:06d}.png", held, Encoding(1 / UNITS_PER_METRE))
             if view.image is not None:
                 write_image(draft / "image" / f"{number:06d}.png", view.image)
         (draft / "trajectory.log").write_text(log_text([view.pose for view in views]))
