@@ -311,8 +311,8 @@ class TestPoints:
 
     def test_the_size_of_a_pixel(self) -> None:
         flat, deep = self.view(Orthographic(0.5, 1, 1, 3, 2)), self.view(Pinhole(5.0, 7.0, 1, 1, 3, 2))
-        assert (cloud._pixel_size(flat, self.DEPTH) == 0.5).all()
-        np.testing.assert_allclose(cloud._pixel_size(deep, self.DEPTH), self.DEPTH / 5)
+        assert (cloud.pixel_size(flat.camera, self.DEPTH) == 0.5).all()
+        np.testing.assert_allclose(cloud.pixel_size(deep.camera, self.DEPTH), self.DEPTH / 5)
         assert cloud._rank(flat) == math.floor(cloud.RANKS_PER_OCTAVE * math.log2(0.5))
         assert cloud._rank(deep) == math.floor(cloud.RANKS_PER_OCTAVE * math.log2(4.5 / 5))
         blind = self.view(Orthographic(0.5, 1, 1, 3, 2))

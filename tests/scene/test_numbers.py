@@ -110,7 +110,7 @@ class TestScore:
 
 class TestCloud:
     def test_sizes_of_pixels(self) -> None:
-        assert cloud._pixel_size(facing(2.0), np.array([2.0]))[0] == 2 / 40  # the longer side
+        assert cloud.pixel_size(facing(2.0).camera, np.array([2.0]))[0] == 2 / 40  # the longer side
         assert (
             cloud._rank(facing(2.56, camera=Pinhole(10.0, 10.0, 1.0, 1.0, 3, 3))) == -4
         )  # 2^-2 < 0.256 in half octaves
