@@ -140,7 +140,7 @@ def _go_ahead(problem: Problem, state: State) -> None:
 def _settled(problem: Problem, state: State, steps: Steps, count: int, plan: Settling) -> Settled | None:
     """A whole rough solve that monitors itself (`look.cuh`): one launch, and another whenever its steps change."""
     tiling = _tiling(problem) if _sweepable(problem, state) and problem.prox_centre is None else None
-    if tiling is None or not _looks(tiling) or count % plan.block or plan.block % tiling.levels:
+    if tiling is None or not tiling.exchange or count % plan.block or plan.block % tiling.levels:
         return None
     work, source, spare = desk(), state, state.spare()
     target, other = spare, None
@@ -176,11 +176,6 @@ def _settled(problem: Problem, state: State, steps: Steps, count: int, plan: Set
 def _board() -> Any:
     """`Board` of look.cuh, zero."""
     return cupy.zeros(BOARD_BYTES, np.uint8)
-
-
-def _looks(tiling: _Tiling) -> bool:
-    """Whether the kernel can monitor itself: all tiles are on the chip and registers are left (else it is slower)."""
-    return tiling.exchange and not tiling.lanes.shelved
 
 
 def _steps_of(plan: Settling, before: Steps) -> Steps:
@@ -296,7 +291,7 @@ def _sweep(
     seen = problem.observations
     sweep, shared = _sweep_kernel(problem.order, *_kind(problem), tiling, looking=bool(to_look))
     height, width = problem.links.shape
-    rounds = (count - 1) // tiling.levels if tiling.exchange else 0
+    rounds = count // tiling.levels if tiling.exchange else 0
     mailbox, first_round = _mailbox(height * blocks_of(width, 2) * PACKET_PARTS[problem.order], rounds)
     sweep(
         (tiling.across, tiling.down),
@@ -360,11 +355,10 @@ def units_for(shape: tuple[int, int], order: int, fidelity: Fidelity) -> list[Un
         kinds = [("REAL=float", order, int(fidelity), weighted, False, False, False) for weighted in (False, True)]
         return [(("prox.cuh", "plain.cu"), defines_of(kind), False) for kind in kinds]
     tiling = _tilings(*shape, order, BLOCKS * multiprocessors())[0]
-    looks = (False, True) if _looks(tiling) else (False,)
     return [
         _sweep_unit(order, weighted, False, False, tiling, looking=looking)
         for weighted in (False, True)
-        for looking in looks
+        for looking in ((False, True) if tiling.exchange else (False,))
     ]
 
 

@@ -395,6 +395,176 @@ __device__ __forceinline__ void store_tile(
     }
 }
 
+#if SETTLE
+// sum_k w_k |x - d_k| of a pair of pixels, in the order of prox.cuh, with many loads in flight.
+__device__ __forceinline__ void misfits_of(
+    const float* __restrict__ values, const float* __restrict__ weights, const Place& place, int r, int views,
+    const float* x, float* sums
+) {
+    const int at_once = 4;
+    const size_t plane = (size_t)place.height * place.width;
+    sums[0] = sums[1] = 0.f;
+    for (int first = 0; first < views; first += at_once) {
+        float d[at_once][2], w[at_once][2];
+#pragma unroll
+        for (int j = 0; j < at_once; j++) {
+            const size_t start = min(first + j, views - 1) * plane;
+            load(values + start, place, r, INFINITE, d[j]);
+            w[j][0] = w[j][1] = 1.f;
+            if (WEIGHTED) load(weights + start, place, r, 0.f, w[j]);
+        }
+#pragma unroll
+        for (int j = 0; j < at_once; j++)
+#pragma unroll
+            for (int c = 0; c < 2; c++)
+                if (first + j < views && !isinf(d[j][c])) sums[c] += w[j][c] * fabsf(x[c] - d[j][c]);
+    }
+}
+
+// Squares of the displacement of a pixel's planes since the start: x, v, then q, r.
+__device__ __forceinline__ void add_squares(
+    const float (&now)[PLANES], const float* __restrict__ primal, const float* __restrict__ dual, size_t plane, size_t pixel,
+    double* sums
+) {
+#pragma unroll
+    for (int k = 0; k < PLANES; k++) {
+        const double moved = now[k] - __ldg(k < PRIMAL ? primal + k * plane + pixel : dual + (k - PRIMAL) * plane + pixel);
+        sums[k] += moved * moved;
+    }
+}
+
+// The sums over this lane's pixels of the tile, whose rim has just arrived: terms of the energy as in sums.cu and, with
+// `ways`, the displacement in every so many rows.
+__device__ __forceinline__ void measure_tile(
+    const Pixels& is, Shared& shared, Place place, Edges edges, const float* __restrict__ primal_start,
+    const float* __restrict__ dual_start, const float* __restrict__ values, const float* __restrict__ weights,
+    const float* __restrict__ total, const float* __restrict__ confidence, const unsigned short* __restrict__ links,
+    int views, int every, bool ways, int warp, int lane, double (&sums)[FOUND]
+) {
+    // Otherwise addresses are computed before the iterations, which then lack those registers: a third slower.
+    asm volatile("" : "+r"(place.row), "+r"(place.column), "+r"(place.width), "+r"(place.height), "+r"(warp), "+r"(lane));
+    edges.warp = warp, edges.lane = lane;
+    const size_t plane = (size_t)place.height * place.width;
+    shared.borders.x[warp][lane] = make_float2(is.x[0][0], is.x[0][1]);
+#if ORDER == 2
+    shared.borders.v1[warp + 1][lane] = make_float2(is.v1[ROWS - 1][0], is.v1[ROWS - 1][1]);
+    shared.borders.v2[warp + 1][lane] = make_float2(is.v2[ROWS - 1][0], is.v2[ROWS - 1][1]);
+#endif
+    __syncthreads();
+    const float2 x_below = shared.borders.x[warp + 1][lane];
+#if ORDER == 2
+    const float2 v1_above = shared.borders.v1[warp][lane], v2_above = shared.borders.v2[warp][lane];
+#endif
+    for (int k = 0; k < FOUND; k++) sums[k] = 0;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const float x_right = __shfl_down_sync(FULL, is.x[r][0], 1);
+#if ORDER == 2
+        const float v1_left = __shfl_up_sync(FULL, is.v1[r][1], 1), v2_left = __shfl_up_sync(FULL, is.v2[r][1], 1);
+        const Pair pair = look_up(is, shared, r, warp, lane);
+#endif
+        if (!edges.mine(warp * ROWS + r)) continue;
+        float misfit[2], lam[2], mass[2];
+        load(confidence, place, r, 0.f, lam);
+        load(total, place, r, 0.f, mass);
+        misfits_of(values, weights, place, r, views, is.x[r], misfit);
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            if (!place.inside(r, c)) continue;
+            const size_t pixel = place.pixel(r, c);
+            if (ways && (place.row + r) % every == 0) {
+#if ORDER == 2
+                const float now[] = {is.x[r][c],  is.v1[r][c], is.v2[r][c], is.q1[r][c],
+                                     is.q2[r][c], pair.r1[c],  pair.r2[c],  pair.r3[c]};
+#else
+                const float now[] = {is.x[r][c], is.q1[r][c], is.q2[r][c]};
+#endif
+                add_squares(now, primal_start, dual_start, plane, pixel, sums + TERMS);
+            }
+            const unsigned bits = __ldg(links + pixel);
+            if (!(bits & INSIDE)) continue;
+            sums[2] += (double)lam[c] * misfit[c];
+            sums[3] += (double)lam[c] * mass[c];
+            sums[4] += 1;
+            const double x = is.x[r][c];
+            double d[3];
+            d[0] = bits & 1 ? (c ? x_right : is.x[r][1]) - x : 0;
+            d[1] = bits & 2 ? (r < ROWS - 1 ? is.x[r < ROWS - 1 ? r + 1 : r][c] : (c ? x_below.y : x_below.x)) - x : 0;
+#if ORDER == 2
+            const double v1 = is.v1[r][c], v2 = is.v2[r][c];
+            const float v1_up = r ? is.v1[r ? r - 1 : 0][c] : (c ? v1_above.y : v1_above.x);
+            const float v2_up = r ? is.v2[r ? r - 1 : 0][c] : (c ? v2_above.y : v2_above.x);
+            if (bits & 1) d[0] -= v1;
+            if (bits & 2) d[1] -= v2;
+#endif
+#if EDGE
+            const float2 edge = shared.edge[warp * ROWS + r][lane];
+            sums[0] += (double)(c ? edge.y : edge.x) * length(d, 2);
+#else
+            sums[0] += length(d, 2);
+#endif
+#if ORDER == 2
+            d[0] = bits & 4 ? v1 - (c ? is.v1[r][0] : v1_left) : 0;
+            d[1] = bits & 8 ? HALF_ROOT * ((v2 - (c ? is.v2[r][0] : v2_left)) + (v1 - v1_up)) : 0;
+            d[2] = bits & 16 ? v2 - v2_up : 0;
+            sums[1] += length(d, 3);
+#endif
+        }
+    }
+}
+#endif
+
+// One iteration of the tile; its rim becomes wrong by one pixel.
+__device__ __forceinline__ void iterate(
+    Pixels& is, Ranks& rank, const float* __restrict__ values, const float* __restrict__ weights, const Place& place,
+    int views, const unsigned* exist, bool bounded, Shared& shared, const Scalars& s, int warp, int lane
+) {
+    const float half_root = 0.70710678118654752f;
+    show_dual(is, shared, warp, lane);
+    __syncthreads();
+    float x[ROWS][2], v1[ROWS][2], v2[ROWS][2];  // the extrapolated primal; x first as the prox has it
+    const bool strayed = primal_x<false>(is, rank, x, values, weights, place, views, shared, s, warp, lane);
+    if (__any_sync(FULL, strayed)) primal_x<true>(is, rank, x, values, weights, place, views, shared, s, warp, lane);
+#if ORDER == 2
+    Pair here = look_up(is, shared, 0, warp, lane);
+#endif
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+#if ORDER == 2
+        const Pair below = look_up(is, shared, r + 1, warp, lane);
+        const float r1_right = __shfl_down_sync(FULL, here.r1[0], 1);
+        const float r2_right = __shfl_down_sync(FULL, here.r2[0], 1);
+#endif
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            const float moved = x[r][c], old = is.x[r][c];
+            x[r][c] = fmaf(2.f, moved, -old);
+            is.x[r][c] = fmaf(s.relaxation, moved - old, old);
+#if ORDER == 2
+            const float push_1 = fmaf(-half_root, here.r2[c] - below.r2[c],
+                                      (is.q1[r][c] - here.r1[c]) + (c ? r1_right : here.r1[1]));
+            const float push_2 = fmaf(-half_root, here.r2[c] - (c ? r2_right : here.r2[1]),
+                                      (is.q2[r][c] - here.r3[c]) + below.r3[c]);
+            v1[r][c] = fmaf(2.f * s.tau_v, push_1, is.v1[r][c]);
+            v2[r][c] = fmaf(2.f * s.tau_v, push_2, is.v2[r][c]);
+            is.v1[r][c] = fmaf(s.relaxation * s.tau_v, push_1, is.v1[r][c]);
+            is.v2[r][c] = fmaf(s.relaxation * s.tau_v, push_2, is.v2[r][c]);
+#endif
+        }
+#if ORDER == 2
+        here = below;
+#endif
+    }
+    shared.borders.x[warp][lane] = make_float2(x[0][0], x[0][1]);
+#if ORDER == 2
+    shared.borders.v1[warp + 1][lane] = make_float2(v1[ROWS - 1][0], v1[ROWS - 1][1]);
+    shared.borders.v2[warp + 1][lane] = make_float2(v2[ROWS - 1][0], v2[ROWS - 1][1]);
+#endif
+    __syncthreads();
+    if (bounded) dual_pass<true>(is, x, v1, v2, exist, shared, s, warp, lane);
+    else dual_pass<false>(is, x, v1, v2, exist, shared, s, warp, lane);
+}
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
     const float* __restrict__ primal, const float* __restrict__ dual, float* primal_out, float* dual_out,
     const float* __restrict__ values, const float* __restrict__ weights, const float* __restrict__ total,
@@ -467,62 +637,26 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
 #endif
     __syncthreads();
 
-    const float half_root = 0.70710678118654752f;
+#if SETTLE
+    bool ways = plan.checked < plan.checks;
     for (int done = 0; done < count;) {
+        for (int k = 0; k < plan.block; k++) {
+            iterate(is, rank, values, weights, place, views, exist, bounded, shared, s, warp, lane);
+            if (k % LEVELS == LEVELS - 1) exchange(is, shared, place, edges, mailbox, round++, warp, lane);
+        }
+        done += plan.block;
+        double sums[FOUND];
+        measure_tile(is, shared, place, edges, primal_start, dual_start, values, weights, total, confidence, links, views,
+                     plan.every, ways, warp, lane, sums);
+        if (look(sums, board, parts, out, plan, done, count, ways, *(Scratch*)shared.mail.arrived)) break;
+    }
+#else
+    for (int done = 0; done < count; done++) {
 #if EXCHANGE
         if (done && done % LEVELS == 0) exchange(is, shared, place, edges, mailbox, round++, warp, lane);
 #endif
-        show_dual(is, shared, warp, lane);
-        __syncthreads();
-        float x[ROWS][2], v1[ROWS][2], v2[ROWS][2];  // the extrapolated primal; x first as the prox has it
-        const bool strayed = primal_x<false>(is, rank, x, values, weights, place, views, shared, s, warp, lane);
-        if (__any_sync(FULL, strayed)) primal_x<true>(is, rank, x, values, weights, place, views, shared, s, warp, lane);
-#if ORDER == 2
-        Pair here = look_up(is, shared, 0, warp, lane);
-#endif
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-#if ORDER == 2
-            const Pair below = look_up(is, shared, r + 1, warp, lane);
-            const float r1_right = __shfl_down_sync(FULL, here.r1[0], 1);
-            const float r2_right = __shfl_down_sync(FULL, here.r2[0], 1);
-#endif
-#pragma unroll
-            for (int c = 0; c < 2; c++) {
-                const float moved = x[r][c], old = is.x[r][c];
-                x[r][c] = fmaf(2.f, moved, -old);
-                is.x[r][c] = fmaf(s.relaxation, moved - old, old);
-#if ORDER == 2
-                const float push_1 = fmaf(-half_root, here.r2[c] - below.r2[c],
-                                          (is.q1[r][c] - here.r1[c]) + (c ? r1_right : here.r1[1]));
-                const float push_2 = fmaf(-half_root, here.r2[c] - (c ? r2_right : here.r2[1]),
-                                          (is.q2[r][c] - here.r3[c]) + below.r3[c]);
-                v1[r][c] = fmaf(2.f * s.tau_v, push_1, is.v1[r][c]);
-                v2[r][c] = fmaf(2.f * s.tau_v, push_2, is.v2[r][c]);
-                is.v1[r][c] = fmaf(s.relaxation * s.tau_v, push_1, is.v1[r][c]);
-                is.v2[r][c] = fmaf(s.relaxation * s.tau_v, push_2, is.v2[r][c]);
-#endif
-            }
-#if ORDER == 2
-            here = below;
-#endif
-        }
-        shared.borders.x[warp][lane] = make_float2(x[0][0], x[0][1]);
-#if ORDER == 2
-        shared.borders.v1[warp + 1][lane] = make_float2(v1[ROWS - 1][0], v1[ROWS - 1][1]);
-        shared.borders.v2[warp + 1][lane] = make_float2(v2[ROWS - 1][0], v2[ROWS - 1][1]);
-#endif
-        __syncthreads();
-        if (bounded) dual_pass<true>(is, x, v1, v2, exist, shared, s, warp, lane);
-        else dual_pass<false>(is, x, v1, v2, exist, shared, s, warp, lane);
-        done++;
-#if SETTLE
-        if (done % plan.block == 0) {
-            store_tile(is, shared, place, edges, primal_out, dual_out, warp, lane);
-            if (look(board, parts, out, plan, done, count, primal_out, dual_out, primal_start, dual_start, values, weights,
-                     total, confidence, links, edge, views, height, width, *(Scratch*)shared.mail.arrived)) return;
-        }
-#endif
+        iterate(is, rank, values, weights, place, views, exist, bounded, shared, s, warp, lane);
     }
+#endif
     store_tile(is, shared, place, edges, primal_out, dual_out, warp, lane);
 }
