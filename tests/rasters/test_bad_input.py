@@ -244,3 +244,9 @@ def test_ground_without_noise_is_certified_by_rounding(tmp_path: Path) -> None:
     made = fuse_rasters([write_tif(tmp_path / "a.tif", plane), other(tmp_path, values=plane)])
     assert made.gap <= 1e-3
     assert np.abs(made.maps["height"] - plane).max() < 1e-3
+
+
+def test_an_unusable_backend_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(CFusionError, match="no backend 'nonsense'"):
+        fuse_rasters([write_tif(tmp_path / "a.tif", ground(30, 40))], tmp_path / "out.tif", backend="nonsense")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.tif"]

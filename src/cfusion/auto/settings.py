@@ -45,11 +45,12 @@ class Settings:
     edges: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.rounds != int(self.rounds) or self.rounds < 1 or not self.gate > 0 or not 0 < self.damping <= 1:
-            raise InputError(
-                f"rounds = {self.rounds}, gate = {self.gate}, damping = {self.damping}: "
-                "a whole number from 1, positive, in (0, 1]"
-            )
+        if self.rounds != int(self.rounds) or self.rounds < 1:
+            raise InputError(f"rounds is {self.rounds}; it is a whole number, at least 1")
+        if not self.gate > 0:
+            raise InputError(f"gate is {self.gate}; it is positive, in noise scales")
+        if not 0 < self.damping <= 1:
+            raise InputError(f"damping is {self.damping}; it is a share, above 0 and at most 1")
         if not is_whole(self.fill_radius, 0, MOST_RADIUS):
             raise InputError(f"fill_radius is {self.fill_radius}; it is a whole number of pixels, 0 to {MOST_RADIUS}")
         if not 0 < self.lam < float("inf"):

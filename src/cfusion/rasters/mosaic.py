@@ -129,6 +129,7 @@ def make_mosaic(
     """`fuse_rasters` for the command line: errors name its options, not keywords."""
     began = time.perf_counter()
     chosen = _options(options)
+    host_backend(chosen.backend)  # refused before anything is written
     if isinstance(paths, str | Path):
         paths = [paths]
     if not isinstance(paths, Sequence):
