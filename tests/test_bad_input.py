@@ -195,8 +195,8 @@ def test_unknown_method_names_the_nearest(wrong, near):
         ("l1", {"radius": -1}, "the fill radius is -1"),
         ("l1", {"fill_radius": -1}, "fill_radius is -1; give a whole number of pixels"),
         ("l1", {"fill_radius": 2.5}, "fill_radius is 2.5"),
-        ("auto", {"rounds": 0}, "rounds = 0"),
-        ("auto", {"gate": 0.0}, "gate = 0.0"),
+        ("auto", {"rounds": 0}, "rounds is 0"),
+        ("auto", {"gate": 0.0}, "gate is 0.0"),
     ],
 )
 def test_wrong_parameters_are_named(method, given, says):

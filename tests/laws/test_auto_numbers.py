@@ -9,6 +9,7 @@ import pytest
 from cfusion import Orthographic, Pinhole, Pose, Stack, fuse_stack, kernels
 from cfusion.auto import evidence
 from cfusion.auto import first_surface as first
+from cfusion.auto import votes as votes_of
 from cfusion.auto.assess import _unsure
 from cfusion.auto.belief import confidence, out_of_line
 from cfusion.auto.edges import edge_weights
@@ -159,7 +160,7 @@ class TestDoubt:
 class TestFirstSurface:
     def test_a_misfit_is_in_noise_scales_and_four_at_most(self) -> None:
         residuals = np.array([[[0.0, -0.3, 0.9, NAN]]], np.float32)
-        cost, seen = first._misfit(residuals, np.array([[[0.1]]], np.float32))
+        cost, seen = votes_of._misfit(residuals, np.array([[[0.1]]], np.float32))
         np.testing.assert_allclose(cost, [[[0, 3, 4, 0]]], rtol=1e-6)
         np.testing.assert_array_equal(seen, [[[1, 1, 1, 0]]])
 
@@ -171,7 +172,7 @@ class TestFirstSurface:
 
     def test_votes_are_those_of_views_that_saw_both(self) -> None:
         cost, count = np.array([[5.0, 5.0, 5.0]]), np.array([[2.0, 0.0, 3.0]])
-        (worse, votes), total = first._worse(cost, count, np.array([[1.0, 1.0, 1.0]]), np.array([[3.0, 1.0, 1.0]]))
+        (worse, votes), total = votes_of._excess(cost, count, np.array([[1.0, 1.0, 1.0]]), np.array([[3.0, 1.0, 1.0]]))
         np.testing.assert_array_equal(worse, [[4, 0, 4]])
         np.testing.assert_array_equal(votes, [[2, 0, 1]])
         assert total == 8
@@ -206,10 +207,11 @@ class TestFirstSurface:
         part = SimpleNamespace(first=lambda splat, backend: Stack(truth))
         source: Any = SimpleNamespace(reference=0, part=lambda views: part)
         fits = iter([own, near])
-        monkeypatch.setattr(first, "_nearest_views", lambda *given: [0, 1])
-        monkeypatch.setattr(first, "_residuals", lambda source, surface, backend: truth - surface)
+        monkeypatch.setattr(first, "nearest_views", lambda *given: [0, 1])
+        monkeypatch.setattr(first, "residuals_of", lambda source, surface, backend: truth - surface)
         monkeypatch.setattr(first, "independence", lambda away: 1.0)
         monkeypatch.setattr(first, "_completed", lambda surface, *given: surface)
+        monkeypatch.setattr(first, "restore", lambda source, surface, backend: surface)
         found = first.first_surface(source, first.Splat(), lambda stack: next(fits), NUMPY)
         np.testing.assert_array_equal(found, np.where(np.isnan(near), own, near))
 

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from cfusion.arrays import DepthMap
-from cfusion.auto.assess import assess, leave_unknown
 from cfusion.auto.cross_validation import choose, usual_choices
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.first_surface import first_surface
-from cfusion.auto.fit import Fit, energy_of, fit
+from cfusion.auto.fit import energy_of, fit
 from cfusion.auto.occlusion import observe
-from cfusion.auto.reading import Read, read_surface
-from cfusion.auto.registration import register
+from cfusion.auto.reading import Read
+from cfusion.auto.registration import registered
 from cfusion.auto.settings import Choices, Settings
+from cfusion.auto.small_parts import restore
 from cfusion.auto.surface import blend
-from cfusion.auto.view_report import report as view_report
+from cfusion.auto.trust import with_trust
 from cfusion.energy import L1
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend
@@ -56,7 +56,7 @@ class Auto:
         if source.rereads and source.n_views > 1:
             surface = first_surface(source, settings.splat, lambda stack: self._guessed(stack, backend), backend)
             if settings.refine_poses:
-                source, read = self._registered(source, surface, backend)
+                source, read = registered(source, surface, backend)
             turns = turns[1:]
         for turn in turns:
             if surface is None:
@@ -74,28 +74,15 @@ class Auto:
             start = found.end if turn is Turn.choose else None
             share = settings.damping if readings > 1 else 1.0
             surface = found.depth if surface is None else blend(surface, found.depth, share)
+            surface = restore(source, surface, backend) if turn is not Turn.final else surface
         chosen = {name: value for name, value in vars(guess).items() if name != "margins" or value}
-        return self._trusted(Fused(stack, found.solution(), chosen), source, found, backend)
-
-    def _registered(self, source: Source, surface: DepthMap, backend: Backend) -> tuple[Source, Read | None]:
-        """The source with views moved, and their reading at the surface if none was and it is at the nearest pixels."""
-        read = read_surface(source, surface, backend)
-        moved = register(source, surface, backend, read)
-        return moved, read if moved is source and not read.between else None
+        return with_trust(Fused(stack, found.solution(), chosen), source, found, settings, backend)
 
     def _guessed(self, stack: Stack, backend: Backend) -> DepthMap:
         """A surface at the usual weights."""
         task = prepare(energy_of(self.settings.choices or PAPERS, self.settings.lam), stack, backend)
         guess = self.settings.choices or usual_choices(task)
         return fit(task, guess, replace(self.solver, certify=False), self.settings.fill_radius).depth
-
-    def _trusted(self, fused: Fused, source: Source, found: Fit, backend: Backend) -> Fused:
-        """The result with its confidence, sigma and evidence; pixels below the least confidence are unknown."""
-        assessed = assess(source, found, backend)
-        views = view_report(found, assessed, source, backend) if self.settings.keep_views else ()
-        depth, confidence, sigma = leave_unknown(assessed, fused.solution.depth, self.settings.min_confidence)
-        solution = replace(fused.solution, depth=depth, confidence=confidence)
-        return replace(fused, solution=solution, sigma=sigma, views=views)
 
     def parameters(self) -> dict[str, object]:
         """Every parameter by name, with its value."""

@@ -24,6 +24,7 @@ LONGEST_WALK = 6  # steps of the search
 CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; least relative gain of a much smoother answer
 LOCAL_CHANCE = 3.0  # standard errors, for local weights: with two, rounding could decide
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # factors on alpha tried with local weights
+EDGE_CHANCE = 1.0  # standard errors, for edge weights: few observations are near edges
 EDGE_FACTORS = (1.0, 2.0, 4.0)  # factors on alpha tried with edge weights, which spare edges in its place
 NEARBY = 0.2  # of the first fit's final steps; longer ones choose another alpha on some scenes
 
@@ -132,18 +133,19 @@ class _Trial:
         """The alpha, and whether less smoothing across edges predicts the held-out observations better."""
         if edges is None:
             return alpha, False
-        best, chosen, sharp = self._fitted(alpha), alpha, False
+        smooth, best, chosen = self._fitted(alpha), None, alpha
         plain, self.task = self.task, self.task.with_edges(edges)
         for factor in EDGE_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
             state = self._fit(candidate)
-            if self._predicts_better(state, best):
-                best, chosen, sharp = state, candidate, True
-            elif factor > 1:
+            if best is not None and not self._predicts_better(state, best, chance=EDGE_CHANCE):
                 break
+            best, chosen = state, candidate
+        assert best is not None
+        sharp = self._predicts_better(best, smooth, chance=EDGE_CHANCE)
         self.edges = edges if sharp else None
         self.task = self.task if sharp else plain
-        return chosen, sharp
+        return chosen if sharp else alpha, sharp
 
     def with_local(self, alpha: tuple[float, float]) -> tuple[tuple[float, float], bool]:
         """The alpha, and whether weights by local noise predict the held-out observations better."""

@@ -98,6 +98,13 @@ def register(source: Source, surface: DepthMap, backend: Backend, read: Read | N
     return moved
 
 
+def registered(source: Source, surface: DepthMap, backend: Backend) -> tuple[Source, Read | None]:
+    """The source with views moved, and their reading at the surface if none was and it is at the nearest pixels."""
+    read = read_surface(source, surface, backend)
+    moved = register(source, surface, backend, read)
+    return moved, read if moved is source and not read.between else None
+
+
 def _told(
     source: Source, surface: DepthMap, read: Read, samples: int, reach: Reach, before: Motions, backend: Backend
 ) -> _Told:

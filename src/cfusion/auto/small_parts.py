@@ -1,0 +1,84 @@
+"""Small parts of a scene that smoothing removes: the background in a gap, a pole.
+
+A small part costs more as an edge than as an error of the few views that see it. Where it is missing, views are read at
+the wrong surface and see something else, so that no later fit brings it back. But the reference measured it: where the
+nearest views, read at its measurements, see them rather than the surface, the surface takes them over.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfusion.arrays import DepthMap
+from cfusion.auto.misreading import independence
+from cfusion.auto.pooling import window_sums
+from cfusion.auto.votes import CHANCE, WINDOW, excess_misfit, nearest_views, residuals_of, scales_of
+from cfusion.errors import InputError
+from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.one_pass import one_pass
+from cfusion.source import Source, Splat
+
+THIN, MOST = 1, 6.5  # radius of a square, and pixels of its nine: thinner parts may be mixed pixels of an edge
+APART = 1.0  # pixels: a view that reads both at one pixel measures the same again, also what is wrong
+OTHER = 6.0  # noise scales: a measurement further from the surface is of another one
+
+
+def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
+    """The surface with small parts as the reference measured them, where the nearest views see them."""
+    if not source.rereads or source.n_views < 2:
+        return surface
+    try:
+        own = source.part([source.reference]).first(Splat(fill=False), backend).depths[0]
+    except InputError:  # the reference has no measurement
+        return surface
+    near = source.part(nearest_views(source, surface, backend))
+    away = residuals_of(near, surface, backend)
+    if not independence(away):  # small parts are no better placed than those of the others
+        return surface
+    scales = scales_of(away, backend)
+    others = [view for view in range(near.n_views) if view != near.reference]
+    elsewhere = _elsewhere(surface, own, np.float32(OTHER * scales[near.reference, 0, 0]))
+    core = _most_of(*window_sums(elsewhere, THIN, backend))
+    part = _or_around(surface, own, elsewhere[0], *window_sums(core, THIN, backend))
+    apart = near.parallax(surface, backend)[others], surface, part
+    here, there = (_if_apart(each[others], *apart) for each in (away, residuals_of(near, part, backend)))
+    worse, _ = excess_misfit(here, there, scales[others])
+    return _seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
+
+
+@one_pass
+def _elsewhere(surface: DepthMap, own: DepthMap, limit: np.float32) -> Floats:
+    """1 where the measurement is further than the limit from the surface, (1, H, W)."""
+    out: Floats = np.stack([(np.abs(own - surface) > limit).astype(np.float32)])
+    return out
+
+
+@one_pass
+def _most_of(around: Floats) -> Floats:
+    """1 where MOST of the square around a pixel are counted, (1, H, W)."""
+    out: Floats = np.stack([(around >= MOST).astype(np.float32)])
+    return out
+
+
+@one_pass
+def _or_around(surface: DepthMap, own: DepthMap, elsewhere: Floats, core: Floats) -> DepthMap:
+    """The measurement (H, W) where it is elsewhere, in and beside the core of a part; else the surface."""
+    return np.where((elsewhere > 0) & (core > 0.5), own, surface)
+
+
+@one_pass
+def _if_apart(residuals: Floats, parallax: Floats, surface: DepthMap, part: DepthMap) -> Floats:
+    """Residuals (K, H, W) of views in whose images part and surface are APART pixels or more; NaN of the others."""
+    return np.where(parallax * np.abs(part - surface) >= APART, residuals, np.float32(np.nan))
+
+
+@one_pass
+def _where_differs(surface: DepthMap, part: DepthMap, worse: Floats, votes: Floats) -> Floats:
+    out: Floats = np.stack([np.where(part != surface, each, 0) for each in (worse, votes)])
+    return out
+
+
+@one_pass
+def _seen(surface: DepthMap, part: DepthMap, worse: Floats, votes: Floats) -> DepthMap:
+    """The surface (H, W), or the part where the views around it see that instead, by more than chance."""
+    return np.where(worse > CHANCE * np.sqrt(np.maximum(votes, 1)), part, surface)

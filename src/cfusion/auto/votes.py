@@ -1,0 +1,65 @@
+"""Two surfaces compared by the views: which one explains the measurements of a few of them better."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cfusion.arrays import DepthMap
+from cfusion.auto.misreading import nearest
+from cfusion.auto.noise import middle_of, residual_scales
+from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.one_pass import added_up, one_pass
+from cfusion.source import Source
+
+NEAREST = 2  # other views, and those equally near
+WORST = 4.0  # noise scales at which the misfit of an observation is clipped
+WINDOW = 3  # pixels: radius of the square, of side 7, whose pixels vote
+CHANCE = 1.0  # times the root of the number of votes: smaller majorities may be noise
+
+
+def nearest_views(source: Source, surface: DepthMap, backend: Backend) -> list[int]:
+    """The reference, and the views with the smallest parallax."""
+    others = nearest(source.parallax(surface, backend), source.reference, NEAREST, backend)
+    return sorted([source.reference, *others])
+
+
+def residuals_of(source: Source, surface: DepthMap, backend: Backend) -> Floats:
+    """Residuals (K, H, W): measurement of each view at a surface, minus the surface."""
+    return _less(source.at(surface, [0.0] * source.n_views, backend).depths, surface)
+
+
+def scales_of(residuals: Floats, backend: Backend) -> Floats:
+    """The noise (K, 1, 1) of each view, given its residuals."""
+    scales, _ = residual_scales(residuals, backend)
+    usual = max(middle_of(scales), 1e-12)
+    return np.array([scale if scale > 0 else usual for scale in scales], np.float32)[:, None, None]
+
+
+def excess_misfit(residuals: Floats, others: Floats, scales: Floats) -> tuple[Floats, Any]:
+    """(2, H, W): excess misfit over that of other residuals (K, H, W), and number of views with both; and its total."""
+    excess: tuple[Floats, Any] = _excess(*added_up(_misfit, residuals, scales), *added_up(_misfit, others, scales))
+    return excess
+
+
+@one_pass
+def _less(depths: Floats, surface: DepthMap) -> Floats:
+    return depths - surface
+
+
+def _misfit(residuals: Floats, scales: Floats) -> tuple[Floats, Floats]:
+    """min(|d - x| / scale, WORST), (K, H, W), and which views measured.
+
+    The true surface has the smallest sum: views that see it deviate by noise, others by WORST; a wrong surface is seen
+    by no view.
+    """
+    away = np.minimum(np.abs(residuals) / scales, np.float32(WORST))
+    return np.nan_to_num(away), (~np.isnan(away)).astype(np.float32)
+
+
+@one_pass
+def _excess(cost: Floats, count: Floats, other_cost: Floats, other_count: Floats) -> tuple[Floats, Any]:
+    both = (count > 0) & (other_count > 0)
+    worse, votes = np.where(both, cost - other_cost, 0), np.where(both, np.minimum(count, other_count), 0)
+    return np.stack([worse, votes]), worse.sum(dtype=np.float64)
