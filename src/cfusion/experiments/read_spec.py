@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, named_by
 from cfusion.experiments.boxes import Box, Regions
 from cfusion.experiments.conditions import BoxImage, Condition, KittiBundle, OnTrack
 from cfusion.experiments.models import REPOSITORY, Model
@@ -33,7 +33,7 @@ def load(name: str, folder: Path | None = None) -> Spec:
     models = _models(_entry(place / "scenes.toml"))
     entry = _entry(place / f"{name}.toml")
     entry.refuse_unknown("title", "about", "average", "seeds", "quick", "data", "rows", "parts")
-    try:
+    with named_by(f"{place / name}.toml"):
         rows = {each: _row(each, part) for each, part in _named(entry, "rows")}
         return Spec(
             name=name,
@@ -46,8 +46,6 @@ def load(name: str, folder: Path | None = None) -> Spec:
             parts=tuple(_part(part, tuple(rows)) for part in entry.objects("parts")),
             quick=_quick(entry.object("quick")),
         )
-    except InputError as error:
-        raise type(error)(f"{place / name}.toml: {error}") from None
 
 
 def _entry(file: Path) -> JsonObject:

@@ -21,7 +21,7 @@ from cfusion.datasets.reader_tools import (
     unknown_unless_positive,
     without_images,
 )
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, InputError, named_by
 from cfusion.geometry import Pinhole, View, normals
 from cfusion.geometry.quaternion import quaternion_of
 from cfusion.io.atomic import filling
@@ -150,11 +150,9 @@ def _camera(camera: ModelCamera, shape: tuple[int, int], options: Options, file:
     across, down = shape[1] / camera.width, shape[0] / camera.height
     fx, fy, cx, cy = camera.intrinsics
     less = 0.5 if options.pixel_centre == "half" else 0.0
-    try:
+    with named_by(file):
         straight = Pinhole(fx * across, fy * down, cx * across - less, cy * down - less, shape[1], shape[0])
         return bent_by(straight, lens)
-    except InputError as error:
-        raise type(error)(f"{file}: {error}") from None
 
 
 def _text(values: tuple[float, ...]) -> str:

@@ -180,17 +180,14 @@ def _block(file: Path, lines: list[Line], title: str, size: int) -> Matrix:
 
 def _camera(intrinsics: Matrix, shape: tuple[int, int], files: _Files) -> Pinhole:
     """The depth map's camera; if K's principal point lies outside it, K is the image's and is scaled as in MVSNet."""
-    try:
-        own = pinhole(intrinsics, shape)
-        if own.cx < shape[1] and own.cy < shape[0]:
-            return own
-        if files.image is None:
-            raise FileError(f"{files.camera}: K is not of {files.depth.name} but of a larger image, which is missing")
-        height, width = photo_size(files.image)
-        across, down = shape[1] / width, shape[0] / height
-        return Pinhole(own.fx * across, own.fy * down, own.cx * across, own.cy * down, shape[1], shape[0])
-    except InputError as error:
-        raise type(error)(f"{files.camera}: {error}") from None
+    own = pinhole(intrinsics, shape, files.camera)
+    if own.cx < shape[1] and own.cy < shape[0]:
+        return own
+    if files.image is None:
+        raise FileError(f"{files.camera}: K is not of {files.depth.name} but of a larger image, which is missing")
+    height, width = photo_size(files.image)
+    across, down = shape[1] / width, shape[0] / height
+    return pinhole((own.fx * across, own.fy * down, own.cx * across, own.cy * down), shape, files.camera)
 
 
 def _camera_text(view: View) -> str:

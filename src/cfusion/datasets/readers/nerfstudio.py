@@ -26,7 +26,7 @@ from cfusion.datasets.reader_tools import (
     unknown_unless_positive,
     without_images,
 )
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, InputError, named_by
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.io.atomic import filling
 from cfusion.io.codecs.npy import write_npy
@@ -165,7 +165,5 @@ def _camera(entry: JsonObject, whole: JsonObject, shape: tuple[int, int], option
         raise FileError(f"{entry.where} has an image of empty size (w, h)")
     fx = value("fl_x")
     centre = value("cx", image_shape[1] / 2) - HALF, value("cy", image_shape[0] / 2) - HALF
-    try:
+    with named_by(entry.where):
         return bent_by(resized_pinhole((fx, value("fl_y", fx), *centre), image_shape, shape), lens)
-    except InputError as error:
-        raise type(error)(f"{entry.where}: {error}") from None

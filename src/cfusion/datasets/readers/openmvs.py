@@ -24,7 +24,7 @@ from cfusion.datasets.reader_tools import (
     unknown_unless_positive,
     without_images,
 )
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, InputError, named_by
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.io.atomic import filling
 from cfusion.io.codecs.photo import read_photo
@@ -87,10 +87,8 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         k = data.intrinsics
         pose = _pose(kept[number], data)
         assert pose is not None
-        try:
+        with named_by(kept[number]):
             camera = resized_pinhole((k[0, 0], k[1, 1], k[0, 2], k[1, 2]), data.image_shape, shape)
-        except InputError as error:
-            raise type(error)(f"{kept[number]}: {error}") from None
         photo = path_inside(path, data.image_name, str(kept[number])) if chosen.images and data.image_name else None
         return named_view(
             kept[number],
@@ -227,11 +225,8 @@ def _parsed(file: Path, data: bytes) -> tuple[DepthData, tuple[int, int], tuple[
 
 
 def _pose(file: Path, data: DepthData) -> Pose | None:
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):  # absurd numbers are refused as not rigid
-            return data.pose
-    except InputError as error:
-        raise type(error)(f"{file}: {error}") from None
+    with named_by(file), np.errstate(over="ignore", invalid="ignore"):  # absurd numbers are refused as not rigid
+        return data.pose
 
 
 def _weights(confidence: NDArray[np.float32] | None) -> WeightMap | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, named_by
 from cfusion.geometry import Pose
 from cfusion.geometry.quaternion import rotation_of
 from cfusion.io.files import read_bytes
@@ -192,8 +192,6 @@ def _data_lines(file: Path, *, keep_empty: bool = False) -> list[tuple[str, str]
 def _image(
     name: str, camera: int, quaternion: tuple[float, ...], place: tuple[float, float, float], where: str
 ) -> ModelImage:
-    try:
-        qw, qx, qy, qz = quaternion
+    qw, qx, qy, qz = quaternion
+    with named_by(where):
         return ModelImage(name, camera, Pose(rotation_of(qw, qx, qy, qz), np.array(place)))
-    except InputError as error:
-        raise type(error)(f"{where}: {error}") from None

@@ -7,13 +7,13 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Image
-from cfusion.errors import FileError, MissingDependency
+from cfusion.errors import FileError, optional_module
 from cfusion.io.codecs.png_chunks import GREY, GREY_ALPHA, PALETTE, RGB, check
 from cfusion.io.files import read_bytes
 
@@ -99,12 +99,9 @@ def write_image(path: Path, image: Image) -> None:
     pillow_image().fromarray(levels).save(path, format="PNG")
 
 
-def pillow_image() -> ModuleType:
+def pillow_image() -> Any:
     """Pillow's Image module, imported late."""
-    try:
-        return importlib.import_module("PIL.Image")
-    except ImportError:
-        raise MissingDependency("PNG files need Pillow: pip install 'cfusion[data]'") from None
+    return optional_module("PIL.Image", missing="PNG files need Pillow: pip install 'cfusion[data]'")
 
 
 def _read_counts(path: Path, expected: tuple[int, int] | None) -> NDArray[np.uint16]:
