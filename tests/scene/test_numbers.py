@@ -86,7 +86,7 @@ class TestScore:
     def score(self, depth: float, z: float = 0.0, x: float = 0.0, own: float = 2.0) -> float:
         one = View(np.full((32, 32), own), CAMERA, Pose.identity())
         other = View(np.full((32, 32), depth), CAMERA, Pose(np.eye(3), np.array([x, 0.0, z])))
-        return neighbours.score(sketch(one), sketch(other))
+        return float(neighbours.scores(sketch(one), [sketch(other)])[0])
 
     def test_the_same_view_is_worth_one(self) -> None:
         assert self.score(2.0) == pytest.approx(1.0)
@@ -104,7 +104,7 @@ class TestScore:
         points = sketch(View(np.full((32, 32), 2.0), CAMERA, Pose.identity()))
         behind = Pose(np.diag([-1.0, 1.0, -1.0]), np.array([0.0, 0.0, 4.0]))
         other = sketch(View(np.full((32, 32), 2.0), CAMERA, behind))
-        assert neighbours.score(points, other) == 0.0  # from behind, the wall faces away
+        assert neighbours.scores(points, [other])[0] == 0.0  # from behind, the wall faces away
         assert neighbours.scores(points, []).shape == (0,)
 
 

@@ -238,11 +238,13 @@ def _more(
     """Write another format, the cloud and the mesh, as requested."""
     from dataclasses import replace
 
-    from cfusion.scene import cloud, convert, mesh
+    from cfusion.datasets import write_views
+    from cfusion.scene import cloud, mesh
+    from cfusion.scene.convert import fused_views
 
     fused = [record.view for record in report.records if not record.failure]
     if other is not None and fused:
-        convert.write_as(job, fused, other)
+        write_views(fused_views(job, fused), job.output, other)
     if arguments.cloud and fused:
         report = replace(report, points=cloud.write_cloud(job, scene.graph, fused, runner, callback))
     if arguments.mesh and fused:
