@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.ground import median_of, nmad
-from cfusion.rasters.sample import Window
+from cfusion.rasters.sample import Window, parts_of
 
 ROUNDS = 5  # of Gauss-Newton
 FEWEST = 200  # common pixels
@@ -50,10 +50,10 @@ def coregister(
     """The rasters with offset (and shift, and tilt) removed, and the placements that were found."""
     done: dict[int, Aligned] = {0: rasters[0]}
     placements = [Placement() for _ in rasters]
-    read = [np.stack([each.read(*window) for each in rasters]) for window in windows]
+    read = parts_of(rasters, windows)
     while len(done) < len(rasters):
         number = _next(read, done)
-        grounds = [median_of(np.stack([done[k].read(*window) for k in sorted(done)])) for window in windows]
+        grounds = [median_of(part) for part in parts_of([done[k] for k in sorted(done)], windows)]
         placement = place(rasters[number], grounds, windows, upto)
         placements[number] = placement
         done[number] = corrected(rasters[number], placement)

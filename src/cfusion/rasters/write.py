@@ -20,6 +20,7 @@ from cfusion.io.codecs.raster_library import rasterio, reason
 from cfusion.io.drafts import draft_in
 from cfusion.rasters.grids import Grid
 from cfusion.rasters.tiles import Tile
+from cfusion.rasters.units import METRES_PER_DEGREE
 
 KINDS: Mapping[str, tuple[str, float | None, str]] = {
     "height": ("float32", float("nan"), "fused height"),
@@ -125,7 +126,7 @@ class Writer:
             shape = (max(1, round(file.height / shrink)), max(1, round(file.width / shrink)))
             heights = file.read(1, out_shape=shape).astype(np.float64)
         grid = self.grid
-        metres = 111_320.0 if grid.coordinates.degrees else 1.0
+        metres = METRES_PER_DEGREE if grid.coordinates.degrees else 1.0
         shade = hillshade(heights, grid.pixel[0] * metres * shrink, grid.pixel[1] * metres * shrink)
         with warnings.catch_warnings(), library.Env(GDAL_PAM_ENABLED="NO"):
             warnings.simplefilter("ignore")  # rasterio warns that a picture has no coordinates
