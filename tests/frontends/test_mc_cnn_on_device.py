@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests import mc_cnn_definition as defined
 from tests.emulation import Emulator
 
 from cfusion import kernels
 from cfusion.errors import BackendUnavailable
 from cfusion.frontends import consistency, cues, refine
 from cfusion.frontends.mc_cnn import Curves, McCnn, curve_cues, matcher, on_device
-from cfusion.frontends.mc_cnn import definition as defined
 from cfusion.frontends.mc_cnn.matcher import MARGIN
 from cfusion.frontends.mc_cnn.semi_global import Penalties
-from cfusion.frontends.stereo import MC_CNN_CHECKS, grey_bytes, matched_cues
+from cfusion.frontends.stereo import MATCHERS, MC_CNN_CHECKS, grey_bytes
 from cfusion.kernels.stereo import DeviceStereo, Layer, Stage
 
 HEIGHT, WIDTH, CHANNELS = 9, 41, 64
@@ -163,7 +163,7 @@ def test_the_whole_matcher_is_that_of_the_cpu(device: DeviceStereo, scenes: Simp
     left, right = (grey_bytes(each[part]).astype(np.float32) / 255 for each in (frame.left, frame.right))
     settings = McCnn(disparities=24)
     disparity, seen = (host(each) for each in on_device.matched(device, left, right, settings, MC_CNN_CHECKS))
-    ours = matched_cues("mc-cnn", left, right, 24, backend="cpu")
+    ours = MATCHERS["mc-cnn"].find(left, right, 24, "cpu")
     known = np.isfinite(disparity)
     assert (known == np.isfinite(ours.disparity)).mean() > 0.995
     assert (np.abs(disparity - ours.disparity)[known] < 0.02).mean() > 0.98

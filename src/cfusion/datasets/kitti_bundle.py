@@ -16,6 +16,7 @@ from cfusion.arrays import Image, Matrix
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole
 from cfusion.io.codecs.png import Encoding, read_image, read_png, write_png
+from cfusion.io.maps import SUFFIXES, read_map
 from cfusion.io.text_tables import read_lines
 
 DISPARITY = Encoding(scale=1 / 256)
@@ -153,6 +154,16 @@ def read_projections(file: Path) -> Mapping[str, Matrix]:
         for line in read_lines(file)
         if line.words[0].startswith("P") and len(line.words) == 13
     }
+
+
+def disparity_file(folder: Path, name: str) -> Path | None:
+    """The disparity map of a frame in a folder, in any format of maps; None if there is none."""
+    return next((file for suffix in SUFFIXES if (file := folder / f"{name}{suffix}").is_file()), None)
+
+
+def read_disparity(file: Path) -> NDArray[np.float32]:
+    """A disparity map (H, W), NaN where unknown: value / 256 of a PNG, the value itself of other formats."""
+    return read_map(file, DISPARITY.scale if file.suffix == ".png" else None)
 
 
 def write_disparity(path: Path, disparity: NDArray[np.floating]) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import Points
 from cfusion.errors import InputError, optional_module
 from cfusion.geometry import Pinhole
+from cfusion.geometry.normals import summed_face_normals
 from cfusion.io.codecs.ply_table import (
     COLOUR,
     MOST_ROUNDING,
@@ -56,12 +57,7 @@ class Mesh:
     @property
     def normals(self) -> Points:
         """Unit normals (V, 3): the means of the adjacent faces' normals, weighted by area."""
-        corners = self.vertices[self.faces]
-        across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        summed = np.stack(
-            [np.bincount(self.faces.ravel(), np.repeat(across[:, axis], 3), len(self.vertices)) for axis in range(3)],
-            -1,
-        )
+        summed = summed_face_normals(self.vertices, self.faces)
         return np.asarray(summed / np.maximum(np.linalg.norm(summed, axis=-1, keepdims=True), 1e-30))
 
 
