@@ -119,8 +119,7 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
         cameras, images = [], []
         for number, (name, view) in enumerate(zip(names, views, strict=True), start=1):
             camera = view.camera
-            if not isinstance(camera, Pinhole):
-                raise InputError(f"view {number - 1} is {type(camera).__name__}; COLMAP stores pinhole cameras")
+            assert isinstance(camera, Pinhole)  # `write_views` refuses others
             intrinsics = _text((camera.fx, camera.fy, camera.cx, camera.cy))
             cameras.append(f"{number} PINHOLE {camera.width} {camera.height} {intrinsics}")
             pose = view.pose.inverse()

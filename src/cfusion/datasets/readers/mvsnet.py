@@ -23,7 +23,7 @@ from cfusion.datasets.reader_tools import (
     require_some,
     unknown_unless_positive,
 )
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.io.atomic import filling
 from cfusion.io.codecs.pfm import read_pfm, write_pfm
@@ -120,8 +120,6 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
         for place in ("cams", "depth_est", "confidence", "images"):
             (draft / place).mkdir()
         for number, view in enumerate(views):
-            if not isinstance(view.camera, Pinhole):
-                raise InputError(f"view {number} is {type(view.camera).__name__}; MVSNet stores pinhole cameras")
             stem = f"{number:08d}"
             (draft / "cams" / f"{stem}_cam.txt").write_text(_camera_text(view))
             write_pfm(draft / "depth_est" / f"{stem}.pfm", np.nan_to_num(view.depth, nan=0.0))
@@ -191,7 +189,7 @@ def _camera(intrinsics: Matrix, shape: tuple[int, int], files: _Files) -> Pinhol
 
 
 def _camera_text(view: View) -> str:
-    assert isinstance(view.camera, Pinhole)
+    assert isinstance(view.camera, Pinhole)  # `write_views` refuses others
     known = view.depth[np.isfinite(view.depth)]
     near, far = (float(known.min()), float(known.max())) if known.size else (1.0, 2.0)
 

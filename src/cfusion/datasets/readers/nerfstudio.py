@@ -111,8 +111,7 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
             (draft / name).mkdir()
         for number, view in enumerate(views):
             camera = view.camera
-            if not isinstance(camera, Pinhole):
-                raise InputError(f"view {number} is {type(camera).__name__}; nerfstudio stores pinhole cameras here")
+            assert isinstance(camera, Pinhole)  # `write_views` refuses others
             depth, photo = f"depth/{number:06d}.npy", f"images/{number:06d}.png"
             write_npy(draft / depth, np.nan_to_num(view.depth, nan=0.0))
             write_image(draft / photo, np.zeros(view.shape, np.float32) if view.image is None else view.image)

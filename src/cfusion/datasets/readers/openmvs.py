@@ -238,8 +238,7 @@ def _weights(confidence: NDArray[np.float32] | None) -> WeightMap | None:
 
 def _bytes(view: View, number: int, count: int, image_name: str) -> bytes:
     camera = view.camera
-    if not isinstance(camera, Pinhole):
-        raise InputError(f"view {number} is {type(camera).__name__}; OpenMVS stores pinhole cameras")
+    assert isinstance(camera, Pinhole)  # `write_views` refuses others
     known = view.depth[np.isfinite(view.depth)]
     near, far = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
     flags = HAS_DEPTH | (HAS_CONFIDENCE if view.confidence is not None else 0)

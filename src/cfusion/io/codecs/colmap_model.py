@@ -104,23 +104,26 @@ def read_model(folder: Path) -> Model:
     return Model(cameras, tuple(images))
 
 
-class _Stream:
+class Stream:
     """Reads little-endian values in sequence; raises if the file ends early."""
 
     def __init__(self, file: Path) -> None:
         self.file, self.data, self.place = file, read_bytes(file), 0
 
     def take(self, layout: str) -> tuple[Any, ...]:
+        """The values of a layout of `struct`."""
         size = struct.calcsize("<" + layout)
         self.skip(size)
         return struct.unpack_from("<" + layout, self.data, self.place - size)
 
     def skip(self, size: int) -> None:
+        """Pass over some bytes."""
         if self.place + size > len(self.data):
             raise FileError(f"{self.file} is truncated: {len(self.data)} bytes; copy it again")
         self.place += size
 
     def text(self) -> str:
+        """A name, which a zero ends."""
         end = self.data.find(b"\0", self.place)
         if end < 0:
             raise FileError(f"{self.file} is truncated inside a name; copy it again")
@@ -130,7 +133,7 @@ class _Stream:
 
 
 def _binary_cameras(file: Path) -> dict[int, ModelCamera]:
-    stream = _Stream(file)
+    stream = Stream(file)
     cameras = {}
     for _ in range(stream.take("Q")[0]):
         number, model, width, height = stream.take("iiQQ")
@@ -142,7 +145,7 @@ def _binary_cameras(file: Path) -> dict[int, ModelCamera]:
 
 
 def _binary_images(file: Path) -> list[ModelImage]:
-    stream = _Stream(file)
+    stream = Stream(file)
     images = []
     for _ in range(stream.take("Q")[0]):
         _, qw, qx, qy, qz, tx, ty, tz, camera = stream.take("i7di")
