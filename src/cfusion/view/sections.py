@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -26,8 +26,6 @@ SHORT_UNITS = {
     "foot": "ft",
     "kilometre": "km",
 }
-
-
 PARTS_OF_ENERGY = {"fidelity": "the observations", "prior": "the prior of the confidence"}
 MOST_ODD = 6  # odd views described above the table
 
@@ -97,14 +95,8 @@ def rasters_section(records: Sequence[ViewFigures], unit: str) -> str:
     length = in_brackets(unit)
     titles = {"noise": "noise" + length, "bias": "offset" + length, "kept": "kept [%]", "shift": "shift [px]"}
     head = ["raster", *(explained(titles[key], explain.RASTER_COLUMNS[key]) for key in titles), ""]
-    rows = []
-    for each in records:
-        mark = ' class="odd"' if each.verdict else ""
-        cells = [f"<td>{number(value)}</td>" for value in (each.noise, each.bias, 100 * each.kept, each.shift)]
-        words = f'<td class="verdict">{escape(each.verdict)}</td>'
-        rows.append([f"<th scope='row'{mark}>{escape(each.name)}</th>", *cells, words])
     odd = _odd(records, "rasters")
-    shown = table(head, rows, name="view-table")
+    shown = table(head, [_figures(each, titles, escape(each.name)) for each in records], name="view-table")
     return f'<section id="views"><h2>Which raster is wrong?</h2><div id="odd">{odd}</div>{shown}</section>'
 
 
@@ -118,18 +110,22 @@ def views_section(records: Sequence[ViewFigures], reference: int | None, unit: s
     head = ["residuals", "view", *(explained(titles[key], explain.VIEW_COLUMNS[key]) for key in titles), ""]
     rows = []
     for place, each in enumerate(records):
-        values = [each.noise, each.bias, 100 * each.kept, each.shift, each.effect]
         name = escape(each.name) + (" <small>reference</small>" if place == reference else "")
-        words = f'<td class="verdict">{escape(each.verdict)}</td>'
-        mark = ' class="odd"' if each.verdict else ""
         thumbnail = f'<td><canvas class="thumbnail" data-view="{place}" width="96" height="72"></canvas></td>'
-        cells = [f"<td>{number(value)}</td>" for value in values]
-        rows.append([thumbnail, f"<th scope='row'{mark}>{name}</th>", *cells, words])
+        rows.append([thumbnail, *_figures(each, titles, name)])
     return (
         f'<section id="views"><h2>Which view is wrong?</h2><div id="odd">{_odd(records)}</div><p>Red in a thumbnail: '
         f"the view measured further than the fused surface; blue: nearer.</p>{table(head, rows, name='view-table')}"
         "</section>"
     )
+
+
+def _figures(view: ViewFigures, keys: Iterable[str], name: str) -> list[str]:
+    """The cells of a view: its name (as HTML), some figures, its verdict."""
+    mark = ' class="odd"' if view.verdict else ""
+    values = [100 * view.kept if key == "kept" else getattr(view, key) for key in keys]
+    words = f'<td class="verdict">{escape(view.verdict)}</td>'
+    return [f"<th scope='row'{mark}>{name}</th>", *(f"<td>{number(value)}</td>" for value in values), words]
 
 
 def _odd(records: Sequence[ViewFigures], what: str = "views") -> str:
