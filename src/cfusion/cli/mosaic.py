@@ -31,14 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--bounds", type=float, nargs=4, metavar=("LEFT", "BOTTOM", "RIGHT", "TOP"), help=bounds)
     add("--resampling", default="bilinear", help="bilinear, cubic or nearest (default: bilinear)")
     add("--band", type=int, default=1, help="of the rasters that holds heights (default: 1)")
-    add(
-        "--nodata",
-        type=float,
-        nargs="+",
-        default=[],
-        metavar="VALUE",
-        help="values that mean unknown, besides the file's",
-    )
+    unknown = "values that mean unknown, besides the file's"
+    add("--nodata", type=float, nargs="+", default=[], metavar="VALUE", help=unknown)
     add(
         "--coregister",
         nargs="?",
