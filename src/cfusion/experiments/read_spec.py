@@ -35,11 +35,12 @@ def load(name: str, folder: Path | None = None) -> Spec:
     entry.refuse_unknown("title", "about", "average", "seeds", "quick", "data", "rows", "parts")
     with named_by(f"{place / name}.toml"):
         rows = {each: _row(each, part) for each, part in _named(entry, "rows")}
+        average: Any = entry.get("average", str)
         return Spec(
             name=name,
             title=entry.get("title", str),
             about=entry.get("about", str),
-            average=_word(entry, "average"),
+            average=average,
             seeds=_wholes(entry, "seeds"),
             data={each: _data(part, models) for each, part in _named(entry, "data")},
             rows=rows,
@@ -194,10 +195,6 @@ def _words(entry: JsonObject, key: str) -> tuple[str, ...]:
 
 def _text(entry: JsonObject, key: str) -> str | None:
     return entry.get(key, str) if key in entry else None
-
-
-def _word(entry: JsonObject, key: str) -> Any:
-    return entry.get(key, str)
 
 
 def _wholes(entry: JsonObject, key: str) -> tuple[int, ...]:

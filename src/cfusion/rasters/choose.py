@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import median_of
 from cfusion.rasters import solve_tile
-from cfusion.rasters.ground import median_of
 from cfusion.rasters.noise import noise_scales, raster_weights
 
 CORNERS = (4.0, 1.5)  # Huber's delta, in noise scales

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import median_of
 from cfusion.rasters.align import Aligned
-from cfusion.rasters.ground import median_of, nmad
+from cfusion.rasters.ground import nmad
 from cfusion.rasters.sample import Window, parts_of
 
 ROUNDS = 5  # of Gauss-Newton

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import median_of
 from cfusion.errors import InputError
 
 FEWEST = 200  # common pixels for a comparison
@@ -125,21 +126,6 @@ def require_no_filling(name: str, heights: Floats) -> None:
                 f"{name} has {count / known.size:.2%} of its pixels at exactly {extreme:g} and nothing else within "
                 f"{away:.4g}: a fill value, not heights; pass --nodata {extreme:g} to treat it as unknown"
             )
-
-
-def median_of(stack: Floats) -> Floats:
-    """The median (H, W) of the known values along the first axis; NaN where there are none."""
-    if len(stack) == 1:
-        alone: Floats = stack[0]
-        return alone
-    with np.errstate(all="ignore"):
-        ordered = np.sort(stack, axis=0)  # NaN last
-    count = np.isfinite(stack).sum(axis=0)
-    low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, len(stack) - 1)
-    one = np.take_along_axis(ordered, low[None], 0)[0]
-    two = np.take_along_axis(ordered, high[None], 0)[0]
-    out: Floats = np.where(count > 0, (one + two) / 2, np.nan)
-    return out
 
 
 def _blocks(heights: Floats) -> Floats:

@@ -14,9 +14,10 @@ from cfusion.datasets.named_neighbours import named_neighbours
 from cfusion.datasets.write_back import LAYOUTS, root_of, take_over
 from cfusion.errors import CFusionError, FileError, InputError
 from cfusion.forecast import Step
+from cfusion.io.to_json import digest
 from cfusion.scene.graph import NEIGHBOURS, Graph
 from cfusion.scene.job import FOLDER, Job, Task, open_job
-from cfusion.scene.keys import description_key, digest, fuse_tasks, stamp
+from cfusion.scene.keys import description_key, fuse_tasks, stamp
 from cfusion.scene.neighbours import by_surface
 from cfusion.scene.placing import placing
 from cfusion.scene.progress import ProgressCallback, TaskProgress

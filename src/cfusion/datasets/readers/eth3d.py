@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import lower_median
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import frames, left_out, named_view, require_some, unknown_unless_positive
 from cfusion.errors import FileError, InputError
@@ -140,8 +141,4 @@ def _shrunk(depth: NDArray[np.float32], shrink: int) -> NDArray[np.float32]:
     if height == 0 or width == 0:
         raise InputError(f"shrink is {shrink}, the map only {depth.shape[1]} x {depth.shape[0]}; choose a smaller one")
     cut = depth[: height * shrink, : width * shrink].reshape(height, shrink, width, shrink)
-    blocks = np.sort(cut.swapaxes(1, 2).reshape(height, width, -1), axis=-1)  # NaN last
-    count = np.isfinite(blocks).sum(axis=-1)
-    middle = np.maximum(count - 1, 0) // 2
-    chosen: NDArray[np.float32] = np.take_along_axis(blocks, middle[..., None], axis=-1)[..., 0]
-    return chosen
+    return np.asarray(lower_median(cut.swapaxes(1, 2).reshape(height, width, -1)), np.float32)
