@@ -190,8 +190,7 @@ def _flattened(heights: Floats) -> Floats:
     size = np.where(np.isfinite(size), size, np.nan)
     usual = np.nanmedian(size) if np.isfinite(size).any() else 0.0
     fade = np.outer(np.hanning(size.shape[0]), np.hanning(size.shape[1]))
-    out: Floats = np.where(np.isfinite(size), size - usual, 0) * fade
-    return out
+    return np.where(np.isfinite(size), size - usual, 0) * fade
 
 
 def _next(read: Sequence[Floats], done: dict[int, Aligned]) -> int:

@@ -135,8 +135,7 @@ def _blocks(heights: Floats) -> Floats:
     flat = np.sort(cut.transpose(0, 2, 1, 3).reshape(rows * columns, BLOCK * BLOCK), axis=1)
     count = np.isfinite(flat).sum(axis=1)
     middle = np.take_along_axis(flat, np.maximum(count // 2, 0)[:, None].clip(0, BLOCK * BLOCK - 1), 1)[:, 0]
-    out: Floats = np.where(count >= BLOCK * BLOCK // 2, middle, np.nan)
-    return out
+    return np.where(count >= BLOCK * BLOCK // 2, middle, np.nan)
 
 
 def _correlation(one: Floats, other: Floats) -> float:

@@ -82,8 +82,7 @@ class Content:
     @property
     def camera(self) -> Camera | None:
         """The camera of the result."""
-        found: Camera | None = getattr(self.first, "camera", None)
-        return found
+        return getattr(self.first, "camera", None)
 
     def names(self) -> list[str]:
         """The names of the views."""
