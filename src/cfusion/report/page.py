@@ -23,9 +23,7 @@ td a { color: inherit; } tbody tr:hover { background: var(--card); }
 .best { color: var(--best); font-weight: 700; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.1rem;
   margin: 0 0 1.1rem; }
-.pictures { display: grid; grid-template-columns: repeat(4, minmax(0, 1fr)); gap: .9rem; margin-top: .7rem; }
-@media (max-width: 60rem) { .pictures { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
-figure { margin: 0; } figcaption { color: var(--soft); font-size: .82rem; margin-bottom: .25rem; }
+figure { margin: 0; }
 img { display: block; width: 100%; height: auto; border-radius: 4px; }
 footer { color: var(--soft); font-size: .82rem; margin-top: 2rem; }
 """
