@@ -10,7 +10,7 @@ from itertools import product
 from cfusion.experiments.boxes import Regions
 from cfusion.experiments.code_version import code_version, solving
 from cfusion.experiments.conditions import Condition, KittiBundle, OnTrack
-from cfusion.experiments.spec import Parameters, Part, Row, Spec
+from cfusion.experiments.spec import Parameters, Part, Spec
 from cfusion.io.to_json import digest
 
 QUICK_NOTE = (
@@ -137,10 +137,7 @@ def _cells(
     for value, condition in product(values, conditions):
         seen = condition if part.over is None or value is None else condition.varied(part.over, value)
         for name in names:
-            for job in _jobs(spec.rows[name], seen, part.kind == "traces", backend):
+            row = spec.rows[name]
+            for parameters in row.points():
+                job = Job(seen, row.method, parameters, row.confidence, part.kind == "traces", backend)
                 yield Cell(part.name, data, name, value, job, part.keeps_maps)
-
-
-def _jobs(row: Row, condition: Condition, trace: bool, backend: str) -> Iterator[Job]:
-    for parameters in row.points():
-        yield Job(condition, row.method, parameters, row.confidence, trace, backend)

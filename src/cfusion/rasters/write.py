@@ -30,6 +30,7 @@ KINDS: Mapping[str, tuple[str, float | None, str]] = {
     "provenance": ("int16", None, "n > 0 observed n times, 0 filled, -1 unknown"),
     "source": ("uint16", 0.0, "number of the raster nearest to the fused height, from 1; tags name them"),
 }
+LENGTHS = ("height", "sigma", "nmad")  # have a unit, and can be averaged
 QUICK = 1  # level of deflate: higher ones take twice as long and do not shrink noise
 INNER = 512  # pixels, side of a block inside the files
 PICTURE = 1600  # pixels, longest side
@@ -66,7 +67,7 @@ class Writer:
                 **inner,
             )  # fmt: skip
             self.open[kind].set_band_description(1, description)
-            if kind in ("height", "sigma", "nmad") and self.unit:
+            if kind in LENGTHS and self.unit:
                 self.open[kind].units = (self.unit,)
         return self
 
@@ -97,7 +98,8 @@ class Writer:
                 file.update_tags(AREA_OR_POINT=self.grid.area_or_point, **tags, CFUSION_MAP=kind)
                 file.close()
                 options = {"COMPRESS": "DEFLATE", "LEVEL": QUICK, "BIGTIFF": "IF_SAFER"}
-                options |= {"OVERVIEW_RESAMPLING": _overview(kind), "PREDICTOR": "YES" if kind == "height" else "NO"}
+                options |= {"OVERVIEW_RESAMPLING": "AVERAGE" if kind in LENGTHS else "NEAREST"}
+                options |= {"PREDICTOR": "YES" if kind == "height" else "NO"}
                 library.shutil.copy(
                     self.draft / f"{kind}.plain.tif", self.draft / f"{kind}.tif", driver="COG", **options
                 )
@@ -150,10 +152,6 @@ def hillshade(heights: NDArray[np.float64], along: float, down: float) -> NDArra
     known = np.isfinite(light)
     shade = np.where(known, 1 + 254 * np.clip(np.where(known, light, 0), 0, 1), np.where(np.isnan(heights), 0, 128))
     return shade.astype(np.uint8)
-
-
-def _overview(kind: str) -> str:
-    return "AVERAGE" if kind in ("height", "sigma", "nmad") else "NEAREST"
 
 
 def _require_whole(file: Path, grid: Grid) -> None:

@@ -4,7 +4,7 @@ A depth file has the name of its image (DSC_0259.JPG) but holds float32, row by 
 axis. K has the centre of the first pixel at (0.5, 0.5), so 0.5 is subtracted.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -97,13 +97,9 @@ def _seen_by(models: dict[Path, Model]) -> dict[str, tuple[ModelCamera, ModelCam
             if camera.model not in PINHOLES or name not in original:
                 original[name] = camera, image.camera_from_world.inverse(), image.name
     return {
-        name: (lens, pinholes.get(name, _without_distortion(lens)), pose, image)
+        name: (lens, pinholes.get(name, replace(lens, model="PINHOLE", parameters=lens.intrinsics)), pose, image)
         for name, (lens, pose, image) in original.items()
     }
-
-
-def _without_distortion(lens: ModelCamera) -> ModelCamera:
-    return ModelCamera("PINHOLE", lens.width, lens.height, lens.intrinsics)
 
 
 def _pinhole(camera: ModelCamera, shrink: int = 1, shape: tuple[int, int] | None = None) -> Pinhole:

@@ -76,16 +76,12 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         if not bundle.has_truth():
             raise FileError(f"{folder} has no ground truth of bundle {bundle.number}; only frame 10 of training has")
         return Dataset((_truth(bundle, chosen),), sentence=_sentence(bundle, chosen, "ground truth disparity", 1, 0))
-    return _of_maps(bundle, folder, chosen, chosen.disparity)
+    maps = folder / chosen.disparity  # which may be absolute
+    with also(maps, folder.resolve().parent, (folder / (chosen.localization or ".")).parent):
+        return _of_maps(maps, bundle, folder, chosen)
 
 
-def _of_maps(bundle: Bundle, folder: Path, options: Options, disparity: str) -> Dataset:
-    maps = folder / disparity  # `disparity` may be absolute
-    with also(maps, folder.resolve().parent, (folder / (options.localization or ".")).parent):
-        return _of_maps_in(maps, bundle, folder, options)
-
-
-def _of_maps_in(maps: Path, bundle: Bundle, folder: Path, options: Options) -> Dataset:
+def _of_maps(maps: Path, bundle: Bundle, folder: Path, options: Options) -> Dataset:
     files = {frame: file for frame in bundle.frames if (file := disparity_file(maps, bundle.name(frame))) is not None}
     if not files:
         raise FileError(f"{maps} holds no disparity map of bundle {bundle.number}, e.g. {bundle.name(10)}.png")

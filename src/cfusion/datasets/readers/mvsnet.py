@@ -77,11 +77,12 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         image = read_photo(each.image, shape) if chosen.images else None
         return named_view(each.depth, depth, camera, pose, image=image, confidence=confidence, name=each.depth.stem)
 
+    alone = set(files[0].camera.parent.glob("*_cam.txt")) - {each.camera for each in files}
     weighed = any(each.confidence is not None for each, _, _ in found) and chosen.confidence
     sentence = (
         f"MVSNet: PFM depth, 0 and inf = unknown, world-to-camera inverted"
         f"{', probability as confidence' if weighed else ''}; {frames(len(found))}{lost(len(files) - len(found))}"
-        f"{left_out(_cameras_alone(files), 'with a camera and no depth map')}"
+        f"{left_out(len(alone), 'with a camera and no depth map')}"
     )
     return Dataset(
         LazyViews.reading(load, len(found)),
@@ -89,10 +90,6 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         sentence=sentence,
         files=tuple(each.depth for each, _, _ in found),
     )
-
-
-def _cameras_alone(files: Sequence[_Files]) -> int:
-    return len(set(files[0].camera.parent.glob("*_cam.txt")) - {each.camera for each in files})
 
 
 def read_camera(file: Path) -> tuple[Matrix, Pose | None]:
@@ -148,7 +145,8 @@ def _own_files(folder: Path) -> list[_Files]:
         stem = depth.stem.removesuffix("_init")
         camera, probability = folder / f"{stem}.txt", folder / f"{stem}_prob.pfm"
         if camera.is_file():
-            files.append(_Files(camera, depth, _existing(probability), beside(folder, stem)))
+            trusted = probability if probability.is_file() else None
+            files.append(_Files(camera, depth, trusted, beside(folder, stem)))
     return files
 
 
@@ -163,10 +161,6 @@ def _listed(path: Path, cameras: str, depths: str) -> list[_Files]:
         if depth.is_file():
             files.append(_Files(camera, depth, confidence, image))
     return files
-
-
-def _existing(path: Path) -> Path | None:
-    return path if path.is_file() else None
 
 
 def _block(file: Path, lines: list[Line], title: str, size: int) -> Matrix:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from cfusion.arrays import Matrix
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import (
     bent_by,
@@ -78,7 +77,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         camera_to_world = entry.matrix("transform_matrix")
         if camera_to_world.shape not in ((4, 4), (3, 4)):
             raise FileError(f"{entry.where}.transform_matrix is {camera_to_world.shape}, expected 4 x 4")
-        pose = pose_or_lost(opencv_from_opengl(camera_to_world), entry.where)
+        pose = pose_or_lost(camera_to_world @ OPENGL, entry.where)
         if pose is not None:
             found.append((entry, path_inside(file.parent, entry.get(key, str), entry.where), pose))
     require_some(len(found), file, "frame with a pose")
@@ -125,11 +124,6 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
             )
         content = {"camera_model": "OPENCV", "depth_unit_scale_factor": 1.0, "frames": entries}
         (draft / FILE_NAME).write_text(json.dumps(content, indent=1))
-
-
-def opencv_from_opengl(camera_to_world: Matrix) -> Matrix:
-    """The same camera with y down and z forward: columns two and three change sign."""
-    return camera_to_world @ OPENGL
 
 
 def depth_factor(whole: JsonObject, options: Options) -> tuple[float, str]:
