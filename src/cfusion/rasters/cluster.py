@@ -6,7 +6,6 @@ If a worker dies the scheduler gives its tile to another. Results are those of o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any
 
 from cfusion.errors import BackendUnavailable, CFusionError, optional_module
@@ -27,9 +26,7 @@ class ClusterCrew(Crew):
         except (OSError, TimeoutError, ValueError) as error:
             raise BackendUnavailable(f"no dask scheduler answers at {address} ({str(error)[:80]}); start one") from None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._client.close()
 
     def run(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], done: Done) -> None:

@@ -1,7 +1,5 @@
 """Our numbers beside the published ones: Markdown, LaTeX, CSV and HTML, built from numbers only."""
 
-import csv
-import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +7,7 @@ from html import escape
 
 from cfusion.report.columns import Column
 from cfusion.report.paper_checks import Verdict, as_bullets, as_items
-from cfusion.report.tables import MISSING, Table
+from cfusion.report.tables import MISSING, Table, csv_text
 
 
 @dataclass(frozen=True)
@@ -100,16 +98,14 @@ class Comparison:
 
     def csv(self) -> str:
         """All numbers in full precision."""
-        stream = io.StringIO()
         extras = sorted({name for line in self.lines for name in line.extra})
         heads = [f"{group} {column.key}" if len(self.groups) > 1 else column.key for group, column in self.heads()]
-        out = csv.writer(stream, lineterminator="\n")
-        out.writerow(["method", *(f"{head}{suffix}" for head in heads for suffix in ("", " published")), *extras])
+        out = [["method", *(f"{head}{suffix}" for head in heads for suffix in ("", " published")), *extras]]
         for line in self.lines:
             numbers = [number for pair in line.pairs for number in (pair.ours, pair.published)]
             row = [*numbers, *(line.extra.get(name) for name in extras)]
-            out.writerow([line.name, *("" if number is None else repr(number) for number in row)])
-        return stream.getvalue()
+            out.append([line.name, *("" if number is None else repr(number) for number in row)])
+        return csv_text(out)
 
     def text(self) -> str:
         """Our numbers for a terminal; the best has a star."""

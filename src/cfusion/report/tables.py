@@ -1,7 +1,9 @@
 """Score tables as text, Markdown and HTML cells, built from rows only."""
 
+import csv
+import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cfusion.io.text_tables import aligned
@@ -68,6 +70,13 @@ class Table:
             ]
             lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines)
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as comma-separated values."""
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(rows)
+    return stream.getvalue()
 
 
 def _known(value: float | int | str | None) -> bool:
