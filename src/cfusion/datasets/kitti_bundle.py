@@ -90,14 +90,14 @@ class Bundle:
         """The right image, in [0, 1]."""
         return read_image(self._file(self.layout.right, frame))
 
-    def truth(self, *, occluded: bool = True, frame: int = REFERENCE_FRAME) -> NDArray[np.float32]:
-        """Measured disparity (H, W) of the left camera, NaN where unknown; with or without occluded pixels."""
+    def truth(self, *, occluded: bool = True) -> NDArray[np.float32]:
+        """Measured disparity (H, W) of the reference frame, NaN where unknown; with or without occluded pixels."""
         folder = self.layout.truth if occluded else self.layout.visible_truth
-        return read_png(self._file(folder, frame), DISPARITY)
+        return read_png(self._file(folder, REFERENCE_FRAME), DISPARITY)
 
-    def has_truth(self, frame: int = REFERENCE_FRAME) -> bool:
-        """Whether a frame has ground truth."""
-        return self._file(self.layout.truth, frame).is_file()
+    def has_truth(self) -> bool:
+        """Whether the reference frame has ground truth."""
+        return self._file(self.layout.truth, REFERENCE_FRAME).is_file()
 
     def name(self, frame: int) -> str:
         """KITTI's name of a frame of this bundle, without suffix."""
