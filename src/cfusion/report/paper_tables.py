@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from html import escape
 
 from cfusion.report.columns import Column
+from cfusion.report.page import html_table
 from cfusion.report.paper_checks import Verdict, as_bullets, as_items
 from cfusion.report.tables import MISSING, Table, csv_text
 
@@ -129,17 +130,12 @@ class Comparison:
 
     def html(self) -> str:
         """Our numbers above the published ones in grey; green if ours is at least as good."""
-        titles = "".join(
-            f"<th>{escape(_title(group, column, len(self.groups)))}</th>" for group, column in self.heads()
-        )
-        rows = []
-        for line in self.lines:
-            cells = [self._cell(line, place) for place in range(len(line.pairs))]
-            rows.append(f"<tr><td>{escape(line.name)}</td>{''.join(cells)}</tr>")
-        return (
-            f'<div class="scroll"><table><thead><tr><th>method</th>{titles}</tr></thead>'
-            f"<tbody>{''.join(rows)}</tbody></table></div>\n{as_items(self.verdicts)}"
-        )
+        titles = [escape(_title(group, column, len(self.groups))) for group, column in self.heads()]
+        rows = [
+            [f"<td>{escape(line.name)}</td>", *(self._cell(line, place) for place in range(len(line.pairs)))]
+            for line in self.lines
+        ]
+        return f"{html_table(['method', *titles], rows)}\n{as_items(self.verdicts)}"
 
     def _cell(self, line: Line, place: int) -> str:
         pair, column = line.pairs[place], self.heads()[place][1]
