@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import Image, Matrix
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole
+from cfusion.geometry.camera import intrinsics_of
 from cfusion.io.codecs.png import Encoding, read_image, read_png, write_png
 from cfusion.io.maps import SUFFIXES, read_map
 from cfusion.io.text_tables import read_lines
@@ -141,8 +142,7 @@ def read_calibration(file: Path, layout: Layout) -> Calibration:
         raise FileError(f"{file} has no 3 x 4 matrix {missing[0]}; found: {', '.join(projections) or 'none'}")
     left, right = projections[layout.left_projection], projections[layout.right_projection]
     try:
-        fx, fy, cx, cy = (float(left[i, j]) for i, j in ((0, 0), (1, 1), (0, 2), (1, 2)))
-        return Calibration(fx, fy, cx, cy, focal_baseline=float(left[0, 3] - right[0, 3]))
+        return Calibration(*intrinsics_of(left), focal_baseline=float(left[0, 3] - right[0, 3]))
     except InputError as error:
         raise FileError(f"{file}: {error}") from None
 

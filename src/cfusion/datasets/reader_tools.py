@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import Image, Matrix, WeightMap
 from cfusion.errors import FileError, named_by
 from cfusion.geometry import BrownConrady, Camera, Pinhole, Pose, View
+from cfusion.geometry.camera import intrinsics_of
 from cfusion.io.text_tables import read_matrix
 
 
@@ -54,10 +55,7 @@ def require_some(found: int, place: Path, what: str) -> None:
 
 def pinhole(intrinsics: Matrix | tuple[float, ...], shape: tuple[int, int], where: str | Path) -> Pinhole:
     """The camera of a map (H, W) from K (3 x 3 or larger) or fx, fy, cx, cy; errors begin with `where`."""
-    if isinstance(intrinsics, tuple):
-        fx, fy, cx, cy = intrinsics
-    else:
-        fx, fy, cx, cy = (float(intrinsics[i, j]) for i, j in ((0, 0), (1, 1), (0, 2), (1, 2)))
+    fx, fy, cx, cy = intrinsics if isinstance(intrinsics, tuple) else intrinsics_of(intrinsics)
     with named_by(where):
         return Pinhole(fx, fy, cx, cy, width=shape[1], height=shape[0])
 

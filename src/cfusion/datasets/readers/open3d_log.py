@@ -13,6 +13,7 @@ from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, pose_or_lost, require_some
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, Pose, View
+from cfusion.geometry.camera import intrinsics_of
 from cfusion.io.atomic import filling
 from cfusion.io.codecs.photo import beside, read_photo
 from cfusion.io.codecs.png import LARGEST_COUNT, Encoding, read_png, write_image, write_png
@@ -143,8 +144,7 @@ def _intrinsics(path: Path, options: Options) -> tuple[float, ...]:
         return options.camera
     for name in INTRINSICS:
         if (path / name).is_file():
-            k = _columns(JsonObject.of_file(path / name), "intrinsic_matrix", 3)
-            return float(k[0, 0]), float(k[1, 1]), float(k[0, 2]), float(k[1, 2])
+            return intrinsics_of(_columns(JsonObject.of_file(path / name), "intrinsic_matrix", 3))
     return PRIMESENSE
 
 

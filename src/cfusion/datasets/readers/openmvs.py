@@ -26,10 +26,11 @@ from cfusion.datasets.reader_tools import (
 )
 from cfusion.errors import FileError, InputError, named_by
 from cfusion.geometry import Pinhole, Pose, View
+from cfusion.geometry.camera import intrinsics_of
 from cfusion.io.atomic import filling
 from cfusion.io.codecs.photo import read_photo
 from cfusion.io.codecs.png import write_image
-from cfusion.io.files import read_bytes, require_file
+from cfusion.io.files import read_bytes, read_start, require_file
 from cfusion.io.limits import MOST_PIXELS
 from cfusion.io.paths import path_inside
 from cfusion.io.text_tables import numbered
@@ -84,11 +85,10 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     def load(number: int) -> View:
         data = read_dmap(kept[number])
         shape = (data.depth.shape[0], data.depth.shape[1])
-        k = data.intrinsics
         pose = _pose(kept[number], data)
         assert pose is not None
         with named_by(kept[number]):
-            camera = resized_pinhole((k[0, 0], k[1, 1], k[0, 2], k[1, 2]), data.image_shape, shape)
+            camera = resized_pinhole(intrinsics_of(data.intrinsics), data.image_shape, shape)
         photo = path_inside(path, data.image_name, str(kept[number])) if chosen.images and data.image_name else None
         return named_view(
             kept[number],
@@ -111,13 +111,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 def read_header(file: Path) -> DepthData:
     """The header with empty maps; only the beginning of the file is read."""
     require_file(file)
-    try:
-        with file.open("rb") as stream:
-            return _parsed(file, stream.read(LONGEST_HEADER))[0]
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"{file} cannot be read: {error.strerror}") from error
+    return _parsed(file, read_start(file, LONGEST_HEADER))[0]
 
 
 def read_dmap(file: Path) -> DepthData:
