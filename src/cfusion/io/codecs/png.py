@@ -4,7 +4,8 @@ import importlib
 import io
 import warnings
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,13 +115,22 @@ def _read_counts(path: Path, expected: tuple[int, int] | None) -> NDArray[np.uin
 
 
 def _decode(path: Path, data: bytes, mode: str | None) -> NDArray[np.uint16]:
+    with decoding(path, "is a damaged PNG") as module:
+        picture = module.open(io.BytesIO(data), formats=("PNG",))
+        picture.load()
+    return np.asarray(picture if mode is None else picture.convert(mode))
+
+
+@contextmanager
+def decoding(path: Path, wrong: str) -> Iterator[Any]:
+    """Pillow's Image module: no warnings about large images, whose size the caller bounds; errors become one line."""
     module = pillow_image()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", module.DecompressionBombWarning)  # `check` bounds the size
-            picture = module.open(io.BytesIO(data), formats=("PNG",))
-            picture.load()
+            warnings.simplefilter("ignore", module.DecompressionBombWarning)
+            yield module
+    except FileError:
+        raise
     except (OSError, SyntaxError, ValueError, zlib.error, module.DecompressionBombError) as error:
         reason = (str(error).splitlines() or ["no reason given"])[0][:100]
-        raise FileError(f"{path} is a damaged PNG ({reason}); write it again") from None
-    return np.asarray(picture if mode is None else picture.convert(mode))
+        raise FileError(f"{path} {wrong} ({reason}); write it again") from None
