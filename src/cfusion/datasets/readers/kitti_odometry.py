@@ -9,7 +9,7 @@ from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.kitti_bundle import LAYOUTS, read_calibration, read_disparity
 from cfusion.datasets.reader_tools import frames, lost, named_view, require_some
 from cfusion.errors import FileError, InputError
-from cfusion.geometry import Pose, View
+from cfusion.geometry import View
 from cfusion.geometry.disparity import depth_from_disparity
 from cfusion.io.codecs.kitti_poses import read_odometry_poses
 from cfusion.io.codecs.photo import beside, read_photo
@@ -45,16 +45,12 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     calibration = read_calibration(path / "calib.txt", GREY)
     file = path.resolve().parent.parent / "poses" / f"{path.resolve().name}.txt"
     with also(file.parent, (path / (chosen.poses or ".")).parent):
-        poses = read_odometry_poses(file if chosen.poses is None else path / chosen.poses)
+        poses = dict(enumerate(read_odometry_poses(file if chosen.poses is None else path / chosen.poses)))
     maps = path / chosen.disparity
     if not maps.is_dir():
         raise FileError(f"{maps} does not exist; match the pairs first and put the disparity maps (000000.png) into it")
     files = numbered([each for each in maps.iterdir() if each.suffix in SUFFIXES and is_number(each.stem)])
-    found: list[tuple[Path, Pose]] = []
-    for each in files:
-        pose = poses[int(each.stem)] if int(each.stem) < len(poses) else None
-        if pose is not None:
-            found.append((each, pose))
+    found = [(each, pose) for each in files if (pose := poses.get(int(each.stem))) is not None]
     require_some(len(found), maps, "disparity map with a pose")
 
     def load(number: int) -> View:
