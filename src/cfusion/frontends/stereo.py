@@ -195,7 +195,7 @@ MATCHERS: Mapping[str, Matcher] = MappingProxyType(
 
 def _checked(disparity: consistency.Disparity, other: consistency.Disparity, checks: Checks, image: Bytes) -> Found:
     apart = consistency.disagreement(disparity, other)
-    found = consistency.agreeing(disparity, other, checks.tolerance)
+    found = consistency.agreeing(disparity, apart, checks.tolerance)
     found = consistency.without_specks(found, checks.speck, checks.speck_step)
     whole = consistency.bridged(found, checks.gap)
     return Found(whole, pair_cues(whole, apart, _in_unit(image)))
