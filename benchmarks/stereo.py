@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.scenes import data_folder
-from cfusion.frontends.stereo import MATCHERS, match, matched_cues
+from cfusion.frontends.stereo import MATCHERS, match
 from cfusion.io.codecs.photo import photo_size, read_photo
 from cfusion.metrics import fill_background, roc_auc
 
@@ -137,7 +137,7 @@ def _calibrate() -> None:
     for name in sys.argv[2:] or MATCHERS:
         cues, right, size, weight = [], [], [], []
         for pair in _both():
-            found, seen = matched_cues(name, pair.left, pair.right, pair.disparities)
+            found, seen = MATCHERS[name].find(pair.left, pair.right, pair.disparities, "auto")
             error = np.abs(found - pair.visible)
             known = np.isfinite(error)
             cues.append(seen[:, known])

@@ -227,14 +227,13 @@ class TestDemo:
     ) -> None:
         opened: list[str] = []
 
-        def write_page(path: Path, result: Any, others: Any, **more: Any) -> Path:
-            opened.extend(each.method for each in (result, *others))
-            path.write_bytes(b"page")
-            return path
+        def page(content: Any) -> str:
+            opened.extend(each.method for each in content.results)
+            return "page"
 
-        monkeypatch.setattr("cfusion.view.write_page", write_page)
-        results: Any = [SimpleNamespace(method=name) for name in ("mean", "auto")]
-        assert demo._page(self.asked(methods=chosen), results, (), None, (), {}) == b"page"  # type: ignore[arg-type]
+        monkeypatch.setattr("cfusion.view.page.page", page)
+        results: Any = [SimpleNamespace(method=name, depth=np.zeros((2, 3))) for name in ("mean", "auto")]
+        assert demo._page(self.asked(methods=chosen), results, (), None, (), {}) == "page"  # type: ignore[arg-type]
         assert opened[0] == first
         assert sorted(opened) == ["auto", "mean"]
 
@@ -273,8 +272,8 @@ class TestDemo:
 
     def test_files_of_one_run(self, tmp_path: Path) -> None:
         table: Any = SimpleNamespace(markdown=lambda: "| a |", rows=[{"a": 1.0}])
-        demo._write(tmp_path / "out", table, b"page")
-        assert (tmp_path / "out" / report.PAGE).read_bytes() == b"page"
+        demo._write(tmp_path / "out", table, "page")
+        assert (tmp_path / "out" / report.PAGE).read_text() == "page"
         assert (tmp_path / "out" / "scores.md").read_text() == "| a |\n"
         demo._write(tmp_path / "out", table, None)
         assert not (tmp_path / "out" / report.PAGE).exists()

@@ -15,9 +15,7 @@ from cfusion.auto.settings import Settings
 from cfusion.cli import parts, report_of_many
 from cfusion.datasets import write_result
 from cfusion.datasets.readers import nerfstudio
-from cfusion.datasets.write_back import FusedMap
-from cfusion.datasets.write_back import bundle as bundle_back
-from cfusion.datasets.write_back import nerfstudio as nerfstudio_back
+from cfusion.datasets.write_back import LAYOUTS, FusedMap
 from cfusion.datasets.write_back.bundle import WRITTEN
 from cfusion.geometry import View
 from cfusion.io.codecs import raster_library as library
@@ -192,11 +190,12 @@ def test_maps_are_written_back_wherever_they_lay(tmp_path: Path) -> None:
         name, draft = f"a/b/c{ending}", tmp_path / f"draft{ending}"
         listed = {"depth": name, "scale": 0.5}
         (tmp_path / "bundle.json").write_text(json.dumps({"views": [{"depth": f"x{ending}"}, listed]}))
-        bundle_back.write(tmp_path, tmp_path / name, draft, fused, None)
+        LAYOUTS["bundle"].write(tmp_path, tmp_path / name, draft, fused, None)
         np.testing.assert_array_equal(read[ending](draft / name), depth / 0.5)
     (tmp_path / "transforms.json").write_text(json.dumps({"frames": [], "depth_unit_scale_factor": 0.5}))
     for ending in (".png", ".npy"):
-        nerfstudio_back.write(tmp_path, tmp_path / f"d/e/f{ending}", tmp_path / "n", fused, nerfstudio.Options())
+        source, options = tmp_path / f"d/e/f{ending}", nerfstudio.Options()
+        LAYOUTS["nerfstudio"].write(tmp_path, source, tmp_path / "n", fused, options)
         np.testing.assert_array_equal(
             np.nan_to_num(read[ending](tmp_path / f"n/d/e/f{ending}")), np.nan_to_num(2 * depth)
         )

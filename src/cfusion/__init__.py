@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cfusion.geometry import BrownConrady, Camera, Orthographic, Pinhole, Pose, Stack, View, normals
     from cfusion.methods import METHODS, Method
     from cfusion.metrics import Scores, evaluate
-    from cfusion.rasters import fuse_rasters
+    from cfusion.rasters.mosaic import fuse_rasters
     from cfusion.result import Result
     from cfusion.scene import fuse_every
     from cfusion.solvers import Outer, Progress, Status
@@ -54,7 +54,7 @@ _HOME = {
     "cfusion.geometry": ("BrownConrady", "Camera", "Orthographic", "Pinhole", "Pose", "Stack", "View", "normals"),
     "cfusion.methods": ("METHODS", "Method"),
     "cfusion.metrics": ("Scores", "evaluate"),
-    "cfusion.rasters": ("fuse_rasters",),
+    "cfusion.rasters.mosaic": ("fuse_rasters",),
     "cfusion.result": ("Result",),
     "cfusion.scene": ("fuse_every",),
     "cfusion.solvers": ("Outer", "Progress", "Status"),

@@ -1,4 +1,4 @@
-"""Array aliases with their shapes, and the rules about types.
+"""Array aliases with their shapes, the rules about types, and medians of known values.
 
 Maps and images are float32 (as sensors give and kernels read them), cameras, poses and points float64.
 Unknown depth is NaN; weights and confidences are >= 0, and zero where depth is unknown.
@@ -81,6 +81,22 @@ def is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return False
     return not isinstance(value, int) or abs(value) < MOST_WHOLE
+
+
+def median_of(stack: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The median of the known values along the first axis; NaN where there are none."""
+    if len(stack) == 1:
+        return np.asarray(stack[0])
+    ordered, count = np.sort(stack, axis=0), np.isfinite(stack).sum(axis=0)  # NaN last
+    low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, len(stack) - 1)
+    one, two = (np.take_along_axis(ordered, place[None], 0)[0] for place in (low, high))
+    return np.where(count > 0, (one + two) / 2, np.nan)
+
+
+def lower_median(cells: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The lower median of the known values along the last axis; NaN where there are none."""
+    ordered, count = np.sort(cells, axis=-1), np.isfinite(cells).sum(axis=-1)  # NaN last
+    return np.asarray(np.take_along_axis(ordered, np.maximum(count - 1, 0)[..., None] // 2, axis=-1)[..., 0])
 
 
 def on_host(array: Any) -> bool:

@@ -1,7 +1,10 @@
 """Every mistake of a user raises one of these errors; the message says what was given and what to do."""
 
-from collections.abc import Iterable
+import importlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import Any
 
 LONGEST = 800  # characters of a message
 
@@ -68,3 +71,20 @@ class BackendUnavailable(CFusionError):
 
 class OutOfMemory(CFusionError, MemoryError):
     """A problem is too large for the memory of its backend; the message states the required amount."""
+
+
+@contextmanager
+def named_by(where: object) -> Iterator[None]:
+    """Errors about a value begin with the file or line that states it."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(f"{where}: {error}") from None
+
+
+def optional_module(name: str, *, missing: str) -> Any:
+    """A module of an optional library, imported when it is needed; `missing` says what needs it and what to install."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingDependency(missing) from None

@@ -77,8 +77,7 @@ def crop_camera(camera: Camera, window: Window) -> Camera:
     """The same camera with a cropped image."""
     rows, columns = window
     size = {"width": columns.stop - columns.start, "height": rows.stop - rows.start}
-    out: Camera = replace(camera, cx=camera.cx - columns.start, cy=camera.cy - rows.start, **size)
-    return out
+    return replace(camera, cx=camera.cx - columns.start, cy=camera.cy - rows.start, **size)
 
 
 def _halves(core: Window) -> list[Window]:

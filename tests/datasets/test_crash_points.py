@@ -162,7 +162,7 @@ def page_writer(folder: Path, version: int) -> None:
     from cfusion.cli import demo
     from cfusion.report.tables import Table
 
-    demo._write(folder, Table([{"method": f"version {version}"}]), b"page" if version == 0 else None)
+    demo._write(folder, Table([{"method": f"version {version}"}]), "page" if version == 0 else None)
 
 
 @pytest.fixture

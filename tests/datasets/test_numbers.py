@@ -108,8 +108,8 @@ class TestReaders:
 
     def test_intrinsics_as_a_matrix_or_numbers(self) -> None:
         k = np.array([[1.0, 0, 3, 0], [0, 2, 4, 0], [0, 0, 1, 0]])
-        assert reader_tools.pinhole(k, (5, 6)) == reader_tools.pinhole((1.0, 2.0, 3.0, 4.0), (5, 6))
-        assert reader_tools.pinhole(k, (5, 6)) == Pinhole(1.0, 2.0, 3.0, 4.0, 6, 5)
+        assert reader_tools.pinhole(k, (5, 6), "k") == reader_tools.pinhole((1.0, 2.0, 3.0, 4.0), (5, 6), "k")
+        assert reader_tools.pinhole(k, (5, 6), "k") == Pinhole(1.0, 2.0, 3.0, 4.0, 6, 5)
 
     def test_what_formats_say_for_unknown(self) -> None:
         found = reader_tools.unknown_unless_positive(np.array([0.0, -1.0, np.inf, NAN, 1e300, 2.0]))

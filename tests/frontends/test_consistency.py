@@ -24,10 +24,10 @@ def test_disagreement_beyond_the_border_is_unknown() -> None:
 
 def test_equal_planes_agree_and_others_do_not() -> None:
     left = np.full((4, 12), 3, np.float32)
-    kept = agreeing(left, left.copy(), 0.5)
+    kept = agreeing(left, disagreement(left, left.copy()), 0.5)
     assert np.isfinite(kept[:, 3:]).all()
     assert np.isnan(kept[:, :3]).all()
-    assert np.isnan(agreeing(left, left + 1, 0.5)).all()
+    assert np.isnan(agreeing(left, disagreement(left, left + 1), 0.5)).all()
 
 
 def test_specks_go_and_segments_stay() -> None:

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests import mc_cnn_definition as defined
 
 from cfusion.errors import BackendUnavailable, FileError, InputError, MissingDependency, OutOfMemory
 from cfusion.frontends.mc_cnn import McCnn, network, on_device
-from cfusion.frontends.mc_cnn import definition as defined
 from cfusion.frontends.mc_cnn.matcher import Curves, curve_cues
 from cfusion.frontends.mc_cnn.onnx_file import tensors_of
 from cfusion.frontends.mc_cnn.semi_global import Penalties, semi_global

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests import mc_cnn_definition as defined
 from tests.emulation import Emulator
 
 from cfusion import kernels
 from cfusion.errors import BackendUnavailable
 from cfusion.frontends import consistency, cues, refine
 from cfusion.frontends.mc_cnn import Curves, McCnn, curve_cues, matcher, on_device
-from cfusion.frontends.mc_cnn import definition as defined
 from cfusion.frontends.mc_cnn.matcher import MARGIN
 from cfusion.frontends.mc_cnn.semi_global import Penalties
-from cfusion.frontends.stereo import MC_CNN_CHECKS, grey_bytes, matched_cues
+from cfusion.frontends.stereo import MATCHERS, MC_CNN_CHECKS, grey_bytes
 from cfusion.kernels.stereo import DeviceStereo, Layer, Stage
 
 HEIGHT, WIDTH, CHANNELS = 9, 41, 64
@@ -163,7 +163,7 @@ def test_the_whole_matcher_is_that_of_the_cpu(device: DeviceStereo, scenes: Simp
     left, right = (grey_bytes(each[part]).astype(np.float32) / 255 for each in (frame.left, frame.right))
     settings = McCnn(disparities=24)
     disparity, seen = (host(each) for each in on_device.matched(device, left, right, settings, MC_CNN_CHECKS))
-    ours = matched_cues("mc-cnn", left, right, 24, backend="cpu")
+    ours = MATCHERS["mc-cnn"].find(left, right, 24, "cpu")
     known = np.isfinite(disparity)
     assert (known == np.isfinite(ours.disparity)).mean() > 0.995
     assert (np.abs(disparity - ours.disparity)[known] < 0.02).mean() > 0.98
@@ -182,18 +182,25 @@ def maps(seed: int, shape: tuple[int, int] = (37, 61)) -> tuple[np.ndarray, np.n
     return np.minimum(disparity, u).astype(np.float32), other.astype(np.float32)
 
 
+def confirmed(seed: int) -> np.ndarray:
+    """The disparities of `maps` that agree."""
+    disparity, other = maps(seed)
+    return consistency.agreeing(disparity, consistency.disagreement(disparity, other), 1.0)
+
+
 def test_the_left_right_check_is_as_defined(device: DeviceStereo) -> None:
     disparity, other = maps(1)
     apart, found = device.checked(device.put(disparity), device.put(other[:, ::-1]), 1.0)
-    np.testing.assert_allclose(host(apart), consistency.disagreement(disparity, other), atol=1e-5)
-    np.testing.assert_array_equal(host(found), consistency.agreeing(disparity, other, 1.0))
+    wanted = consistency.disagreement(disparity, other)
+    np.testing.assert_allclose(host(apart), wanted, atol=1e-5)
+    np.testing.assert_array_equal(host(found), consistency.agreeing(disparity, wanted, 1.0))
     assert 0.2 < np.isnan(host(found)).mean() < 0.8
 
 
 @pytest.mark.parametrize("size", [1, 4, 40, 5000])
 def test_specks_are_those_of_the_host(device: DeviceStereo, size: int) -> None:
     pytest.importorskip("cv2")
-    found = consistency.agreeing(*maps(2), 1.0)
+    found = confirmed(2)
     there = device.put(found.copy())
     device.drop_specks(there, size, 0.5)
     wanted = consistency.without_specks(found, size, 0.5)
@@ -206,7 +213,8 @@ def test_cues_are_those_of_the_host(device: DeviceStereo, shape: tuple[int, int]
     pytest.importorskip("cv2")
     rng = np.random.default_rng(3)
     disparity, other = maps(3, shape)
-    apart, found = consistency.disagreement(disparity, other), consistency.agreeing(disparity, other, 1.0)
+    apart = consistency.disagreement(disparity, other)
+    found = consistency.agreeing(disparity, apart, 1.0)
     curves, image = Curves(disparity, *rng.random((4, *shape)).astype(np.float32)), rng.random(shape).astype(np.float32)
     halves = (cues.JUMP, cues.TEXTURE, MARGIN)
     made = device.cues(*(device.put(each) for each in (found, apart)), image, device.put(np.stack(curves)), halves)
@@ -217,7 +225,7 @@ def test_cues_are_those_of_the_host(device: DeviceStereo, shape: tuple[int, int]
 
 def test_filters_are_those_of_the_host(device: DeviceStereo) -> None:
     pytest.importorskip("cv2")
-    found = consistency.agreeing(*maps(4), 1.0)
+    found = confirmed(4)
     found[20:22] = np.nan  # rows without any
     found[:, 50:] = np.nan
     wanted = refine.refined(found, consistency.without_holes(found))

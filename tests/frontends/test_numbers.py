@@ -150,13 +150,14 @@ class TestConsistency:
     def test_maps_that_point_at_each_other(self) -> None:
         left = np.array([[NAN, NAN, 2.0, 2.0, 1.0, 3.0]], np.float32)
         right = np.array([[2.0, 2.5, NAN, 1.0, 2.0, 2.0]], np.float32)
-        found = consistency.disagreement(left, right)[0]
+        apart = consistency.disagreement(left, right)
+        found = apart[0]
         assert found[2:4].tolist() == [0.0, 0.5]
         assert found[4] == 0.0
         assert np.isnan(found[[0, 1, 5]]).all()
-        assert consistency.agreeing(left, right, 0.4)[0, 2:].tolist()[:1] == [2.0]
-        assert np.isnan(consistency.agreeing(left, right, 0.4)[0, 3])
-        assert consistency.agreeing(left, right, 0.5)[0, 3] == 2.0
+        assert consistency.agreeing(left, apart, 0.4)[0, 2:].tolist()[:1] == [2.0]
+        assert np.isnan(consistency.agreeing(left, apart, 0.4)[0, 3])
+        assert consistency.agreeing(left, apart, 0.5)[0, 3] == 2.0
 
     def test_a_disparity_that_points_outside_is_not_confirmed(self) -> None:
         assert np.isnan(consistency.disagreement(np.array([[1.0, 1.0]], np.float32), np.ones((1, 2), np.float32))[0, 0])

@@ -125,9 +125,10 @@ def test_points_at_the_camera_are_not_in_front() -> None:
 
 def test_a_disparity_that_points_outside_the_other_image_is_confirmed_by_nothing() -> None:
     disparity = np.full((4, 20), 6.0, np.float32)
-    assert np.isnan(disagreement(disparity, disparity)[:, :6]).all()
-    assert (disagreement(disparity, disparity)[:, 6:] == 0).all()
-    assert np.array_equal(np.isnan(agreeing(disparity, disparity, 1e9)), np.isnan(disagreement(disparity, disparity)))
+    apart = disagreement(disparity, disparity)
+    assert np.isnan(apart[:, :6]).all()
+    assert (apart[:, 6:] == 0).all()
+    assert np.array_equal(np.isnan(agreeing(disparity, apart, 1e9)), np.isnan(apart))
 
 
 def test_a_match_lies_in_both_images() -> None:

@@ -13,7 +13,7 @@ from cfusion.datasets.named_neighbours import named_neighbours, read_plan
 from cfusion.errors import CFusionError, FileError, InputError
 from cfusion.scene import Graph, by_surface, in_time, neighbours
 from cfusion.scene.job import Job
-from cfusion.scene.neighbours import LEAST, score
+from cfusion.scene.neighbours import LEAST, scores
 from cfusion.scene.sketch import sketch, towards_camera
 from cfusion.scene.whole import _graph
 
@@ -37,7 +37,7 @@ def test_a_view_of_something_else_is_nobodys_neighbour() -> None:
 def test_an_occluder_in_front_is_not_shared() -> None:
     """Same frustum, another surface: nothing in common beyond noise."""
     near = View(np.full(CAMERA.shape, 0.5), CAMERA, pose_at(0.02), name="near")
-    assert score(sketch(wall_view(0)), sketch(near)) == 0.0
+    assert scores(sketch(wall_view(0)), [sketch(near)]) == [0.0]
 
 
 def test_angle_and_resolution_count() -> None:
@@ -46,9 +46,10 @@ def test_angle_and_resolution_count() -> None:
     step_back = Pose(np.eye(3), np.array([0.0, 0.0, -2.0]))
     far = View(np.full(CAMERA.shape, 4.0), CAMERA, step_back)
     flat = View(np.full(CAMERA.shape, 2.0), CAMERA, Pose.identity())
-    assert score(sketch(flat), sketch(far)) == pytest.approx(0.5, abs=0.05)  # pixels twice as large
+    assert scores(sketch(flat), [sketch(far)]) == pytest.approx([0.5], abs=0.05)  # pixels twice as large
     turned = wall_view(3, x=2.0, turn=-0.75)
-    assert score(wall, sketch(turned)) < 0.8 * score(wall, ahead)
+    aside, straight = scores(wall, [sketch(turned), ahead])
+    assert aside < 0.8 * straight
 
 
 def test_noise_does_not_hide_what_is_shared() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, View
+from cfusion.arrays import lower_median
 from cfusion.datasets.write_back.take_over import _linked, _same
 from cfusion.errors import FileError, InputError
 from cfusion.scene import cloud, neighbours, places, summary
@@ -13,7 +14,7 @@ from cfusion.scene.fused_view import FusedView
 from cfusion.scene.graph import Graph, ranked
 from cfusion.scene.record import Record, folder_of
 from cfusion.scene.runner import InProcess
-from cfusion.scene.sketch import _median, sketch, towards_camera
+from cfusion.scene.sketch import sketch, towards_camera
 from cfusion.scene.view_cache import ViewCache, size
 from cfusion.scene.volume import Volume, _between, _rgb, _stride
 
@@ -72,7 +73,7 @@ class TestSketch:
         assert found.noise == pytest.approx(1.25 * 0.1 / 4, rel=0.2)  # of sixteen looked at
 
     def test_the_lower_of_two_middles(self) -> None:
-        assert _median(np.array([[1.0, 4.0, NAN], [3.0, 1.0, 2.0], [NAN] * 3])).tolist()[:2] == [1.0, 2.0]
+        assert lower_median(np.array([[1.0, 4.0, NAN], [3.0, 1.0, 2.0], [NAN] * 3])).tolist()[:2] == [1.0, 2.0]
 
     def test_parallel_rays_have_pixels_of_one_size(self) -> None:
         flat = sketch(View(np.full((32, 32), 5.0), Orthographic(0.25, 16.0, 16.0, 32, 32), Pose.identity()))
@@ -86,7 +87,7 @@ class TestScore:
     def score(self, depth: float, z: float = 0.0, x: float = 0.0, own: float = 2.0) -> float:
         one = View(np.full((32, 32), own), CAMERA, Pose.identity())
         other = View(np.full((32, 32), depth), CAMERA, Pose(np.eye(3), np.array([x, 0.0, z])))
-        return neighbours.score(sketch(one), sketch(other))
+        return float(neighbours.scores(sketch(one), [sketch(other)])[0])
 
     def test_the_same_view_is_worth_one(self) -> None:
         assert self.score(2.0) == pytest.approx(1.0)
@@ -104,7 +105,7 @@ class TestScore:
         points = sketch(View(np.full((32, 32), 2.0), CAMERA, Pose.identity()))
         behind = Pose(np.diag([-1.0, 1.0, -1.0]), np.array([0.0, 0.0, 4.0]))
         other = sketch(View(np.full((32, 32), 2.0), CAMERA, behind))
-        assert neighbours.score(points, other) == 0.0  # from behind, the wall faces away
+        assert neighbours.scores(points, [other])[0] == 0.0  # from behind, the wall faces away
         assert neighbours.scores(points, []).shape == (0,)
 
 

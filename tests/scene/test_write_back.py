@@ -83,7 +83,6 @@ def test_other_kinds_of_maps_stay(tmp_path: Path) -> None:
 
 def test_depth_beyond_the_largest_count_is_unknown(tmp_path: Path) -> None:
     from cfusion.datasets.readers import seven_scenes
-    from cfusion.datasets.write_back import png_depth
     from cfusion.io.codecs.png import Encoding, read_png
 
     data = lay(walk(1), tmp_path / "data", "7-scenes")
@@ -92,7 +91,7 @@ def test_depth_beyond_the_largest_count_is_unknown(tmp_path: Path) -> None:
     depth = view.depth.copy()
     depth[0, :3] = 65.534, 65.535, 70.0
     fused = FusedMap(depth, np.full_like(depth, 0.01), view.camera)
-    png_depth.write(data, source, tmp_path / "draft", fused, seven_scenes.Options())
+    LAYOUTS["7-scenes"].write(data, source, tmp_path / "draft", fused, seven_scenes.Options())
     held = read_png(tmp_path / "draft" / source.name, Encoding(0.001))
     assert held[0, 0] == pytest.approx(65.534)
     assert np.isnan(held[0, 1:3]).all()
@@ -151,7 +150,6 @@ def test_pycolmap_takes_the_workspace_over(tmp_path: Path) -> None:
 def test_nerfstudios_maps_are_written_in_the_counts_of_its_file(tmp_path: Path, suffix: str, step: float) -> None:
     """Whole counts in a PNG, float32 in an .npy; unknown is 0 in both."""
     from cfusion.datasets.readers.nerfstudio import Options
-    from cfusion.datasets.write_back.nerfstudio import write
     from cfusion.io.codecs.png import Encoding, read_png
 
     (tmp_path / "data" / "depth").mkdir(parents=True)
@@ -159,7 +157,7 @@ def test_nerfstudios_maps_are_written_in_the_counts_of_its_file(tmp_path: Path, 
     depth = np.array([[1.2345, np.nan, 70.0]], np.float32)
     fused = FusedMap(depth, np.ones_like(depth), Pinhole(5.0, 5.0, 1.0, 0.0, 3, 1))
     source = tmp_path / "data" / "depth" / f"a{suffix}"
-    write(tmp_path / "data", source, tmp_path / "draft", fused, Options())
+    LAYOUTS["nerfstudio"].write(tmp_path / "data", source, tmp_path / "draft", fused, Options())
     file = tmp_path / "draft" / "depth" / f"a{suffix}"
     if suffix == ".npy":
         np.testing.assert_allclose(np.load(file), [[1234.5, 0, 70_000]], rtol=1e-6)

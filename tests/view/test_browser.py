@@ -144,11 +144,11 @@ def test_the_surface_is_drawn_and_turns_by_key_and_mouse(seen: Seen) -> None:
 def test_the_surface_takes_every_colour(seen: Seen, colour: str) -> None:
     plain = seen.pixels("#gl")
     before = seen.drawn()
-    seen.page.click(f'[data-colour="{colour}"]')
+    seen.page.click(f'#surface-controls [data-chip="{colour}"]')
     seen.wait_for_drawing(before)
     assert (seen.pixels("#gl") != plain).any()
     before = seen.drawn()
-    seen.page.click('[data-colour="surface"]')
+    seen.page.click('#surface-controls [data-chip="surface"]')
     seen.wait_for_drawing(before)
 
 

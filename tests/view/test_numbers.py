@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Stack, View
+from cfusion.report.page import html_table
 from cfusion.view import clouds, diagrams, document, encode, layers, levels, maps, page, sections, viewer
 from cfusion.view.content import Content, Event, shown_views
 from cfusion.view.frames import Maps
@@ -147,8 +148,8 @@ class TestWords:
         assert document.explained("a", 'say "x"') == '<abbr tabindex="0" data-words="say &quot;x&quot;">a</abbr>'
 
     def test_tables_have_a_name_where_one_is_given(self) -> None:
-        assert "<table><thead>" in document.table(["a"], [["<td>1</td>"]])
-        assert '<table id="t"><thead><tr><th scope="col">a</th></tr>' in document.table(["a"], [], name="t")
+        assert "<table><thead>" in html_table(["a"], [["<td>1</td>"]])
+        assert '<table id="t"><thead><tr><th scope="col">a</th></tr>' in html_table(["a"], [], name="t")
 
     def test_units(self) -> None:
         assert [sections.short(each) for each in ("metre", "unit of baseline", "furlong")] == ["m", "", "furlong"]

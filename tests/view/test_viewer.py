@@ -180,7 +180,7 @@ def test_a_recording_has_points_and_camera_of_every_frame(
     sequence: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rerun = MagicMock()
-    monkeypatch.setattr(rerun_file, "_rerun", lambda: rerun)
+    monkeypatch.setattr(rerun_file, "optional_module", lambda name, missing: rerun)
     frames = open_frames(sequence)
     rerun_file.write_rerun(frames, tmp_path / "out.rrd")
     stream = rerun.RecordingStream.return_value

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from cfusion.cli import correction, talk
+from cfusion.cli import correction, settings, talk
 
 NAME, SUMMARY = "check", "which convention a data set fits (poses, axes, scale, ...)"
 ANOTHER_FITS = 1  # exit code
@@ -11,10 +11,8 @@ ANOTHER_FITS = 1  # exit code
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """DATA and options for reading it."""
-    add = parser.add_argument
-    add("data", type=Path, metavar="DATA", help="folder or file of a data set; see `cfusion formats`")
-    add("--format", help="format of the input (default: recognised)")
-    add("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the format; repeatable")
+    parser.add_argument("data", type=Path, metavar="DATA", help="folder or file of a data set; see `cfusion formats`")
+    settings.add_reading(parser)
     correction.add_arguments(parser)
     talk.add_arguments(
         parser,
@@ -26,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, check, print; exit code 1 if another convention fits better."""
-    from cfusion.cli import settings
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.text import shown
     from cfusion.datasets import read

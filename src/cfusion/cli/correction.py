@@ -57,7 +57,7 @@ def require_plausible(views: "Dataset", *, force: bool, has_options: bool = True
 
     The message of a command without the correcting options says how to write corrected data.
     """
-    from cfusion.datasets.check import Correction, quick_check, warning
+    from cfusion.datasets.check import Correction, quick_check
 
     found = quick_check(views)
     if found is None:
@@ -68,6 +68,5 @@ def require_plausible(views: "Dataset", *, force: bool, has_options: bool = True
         if correction is not None and not has_options:
             how = f"fuse a corrected copy: write_bundle({correction.call}(read(DATA)), COPY), see docs/scenes.md"
         raise InputError(f"{found.sentence} To continue, {how}; or pass --force to fuse as stated.")
-    caution = warning(views)
-    if caution:
-        print(f"cfusion: {shown(caution)}", file=sys.stderr)
+    if found.caution:
+        print(f"cfusion: {shown(found.caution)}", file=sys.stderr)

@@ -120,7 +120,7 @@ def _camera(size: tuple[int, int]) -> "Camera":
     return replace(camera, width=width, height=height, cy=camera.cy + 0.5 * (height - camera.height))
 
 
-def _write(folder: Path, table: "Table", page: bytes | None) -> None:
+def _write(folder: Path, table: "Table", page: str | None) -> None:
     """Write scores.md, scores.json and the page: all of one run, or none."""
     import json
 
@@ -131,7 +131,7 @@ def _write(folder: Path, table: "Table", page: bytes | None) -> None:
         (draft / "scores.md").write_text(table.markdown() + "\n", encoding="utf-8")
         (draft / "scores.json").write_text(json.dumps(to_json(table.rows), indent=1), encoding="utf-8")
         if page is not None:
-            (draft / report.PAGE).write_bytes(page)
+            (draft / report.PAGE).write_text(page, encoding="utf-8")
 
 
 def _page(
@@ -141,28 +141,25 @@ def _page(
     truth: "DepthMap",
     rows: "Sequence[Row]",
     traces: "Mapping[str, Sequence[Event]]",
-) -> bytes:
+) -> str:
     """The page of all results; it opens with the first one that was chosen, or with `auto`."""
-    import tempfile
-
-    from cfusion.view import write_page
+    from cfusion.view.content import Content
+    from cfusion.view.page import page
 
     width, height = arguments.size
-    first, *others = results if arguments.methods else sorted(results, key=lambda result: result.method != "auto")
-    with tempfile.TemporaryDirectory() as place:
-        return write_page(
-            Path(place) / report.PAGE,
-            first,
-            others=others,
-            views=views,
-            reference=VIEWS // 2,
-            truth=truth,
-            scores=rows,
-            traces=traces,
-            title="cfusion demo",
-            notes=[
-                f"{VIEWS} views of a built-in scene ({arguments.scene}), {width} x {height} pixels, Laplace noise "
-                f"of scale {_noise_scale(arguments):g} on each depth (seed {arguments.seed}), fused into the middle.",
-            ],
-            command=report.command_line(),
-        ).read_bytes()
+    note = (
+        f"{VIEWS} views of a built-in scene ({arguments.scene}), {width} x {height} pixels, Laplace noise "
+        f"of scale {_noise_scale(arguments):g} on each depth (seed {arguments.seed}), fused into the middle."
+    )
+    content = Content(
+        "cfusion demo",
+        results if arguments.methods else sorted(results, key=lambda result: result.method != "auto"),
+        views=views,
+        reference=VIEWS // 2,
+        truth=truth,
+        scores=rows,
+        traces=traces,
+        notes=[note],
+        command=report.command_line(),
+    )
+    return page(content)

@@ -29,14 +29,6 @@ def for_this_install(message: str) -> str:
 
 def missing(extra: str) -> list[str]:
     """The packages of an extra that are not installed."""
-    return [package for package in EXTRAS[extra] if not _installed(package)]
+    from cfusion.io.versions import version_of  # late: importlib.metadata takes longer than a whole --help
 
-
-def _installed(package: str) -> bool:
-    from importlib import metadata  # imported late: it takes longer than a whole --help
-
-    try:
-        metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
+    return [package for package in EXTRAS[extra] if version_of(package) is None]

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from cfusion.cli import correction, kitti, mosaic, output, report, sequence, talk
+from cfusion.cli import correction, kitti, mosaic, output, report, sequence, settings, talk
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
 # Written out because importing the table of methods is slow and --help does not need it; a test compares the two.
@@ -18,29 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("bundle", type=Path, metavar="DATA", help="folder of a data set in a known format; see `cfusion formats`")
     add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the result")
     add("--method", default="auto", help=f"{METHODS} (default: auto; see `cfusion methods`)")
-    add(
-        "--reference",
-        type=int,
-        metavar="INDEX",
-        help="view to fuse into (default: the bundle's, or the middle)",
-    )
+    add("--reference", type=int, metavar="INDEX", help="view to fuse into (default: the bundle's, or the middle)")
     add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
-    add("--format", help="format of the input (default: recognised)")
-    add(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="of the format; see `cfusion formats --options`",
-    )
+    settings.add_reading(parser)
     add("--write", default=output.USUAL, metavar="FORMATS", help=f"default: {output.USUAL}")
-    add(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a parameter of the method; repeatable",
-    )
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the method; repeatable")
     report.add_no_report(parser)
     talk.add_arguments(
         parser,
@@ -56,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check the output first, then read, fuse, write."""
     from cfusion import kernels, methods
-    from cfusion.cli import parts, settings
+    from cfusion.cli import parts
     from cfusion.cli.compiling import kernels_ready
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.text import shown

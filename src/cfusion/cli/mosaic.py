@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--bounds", type=float, nargs=4, metavar=("LEFT", "BOTTOM", "RIGHT", "TOP"), help=bounds)
     add("--resampling", default="bilinear", help="bilinear, cubic or nearest (default: bilinear)")
     add("--band", type=int, default=1, help="of the rasters that holds heights (default: 1)")
-    add(
-        "--nodata",
-        type=float,
-        nargs="+",
-        default=[],
-        metavar="VALUE",
-        help="values that mean unknown, besides the file's",
-    )
+    unknown = "values that mean unknown, besides the file's"
+    add("--nodata", type=float, nargs="+", default=[], metavar="VALUE", help=unknown)
     add(
         "--coregister",
         nargs="?",
@@ -59,15 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     talk.add_arguments(parser, verbose="also the choices, and the folder of work in progress")
 
 
-OPTIONS = (
-    *("weights", "sigma", "like", "resolution", "bounds", "resampling", "band", "nodata", "coregister", "keep_offsets"),
-    *("alpha", "tolerance", "iterations", "tile", "workers", "scheduler", "backend", "scratch", "overwrite"),
-)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Check, fuse, write, print."""
-    options = {name: getattr(arguments, name) for name in OPTIONS}
+    from cfusion.rasters.options import Options
+
+    options = {each.name: getattr(arguments, each.name) for each in fields(Options)}
     page = not arguments.no_report
     return make(arguments.rasters, arguments.output, arguments, options=options, page=page)
 
@@ -134,7 +125,7 @@ def make(
     try:
         with showing("mosaic", quiet=how.quiet) as progress:
             progress.plan(parts.of_mosaic(page=page))
-            say = _quiet if how.quiet or how.json else print
+            say = None if how.quiet or how.json else print
 
             def listen(step: MosaicStep) -> None:
                 if step.ahead:
@@ -173,7 +164,3 @@ def _print_json(made: "Mosaic", page: Path | None) -> None:
     summary |= {"files": {kind: str(file) for kind, file in made.files.items()}, "rasters": len(made.rasters)}
     summary |= {"width": made.grid.width, "height": made.grid.height, "report": None if page is None else str(page)}
     talk.print_json(summary)
-
-
-def _quiet(sentence: str) -> None:
-    """Print nothing."""

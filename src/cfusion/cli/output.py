@@ -74,17 +74,21 @@ def require_free(output: Path, source: Path, command: Mapping[str, object], *, f
 
 def require_same_input(output: Path, source: str, *, force: bool) -> None:
     """Refuse to overwrite a result of another input."""
+    file = output / RESULT
+    content = None if force else _content(file)
+    if content is not None and content.get("input") != source:
+        made_of = str(content.get("input"))[:60]
+        raise InputError(f"{file} is of another input ({made_of!r}); choose another folder, or pass --force")
+
+
+def _content(file: Path) -> dict[str, object] | None:
+    """What an earlier run wrote; None if it is missing, or damaged: then there is nothing to lose."""
     from cfusion.io.json_object import JsonObject
 
-    file = output / RESULT
-    if force or not file.exists():
-        return
     try:
-        made_of = JsonObject.of_file(file).content.get("input")
-    except FileError:  # damaged: nothing to lose
-        return
-    if made_of != source:
-        raise InputError(f"{file} is of another input ({str(made_of)[:60]!r}); choose another folder, or pass --force")
+        return JsonObject.of_file(file).content
+    except FileError:
+        return None
 
 
 def _same(output: Path, folder: Path) -> bool:
@@ -95,11 +99,8 @@ def _same(output: Path, folder: Path) -> bool:
 
 
 def _require_same(file: Path, command: Mapping[str, object]) -> None:
-    from cfusion.io.json_object import JsonObject
-
-    try:
-        content = JsonObject.of_file(file).content
-    except FileError:  # damaged: nothing to lose
+    content = _content(file)
+    if content is None:
         return
     settings = content.get("settings")
     found = settings.get("command") if isinstance(settings, dict) else None

@@ -7,7 +7,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cfusion.cli import talk
+from cfusion.cli import settings, talk
 from cfusion.cli.report import PAGE, add_no_report
 
 if TYPE_CHECKING:
@@ -37,17 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--cloud", action=argparse.BooleanOptionalAction, default=True, help="OUT/scene.ply, one cloud of all maps")
     add("--mesh", action="store_true", help="OUT/mesh.ply and OUT/mesh.glb, a coloured mesh of all maps")
-    add(
-        "--voxel",
-        type=float,
-        metavar="SIZE",
-        help="with --mesh: a length (default: sigma / 2, half a pixel to a pixel)",
-    )
+    voxel = "with --mesh: a length (default: sigma / 2, half a pixel to a pixel)"
+    add("--voxel", type=float, metavar="SIZE", help=voxel)
     add("--method", default="auto", help="see `cfusion methods` (default: auto)")
     add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the method; repeatable")
-    add("--format", help="format of the input (default: recognised)")
-    add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the format; repeatable")
+    settings.add_reading(parser)
     add("--force", action="store_true", help="continue although the data look wrong; overwrite files in OUT")
     add_no_report(parser)
     talk.add_arguments(
@@ -128,7 +123,6 @@ def _extent(job: "Job") -> tuple[int, float]:
 def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     """The job, its runner, and the other format to write, if any; all mistakes in the arguments are found here."""
     from cfusion import kernels, methods
-    from cfusion.cli import settings
     from cfusion.datasets.write_back import LAYOUTS
     from cfusion.errors import InputError
     from cfusion.parameters import refine
@@ -238,11 +232,13 @@ def _more(
     """Write another format, the cloud and the mesh, as requested."""
     from dataclasses import replace
 
-    from cfusion.scene import cloud, convert, mesh
+    from cfusion.datasets import write_views
+    from cfusion.scene import cloud, mesh
+    from cfusion.scene.convert import fused_views
 
     fused = [record.view for record in report.records if not record.failure]
     if other is not None and fused:
-        convert.write_as(job, fused, other)
+        write_views(fused_views(job, fused), job.output, other)
     if arguments.cloud and fused:
         report = replace(report, points=cloud.write_cloud(job, scene.graph, fused, runner, callback))
     if arguments.mesh and fused:

@@ -10,6 +10,13 @@ TRUTH = {"true": True, "false": False}
 MOST_PIXELS = 2**26  # of a rendered scene, of which several dozen maps are in memory
 
 
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """How the data are read."""
+    words = "of the format; see `cfusion formats --options`; repeatable"
+    parser.add_argument("--format", help="format of the input (default: recognised)")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help=words)
+
+
 def parameters(settings: Sequence[str], flag: str = "--set") -> dict[str, object]:
     """`name=value` pairs as parameters of a method: numbers, tuples and words."""
     found: dict[str, object] = {}

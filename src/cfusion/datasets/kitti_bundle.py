@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from cfusion.arrays import Image, Matrix
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole
+from cfusion.geometry.camera import intrinsics_of
 from cfusion.io.codecs.png import Encoding, read_image, read_png, write_png
+from cfusion.io.maps import SUFFIXES, read_map
 from cfusion.io.text_tables import read_lines
 
 DISPARITY = Encoding(scale=1 / 256)
@@ -89,14 +91,14 @@ class Bundle:
         """The right image, in [0, 1]."""
         return read_image(self._file(self.layout.right, frame))
 
-    def truth(self, *, occluded: bool = True, frame: int = REFERENCE_FRAME) -> NDArray[np.float32]:
-        """Measured disparity (H, W) of the left camera, NaN where unknown; with or without occluded pixels."""
+    def truth(self, *, occluded: bool = True) -> NDArray[np.float32]:
+        """Measured disparity (H, W) of the reference frame, NaN where unknown; with or without occluded pixels."""
         folder = self.layout.truth if occluded else self.layout.visible_truth
-        return read_png(self._file(folder, frame), DISPARITY)
+        return read_png(self._file(folder, REFERENCE_FRAME), DISPARITY)
 
-    def has_truth(self, frame: int = REFERENCE_FRAME) -> bool:
-        """Whether a frame has ground truth."""
-        return self._file(self.layout.truth, frame).is_file()
+    def has_truth(self) -> bool:
+        """Whether the reference frame has ground truth."""
+        return self._file(self.layout.truth, REFERENCE_FRAME).is_file()
 
     def name(self, frame: int) -> str:
         """KITTI's name of a frame of this bundle, without suffix."""
@@ -140,8 +142,7 @@ def read_calibration(file: Path, layout: Layout) -> Calibration:
         raise FileError(f"{file} has no 3 x 4 matrix {missing[0]}; found: {', '.join(projections) or 'none'}")
     left, right = projections[layout.left_projection], projections[layout.right_projection]
     try:
-        fx, fy, cx, cy = (float(left[i, j]) for i, j in ((0, 0), (1, 1), (0, 2), (1, 2)))
-        return Calibration(fx, fy, cx, cy, focal_baseline=float(left[0, 3] - right[0, 3]))
+        return Calibration(*intrinsics_of(left), focal_baseline=float(left[0, 3] - right[0, 3]))
     except InputError as error:
         raise FileError(f"{file}: {error}") from None
 
@@ -153,6 +154,16 @@ def read_projections(file: Path) -> Mapping[str, Matrix]:
         for line in read_lines(file)
         if line.words[0].startswith("P") and len(line.words) == 13
     }
+
+
+def disparity_file(folder: Path, name: str) -> Path | None:
+    """The disparity map of a frame in a folder, in any format of maps; None if there is none."""
+    return next((file for suffix in SUFFIXES if (file := folder / f"{name}{suffix}").is_file()), None)
+
+
+def read_disparity(file: Path) -> NDArray[np.float32]:
+    """A disparity map (H, W), NaN where unknown: value / 256 of a PNG, the value itself of other formats."""
+    return read_map(file, DISPARITY.scale if file.suffix == ".png" else None)
 
 
 def write_disparity(path: Path, disparity: NDArray[np.floating]) -> None:

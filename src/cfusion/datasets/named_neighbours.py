@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from cfusion.io.text_tables import read_text
 
 PAIRS = ("pair.txt", "cams/pair.txt", "pairs.txt")
 PLAN = "stereo/patch-match.cfg"
+Key = TypeVar("Key", str, int)
 FEWEST_SHARED = 5  # sparse points that two images must have in common
 
 
@@ -49,7 +51,7 @@ def _colmap(data: Path, views: Dataset) -> Named | None:
         sources = planned.get(name, ("__auto__",))
         if sources and not sources[0].startswith("__"):
             by_plan += 1
-            found.append(tuple(dict.fromkeys(number[each] for each in sources if each in number and each != name)))
+            found.append(_others(sources, number, place))
             continue
         if shared is None:
             folder = colmap.model_folder(data)
@@ -102,15 +104,13 @@ def _mvsnet(data: Path, views: Dataset) -> Named | None:
         return None
     number = {_digits(depth): place for place, depth in enumerate(views.files)}
     pairs = mvsnet.read_pairs(file)
-    found = tuple(
-        tuple(
-            dict.fromkeys(
-                number[each] for each in pairs.get(_digits(depth), ()) if each in number and number[each] != place
-            )
-        )
-        for place, depth in enumerate(views.files)
-    )
+    found = tuple(_others(pairs.get(_digits(depth), ()), number, place) for place, depth in enumerate(views.files))
     return Named(found, str(file.relative_to(data))) if any(found) else None
+
+
+def _others(names: Iterable[Key], number: Mapping[Key, int], view: int) -> tuple[int, ...]:
+    """The views of these names, each once, without those that do not exist and the view itself."""
+    return tuple(dict.fromkeys(number[name] for name in names if number.get(name, view) != view))
 
 
 def _digits(file: Path) -> int:
@@ -121,8 +121,5 @@ def _digits(file: Path) -> int:
 def _openmvs(views: Dataset) -> Named | None:
     ids = [openmvs.read_header(file).view_ids for file in views.files]
     number = {each[0]: place for place, each in enumerate(ids) if each}
-    found = tuple(
-        tuple(dict.fromkeys(number[other] for other in each[1:] if other in number and number[other] != place))
-        for place, each in enumerate(ids)
-    )
+    found = tuple(_others(each[1:], number, place) for place, each in enumerate(ids))
     return Named(found, "view ids of the .dmap files") if any(found) else None

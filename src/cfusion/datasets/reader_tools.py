@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Image, Matrix, WeightMap
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, named_by
 from cfusion.geometry import BrownConrady, Camera, Pinhole, Pose, View
+from cfusion.geometry.camera import intrinsics_of
 from cfusion.io.text_tables import read_matrix
 
 
@@ -16,11 +17,8 @@ def pose_or_lost(matrix: Matrix, where: str) -> Pose | None:
     """A pose; None for a frame whose tracking was lost (entries that are not finite)."""
     if not np.isfinite(matrix).all():
         return None
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):  # absurd numbers are refused as not rigid
-            return Pose.from_matrix(matrix)
-    except InputError as error:
-        raise type(error)(f"{where}: {error}") from None
+    with named_by(where), np.errstate(over="ignore", invalid="ignore"):  # absurd numbers are refused as not rigid
+        return Pose.from_matrix(matrix)
 
 
 def read_pose(file: Path) -> Pose | None:
@@ -55,16 +53,11 @@ def require_some(found: int, place: Path, what: str) -> None:
         raise FileError(f"{place} holds no {what}; check the folder")
 
 
-def pinhole(intrinsics: Matrix | tuple[float, ...], shape: tuple[int, int], where: str | Path | None = None) -> Pinhole:
+def pinhole(intrinsics: Matrix | tuple[float, ...], shape: tuple[int, int], where: str | Path) -> Pinhole:
     """The camera of a map (H, W) from K (3 x 3 or larger) or fx, fy, cx, cy; errors begin with `where`."""
-    if isinstance(intrinsics, tuple):
-        fx, fy, cx, cy = intrinsics
-    else:
-        fx, fy, cx, cy = (float(intrinsics[i, j]) for i, j in ((0, 0), (1, 1), (0, 2), (1, 2)))
-    try:
+    fx, fy, cx, cy = intrinsics if isinstance(intrinsics, tuple) else intrinsics_of(intrinsics)
+    with named_by(where):
         return Pinhole(fx, fy, cx, cy, width=shape[1], height=shape[0])
-    except InputError as error:
-        raise type(error)(str(error) if where is None else f"{where}: {error}") from None
 
 
 def resized_pinhole(intrinsics: tuple[float, ...], image_shape: tuple[int, int], shape: tuple[int, int]) -> Pinhole:
@@ -104,7 +97,5 @@ def named_view(
     name: str = "",
 ) -> View:
     """A view whose errors begin with the file it came from."""
-    try:
+    with named_by(where):
         return View(depth, camera, pose, image, confidence, name)
-    except InputError as error:
-        raise type(error)(f"{where}: {error}") from None

@@ -70,7 +70,8 @@ def write_result(
     require_formats(formats)
     with filling(target, OWN_FILES) as draft:
         files: Files = {}
-        maps = {"depth": result.depth, "confidence": _nan_for_zero(result.confidence), "sigma": result.sigma}
+        trusted = np.where(result.confidence > 0, result.confidence, np.float32(np.nan))
+        maps = {"depth": result.depth, "confidence": trusted, "sigma": result.sigma}
         for name, values in maps.items():
             if values is not None:
                 chosen = encoding if encoding is not None and name != "confidence" else png.finest_encoding(values)
@@ -173,7 +174,3 @@ def _write_points(draft: Path, result: "Result") -> dict[str, object]:
     pixel = float(np.median(pixel_size(result.camera, observed[known]))) if known.any() else 1.0
     write_ply(draft / "points.ply", points, colours, result.confidence[known], pixel)
     return {"ply": {"file": "points.ply", "frame": "camera" if result.pose is None else "world"}}
-
-
-def _nan_for_zero(confidence: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.where(confidence > 0, confidence, np.float32(np.nan))

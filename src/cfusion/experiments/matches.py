@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +11,7 @@ import numpy as np
 from cfusion.experiments.code_version import MATCHING, code_version
 from cfusion.experiments.whole_files import read_arrays, write_arrays
 from cfusion.geometry import Pinhole, Pose, View
-from cfusion.io.to_json import to_json
+from cfusion.io.to_json import digest
 
 if TYPE_CHECKING:
     from cfusion.experiments.conditions import KittiBundle
@@ -65,6 +63,5 @@ class Matches:
         write_arrays(self._file(bundle), arrays)
 
     def _file(self, bundle: KittiBundle) -> Path:
-        content = [to_json(bundle), bundle.checksum(), code_version(MATCHING)]
-        key = sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+        key = digest([bundle, bundle.checksum(), code_version(MATCHING)], 24)
         return self.folder / f"{bundle.scene}-{key}.npz"

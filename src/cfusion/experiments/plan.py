@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import product
 
 from cfusion.experiments.boxes import Regions
 from cfusion.experiments.code_version import code_version, solving
 from cfusion.experiments.conditions import Condition, KittiBundle, OnTrack
-from cfusion.experiments.spec import Parameters, Part, Row, Spec
-from cfusion.io.to_json import to_json
+from cfusion.experiments.spec import Parameters, Part, Spec
+from cfusion.io.to_json import digest
 
 QUICK_NOTE = (
     "A quick run: few scenes, reduced. Disparities in pixels shrink with the image, so published numbers are beside "
@@ -43,8 +41,7 @@ class Job:
     def key(self) -> str:
         """Hash of the job, the data it reads, and the code that runs it."""
         code = code_version(solving(self.backend, kitti=isinstance(self.condition, KittiBundle)))
-        content = [to_json(self), self.condition.checksum(), code]
-        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+        return digest([self, self.condition.checksum(), code])
 
 
 @dataclass(frozen=True)
@@ -140,10 +137,7 @@ def _cells(
     for value, condition in product(values, conditions):
         seen = condition if part.over is None or value is None else condition.varied(part.over, value)
         for name in names:
-            for job in _jobs(spec.rows[name], seen, part.kind == "traces", backend):
+            row = spec.rows[name]
+            for parameters in row.points():
+                job = Job(seen, row.method, parameters, row.confidence, part.kind == "traces", backend)
                 yield Cell(part.name, data, name, value, job, part.keeps_maps)
-
-
-def _jobs(row: Row, condition: Condition, trace: bool, backend: str) -> Iterator[Job]:
-    for parameters in row.points():
-        yield Job(condition, row.method, parameters, row.confidence, trace, backend)

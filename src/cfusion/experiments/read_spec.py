@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, named_by
 from cfusion.experiments.boxes import Box, Regions
 from cfusion.experiments.conditions import BoxImage, Condition, KittiBundle, OnTrack
 from cfusion.experiments.models import REPOSITORY, Model
@@ -33,21 +33,20 @@ def load(name: str, folder: Path | None = None) -> Spec:
     models = _models(_entry(place / "scenes.toml"))
     entry = _entry(place / f"{name}.toml")
     entry.refuse_unknown("title", "about", "average", "seeds", "quick", "data", "rows", "parts")
-    try:
+    with named_by(f"{place / name}.toml"):
         rows = {each: _row(each, part) for each, part in _named(entry, "rows")}
+        average: Any = entry.get("average", str)
         return Spec(
             name=name,
             title=entry.get("title", str),
             about=entry.get("about", str),
-            average=_word(entry, "average"),
+            average=average,
             seeds=_wholes(entry, "seeds"),
             data={each: _data(part, models) for each, part in _named(entry, "data")},
             rows=rows,
             parts=tuple(_part(part, tuple(rows)) for part in entry.objects("parts")),
             quick=_quick(entry.object("quick")),
         )
-    except InputError as error:
-        raise type(error)(f"{place / name}.toml: {error}") from None
 
 
 def _entry(file: Path) -> JsonObject:
@@ -196,10 +195,6 @@ def _words(entry: JsonObject, key: str) -> tuple[str, ...]:
 
 def _text(entry: JsonObject, key: str) -> str | None:
     return entry.get(key, str) if key in entry else None
-
-
-def _word(entry: JsonObject, key: str) -> Any:
-    return entry.get(key, str)
 
 
 def _wholes(entry: JsonObject, key: str) -> tuple[int, ...]:

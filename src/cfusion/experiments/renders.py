@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from cfusion.arrays import DepthMap, Image
@@ -14,7 +12,7 @@ from cfusion.experiments.conditions import OnTrack
 from cfusion.experiments.models import Model
 from cfusion.experiments.whole_files import read_arrays, write_arrays
 from cfusion.geometry import Camera, Pose
-from cfusion.io.to_json import to_json
+from cfusion.io.to_json import digest
 from cfusion.synthetic import PAPER_CAMERA, nadir, orbit
 from cfusion.synthetic.render import RayCaster
 from cfusion.synthetic.track import ORBIT_REFERENCE, ORBIT_VIEWS
@@ -57,8 +55,7 @@ class Roll:
 
     def key(self) -> str:
         """Hash of everything that determines the pixels."""
-        content = [to_json(self), self.model.checksum(), code_version(RENDERING)]
-        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+        return digest([self, self.model.checksum(), code_version(RENDERING)], 24)
 
 
 @dataclass(frozen=True)

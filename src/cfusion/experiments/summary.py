@@ -59,7 +59,7 @@ def _table(spec: Spec, part: Part, lines: Sequence[Record], load_maps: LoadMaps)
             for place, column in enumerate(part.columns)
             for scores in ((of_all if column.endswith(ALL) else averages)[group],)
         ]
-        extra = _extra(spec, mine, averages)
+        extra = _extra(mine, averages)
         rows.append(Line(name, tuple(pairs), extra, labelled=spec.rows[name].oracle is not None))
     groups = part.data if len(part.data) > 1 else ("",)
     table = Comparison(
@@ -91,7 +91,7 @@ def _by(line: Record, column: str) -> float:
     return math.inf if math.isnan(value) else value
 
 
-def _extra(spec: Spec, lines: Sequence[Record], averages: Sequence[Scores | None]) -> dict[str, float]:
+def _extra(lines: Sequence[Record], averages: Sequence[Scores | None]) -> dict[str, float]:
     first = next((each for each in averages if each is not None), None)
     known = {} if first is None else {name: first.named(name) for name in FROM_SCORES}
     timed = [line for line in lines if line.get("seconds")]

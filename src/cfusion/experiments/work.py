@@ -86,15 +86,11 @@ def _fuse(job: Job, store: Store) -> Result:
     source = _source(job.condition, store, job.backend)
     if job.confidence is not None:
         stack = source.first(Splat(), backend)
-        source, method = Registered(_weighed(stack, job.condition, job.confidence)), _with_given_weights(method)
+        source = Registered(_weighed(stack, job.condition, job.confidence))
+        method = replace(_of_parts(method), confidence=Given())
     began = time.perf_counter()
     result = fuse_source(source, method, backend).moved(backend.to_host)
     return replace(result, seconds=time.perf_counter() - began)
-
-
-def _with_given_weights(method: Method) -> Method:
-    """The same method with the weights of the stack."""
-    return replace(_of_parts(method), confidence=Given())
 
 
 def _of_parts(method: Method) -> SinglePass:

@@ -17,6 +17,7 @@ from cfusion.frontends.opencv import opencv
 from cfusion.frontends.opencv_file import read_matrices
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.geometry import Pinhole
+from cfusion.geometry.camera import intrinsics_of
 from cfusion.io.text_tables import read_text
 
 SPELLINGS = {  # names of matrices in OpenCV's files, ours first
@@ -124,13 +125,12 @@ def rectified(frame: StereoFrame, calibration: Calibration | RawRig) -> tuple[St
 def _middlebury(file: Path) -> Calibration:
     """A calibration in metres, from a file in millimetres."""
     given = middlebury.read_calibration(file)
-    focal, down, cx, cy = (float(given.left[i, j]) for i, j in ((0, 0), (1, 1), (0, 2), (1, 2)))
-    return Calibration(focal, down, cx, cy, MILLIMETRE * given.baseline, given.offset)
+    return Calibration(*intrinsics_of(given.left), MILLIMETRE * given.baseline, given.offset)
 
 
 def _of_projections(left: Matrix, right: Matrix) -> Calibration:
     """The calibration of two 3 x 4 projections: -fx baseline is the difference of their fourth numbers."""
-    fx, fy, cx, cy = (float(left[i, j]) for i, j in ((0, 0), (1, 1), (0, 2), (1, 2)))
+    fx, fy, cx, cy = intrinsics_of(left)
     if fx == 0:
         raise InputError("the left camera has a focal length of zero; correct its projection")
     return Calibration(fx, fy, cx, cy, float(left[0, 3] - right[0, 3]) / fx, float(right[0, 2]) - cx)

@@ -26,11 +26,9 @@ def disagreement(disparity: Disparity, other: Disparity) -> Disparity:
     return np.where(there >= 0, apart, np.nan).astype(np.float32)
 
 
-def agreeing(disparity: Disparity, other: Disparity, tolerance: float) -> Disparity:
-    """The disparities that the other image's map confirms; occluded pixels are dropped."""
-    with np.errstate(invalid="ignore"):
-        confirmed = disagreement(disparity, other) <= tolerance
-    return np.where(confirmed, disparity, np.float32(np.nan))
+def agreeing(disparity: Disparity, apart: Disparity, tolerance: float) -> Disparity:
+    """The disparities that the other image's map confirms, by their disagreement; occluded pixels are dropped."""
+    return np.where(apart <= tolerance, disparity, np.float32(np.nan))
 
 
 def without_specks(disparity: Disparity, size: int, step: float) -> Disparity:

@@ -7,14 +7,13 @@ of support points nearby. With p(f | d) ~ exp(-beta |f - f'(d)|_1) the energy is
     E(d) = beta |f - f'(d)|_1 - log(gamma + exp(-(d - mu)^2 / (2 sigma^2))).
 """
 
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import InputError, MissingDependency
+from cfusion.errors import InputError, optional_module
 from cfusion.frontends.opencv import opencv
 
 Bytes = NDArray[np.uint8]
@@ -107,7 +106,5 @@ def _delaunay(points: Floats, height: int, width: int) -> NDArray[np.int32]:
 
 
 def _kernels() -> Any:
-    try:
-        return importlib.import_module("cfusion.kernels.cpu.elas")
-    except ImportError:
-        raise MissingDependency("ELAS needs Numba: pip install 'cfusion[cpu]', or match with sgm") from None
+    missing = "ELAS needs Numba: pip install 'cfusion[cpu]', or match with sgm"
+    return optional_module("cfusion.kernels.cpu.elas", missing=missing)

@@ -104,5 +104,4 @@ def _looks(
 
 def _unlike(seen: NDArray[np.float64], mean: NDArray[np.float64], variance: NDArray[np.float64]) -> NDArray[np.float64]:
     """-2 log likelihood (N, WIDEST) of grey values on a surface with this mean and variance, up to a constant."""
-    cost: NDArray[np.float64] = np.minimum((seen - mean) ** 2 / variance, UNLIKE) + np.log(variance)
-    return cost
+    return np.minimum((seen - mean) ** 2 / variance, UNLIKE) + np.log(variance)

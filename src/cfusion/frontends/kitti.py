@@ -8,7 +8,7 @@ import numpy as np
 
 from cfusion.arrays import WeightMap
 from cfusion.datasets.dataset import Dataset
-from cfusion.datasets.kitti_bundle import REFERENCE_FRAME
+from cfusion.datasets.kitti_bundle import REFERENCE_FRAME, disparity_file, read_disparity
 from cfusion.datasets.readers.kitti import Bundle, open_bundle, read_localization
 from cfusion.errors import FileError, InputError
 from cfusion.frontends import direct_odometry, odometry
@@ -19,13 +19,11 @@ from cfusion.frontends.stereo import MATCHERS, known_matcher, match
 from cfusion.frontends.trust import MAP_TRUST
 from cfusion.geometry import Pose, View
 from cfusion.geometry.disparity import depth_from_disparity
-from cfusion.io.maps import SUFFIXES, read_map
 
 FRAMES = 5  # the paper's number
 FARTHEST = 100.0  # metres; stereo is imprecise beyond
 GIVEN = ("viso", "gm")  # localisations supplied with the data
 MEASURED = ("own", "direct")  # by our odometry: from features, from whole images
-DISPARITY_PNG = 1 / 256
 ITERATIONS = 6000  # of `auto`: twice the usual limit, as in the paper for KITTI
 
 StageCallback = Callable[[str, float], None]  # the stage, and the share of it that is done
@@ -105,11 +103,10 @@ def _disparity(
     place = Path(matching)
     if not place.is_dir():
         known_matcher(str(matching))  # raises, and lists the matchers
-    files = [place / (bundle.name(frame) + suffix) for suffix in SUFFIXES]
-    file = next((each for each in files if each.is_file()), None)
+    file = disparity_file(place, bundle.name(frame))
     if file is None:
         raise FileError(f"{place} holds no disparity map {bundle.name(frame)} (.png, .pfm or .npy)")
-    given = read_map(file, DISPARITY_PNG if file.suffix == ".png" else None)
+    given = read_disparity(file)
     if given.shape != images.left.shape[:2]:
         raise FileError(f"{file} is {given.shape}, its image {images.left.shape[:2]}; match at full size")
     known = np.where(given > 0, given, np.float32(np.nan)).astype(np.float32)

@@ -15,9 +15,7 @@ def exponential(twists: Floats) -> Floats:
     """
     rotation = twists[..., 3:]
     angle = np.linalg.norm(rotation, axis=-1)[..., None, None]
-    x, y, z = rotation[..., 0], rotation[..., 1], rotation[..., 2]
-    zero = np.zeros_like(x)
-    cross = np.stack([np.stack([zero, -z, y], -1), np.stack([z, zero, -x], -1), np.stack([-y, x, zero], -1)], axis=-2)
+    cross = cross_matrices(rotation)
     small = angle < 1e-7
     safe = np.where(small, 1.0, angle)
     sine = np.where(small, 1.0, np.sin(safe) / safe)
@@ -27,6 +25,13 @@ def exponential(twists: Floats) -> Floats:
     out[..., :3, 3] = twists[..., :3]
     out[..., 3, 3] = 1
     return out
+
+
+def cross_matrices(vectors: Floats) -> Floats:
+    """Matrices (..., 3, 3) whose product with w is the cross product of vectors (..., 3) with w."""
+    x, y, z = vectors[..., 0], vectors[..., 1], vectors[..., 2]
+    zero = np.zeros_like(x)
+    return np.stack([np.stack([zero, -z, y], -1), np.stack([z, zero, -x], -1), np.stack([-y, x, zero], -1)], axis=-2)
 
 
 def halfway(one: Pose, other: Pose) -> Pose:

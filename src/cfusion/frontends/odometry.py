@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cfusion.errors import InputError
 from cfusion.frontends.features import Circle, Tracking, circle_matches
-from cfusion.frontends.motion import exponential, halfway
+from cfusion.frontends.motion import cross_matrices, exponential, halfway
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.frontends.stereo import grey_bytes
 from cfusion.geometry import Pose
@@ -169,12 +169,4 @@ def _slopes(moved: Floats, rig: Rig) -> Floats:
         ],
         axis=-2,
     )
-    cross = np.stack(
-        [
-            np.stack([zero, z, -y], axis=-1),
-            np.stack([-z, zero, x], axis=-1),
-            np.stack([y, -x, zero], axis=-1),
-        ],
-        axis=-2,
-    )  # d(w x p) / dw
-    return np.concatenate([by_point, by_point @ cross], axis=-1)
+    return np.concatenate([by_point, by_point @ -cross_matrices(moved)], axis=-1)  # d(w x p) / dw = -[p]

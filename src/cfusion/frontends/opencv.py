@@ -1,14 +1,10 @@
 """OpenCV, imported when it is needed."""
 
-import importlib
 from typing import Any
 
-from cfusion.errors import MissingDependency
+from cfusion.errors import optional_module
 
 
 def opencv() -> Any:
     """The module cv2."""
-    try:
-        return importlib.import_module("cv2")
-    except ImportError:
-        raise MissingDependency("stereo and odometry need OpenCV: pip install 'cfusion[frontends]'") from None
+    return optional_module("cv2", missing="stereo and odometry need OpenCV: pip install 'cfusion[frontends]'")

@@ -130,11 +130,6 @@ def match(
     return MATCHERS[known_matcher(matcher)](left, right, disparities, backend)
 
 
-def matched_cues(matcher: str, left: Image, right: Image, disparities: int, *, backend: str = "auto") -> Found:
-    """The map of a named matcher, and the cues from which its confidence is computed."""
-    return MATCHERS[known_matcher(matcher)].find(left, right, disparities, backend)
-
-
 def known_matcher(name: str) -> str:
     """The name of a matcher; an unknown one raises with a suggestion."""
     if name not in MATCHERS:
@@ -200,7 +195,7 @@ MATCHERS: Mapping[str, Matcher] = MappingProxyType(
 
 def _checked(disparity: consistency.Disparity, other: consistency.Disparity, checks: Checks, image: Bytes) -> Found:
     apart = consistency.disagreement(disparity, other)
-    found = consistency.agreeing(disparity, other, checks.tolerance)
+    found = consistency.agreeing(disparity, apart, checks.tolerance)
     found = consistency.without_specks(found, checks.speck, checks.speck_step)
     whole = consistency.bridged(found, checks.gap)
     return Found(whole, pair_cues(whole, apart, _in_unit(image)))

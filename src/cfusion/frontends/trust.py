@@ -45,8 +45,7 @@ class Trust:
 
     def spread(self, cues: Floats) -> Floats:
         """The standard deviation (H, W) of the disparity in pixels if it is right."""
-        grown: Floats = np.float32(self.good) + np.tensordot(np.array(self.blur, np.float32), cues, axes=1)
-        return grown
+        return np.float32(self.good) + np.tensordot(np.array(self.blur, np.float32), cues, axes=1)
 
     def sigma(self, cues: Floats, confidence: WeightMap) -> Floats:
         """The standard deviation (H, W) of the disparity in pixels, including wrong matches; NaN where unknown."""

@@ -73,7 +73,7 @@ class Pinhole:
             raise ShapeError(f"an intrinsic matrix is {k.shape}; give 3x3")
         if k[0, 1] != 0 or k[1, 0] != 0 or not np.array_equal(k[2], [0, 0, 1]):
             raise CameraError("the intrinsic matrix has skew, or its last row is not 0 0 1; rectify the images first")
-        return cls(float(k[0, 0]), float(k[1, 1]), float(k[0, 2]), float(k[1, 2]), width, height)
+        return cls(*intrinsics_of(k), width, height)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -259,6 +259,11 @@ class Orthographic:
 
 
 Camera: TypeAlias = Pinhole | Orthographic
+
+
+def intrinsics_of(matrix: Matrix) -> tuple[float, float, float, float]:
+    """fx, fy, cx, cy of an intrinsic matrix or a projection."""
+    return float(matrix[0, 0]), float(matrix[1, 1]), float(matrix[0, 2]), float(matrix[1, 2])
 
 
 def pixel_size(camera: Camera, depth: NDArray[np.floating]) -> Coordinates:

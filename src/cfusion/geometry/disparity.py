@@ -18,11 +18,9 @@ def depth_from_disparity(disparity: NDArray[np.floating], focal_baseline: float,
     return np.where(np.isfinite(depth) & (depth > 0), depth, np.float32(np.nan))
 
 
-def disparity_from_depth(
-    depth: NDArray[np.floating], focal_baseline: float, offset: float = 0.0
-) -> NDArray[np.float32]:
-    """Disparity (H, W); NaN where depth is NaN."""
-    return (focal_baseline / depth.astype(np.float64) - offset).astype(np.float32)
+def disparity_from_depth(depth: NDArray[np.floating], focal_baseline: float) -> NDArray[np.float32]:
+    """Disparity (H, W) of a pair without doffs; NaN where depth is NaN."""
+    return (focal_baseline / depth.astype(np.float64)).astype(np.float32)
 
 
 def fill_from_background(disparity: Floats) -> Floats:

@@ -1,7 +1,7 @@
-"""Normals of a depth map."""
+"""Normals of a depth map, and of a mesh."""
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from cfusion.arrays import Normals, Points
 from cfusion.errors import InputError
@@ -38,6 +38,14 @@ def normals_of_steps(across: Points, down: Points, camera: Camera) -> Normals:
         away = np.einsum("ijk,ijk->ij", normal, camera.rays()) > 0
     normal[away] *= -1
     return normal.astype(np.float32)
+
+
+def summed_face_normals(vertices: Points, faces: NDArray[np.int64]) -> Points:
+    """Normals (V, 3) of a mesh with faces (F, 3): sums of the adjacent faces' normals, weighted by area."""
+    corners = vertices[faces]
+    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    sums = [np.bincount(faces.ravel(), np.repeat(across[:, axis], 3), len(vertices)) for axis in range(3)]
+    return np.stack(sums, axis=-1)
 
 
 def _difference(points: Points, axis: int) -> Points:

@@ -12,14 +12,19 @@ from cfusion.io.paths import require_inside
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     """The bytes of a regular file: a pipe or a device may never end."""
     size = require_file(path, most)
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(size + 1)
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}") from error
+    data = read_start(path, size + 1)
     if len(data) > size:
         raise FileError(f"{path} grew while it was read; try again")
     return data
+
+
+def read_start(path: Path, count: int) -> bytes:
+    """The first bytes of a file that `require_file` accepts."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(count)
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def require_file(path: Path, most: int = MOST_BYTES) -> int:

@@ -19,6 +19,13 @@ def require_pixels(path: Path, width: int, height: int, held: int, bytes_each: i
         raise FileError(f"{path} claims {width} x {height} pixels in {held} bytes, not 1 to {most}; write it again")
 
 
+def require_bytes(path: Path, held: int, claimed: int, what: str) -> None:
+    """Refuse a file with fewer or more bytes of values than its header claims (`12 x 9 floats are` so many bytes)."""
+    if held != claimed:
+        kind = "truncated" if held < claimed else "too long"
+        raise FileError(f"{path} is {kind}: {what} {claimed} bytes, it holds {held}; copy it again")
+
+
 def require_shape(path: Path, shape: tuple[int, int], expected: tuple[int, int] | None) -> None:
     """Refuse a map (H, W) whose size differs from the data set's, before it is decoded."""
     if expected is not None and shape != expected:

@@ -1,4 +1,4 @@
-"""Checked tables of numbers in text files; errors name the file and the line."""
+"""Tables as text: of numbers in files, checked, with errors that name file and line; and for a terminal, aligned."""
 
 import io
 import re
@@ -97,3 +97,10 @@ def numbered(paths: Sequence[Path]) -> list[Path]:
         return (int(digits[-1]) if digits else -1, path.name)
 
     return sorted(paths, key=key)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of the rows in columns two spaces apart: the first one left-aligned, the others right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    form = "  ".join(f"{{:{'>' if place else '<'}{width}}}" for place, width in enumerate(widths))
+    return [form.format(*row).rstrip() for row in rows]

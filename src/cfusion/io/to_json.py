@@ -1,9 +1,11 @@
-"""Conversion of any value of a result to JSON types."""
+"""Conversion of any value of a result to JSON types, and a hash of it."""
 
 import enum
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from hashlib import sha256
 
 import numpy as np
 
@@ -26,3 +28,8 @@ def to_json(value: object) -> object:
     if isinstance(value, list | tuple | set | frozenset):
         return [to_json(item) for item in value]
     return repr(value)
+
+
+def digest(content: object, letters: int = 32) -> str:
+    """A short hash of any value, by its JSON."""
+    return sha256(json.dumps(to_json(content), sort_keys=True).encode()).hexdigest()[:letters]

@@ -11,14 +11,16 @@ PACKAGES = ("cfusion", "numpy", "numba")
 
 
 def versions() -> dict[str, str | None]:
-    """The version of each package, None if not installed; nothing is imported."""
-    found: dict[str, str | None] = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = None
-    return found
+    """The version of the interpreter and of each package."""
+    return {"python": platform.python_version()} | {name: version_of(name) for name in PACKAGES}
+
+
+def version_of(package: str) -> str | None:
+    """The version of a package, None if it is not installed; nothing is imported."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 @lru_cache(1)

@@ -127,11 +127,7 @@ def _coregistered(
         + (f", tilt {found.tilt[0]:+.3g} per column {found.tilt[1]:+.3g} per row" if any(found.tilt) else "")
         for name, found in zip(names[1:], placements[1:], strict=True)
     ]
-    return moved, placements, sampling.Sample(sample.windows, _read(moved, sample)), sentences
-
-
-def _read(rasters: Sequence[Aligned], sample: Sample) -> tuple[Floats, ...]:
-    return tuple(np.stack([each.read(*window) for each in rasters]) for window in sample.windows)
+    return moved, placements, Sample(sample.windows, sampling.parts_of(moved, sample.windows)), sentences
 
 
 def _require_in_place(rasters: list[Aligned], sample: Sample) -> None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import median_of
 from cfusion.rasters import solve_tile
-from cfusion.rasters.ground import median_of
 from cfusion.rasters.noise import noise_scales, raster_weights
 
 CORNERS = (4.0, 1.5)  # Huber's delta, in noise scales
@@ -176,11 +176,9 @@ class _Trial:
 
 
 def _by_block(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums over blocks, without those that are zero."""
+    """Sums over blocks."""
     rows, columns = (np.arange(0, size, CHANCE_BLOCK) for size in values.shape)
-    sums = np.add.reduceat(np.add.reduceat(values, rows, axis=0), columns, axis=1).ravel()
-    out: NDArray[np.float64] = sums
-    return out
+    return np.add.reduceat(np.add.reduceat(values, rows, axis=0), columns, axis=1).ravel()
 
 
 def left_out(heights: Floats) -> NDArray[np.bool_]:

@@ -5,12 +5,10 @@ If a worker dies the scheduler gives its tile to another. Results are those of o
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any
 
-from cfusion.errors import BackendUnavailable, CFusionError, MissingDependency
+from cfusion.errors import BackendUnavailable, CFusionError, optional_module
 from cfusion.rasters.runner import Crew, Done
 
 AHEAD = 3  # tiles submitted per worker
@@ -22,18 +20,13 @@ class ClusterCrew(Crew):
 
     def __init__(self, address: str) -> None:
         super().__init__(1)
-        try:
-            self._dask = importlib.import_module("distributed")
-        except ImportError:
-            raise MissingDependency("--scheduler needs dask: pip install 'cfusion[cluster]'") from None
+        self._dask = optional_module("distributed", missing="--scheduler needs dask: pip install 'cfusion[cluster]'")
         try:
             self._client = self._dask.Client(address, timeout=CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             raise BackendUnavailable(f"no dask scheduler answers at {address} ({str(error)[:80]}); start one") from None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._client.close()
 
     def run(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], done: Done) -> None:

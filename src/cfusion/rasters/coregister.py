@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import median_of
 from cfusion.rasters.align import Aligned
-from cfusion.rasters.ground import median_of, nmad
-from cfusion.rasters.sample import Window
+from cfusion.rasters.ground import nmad
+from cfusion.rasters.sample import Window, parts_of
 
 ROUNDS = 5  # of Gauss-Newton
 FEWEST = 200  # common pixels
@@ -50,10 +51,10 @@ def coregister(
     """The rasters with offset (and shift, and tilt) removed, and the placements that were found."""
     done: dict[int, Aligned] = {0: rasters[0]}
     placements = [Placement() for _ in rasters]
-    read = [np.stack([each.read(*window) for each in rasters]) for window in windows]
+    read = parts_of(rasters, windows)
     while len(done) < len(rasters):
         number = _next(read, done)
-        grounds = [median_of(np.stack([done[k].read(*window) for k in sorted(done)])) for window in windows]
+        grounds = [median_of(part) for part in parts_of([done[k] for k in sorted(done)], windows)]
         placement = place(rasters[number], grounds, windows, upto)
         placements[number] = placement
         done[number] = corrected(rasters[number], placement)
@@ -189,8 +190,7 @@ def _flattened(heights: Floats) -> Floats:
     size = np.where(np.isfinite(size), size, np.nan)
     usual = np.nanmedian(size) if np.isfinite(size).any() else 0.0
     fade = np.outer(np.hanning(size.shape[0]), np.hanning(size.shape[1]))
-    out: Floats = np.where(np.isfinite(size), size - usual, 0) * fade
-    return out
+    return np.where(np.isfinite(size), size - usual, 0) * fade
 
 
 def _next(read: Sequence[Floats], done: dict[int, Aligned]) -> int:

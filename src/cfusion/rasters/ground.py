@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import median_of
 from cfusion.errors import InputError
 
 FEWEST = 200  # common pixels for a comparison
@@ -127,21 +128,6 @@ def require_no_filling(name: str, heights: Floats) -> None:
             )
 
 
-def median_of(stack: Floats) -> Floats:
-    """The median (H, W) of the known values along the first axis; NaN where there are none."""
-    if len(stack) == 1:
-        alone: Floats = stack[0]
-        return alone
-    with np.errstate(all="ignore"):
-        ordered = np.sort(stack, axis=0)  # NaN last
-    count = np.isfinite(stack).sum(axis=0)
-    low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, len(stack) - 1)
-    one = np.take_along_axis(ordered, low[None], 0)[0]
-    two = np.take_along_axis(ordered, high[None], 0)[0]
-    out: Floats = np.where(count > 0, (one + two) / 2, np.nan)
-    return out
-
-
 def _blocks(heights: Floats) -> Floats:
     """Medians of blocks of which at least half is known."""
     rows, columns = (size // BLOCK for size in heights.shape)
@@ -149,8 +135,7 @@ def _blocks(heights: Floats) -> Floats:
     flat = np.sort(cut.transpose(0, 2, 1, 3).reshape(rows * columns, BLOCK * BLOCK), axis=1)
     count = np.isfinite(flat).sum(axis=1)
     middle = np.take_along_axis(flat, np.maximum(count // 2, 0)[:, None].clip(0, BLOCK * BLOCK - 1), 1)[:, 0]
-    out: Floats = np.where(count >= BLOCK * BLOCK // 2, middle, np.nan)
-    return out
+    return np.where(count >= BLOCK * BLOCK // 2, middle, np.nan)
 
 
 def _correlation(one: Floats, other: Floats) -> float:

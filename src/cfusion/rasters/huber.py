@@ -38,8 +38,7 @@ def _minimum(slope: Doubles, values: Doubles, weights: Doubles, delta: float, lo
         size = np.abs(apart)
         value += weight * np.where(size < delta, size * size / (2 * delta), size - delta / 2)
         tangent += weight * np.clip(apart / delta, -1, 1)
-    out: Doubles = value - np.where(tangent > 0, tangent * (root - low), -tangent * (high - root))
-    return out
+    return value - np.where(tangent > 0, tangent * (root - low), -tangent * (high - root))
 
 
 def _root(slope: Doubles, values: Doubles, weights: Doubles, delta: float) -> Doubles:

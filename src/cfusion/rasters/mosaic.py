@@ -12,7 +12,8 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from numpy.typing import NDArray
 
 from cfusion.errors import CFusionError, InputError, suggestion
 from cfusion.io.arguments import path_of
-from cfusion.rasters.align import Aligned
 from cfusion.rasters.begin import Plan, plan_mosaic
 from cfusion.rasters.certificate import Certificate, blocks_of, certify
 from cfusion.rasters.choose import choose, weighed
@@ -135,11 +135,11 @@ def make_mosaic(
     if not isinstance(paths, Sequence):
         raise InputError(f"fuse_rasters needs a list of files, not {type(paths).__name__}")
     target = None if output is None else path_of(output, "output")
-    listen = progress or _no_progress
+    listen, tell = progress or (lambda step: None), say or (lambda sentence: None)
     listen(Step("laying the rasters down", 0.0))
     plan = plan_mosaic([path_of(path, "a raster") for path in paths], chosen)
     for sentence in plan.sentences:
-        (say or _no_sentence)(sentence)
+        tell(sentence)
     if chosen.scratch is not None and not chosen.scratch.is_dir():
         raise InputError(f"--scratch is {chosen.scratch}, which is not a folder; create it first")
     if target is not None:
@@ -148,8 +148,10 @@ def make_mosaic(
         if any(file.resolve() in read for file in files_of(target).values()):
             raise InputError(f"{target} is one of the input rasters; choose another output")
     with tempfile.TemporaryDirectory(prefix="cfusion-", dir=chosen.scratch) as temporary, _crew(chosen) as crew:
-        folder = Path(temporary) / "work" if target is None else _scratch(target, chosen)
-        made = _MosaicRun(plan, chosen, folder, crew, listen, say or _no_sentence).run(target)
+        folder = Path(temporary) / "work"
+        if target is not None:
+            folder = (chosen.scratch or target.resolve().parent) / f".{target.name}.work"
+        made = _MosaicRun(plan, chosen, folder, crew, listen, tell).run(target)
     return replace(made, seconds=time.perf_counter() - began)
 
 
@@ -194,18 +196,6 @@ def _crew(options: Options) -> Crew:
     return ClusterCrew(options.scheduler)
 
 
-def _scratch(output: Path, options: Options) -> Path:
-    return (options.scratch or output.resolve().parent) / f".{output.name}.work"
-
-
-def _no_sentence(sentence: str) -> None:
-    """The default `say`."""
-
-
-def _no_progress(step: Step) -> None:
-    """The default `progress`."""
-
-
 @dataclass(eq=False)
 class _MosaicRun:
     """A mosaic while it is computed."""
@@ -216,7 +206,7 @@ class _MosaicRun:
     crew: Crew
     listen: ProgressCallback
     say: Callable[[str], None]
-    gap: float = field(default=float("nan"))
+    gap: float = float("nan")
 
     def run(self, output: Path | None) -> Mosaic:
         plan, options = self.plan, self.options
@@ -264,25 +254,9 @@ class _MosaicRun:
             )
             weights = weighed(stacked, choice.factors) if given is None else given
             trial = solve_sample(stacked, weights, choice.alpha, choice.delta, backend, self.options.tolerance)
-            known = journal.put(
-                "choices",
-                {
-                    "alpha": choice.alpha,
-                    "delta": choice.delta,
-                    "noise": choice.noise,
-                    "gain": choice.gain,
-                    "factors": choice.factors,
-                    "backend": backend,
-                    "trial": {
-                        "centre": trial.centre,
-                        "step_scale": trial.step_scale,
-                        "iterations": trial.iterations,
-                        "slope": trial.slope,
-                    },
-                },
-            )
-        believed = plan.believed(tuple(known["factors"]))
-        return believed, known, known["trial"]
+            solved = {name: getattr(trial, name) for name in ("centre", "step_scale", "iterations", "slope")}
+            known = journal.put("choices", asdict(choice) | {"backend": backend, "trial": solved})
+        return plan.believed(tuple(known["factors"])), known, known["trial"]
 
     def _aligned(
         self, journal: Journal, work: Work, weights: tuple[RasterWeights, ...] | None
@@ -356,16 +330,12 @@ class _MosaicRun:
             share((place + 1) / len(blocks))
 
         files: dict[str, Path] = {}
-        if writer is None:
+        with writer or nullcontext():
             HERE.run(finish_block, jobs, take)
             report = self._report(work, settings, number, noise, observed, kept)
-        else:
-            with writer:
-                HERE.run(finish_block, jobs, take)
-                report = self._report(work, settings, number, noise, observed, kept)
-                files = writer.publish(
-                    {**self._tags(summary, certificate, iterations), "CFUSION_REPORT": as_json(report)}
-                )
+            if writer is not None:
+                tags = self._tags(summary, certificate, iterations)
+                files = writer.publish(tags | {"CFUSION_REPORT": as_json(report)})
         status = CONVERGED if certificate.gap <= self.options.tolerance else LIMIT
         return Mosaic(plan.grid, files, maps, certificate, status, iterations, summary, report, plan.sentences)
 
@@ -388,8 +358,7 @@ class _MosaicRun:
         rows, effort = [], self._effort()
         for k, raster in enumerate(self.plan.rasters):
             self.listen(Step("comparing the rasters with the ground", effort.writing(1.0, k), self.gap))
-            as_it_came: Aligned = raster.corrected((0.0, 0.0, 0.0), (0.0, 0.0))
-            found = place(as_it_came, grounds, windows, "tilt")
+            found = place(raster.corrected((0.0, 0.0, 0.0), (0.0, 0.0)), grounds, windows, "tilt")
             rows.append(
                 RasterReport(
                     name=raster.raster.name,

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cfusion.io.text_tables import aligned
 from cfusion.rasters.coregister import Placement
 
 
@@ -54,11 +55,4 @@ def table(rows: Sequence[RasterReport]) -> str:
         found = row.placement
         numbers = (*(f"{value:+.3g}" for value in (found.offset, *found.tilt, *found.shift)), f"{row.noise:.3g}")
         lines.append((row.name, *numbers, str(row.pixels), f"{row.kept:.1%}"))
-    widths = [max(len(line[place]) for line in lines) for place in range(len(HEADINGS))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if place == 0 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    )
+    return "\n".join(aligned(lines))

@@ -51,7 +51,12 @@ class Sample:
 def take(rasters: Sequence[Aligned], target: Grid) -> Sample:
     """Read the sample of rasters on their grid."""
     windows = windows_of(rasters, target)
-    return Sample(windows, tuple(np.stack([each.read(*window) for each in rasters]) for window in windows))
+    return Sample(windows, parts_of(rasters, windows))
+
+
+def parts_of(rasters: Sequence[Aligned], windows: Sequence[Window]) -> tuple[Floats, ...]:
+    """Heights (K, h, w) of all rasters in every window."""
+    return tuple(np.stack([each.read(*window) for each in rasters]) for window in windows)
 
 
 def windows_of(rasters: Sequence[Aligned], target: Grid) -> tuple[Window, ...]:

@@ -66,16 +66,13 @@ class Trial:
 
 def host_backend(name: str) -> str:
     """The backend for host memory: `cpu` if Numba is installed, `numpy` otherwise."""
-    loaded = kernels.load("cpu" if name == "auto" and _has_numba() else "numpy" if name == "auto" else name)
+    usual = "numpy" if importlib.util.find_spec("numba") is None else "cpu"
+    loaded = kernels.load(usual if name == "auto" else name)
     if loaded.arrays is not np:
         from cfusion.errors import InputError
 
         raise InputError(f"mosaics are computed in host memory; backend {name!r} is not for that, pass 'cpu'")
     return str(loaded.NAME)
-
-
-def _has_numba() -> bool:
-    return importlib.util.find_spec("numba") is not None
 
 
 def solve_sample(

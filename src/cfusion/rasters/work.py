@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import median_of
 from cfusion.kernels.contract import Problem, State
 from cfusion.rasters import solve_tile
 from cfusion.rasters.align import Aligned
-from cfusion.rasters.ground import NMAD, median_of
+from cfusion.rasters.ground import NMAD
 from cfusion.rasters.scratch import Image
 from cfusion.rasters.solve_tile import DUAL, PRIMAL, REACH, REPAIR_REACH, SPARE, TOP, Settings
 from cfusion.rasters.tiles import Tile

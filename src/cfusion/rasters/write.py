@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from cfusion.io.codecs.raster_library import rasterio, reason
 from cfusion.io.drafts import draft_in
 from cfusion.rasters.grids import Grid
 from cfusion.rasters.tiles import Tile
+from cfusion.rasters.units import METRES_PER_DEGREE
 
 KINDS: Mapping[str, tuple[str, float | None, str]] = {
     "height": ("float32", float("nan"), "fused height"),
@@ -29,6 +29,7 @@ KINDS: Mapping[str, tuple[str, float | None, str]] = {
     "provenance": ("int16", None, "n > 0 observed n times, 0 filled, -1 unknown"),
     "source": ("uint16", 0.0, "number of the raster nearest to the fused height, from 1; tags name them"),
 }
+LENGTHS = ("height", "sigma", "nmad")  # have a unit, and can be averaged
 QUICK = 1  # level of deflate: higher ones take twice as long and do not shrink noise
 INNER = 512  # pixels, side of a block inside the files
 PICTURE = 1600  # pixels, longest side
@@ -65,13 +66,11 @@ class Writer:
                 **inner,
             )  # fmt: skip
             self.open[kind].set_band_description(1, description)
-            if kind in ("height", "sigma", "nmad") and self.unit:
+            if kind in LENGTHS and self.unit:
                 self.open[kind].units = (self.unit,)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         for file in self.open.values():
             try:
                 file.close()
@@ -96,7 +95,8 @@ class Writer:
                 file.update_tags(AREA_OR_POINT=self.grid.area_or_point, **tags, CFUSION_MAP=kind)
                 file.close()
                 options = {"COMPRESS": "DEFLATE", "LEVEL": QUICK, "BIGTIFF": "IF_SAFER"}
-                options |= {"OVERVIEW_RESAMPLING": _overview(kind), "PREDICTOR": "YES" if kind == "height" else "NO"}
+                options |= {"OVERVIEW_RESAMPLING": "AVERAGE" if kind in LENGTHS else "NEAREST"}
+                options |= {"PREDICTOR": "YES" if kind == "height" else "NO"}
                 library.shutil.copy(
                     self.draft / f"{kind}.plain.tif", self.draft / f"{kind}.tif", driver="COG", **options
                 )
@@ -125,7 +125,7 @@ class Writer:
             shape = (max(1, round(file.height / shrink)), max(1, round(file.width / shrink)))
             heights = file.read(1, out_shape=shape).astype(np.float64)
         grid = self.grid
-        metres = 111_320.0 if grid.coordinates.degrees else 1.0
+        metres = METRES_PER_DEGREE if grid.coordinates.degrees else 1.0
         shade = hillshade(heights, grid.pixel[0] * metres * shrink, grid.pixel[1] * metres * shrink)
         with warnings.catch_warnings(), library.Env(GDAL_PAM_ENABLED="NO"):
             warnings.simplefilter("ignore")  # rasterio warns that a picture has no coordinates
@@ -149,10 +149,6 @@ def hillshade(heights: NDArray[np.float64], along: float, down: float) -> NDArra
     known = np.isfinite(light)
     shade = np.where(known, 1 + 254 * np.clip(np.where(known, light, 0), 0, 1), np.where(np.isnan(heights), 0, 128))
     return shade.astype(np.uint8)
-
-
-def _overview(kind: str) -> str:
-    return "AVERAGE" if kind in ("height", "sigma", "nmad") else "NEAREST"
 
 
 def _require_whole(file: Path, grid: Grid) -> None:

@@ -3,13 +3,12 @@
 Letters are mid-grey, so that a picture reads on a light and on a dark page.
 """
 
-import importlib
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import MissingDependency
+from cfusion.errors import optional_module
 
 Limits = tuple[float, float]
 
@@ -35,8 +34,5 @@ def robust_limits(values: NDArray[np.floating]) -> Limits:
     return (low, high) if high - low > 1e-6 * margin else (low - margin, high + margin)
 
 
-def _module(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise MissingDependency("pictures need matplotlib: pip install 'cfusion[report]'") from None
+def _module(name: str) -> Any:
+    return optional_module(name, missing="pictures need matplotlib: pip install 'cfusion[report]'")

@@ -1,4 +1,4 @@
-"""A self-contained HTML page."""
+"""Self-contained HTML pages: the frame of every page, tables, and the style of the paper's page."""
 
 from collections.abc import Sequence
 from html import escape
@@ -23,9 +23,7 @@ td a { color: inherit; } tbody tr:hover { background: var(--card); }
 .best { color: var(--best); font-weight: 700; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.1rem;
   margin: 0 0 1.1rem; }
-.pictures { display: grid; grid-template-columns: repeat(4, minmax(0, 1fr)); gap: .9rem; margin-top: .7rem; }
-@media (max-width: 60rem) { .pictures { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
-figure { margin: 0; } figcaption { color: var(--soft); font-size: .82rem; margin-bottom: .25rem; }
+figure { margin: 0; }
 img { display: block; width: 100%; height: auto; border-radius: 4px; }
 footer { color: var(--soft); font-size: .82rem; margin-top: 2rem; }
 """
@@ -34,19 +32,31 @@ footer { color: var(--soft); font-size: .82rem; margin-top: 2rem; }
 def document(title: str, introduction: Sequence[str], body: str, footer: str, more_style: str = "") -> str:
     """A whole HTML document around a body, in the style of these pages."""
     paragraphs = "\n".join(f"<p>{escape(text)}</p>" for text in introduction)
+    content = f"<h1>{escape(title)}</h1>\n{paragraphs}\n{body}\n<footer>{escape(footer)}</footer>"
+    return html_page(title, STYLE + more_style, content)
+
+
+def html_page(title: str, style: str, body: str, head: str = "") -> str:
+    """A whole HTML document; `head` are further elements of its head."""
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+{head}
 <title>{escape(title)}</title>
-<style>{STYLE}{more_style}</style>
+<style>{style}</style>
 </head>
 <body>
-<h1>{escape(title)}</h1>
-{paragraphs}
 {body}
-<footer>{escape(footer)}</footer>
 </body>
 </html>
 """
+
+
+def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, name: str = "") -> str:
+    """A table: headings as HTML, and rows of cells (`<td>1</td>`)."""
+    top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    lines = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    identity = f' id="{name}"' if name else ""
+    return f'<div class="scroll"><table{identity}><thead><tr>{top}</tr></thead><tbody>\n{lines}\n</tbody></table></div>'

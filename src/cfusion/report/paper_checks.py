@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Protocol
 
-from cfusion.report.columns import Column
+from cfusion.report.page import html_table
 from cfusion.report.tables import Table
 
 
@@ -78,13 +78,6 @@ class Plain:
 
     def html(self) -> str:
         """The table in HTML."""
-        columns: Sequence[Column] = self.table.shown()
-        head = "".join(f"<th>{escape(column.title)}</th>" for column in columns)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(self.table.cell(row, column))}</td>" for column in columns) + "</tr>"
-            for row in self.table.rows
-        )
-        return (
-            f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-            f"{as_items(self.verdicts)}"
-        )
+        columns = self.table.shown()
+        rows = [[f"<td>{escape(self.table.cell(row, column))}</td>" for column in columns] for row in self.table.rows]
+        return html_table([escape(column.title) for column in columns], rows) + as_items(self.verdicts)

@@ -1,7 +1,5 @@
 """Plots of the paper, drawn from numbers only: scores against a swept quantity, energies against iterations."""
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +9,7 @@ from numpy.typing import NDArray
 from cfusion.report.columns import Column
 from cfusion.report.paper_axes import PLOT, label, legend, picture, png_of, sheet, style
 from cfusion.report.paper_checks import Verdict, as_bullets, as_items
-from cfusion.report.tables import Row, Table
+from cfusion.report.tables import Row, Table, csv_text
 
 
 @dataclass(frozen=True)
@@ -39,13 +37,12 @@ class Sweep:
 
     def csv(self) -> str:
         """One line per method and value."""
-        stream = io.StringIO()
-        out = csv.writer(stream, lineterminator="\n")
-        out.writerow(["method", self.over, *(column.key for column in self.columns)])
-        for row, scores in self.series.items():
-            for place, value in enumerate(self.values):
-                out.writerow([row, repr(value), *(repr(scores[column.key][place]) for column in self.columns)])
-        return stream.getvalue()
+        lines = [
+            [row, repr(value), *(repr(scores[column.key][place]) for column in self.columns)]
+            for row, scores in self.series.items()
+            for place, value in enumerate(self.values)
+        ]
+        return csv_text([["method", self.over, *(column.key for column in self.columns)], *lines])
 
     def table(self, column: Column) -> Table:
         """One score: methods down, values across."""

@@ -1,15 +1,14 @@
 """Our numbers beside the published ones: Markdown, LaTeX, CSV and HTML, built from numbers only."""
 
-import csv
-import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
 from cfusion.report.columns import Column
+from cfusion.report.page import html_table
 from cfusion.report.paper_checks import Verdict, as_bullets, as_items
-from cfusion.report.tables import MISSING, Table
+from cfusion.report.tables import MISSING, Table, csv_text
 
 
 @dataclass(frozen=True)
@@ -100,16 +99,14 @@ class Comparison:
 
     def csv(self) -> str:
         """All numbers in full precision."""
-        stream = io.StringIO()
         extras = sorted({name for line in self.lines for name in line.extra})
         heads = [f"{group} {column.key}" if len(self.groups) > 1 else column.key for group, column in self.heads()]
-        out = csv.writer(stream, lineterminator="\n")
-        out.writerow(["method", *(f"{head}{suffix}" for head in heads for suffix in ("", " published")), *extras])
+        out = [["method", *(f"{head}{suffix}" for head in heads for suffix in ("", " published")), *extras]]
         for line in self.lines:
             numbers = [number for pair in line.pairs for number in (pair.ours, pair.published)]
             row = [*numbers, *(line.extra.get(name) for name in extras)]
-            out.writerow([line.name, *("" if number is None else repr(number) for number in row)])
-        return stream.getvalue()
+            out.append([line.name, *("" if number is None else repr(number) for number in row)])
+        return csv_text(out)
 
     def text(self) -> str:
         """Our numbers for a terminal; the best has a star."""
@@ -133,17 +130,12 @@ class Comparison:
 
     def html(self) -> str:
         """Our numbers above the published ones in grey; green if ours is at least as good."""
-        titles = "".join(
-            f"<th>{escape(_title(group, column, len(self.groups)))}</th>" for group, column in self.heads()
-        )
-        rows = []
-        for line in self.lines:
-            cells = [self._cell(line, place) for place in range(len(line.pairs))]
-            rows.append(f"<tr><td>{escape(line.name)}</td>{''.join(cells)}</tr>")
-        return (
-            f'<div class="scroll"><table><thead><tr><th>method</th>{titles}</tr></thead>'
-            f"<tbody>{''.join(rows)}</tbody></table></div>\n{as_items(self.verdicts)}"
-        )
+        titles = [escape(_title(group, column, len(self.groups))) for group, column in self.heads()]
+        rows = [
+            [f"<td>{escape(line.name)}</td>", *(self._cell(line, place) for place in range(len(line.pairs)))]
+            for line in self.lines
+        ]
+        return f"{html_table(['method', *titles], rows)}\n{as_items(self.verdicts)}"
 
     def _cell(self, line: Line, place: int) -> str:
         pair, column = line.pairs[place], self.heads()[place][1]

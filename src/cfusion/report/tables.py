@@ -1,9 +1,12 @@
 """Score tables as text, Markdown and HTML cells, built from rows only."""
 
+import csv
+import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from cfusion.io.text_tables import aligned
 from cfusion.report.columns import SCORES, Column
 
 Row = Mapping[str, float | int | str | None]
@@ -52,10 +55,8 @@ class Table:
                 cell + " " if star and not cell.endswith("*") else cell
                 for cell, star in zip(line, starred, strict=True)
             ]
-        widths = [max(len(line[at]) for line in grid) for at in range(len(columns))]
-        lines = ["  ".join(_aligned(line, widths)).rstrip() for line in grid]
-        lines.insert(1, "  ".join("-" * width for width in widths))
-        return "\n".join(lines)
+        grid.insert(1, ["-" * max(map(len, column)) for column in zip(*grid, strict=True)])
+        return "\n".join(aligned(grid))
 
     def markdown(self) -> str:
         """A Markdown table; the best of a column is bold."""
@@ -71,10 +72,11 @@ class Table:
         return "\n".join(lines)
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """The first column left-aligned, numbers right-aligned."""
-    padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
-    return [cells[0].ljust(widths[0]), *padded[1:]] if cells else []
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as comma-separated values."""
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(rows)
+    return stream.getvalue()
 
 
 def _known(value: float | int | str | None) -> bool:

@@ -37,10 +37,10 @@ from cfusion.errors import FileError
 from cfusion.geometry import Pinhole
 from cfusion.geometry.camera import pixel_size
 from cfusion.io.codecs.ply_table import COLOUR, NORMAL, POSITION, fine_enough, table_of, write_table
+from cfusion.io.to_json import digest
 from cfusion.scene.fused_view import FusedView, read_fused
 from cfusion.scene.graph import Graph
 from cfusion.scene.job import FOLDER, Job, Task, open_job
-from cfusion.scene.keys import digest
 from cfusion.scene.placing import placing
 from cfusion.scene.progress import ProgressCallback, TaskProgress
 from cfusion.scene.record import Record, folder_of, read_record, require_record, write_record

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cfusion.errors import BackendUnavailable, InputError, MissingDependency
+from cfusion.errors import BackendUnavailable, InputError, optional_module
 from cfusion.scene.job import Job, Task
 from cfusion.scene.record import Record
 from cfusion.scene.work import OUT_OF_MEMORY, TaskCallback, work
@@ -282,7 +282,4 @@ def require_dask() -> None:
 
 
 def _distributed() -> Any:
-    try:
-        return importlib.import_module("distributed")
-    except ImportError:
-        raise MissingDependency("a cluster needs dask: pip install 'cfusion[cluster]'") from None
+    return optional_module("distributed", missing="a cluster needs dask: pip install 'cfusion[cluster]'")

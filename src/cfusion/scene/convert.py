@@ -9,7 +9,6 @@ import numpy as np
 
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.write_back.fused import FusedMap
-from cfusion.datasets.write_views import write_views
 from cfusion.geometry import View
 from cfusion.scene.fused_view import read_fused
 from cfusion.scene.job import Job, open_job
@@ -28,8 +27,3 @@ def fused_views(job: Job, views: Sequence[int]) -> Dataset:
     named = opened.dataset.reference
     reference = views.index(named) if named is not None and named in views else None
     return Dataset(LazyViews.reading(load, len(views)), reference, opened.dataset.unit)
-
-
-def write_as(job: Job, views: Sequence[int], format: str) -> None:
-    """Write the fused views in another format."""
-    write_views(fused_views(job, views), job.output, format)

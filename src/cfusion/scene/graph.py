@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from cfusion.arrays import is_whole
 from cfusion.errors import InputError
@@ -48,31 +49,34 @@ class Graph:
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The connected groups of views, largest first."""
-        linked: list[set[int]] = [set(others) for others in self.neighbours]
-        for view, others in enumerate(self.neighbours):
-            for other in others:
-                linked[other].add(view)
         left, groups = set(range(len(self))), []
         while left:
-            group = set(_reached(min(left), linked))
+            group = self._reached(min(left))
             left -= group
             groups.append(tuple(sorted(group)))
         return tuple(sorted(groups, key=lambda group: (-len(group), group[0])))
 
     def both_ways(self, view: int) -> tuple[int, ...]:
         """The neighbours of a view and the views that it is a neighbour of."""
-        return tuple(dict.fromkeys((*self.neighbours[view], *self._wanted_by()[view])))
+        return tuple(dict.fromkeys((*self.neighbours[view], *self._wanted_by[view])))
 
-    def _wanted_by(self) -> tuple[tuple[int, ...], ...]:
-        found = self.__dict__.get("_wanted")
-        if found is None:
-            lists: list[list[int]] = [[] for _ in self.neighbours]
-            for view, others in enumerate(self.neighbours):
-                for other in others:
-                    lists[other].append(view)
-            found = tuple(tuple(each) for each in lists)
-            object.__setattr__(self, "_wanted", found)
+    @cached_property
+    def _wanted_by(self) -> list[list[int]]:
+        """For each view the views that it is a neighbour of."""
+        found: list[list[int]] = [[] for _ in self.neighbours]
+        for view, others in enumerate(self.neighbours):
+            for other in others:
+                found[other].append(view)
         return found
+
+    def _reached(self, start: int) -> set[int]:
+        """The views connected to one, itself included."""
+        seen, todo = {start}, [start]
+        while todo:
+            new = set(self.both_ways(todo.pop())) - seen
+            seen |= new
+            todo += new
+        return seen
 
 
 def in_time(count: int, width: int = NEIGHBOURS + 1) -> Graph:
@@ -90,18 +94,5 @@ def in_time(count: int, width: int = NEIGHBOURS + 1) -> Graph:
 
 def ranked(scores: Sequence[Sequence[tuple[float, int]]], source: str) -> Graph:
     """A graph from scored neighbours (score, view): higher score first, then lower number."""
-    return Graph(tuple(tuple(view for _, view in sorted(each, key=_order)) for each in scores), source)
-
-
-def _order(scored: tuple[float, int]) -> tuple[float, int]:
-    return -scored[0], scored[1]
-
-
-def _reached(start: int, linked: Sequence[set[int]]) -> Iterator[int]:
-    seen, todo = {start}, [start]
-    while todo:
-        view = todo.pop()
-        yield view
-        for other in linked[view] - seen:
-            seen.add(other)
-            todo.append(other)
+    best_first = (sorted(each, key=lambda scored: (-scored[0], scored[1])) for each in scores)
+    return Graph(tuple(tuple(view for _, view in each) for each in best_first), source)

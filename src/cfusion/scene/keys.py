@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cfusion.io.to_json import to_json
+from cfusion.io.to_json import digest
 from cfusion.scene.graph import Graph
 from cfusion.scene.job import FOLDER, Job, Task
 
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
     from cfusion.datasets.dataset import Dataset
 
 Stamp = str  # hash of a file's contents
-
-
-def digest(content: object) -> str:
-    """A short hash of any value that JSON can represent."""
-    return hashlib.sha256(json.dumps(to_json(content), sort_keys=True).encode()).hexdigest()[:32]
 
 
 def stamp(file: Path) -> Stamp:

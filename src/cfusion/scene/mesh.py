@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Points
-from cfusion.errors import InputError, MissingDependency
+from cfusion.errors import InputError, optional_module
 from cfusion.geometry import Pinhole
+from cfusion.geometry.normals import summed_face_normals
 from cfusion.io.codecs.ply_table import (
     COLOUR,
     MOST_ROUNDING,
@@ -57,12 +57,7 @@ class Mesh:
     @property
     def normals(self) -> Points:
         """Unit normals (V, 3): the means of the adjacent faces' normals, weighted by area."""
-        corners = self.vertices[self.faces]
-        across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        summed = np.stack(
-            [np.bincount(self.faces.ravel(), np.repeat(across[:, axis], 3), len(self.vertices)) for axis in range(3)],
-            -1,
-        )
+        summed = summed_face_normals(self.vertices, self.faces)
         return np.asarray(summed / np.maximum(np.linalg.norm(summed, axis=-1, keepdims=True), 1e-30))
 
 
@@ -132,15 +127,12 @@ def write_ply(path: Path, mesh: Mesh, voxel: float = np.inf) -> None:
 
 def require_libraries() -> None:
     """Raise before any computation if a library for meshes is missing."""
-    _library("skimage.measure")
-    _library("trimesh")
+    _mesh_module("skimage.measure")
+    _mesh_module("trimesh")
 
 
-def _library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise MissingDependency(f"a mesh needs {name.split('.')[0]}: pip install 'cfusion[mesh]'") from None
+def _mesh_module(name: str) -> Any:
+    return optional_module(name, missing=f"a mesh needs {name.split('.')[0]}: pip install 'cfusion[mesh]'")
 
 
 def _glb(mesh: Mesh, voxel: float) -> bytes:
@@ -148,7 +140,7 @@ def _glb(mesh: Mesh, voxel: float) -> bytes:
 
     GLB has single precision only: vertices that are too far away for it are moved to the origin, and their node back.
     """
-    upright, trimesh = mesh.vertices * np.array([1.0, -1.0, -1.0]), _library("trimesh")
+    upright, trimesh = mesh.vertices * np.array([1.0, -1.0, -1.0]), _mesh_module("trimesh")
     far = rounding(upright) > MOST_ROUNDING * voxel
     moved = np.rint(upright.mean(axis=0)) if far else np.zeros(3)
     made = trimesh.Trimesh(upright - moved, mesh.faces, vertex_colors=mesh.colours, process=False)
@@ -181,7 +173,7 @@ def _of_chunk(volume: Volume, chunk: Block) -> tuple[Points, Faces, NDArray[np.u
     if not whole.any():
         return None
     try:
-        local, faces, _, _ = _library("skimage.measure").marching_cubes(
+        local, faces, _, _ = _mesh_module("skimage.measure").marching_cubes(
             distance, 0.0, mask=whole, allow_degenerate=False
         )
     except (ValueError, RuntimeError):  # the known cubes contain no surface

@@ -69,11 +69,6 @@ def graph_of(sketches: Sequence[Sketch | None]) -> Graph:
     return ranked(scored, "shared surface")
 
 
-def score(one: Sketch, other: Sketch) -> float:
-    """Usefulness of `other` for fusion into `one`, from 0 to 1."""
-    return float(scores(one, [other])[0])
-
-
 def scores(one: Sketch, others: Sequence[Sketch]) -> Floats:
     """Usefulness (C,) of each of the others for fusion into `one`, from 0 to 1."""
     if not others:

@@ -25,7 +25,8 @@ def placing(output: Path) -> Iterator[Path]:
         home.mkdir(parents=True, exist_ok=True)
         with draft_in(home) as draft:
             yield draft
-            files = sorted((path for path in draft.rglob("*") if path.is_file()), key=_json_last)
+            files = [path for path in draft.rglob("*") if path.is_file()]
+            files.sort(key=lambda path: (path.suffix == ".json", path))
             for path in files:
                 sync(path)
             for record in _records(files):  # if we die while moving files, no old record may describe new files
@@ -44,7 +45,3 @@ def _records(files: Sequence[Path]) -> list[Path]:
     """The .json files that describe other files; files that are all .json describe nothing else."""
     records = [path for path in files if path.suffix == ".json"]
     return records if len(records) < len(files) else []
-
-
-def _json_last(path: Path) -> tuple[bool, Path]:
-    return path.suffix == ".json", path

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, Points
+from cfusion.arrays import DepthMap, Points, lower_median
 from cfusion.geometry import Camera, Pinhole, Pose, View, normals
 
 CELLS = 16  # along the shorter side
@@ -53,9 +53,9 @@ def sketch(view: View) -> Sketch:
     looked = view.depth[rows[:, None], columns[None, :]].astype(np.float64)
     cells = looked.reshape(height, len(inside), width, len(inside)).transpose(0, 2, 1, 3).reshape(height, width, -1)
     known = np.isfinite(cells).sum(axis=-1)
-    depth = _median(cells)
+    depth = lower_median(cells)
     depth[known < KNOWN * cells.shape[-1]] = np.nan
-    spread = _median(np.abs(cells - depth[..., None]))
+    spread = lower_median(np.abs(cells - depth[..., None]))
     usual = spread[np.isfinite(spread)]
     noise = MAD * MEDIAN_ERROR / len(inside) * float(np.median(usual)) if usual.size else 0.0
     camera = replace(view.camera.scaled(1 / block), width=width, height=height)
@@ -72,12 +72,3 @@ def sketch(view: View) -> Sketch:
         normals=view.pose.turn(normals(small, camera)[seen]),
         pixel_at_1=pixel,
     )
-
-
-def _median(cells: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The lower median along the last axis, ignoring NaN; NaN if all are."""
-    ordered = np.sort(cells, axis=-1)  # NaN last
-    count = np.isfinite(cells).sum(axis=-1)
-    middle = np.maximum(count - 1, 0) // 2
-    found: NDArray[np.float64] = np.take_along_axis(ordered, middle[..., None], axis=-1)[..., 0]
-    return found

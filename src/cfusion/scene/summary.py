@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cfusion.io.text_tables import aligned
 from cfusion.scene.record import Record
 
 HEAD = ("view", "neighbours", "density", "fused", "noise", "gap", "seconds")
@@ -11,19 +12,7 @@ HEAD = ("view", "neighbours", "density", "fused", "noise", "gap", "seconds")
 
 def table(records: Sequence[Record]) -> list[str]:
     """The lines of the table, ordered by view."""
-    rows = [HEAD, *(_row(record) for record in sorted(records, key=lambda each: each.view))]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
-    lines = []
-    for row in rows:
-        first, *rest = (
-            text.ljust(width) if place == 0 else text.rjust(width) for place, (text, width) in _placed(row, widths)
-        )
-        lines.append("  ".join([first, *rest]).rstrip())
-    return lines
-
-
-def _placed(row: Sequence[str], widths: Sequence[int]) -> enumerate[tuple[str, int]]:
-    return enumerate(zip(row, widths, strict=True))
+    return aligned([HEAD, *(_row(record) for record in sorted(records, key=lambda each: each.view))])
 
 
 def _row(record: Record) -> tuple[str, ...]:

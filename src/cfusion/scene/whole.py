@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cfusion.datasets.dataset import Dataset
+from cfusion.datasets.named_neighbours import named_neighbours
+from cfusion.datasets.write_back import LAYOUTS, root_of, take_over
 from cfusion.errors import CFusionError, FileError, InputError
 from cfusion.forecast import Step
+from cfusion.io.to_json import digest
 from cfusion.scene.graph import NEIGHBOURS, Graph
 from cfusion.scene.job import FOLDER, Job, Task, open_job
-from cfusion.scene.keys import description_key, digest, fuse_tasks, stamp
+from cfusion.scene.keys import description_key, fuse_tasks, stamp
 from cfusion.scene.neighbours import by_surface
 from cfusion.scene.placing import placing
 from cfusion.scene.progress import ProgressCallback, TaskProgress
 from cfusion.scene.record import Record, folder_of, read_record
 from cfusion.scene.runner import InProcess, Runner
 from cfusion.scene.summary import table
-
-if TYPE_CHECKING:
-    from cfusion.datasets.dataset import Dataset
 
 GRAPH = "neighbours.json"
 
@@ -52,7 +52,6 @@ class Report:
     records: tuple[Record, ...]
     points: int = 0
     triangles: int = 0
-    seconds: float = 0.0
 
     @property
     def failed(self) -> tuple[Record, ...]:
@@ -64,8 +63,8 @@ def prepare(job: Job, neighbours: int = NEIGHBOURS, callback: ProgressCallback |
     """The graph, the tasks and the records of earlier runs; a new graph is written to the output."""
     opened = open_job(job)
     dataset, data, output = opened.dataset, Path(job.data), Path(job.output)
-    root = _root(data)
-    key = digest([job.version, job.format, job.options, neighbours, description_key(root, dataset), _stamps(dataset)])
+    root, stamps = root_of(data), [stamp(file) for file in dataset.files]
+    key = digest([job.version, job.format, job.options, neighbours, description_key(root, dataset), stamps])
     kept = _kept_graph(job.folder / GRAPH, key)
     graph, unreadable = kept if kept is not None else (None, [])
     if graph is None:
@@ -84,7 +83,6 @@ def prepare(job: Job, neighbours: int = NEIGHBOURS, callback: ProgressCallback |
 
 def fuse_scene(scene: Scene, runner: Runner | None = None, callback: ProgressCallback | None = None) -> Report:
     """Fuse the remaining views and write the data set back; a failed view is reported, not raised."""
-    began = time.monotonic()
     where = InProcess() if runner is None else runner
     job = scene.job
     if job.write_back:
@@ -98,7 +96,7 @@ def fuse_scene(scene: Scene, runner: Runner | None = None, callback: ProgressCal
     records = sorted((*scene.done, *fresh), key=lambda each: each.view)
     if job.write_back:
         _copy_maps_of_failed(job, [record.view for record in records if record.failure])
-    return Report(tuple(records), seconds=time.monotonic() - began)
+    return Report(tuple(records))
 
 
 def write_summary(job: Job, report: Report) -> list[str]:
@@ -123,11 +121,9 @@ def _graph(
     callback: ProgressCallback | None,
 ) -> Graph:
     """The neighbours named by the data set, else those found by shared surface."""
-    from cfusion.datasets.named_neighbours import named_neighbours
-
     if neighbours == 0:
         return Graph(((),) * len(dataset), "nobody")
-    named = named_neighbours(_root(Path(job.data)), job.format, dataset)
+    named = named_neighbours(root_of(Path(job.data)), job.format, dataset)
     if named is not None:
         return Graph(named.neighbours, named.source).cut(neighbours)
 
@@ -163,38 +159,22 @@ def _write_graph(
     file.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
-def _stamps(dataset: Dataset) -> list[str]:
-    return [stamp(file) for file in dataset.files]
-
-
-def _root(data: Path) -> Path:
-    from cfusion.datasets.write_back import root_of
-
-    return root_of(data)
-
-
 def _take_over(job: Job, scene: Scene) -> None:
     """Link or copy the user's files into the output, except the maps that will be replaced."""
-    from cfusion.datasets.write_back import LAYOUTS, take_over
-
-    layout, root = LAYOUTS[job.format], _root(Path(job.data))
-    take_over(root, Path(job.output), layout, _replaced(job, range(len(scene.tasks))))
+    replaced = _replaced(job, range(len(scene.tasks)))
+    take_over(root_of(Path(job.data)), Path(job.output), LAYOUTS[job.format], replaced)
 
 
 def _replaced(job: Job, views: Sequence[int]) -> frozenset[Path]:
-    from cfusion.datasets.options import chosen
-    from cfusion.datasets.read import READERS
-    from cfusion.datasets.write_back import LAYOUTS
-
-    module, root = LAYOUTS[job.format].load(), _root(Path(job.data))
-    options = chosen(READERS[job.format].options, dict(job.options), job.format)
+    """The files of some views, relative to the data set, that their new maps replace."""
+    module, root = LAYOUTS[job.format].load(), root_of(Path(job.data))
     files = open_job(job).dataset.files
-    return frozenset(each for view in views for each in module.replaced(root, files[view], options))
+    return frozenset(each for view in views for each in module.replaced(root, files[view]))
 
 
 def _copy_maps_of_failed(job: Job, failed: Sequence[int]) -> None:
     """Copy the input map of each failed view, so that the data set in the output is complete."""
-    root, output = _root(Path(job.data)), Path(job.output)
+    root, output = root_of(Path(job.data)), Path(job.output)
     for inside in _replaced(job, failed):
         if (root / inside).is_file() and not (output / inside).is_file():
             try:

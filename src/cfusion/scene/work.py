@@ -123,7 +123,7 @@ def _write_back(job: Job, task: Task, opened: Opened, result: Result, draft: Pat
     options = chosen(READERS[job.format].options, dict(job.options), job.format)
     fused = FusedMap(result.depth, result.sigma, result.camera)
     root, source = root_of(Path(job.data)), opened.dataset.files[task.view]
-    LAYOUTS[job.format].load().write(root, source, draft, fused, options)
+    LAYOUTS[job.format].write(root, source, draft, fused, options)
 
 
 def _piece(job: Job, task: Task) -> Record:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, Image, Points
 from cfusion.geometry import Camera, Pinhole, Pose
+from cfusion.geometry.normals import summed_face_normals
 from cfusion.synthetic.first_hit import first_faces
 from cfusion.synthetic.scene import Scene
 
@@ -30,7 +31,7 @@ class RayCaster:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self._embree = _embree(scene)
-        self._normals = _vertex_normals(scene)
+        self._normals = summed_face_normals(scene.vertices, scene.faces)
 
     def render(self, camera: Camera, pose: Pose) -> DepthMap:
         """The same as the function `render`."""
@@ -105,16 +106,3 @@ def _barycentric(corners: Points, origins: Points, rays: Points) -> NDArray[np.f
     c = np.einsum("nx,nx->n", rays, np.cross(offset, edge_b)) / determinant
     weights = np.clip(np.stack([1.0 - b - c, b, c], axis=-1), 0.0, 1.0)
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
-
-
-def _vertex_normals(scene: Scene) -> Points:
-    """Normals (V, 3): sums of the adjacent faces' normals, weighted by area."""
-    corners = scene.vertices[scene.faces]
-    face_normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    return np.stack(
-        [
-            np.bincount(scene.faces.ravel(), np.repeat(face_normals[:, axis], 3), minlength=len(scene.vertices))
-            for axis in range(3)
-        ],
-        axis=-1,
-    )

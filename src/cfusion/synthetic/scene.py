@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Points
-from cfusion.errors import FileError, InputError, MissingDependency, ShapeError
+from cfusion.errors import FileError, InputError, ShapeError, optional_module
 from cfusion.synthetic.isosurface import Faces, isosurface
 
 AXES = {"x": 0, "y": 1, "z": 2}
@@ -72,10 +72,7 @@ class Scene:
 
 def load_mesh(path: str | Path) -> Scene:
     """A scene from a mesh file (PLY, OBJ, STL, ...), in the file's own unit and axes."""
-    try:
-        import trimesh
-    except ImportError as error:
-        raise MissingDependency("reading meshes needs trimesh: pip install 'cfusion[synthetic]'") from error
+    trimesh = optional_module("trimesh", missing="reading meshes needs trimesh: pip install 'cfusion[synthetic]'")
     path = Path(path)
     try:
         mesh = trimesh.load(path, force="mesh", process=False)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap
+from cfusion.arrays import DepthMap, median_of
 from cfusion.errors import ShapeError
 from cfusion.geometry import Camera, Pose, Stack, View
 from cfusion.view.readings import Residuals, names_of, residuals_of_stack, residuals_of_view
@@ -82,8 +82,7 @@ class Content:
     @property
     def camera(self) -> Camera | None:
         """The camera of the result."""
-        found: Camera | None = getattr(self.first, "camera", None)
-        return found
+        return getattr(self.first, "camera", None)
 
     def names(self) -> list[str]:
         """The names of the views."""
@@ -143,10 +142,4 @@ def median_of_views(depth: DepthMap, residuals: Sequence[Residuals]) -> NDArray[
     """The median (H, W) of the views' measurements at the surface."""
     if not residuals:
         return None
-    found = np.array(residuals, np.float32)
-    found.sort(axis=0)  # NaN last
-    count = np.isfinite(found).sum(axis=0)
-    low, high = np.maximum((count - 1) // 2, 0), np.maximum(count // 2, 0)
-    high = np.minimum(high, np.maximum(count - 1, 0))
-    middle = [np.take_along_axis(found, each[None], axis=0)[0] for each in (low, high)]
-    return np.asarray(depth + 0.5 * (middle[0] + middle[1]), dtype=np.float32)
+    return np.asarray(depth + median_of(np.array(residuals, np.float32)), dtype=np.float32)

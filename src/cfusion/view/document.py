@@ -9,6 +9,7 @@ from functools import cache
 from html import escape
 from importlib import resources
 
+from cfusion.report.page import html_page
 from cfusion.view.layers import Coded
 
 SCRIPTS = ("decode.js", "colours.js", "state.js", "surface.js", "maps.js", "compare.js", "panels.js", "main.js")
@@ -23,26 +24,15 @@ def document(title: str, body: str, model: Mapping[str, object], layers: Sequenc
         if layer.twin == at
     )
     scripts = "\n".join(asset(name) for name in SCRIPTS)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<title>{escape(title)}</title>
-<style>{asset("page.css")}</style>
-</head>
-<body>
-{body}
+    content = f"""{body}
 <script type="application/json" id="model">{as_json(model)}</script>
 {arrays}
 <script>
 "use strict";
 {scripts}
-</script>
-</body>
-</html>
-"""
+</script>"""
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    return html_page(title, asset("page.css"), content, head=policy)
 
 
 @cache
@@ -71,11 +61,3 @@ def number(value: float | None, digits: int = 3) -> str:
     if value != 0 and not 1e-3 <= abs(value) < 1e5:
         return f"{value:.{digits - 1}e}"
     return f"{value:.{digits}g}" if abs(value) < 100 else f"{value:.0f}"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, name: str = "") -> str:
-    """A table whose cells are HTML."""
-    top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
-    lines = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-    identity = f' id="{name}"' if name else ""
-    return f'<div class="scroll"><table{identity}><thead><tr>{top}</tr></thead><tbody>\n{lines}\n</tbody></table></div>'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import math
 from collections.abc import Sequence
 from html import escape
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import on_host
-from cfusion.errors import InputError, MissingDependency
+from cfusion.errors import InputError, optional_module
 from cfusion.io.colour_pictures import depth_colours, png_bytes
 from cfusion.io.to_json import to_json
 from cfusion.view.document import number
@@ -83,10 +82,7 @@ def save(result: Result, folder: str | PathLike[str], formats: Sequence[str]) ->
 
 def as_dataset(result: Result) -> Any:
     """An `xarray.Dataset` whose attributes can be stored in NetCDF."""
-    try:
-        xarray = importlib.import_module("xarray")
-    except ImportError:
-        raise MissingDependency("to_xarray needs xarray: pip install xarray, or 'cfusion[xarray]'") from None
+    xarray = optional_module("xarray", missing="to_xarray needs xarray: pip install xarray, or 'cfusion[xarray]'")
     maps = {
         name: (("row", "column"), np.asarray(getattr(result, name)), {"units": unit}) for name, unit in UNITS.items()
     }

@@ -23,8 +23,6 @@ from cfusion.view.layers import Coded, coded
 from cfusion.view.maps import image_uri, page_layers
 from cfusion.view.view_figures import ViewFigures
 
-KINDS = ("depth", "sigma", "confidence", "provenance")
-
 
 def write_page(
     path: str | PathLike[str],

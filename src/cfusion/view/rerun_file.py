@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from cfusion.errors import MissingDependency
+from cfusion.errors import optional_module
 from cfusion.geometry import Orthographic
 from cfusion.view.clouds import limits_of, points_and_colours
 from cfusion.view.frames import FusedFrame, near_origin
@@ -17,7 +15,8 @@ from cfusion.view.frames import FusedFrame, near_origin
 
 def write_rerun(frames: Sequence[FusedFrame], path: Path) -> None:
     """Write one file, which `rerun FILE.rrd` plays; far from the origin, relative to the middle camera."""
-    rerun, frames = _rerun(), near_origin(frames)
+    rerun = optional_module("rerun", missing="recordings need rerun: pip install 'cfusion[rerun]'")
+    frames = near_origin(frames)
     stream = rerun.RecordingStream("cfusion")
     stream.save(str(path))
     stream.log("world", rerun.ViewCoordinates.RDF, static=True)
@@ -36,10 +35,3 @@ def write_rerun(frames: Sequence[FusedFrame], path: Path) -> None:
             )
             stream.log("world/camera/image/depth", rerun.DepthImage(np.nan_to_num(maps.depth), meter=1.0))
     stream.flush()
-
-
-def _rerun() -> Any:
-    try:
-        return importlib.import_module("rerun")
-    except ImportError:
-        raise MissingDependency("recordings need rerun: pip install 'cfusion[rerun]'") from None

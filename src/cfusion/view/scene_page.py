@@ -14,8 +14,8 @@ from cfusion.view.page import write_page
 FOLDER, MARK = "cfusion", "scene.json"
 
 
-def scene_of(output: Path) -> tuple[Any, str]:
-    """The opened data set of a scene, and its method."""
+def scene_of(output: Path) -> tuple[Any, str, str]:
+    """The opened data set of a scene, its path, and the scene's method."""
     from cfusion.datasets import read
 
     mark = JsonObject.of_file(output / FOLDER / MARK).content
@@ -23,7 +23,7 @@ def scene_of(output: Path) -> tuple[Any, str]:
     if not isinstance(data, str) or not isinstance(format, str) or not isinstance(options, dict):
         raise FileError(f"{output / FOLDER / MARK} does not name the scene's data; run `cfusion scene` again")
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-    return read(data, format=format, options=given), str(mark.get("method", "auto"))
+    return read(data, format=format, options=given), data, str(mark.get("method", "auto"))
 
 
 def write_view_page(output: Path, view: int, target: Path, *, dataset: Any = None, command: str = "") -> Path:
@@ -32,7 +32,7 @@ def write_view_page(output: Path, view: int, target: Path, *, dataset: Any = Non
     from cfusion.scene.record import folder_of, require_record
     from cfusion.view.frames import scene_layers
 
-    found, method = scene_of(output)
+    found, data, method = scene_of(output)
     opened = found if dataset is None else dataset
     folder = folder_of(output / FOLDER, view)
     record, fused, layers = require_record(folder), read_fused(output / FOLDER, view), scene_layers(folder)
@@ -58,7 +58,6 @@ def write_view_page(output: Path, view: int, target: Path, *, dataset: Any = Non
         f"View {view} of a scene, fused from itself and {len(views) - 1} others. `cfusion view {output}` shows all of "
         "them in 3-D."
     )
-    data = str(JsonObject.of_file(output / FOLDER / MARK).content.get("data", ""))
     return write_page(
         target,
         shown,

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from cfusion.report.columns import COLUMNS, SCORES
+from cfusion.report.page import html_table
 from cfusion.report.tables import Table
 from cfusion.view import explain
 from cfusion.view.content import Content
 from cfusion.view.diagrams import gap_falling, reliability_diagram
-from cfusion.view.document import explained, number, table
+from cfusion.view.document import explained, number
 from cfusion.view.reliability import reliability
 from cfusion.view.view_figures import ViewFigures
 
@@ -26,8 +27,6 @@ SHORT_UNITS = {
     "foot": "ft",
     "kilometre": "km",
 }
-
-
 PARTS_OF_ENERGY = {"fidelity": "the observations", "prior": "the prior of the confidence"}
 MOST_ODD = 6  # odd views described above the table
 
@@ -97,14 +96,8 @@ def rasters_section(records: Sequence[ViewFigures], unit: str) -> str:
     length = in_brackets(unit)
     titles = {"noise": "noise" + length, "bias": "offset" + length, "kept": "kept [%]", "shift": "shift [px]"}
     head = ["raster", *(explained(titles[key], explain.RASTER_COLUMNS[key]) for key in titles), ""]
-    rows = []
-    for each in records:
-        mark = ' class="odd"' if each.verdict else ""
-        cells = [f"<td>{number(value)}</td>" for value in (each.noise, each.bias, 100 * each.kept, each.shift)]
-        words = f'<td class="verdict">{escape(each.verdict)}</td>'
-        rows.append([f"<th scope='row'{mark}>{escape(each.name)}</th>", *cells, words])
     odd = _odd(records, "rasters")
-    shown = table(head, rows, name="view-table")
+    shown = html_table(head, [_figures(each, titles, escape(each.name)) for each in records], name="view-table")
     return f'<section id="views"><h2>Which raster is wrong?</h2><div id="odd">{odd}</div>{shown}</section>'
 
 
@@ -118,18 +111,20 @@ def views_section(records: Sequence[ViewFigures], reference: int | None, unit: s
     head = ["residuals", "view", *(explained(titles[key], explain.VIEW_COLUMNS[key]) for key in titles), ""]
     rows = []
     for place, each in enumerate(records):
-        values = [each.noise, each.bias, 100 * each.kept, each.shift, each.effect]
         name = escape(each.name) + (" <small>reference</small>" if place == reference else "")
-        words = f'<td class="verdict">{escape(each.verdict)}</td>'
-        mark = ' class="odd"' if each.verdict else ""
         thumbnail = f'<td><canvas class="thumbnail" data-view="{place}" width="96" height="72"></canvas></td>'
-        cells = [f"<td>{number(value)}</td>" for value in values]
-        rows.append([thumbnail, f"<th scope='row'{mark}>{name}</th>", *cells, words])
-    return (
-        f'<section id="views"><h2>Which view is wrong?</h2><div id="odd">{_odd(records)}</div><p>Red in a thumbnail: '
-        f"the view measured further than the fused surface; blue: nearer.</p>{table(head, rows, name='view-table')}"
-        "</section>"
-    )
+        rows.append([thumbnail, *_figures(each, titles, name)])
+    key = "Red in a thumbnail: the view measured further than the fused surface; blue: nearer."
+    shown = f"<p>{key}</p>{html_table(head, rows, name='view-table')}"
+    return f'<section id="views"><h2>Which view is wrong?</h2><div id="odd">{_odd(records)}</div>{shown}</section>'
+
+
+def _figures(view: ViewFigures, keys: Iterable[str], name: str) -> list[str]:
+    """The cells of a view: its name (as HTML), some figures, its verdict."""
+    mark = ' class="odd"' if view.verdict else ""
+    values = [100 * view.kept if key == "kept" else getattr(view, key) for key in keys]
+    words = f'<td class="verdict">{escape(view.verdict)}</td>'
+    return [f"<th scope='row'{mark}>{name}</th>", *(f"<td>{number(value)}</td>" for value in values), words]
 
 
 def _odd(records: Sequence[ViewFigures], what: str = "views") -> str:
@@ -162,7 +157,7 @@ def scores_section(content: Content) -> str:
             else:
                 cells.append(f'<td class="best">{text}</td>' if scores.is_best(row, column) else f"<td>{text}</td>")
         rows.append(cells)
-    return f'<section id="scores"><h2>How far from the truth</h2>{table(head, rows, name="score-table")}</section>'
+    return f'<section id="scores"><h2>How far from the truth</h2>{html_table(head, rows, name="score-table")}</section>'
 
 
 def solve_section(content: Content) -> str:
@@ -190,7 +185,7 @@ def _solved(content: Content, result: Any) -> str:
         for name, value in getattr(result, "parameters", {}).items()
     ]
     words.append(f'<div class="diagrams">{diagrams}</div>' if diagrams else "")
-    words.append(f"<details><summary>Parameters</summary>{table(['parameter', 'value'], choices)}</details>")
+    words.append(f"<details><summary>Parameters</summary>{html_table(['parameter', 'value'], choices)}</details>")
     return "".join(words)
 
 
@@ -273,4 +268,4 @@ def reproduction_section(content: Content, versions: Mapping[str, object], hashe
     ]
     command = f"<pre><code>{escape(content.command)}</code></pre>" if content.command else ""
     source = f"<p>Input: <code>{escape(content.source)}</code></p>" if content.source else ""
-    return f'<section id="again"><h2>Make it again</h2>{source}{command}{table(["what", "value"], rows)}</section>'
+    return f'<section id="again"><h2>Make it again</h2>{source}{command}{html_table(["what", "value"], rows)}</section>'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import io
 import threading
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.errors import MissingDependency
+from cfusion.errors import optional_module
 from cfusion.geometry import Orthographic, Pinhole
 from cfusion.view.clouds import Limits, colours_of, limits_of, points_and_colours
 from cfusion.view.frames import FusedFrame, near_origin
@@ -201,7 +200,4 @@ def _known(function: Any, **given: object) -> dict[str, Any]:
 
 
 def _viser() -> Any:
-    try:
-        return importlib.import_module("viser")
-    except ImportError:
-        raise MissingDependency("the viewer needs viser: pip install 'cfusion[view]'") from None
+    return optional_module("viser", missing="the viewer needs viser: pip install 'cfusion[view]'")

@@ -106,6 +106,13 @@ class Check:
         return self.fits_as_stated and self.parallax < TOO_CLOSE
 
     @property
+    def caution(self) -> str | None:
+        """The sentence if another convention clearly fits better, or the views disagree about scale; else None."""
+        if self.too_close or self.by_chance or (self.fits_as_stated and self.scales is None):
+            return None
+        return self.sentence if self.scales is not None or self.best.votes >= CLEAR else None
+
+    @property
     def sentence(self) -> str:
         """The result with its evidence, in one sentence."""
         here = f"{_percent(self.stated.residual)} median depth residual, {_percent(self.stated.overlap)} overlap"
@@ -146,9 +153,7 @@ def quick_check(views: Sequence[View]) -> Check | None:
 def warning(views: Sequence[View]) -> str | None:
     """A sentence if a few views clearly fit another convention than the stated one, else None."""
     found = quick_check(views)
-    if found is None or found.too_close or found.by_chance or (found.fits_as_stated and found.scales is None):
-        return None
-    return found.sentence if found.scales is not None or found.best.votes >= CLEAR else None
+    return None if found is None else found.caution
 
 
 def _compared(samples: Samples, every: int = 4) -> Check:

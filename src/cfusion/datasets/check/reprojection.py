@@ -123,8 +123,7 @@ class Samples:
 
     def _map(self, index: int) -> NDArray[np.float32]:
         start = self.starts[index]
-        found: NDArray[np.float32] = self.depths[start : start + self.heights[index] * self.widths[index]]
-        return found
+        return self.depths[start : start + self.heights[index] * self.widths[index]]
 
     def residuals(self, hypothesis: Hypothesis, every: int = 1) -> Residuals:
         """Residuals of all samples, or every n-th: p = factor (R ray z) + t, looked up in the target."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cfusion.arrays import WeightMap
 from cfusion.datasets.dataset import KEPT, Dataset, LazyViews
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, InputError, named_by
 from cfusion.geometry import Pose, View
 from cfusion.io.arguments import path_of, views_of, word_of
 from cfusion.io.atomic import filling
@@ -43,11 +43,9 @@ def read(path: Path) -> Dataset:
     reference = entry.get("reference", int) if "reference" in entry else None
     unit = entry.get("unit", str) if "unit" in entry else "metre"
     sentence = f"bundle: unit {unit}, camera-to-world; {len(items)} view{'s' * (len(items) != 1)}"
-    try:
+    with named_by(file):
         files = tuple(each.path_inside("depth", file.parent) for each in items)
         return Dataset(views, reference, unit, sentence, files)
-    except InputError as error:
-        raise type(error)(f"{file}: {error}") from None
 
 
 def _checked(frames: LazyViews) -> Sequence[View]:
@@ -91,7 +89,7 @@ def write_bundle(
 
 def _read_view(entry: JsonObject, folder: Path, number: int) -> View:
     entry.refuse_unknown("name", "depth", "scale", "camera", "pose", "image", "confidence", "confidence_scale")
-    try:
+    with named_by(entry.where):
         camera = camera_from_json(entry.object("camera"))
         size = camera.shape
         return View(
@@ -102,8 +100,6 @@ def _read_view(entry: JsonObject, folder: Path, number: int) -> View:
             confidence=_read_confidence(entry, folder, size) if "confidence" in entry else None,
             name=entry.get("name", str) if "name" in entry else f"{number:03d}",
         )
-    except InputError as error:
-        raise type(error)(f"{entry.where}: {error}") from None
 
 
 def _read_confidence(entry: JsonObject, folder: Path, size: tuple[int, int]) -> WeightMap:

@@ -21,7 +21,7 @@ from cfusion.datasets.reader_tools import (
     unknown_unless_positive,
     without_images,
 )
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, InputError, named_by
 from cfusion.geometry import Pinhole, View, normals
 from cfusion.geometry.quaternion import quaternion_of
 from cfusion.io.atomic import filling
@@ -119,8 +119,7 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
         cameras, images = [], []
         for number, (name, view) in enumerate(zip(names, views, strict=True), start=1):
             camera = view.camera
-            if not isinstance(camera, Pinhole):
-                raise InputError(f"view {number - 1} is {type(camera).__name__}; COLMAP stores pinhole cameras")
+            assert isinstance(camera, Pinhole)  # `write_views` refuses others
             intrinsics = _text((camera.fx, camera.fy, camera.cx, camera.cy))
             cameras.append(f"{number} PINHOLE {camera.width} {camera.height} {intrinsics}")
             pose = view.pose.inverse()
@@ -150,11 +149,9 @@ def _camera(camera: ModelCamera, shape: tuple[int, int], options: Options, file:
     across, down = shape[1] / camera.width, shape[0] / camera.height
     fx, fy, cx, cy = camera.intrinsics
     less = 0.5 if options.pixel_centre == "half" else 0.0
-    try:
+    with named_by(file):
         straight = Pinhole(fx * across, fy * down, cx * across - less, cy * down - less, shape[1], shape[0])
         return bent_by(straight, lens)
-    except InputError as error:
-        raise type(error)(f"{file}: {error}") from None
 
 
 def _text(values: tuple[float, ...]) -> str:

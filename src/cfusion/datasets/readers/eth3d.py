@@ -4,12 +4,13 @@ A depth file has the name of its image (DSC_0259.JPG) but holds float32, row by 
 axis. K has the centre of the first pixel at (0.5, 0.5), so 0.5 is subtracted.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import lower_median
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import frames, left_out, named_view, require_some, unknown_unless_positive
 from cfusion.errors import FileError, InputError
@@ -96,13 +97,9 @@ def _seen_by(models: dict[Path, Model]) -> dict[str, tuple[ModelCamera, ModelCam
             if camera.model not in PINHOLES or name not in original:
                 original[name] = camera, image.camera_from_world.inverse(), image.name
     return {
-        name: (lens, pinholes.get(name, _without_distortion(lens)), pose, image)
+        name: (lens, pinholes.get(name, replace(lens, model="PINHOLE", parameters=lens.intrinsics)), pose, image)
         for name, (lens, pose, image) in original.items()
     }
-
-
-def _without_distortion(lens: ModelCamera) -> ModelCamera:
-    return ModelCamera("PINHOLE", lens.width, lens.height, lens.intrinsics)
 
 
 def _pinhole(camera: ModelCamera, shrink: int = 1, shape: tuple[int, int] | None = None) -> Pinhole:
@@ -140,8 +137,4 @@ def _shrunk(depth: NDArray[np.float32], shrink: int) -> NDArray[np.float32]:
     if height == 0 or width == 0:
         raise InputError(f"shrink is {shrink}, the map only {depth.shape[1]} x {depth.shape[0]}; choose a smaller one")
     cut = depth[: height * shrink, : width * shrink].reshape(height, shrink, width, shrink)
-    blocks = np.sort(cut.swapaxes(1, 2).reshape(height, width, -1), axis=-1)  # NaN last
-    count = np.isfinite(blocks).sum(axis=-1)
-    middle = np.maximum(count - 1, 0) // 2
-    chosen: NDArray[np.float32] = np.take_along_axis(blocks, middle[..., None], axis=-1)[..., 0]
-    return chosen
+    return np.asarray(lower_median(cut.swapaxes(1, 2).reshape(height, width, -1)), np.float32)

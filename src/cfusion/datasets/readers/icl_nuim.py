@@ -68,7 +68,7 @@ def _read_png(path: Path, options: Options) -> Dataset:
     def load(index: int) -> View:
         file, pose = found[index]
         depth = read_png(file, Encoding(1 / UNITS_PER_METRE))
-        camera = pinhole(CAMERA, (depth.shape[0], depth.shape[1]))
+        camera = pinhole(CAMERA, (depth.shape[0], depth.shape[1]), file)
         photo = beside(path / "rgb", file.stem) if options.images else None
         return named_view(file, depth, camera, pose, image=read_photo(photo, camera.shape), name=file.stem)
 

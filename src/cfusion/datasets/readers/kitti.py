@@ -14,8 +14,10 @@ from cfusion.datasets.kitti_bundle import (
     Bundle,
     Calibration,
     bundles,
+    disparity_file,
     layout_of,
     open_bundle,
+    read_disparity,
     write_disparity,
 )
 from cfusion.datasets.reader_tools import frames, lost, named_view
@@ -24,7 +26,6 @@ from cfusion.geometry import Pose, View
 from cfusion.geometry.disparity import depth_from_disparity
 from cfusion.io.codecs.kitti_poses import read_localization, read_odometry_poses
 from cfusion.io.codecs.photo import resized
-from cfusion.io.maps import SUFFIXES, read_map
 from cfusion.io.paths import also
 
 __all__ = [
@@ -75,17 +76,13 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         if not bundle.has_truth():
             raise FileError(f"{folder} has no ground truth of bundle {bundle.number}; only frame 10 of training has")
         return Dataset((_truth(bundle, chosen),), sentence=_sentence(bundle, chosen, "ground truth disparity", 1, 0))
-    return _of_maps(bundle, folder, chosen, chosen.disparity)
+    maps = folder / chosen.disparity  # which may be absolute
+    with also(maps, folder.resolve().parent, (folder / (chosen.localization or ".")).parent):
+        return _of_maps(maps, bundle, folder, chosen)
 
 
-def _of_maps(bundle: Bundle, folder: Path, options: Options, disparity: str) -> Dataset:
-    maps = folder / disparity  # `disparity` may be absolute
-    with also(maps, folder.resolve().parent, (folder / (options.localization or ".")).parent):
-        return _of_maps_in(maps, bundle, folder, options)
-
-
-def _of_maps_in(maps: Path, bundle: Bundle, folder: Path, options: Options) -> Dataset:
-    files = {frame: file for frame in bundle.frames if (file := _map_file(maps, bundle.name(frame))) is not None}
+def _of_maps(maps: Path, bundle: Bundle, folder: Path, options: Options) -> Dataset:
+    files = {frame: file for frame in bundle.frames if (file := disparity_file(maps, bundle.name(frame))) is not None}
     if not files:
         raise FileError(f"{maps} holds no disparity map of bundle {bundle.number}, e.g. {bundle.name(10)}.png")
     poses = _poses(bundle, folder, options)
@@ -95,9 +92,7 @@ def _of_maps_in(maps: Path, bundle: Bundle, folder: Path, options: Options) -> D
 
     def load(number: int) -> View:
         frame = kept[number]
-        scale = 1 / 256 if files[frame].suffix == ".png" else None
-        found = read_map(files[frame], scale)
-        depth = depth_from_disparity(found, bundle.calibration.focal_baseline)
+        depth = depth_from_disparity(read_disparity(files[frame]), bundle.calibration.focal_baseline)
         return _view(bundle, frame, np.where(depth <= options.farthest, depth, np.nan), poses[frame])
 
     reference = kept.index(REFERENCE_FRAME) if REFERENCE_FRAME in kept else None
@@ -144,10 +139,6 @@ def number_of(folder: Path, bundle: int | None) -> int:
         first = ", ".join(str(each) for each in there[:8])
         raise FileError(f"{folder} holds {len(there)} bundles ({first}); choose one with the option bundle")
     return there[0]
-
-
-def _map_file(folder: Path, stem: str) -> Path | None:
-    return next((folder / (stem + suffix) for suffix in SUFFIXES if (folder / (stem + suffix)).is_file()), None)
 
 
 def _sentence(bundle: Bundle, options: Options, what: str, count: int, skipped: int) -> str:

@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.datasets.dataset import Dataset, LazyViews
-from cfusion.datasets.kitti_bundle import LAYOUTS, read_calibration
+from cfusion.datasets.kitti_bundle import LAYOUTS, read_calibration, read_disparity
 from cfusion.datasets.reader_tools import frames, lost, named_view, require_some
 from cfusion.errors import FileError, InputError
-from cfusion.geometry import Pose, View
+from cfusion.geometry import View
 from cfusion.geometry.disparity import depth_from_disparity
 from cfusion.io.codecs.kitti_poses import read_odometry_poses
 from cfusion.io.codecs.photo import beside, read_photo
-from cfusion.io.maps import SUFFIXES, read_map
+from cfusion.io.maps import SUFFIXES
 from cfusion.io.paths import also
 from cfusion.io.text_tables import is_number, numbered
 
@@ -45,22 +45,17 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     calibration = read_calibration(path / "calib.txt", GREY)
     file = path.resolve().parent.parent / "poses" / f"{path.resolve().name}.txt"
     with also(file.parent, (path / (chosen.poses or ".")).parent):
-        poses = read_odometry_poses(file if chosen.poses is None else path / chosen.poses)
+        poses = dict(enumerate(read_odometry_poses(file if chosen.poses is None else path / chosen.poses)))
     maps = path / chosen.disparity
     if not maps.is_dir():
         raise FileError(f"{maps} does not exist; match the pairs first and put the disparity maps (000000.png) into it")
     files = numbered([each for each in maps.iterdir() if each.suffix in SUFFIXES and is_number(each.stem)])
-    found: list[tuple[Path, Pose]] = []
-    for each in files:
-        pose = poses[int(each.stem)] if int(each.stem) < len(poses) else None
-        if pose is not None:
-            found.append((each, pose))
+    found = [(each, pose) for each in files if (pose := poses.get(int(each.stem))) is not None]
     require_some(len(found), maps, "disparity map with a pose")
 
     def load(number: int) -> View:
         source, pose = found[number]
-        disparity = read_map(source, 1 / 256 if source.suffix == ".png" else None)
-        depth = depth_from_disparity(disparity, calibration.focal_baseline)
+        depth = depth_from_disparity(read_disparity(source), calibration.focal_baseline)
         camera = calibration.camera((depth.shape[0], depth.shape[1]))
         photo = beside(path / "image_0", source.stem) if chosen.images else None
         near = np.where(depth <= chosen.farthest, depth, np.float32(np.nan))

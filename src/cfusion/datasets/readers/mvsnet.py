@@ -23,7 +23,7 @@ from cfusion.datasets.reader_tools import (
     require_some,
     unknown_unless_positive,
 )
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.io.atomic import filling
 from cfusion.io.codecs.pfm import read_pfm, write_pfm
@@ -77,11 +77,12 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         image = read_photo(each.image, shape) if chosen.images else None
         return named_view(each.depth, depth, camera, pose, image=image, confidence=confidence, name=each.depth.stem)
 
+    alone = set(files[0].camera.parent.glob("*_cam.txt")) - {each.camera for each in files}
     weighed = any(each.confidence is not None for each, _, _ in found) and chosen.confidence
     sentence = (
         f"MVSNet: PFM depth, 0 and inf = unknown, world-to-camera inverted"
         f"{', probability as confidence' if weighed else ''}; {frames(len(found))}{lost(len(files) - len(found))}"
-        f"{left_out(_cameras_alone(files), 'with a camera and no depth map')}"
+        f"{left_out(len(alone), 'with a camera and no depth map')}"
     )
     return Dataset(
         LazyViews.reading(load, len(found)),
@@ -89,10 +90,6 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         sentence=sentence,
         files=tuple(each.depth for each, _, _ in found),
     )
-
-
-def _cameras_alone(files: Sequence[_Files]) -> int:
-    return len(set(files[0].camera.parent.glob("*_cam.txt")) - {each.camera for each in files})
 
 
 def read_camera(file: Path) -> tuple[Matrix, Pose | None]:
@@ -120,8 +117,6 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
         for place in ("cams", "depth_est", "confidence", "images"):
             (draft / place).mkdir()
         for number, view in enumerate(views):
-            if not isinstance(view.camera, Pinhole):
-                raise InputError(f"view {number} is {type(view.camera).__name__}; MVSNet stores pinhole cameras")
             stem = f"{number:08d}"
             (draft / "cams" / f"{stem}_cam.txt").write_text(_camera_text(view))
             write_pfm(draft / "depth_est" / f"{stem}.pfm", np.nan_to_num(view.depth, nan=0.0))
@@ -150,7 +145,8 @@ def _own_files(folder: Path) -> list[_Files]:
         stem = depth.stem.removesuffix("_init")
         camera, probability = folder / f"{stem}.txt", folder / f"{stem}_prob.pfm"
         if camera.is_file():
-            files.append(_Files(camera, depth, _existing(probability), beside(folder, stem)))
+            trusted = probability if probability.is_file() else None
+            files.append(_Files(camera, depth, trusted, beside(folder, stem)))
     return files
 
 
@@ -167,10 +163,6 @@ def _listed(path: Path, cameras: str, depths: str) -> list[_Files]:
     return files
 
 
-def _existing(path: Path) -> Path | None:
-    return path if path.is_file() else None
-
-
 def _block(file: Path, lines: list[Line], title: str, size: int) -> Matrix:
     starts = [index for index, line in enumerate(lines) if line.words[0].lower() == title]
     if not starts or len(lines) < starts[0] + 1 + size:
@@ -180,21 +172,18 @@ def _block(file: Path, lines: list[Line], title: str, size: int) -> Matrix:
 
 def _camera(intrinsics: Matrix, shape: tuple[int, int], files: _Files) -> Pinhole:
     """The depth map's camera; if K's principal point lies outside it, K is the image's and is scaled as in MVSNet."""
-    try:
-        own = pinhole(intrinsics, shape)
-        if own.cx < shape[1] and own.cy < shape[0]:
-            return own
-        if files.image is None:
-            raise FileError(f"{files.camera}: K is not of {files.depth.name} but of a larger image, which is missing")
-        height, width = photo_size(files.image)
-        across, down = shape[1] / width, shape[0] / height
-        return Pinhole(own.fx * across, own.fy * down, own.cx * across, own.cy * down, shape[1], shape[0])
-    except InputError as error:
-        raise type(error)(f"{files.camera}: {error}") from None
+    own = pinhole(intrinsics, shape, files.camera)
+    if own.cx < shape[1] and own.cy < shape[0]:
+        return own
+    if files.image is None:
+        raise FileError(f"{files.camera}: K is not of {files.depth.name} but of a larger image, which is missing")
+    height, width = photo_size(files.image)
+    across, down = shape[1] / width, shape[0] / height
+    return pinhole((own.fx * across, own.fy * down, own.cx * across, own.cy * down), shape, files.camera)
 
 
 def _camera_text(view: View) -> str:
-    assert isinstance(view.camera, Pinhole)
+    assert isinstance(view.camera, Pinhole)  # `write_views` refuses others
     known = view.depth[np.isfinite(view.depth)]
     near, far = (float(known.min()), float(known.max())) if known.size else (1.0, 2.0)
 

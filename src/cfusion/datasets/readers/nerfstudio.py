@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from cfusion.arrays import Matrix
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import (
     bent_by,
@@ -26,7 +25,7 @@ from cfusion.datasets.reader_tools import (
     unknown_unless_positive,
     without_images,
 )
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, InputError, named_by
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.io.atomic import filling
 from cfusion.io.codecs.npy import write_npy
@@ -78,7 +77,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         camera_to_world = entry.matrix("transform_matrix")
         if camera_to_world.shape not in ((4, 4), (3, 4)):
             raise FileError(f"{entry.where}.transform_matrix is {camera_to_world.shape}, expected 4 x 4")
-        pose = pose_or_lost(opencv_from_opengl(camera_to_world), entry.where)
+        pose = pose_or_lost(camera_to_world @ OPENGL, entry.where)
         if pose is not None:
             found.append((entry, path_inside(file.parent, entry.get(key, str), entry.where), pose))
     require_some(len(found), file, "frame with a pose")
@@ -111,8 +110,7 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
             (draft / name).mkdir()
         for number, view in enumerate(views):
             camera = view.camera
-            if not isinstance(camera, Pinhole):
-                raise InputError(f"view {number} is {type(camera).__name__}; nerfstudio stores pinhole cameras here")
+            assert isinstance(camera, Pinhole)  # `write_views` refuses others
             depth, photo = f"depth/{number:06d}.npy", f"images/{number:06d}.png"
             write_npy(draft / depth, np.nan_to_num(view.depth, nan=0.0))
             write_image(draft / photo, np.zeros(view.shape, np.float32) if view.image is None else view.image)
@@ -126,11 +124,6 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
             )
         content = {"camera_model": "OPENCV", "depth_unit_scale_factor": 1.0, "frames": entries}
         (draft / FILE_NAME).write_text(json.dumps(content, indent=1))
-
-
-def opencv_from_opengl(camera_to_world: Matrix) -> Matrix:
-    """The same camera with y down and z forward: columns two and three change sign."""
-    return camera_to_world @ OPENGL
 
 
 def depth_factor(whole: JsonObject, options: Options) -> tuple[float, str]:
@@ -165,7 +158,5 @@ def _camera(entry: JsonObject, whole: JsonObject, shape: tuple[int, int], option
         raise FileError(f"{entry.where} has an image of empty size (w, h)")
     fx = value("fl_x")
     centre = value("cx", image_shape[1] / 2) - HALF, value("cy", image_shape[0] / 2) - HALF
-    try:
+    with named_by(entry.where):
         return bent_by(resized_pinhole((fx, value("fl_y", fx), *centre), image_shape, shape), lens)
-    except InputError as error:
-        raise type(error)(f"{entry.where}: {error}") from None

@@ -22,7 +22,7 @@ from cfusion.datasets.reader_tools import (
     require_some,
     unknown_unless_positive,
 )
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError
 from cfusion.geometry import Pose, View
 from cfusion.io.codecs.npz import Member, members
 
@@ -85,10 +85,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         depth = unknown_unless_positive(_frame(depths, number))
         confidence = None if trusted is None else _weights(_frame(trusted, number), typical())
         where = f"{file}: frame {number}"
-        try:
-            camera = pinhole(ks[number], (height, width))
-        except InputError as error:
-            raise type(error)(f"{where}: {error}") from None
+        camera = pinhole(ks[number], (height, width), where)
         image = None if photos is None else _image(photos, number, (height, width))
         return named_view(where, depth, camera, pose, image=image, confidence=confidence, name=f"{number:04d}")
 

@@ -13,6 +13,7 @@ from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, pose_or_lost, require_some
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, Pose, View
+from cfusion.geometry.camera import intrinsics_of
 from cfusion.io.atomic import filling
 from cfusion.io.codecs.photo import beside, read_photo
 from cfusion.io.codecs.png import LARGEST_COUNT, Encoding, read_png, write_image, write_png
@@ -25,6 +26,7 @@ PLACES = ("", "scene")  # of a trajectory
 INTRINSICS = ("camera_intrinsic.json", "intrinsic.json", "camera.json", "camera_primesense.json")
 COLOURS = ("image", "color", "rgb")
 TRAJECTORY = "PinholeCameraTrajectory"
+VERSION: dict[str, object] = {"version_major": 1, "version_minor": 0}
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,6 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
         for name in ("depth", "image"):
             (draft / name).mkdir()
         for number, view in enumerate(views):
-            if not isinstance(view.camera, Pinhole):
-                raise InputError(f"view {number} is {type(view.camera).__name__}; Open3D stores pinhole cameras")
             held = np.where(view.depth * UNITS_PER_METRE < LARGEST_COUNT + 0.5, view.depth, np.nan)
             write_png(draft / "depth" / f"{number:06d}.png", held, Encoding(1 / UNITS_PER_METRE))
             if view.image is not None:
@@ -144,27 +144,20 @@ def _intrinsics(path: Path, options: Options) -> tuple[float, ...]:
         return options.camera
     for name in INTRINSICS:
         if (path / name).is_file():
-            k = _columns(JsonObject.of_file(path / name), "intrinsic_matrix", 3)
-            return float(k[0, 0]), float(k[1, 1]), float(k[0, 2]), float(k[1, 2])
+            return intrinsics_of(_columns(JsonObject.of_file(path / name), "intrinsic_matrix", 3))
     return PRIMESENSE
 
 
 def _trajectory_json(views: Sequence[View]) -> dict[str, object]:
     parameters = []
     for view in views:
-        assert isinstance(view.camera, Pinhole)
+        assert isinstance(view.camera, Pinhole)  # `write_views` refuses others
         intrinsic = {
             "height": view.camera.height,
             "width": view.camera.width,
             "intrinsic_matrix": view.camera.matrix.T.ravel().tolist(),
         }
-        version = {"version_major": 1, "version_minor": 0}
-        parameters.append(
-            {
-                "class_name": "PinholeCameraParameters",
-                "extrinsic": view.pose.inverse().matrix().T.ravel().tolist(),
-                "intrinsic": intrinsic,
-                **version,
-            }
-        )
-    return {"class_name": TRAJECTORY, "parameters": parameters, "version_major": 1, "version_minor": 0}
+        extrinsic = view.pose.inverse().matrix().T.ravel().tolist()
+        camera = {"class_name": "PinholeCameraParameters", "extrinsic": extrinsic, "intrinsic": intrinsic}
+        parameters.append({**camera, **VERSION})
+    return {"class_name": TRAJECTORY, "parameters": parameters, **VERSION}

@@ -24,12 +24,13 @@ from cfusion.datasets.reader_tools import (
     unknown_unless_positive,
     without_images,
 )
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, InputError, named_by
 from cfusion.geometry import Pinhole, Pose, View
+from cfusion.geometry.camera import intrinsics_of
 from cfusion.io.atomic import filling
 from cfusion.io.codecs.photo import read_photo
 from cfusion.io.codecs.png import write_image
-from cfusion.io.files import read_bytes, require_file
+from cfusion.io.files import read_bytes, read_start, require_file
 from cfusion.io.limits import MOST_PIXELS
 from cfusion.io.paths import path_inside
 from cfusion.io.text_tables import numbered
@@ -84,13 +85,10 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     def load(number: int) -> View:
         data = read_dmap(kept[number])
         shape = (data.depth.shape[0], data.depth.shape[1])
-        k = data.intrinsics
         pose = _pose(kept[number], data)
         assert pose is not None
-        try:
-            camera = resized_pinhole((k[0, 0], k[1, 1], k[0, 2], k[1, 2]), data.image_shape, shape)
-        except InputError as error:
-            raise type(error)(f"{kept[number]}: {error}") from None
+        with named_by(kept[number]):
+            camera = resized_pinhole(intrinsics_of(data.intrinsics), data.image_shape, shape)
         photo = path_inside(path, data.image_name, str(kept[number])) if chosen.images and data.image_name else None
         return named_view(
             kept[number],
@@ -113,13 +111,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 def read_header(file: Path) -> DepthData:
     """The header with empty maps; only the beginning of the file is read."""
     require_file(file)
-    try:
-        with file.open("rb") as stream:
-            return _parsed(file, stream.read(LONGEST_HEADER))[0]
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"{file} cannot be read: {error.strerror}") from error
+    return _parsed(file, read_start(file, LONGEST_HEADER))[0]
 
 
 def read_dmap(file: Path) -> DepthData:
@@ -227,11 +219,8 @@ def _parsed(file: Path, data: bytes) -> tuple[DepthData, tuple[int, int], tuple[
 
 
 def _pose(file: Path, data: DepthData) -> Pose | None:
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):  # absurd numbers are refused as not rigid
-            return data.pose
-    except InputError as error:
-        raise type(error)(f"{file}: {error}") from None
+    with named_by(file), np.errstate(over="ignore", invalid="ignore"):  # absurd numbers are refused as not rigid
+        return data.pose
 
 
 def _weights(confidence: NDArray[np.float32] | None) -> WeightMap | None:
@@ -243,8 +232,7 @@ def _weights(confidence: NDArray[np.float32] | None) -> WeightMap | None:
 
 def _bytes(view: View, number: int, count: int, image_name: str) -> bytes:
     camera = view.camera
-    if not isinstance(camera, Pinhole):
-        raise InputError(f"view {number} is {type(camera).__name__}; OpenMVS stores pinhole cameras")
+    assert isinstance(camera, Pinhole)  # `write_views` refuses others
     known = view.depth[np.isfinite(view.depth)]
     near, far = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
     flags = HAS_DEPTH | (HAS_CONFIDENCE if view.confidence is not None else 0)

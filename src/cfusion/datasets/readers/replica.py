@@ -8,7 +8,7 @@ import numpy as np
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, pose_or_lost, require_some
 from cfusion.errors import FileError
-from cfusion.geometry import Pose, View
+from cfusion.geometry import View
 from cfusion.io.codecs.photo import beside, read_photo
 from cfusion.io.codecs.png import Encoding, read_png
 from cfusion.io.json_object import JsonObject
@@ -39,11 +39,8 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     lines = list(read_lines(path / "traj.txt"))
     if len(lines) < len(files):
         raise FileError(f"{path / 'traj.txt'} has {len(lines)} poses for {len(files)} depth maps; give one per map")
-    found: list[tuple[Path, Pose]] = []
-    for file, line in zip(files, lines, strict=False):
-        pose = pose_or_lost(np.array(line.numbers(0, 16)).reshape(4, 4), line.where)
-        if pose is not None:
-            found.append((file, pose))
+    poses = (pose_or_lost(np.array(line.numbers(0, 16)).reshape(4, 4), line.where) for line in lines)
+    found = [(file, pose) for file, pose in zip(files, poses, strict=False) if pose is not None]
     require_some(len(found), path, "results/depth*.png with a pose")
     with also(path.resolve().parent):
         camera, units_per_metre = _parameters(path)

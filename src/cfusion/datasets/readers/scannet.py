@@ -62,4 +62,4 @@ def _colour(path: Path, stem: str, camera: Pinhole) -> Image | None:
         return read_photo(photo, camera.shape)
     shape = photo_size(photo)
     image = read_photo(photo, shape)
-    return None if image is None else seen_by(image, pinhole(read_matrix(own, (4, 4), (3, 3)), shape), camera)
+    return None if image is None else seen_by(image, pinhole(read_matrix(own, (4, 4), (3, 3)), shape, own), camera)

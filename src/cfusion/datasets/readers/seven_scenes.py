@@ -12,6 +12,7 @@ from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, read_pose, require_some
 from cfusion.errors import FileError
 from cfusion.geometry import View
+from cfusion.geometry.camera import intrinsics_of
 from cfusion.io.codecs.photo import beside, read_photo
 from cfusion.io.codecs.png import Encoding, read_png
 from cfusion.io.paths import also
@@ -80,6 +81,5 @@ def _sequences(path: Path) -> list[Path]:
 def _intrinsics(path: Path) -> tuple[float, ...]:
     for folder in (path, path.parent):
         if (folder / INTRINSICS).is_file():
-            k = read_matrix(folder / INTRINSICS, (3, 3))
-            return float(k[0, 0]), float(k[1, 1]), float(k[0, 2]), float(k[1, 2])
+            return intrinsics_of(read_matrix(folder / INTRINSICS, (3, 3)))
     return KINECT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from cfusion.datasets.readers.bundle import FILE_NAME
@@ -15,18 +16,16 @@ from cfusion.io.json_object import JsonObject
 WRITTEN = (".npy", ".pfm", ".png")
 
 
-def replaced(data: Path, source: Path, options: object) -> tuple[Path, ...]:
+def replaced(data: Path, source: Path) -> tuple[Path, ...]:
     """The depth map."""
     if source.suffix.lower() not in WRITTEN:
         raise InputError(f"{source} is not one of {', '.join(WRITTEN)} and cannot be written back; write it as .npy")
     return (source.relative_to(data),)
 
 
-def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: object) -> None:
+def write(data: Path, source: Path, files: Sequence[Path], fused: FusedMap, options: object) -> None:
     """Write the depth map in the encoding of the user's own."""
-    (inside,) = replaced(data, source, options)
-    file = draft / inside
-    file.parent.mkdir(parents=True, exist_ok=True)
+    (file,) = files
     scale = _scale(data, source)
     if source.suffix.lower() == ".png":
         write_counts(file, fused.depth, scale)

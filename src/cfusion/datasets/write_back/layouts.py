@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
+from cfusion.datasets.write_back.fused import FusedMap
+
 
 @dataclass(frozen=True)
 class Layout:
     """How a format is written back.
 
-    The module has `replaced(data, source, options)`, the files below `data` that a view's new files replace, and
-    `write(data, source, draft, fused, options)`, which writes them below `draft` under the same names.
+    The module has `replaced(data, source)`, the files below `data` that a view's new files replace, and
+    `write(data, source, files, fused, options)`, which writes the new ones.
     """
 
     new: str  # what is written, for the user
@@ -24,6 +26,13 @@ class Layout:
     def load(self) -> ModuleType:
         """Import the module of this format."""
         return importlib.import_module(f"cfusion.datasets.write_back.{self.module}")
+
+    def write(self, data: Path, source: Path, draft: Path, fused: FusedMap, options: object) -> None:
+        """Write a view's new files below `draft`, under the names of those that they replace."""
+        files = [draft / inside for inside in self.load().replaced(data, source)]
+        for file in files:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        self.load().write(data, source, files, fused, options)
 
 
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +12,14 @@ from cfusion.datasets.write_back.fused import FusedMap
 from cfusion.io.codecs.pfm import write_pfm
 
 
-def replaced(data: Path, source: Path, options: Options) -> tuple[Path, ...]:
+def replaced(data: Path, source: Path) -> tuple[Path, ...]:
     """The depth map, and its confidence if there is one."""
     confidence = confidence_of(data, source)
     return tuple(file.relative_to(data) for file in (source, confidence) if file is not None)
 
 
-def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: Options) -> None:
+def write(data: Path, source: Path, files: Sequence[Path], fused: FusedMap, options: Options) -> None:
     """Write depth with 0 = unknown, and the probability of an error below 1 %."""
     maps = (np.nan_to_num(fused.depth, nan=0.0), fused.confidence)
-    for inside, values in zip(replaced(data, source, options), maps, strict=False):
-        (draft / inside).parent.mkdir(parents=True, exist_ok=True)
-        write_pfm(draft / inside, values)
+    for file, values in zip(files, maps, strict=False):
+        write_pfm(file, values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,19 +15,18 @@ from cfusion.io.codecs.npy import write_npy
 from cfusion.io.json_object import JsonObject
 
 
-def replaced(data: Path, source: Path, options: Options) -> tuple[Path, ...]:
+def replaced(data: Path, source: Path) -> tuple[Path, ...]:
     """The depth map."""
     if source.suffix.lower() not in (".png", ".npy"):
         raise InputError(f"{source} is neither .png nor .npy and cannot be written back; pass --write bundle")
     return (source.relative_to(data),)
 
 
-def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: Options) -> None:
+def write(data: Path, source: Path, files: Sequence[Path], fused: FusedMap, options: Options) -> None:
     """Write in counts of the file's factor, like the user's own: PNG rounded, npy as float32."""
-    (inside,) = replaced(data, source, options)
-    (draft / inside).parent.mkdir(parents=True, exist_ok=True)
+    (file,) = files
     factor, _ = depth_factor(JsonObject.of_file(data / FILE_NAME), options)
     if source.suffix.lower() == ".png":
-        write_counts(draft / inside, fused.depth, factor)
+        write_counts(file, fused.depth, factor)
     else:
-        write_npy(draft / inside, np.nan_to_num(fused.depth / np.float32(factor), nan=0.0).astype(np.float32))
+        write_npy(file, np.nan_to_num(fused.depth / np.float32(factor), nan=0.0).astype(np.float32))

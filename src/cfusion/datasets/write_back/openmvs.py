@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from cfusion.datasets.readers.openmvs import Options, with_maps
@@ -10,14 +11,13 @@ from cfusion.geometry import normals
 from cfusion.io.files import read_bytes
 
 
-def replaced(data: Path, source: Path, options: Options) -> tuple[Path, ...]:
+def replaced(data: Path, source: Path) -> tuple[Path, ...]:
     """The .dmap."""
     return (source.relative_to(data),)
 
 
-def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: Options) -> None:
+def write(data: Path, source: Path, files: Sequence[Path], fused: FusedMap, options: Options) -> None:
     """Keep name, views, camera and pose; depth, normals (if there were any) and confidence are new."""
-    (inside,) = replaced(data, source, options)
-    (draft / inside).parent.mkdir(parents=True, exist_ok=True)
+    (file,) = files
     normal = normals(fused.depth, fused.camera)
-    (draft / inside).write_bytes(with_maps(source, read_bytes(source), fused.depth, normal, fused.confidence))
+    file.write_bytes(with_maps(source, read_bytes(source), fused.depth, normal, fused.confidence))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,19 @@ from cfusion.errors import InputError
 from cfusion.io.codecs.png import LARGEST_COUNT, Encoding, write_png
 
 
-def replaced(data: Path, source: Path, options: Any) -> tuple[Path, ...]:
+def replaced(data: Path, source: Path) -> tuple[Path, ...]:
     """The depth map."""
     if source.suffix.lower() != ".png":
         raise InputError(f"{source} is not a PNG and cannot be written back; pass --write bundle")
     return (source.relative_to(data),)
 
 
-def write(data: Path, source: Path, draft: Path, fused: FusedMap, options: Any) -> None:
+def write(data: Path, source: Path, files: Sequence[Path], fused: FusedMap, options: Any) -> None:
     """Write 16-bit grey, 0 = unknown; depth beyond the largest count becomes unknown."""
-    (inside,) = replaced(data, source, options)
-    (draft / inside).parent.mkdir(parents=True, exist_ok=True)
-    write_counts(draft / inside, fused.depth, _metres_a_count(data, options), _largest(options))
+    (file,) = files
+    # 7-Scenes uses its largest count for missing depth
+    largest = LARGEST_COUNT - 1 if isinstance(options, seven_scenes.Options) else LARGEST_COUNT
+    write_counts(file, fused.depth, _metres_a_count(data, options), largest)
 
 
 def write_counts(file: Path, depth: np.ndarray[Any, Any], scale: float, largest: int = LARGEST_COUNT) -> None:
@@ -43,8 +45,3 @@ def _metres_a_count(data: Path, options: Any) -> float:
         return 1 / icl_nuim.UNITS_PER_METRE
     assert isinstance(options, replica.Options)
     return 1 / replica.counts_a_metre(data)
-
-
-def _largest(options: Any) -> int:
-    """The largest count of a depth: 7-Scenes uses 65535 for missing."""
-    return LARGEST_COUNT - 1 if isinstance(options, seven_scenes.Options) else LARGEST_COUNT

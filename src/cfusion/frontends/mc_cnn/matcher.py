@@ -4,7 +4,6 @@ The paths run over the pair and over the mirrored pair, so that both images get 
 the cost curve at each pixel, give the probability that its disparity is right.
 """
 
-import importlib
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Image
-from cfusion.errors import InputError, MissingDependency
+from cfusion.errors import InputError, optional_module
 from cfusion.frontends.mc_cnn.network import features, normed
 from cfusion.frontends.mc_cnn.semi_global import Penalties, semi_global
 
@@ -85,8 +84,6 @@ def curve_cues(curves: Curves) -> Floats:
 
 
 def _kernels() -> Any:
-    try:
-        importlib.import_module("cfusion.kernels.cpu")  # sets how Numba's threads wait
-        return importlib.import_module("cfusion.frontends.mc_cnn.kernels")
-    except ImportError:
-        raise MissingDependency("mc-cnn needs Numba: pip install 'cfusion[cpu]', or match with sgm") from None
+    missing = "mc-cnn needs Numba: pip install 'cfusion[cpu]', or match with sgm"
+    optional_module("cfusion.kernels.cpu", missing=missing)  # sets how Numba's threads wait
+    return optional_module("cfusion.frontends.mc_cnn.kernels", missing=missing)

@@ -4,7 +4,6 @@ Five 3 x 3 convolutions compute 64 features of the 11 x 11 pixels around each pi
 unit features have a large inner product. The weights were trained on Middlebury 2014; this project contains none.
 """
 
-import importlib
 import importlib.util
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Image
-from cfusion.errors import FileError, MissingDependency
+from cfusion.errors import FileError, MissingDependency, optional_module
 from cfusion.frontends.mc_cnn.onnx_file import tensors_of
 from cfusion.kernels.stereo import Layer, Stage
 
@@ -108,7 +107,4 @@ def _session(file: str) -> Any:
 
 
 def _onnxruntime() -> Any:
-    try:
-        return importlib.import_module("onnxruntime")
-    except ImportError:
-        raise MissingDependency(INSTALL) from None
+    return optional_module("onnxruntime", missing=INSTALL)

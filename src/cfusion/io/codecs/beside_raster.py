@@ -7,6 +7,7 @@ overviews: each could be a description that refers to other files, or to an addr
 from pathlib import Path
 
 from cfusion.errors import FileError
+from cfusion.io.files import read_start
 
 RASTERS = (".msk", ".ovr", ".MSK", ".OVR")
 NOTES = (".aux.xml", ".AUX.XML")
@@ -18,14 +19,9 @@ def require_own_numbers(file: Path) -> None:
     """Refuse a raster with a sidecar file that refers to other files."""
     for suffix in RASTERS:
         beside = file.with_name(file.name + suffix)
-        if beside.is_file() and _start(beside, 4) not in TIFF:
+        if beside.is_file() and read_start(beside, 4) not in TIFF:
             raise FileError(f"{beside} is read with a raster and is not a TIFF; remove it, or save it as a TIFF")
     for suffix in NOTES:
         beside = file.with_name(file.name + suffix)
-        if beside.is_file() and b"OVERVIEW_FILE" in _start(beside, MOST_NOTES).upper():
+        if beside.is_file() and b"OVERVIEW_FILE" in read_start(beside, MOST_NOTES).upper():
             raise FileError(f"{beside} refers to another file of overviews; remove it, or build them into {file.name}")
-
-
-def _start(file: Path, count: int) -> bytes:
-    with file.open("rb") as stream:
-        return stream.read(count)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError
 from cfusion.io.files import read_bytes
+from cfusion.io.limits import require_bytes
 
 HEADER = re.compile(rb"(\d{1,9})&(\d{1,9})&(\d{1,9})&")
 LONGEST_HEADER = 40
@@ -22,13 +23,8 @@ def read_colmap_map(path: Path) -> NDArray[np.float32]:
     width, height, channels = (int(header[place]) for place in (1, 2, 3))
     if 0 in (width, height, channels):
         raise FileError(f"{path} claims {width} x {height} x {channels} values; none of them may be zero")
-    held, claimed = len(data) - header.end(), 4 * width * height * channels
-    if held != claimed:
-        kind = "truncated" if held < claimed else "too long"
-        raise FileError(
-            f"{path} is {kind}: {width} x {height} x {channels} floats are {claimed} bytes, it holds {held}; "
-            "copy it again"
-        )
+    what = f"{width} x {height} x {channels} floats are"
+    require_bytes(path, len(data) - header.end(), 4 * width * height * channels, what)
     planes = np.frombuffer(data, dtype="<f4", offset=header.end()).reshape(channels, height, width)
     return planes[0].astype(np.float32) if channels == 1 else np.moveaxis(planes, 0, -1).astype(np.float32)
 

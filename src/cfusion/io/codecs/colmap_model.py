@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, named_by
 from cfusion.geometry import Pose
 from cfusion.geometry.quaternion import rotation_of
 from cfusion.io.files import read_bytes
@@ -104,23 +104,26 @@ def read_model(folder: Path) -> Model:
     return Model(cameras, tuple(images))
 
 
-class _Stream:
+class Stream:
     """Reads little-endian values in sequence; raises if the file ends early."""
 
     def __init__(self, file: Path) -> None:
         self.file, self.data, self.place = file, read_bytes(file), 0
 
     def take(self, layout: str) -> tuple[Any, ...]:
+        """The values of a layout of `struct`."""
         size = struct.calcsize("<" + layout)
         self.skip(size)
         return struct.unpack_from("<" + layout, self.data, self.place - size)
 
     def skip(self, size: int) -> None:
+        """Pass over some bytes."""
         if self.place + size > len(self.data):
             raise FileError(f"{self.file} is truncated: {len(self.data)} bytes; copy it again")
         self.place += size
 
     def text(self) -> str:
+        """A name, which a zero ends."""
         end = self.data.find(b"\0", self.place)
         if end < 0:
             raise FileError(f"{self.file} is truncated inside a name; copy it again")
@@ -130,7 +133,7 @@ class _Stream:
 
 
 def _binary_cameras(file: Path) -> dict[int, ModelCamera]:
-    stream = _Stream(file)
+    stream = Stream(file)
     cameras = {}
     for _ in range(stream.take("Q")[0]):
         number, model, width, height = stream.take("iiQQ")
@@ -142,7 +145,7 @@ def _binary_cameras(file: Path) -> dict[int, ModelCamera]:
 
 
 def _binary_images(file: Path) -> list[ModelImage]:
-    stream = _Stream(file)
+    stream = Stream(file)
     images = []
     for _ in range(stream.take("Q")[0]):
         _, qw, qx, qy, qz, tx, ty, tz, camera = stream.take("i7di")
@@ -192,8 +195,6 @@ def _data_lines(file: Path, *, keep_empty: bool = False) -> list[tuple[str, str]
 def _image(
     name: str, camera: int, quaternion: tuple[float, ...], place: tuple[float, float, float], where: str
 ) -> ModelImage:
-    try:
-        qw, qx, qy, qz = quaternion
+    qw, qx, qy, qz = quaternion
+    with named_by(where):
         return ModelImage(name, camera, Pose(rotation_of(qw, qx, qy, qz), np.array(place)))
-    except InputError as error:
-        raise type(error)(f"{where}: {error}") from None

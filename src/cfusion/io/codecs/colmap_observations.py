@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.errors import FileError
-from cfusion.io.files import read_bytes
+from cfusion.io.codecs.colmap_model import Stream
 from cfusion.io.text_tables import read_text
 
 Observed = dict[str, NDArray[np.int64]]  # point ids by the name of an image
 POINT = np.dtype([("x", "<f8"), ("y", "<f8"), ("id", "<i8")])
-IMAGE = struct.Struct("<i7di")
-COUNT = struct.Struct("<Q")
 
 
 def read_observations(folder: Path) -> Observed:
@@ -25,23 +22,14 @@ def read_observations(folder: Path) -> Observed:
 
 
 def _binary(file: Path) -> Observed:
-    data = read_bytes(file)
+    stream = Stream(file)
     found: Observed = {}
-    try:
-        (count,), place = COUNT.unpack_from(data), COUNT.size
-        for _ in range(count):
-            place += IMAGE.size
-            end = data.index(b"\0", place)
-            name = data[place:end].decode("utf-8", "surrogateescape")
-            (points,) = COUNT.unpack_from(data, end + 1)
-            place = end + 1 + COUNT.size
-            if place + points * POINT.itemsize > len(data):
-                raise ValueError
-            ids = np.frombuffer(data, POINT, points, place)["id"]
-            found[name] = ids[ids >= 0]
-            place += points * POINT.itemsize
-    except (ValueError, struct.error):
-        raise FileError(f"{file} is truncated: {len(data)} bytes; copy it again") from None
+    for _ in range(stream.take("Q")[0]):
+        stream.take("i7di")  # number, pose and camera
+        name, count = stream.text(), stream.take("Q")[0]
+        stream.skip(count * POINT.itemsize)
+        ids = np.frombuffer(stream.data, POINT, count, stream.place - count * POINT.itemsize)["id"]
+        found[name] = ids[ids >= 0]
     return found
 
 

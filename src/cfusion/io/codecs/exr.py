@@ -1,6 +1,5 @@
 """OpenEXR: depth in channel Z (or the only one) and confidence; infinity and renderers' 1e10 mean unknown."""
 
-import importlib
 import io
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import FileError, MissingDependency, ShapeError
+from cfusion.errors import FileError, ShapeError, optional_module
 from cfusion.io.codecs.exr_header import DEEP, Header, read_header
 from cfusion.io.codecs.exr_lines import read_channels
 from cfusion.io.files import require_file
@@ -103,7 +102,4 @@ def _name(path: Path, kinds: list[str], names: tuple[str, ...], *, needed: bool)
 
 def require_openexr() -> Any:
     """The library, imported late."""
-    try:
-        return importlib.import_module("OpenEXR")
-    except ImportError:
-        raise MissingDependency("EXR files need OpenEXR: pip install 'cfusion[data]'") from None
+    return optional_module("OpenEXR", missing="EXR files need OpenEXR: pip install 'cfusion[data]'")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cfusion.errors import FileError
+from cfusion.io.files import read_start
 
 MAGIC = b"\x76\x2f\x31\x01"
 LONGEST_HEADER = 1 << 22  # bytes; it may contain a preview image
@@ -65,8 +66,7 @@ class Header:
 
 def read_header(path: Path) -> Header:
     """The header of the file's first part."""
-    with path.open("rb") as stream:
-        data = stream.read(LONGEST_HEADER)
+    data = read_start(path, LONGEST_HEADER)
     if not data.startswith(MAGIC):
         raise FileError(f"{path} is not an .exr file")
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, named_by
 from cfusion.geometry import Pose
 from cfusion.io.codecs.matlab import read_matlab
 from cfusion.io.text_tables import read_lines
@@ -34,10 +34,8 @@ def read_localization(file: Path, bundle: int) -> Mapping[int, Pose]:
     for k, matrix in enumerate(matrices):
         if matrix.size == 0 or not np.isfinite(matrix).all():
             continue
-        try:
+        with named_by(f"{file}: bundle {bundle}, frame {first + k}"):
             poses[first + k] = Pose.from_matrix(matrix)
-        except InputError as error:
-            raise type(error)(f"{file}: bundle {bundle}, frame {first + k}: {error}") from None
     return poses
 
 
@@ -46,10 +44,8 @@ def read_odometry_poses(file: Path) -> tuple[Pose | None, ...]:
     poses: list[Pose | None] = []
     for line in read_lines(file):
         matrix = np.array(line.numbers(0, 12)).reshape(3, 4)
-        try:
+        with named_by(line.where):
             poses.append(Pose.from_matrix(matrix) if np.isfinite(matrix).all() else None)
-        except InputError as error:
-            raise type(error)(f"{line.where}: {error}") from None
     return tuple(poses)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError
 from cfusion.io.files import read_bytes
+from cfusion.io.limits import require_bytes
 
 HEADER_READERS = {
     (1, 0): npy_format.read_array_header_1_0,
@@ -44,7 +45,4 @@ def _check(path: Path, data: bytes) -> None:
         raise FileError(f"{path} holds {dtype}, not real numbers; save it as float32")
     if len(shape) != 2 or min(shape) < 1:
         raise FileError(f"{path} has shape {shape}, expected (H, W); save one map per file")
-    held, claimed = len(data) - stream.tell(), math.prod(shape) * dtype.itemsize
-    if held != claimed:
-        kind = "truncated" if held < claimed else "too long"
-        raise FileError(f"{path} is {kind}: its header claims {claimed} bytes of data, it holds {held}; copy it again")
+    require_bytes(path, len(data) - stream.tell(), math.prod(shape) * dtype.itemsize, "its header claims")

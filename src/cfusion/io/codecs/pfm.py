@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError
 from cfusion.io.files import read_bytes
+from cfusion.io.limits import require_bytes
 
 HEADER = re.compile(rb"(P[fF])\s+(\d{1,9})\s+(\d{1,9})\s+([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(\r\n|\s)")
 LONGEST_HEADER = 256
@@ -28,12 +29,7 @@ def read_pfm(path: Path) -> NDArray[np.float32]:
         raise FileError(f"{path} has three channels (PF), expected one (Pf); save the depth alone")
     if scale == 0 or width == 0 or height == 0:
         raise FileError(f"{path} has size {width} x {height} and scale {scale:g}; none of them may be zero")
-    held, claimed = len(data) - header.end(), 4 * width * height
-    if held != claimed:
-        kind = "truncated" if held < claimed else "too long"
-        raise FileError(
-            f"{path} is {kind}: {width} x {height} floats are {claimed} bytes, it holds {held}; copy it again"
-        )
+    require_bytes(path, len(data) - header.end(), 4 * width * height, f"{width} x {height} floats are")
     order = "<f4" if scale < 0 else ">f4"
     rows = np.frombuffer(data, dtype=order, offset=header.end()).reshape(height, width)
     values = rows[::-1].astype(np.float32)

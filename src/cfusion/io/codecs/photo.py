@@ -1,15 +1,13 @@
 """Photographs of depth maps: decoded completely or refused, and resampled to the depth map's pixels."""
 
 import io
-import warnings
 from pathlib import Path
 
 import numpy as np
 
 from cfusion.arrays import Image
-from cfusion.errors import FileError
 from cfusion.geometry import Pinhole
-from cfusion.io.codecs.png import pillow_image, read_image
+from cfusion.io.codecs.png import decoding, pillow_image, read_image
 from cfusion.io.files import read_bytes, require_file
 from cfusion.io.limits import require_pixels
 
@@ -60,30 +58,19 @@ def beside(folder: Path, stem: str) -> Path | None:
 
 def photo_size(path: Path) -> tuple[int, int]:
     """(H, W) of an image, from its header."""
-    module = pillow_image()
     require_file(path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", module.DecompressionBombWarning)  # nothing is decoded here
-            with module.open(path, formats=("PNG", "JPEG")) as picture:
-                return int(picture.height), int(picture.width)
-    except (OSError, SyntaxError, ValueError, module.DecompressionBombError):
-        raise FileError(f"{path} is not an image (.png or .jpg), or a damaged one; write it again") from None
+    with (
+        decoding(path, "is not an image (.png or .jpg), or a damaged one") as module,
+        module.open(path, formats=("PNG", "JPEG")) as picture,
+    ):
+        return int(picture.height), int(picture.width)
 
 
 def _read_jpeg(path: Path) -> Image:
-    module = pillow_image()
     data = read_bytes(path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", module.DecompressionBombWarning)  # the size is bounded below
-            picture = module.open(io.BytesIO(data), formats=("JPEG",))
-            require_pixels(path, picture.width, picture.height, len(data), 4 if picture.mode == "L" else 12)
-            levels = np.asarray(picture if picture.mode in ("L", "RGB") else picture.convert("RGB"))
-    except (OSError, SyntaxError, ValueError, module.DecompressionBombError) as error:
-        if isinstance(error, FileError):
-            raise
-        reason = str(error).splitlines()[0] if str(error) else "no reason given"
-        raise FileError(f"{path} is a damaged JPEG ({reason}); write it again") from None
+    with decoding(path, "is a damaged JPEG") as module:
+        picture = module.open(io.BytesIO(data), formats=("JPEG",))
+        require_pixels(path, picture.width, picture.height, len(data), 4 if picture.mode == "L" else 12)
+        levels = np.asarray(picture if picture.mode in ("L", "RGB") else picture.convert("RGB"))
     image: Image = np.divide(levels, np.float32(255), dtype=np.float32)
     return image

@@ -4,16 +4,17 @@ import importlib
 import io
 import warnings
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Image
-from cfusion.errors import FileError, MissingDependency
+from cfusion.errors import FileError, optional_module
 from cfusion.io.codecs.png_chunks import GREY, GREY_ALPHA, PALETTE, RGB, check
 from cfusion.io.files import read_bytes
 
@@ -99,12 +100,9 @@ def write_image(path: Path, image: Image) -> None:
     pillow_image().fromarray(levels).save(path, format="PNG")
 
 
-def pillow_image() -> ModuleType:
+def pillow_image() -> Any:
     """Pillow's Image module, imported late."""
-    try:
-        return importlib.import_module("PIL.Image")
-    except ImportError:
-        raise MissingDependency("PNG files need Pillow: pip install 'cfusion[data]'") from None
+    return optional_module("PIL.Image", missing="PNG files need Pillow: pip install 'cfusion[data]'")
 
 
 def _read_counts(path: Path, expected: tuple[int, int] | None) -> NDArray[np.uint16]:
@@ -117,13 +115,22 @@ def _read_counts(path: Path, expected: tuple[int, int] | None) -> NDArray[np.uin
 
 
 def _decode(path: Path, data: bytes, mode: str | None) -> NDArray[np.uint16]:
+    with decoding(path, "is a damaged PNG") as module:
+        picture = module.open(io.BytesIO(data), formats=("PNG",))
+        picture.load()
+    return np.asarray(picture if mode is None else picture.convert(mode))
+
+
+@contextmanager
+def decoding(path: Path, wrong: str) -> Iterator[Any]:
+    """Pillow's Image module: no warnings about large images, whose size the caller bounds; errors become one line."""
     module = pillow_image()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", module.DecompressionBombWarning)  # `check` bounds the size
-            picture = module.open(io.BytesIO(data), formats=("PNG",))
-            picture.load()
+            warnings.simplefilter("ignore", module.DecompressionBombWarning)
+            yield module
+    except FileError:
+        raise
     except (OSError, SyntaxError, ValueError, zlib.error, module.DecompressionBombError) as error:
         reason = (str(error).splitlines() or ["no reason given"])[0][:100]
-        raise FileError(f"{path} is a damaged PNG ({reason}); write it again") from None
-    return np.asarray(picture if mode is None else picture.convert(mode))
+        raise FileError(f"{path} {wrong} ({reason}); write it again") from None

@@ -1,13 +1,12 @@
 """rasterio, imported late and only here; its errors become one line."""
 
-import importlib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cfusion.errors import FileError, InputError, MissingDependency
+from cfusion.errors import FileError, InputError, optional_module
 from cfusion.io.codecs.tiff_header import require_blocks
 from cfusion.io.files import require_file
 
@@ -18,13 +17,10 @@ DRIVERS = {".asc": "AAIGrid", ".hgt": "SRTMHGT", ".dt0": "DTED", ".dt1": "DTED",
 
 def rasterio() -> Any:
     """The library, with the submodules that are used."""
-    try:
-        library = importlib.import_module("rasterio")
-        for part in ("rasterio.crs", "rasterio.enums", "rasterio.errors", "rasterio.shutil", "rasterio.warp"):
-            importlib.import_module(part)
-    except ImportError:
-        raise MissingDependency("GeoTIFF needs rasterio: pip install 'cfusion[data]'") from None
-    return library
+    missing = "GeoTIFF needs rasterio: pip install 'cfusion[data]'"
+    for part in ("crs", "enums", "errors", "shutil", "warp"):
+        optional_module(f"rasterio.{part}", missing=missing)
+    return optional_module("rasterio", missing=missing)
 
 
 @contextmanager

@@ -47,29 +47,20 @@ class Form:
         return cls(order, 8, f"{order}Q", f"{order}Q", f"{order}HHQ", 20, 8)
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """The number of bands, and the bytes that are decoded together."""
-
-    bands: int
-    bytes: int
-
-
 def require_blocks(file: Path, held: int) -> None:
     """Refuse a TIFF with thousands of bands, or with blocks far larger than one of its bands."""
     found = _blocks(file, held)
     if found is None:  # not a TIFF, or an unknown kind: the library reports that
         return
-    (width, height), blocks = found
-    if blocks.bands > MOST_BANDS:
-        raise FileError(f"{file} claims {blocks.bands} bands, more than {MOST_BANDS}; save heights alone")
-    if blocks.bytes > max(4 * width * height + BESIDE, DENSEST * held):
-        raise FileError(
-            f"{file} claims blocks of {blocks.bytes} bytes in a file of {held}; save heights alone, in tiles"
-        )
+    pixels, bands, together = found
+    if bands > MOST_BANDS:
+        raise FileError(f"{file} claims {bands} bands, more than {MOST_BANDS}; save heights alone")
+    if together > max(4 * pixels + BESIDE, DENSEST * held):
+        raise FileError(f"{file} claims blocks of {together} bytes in a file of {held}; save heights alone, in tiles")
 
 
-def _blocks(file: Path, held: int) -> tuple[tuple[int, int], Blocks] | None:
+def _blocks(file: Path, held: int) -> tuple[int, int, int] | None:
+    """Pixels of the raster, number of bands, and bytes that are decoded together."""
     try:
         with file.open("rb") as stream:
             tags = _tags(stream, held)
@@ -84,7 +75,7 @@ def _blocks(file: Path, held: int) -> tuple[tuple[int, int], Blocks] | None:
     pixels = tags[TILE_WIDTH] * tags[TILE_HEIGHT] if tiled else width * min(tags.get(ROWS, height), height)
     bands = tags.get(SAMPLES, 1)
     together = bands if tags.get(PLANAR, 1) == 1 else 1
-    return (width, height), Blocks(bands, pixels * together * max(tags.get(BITS, 1) // 8, 1))
+    return width * height, bands, pixels * together * max(tags.get(BITS, 1) // 8, 1)
 
 
 def _tags(stream: BinaryIO, held: int) -> dict[int, int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, named_by
 from cfusion.geometry import Pose
 from cfusion.geometry.quaternion import quaternion_of, rotation_of
 from cfusion.io.text_tables import read_lines
@@ -26,10 +26,8 @@ def read_trajectory(path: Path) -> tuple[Times, list[Pose | None]]:
         if not np.isfinite([*place, qx, qy, qz, qw]).all():
             poses.append(None)
             continue
-        try:
+        with named_by(line.where):
             poses.append(Pose(rotation_of(qw, qx, qy, qz), np.array(place)))
-        except InputError as error:
-            raise type(error)(f"{line.where}: {error}") from None
     order = np.argsort(np.array(times), kind="stable")
     return np.array(times)[order], [poses[index] for index in order]
 

@@ -42,16 +42,10 @@ class Compare {
       place.append(element("label", {}, element("span", { text: side }), select));
     });
     const looks = ["surface", "depth", ...("truth" in model.layers ? ["error"] : [])];
-    const group = element("span", { class: "group", role: "group", "aria-label": "Shown as" });
-    for (const look of looks) {
-      group.append(element("button", { type: "button", class: "chip", "aria-pressed": String(look === this.look), text: look,
-        onclick: (event) => {
-          this.look = look;
-          for (const each of group.children) each.setAttribute("aria-pressed", String(each === event.currentTarget));
-          this.load();
-        } }));
-    }
-    place.append(group);
+    place.append(chips("Shown as", looks, this.look, (look) => {
+      this.look = look;
+      this.load();
+    }));
   }
 
   async load() {

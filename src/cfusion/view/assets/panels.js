@@ -35,17 +35,10 @@ function methodTabs() {
 function surfaceControls(surface) {
   const place = document.getElementById("surface-controls");
   const colourings = ["surface", "depth", "sigma", "confidence", "provenance", "normals", "image", "error"].filter((kind) => has(kind, 0));
-  const group = element("span", { class: "group", role: "group", "aria-label": "Colour by" });
-  for (const kind of colourings) {
-    group.append(element("button", { type: "button", class: "chip", "data-colour": kind, "aria-pressed": String(kind === surface.look.colour),
-      text: kind === "surface" ? "plain" : TITLES[kind],
-      onclick: (event) => {
-        surface.look.colour = kind;
-        for (const each of group.children) each.setAttribute("aria-pressed", String(each === event.currentTarget));
-        surface.show();
-      } }));
-  }
-  place.append(group);
+  place.append(chips("Colour by", colourings, surface.look.colour, (kind) => {
+    surface.look.colour = kind;
+    surface.show();
+  }, (kind) => (kind === "surface" ? "plain" : TITLES[kind])));
   const kinds = ["depth", ...["input", "median", "truth"].filter((kind) => kind in model.layers)];
   if (kinds.length > 1) {
     const select = element("select", { "aria-label": "Surface of", onchange: (event) => {

@@ -2,7 +2,7 @@
 
 const model = JSON.parse(document.getElementById("model").textContent);
 const W = model.width, H = model.height;
-const state = { exhibit: 0, pixel: null, zoom: { x: 0, y: 0, k: 1 }, decoded: {} };
+const state = { exhibit: 0, pixel: null, zoom: { x: 0, y: 0, k: 1 } };
 const listeners = [];
 const kept = new Map();
 
@@ -18,6 +18,20 @@ function element(tag, attributes = {}, ...children) {
   }
   made.append(...children);
   return made;
+}
+
+// Buttons of which one is pressed; `choose` is called with the value of another.
+function chips(label, values, chosen, choose, named = (value) => value) {
+  const group = element("span", { class: "group", role: "group", "aria-label": label });
+  for (const value of values) {
+    const press = (event) => {
+      for (const each of group.children) each.setAttribute("aria-pressed", String(each === event.currentTarget));
+      choose(value);
+    };
+    group.append(element("button", { type: "button", class: "chip", "data-chip": value, "aria-pressed": String(value === chosen),
+      text: named(value), onclick: press }));
+  }
+  return group;
 }
 
 function once(key, make) {
@@ -40,11 +54,7 @@ function layer(kind, exhibit = state.exhibit) {
     key = `depth-${model.exhibits.findIndex((each) => each.name === "median")}`;
   }
   if (kind === "error") return once(`error-${exhibit}`, () => errors(exhibit));
-  return once(key, async () => {
-    const found = await decodeLayer(model.layers[key]);
-    state.decoded[key] = found;
-    return found;
-  });
+  return once(key, () => decodeLayer(model.layers[key]));
 }
 
 async function errors(exhibit) {

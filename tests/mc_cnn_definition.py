@@ -1,4 +1,4 @@
-"""The computations of the compiled loops, written as briefly as possible in NumPy; slow, for tests.
+"""The computations of the compiled loops of mc-cnn, written as briefly as possible in NumPy; slow.
 
 Volumes are (H, W, D): entry (v, u, d) compares left pixel u with right pixel u - d, `outside` where u < d.
 """

@@ -1,7 +1,0 @@
-"""Allows `python -m cfusion.cli`."""
-
-import sys
-
-from cfusion.cli.main import main
-
-sys.exit(main())
