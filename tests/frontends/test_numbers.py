@@ -60,7 +60,7 @@ class TestTrust:
             return float(sum((k + 1) * value for k, value in enumerate(values)))
 
         found = [mixed(each) for each in (SGM_TRUST, ELAS_TRUST, MC_CNN_TRUST, MAP_TRUST)]
-        assert found == pytest.approx([171.1, 149.68, 246.81, 166.42], abs=1e-6)
+        assert found == pytest.approx([188.14, 166.58, 247.46, 183.46], abs=1e-6)
 
 
 class TestCues:
@@ -82,6 +82,44 @@ class TestCues:
         assert front[[15, 16, 19, 20]] == pytest.approx([0, 6 / 9, 6 / 9, 0])  # within four pixels
         assert behind[[19, 20, 23, 24]] == pytest.approx([0, 6 / 9, 6 / 9, 0])
         assert (found[5] == 1).all()  # no texture
+
+    def test_a_slope_is_no_jump_and_hides_none(self) -> None:
+        """A plane, steeper than any road, and the same plane with a step of six pixels."""
+        row, column = np.mgrid[:40, :50].astype(np.float32)
+        plane = 5 + np.float32(0.75) * row - np.float32(0.25) * column + 20
+        flat = np.zeros((40, 50), np.float32)
+        assert cues.slope(plane, 0)[20, 20] == pytest.approx(0.75)
+        assert cues.slope(plane, 1)[20, 20] == pytest.approx(-0.25)
+        found = cues.pair_cues(plane, flat, flat)
+        assert found[3:5, 13:-13, 13:-13].max() < 1e-5
+        plane[:, 25:] -= 6
+        front, behind = cues.pair_cues(plane, flat, flat)[3:5, 20]
+        assert front[[20, 21, 24, 25]] == pytest.approx([0, 6 / 9, 6 / 9, 0], abs=1e-5)
+        assert behind[[24, 25, 28, 29]] == pytest.approx([0, 6 / 9, 6 / 9, 0], abs=1e-5)
+
+    def test_a_surface_is_not_steeper_than_a_pixel_a_pixel(self) -> None:
+        disparity = np.tile(np.arange(40, dtype=np.float32), (30, 1))
+        assert cues.slope(disparity, 1)[15, 20] == 0
+        assert cues.slope(np.float32(0.99) * disparity, 1)[15, 20] == pytest.approx(0.99, rel=1e-5)
+
+    def test_likeness_is_the_correlation_of_matched_windows(self) -> None:
+        rng = np.random.default_rng(5)
+        right = rng.random((30, 60)).astype(np.float32)
+        left = np.roll(right, 4, axis=1)
+        disparity = np.full((30, 60), 4.0, np.float32)
+        inner = (slice(6, -6), slice(10, -6))
+        assert cues.unlikeness(disparity, left, right)[inner].max() < 1e-3
+        assert cues.unlikeness(disparity, 0.5 * left + 0.2, right)[inner].max() < 1e-3  # gain and offset do not count
+        assert cues.unlikeness(disparity, 1 - left, right)[inner].min() > 0.999
+        assert cues.unlikeness(disparity - 1, left, right)[inner].mean() == pytest.approx(0.5, abs=0.05)
+        assert cues.unlikeness(disparity, 0 * left, right)[inner] == pytest.approx(0.5)
+        disparity[:, 30:] = np.nan  # unknown pixels do not enter the windows of known ones
+        found = cues.unlikeness(disparity, left, np.where(np.arange(60) < 26, right, np.float32(0)))
+        assert found[6:-6, 10:30].max() < 1e-3
+        assert (found[:, 30:] == 0.5).all()
+        one, other = left[11:20, 16:25].ravel(), rng.random((30, 60)).astype(np.float32)
+        again = cues.unlikeness(np.full((30, 60), 4.0, np.float32), left, other)[15, 20]
+        assert again == pytest.approx((1 - np.corrcoef(one, other[11:20, 12:21].ravel())[0, 1]) / 2, abs=1e-4)
 
     def test_holes_and_disagreement(self) -> None:
         disparity = np.full((31, 31), 5.0, np.float32)

@@ -13,7 +13,7 @@ from cfusion.datasets.readers.kitti import Bundle, open_bundle, read_localizatio
 from cfusion.errors import FileError, InputError
 from cfusion.frontends import direct_odometry, odometry
 from cfusion.frontends.consistency import Disparity
-from cfusion.frontends.cues import pair_cues
+from cfusion.frontends.cues import pair_cues, unlikeness
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.frontends.stereo import MATCHERS, known_matcher, match
 from cfusion.frontends.trust import MAP_TRUST
@@ -110,7 +110,8 @@ def _disparity(
     if given.shape != images.left.shape[:2]:
         raise FileError(f"{file} is {given.shape}, its image {images.left.shape[:2]}; match at full size")
     known = np.where(given > 0, given, np.float32(np.nan)).astype(np.float32)
-    cues = pair_cues(known, np.zeros_like(known), images.left)
+    unlike = unlikeness(known, images.left, images.right)
+    cues = np.concatenate([pair_cues(known, np.zeros_like(known), images.left), unlike[None]])
     return known, MAP_TRUST.weight(cues, MAP_TRUST.confidence(cues, np.isfinite(known)))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import Image, WeightMap
 from cfusion.errors import BackendUnavailable, InputError, ShapeError, suggestion
 from cfusion.frontends import consistency
-from cfusion.frontends.cues import pair_cues
+from cfusion.frontends.cues import pair_cues, unlikeness
 from cfusion.frontends.elas import Elas, elas_maps
 from cfusion.frontends.mc_cnn import McCnn, curve_cues, mc_cnn_curves, on_device, require_network
 from cfusion.frontends.opencv import opencv
@@ -149,12 +149,12 @@ def _sgm(left: Image, right: Image, settings: Sgm, checks: Checks) -> Found:
     ours, theirs = _pair(left, right, settings.disparities)
     disparity = _one_way(ours, theirs, settings)
     other = _one_way(theirs[:, ::-1], ours[:, ::-1], settings)[:, ::-1]
-    return _checked(disparity, other, checks, ours)
+    return _with_likeness(_checked(disparity, other, checks, ours), ours, theirs)
 
 
 def _elas(left: Image, right: Image, settings: Elas, checks: Checks) -> Found:
     ours, theirs = _pair(left, right, settings.disparities)
-    return _checked(*elas_maps(ours, theirs, settings), checks, ours)
+    return _with_likeness(_checked(*elas_maps(ours, theirs, settings), checks, ours), ours, theirs)
 
 
 def _mc_cnn(left: Image, right: Image, settings: McCnn, checks: Checks, backend: str) -> Found:
@@ -199,6 +199,12 @@ def _checked(disparity: consistency.Disparity, other: consistency.Disparity, che
     found = consistency.without_specks(found, checks.speck, checks.speck_step)
     whole = consistency.bridged(found, checks.gap)
     return Found(whole, pair_cues(whole, apart, _in_unit(image)))
+
+
+def _with_likeness(found: Found, left: Bytes, right: Bytes) -> Found:
+    """The map with one more cue, for matchers that keep no costs: how unlike the images are where it matches them."""
+    unlike = unlikeness(found.disparity, _in_unit(left), _in_unit(right))
+    return Found(found.disparity, np.concatenate([found.cues, unlike[None]]))
 
 
 def _with_confidence(found: Found, trust: Trust) -> Matching:

@@ -5,7 +5,9 @@
 #define STEPS 16         // per pixel of disparity, while specks are looked for
 #define SUPPORT 7        // pixels on each side of a pixel in which the share of unconfirmed ones is taken
 #define ROUGHNESS 2      // second differences
-#define JUMP 4           // the range of disparities
+#define JUMP 4           // jumps of the disparity
+#define SLOPE 12         // the slope of the surface
+#define STEEPEST 1.f     // pixels of disparity between neighbours of one surface
 #define TEXTURE 5        // slopes of the image
 
 // The row or column that is read beyond the border: mirrored, the last one once.
@@ -97,6 +99,16 @@ __device__ __forceinline__ float bend(const float* map, int v, int u, int down, 
     return fabsf((map[p + step] - map[p]) - (map[p] - map[p - step]));
 }
 
+// Adds the change of the disparity to the next pixel along an axis, unless it is a step, unknown or outside.
+__device__ __forceinline__ void add_change(
+    const float* map, int v, int u, int down, int across, int height, int width, float& change, float& amount
+) {
+    if (v < 0 || u < 0 || v + down >= height || u + across >= width) return;
+    const size_t p = (size_t)v * width + u;
+    const float step = map[p + (size_t)down * width + across] - map[p];
+    if (fabsf(step) < STEEPEST) change += step, amount++;
+}
+
 // |dI / du|, one-sided at the border.
 __device__ __forceinline__ float slope(const float* row, int u, int width) {
     if (width == 1) return 0;
@@ -115,7 +127,8 @@ extern "C" __global__ void __launch_bounds__(256) cues(
     const int u = blockIdx.x * blockDim.x + threadIdx.x, v = blockIdx.y;
     if (u >= width) return;
     const size_t p = (size_t)v * width + u, pixels = (size_t)height * width;
-    float known = 0, bends = 0, amount = 0, slopes = 0, low = found[p], high = found[p];
+    float known = 0, bends = 0, amount = 0, slopes = 0, front = 0, behind = 0;
+    float rise = 0, rises = 0, tilt = 0, tilts = 0;
     for (int i = -SUPPORT; i <= SUPPORT; i++)
         for (int j = -SUPPORT; j <= SUPPORT; j++) {
             const float there = found[(size_t)mirrored(v + i, height) * width + mirrored(u + j, width)];
@@ -129,19 +142,27 @@ extern "C" __global__ void __launch_bounds__(256) cues(
             if (along == along) bends += along, amount++;
             if (across == across) bends += across, amount++;
         }
-    for (int i = max(v - JUMP, 0); i <= min(v + JUMP, height - 1); i++)
-        for (int j = max(u - JUMP, 0); j <= min(u + JUMP, width - 1); j++) {
-            const float there = found[(size_t)i * width + j];
-            low = fminf(low, there), high = fmaxf(high, there);
+    for (int i = -SLOPE; i <= SLOPE; i++)
+        for (int j = -SLOPE; j <= SLOPE; j++) {
+            const int row = mirrored(v + i, height), column = mirrored(u + j, width);
+            add_change(found, row - 1, column, 1, 0, height, width, rise, rises);
+            add_change(found, row, column, 1, 0, height, width, rise, rises);
+            add_change(found, row, column - 1, 0, 1, height, width, tilt, tilts);
+            add_change(found, row, column, 0, 1, height, width, tilt, tilts);
+        }
+    const float of_slope = (2 * SLOPE + 1) * (2 * SLOPE + 1);
+    rise = (rise / of_slope) / fmaxf(rises / of_slope, 1e-3f), tilt = (tilt / of_slope) / fmaxf(tilts / of_slope, 1e-3f);
+    for (int i = max(-JUMP, -v); i <= min(JUMP, height - 1 - v); i++)
+        for (int j = max(-JUMP, -u); j <= min(JUMP, width - 1 - u); j++) {
+            const float off = (found[(size_t)(v + i) * width + u + j] - found[p]) - (i * rise + j * tilt);
+            front = fmaxf(front, -off), behind = fmaxf(behind, off);
         }
     for (int i = -TEXTURE; i <= TEXTURE; i++)
         for (int j = -TEXTURE; j <= TEXTURE; j++)
             slopes += slope(image + (size_t)mirrored(v + i, height) * width, mirrored(u + j, width), width);
-    const bool is = found[p] == found[p];
     const float of_roughness = (2 * ROUGHNESS + 1) * (2 * ROUGHNESS + 1), of_support = (2 * SUPPORT + 1) * (2 * SUPPORT + 1);
     const float of_texture = (2 * TEXTURE + 1) * (2 * TEXTURE + 1);
     const float rough = 2 * (bends / of_roughness) / fmaxf(amount / of_roughness, 1e-3f);
-    const float front = is ? found[p] - low : 0, behind = is ? high - found[p] : 0;
     const float second = curves[2 * pixels + p] - curves[pixels + p];
     const float all[8] = {
         apart[p] == apart[p] ? apart[p] : 1.f, 1 - known / of_support, rough / (1 + rough), front / (front + jump),
