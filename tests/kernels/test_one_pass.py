@@ -217,7 +217,7 @@ def cases(i: Inputs) -> list[Case]:
         (misreading._sum, (i.positive(VIEWS),), {}),
         (misreading._given_back, (i.positive(), i.positive(VIEWS)), {}),
         (surface.times, (i.positive(VIEWS), i.unit()), {}),
-        (occlusion._away, (i.stack(), i.map(), i.unit()), {}),
+        (votes.in_units, (i.stack(), i.map(), i.unit()), {}),
         (occlusion._times, (i.unit(), f32(0.3), f32(2.0), f32(0.7), f32(0.4)), {}),
         (occlusion._further, (i.map(), i.map(), i.unit(), f32(0.6)), {}),
         (occlusion._denied, (i.mask(), i.positive(VIEWS), 2, 1.5), {}),
@@ -235,7 +235,7 @@ def cases(i: Inputs) -> list[Case]:
         (votes._less, (i.stack(), i.map()), {}),
         (first_surface._known, (i.map(),), {}),
         (votes._excess, (i.positive(), i.positive(), i.positive(), i.positive()), {}),
-        (small_parts._elsewhere, (i.map(), i.map(), np.float32(0.3)), {}),
+        (small_parts._elsewhere, (i.map(), np.float32(0.3)), {}),
         (small_parts._most_of, (9 * i.doubles(),), {}),
         (small_parts._or_around, (i.map(), i.map(), i.positive(), i.doubles()), {}),
         (small_parts._if_apart, (i.stack(), i.stack(), i.map(), i.map()), {}),
@@ -469,9 +469,9 @@ def test_what_numpy_is_to_ignore_is_ignored_in_every_thread(monkeypatch: pytest.
     shared_by(3, monkeypatch)
     infinite = np.full((3, *LARGE), np.inf, np.float32)
     with np.errstate(all="raise"), pytest.raises(FloatingPointError):
-        occlusion._away(infinite, infinite[0], infinite[0])
+        votes.in_units(infinite, infinite[0], infinite[0])
     with np.errstate(all="ignore"):
-        assert np.isnan(occlusion._away(infinite, infinite[0], infinite[0])).all()
+        assert np.isnan(votes.in_units(infinite, infinite[0], infinite[0])).all()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from cfusion.auto.misreading import TELLING, Misreading, independence, nearest, 
 from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
+from cfusion.auto.votes import in_units
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import one_pass, rewrite
@@ -47,12 +48,12 @@ def observe(
     growth = noise.depth_noise(reading.depths, surface, backend) if read is None else read.growth
     unit = growth.unit(surface)
     slope = noise.usual_slope(surface, growth, backend) if read is None else read.slope
-    away = _away(reading.depths, surface, unit)
+    away = in_units(reading.depths, surface, unit)
     scales, known = noise.residual_scales(away, backend)
     if noise.middle_of(scales) < slope:  # noise below the surface's change between pixels: read with interpolation
         agreements = [gate * max(scale, slope) for scale in scales]
         reading = source.at(surface, agreements, backend)
-        away = _away(reading.depths, surface, unit)
+        away = in_units(reading.depths, surface, unit)
         scales, known = noise.residual_scales(away, backend)
     depths, weights, usual = reading.depths, reading.weights, noise.middle_of(scales)
     usual = usual if usual > 0 else 1e-12
@@ -89,12 +90,6 @@ def observe(
     frame = source.frame
     stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
     return Observed(stack, own_noise)
-
-
-@one_pass
-def _away(depths: Floats, surface: DepthMap, unit: Floats) -> Floats:
-    """Residuals (K, H, W): measured minus surface, in the unit of the noise."""
-    return (depths - surface) / unit
 
 
 @one_pass

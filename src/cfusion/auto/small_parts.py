@@ -7,16 +7,18 @@ nearest views, read at its measurements, see them rather than the surface, the s
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto.misreading import independence
+from cfusion.auto.noise import depth_noise
 from cfusion.auto.pooling import window_sums
-from cfusion.auto.votes import CHANCE, WINDOW, excess_misfit, nearest_views, residuals_of, scales_of
-from cfusion.errors import InputError
+from cfusion.auto.votes import CHANCE, WINDOW, excess_misfit, in_units, nearest_views, residuals_of, scales_of
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.one_pass import one_pass
-from cfusion.source import Source, Splat
+from cfusion.source import Source
 
 THIN, MOST = 1, 6.5  # radius of a square, and pixels of its nine: thinner parts may be mixed pixels of an edge
 APART = 1.0  # pixels: a view that reads both at one pixel measures the same again, also what is wrong
@@ -27,37 +29,38 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     """The surface with small parts as the reference measured them, where the nearest views see them."""
     if not source.rereads or source.n_views < 2:
         return surface
-    try:
-        own = source.part([source.reference]).first(Splat(fill=False), backend).depths[0]
-    except InputError:  # the reference has no measurement
+    own = source.part([source.reference]).at(surface, [0.0], backend).depths
+    unit = depth_noise(own, surface, backend).unit(surface)
+    away = in_units(own, surface, unit)
+    elsewhere = _elsewhere(away[0], np.float32(OTHER * scales_of(away, backend)[0, 0, 0]))
+    core, some = _most_of(*window_sums(elsewhere, THIN, backend))
+    if not some:
         return surface
+    part = _or_around(surface, own[0], elsewhere[0], *window_sums(core, THIN, backend))
     near = source.part(nearest_views(source, surface, backend))
-    away = residuals_of(near, surface, backend)
+    away = residuals_of(near, surface, backend, unit)
     if not independence(away):  # small parts are no better placed than those of the others
         return surface
     scales = scales_of(away, backend)
     others = [view for view in range(near.n_views) if view != near.reference]
-    elsewhere = _elsewhere(surface, own, np.float32(OTHER * scales[near.reference, 0, 0]))
-    core = _most_of(*window_sums(elsewhere, THIN, backend))
-    part = _or_around(surface, own, elsewhere[0], *window_sums(core, THIN, backend))
     apart = near.parallax(surface, backend)[others], surface, part
-    here, there = (_if_apart(each[others], *apart) for each in (away, residuals_of(near, part, backend)))
+    here, there = (_if_apart(each[others], *apart) for each in (away, residuals_of(near, part, backend, unit)))
     worse, _ = excess_misfit(here, there, scales[others])
     return _seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
 
 
 @one_pass
-def _elsewhere(surface: DepthMap, own: DepthMap, limit: np.float32) -> Floats:
+def _elsewhere(away: Floats, limit: np.float32) -> Floats:
     """1 where the measurement is further than the limit from the surface, (1, H, W)."""
-    out: Floats = np.stack([(np.abs(own - surface) > limit).astype(np.float32)])
+    out: Floats = np.stack([(np.abs(away) > limit).astype(np.float32)])
     return out
 
 
 @one_pass
-def _most_of(around: Floats) -> Floats:
-    """1 where MOST of the square around a pixel are counted, (1, H, W)."""
-    out: Floats = np.stack([(around >= MOST).astype(np.float32)])
-    return out
+def _most_of(around: Floats) -> tuple[Floats, Any]:
+    """1 where MOST of the square around a pixel are counted, (1, H, W), and the number of such pixels."""
+    most = around >= MOST
+    return np.stack([most.astype(np.float32)]), most.sum()
 
 
 @one_pass

@@ -25,9 +25,10 @@ def nearest_views(source: Source, surface: DepthMap, backend: Backend) -> list[i
     return sorted([source.reference, *others])
 
 
-def residuals_of(source: Source, surface: DepthMap, backend: Backend) -> Floats:
-    """Residuals (K, H, W): measurement of each view at a surface, minus the surface."""
-    return _less(source.at(surface, [0.0] * source.n_views, backend).depths, surface)
+def residuals_of(source: Source, surface: DepthMap, backend: Backend, unit: Floats | None = None) -> Floats:
+    """Residuals (K, H, W): measurement of each view at a surface, minus the surface; in a unit (H, W), if given."""
+    depths = source.at(surface, [0.0] * source.n_views, backend).depths
+    return _less(depths, surface) if unit is None else in_units(depths, surface, unit)
 
 
 def scales_of(residuals: Floats, backend: Backend) -> Floats:
@@ -41,6 +42,12 @@ def excess_misfit(residuals: Floats, others: Floats, scales: Floats) -> tuple[Fl
     """(2, H, W): excess misfit over that of other residuals (K, H, W), and number of views with both; and its total."""
     excess: tuple[Floats, Any] = _excess(*added_up(_misfit, residuals, scales), *added_up(_misfit, others, scales))
     return excess
+
+
+@one_pass
+def in_units(depths: Floats, surface: DepthMap, unit: Floats) -> Floats:
+    """Residuals (K, H, W): measured minus surface, in a unit (H, W)."""
+    return (depths - surface) / unit
 
 
 @one_pass
