@@ -262,3 +262,29 @@ def test_an_empty_mesh_is_a_file_too(tmp_path: Path) -> None:
     volume = Volume(voxel=0.05, truncation=0.2, unit_sigma=0.01)
     write_ply(tmp_path / "mesh.ply", extract(volume))
     assert b"element face 0" in (tmp_path / "mesh.ply").read_bytes()
+
+
+def test_threads_share_the_blocks_and_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any order of the threads' parts, and any number of blocks at once."""
+    views, shares = [ball_view(turn) for turn in (0.0, 0.5)], []
+
+    def backwards(calls: list) -> None:  # type: ignore[type-arg]
+        shares.append([len(some) for _, some in calls])
+        for update, some in reversed(calls):
+            update(some)
+
+    def made() -> Volume:
+        volume = volume_for(views, voxel=0.01)
+        for view in views:
+            volume.integrate(view)
+        return volume
+
+    alone = made()
+    monkeypatch.setattr("cfusion.scene.volume.threads", lambda: 3)
+    monkeypatch.setattr("cfusion.scene.volume.in_parallel", backwards)
+    monkeypatch.setattr("cfusion.scene.volume.AT_ONCE", 7)
+    shared = made()
+    assert [len(share) for share in shares] == [3, 3]
+    assert min(min(share) for share in shares) > 3
+    for name in ("distance", "weight", "colour", "painted", "near", "looked"):
+        np.testing.assert_array_equal(getattr(alone, name), getattr(shared, name))

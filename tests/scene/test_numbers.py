@@ -143,10 +143,26 @@ class TestCloud:
     def test_a_point_moves_to_the_weighted_mean(self) -> None:
         views = [facing(2.0, 0.01), facing(2.02, 0.02)]
         found = cloud.merged(views.__getitem__, 0, [1])
-        np.testing.assert_allclose(found.points[:, 2], 2.0 + 0.02 * (1 / 4) / (1 + 1 / 4), atol=1e-6)  # 1 : 1/4
-        np.testing.assert_allclose(found.sigma, (0.01 + 0.02 / 4) / (1 + 1 / 4), rtol=1e-4)
+        np.testing.assert_allclose(found.points[:, 2], 2.0 + 0.02 * (1 / 4) / (1 + 1 / 4), atol=5e-6)  # 1 : 1/4
+        np.testing.assert_allclose(found.sigma, (0.01 + 0.02 / 4) / (1 + 1 / 4), rtol=3e-4)
         assert (found.views == 2).all()
         assert len(cloud.merged(views.__getitem__, 1, [0]).points) == 0  # the first owns them
+
+    @pytest.mark.parametrize(("sigma", "by_angle"), [(0.01, True), (0.04, False)])
+    def test_a_map_weighs_less_where_it_looks_obliquely(self, sigma: float, by_angle: bool) -> None:
+        """By c^2, and not at all in maps whose sigma is more than half a pixel (0.025)."""
+        half = np.sqrt(0.5)
+        turned = Pose(np.array([[half, 0, half], [0, 1, 0], [-half, 0, half]]), np.array([-2.0, 0.0, 0.0]))
+        along = turned.turn(CAMERA.back_project(np.ones(CAMERA.shape, np.float32)))[..., 2]
+        oblique = FusedView((2.01 / along).astype(np.float32), np.full(CAMERA.shape, sigma, np.float32), CAMERA, turned)
+        views = [facing(2.0, sigma), oblique]
+        found = cloud.merged(views.__getitem__, 0, [1])
+        both = found.only(found.views == 2)
+        assert len(both.points) > 300
+        cosines = [towards_camera(CAMERA, view.pose, both.points) @ [0.0, 0.0, -1.0] for view in views]
+        weights = [cosine**2 if by_angle else np.ones_like(cosine) for cosine in cosines]
+        expected = 2.0 + 0.01 * weights[1] / (weights[0] + weights[1])
+        np.testing.assert_allclose(both.points[:, 2], expected, atol=5e-5)
 
     def test_the_finer_view_owns_the_point(self) -> None:
         fine = Pinhole(160.0, 200.0, 15.5, 15.5, 32, 32)

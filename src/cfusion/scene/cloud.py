@@ -6,8 +6,9 @@ of j's map at the pixel that p projects to:
     agrees        |n . (q - p)| <= sqrt(sigma_i^2 + sigma_j^2) + half a pixel
     contradicts   j's depth lies behind p, along j's ray, by more than sqrt(sigma_i^2 + sigma_j^2) and a pixel
 
-1. p moves along n to the mean over agreeing maps, weighted by 1 / sigma^2. (Not by 1 / (c sigma)^2, c = |n . ray|,
-   which would suit an error along the ray: a fused map's error is its surface's, largest at oblique angles.)
+0. The depth of every map is the mean of the planes of its pixels (`mean_of_planes`).
+1. p moves along n to the mean over agreeing maps, weighted by (c / sigma)^2, c = |n . ray|, as in the volume: a fused
+   map's error is its surface's, largest at oblique angles. In noisy maps, whose slopes are noise, c = 1.
 2. The comparison is repeated once with the moved p and its new sigma: a pixel between two surfaces has so large a
    sigma that it agrees with both, and their mean lies on neither.
 3. The view with the smaller pixels owns the point. Another view drops its own point within half of its own pixel of
@@ -84,7 +85,11 @@ class Cloud:
 
 def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]) -> Cloud:
     """The points that view `number` owns, merged with the maps of the `others`."""
-    own = views(number)
+
+    def levelled(view: int) -> FusedView:
+        return views(view).levelled
+
+    own = levelled(number)
     normal = own.normals.astype(np.float64)
     facing = np.abs(np.einsum("hwx,hwx->hw", normal, own.camera.rays()))
     with np.errstate(invalid="ignore"):
@@ -95,27 +100,28 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
     pixel = pixel_size(own.camera, own.depth[usable])
     size = pixel / facing[usable]
     sigma = np.maximum(own.sigma[usable].astype(np.float64), 1e-9 * np.abs(own.depth[usable]))
+    usual = float(np.median(sigma)) if sigma.size else 0.0
+    # a map whose median sigma exceeds half a pixel has the slopes of its noise
+    smooth = usual <= PIXELS * (float(np.median(pixel)) if pixel.size else 0.0)
     ahead = {other for other in others if (_rank(views(other)), other) < (_rank(own), number)}
     shift, claimed = np.zeros(len(points)), sigma
+    trust = (facing[usable] if smooth else 1.0) / sigma
     for _ in range(COMPARISONS):
         place = points + normals_ * shift[:, None]
-        votes = _compare_all(views, others, ahead, place, normals_, claimed, size, pixel)
-        weight = 1 / sigma**2 + votes.weight
+        votes = _compare_all(levelled, others, ahead, place, normals_, claimed, size, pixel, by_angle=smooth)
+        weight = trust**2 + votes.weight
         shift = (votes.moved + votes.weight * shift) / weight
-        claimed = (1 / sigma + votes.sigmas) / weight
+        claimed = (trust**2 * sigma + votes.sigmas) / weight
     points = points + normals_ * shift[:, None]
-    usual = float(np.median(sigma)) if sigma.size else 0.0
     sure = claimed <= np.maximum(MAX_SIGMA_RATIO * usual, PIXELS * pixel)
     confirmed = votes.near | ~votes.looked
     kept = votes.owned & sure & (votes.through < np.maximum(votes.agree, 1)) & confirmed
     whole = Cloud(points, normals_, claimed, 1 + votes.agree, pixels).only(kept)
-    # a map whose median sigma exceeds half a pixel has the slopes of its noise
-    smooth = usual <= PIXELS * (float(np.median(pixel)) if pixel.size else 0.0)
     if not smooth:
         return whole
     rim = _rim(own, whole)
     size_at_rim = pixel_size(own.camera, own.depth.reshape(-1)[rim.pixels])
-    votes = _compare_all(views, others, set(), rim.points, rim.normals, rim.sigma, 2 * size_at_rim, size_at_rim)
+    votes = _compare_all(levelled, others, set(), rim.points, rim.normals, rim.sigma, 2 * size_at_rim, size_at_rim)
     rim = rim.only((votes.agree == 0) & (votes.through == 0))
     return _subdivided(whole, towards_camera(own.camera, own.pose, whole.points), pixel[kept]).with_more(rim)
 
@@ -158,9 +164,9 @@ def _subdivided(cloud: Cloud, towards: Points, pixel: Floats) -> Cloud:
 class _Votes:
     """Sums over the other maps, one value per point."""
 
-    moved: Floats  # sum of n . (q - p) / sigma_j^2
-    weight: Floats  # sum of 1 / sigma_j^2
-    sigmas: Floats  # sum of sigma_j / sigma_j^2
+    moved: Floats  # sum of w_j n . (q - p), w_j = (c_j / sigma_j)^2
+    weight: Floats  # sum of w_j
+    sigmas: Floats  # sum of w_j sigma_j
     agree: NDArray[np.int64]  # number of agreeing maps
     through: NDArray[np.int64]  # number of contradicting maps
     near: NDArray[np.bool_]  # a map agrees, or would at a less oblique angle
@@ -177,8 +183,13 @@ def _compare_all(
     sigma: Floats,
     size: Floats,
     pixel: Floats,
+    *,
+    by_angle: bool = True,
 ) -> _Votes:
-    """Compare the points with every other map; only views `ahead` (with smaller pixels) may own a point instead."""
+    """Compare the points with every other map; only views `ahead` (with smaller pixels) may own a point instead.
+
+    by_angle: maps weigh less where they see the surface obliquely, else c = 1.
+    """
     moved, weights, sigmas = (np.zeros(len(points)) for _ in range(3))
     agree, through = (np.zeros(len(points), np.int64) for _ in range(2))
     near, looked = (np.zeros(len(points), np.bool_) for _ in range(2))
@@ -191,7 +202,8 @@ def _compare_all(
         through[at[seen.through]] += 1
         same = at[seen.agrees]
         agree[same] += 1
-        their_weight = 1 / seen.sigma[seen.agrees] ** 2
+        cosine = seen.cosine[seen.agrees] if by_angle else 1.0
+        their_weight = (cosine / seen.sigma[seen.agrees]) ** 2
         moved[same] += their_weight * seen.apart[seen.agrees]
         weights[same] += their_weight
         sigmas[same] += their_weight * seen.sigma[seen.agrees]
@@ -208,6 +220,7 @@ class _Seen:
     at: NDArray[np.int64]  # (n,) indices of the points
     apart: Floats  # n . (q - p), along the point's normal
     sigma: Floats  # sigma_j, along the normal
+    cosine: Floats  # |n . ray| of j, at least GRAZING
     size: Floats  # of j's pixels on the surface
     beside: Floats  # distance of q from p along the surface
     near: NDArray[np.bool_]  # |n . (q - p)| is within the limit, at any angle
@@ -240,7 +253,7 @@ def _compare(other: FusedView, points: Points, normals_: Points, sigma: Floats, 
     agrees = near & usable & np.isfinite(other.normals[row, column, 0])
     # compared along j's ray, where an obliquely seen surface is further away
     through = ~near & (depth - z[at] > spread / cosine + pixel_size(other.camera, depth))
-    return _Seen(at, apart, along, their_size, beside, near, agrees, through)
+    return _Seen(at, apart, along, cosine, their_size, beside, near, agrees, through)
 
 
 def _points_at(view: FusedView, row: Places, column: Places, depth: Floats) -> Points:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from cfusion.io.cameras import camera_from_json
 from cfusion.io.codecs.npy import read_npy
 from cfusion.io.json_object import JsonObject
 from cfusion.scene.record import FILE, folder_of, require_record
-from cfusion.scene.slopes import one_sided_normals
+from cfusion.scene.slopes import mean_of_planes, one_sided_normals
 
 KEPT = 24  # views whose maps are cached
 
@@ -33,6 +33,11 @@ class FusedView:
     def normals(self) -> Normals:
         """Unit normals (H, W, 3) in the camera's frame, facing the camera; NaN where undefined."""
         return one_sided_normals(self.depth, self.camera)
+
+    @cached_property
+    def levelled(self) -> FusedView:
+        """The view with the mean of its pixels' planes as depth (`mean_of_planes`), for the cloud."""
+        return replace(self, depth=mean_of_planes(self))
 
 
 def read_fused(root: Path, view: int) -> FusedView:

@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import Image, Points
 from cfusion.errors import InputError
+from cfusion.kernels.threads import in_parallel, threads
 from cfusion.scene.fused_view import FusedView
 from cfusion.scene.sight import SIDE, visible_blocks
 from cfusion.scene.slopes import on_plane
 
 VOXELS = SIDE**3
-AT_ONCE = 1024  # blocks projected together
+AT_ONCE = 128  # blocks projected together: what fits a core's cache
 SHALLOWEST = 0.2  # c below which a pixel is not used
 HIDDEN = 8.0  # truncations behind a map's surface up to which a map counts as looking at a voxel
 Block = tuple[int, int, int]
@@ -66,7 +67,7 @@ class Volume:
 
     def integrate(self, view: FusedView, image: Image | None = None) -> None:
         """Add a view's map; its image (H, W) or (H, W, 3) colours the voxels."""
-        usable, facing = _usable(view)
+        usable, facing = _usable(view)  # caches the normals, which the threads read
         if not usable.any():
             return
         self._slots_of(self._touched(view, usable))
@@ -75,9 +76,14 @@ class Volume:
         blocks = visible_blocks(self.blocks, self.voxel, view, usable, behind * self.truncation)
         slots = self._slots_of(blocks)
         colours = _rgb(image, view.depth.shape)
-        for first in range(0, len(blocks), AT_ONCE):
-            part = slice(first, first + AT_ONCE)
-            self._update(view, usable, facing, colours, blocks[part], slots[part])
+        firsts, count = range(0, len(blocks), AT_ONCE), threads()
+
+        def update(some: range) -> None:
+            for first in some:
+                part = slice(first, first + AT_ONCE)
+                self._update(view, usable, facing, colours, blocks[part], slots[part])
+
+        in_parallel([(update, firsts[number::count]) for number in range(count)])  # each block is in one part
 
     @property
     def blocks(self) -> NDArray[np.int64]:
