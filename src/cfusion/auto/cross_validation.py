@@ -24,7 +24,7 @@ LONGEST_WALK = 6  # steps of the search
 CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; least relative gain of a much smoother answer
 LOCAL_CHANCE = 3.0  # standard errors, for local weights: with two, rounding could decide
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # factors on alpha tried with local weights
-EDGE_CHANCE = 1.0  # standard errors, for edge weights: few observations are near edges
+EDGE_CHANCE = 1.5  # standard errors, for edge weights: few observations are near edges
 EDGE_FACTORS = (1.0, 2.0, 4.0)  # factors on alpha tried with edge weights, which spare edges in its place
 NEARBY = 0.2  # of the first fit's final steps; longer ones choose another alpha on some scenes
 
