@@ -235,6 +235,7 @@ def cases(i: Inputs) -> list[Case]:
         (votes._less, (i.stack(), i.map()), {}),
         (first_surface._known, (i.map(),), {}),
         (votes._excess, (i.positive(), i.positive(), i.positive(), i.positive()), {}),
+        (small_parts._believed, (i.stack(), i.positive(VIEWS), np.float32(0.3)), {}),
         (small_parts._elsewhere, (i.map(), np.float32(0.3)), {}),
         (small_parts._most_of, (9 * i.doubles(),), {}),
         (small_parts._or_around, (i.map(), i.map(), i.positive(), i.doubles()), {}),

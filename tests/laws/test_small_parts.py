@@ -10,65 +10,68 @@ from cfusion.source import Posed
 NUMPY = kernels.load("numpy")
 CAMERA = Pinhole(200.0, 200.0, 59.5, 44.5, 120, 90)
 SHAPE = (90, 120)
-NEAR, FAR, HALF = 2.0, 3.5, 0.025  # a plate with a square gap, four pixels wide, before a wall
-NOISE, STEP = 0.05, 0.05  # of depth; between views
+NEAR, FAR, PLATE, HALF = 2.0, 3.5, 0.57, 0.025  # a square plate before a wall, with a gap, four pixels wide
+NOISE, STEP = 0.1, 0.05  # of depth; between views
 
 
-def through_a_gap(position: float, near: float = NEAR, far: float = FAR) -> np.ndarray:
-    """The depth that a camera at this position along x sees: `far` through the gap of a plate at NEAR, else `near`."""
+def seen_from(position: float, *, whole: bool = False) -> np.ndarray:
+    """The depth that a camera at this position along x sees: a plate before a wall, with a gap unless it is whole."""
     rows, columns = np.mgrid[: SHAPE[0], : SHAPE[1]]
     x, y = (columns - CAMERA.cx) / CAMERA.fx * NEAR + position, (rows - CAMERA.cy) / CAMERA.fy * NEAR
-    return np.where((np.abs(x) < HALF) & (np.abs(y) < HALF), far, near).astype(np.float32)
+    gap = (np.abs(x) < HALF) & (np.abs(y) < HALF) & (not whole)
+    return np.where((np.abs(x) < PLATE) & (np.abs(y) < PLATE) & ~gap, NEAR, FAR).astype(np.float32)
 
 
-def views_of(count: int, **depths: float) -> list[View]:
+def views_of(count: int) -> list[View]:
     rng = np.random.default_rng(1)
     places = STEP * np.arange(-(count // 2), count // 2 + 1)
-    maps = [through_a_gap(float(place), **depths) + rng.normal(0, NOISE, SHAPE).astype(np.float32) for place in places]
+    maps = [seen_from(float(place)) + rng.normal(0, NOISE, SHAPE).astype(np.float32) for place in places]
     return [
         View(depth, CAMERA, Pose(np.eye(3), np.array([place, 0.0, 0.0])))
         for depth, place in zip(maps, places, strict=True)
     ]
 
 
+SMOOTH = seen_from(0.0, whole=True)
+
+
 def gap() -> np.ndarray:
-    return through_a_gap(0.0) == FAR
+    return seen_from(0.0) != SMOOTH
 
 
 @pytest.mark.parametrize("count", [3, 11])
 def test_the_wall_behind_a_gap_stays(count: int) -> None:
     result = fuse(views_of(count), reference=count // 2, min_confidence=0.0, backend="numpy")
-    error = np.abs(result.depth - through_a_gap(0.0))[gap()]
+    error = np.abs(result.depth - seen_from(0.0))[gap()]
     assert np.mean(error < 0.3) > 0.7, error.round(2)
 
 
 def test_a_part_is_restored_where_others_see_it() -> None:
     """Smoothed away, it comes back from the reference's measurements; a perfect surface is unchanged."""
     source = Posed.of(views_of(3), 1, NUMPY)
-    truth, smooth = through_a_gap(0.0), np.full(SHAPE, NEAR, np.float32)
-    restored = restore(source, smooth, NUMPY)
+    truth = seen_from(0.0)
+    restored = restore(source, SMOOTH, NUMPY)
     assert np.abs(restored - truth)[gap()].max() < 6 * NOISE
-    assert np.array_equal(restored[~gap()], smooth[~gap()])
+    assert np.array_equal(restored[~gap()], SMOOTH[~gap()])
     assert np.array_equal(restore(source, truth, NUMPY), truth)
 
 
 def test_an_error_of_the_reference_is_not_restored() -> None:
     """The same measurements, but the others see the plate there."""
     views = views_of(3)
+    places = [float(view.pose.translation[0]) for view in views]
     whole = [
-        np.full(SHAPE, NEAR, np.float32) + view.depth - through_a_gap(float(view.pose.translation[0])) for view in views
+        seen_from(place, whole=True) + view.depth - seen_from(place) for view, place in zip(views, places, strict=True)
     ]
     wrong = [View(views[k].depth if k == 1 else whole[k], CAMERA, views[k].pose) for k in range(3)]
-    smooth = np.full(SHAPE, NEAR, np.float32)
-    assert np.array_equal(restore(Posed.of(wrong, 1, NUMPY), smooth, NUMPY), smooth)
+    assert np.array_equal(restore(Posed.of(wrong, 1, NUMPY), SMOOTH, NUMPY), SMOOTH)
 
 
 def test_what_is_seen_again_from_the_same_place_is_no_evidence() -> None:
     """A sensor repeats its errors: views in whose images part and surface coincide do not vote."""
     views = views_of(3)
     still = [View(views[1].depth, CAMERA, Pose(np.eye(3), view.pose.translation / 100)) for view in views]
-    smooth = np.full(SHAPE, NEAR, np.float32)
-    assert np.array_equal(restore(Posed.of(still, 1, NUMPY), smooth, NUMPY), smooth)
+    assert np.array_equal(restore(Posed.of(still, 1, NUMPY), SMOOTH, NUMPY), SMOOTH)
 
 
 @pytest.mark.parametrize("width", [1, 4])
@@ -84,3 +87,42 @@ def test_thin_parts_may_be_mixed_pixels(width: int) -> None:
     restored = restore(Posed.of(views, 1, NUMPY), smooth, NUMPY)
     assert np.array_equal(restored[:, :60], smooth[:, :60])
     assert np.mean(np.abs(restored - post)[:, 60 : 60 + width] < 0.2) == (0 if width == 1 else 1)
+
+
+def test_measurements_of_little_confidence_make_no_part() -> None:
+    """Neither the reference's nor, as votes, those of the others."""
+    views = views_of(3)
+    for doubted in (1, 0):  # the reference; the others
+        confidences = [
+            np.where((k == 1) == (doubted == 1), np.where(view.depth > 3, 0.2, 1.0), 1.0)
+            for k, view in enumerate(views)
+        ]
+        source = Posed.of(
+            [
+                View(view.depth, CAMERA, view.pose, confidence=each.astype(np.float32))
+                for view, each in zip(views, confidences, strict=True)
+            ],
+            1,
+            NUMPY,
+        )
+        assert np.array_equal(restore(source, SMOOTH, NUMPY), SMOOTH), doubted
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_that_grows_with_depth_is_no_part(seed: int) -> None:
+    """Noise of disparities: the true road is unchanged, although far measurements are many median noises off."""
+    rng, rows = np.random.default_rng(seed), np.mgrid[: SHAPE[0], : SHAPE[1]][0]
+    road = (300 / np.maximum(rows - 10, 7.5)).astype(np.float32)  # 3.8 to 40 m, the same from the side
+    views = [
+        View((100 / (100 / road + rng.normal(0, 0.4, SHAPE)).clip(0.3)).astype(np.float32), CAMERA, pose)
+        for pose in (Pose(np.eye(3), np.array([place, 0.0, 0.0])) for place in (-0.5, 0.0, 0.5))
+    ]
+    assert np.mean(restore(Posed.of(views, 1, NUMPY), road, NUMPY) != road) < 1e-3
+
+
+def test_views_that_see_nothing_of_it_have_no_vote() -> None:
+    """Cameras that look the other way."""
+    views = views_of(3)
+    behind = [View(view.depth, CAMERA, Pose(np.diag([-1.0, 1.0, -1.0]), np.array([0.0, 0.0, -20.0]))) for view in views]
+    source = Posed.of([behind[0], views[1], behind[2]], 1, NUMPY)
+    assert np.array_equal(restore(source, SMOOTH, NUMPY), SMOOTH)

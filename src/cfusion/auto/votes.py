@@ -25,10 +25,9 @@ def nearest_views(source: Source, surface: DepthMap, backend: Backend) -> list[i
     return sorted([source.reference, *others])
 
 
-def residuals_of(source: Source, surface: DepthMap, backend: Backend, unit: Floats | None = None) -> Floats:
-    """Residuals (K, H, W): measurement of each view at a surface, minus the surface; in a unit (H, W), if given."""
-    depths = source.at(surface, [0.0] * source.n_views, backend).depths
-    return _less(depths, surface) if unit is None else in_units(depths, surface, unit)
+def residuals_of(source: Source, surface: DepthMap, backend: Backend) -> Floats:
+    """Residuals (K, H, W): measurement of each view at a surface, minus the surface."""
+    return _less(source.at(surface, [0.0] * source.n_views, backend).depths, surface)
 
 
 def scales_of(residuals: Floats, backend: Backend) -> Floats:
