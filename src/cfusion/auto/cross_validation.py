@@ -25,7 +25,7 @@ CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; least relative gain of a muc
 LOCAL_CHANCE = 3.0  # standard errors, for local weights: with two, rounding could decide
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # factors on alpha tried with local weights
 EDGE_CHANCE = 1.5  # standard errors, for edge weights: few observations are near edges
-EDGE_FACTORS = (1.0, 2.0, 4.0)  # factors on alpha tried with edge weights, which spare edges in its place
+EDGE_FACTORS = (2.0, 4.0)  # further factors on alpha tried with edge weights, which spare edges in its place
 NEARBY = 0.2  # of the first fit's final steps; longer ones choose another alpha on some scenes
 
 
@@ -133,15 +133,15 @@ class _Trial:
         """The alpha, and whether less smoothing across edges predicts the held-out observations better."""
         if edges is None:
             return alpha, False
-        smooth, best, chosen = self._fitted(alpha), None, alpha
+        smooth = self._fitted(alpha)
         plain, self.task = self.task, self.task.with_edges(edges)
+        best, chosen = self._fit(alpha), alpha
         for factor in EDGE_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
             state = self._fit(candidate)
-            if best is not None and not self._predicts_better(state, best, chance=EDGE_CHANCE):
+            if not self._predicts_better(state, best, chance=EDGE_CHANCE):
                 break
             best, chosen = state, candidate
-        assert best is not None
         sharp = self._predicts_better(best, smooth, chance=EDGE_CHANCE)
         self.edges = edges if sharp else None
         self.task = self.task if sharp else plain

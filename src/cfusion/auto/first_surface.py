@@ -17,7 +17,7 @@ from cfusion.auto.misreading import independence
 from cfusion.auto.pooling import window_sums
 from cfusion.auto.settings import Choices
 from cfusion.auto.small_parts import restore
-from cfusion.auto.votes import CHANCE, WINDOW, excess_misfit, nearest_views, residuals_of, scales_of
+from cfusion.auto.votes import WINDOW, by_more_than_chance, excess_misfit, nearest_views, residuals_of, scales_of
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -75,7 +75,7 @@ def _known(depth: DepthMap) -> Mask:
 @one_pass
 def _outvoted(own: DepthMap, other: DepthMap, worse: Floats, votes: Floats) -> Mask:
     """Pixels (H, W) where the own surface is unknown, or its excess misfit exceeds chance."""
-    out: Mask = np.isnan(own) | ((worse > CHANCE * np.sqrt(np.maximum(votes, 1))) & ~np.isnan(other))
+    out: Mask = np.isnan(own) | (by_more_than_chance(worse, votes) & ~np.isnan(other))
     return out
 
 

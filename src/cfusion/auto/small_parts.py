@@ -15,7 +15,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto.misreading import independence
 from cfusion.auto.noise import depth_noise, usual_weight
 from cfusion.auto.pooling import window_sums
-from cfusion.auto.votes import CHANCE, WINDOW, excess_misfit, in_units, nearest_views, scales_of
+from cfusion.auto.votes import WINDOW, by_more_than_chance, excess_misfit, in_units, nearest_views, scales_of
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.one_pass import one_pass
 from cfusion.source import Source
@@ -98,4 +98,4 @@ def _where_differs(surface: DepthMap, part: DepthMap, worse: Floats, votes: Floa
 @one_pass
 def _seen(surface: DepthMap, part: DepthMap, worse: Floats, votes: Floats) -> DepthMap:
     """The surface (H, W), or the part where the views around it see that instead, by more than chance."""
-    return np.where(worse > CHANCE * np.sqrt(np.maximum(votes, 1)), part, surface)
+    return np.where(by_more_than_chance(worse, votes), part, surface)

@@ -9,7 +9,7 @@ import numpy as np
 from cfusion.arrays import DepthMap
 from cfusion.auto.misreading import nearest
 from cfusion.auto.noise import middle_of, residual_scales
-from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.source import Source
 
@@ -41,6 +41,12 @@ def excess_misfit(residuals: Floats, others: Floats, scales: Floats) -> tuple[Fl
     """(2, H, W): excess misfit over that of other residuals (K, H, W), and number of views with both; and its total."""
     excess: tuple[Floats, Any] = _excess(*added_up(_misfit, residuals, scales), *added_up(_misfit, others, scales))
     return excess
+
+
+def by_more_than_chance(worse: Floats, votes: Floats) -> Mask:
+    """Where an excess misfit (H, W), summed over so many votes, is hardly noise."""
+    out: Mask = worse > CHANCE * np.sqrt(np.maximum(votes, 1))
+    return out
 
 
 @one_pass
