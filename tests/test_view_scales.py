@@ -58,3 +58,25 @@ def test_units_of_noise_cancel():
     depths, weights = views((0.1, 0.2, 0.3))
     grown = found(depths, weights, DepthNoise(1.5, 2))  # the surface at twice the middle depth: four times the noise
     np.testing.assert_allclose(4 * grown, found(depths, weights), rtol=1e-5)
+
+
+def test_a_view_between_two_biased_ones_is_no_better_than_its_neighbours():
+    """d_ac = d_ab + d_bc: the sum of two squares would make b's noise imaginary, and its weight the largest."""
+    depths, weights = views((0.01, 0.01, 0.01))
+    depths += np.array([-0.1, 0.0, 0.1], np.float32)[:, None, None]
+    ours = found(depths, weights)
+    assert ours.max() < 2.1 * ours.min()
+    depths[1] += 0.08  # b and c agree, a is off
+    ours = found(depths, weights)
+    assert ours[0] > 3 * ours[1:].max()
+    assert ours[1:].max() < 2.1 * ours[1:].min()
+
+
+def test_quantised_views_that_are_mostly_equal_are_alike():
+    """Of a wall in steps of a sensor most pairs differ by nothing: not an error, and no weights."""
+    depths, weights = views((0.004,) * 5)
+    depths = (np.rint(depths / 0.05) * 0.05).astype(np.float32)
+    depths[4] += 0.05
+    depths[3, :, :60] += 0.05
+    ours = found(depths, weights)
+    assert ours is None or np.isfinite(ours).all()

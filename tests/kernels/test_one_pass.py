@@ -31,6 +31,7 @@ from cfusion.auto import (
     specks,
     surface,
     uncertainty,
+    variable,
     votes,
 )
 from cfusion.errors import BackendUnavailable
@@ -233,7 +234,6 @@ def cases(i: Inputs) -> list[Case]:
         (specks._of_others, (i.doubles(), np.where(i.mask(), 0, i.positive(VIEWS)), 2), {}),
         (specks._few, (i.map(), i.positive(VIEWS), 2, f32(0.5)), {}),
         (votes._less, (i.stack(), i.map()), {}),
-        (first_surface._known, (i.map(),), {}),
         (votes._excess, (i.positive(), i.positive(), i.positive(), i.positive()), {}),
         (small_parts._believed, (i.stack(), i.positive(VIEWS), np.float32(0.3)), {}),
         (small_parts._elsewhere, (i.map(), np.float32(0.3)), {}),
@@ -244,7 +244,16 @@ def cases(i: Inputs) -> list[Case]:
         (small_parts._seen, (i.map(), i.map(), i.doubles(), 3 * i.doubles()), {}),
         (first_surface._outvoted, (i.map(), i.map(), i.doubles(), 3 * i.doubles()), {}),
         (first_surface._either, (i.mask(), i.map(), i.map()), {}),
-        (first_surface._or_else, (i.map(), i.map()), {}),
+        (
+            first_surface._not_outvoted,
+            (i.map(), i.map(), i.doubles(), 3 * i.doubles(), i.doubles(), 3 * i.doubles()),
+            {},
+        ),
+        (surface.or_else, (i.map(), i.map()), {}),
+        *((variable._weights, (i.stack(), i.map(), f32(1.5)), {"power": power}) for power in (-2, 1, 2)),
+        *((variable._reweighed, (i.positive(VIEWS), i.map(), f32(1.5)), {"power": power}) for power in (-1, 1, 2)),
+        *((variable._factor, (i.map(), f32(1.5)), {"power": power}) for power in (-2, 1)),
+        *((holes._of_constant_noise, (i.map(), f32(0.4)), {"power": power}) for power in (0, 1)),
         (uncertainty._sizes_apart, (i.map(), i.map(), i.positive(), i.positive(), i.unit()), {}),
         (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles(), 0.04 * i.doubles(), i.doubles()), {}),
         (uncertainty._beyond_slope, (i.positive(), i.map()), {}),

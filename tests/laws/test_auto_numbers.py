@@ -14,10 +14,11 @@ from cfusion.auto.assess import _unsure
 from cfusion.auto.belief import confidence, out_of_line
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.misreading import Misreading, independence, nearest, surface_doubt
+from cfusion.auto.settings import Settings
 from cfusion.auto.surface import local_slope, steps
 from cfusion.geometry.pose import turned_by
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise
-from cfusion.solvers import task
+from cfusion.solvers import PDHG, task
 from cfusion.source.upload import in_view_order
 
 NUMPY = kernels.load("numpy")
@@ -185,7 +186,7 @@ class TestFirstSurface:
         own[:side, :side] = 5.0
         other[20:, 20:] = 4.4
         truth = 4 + rng.normal(0, 0.1, (4, 40, 50)).astype(np.float32)
-        found = first._refuted(own, other, truth - own, truth - other, NUMPY)
+        found = first._refuted(own, other, truth - own, truth - other, [1, 2, 3], NUMPY)
         assert found[: side - 2, : side - 2].all()
         assert not found[:, side + 4 :].any()
         assert not found[side + 4 :].any()
@@ -194,7 +195,7 @@ class TestFirstSurface:
         own, other = np.full((20, 30), 4.5, np.float32), np.full((20, 30), 4.0, np.float32)
         other[3, 4] = NAN
         truth = 4 + np.random.default_rng(0).normal(0, 0.1, (4, 20, 30)).astype(np.float32)
-        found = first._refuted(own, other, truth - own, truth - other, NUMPY)
+        found = first._refuted(own, other, truth - own, truth - other, [1, 2, 3], NUMPY)
         np.testing.assert_array_equal(found, ~np.isnan(other))
 
     def test_a_wrong_surface_of_the_reference_gives_way_to_that_of_the_views_nearby(
@@ -204,16 +205,36 @@ class TestFirstSurface:
         own, near = np.full((20, 30), 4.5, np.float32), np.full((20, 30), 4.0, np.float32)
         own[2, 3] = near[5, 6] = NAN
         truth = 4 + np.random.default_rng(0).normal(0, 0.1, (4, 20, 30)).astype(np.float32)
-        part = SimpleNamespace(first=lambda splat, backend: Stack(truth))
+        part = SimpleNamespace(first=lambda splat, backend: Stack(truth), reference=0, n_views=4)
         source: Any = SimpleNamespace(reference=0, part=lambda views: part)
         fits = iter([own, near])
+        monkeypatch.setattr(first, "_fitted", lambda *given: next(fits))
+        monkeypatch.setattr(first, "inverse_is_better", lambda *given: False)
         monkeypatch.setattr(first, "nearest_views", lambda *given: [0, 1])
         monkeypatch.setattr(first, "residuals_of", lambda source, surface, backend: truth - surface)
         monkeypatch.setattr(first, "independence", lambda away: 1.0)
         monkeypatch.setattr(first, "_completed", lambda surface, *given: surface)
         monkeypatch.setattr(first, "restore", lambda source, surface, backend: surface)
-        found = first.first_surface(source, first.Splat(), lambda stack: next(fits), NUMPY)
+        found, inverse = first.first_surface(source, Settings(), PDHG(), NUMPY)
         np.testing.assert_array_equal(found, np.where(np.isnan(near), own, near))
+        assert not inverse
+
+    def test_what_is_better_on_the_whole_still_gives_way_where_it_is_wrong(self) -> None:
+        """A thin part that only the own surface has, while misplaced views prefer the other elsewhere."""
+        own, other = np.full((40, 60), 4.0, np.float32), np.full((40, 60), 4.05, np.float32)
+        own[:, 28:33] = 3.0
+        measured = np.stack([own, own + 0.1, own + 0.1]) + np.random.default_rng(1).normal(0, 0.05, (3, 40, 60))
+        found = first._refuted(own, other, measured - own, measured - other, [1, 2], NUMPY)
+        assert not found[:, 28:33].any()
+        assert found[:, :20].all()
+        assert found[:, 41:].all()
+
+    def test_the_reference_alone_does_not_keep_its_own_surface(self) -> None:
+        """A blob that only the reference has gives way, where the other surface is better on the whole."""
+        own, other = np.full((40, 60), 4.3, np.float32), np.full((40, 60), 4.0, np.float32)
+        own[10:30, 20:40] = 3.0
+        measured = np.stack([own, other, other]) + np.random.default_rng(1).normal(0, 0.05, (3, 40, 60))
+        assert first._refuted(own, other, measured - own, measured - other, [1, 2], NUMPY).all()
 
 
 class TestBelief:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cfusion import Stack, kernels
-from cfusion.auto.cross_validation import RATIOS, _Trial, usual_choices
+from cfusion.auto.cross_validation import RATIOS, _Trial, choose, usual_choices
 from cfusion.auto.fit import energy_of
-from cfusion.auto.settings import Choices
+from cfusion.auto.settings import Choices, Settings
 from cfusion.solvers.task import prepare
 
 NUMPY = kernels.load("numpy")
@@ -63,9 +63,9 @@ def test_better_is_by_more_than_two_standard_errors_and_the_least_part(gain: flo
     made = trial()
     scored = SimpleNamespace(score_difference=lambda one, other, held: (gain, 0.1, 10.0))
     made.task, made.held = SimpleNamespace(backend=scored), None
-    state = SimpleNamespace(primal=[None])
-    assert made._predicts_better(state, state, least) is told
-    assert made._predicts_better(state, state, 0.0, chance=3.0) is False
+    x = np.zeros((2, 2), np.float32)
+    assert made._predicts_better(x, x, least) is told
+    assert made._predicts_better(x, x, 0.0, chance=3.0) is False
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,8 @@ def test_a_much_smoother_answer_has_to_be_better_by_three_in_a_thousand(
     alpha: tuple[float, float], much: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, seen = _Trial.__new__(_Trial), []
-    made.fits = {alpha: "this", (1.0, 2.0): "that"}
+    made.fits = {alpha: SimpleNamespace(primal=["this"]), (1.0, 2.0): SimpleNamespace(primal=["that"])}
+    made.least = 0.0
     monkeypatch.setattr(_Trial, "_predicts_better", lambda self, one, other, least: seen.append((one, other, least)))
     made.better(alpha, (1.0, 2.0))
     assert seen == [("this", "that", 0.003 if much else 0.0)]
@@ -96,3 +97,41 @@ def test_the_search_starts_at_the_root_of_how_many_observe_a_pixel(views: int) -
 
 def usual(stack: Stack) -> tuple[float, ...]:
     return usual_choices(prepare(energy_of(Choices((1.0, 2.0)), 1.0), stack, NUMPY)).alpha
+
+
+def test_single_pixels_held_out_never_lower_alpha(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors that neighbours share look like surface: less smoothing would always seem better."""
+    made = _Trial.__new__(_Trial)
+    made.ratio, made.fits, made.least = RATIOS[0], {}, 0.0
+    monkeypatch.setattr(_Trial, "_fitted", lambda self, alpha: SimpleNamespace(primal=[alpha]))
+    monkeypatch.setattr(_Trial, "_predicts_better", lambda self, one, other, least: sum(one) < sum(other))
+    assert made.search(2.7, 2.7) == (2.7, 5.4)
+    assert made.search(2.7)[0] < 0.1
+
+
+@pytest.mark.parametrize("views", [1, 2])
+def test_pixels_held_out_of_one_view_are_predicted(views: int) -> None:
+    """They are part of the fit's domain, although no observation is left there."""
+    rng = np.random.default_rng(0)
+    stack = Stack((3 + rng.normal(0, 0.05, (views, 60, 80))).astype(np.float32))
+    task = prepare(energy_of(Choices((1.0, 2.0)), 1.0), stack, NUMPY)
+    chosen = choose(task, Settings())
+    assert chosen.alpha[0] >= usual(stack)[0]
+    assert all(worse != 0 for _, worse in chosen.margins)
+
+
+class TestEdgesWithTheUsualAlpha:
+    """A small alpha chosen for thin parts is no reason to smooth little between them."""
+
+    def test_the_usual_alpha_is_tried_with_edge_weights(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where the next factors on the chosen one gain nothing."""
+        made = _Trial.__new__(_Trial)
+        made.ratio, made.fits, made.edges = RATIOS[0], {}, None
+        made.task = SimpleNamespace(with_edges=lambda edges: made.task)
+        errors = {0.1: 1.0, 0.2: 1.0, 2.0: 0.5, 4.0: 0.6}
+        monkeypatch.setattr(_Trial, "_fitted", lambda self, alpha: SimpleNamespace(primal=[1.2]))
+        monkeypatch.setattr(_Trial, "_fit", lambda self, alpha: SimpleNamespace(primal=[errors[alpha[0]]]))
+        monkeypatch.setattr(_Trial, "_predicts_better", lambda self, one, other, chance: one < other)
+        edges = np.ones((4, 4), np.float32)
+        assert made.with_edges((0.1, 0.2), 2.0, edges) == ((2.0, 4.0), True)
+        assert made.with_edges((0.1, 0.2), 0.05, edges) == ((0.1, 0.2), True)  # a larger one was chosen: not tried

@@ -23,7 +23,7 @@ def stack_of(views: int, shape: tuple[int, int] = (64, 96), copies: tuple[int, .
 @pytest.mark.parametrize("views", [3, 4, 5, 8, 10, 12, 20])
 def test_a_fifth_of_the_views_in_every_block_each_in_its_turn(views: int) -> None:
     stack = stack_of(views)
-    kept, out = leave_out(stack, NUMPY)
+    kept, out, _ = leave_out(stack, NUMPY)
     known, stays, held = (~np.isnan(each.depths) for each in (stack, kept, out))
     assert (stays ^ held == known).all()
     np.testing.assert_array_equal(np.where(stays, kept.depths, out.depths), stack.depths)
@@ -39,7 +39,7 @@ def test_a_fifth_of_the_views_in_every_block_each_in_its_turn(views: int) -> Non
 
 def test_what_is_held_out_weighs_what_it_weighed() -> None:
     stack = stack_of(5)
-    kept, out = leave_out(stack, NUMPY)
+    kept, out, _ = leave_out(stack, NUMPY)
     for part in (kept, out):
         there = ~np.isnan(part.depths)
         np.testing.assert_array_equal(part.weights[there], stack.weights[there])
@@ -47,7 +47,7 @@ def test_what_is_held_out_weighs_what_it_weighed() -> None:
 
 def test_copies_are_left_out_together() -> None:
     stack = stack_of(8, copies=(3, 6))
-    _, out = leave_out(stack, NUMPY)
+    _, out, _ = leave_out(stack, NUMPY)
     held = ~np.isnan(out.depths)
     np.testing.assert_array_equal(held[0], held[3])
     np.testing.assert_array_equal(held[0], held[6])
@@ -56,8 +56,10 @@ def test_copies_are_left_out_together() -> None:
 
 @pytest.mark.parametrize("views", [1, 2])
 def test_of_two_views_a_fifth_of_the_pixels(views: int) -> None:
+    """A fit has to reach for these: no other view measured them."""
     stack = stack_of(views)
-    kept, out = leave_out(stack, NUMPY)
+    kept, out, reach = leave_out(stack, NUMPY)
+    assert reach > 0 == leave_out(stack_of(3), NUMPY)[2]
     known, stays, held = (~np.isnan(each.depths) for each in (stack, kept, out))
     assert (stays ^ held == known).all()
     assert held.sum() / known.sum() == pytest.approx(0.2, abs=0.02)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from cfusion.arrays import DepthMap
 from cfusion.auto.cross_validation import choose, usual_choices
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.first_surface import first_surface
@@ -21,19 +20,18 @@ from cfusion.auto.fit import energy_of, fit
 from cfusion.auto.occlusion import observe
 from cfusion.auto.reading import Read
 from cfusion.auto.registration import registered
-from cfusion.auto.settings import Choices, Settings
+from cfusion.auto.settings import PAPERS, Settings
 from cfusion.auto.small_parts import restore
 from cfusion.auto.surface import blend
 from cfusion.auto.trust import with_trust
+from cfusion.auto.variable import Weighing
 from cfusion.energy import L1
-from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend
 from cfusion.parameters import parameters_of
 from cfusion.solvers import PDHG, Fused, Report
 from cfusion.solvers.task import prepare
 from cfusion.source import Source
 
-PAPERS = Choices((1.0, 2.0))  # before the choice is made on the observations
 FEWEST_FOR_EDGES = 3  # views: with fewer, an error of one view has edges too
 Turn = Enum("Turn", ["guess", "choose", "final"])
 
@@ -52,9 +50,10 @@ class Auto:
         settings, choices = self.settings, self.settings.choices
         backend.precompile(source.frame.shape, 2, L1().kind)
         surface, start, edges, readings, turns = None, None, None, 0, self._turns(source)
+        inverse, weighing = False, None
         read: Read | None = None
         if source.rereads and source.n_views > 1:
-            surface = first_surface(source, settings.splat, lambda stack: self._guessed(stack, backend), backend)
+            surface, inverse = first_surface(source, settings, self.solver, backend)
             if settings.refine_poses:
                 source, read = registered(source, surface, backend)
             turns = turns[1:]
@@ -64,25 +63,20 @@ class Auto:
             else:
                 observed, read = observe(source, surface, settings, backend, read), None
                 stack, readings = observed.stack, readings + 1
+                weighing = Weighing(surface, observed.growth)
                 edges = edge_weights(surface, observed.noise) if source.n_views >= FEWEST_FOR_EDGES else None
             task = prepare(energy_of(choices or PAPERS, settings.lam), stack, backend)
             if choices is None and turn is not Turn.guess:
-                choices = choose(task, settings, edges, report)
-            guess = choices or usual_choices(task)
+                choices = choose(task, settings, edges, weighing, inverse, report)
+            guess = choices or usual_choices(task, weighing if inverse else None)
             solver = self.solver if turn is Turn.final else replace(self.solver, certify=False)
-            found = fit(task, guess, solver, settings.fill_radius, start, report, edges)
+            found = fit(task, guess, solver, settings.fill_radius, start, report, edges, weighing)
             start = found.end if turn is Turn.choose else None
             share = settings.damping if readings > 1 else 1.0
             surface = found.depth if surface is None else blend(surface, found.depth, share)
             surface = restore(source, surface, backend) if turn is not Turn.final else surface
         chosen = {name: value for name, value in vars(guess).items() if name != "margins" or value}
         return with_trust(Fused(stack, found.solution(), chosen), source, found, settings, backend)
-
-    def _guessed(self, stack: Stack, backend: Backend) -> DepthMap:
-        """A surface at the usual weights."""
-        task = prepare(energy_of(self.settings.choices or PAPERS, self.settings.lam), stack, backend)
-        guess = self.settings.choices or usual_choices(task)
-        return fit(task, guess, replace(self.solver, certify=False), self.settings.fill_radius).depth
 
     def parameters(self) -> dict[str, object]:
         """Every parameter by name, with its value."""

@@ -11,6 +11,7 @@ from cfusion.auto.folds import leave_out
 from cfusion.auto.noise import local_weights, stereo_like, usual_weight
 from cfusion.auto.sample import sample_of
 from cfusion.auto.settings import Choices, Settings
+from cfusion.auto.variable import Weighing
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Coverage, Floats, HeldOut, State
 from cfusion.solvers import Progress, Report, WarmStart
@@ -22,39 +23,89 @@ LADDER = 2.0  # factor on alpha during the search; its square root at the end
 RATIOS = (2.0, 1.0, 4.0)  # alpha_2 / alpha_1, the usual one first
 LONGEST_WALK = 6  # steps of the search
 CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; least relative gain of a much smoother answer
+VARIABLE_CHANCE = 1.0  # standard errors, for depth or inverse depth: a few distant pixels make them large
 LOCAL_CHANCE = 3.0  # standard errors, for local weights: with two, rounding could decide
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # factors on alpha tried with local weights
 EDGE_CHANCE = 1.5  # standard errors, for edge weights: few observations are near edges
-EDGE_FACTORS = (2.0, 4.0)  # further factors on alpha tried with edge weights, which spare edges in its place
+EDGE_LADDER, MOST_EDGE_STEPS = 2.0, 2  # factor on alpha, and its number, with edge weights: these spare edges instead
 NEARBY = 0.2  # of the first fit's final steps; longer ones choose another alpha on some scenes
 
 
-def usual_choices(task: Task) -> Choices:
-    """The weights from which the search starts."""
+def usual_choices(task: Task, weighing: Weighing | None = None) -> Choices:
+    """The weights from which the search starts; in inverse depth if weights for it are given."""
     alpha_1 = _usual_alpha(task.stack.in_memory_of(task.backend), task)
-    return Choices((alpha_1, RATIOS[0] * alpha_1))
+    growth = None if weighing is None else (weighing.growth.middle, weighing.growth.power)
+    return Choices((alpha_1, RATIOS[0] * alpha_1), growth is not None, growth=growth)
 
 
-def choose(task: Task, settings: Settings, edges: Floats | None = None, report: Report | None = None) -> Choices:
-    """The choices that best predict the held-out observations of a task."""
-    backend, lam = task.backend, task.energy.lam
-    inverse = stereo_like(task) if settings.inverse is None else settings.inverse
-    stack = task.stack.in_memory_of(backend)
-    kept, held = leave_out(stack, backend)
-    sample = sample_of(task.domain, backend)
-    energy = energy_of(Choices((1.0, 2.0), inverse), lam)
-    trial = _Trial(prepare(energy, sample.stack(kept), backend), sample.stack(held))
-    start = _usual_alpha(stack, task)
+def choose(
+    task: Task,
+    settings: Settings,
+    edges: Floats | None = None,
+    weighing: Weighing | None = None,
+    inverse: bool = False,
+    report: Report | None = None,
+) -> Choices:
+    """The choices that best predict the held-out observations of a task; `inverse` if that was the guess so far."""
+    backend = task.backend
+    inverse = inverse or stereo_like(task) if settings.inverse is None else settings.inverse
+    parts = _Parts(task, weighing)
+    start = _usual_alpha(parts.stack, task)
     if report:
         report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
-    alpha = trial.search(start)
+    if settings.inverse is None and parts.weighing:
+        inverse, trial = parts.in_better_variable(inverse, start)
+    else:
+        trial = parts.trial(inverse)
+    alpha = trial.search(start, start if parts.reach else 0.0)
     margins = trial.margins(alpha)
-    alpha, sharp = trial.with_edges(alpha, None if settings.edges is False else sample.plane(edges))
-    fewer = backend.count_observations(kept.depths, kept.weights)  # those that the fit used
-    grown = start / _usual_alpha(kept, fewer)
+    alpha, sharp = trial.with_edges(alpha, start, None if settings.edges is False else parts.sample.plane(edges))
+    fewer = backend.count_observations(parts.kept.depths, parts.kept.weights)  # those that the fit used
+    grown = start / _usual_alpha(parts.kept, fewer)
     alpha = (alpha[0] * grown, alpha[1] * grown)
     alpha, local = (alpha, settings.local) if settings.local is not None else trial.with_local(alpha)
-    return Choices(alpha, inverse, local, sharp, margins)
+    return Choices(alpha, inverse, local, sharp, parts.growth, margins)
+
+
+def inverse_is_better(task: Task, weighing: Weighing) -> bool:
+    """Whether a fit in inverse depth predicts held-out observations better than one in depth, at the usual weights."""
+    if not weighing.matters(task):
+        return False
+    parts = _Parts(task, weighing)
+    return parts.in_better_variable(False, _usual_alpha(parts.stack, task))[0]
+
+
+class _Parts:
+    """The observations of a task that are fitted, and those held out."""
+
+    def __init__(self, task: Task, weighing: Weighing | None) -> None:
+        self.task = task
+        self.weighing = weighing if weighing is not None and weighing.matters(task) else None
+        self.stack = task.stack.in_memory_of(task.backend)
+        self.kept, self.held, self.reach = leave_out(self.stack, task.backend)
+        self.sample = sample_of(task.domain, task.backend)
+
+    @property
+    def growth(self) -> tuple[float, int] | None:
+        """The growth of noise that fits weigh by, as middle depth and power."""
+        return None if self.weighing is None else (self.weighing.growth.middle, self.weighing.growth.power)
+
+    def trial(self, inverse: bool) -> _Trial:
+        """Fits in depth, or in inverse depth."""
+        parts = (self.kept, self.held)
+        if self.weighing is not None:
+            parts = (self.weighing(self.kept, inverse=inverse), self.weighing(self.held, inverse=inverse))
+        energy = energy_of(Choices((1.0, 2.0), inverse), self.task.energy.lam)
+        kept, held = (self.sample.stack(part) for part in parts)
+        return _Trial(prepare(energy, kept, self.task.backend, self.reach), held)
+
+    def in_better_variable(self, inverse: bool, alpha_1: float) -> tuple[bool, _Trial]:
+        """Whether to solve in inverse depth, and fits in that variable; `inverse` unless the other predicts better."""
+        in_depth, in_inverse = self.trial(False), self.trial(True)
+        for one, other, answer in ((in_depth, in_inverse, False), (in_inverse, in_depth, True)):
+            if answer is not inverse and in_inverse.predicts_better(one, other, alpha_1):
+                return answer, one
+        return inverse, in_inverse if inverse else in_depth
 
 
 class _Trial:
@@ -66,6 +117,7 @@ class _Trial:
         self.start: State | None = None
         self.step_scale = task.step_scale
         self.ratio = RATIOS[0]
+        self.least = 0.0  # of alpha
         self.edges: Floats | None = None
         self.fits: dict[tuple[float, float], State] = {}
 
@@ -76,8 +128,28 @@ class _Trial:
         inside, centre, inverse = task.inside(), task.centre, task.energy.inverse
         self.held = HeldOut(held.depths, held.weights, task.window, inside, centre, inverse)
 
-    def search(self, start: float) -> tuple[float, float]:
-        """The alpha and ratio that predict the held-out observations best, starting from the usual ones."""
+    def predicts_better(self, one: _Trial, other: _Trial, alpha_1: float) -> bool:
+        """Whether fits of one predict the held-out observations of these trials better than fits of the other."""
+        mine, theirs = (self._seen_from_here(each, alpha_1) for each in (one, other))
+        return self._predicts_better(mine, theirs, chance=VARIABLE_CHANCE)
+
+    def _seen_from_here(self, trial: _Trial, alpha_1: float) -> Floats:
+        """The fit of trials of the same observations at this alpha, in the variable of these."""
+        task = trial.task
+        x: Floats = trial._fitted((alpha_1, trial.ratio * alpha_1)).primal[0]
+        if task is self.task:
+            return x
+        depth = task.whole_depth(x)[self.task.window]
+        there = (1 / depth if self.task.energy.inverse else depth) - self.task.centre
+        seen: Floats = np.where(self.task.inside(), there, 0).astype(self.task.dtype)
+        return seen
+
+    def search(self, start: float, least: float = 0.0) -> tuple[float, float]:
+        """The alpha and ratio that predict the held-out observations best, starting from the usual ones.
+
+        A `least` alpha is for single pixels held out of one view: errors that neighbours share look like surface.
+        """
+        self.least = 0.99 * least
         alpha_1 = self._walk(start, LADDER)
         ratio = RATIOS[0]
         for other in RATIOS[1:]:
@@ -114,14 +186,16 @@ class _Trial:
         Held-out observations were associated through a surface that is itself too smooth at edges, which favours
         smoothness a little: a much smoother answer has to be better by more than that.
         """
+        if min(alpha[0], alpha[1] / RATIOS[0]) < self.least:
+            return False
         much = 0.99 * LADDER
         smoother = alpha[0] > much * than[0] or alpha[1] > much * than[1]
         other = self._fitted(than)  # first, so that all fits start from one at the usual alpha
-        return self._predicts_better(self._fitted(alpha), other, LEAST_GAIN if smoother else 0.0)
+        return self._predicts_better(self._fitted(alpha).primal[0], other.primal[0], LEAST_GAIN if smoother else 0.0)
 
-    def _predicts_better(self, one: State, other: State, least: float = 0.0, chance: float = CHANCE) -> bool:
+    def _predicts_better(self, one: Floats, other: Floats, least: float = 0.0, chance: float = CHANCE) -> bool:
         """Whether the mean error of one is smaller by more than chance and by the least relative gain."""
-        gain, by_chance, error = self.task.backend.score_difference(one.primal[0], other.primal[0], self.held)
+        gain, by_chance, error = self.task.backend.score_difference(one, other, self.held)
         return gain > chance * by_chance and gain >= least * error
 
     def _fitted(self, alpha: tuple[float, float]) -> State:
@@ -129,20 +203,27 @@ class _Trial:
             self.fits[alpha] = self._fit(alpha)
         return self.fits[alpha]
 
-    def with_edges(self, alpha: tuple[float, float], edges: Floats | None) -> tuple[tuple[float, float], bool]:
-        """The alpha, and whether less smoothing across edges predicts the held-out observations better."""
+    def with_edges(
+        self, alpha: tuple[float, float], usual: float, edges: Floats | None
+    ) -> tuple[tuple[float, float], bool]:
+        """The alpha, and whether less smoothing across edges predicts the held-out observations better.
+
+        A small alpha may have been chosen for the edges: the usual one is tried as well.
+        """
         if edges is None:
             return alpha, False
         smooth = self._fitted(alpha)
         plain, self.task = self.task, self.task.with_edges(edges)
         best, chosen = self._fit(alpha), alpha
-        for factor in EDGE_FACTORS:
-            candidate = (factor * alpha[0], factor * alpha[1])
-            state = self._fit(candidate)
-            if not self._predicts_better(state, best, chance=EDGE_CHANCE):
-                break
-            best, chosen = state, candidate
-        sharp = self._predicts_better(best, smooth, chance=EDGE_CHANCE)
+        for first in (EDGE_LADDER * alpha[0], usual) if alpha[0] < usual else (EDGE_LADDER * alpha[0],):
+            for step in range(MOST_EDGE_STEPS):
+                alpha_1 = first * EDGE_LADDER**step
+                candidate = (alpha_1, self.ratio * alpha_1)
+                state = self._fit(candidate)
+                if not self._predicts_better(state.primal[0], best.primal[0], chance=EDGE_CHANCE):
+                    break
+                best, chosen = state, candidate
+        sharp = self._predicts_better(best.primal[0], smooth.primal[0], chance=EDGE_CHANCE)
         self.edges = edges if sharp else None
         self.task = self.task if sharp else plain
         return chosen if sharp else alpha, sharp
@@ -160,7 +241,7 @@ class _Trial:
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])
             state = self._fit(candidate)
-            if not self._predicts_better(state, best, chance=LOCAL_CHANCE):
+            if not self._predicts_better(state.primal[0], best.primal[0], chance=LOCAL_CHANCE):
                 break
             best, chosen, local = state, candidate, True
         return chosen, local

@@ -7,69 +7,99 @@ map has its edges in place; the nearest views complete or correct it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.auto.fit import energy_of
+from cfusion.auto.cross_validation import inverse_is_better, usual_choices
+from cfusion.auto.fit import energy_of, fit
 from cfusion.auto.misreading import independence
+from cfusion.auto.noise import depth_noise
 from cfusion.auto.pooling import window_sums
-from cfusion.auto.settings import Choices
+from cfusion.auto.settings import PAPERS, Settings
 from cfusion.auto.small_parts import restore
+from cfusion.auto.surface import or_else
+from cfusion.auto.variable import Weighing
 from cfusion.auto.votes import WINDOW, by_more_than_chance, excess_misfit, nearest_views, residuals_of, scales_of
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import one_pass
+from cfusion.solvers import PDHG
 from cfusion.solvers.task import prepare
 from cfusion.source import Source, Splat
 
-Fitter = Callable[[Stack], DepthMap]
 
-
-def first_surface(source: Source, splat: Splat, fitted: Fitter, backend: Backend) -> DepthMap:
-    """A surface (H, W) at which all views can be read."""
+def first_surface(source: Source, settings: Settings, solver: PDHG, backend: Backend) -> tuple[DepthMap, bool]:
+    """A surface (H, W) at which all views can be read, and whether it was fitted in inverse depth."""
+    splat, fitted = settings.splat, partial(_fitted, settings, replace(solver, certify=False), backend)
     try:
         alone = source.part([source.reference]).first(Splat(fill=False), backend)
     except InputError:  # the reference has no measurement
-        return fitted(source.first(splat, backend))
+        return fitted(source.first(splat, backend), None), False
     if not backend.count_observations(alone.depths, alone.weights).pixels:
-        return fitted(source.first(splat, backend))
-    own = fitted(alone)
+        return fitted(source.first(splat, backend), None), False
+    own, depth = fitted(alone, None), None
     near = source.part(nearest_views(source, own, backend))
     away = residuals_of(near, own, backend)
     if not independence(away):  # the reference's edges are no better placed than those of the others
-        return fitted(source.first(splat, backend))
-    from_near = fitted(near.first(splat, backend))
-    refuted = _refuted(own, from_near, away, residuals_of(near, from_near, backend), backend)
+        return fitted(source.first(splat, backend), None), False
+    if _in_inverse(settings, alone, own, backend):
+        depth, own = own, fitted(alone, own)
+        away = residuals_of(near, own, backend)
+    from_near = fitted(near.first(splat, backend), depth)
+    others = [view for view in range(near.n_views) if view != near.reference]
+    refuted = _refuted(own, from_near, away, residuals_of(near, from_near, backend), others, backend)
     surface = _either(refuted, from_near, own)
-    return restore(source, _completed(surface, source, splat, backend), backend)
+    return restore(source, _completed(surface, source, splat, backend), backend), depth is not None
+
+
+def _in_inverse(settings: Settings, alone: Stack, own: DepthMap, backend: Backend) -> bool:
+    """Whether to fit in inverse depth: as chosen before, or as the reference's own pixels are predicted."""
+    if settings.choices is not None:
+        return settings.choices.inverse and settings.choices.growth is not None
+    task = prepare(energy_of(PAPERS, 1.0), alone, backend)
+    weighing = Weighing(own, depth_noise(alone.depths, own, backend))
+    return settings.inverse is None and inverse_is_better(task, weighing)
+
+
+def _fitted(settings: Settings, solver: PDHG, backend: Backend, stack: Stack, depth: DepthMap | None) -> DepthMap:
+    """A surface at the usual weights; in inverse depth, given the depth of the pixels."""
+    task = prepare(energy_of(settings.choices or PAPERS, settings.lam), stack, backend)
+    weighing = None
+    if depth is not None:
+        depth = or_else(depth, task.given_back(task.whole_depth(task.start)))
+        weighing = Weighing(depth, depth_noise(stack.depths, depth, backend))
+    guess = settings.choices or usual_choices(task, weighing)
+    return fit(task, guess, solver, settings.fill_radius, weighing=weighing).depth
 
 
 def _completed(surface: DepthMap, source: Source, splat: Splat, backend: Backend) -> DepthMap:
     """The surface, completed with the median of all views."""
     stack = source.first(splat, backend)
-    task = prepare(energy_of(Choices((1.0, 2.0)), 1.0), stack, backend)
+    task = prepare(energy_of(PAPERS, 1.0), stack, backend)
     median = task.given_back(task.whole_depth(task.start))
-    return _or_else(surface, median)
+    return or_else(surface, median)
 
 
-def _refuted(own: DepthMap, other: DepthMap, away: Floats, other_away: Floats, backend: Backend) -> Mask:
+def _refuted(
+    own: DepthMap, other: DepthMap, away: Floats, other_away: Floats, others: list[int], backend: Backend
+) -> Mask:
     """Pixels (H, W) where the reference's own surface is replaced by the other, which explains the measurements better.
 
-    All pixels, if it does so on the whole; else those around which it does so by more than chance. `away` (K, H, W) are
-    the residuals at the own surface.
+    On the whole, or around a pixel by more than chance. If it is better on the whole, the own surface remains where it
+    is better by more than chance, and not only in the eyes of the reference. `away` (K, H, W) are the residuals at the
+    own surface.
     """
-    worse, in_all = excess_misfit(away, other_away, scales_of(other_away, backend))
-    if float(in_all) > 0:
-        return _known(other)
-    return _outvoted(own, other, *window_sums(worse, WINDOW, backend))
-
-
-@one_pass
-def _known(depth: DepthMap) -> Mask:
-    return ~np.isnan(depth)
+    scales = scales_of(other_away, backend)
+    worse, in_all = excess_misfit(away, other_away, scales)
+    around = window_sums(worse, WINDOW, backend)
+    if not float(in_all) > 0:
+        return _outvoted(own, other, *around)
+    worse, _ = excess_misfit(away[others], other_away[others], scales[others])
+    return _not_outvoted(own, other, *around, *window_sums(worse, WINDOW, backend))
 
 
 @one_pass
@@ -80,10 +110,15 @@ def _outvoted(own: DepthMap, other: DepthMap, worse: Floats, votes: Floats) -> M
 
 
 @one_pass
-def _either(where: Mask, one: DepthMap, other: DepthMap) -> DepthMap:
-    return np.where(where, one, other)
+def _not_outvoted(
+    own: DepthMap, other: DepthMap, worse: Floats, votes: Floats, others_worse: Floats, others_votes: Floats
+) -> Mask:
+    """Pixels (H, W) where the own surface is unknown, or no better: by chance, or for the other views."""
+    better = by_more_than_chance(-worse, votes) & by_more_than_chance(-2 * others_worse, others_votes)
+    out: Mask = ~np.isnan(other) & ~(better & ~np.isnan(own))
+    return out
 
 
 @one_pass
-def _or_else(surface: DepthMap, other: DepthMap) -> DepthMap:
-    return np.where(np.isnan(surface), other, surface)
+def _either(where: Mask, one: DepthMap, other: DepthMap) -> DepthMap:
+    return np.where(where, one, other)

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from cfusion.auto.holes import fill_within_surfaces
 from cfusion.auto.noise import local_weights, mean_weight
 from cfusion.auto.settings import Choices
+from cfusion.auto.variable import Weighing
 from cfusion.energy import L1, TGV, Energy
 from cfusion.kernels.contract import Floats, State
+from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.solvers import PDHG, Report, Solution, WarmStart
 from cfusion.solvers.pdhg import Convex, fixed_confidence, to_solution
 from cfusion.solvers.task import Task, prepare
@@ -62,23 +64,27 @@ def fit(
     start: WarmStart | None = None,
     report: Report | None = None,
     edges: Floats | None = None,
+    weighing: Weighing | None = None,
 ) -> Fit:
     """Solve a task of the same observations with these choices; `edges` (H, W) as from `edge_weights`."""
-    energy = energy_of(choices, task.energy.lam)
-    ready = (
-        task.with_energy(energy) if energy.inverse == task.energy.inverse else prepare(energy, task.stack, task.backend)
-    )
+    energy, stack = energy_of(choices, task.energy.lam), task.stack
+    if weighing is not None and choices.growth is not None:
+        weighing = replace(weighing, growth=DepthNoise(*choices.growth))
+        stack = weighing(stack.in_memory_of(task.backend), inverse=choices.inverse)
+    same = stack is task.stack and energy.inverse == task.energy.inverse
+    ready = task.with_energy(energy) if same else prepare(energy, stack, task.backend)
     edges = edges if choices.edges else None
     ready = ready.with_edges(edges)
     state = start.transfer(ready) if start else ready.initial_state()
     confidence = fixed_confidence(ready)
     if choices.local:
         advance(ROUGH, ready, confidence, state)
-        weighed = local_weights(task.stack, depth_of(ready, state), task.backend)
+        weighed = local_weights(stack, depth_of(ready, state), task.backend)
         ready = prepare(energy, weighed, task.backend).with_edges(edges)
     paced = ready if edges is None else replace(ready, step_scale=EDGE_STEPS * ready.step_scale)
     outcome = solver.minimise(paced, paced.problem(confidence), state, report)
-    return Fit(fill_within_surfaces(ready, state, fill_radius), ready, state, outcome, choices.local, edges)
+    growth = weighing.growth if stack is not task.stack and weighing is not None else None
+    return Fit(fill_within_surfaces(ready, state, fill_radius, growth), ready, state, outcome, choices.local, edges)
 
 
 def advance(rough: PDHG, task: Task, confidence: Floats, state: State) -> float:

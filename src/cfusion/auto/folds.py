@@ -17,17 +17,21 @@ from cfusion.kernels.numpy.trials import parted
 
 SHARE = 0.2  # of the views; of the pixels if there are fewer than three views (views that share errors count as one)
 LARGEST_BLOCK, SMALLEST_BLOCK = 32, 4  # pixels
+REACH = 2  # pixels: bridges single pixels that are left out
 SAMPLE = 5_000  # pixels from which distances of views are estimated
 
 Maps = tuple[Floats, Floats | None]  # depths and weights
 
 
-def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
-    """The stack without the held-out observations, and the held-out ones alone, in the backend's memory."""
+def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack, int]:
+    """The stack without the held-out observations, the held-out ones alone, and how far a fit has to reach for these.
+
+    In pixels: zero if every pixel keeps observations of other views.
+    """
     groups, _ = in_groups(stack, backend)
     many = len(groups)
     if many < 3:
-        return _by_pixels(stack, backend)
+        return *_by_pixels(stack, backend), REACH
     block = int(np.clip(min(stack.shape) // 8, SMALLEST_BLOCK, LARGEST_BLOCK))
     at_once = max(1, round(SHARE * many))
     turns = np.zeros((stack.views, many), np.bool_)
@@ -35,7 +39,7 @@ def leave_out(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:
         for k in group:
             for each in range(at_once):
                 turns[k, (place + each * many // at_once) % many] = True
-    return _parts(stack, *backend.split_folds(stack.depths, stack.weights, turns, block))
+    return *_parts(stack, *backend.split_folds(stack.depths, stack.weights, turns, block)), 0
 
 
 def _by_pixels(stack: Stack, backend: Backend) -> tuple[Stack, Stack]:

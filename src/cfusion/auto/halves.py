@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cfusion.auto.fit import Fit
-from cfusion.auto.folds import in_groups, most_alike
+from cfusion.auto.folds import REACH, in_groups, most_alike
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.trials import parted
@@ -26,7 +26,6 @@ from cfusion.solvers.task import Task, prepare
 BLOCK = 32  # pixels: noise of a view is correlated over shorter distances
 REFIT = PDHG(tolerance=2e-4, iterations=120, certify=False, fixed_steps=True)  # from the solution: changes happen early
 FEW = 0.01  # of the observed pixels: for fewer, another refit is not worth its time
-REACH = 2  # pixels: bridges the pixels of one view that a half leaves out
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ import numpy as np
 
 from cfusion.auto.surface import add_plane, steps
 from cfusion.kernels.contract import Floats, Mask, State
+from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
 from cfusion.solvers.task import Task
 
@@ -21,18 +22,25 @@ STEEP = 4.0  # times the median change over this distance is an edge
 NOISE = 6.0  # times the error of the start is ignored
 
 
-def fill_within_surfaces(task: Task, state: State, radius: int) -> Floats:
-    """The state's depth on the whole image, with holes up to `radius` pixels within one surface interpolated."""
+def fill_within_surfaces(task: Task, state: State, radius: int, growth: DepthNoise | None = None) -> Floats:
+    """The state's depth on the whole image, with holes up to `radius` pixels within one surface interpolated.
+
+    A surface is one if it changes little in the variable of constant noise: that of the solve, or that of a `growth`.
+    """
     backend, observed = task.backend, task.domain
     holes, any_hole = _holes(backend.close_mask(observed, radius), observed) if radius else (observed, 0)
     if not any_hole:
         return task.given_back(task.whole_depth(state.primal[0]))
     known = task.whole(state.primal[0], float("nan"))
-    change = backend.local_depth_range(known, radius)
+    plain, error = known, task.step_scale
+    if task.energy.inverse and growth is not None and growth.power < 2:
+        plain = _of_constant_noise(known, known.dtype.type(task.centre), power=growth.power)
+        error *= growth.middle ** (2 - growth.power)
+    change = backend.local_depth_range(plain, radius)
     (usual, *slopes), (_, *amounts) = backend.medians(_changes(known, observed, change))
     # a plane is subtracted and added back, as the interpolant of a plane is not quite a plane
     down, right = (step if amount else 0.0 for step, amount in zip(slopes, amounts, strict=True))
-    within = STEEP * usual + NOISE * task.step_scale
+    within = STEEP * usual + NOISE * error
     filled = backend.fill_natural(*_to_fill(known, holes, change, within, down, right))
     centre, inverse = known.dtype.type(task.centre), task.energy.inverse
     return task.given_back(_completed(known, observed, filled, down, right, centre, inverse=inverse))
@@ -43,6 +51,14 @@ def _holes(closed: Mask, observed: Mask) -> tuple[Mask, Any]:
     """Pixels (H, W) that are closed but not observed, and their number."""
     holes: Mask = closed & ~observed
     return holes, holes.sum()
+
+
+@one_pass
+def _of_constant_noise(x: Floats, centre: np.float32, *, power: int) -> Floats:
+    """The depth (H, W) of inverse depths x, or for noise in proportion to it the logarithm."""
+    depth = 1 / np.maximum(x + centre, np.float32(1e-30))
+    out: Floats = np.log(depth) if power else depth
+    return out
 
 
 @one_pass

@@ -29,7 +29,8 @@ VIEW_RATIO = 1.25  # ratio of noise below which views have equal weights
 SMALLEST_WEIGHT = 0.05
 LEAST_SIDE = 0.2  # of a view's residuals: with fewer on one side of the surface, the view is biased
 SAMPLE, FEWEST = 5_000, 50  # pixels from which a view's noise is estimated, and the fewest
-PAIR_ROUNDS, PAIRS_AT_ONCE, SETTLED = 10, 1000, 1e-3
+PAIR_ROUNDS, PAIRS_AT_ONCE, SETTLED = 100, 1000, 1e-3
+BIASED = 0.1  # of its least squared distance: a view with a square below -0.1 of it lies between biased views
 QUIETEST = 1e-3  # of the median noise: lower limit for a view
 SHARED = 0.05  # of the median difference between two views: closer views share their errors
 GROWTH_SAMPLE = 10_000  # observations from which the growth of noise is estimated
@@ -46,9 +47,10 @@ def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> De
     sample = sample if on_host(surface) else backend.to_host(sample)
     depth, measured = sample[0], sample[1:]
     power = int(np.clip(np.rint(fit_power_law(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))), 0, 2))
-    if power == 0 or bool((surface <= 0).any()):
+    known = depth[depth > 0]
+    if not known.size or bool((surface <= 0).any()):
         return CONSTANT
-    return DepthNoise(float(np.median(depth[depth > 0])), power)
+    return DepthNoise(float(np.median(known)), power)
 
 
 def stereo_like(task: Task) -> bool:
@@ -146,18 +148,22 @@ def view_scales(
     np.fill_diagonal(tell, False)
     pairs = np.where(tell, distances, 0) ** 2
     distinct = sum(bool(tell[view, :view].all()) for view in range(views))
-    if not np.median(distances[np.tril_indices(views, -1)]) > 0 or distinct < 3:
+    if not np.median(distances[np.tril_indices(views, -1)]) > 0 or distinct < 3 or not tell.any(axis=1).all():
         return None
     squares = np.array([middle_of(pair[told].tolist()) for pair, told in zip(pairs, tell, strict=True)]) / 2
     least = QUIETEST**2 * middle_of(squares.tolist())
-    # least squares with most weight on similar pairs, whose relative precision is the same
+    # least squares with most weight on similar pairs, whose relative precision is the same; multiplied, squares remain
+    # positive where biased views contradict the sum: d_ac = d_ab + d_bc
     for _ in range(PAIR_ROUNDS):
-        trust = np.where(tell, 1 / np.square(squares[:, None] + squares[None, :]), 0)
-        found = np.linalg.solve(trust + np.diag(trust.sum(axis=1)), (trust * pairs).sum(axis=1))
-        before, squares = squares, np.maximum(np.clip(found, 0.1 * squares, 10 * squares), least)
+        expected = squares[:, None] + squares
+        trust = np.where(tell, 1 / np.square(expected), 0)
+        rate = (trust * pairs).sum(axis=1) / (trust * expected).sum(axis=1)
+        before, squares = squares, np.maximum(rate * squares, least)
         if np.abs(squares - before).max() < SETTLED * squares.min():
             break
-    scales: NDArray[np.float64] = np.sqrt(squares)
+    found = np.linalg.solve(trust + np.diag(trust.sum(axis=1)), (trust * pairs).sum(axis=1))
+    nearest = np.where(tell, pairs, np.inf).min(axis=1)
+    scales: NDArray[np.float64] = np.sqrt(np.where(found < -BIASED * nearest, nearest / 2, squares))
     return scales
 
 

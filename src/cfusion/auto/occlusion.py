@@ -15,6 +15,7 @@ from cfusion.auto.specks import specks
 from cfusion.auto.votes import in_units
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
+from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass, rewrite
 from cfusion.source import Source
 
@@ -29,6 +30,7 @@ class Observed:
 
     stack: Stack
     noise: Floats  # (H, W) Laplace scale in the unit of depth, of the median view
+    growth: DepthNoise
 
 
 def observe(
@@ -89,7 +91,7 @@ def observe(
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, lone, others)
     frame = source.frame
     stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
-    return Observed(stack, own_noise)
+    return Observed(stack, own_noise, growth)
 
 
 @one_pass

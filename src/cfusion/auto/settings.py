@@ -11,7 +11,7 @@ from cfusion.energy import TGV
 from cfusion.errors import InputError
 from cfusion.source import Splat
 
-LEFT_OPEN = ("alpha", "inverse", "local", "edges")  # None until chosen
+LEFT_OPEN = ("alpha", "inverse", "local", "edges", "growth")  # None until chosen
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,11 @@ class Choices:
     inverse: bool = False  # solve for inverse depth, if the noise grows like stereo's
     local: bool = False  # weigh observations by the noise of their own map around them
     edges: bool = False  # smooth less across edges of the surface
+    growth: tuple[float, int] | None = None  # weigh observations by noise that grows as (depth / first)^second
     margins: tuple[tuple[float, float], ...] = ()  # other alphas, as factors, and how much worse they predict
+
+
+PAPERS = Choices((1.0, 2.0))  # before the choice is made on the observations
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Settings:
     inverse: bool | None = None
     local: bool | None = None
     edges: bool | None = None
+    growth: tuple[float, int] | None = None  # None: as found at each surface, if it is weighed by
 
     def __post_init__(self) -> None:
         if self.rounds != int(self.rounds) or self.rounds < 1:
@@ -72,6 +77,6 @@ class Settings:
     @property
     def choices(self) -> Choices | None:
         """The choices if alpha is given; None if it is to be chosen."""
-        return (
-            None if self.alpha is None else Choices(self.alpha, bool(self.inverse), bool(self.local), bool(self.edges))
-        )
+        if self.alpha is None:
+            return None
+        return Choices(self.alpha, bool(self.inverse), bool(self.local), bool(self.edges), self.growth)

@@ -39,6 +39,12 @@ def blend(surface: Floats, found: Floats, share: float) -> Floats:
 
 
 @one_pass
+def or_else(surface: Floats, other: Floats) -> Floats:
+    """The surface (H, W), or the other where it is unknown."""
+    return np.where(np.isnan(surface), other, surface)
+
+
+@one_pass
 def add_plane(depth: Floats, down: float, right: float) -> Floats:
     """depth + down * row + right * column, (H, W)."""
     rows, columns = row_and_column(depth)

@@ -1,0 +1,75 @@
+"""The variable of the solve: depth, or inverse depth, and the weight of an observation in it.
+
+The image of a plane is a plane in inverse depth, but a hyperbola in depth. Over a wide range of depths (a corridor, a
+street) smoothing in depth bends it; over a narrow one both are alike, and edges cost less in depth. Noise that grows as
+depth^p is divided out in both: an observation weighs (z / middle)^-p in depth, (z / middle)^(2 - p) in inverse depth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfusion.arrays import DepthMap
+from cfusion.geometry import Pinhole, Stack
+from cfusion.kernels.contract import Floats
+from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.kernels.one_pass import one_pass
+from cfusion.solvers.task import Task
+
+WIDE = 2.0  # ratio of the far decile of depth to the near one, from which the variable matters
+MOST = 50.0  # largest factor on a weight, either way
+SAMPLE = 10_000  # pixels from which the deciles are taken
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """The weights of observations in either variable: the surface gives the depth of a pixel."""
+
+    surface: DepthMap
+    growth: DepthNoise
+
+    def __call__(self, stack: Stack, *, inverse: bool) -> Stack:
+        """The stack with weights for a solve in depth, or in inverse depth."""
+        power = 2 * inverse - self.growth.power
+        if not power:
+            return stack
+        middle = np.float32(self.growth.middle)
+        if stack.weights is None:
+            return stack.weighed(_weights(stack.depths, self.surface, middle, power=power))
+        return stack.weighed(_reweighed(stack.weights, self.surface, middle, power=power))
+
+    def matters(self, task: Task) -> bool:
+        """Whether a task can be solved in either variable, and the surface spans a range in which they differ."""
+        if not isinstance(task.stack.camera, Pinhole) or task.least <= 0:
+            return False
+        every = max(1, int(np.sqrt(self.surface.size / SAMPLE)))
+        sample = task.backend.to_host(self.surface[::every, ::every])
+        known = sample[np.isfinite(sample)]
+        if not known.size or known.min() <= 0:
+            return False
+        near, far = np.quantile(known, (0.1, 0.9))
+        return bool(far > WIDE * near)
+
+
+@one_pass
+def _weights(depths: Floats, surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
+    out: Floats = np.where(np.isnan(depths), np.float32(0), _factor(surface, middle, power=power))
+    return out
+
+
+@one_pass
+def _reweighed(weights: Floats, surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
+    out: Floats = weights * _factor(surface, middle, power=power)
+    return out
+
+
+@one_pass
+def _factor(surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
+    """(|z| / middle)^power (H, W), within limits; one where the surface is unknown."""
+    ratio = np.clip(np.abs(surface / middle), np.float32(1 / MOST), np.float32(MOST))
+    grown = np.clip(ratio ** abs(power), np.float32(1 / MOST), np.float32(MOST))
+    factor = grown if power > 0 else 1 / grown
+    out: Floats = np.where(np.isfinite(factor), factor, np.float32(1)).astype(np.float32)
+    return out

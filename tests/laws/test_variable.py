@@ -1,0 +1,97 @@
+"""The variable of the solve: planes stay planes over a wide range of depths, and noise is divided out in either one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cfusion import Pinhole, Pose, Stack, View, fuse, kernels
+from cfusion.auto import holes
+from cfusion.auto.fit import energy_of
+from cfusion.auto.settings import PAPERS
+from cfusion.auto.variable import Weighing
+from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.solvers.task import prepare
+
+NUMPY = kernels.load("numpy")
+CAMERA = Pinhole(fx=90.0, fy=90.0, cx=59.5, cy=39.5, width=120, height=80)
+
+
+def corridor(sideways: float) -> np.ndarray:
+    """Depths (H, W) seen by a camera in a corridor 2.4 wide and 2.2 high that ends at 14."""
+    x = (np.arange(CAMERA.width) - CAMERA.cx) / CAMERA.fx
+    y = (np.arange(CAMERA.height) - CAMERA.cy)[:, None] / CAMERA.fy
+    with np.errstate(divide="ignore"):
+        walls = np.where(x > 0, (1.2 - sideways) / x, (-1.2 - sideways) / x)
+        floor = np.where(y > 0, 1.1 / y, -1.1 / y)
+    return np.minimum(np.minimum(walls, floor), 14.0)
+
+
+def views(count: int, noise: float = 0.03) -> tuple[list[View], np.ndarray]:
+    rng = np.random.default_rng(0)
+    out = []
+    for k in range(count):
+        sideways = 0.06 * (k - count // 2)
+        depth = corridor(sideways) + rng.normal(0, noise, (CAMERA.height, CAMERA.width))
+        out.append(View(depth.astype(np.float32), CAMERA, Pose(np.eye(3), np.array([sideways, 0.0, 0.0]))))
+    return out, corridor(0.0)
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_walls_seen_at_a_grazing_angle_stay_plane(count: int) -> None:
+    """Smoothing of depth bends their hyperbola: inverse depth predicts left-out observations better."""
+    given, truth = views(count)
+    result = fuse(given, min_confidence=0.0)
+    assert result.parameters["inverse"]
+    off = np.abs(result.depth - truth)
+    assert np.nanmean(off) < 0.3 / np.sqrt(count) * np.abs(given[count // 2].depth - truth).mean()
+
+
+def test_over_a_narrow_range_of_depths_nothing_is_decided() -> None:
+    """Neither variable is tried, and no growth of the noise is weighed by."""
+    rng = np.random.default_rng(0)
+    maps = [(3 + rng.normal(0, 0.03, (40, 50))).astype(np.float32) for _ in range(3)]
+    camera = Pinhole(fx=50.0, fy=50.0, cx=24.5, cy=19.5, width=50, height=40)
+    result = fuse([View(each, camera, Pose.identity()) for each in maps], min_confidence=0.0)
+    assert result.parameters["growth"] is None
+    assert not result.parameters["inverse"]
+
+
+@pytest.mark.parametrize("power", [0, 1, 2])
+@pytest.mark.parametrize("inverse", [False, True])
+def test_an_error_of_one_noise_costs_the_same_at_any_depth(power: int, inverse: bool) -> None:
+    """w |x - x'| of two depths a noise apart, to first order: (z / m)^-p in depth, (z / m)^(2 - p) in inverse depth."""
+    depth = np.array([[1.5, 3.0, 6.0]], np.float32)
+    noise = 1e-3 * (depth / 3.0) ** power
+    stack = Weighing(depth, DepthNoise(3.0, power))(Stack(depth[None].copy()), inverse=inverse)
+    weights = np.ones_like(depth) if stack.weights is None else stack.weights[0]
+    apart = np.abs(1 / depth - 1 / (depth + noise)) if inverse else noise
+    cost = weights * apart
+    np.testing.assert_allclose(cost, cost[0, 1], rtol=2e-3)
+
+
+def test_given_weights_are_multiplied_and_an_unknown_surface_changes_none() -> None:
+    depth, given = np.array([[1.5, np.nan, 6.0]], np.float32), np.array([[[2.0, 3.0, 0.0]]], np.float32)
+    stack = Stack(np.full((1, 1, 3), 3.0, np.float32), given)
+    weighed = Weighing(depth, DepthNoise(3.0, 0))(stack, inverse=True)
+    np.testing.assert_allclose(weighed.weights, [[[0.5, 3.0, 0.0]]])
+
+
+def test_weights_differ_by_fifty_at_most_from_the_middle() -> None:
+    depth = np.array([[1e-3, 3.0, 1e4]], np.float32)
+    weighed = Weighing(depth, DepthNoise(3.0, 0))(Stack(np.full((1, 1, 3), 3.0, np.float32)), inverse=True)
+    np.testing.assert_allclose(weighed.weights, [[[1 / 50, 1.0, 50.0]]], rtol=1e-6)
+
+
+def test_a_hole_between_two_distant_surfaces_stays_open_though_their_inverse_depths_are_alike() -> None:
+    """Metres apart, noise of centimetres: in inverse depth the step is small beside those nearby."""
+    depth = np.where(np.arange(60) < 50, 40.0, 60.0) * np.ones((40, 1))
+    depth[:, :40] = 2.0 + 0.1 * np.arange(40)
+    depth[18:22, 48:52] = np.nan
+    stack = Stack((depth + np.random.default_rng(0).normal(0, 0.02, depth.shape)).astype(np.float32)[None])
+    task = prepare(energy_of(replace(PAPERS, inverse=True), 1.0), stack, NUMPY)
+    state = task.initial_state()
+    bridged = holes.fill_within_surfaces(task, state, 3)
+    apart = holes.fill_within_surfaces(task, state, 3, DepthNoise(40.0, 0))
+    assert np.isfinite(bridged[18:22, 48:52]).all()
+    assert np.isnan(apart[19:21, 49:51]).all()
