@@ -53,7 +53,7 @@ def test_over_a_narrow_range_of_depths_nothing_is_decided() -> None:
     maps = [(3 + rng.normal(0, 0.03, (40, 50))).astype(np.float32) for _ in range(3)]
     camera = Pinhole(fx=50.0, fy=50.0, cx=24.5, cy=19.5, width=50, height=40)
     result = fuse([View(each, camera, Pose.identity()) for each in maps], min_confidence=0.0)
-    assert result.parameters["growth"] is None
+    assert "growth" not in result.parameters
     assert not result.parameters["inverse"]
 
 

@@ -75,7 +75,7 @@ class Auto:
             share = settings.damping if readings > 1 else 1.0
             surface = found.depth if surface is None else blend(surface, found.depth, share)
             surface = restore(source, surface, backend) if turn is not Turn.final else surface
-        chosen = {name: value for name, value in vars(guess).items() if name != "margins" or value}
+        chosen = {name: value for name, value in vars(guess).items() if name not in ("growth", "margins") or value}
         return with_trust(Fused(stack, found.solution(), chosen), source, found, settings, backend)
 
     def parameters(self) -> dict[str, object]:

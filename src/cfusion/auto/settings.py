@@ -72,7 +72,8 @@ class Settings:
 
     def decided(self, parameters: Mapping[str, Any]) -> Settings:
         """The same settings with open ones set to the choices in a result's parameters."""
-        return replace(self, **{name: parameters[name] for name in LEFT_OPEN})
+        chosen: dict[str, Any] = {name: parameters.get(name) for name in LEFT_OPEN}
+        return replace(self, **chosen)
 
     @property
     def choices(self) -> Choices | None:

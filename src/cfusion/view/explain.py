@@ -37,9 +37,10 @@ VIEW_COLUMNS = {
 }
 CHOICES = {
     "alpha": "Weights of the regulariser, one per order: larger is smoother.",
-    "inverse": "Whether the surface was solved in inverse depth, which suits stereo's errors, or in depth.",
+    "inverse": "Whether the surface was solved in inverse depth, which suits stereo and distant planes, or in depth.",
     "local": "Whether observations were weighted by the noise around them.",
     "edges": "Whether smoothing was reduced across the edges of the surface.",
+    "growth": "Noise that grows as (depth / first)^second, by which observations were weighed.",
     "margins": "Other weights, as factors of the chosen ones, and how much worse they predict held-out views.",
     "order": "Order of the regulariser: 1 prefers steps, 2 planes, 3 curved patches.",
     "lam": "Weight of the observations against the regulariser.",

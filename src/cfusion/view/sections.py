@@ -236,7 +236,7 @@ def _compared(chosen: Mapping[str, Any]) -> list[str]:
 def _chosen(chosen: Mapping[str, Any]) -> str:
     """The choices that auto made."""
     alpha = ", ".join(number(float(each)) for each in chosen["alpha"])
-    space = "in inverse depth, since the noise grows as stereo's does" if chosen.get("inverse") else "in depth"
+    space = f"in {'inverse ' if chosen.get('inverse') else ''}depth"
     local = "weighing observations by the noise around them" if chosen.get("local") else "trusting all pixels alike"
     return f"By leaving views out, auto chose the weights alpha = ({alpha}), {space}, {local}."
 
