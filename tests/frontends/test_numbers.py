@@ -230,7 +230,7 @@ class TestPairs:
         assert pair_check.range_warning(enough, matched, 64) is None
         said = pair_check.range_warning(self.points([20.0] * 90 + [80.0] * 10), matched, 64)
         assert said is not None
-        assert said.startswith("10 % of the points found in both images have disparities of 64 or more, and 100 %")
+        assert said.startswith("10 % of the points found in both images have disparities of 64 or more: ")
         assert said.endswith("try --disparities 96")
         assert pair_check.range_warning(self.points([80.0] * 100, rows=2.1), matched, 64) is None  # in other rows
         assert pair_check.range_warning(self.points([80.0] * 11), matched, 64) is None  # too few
