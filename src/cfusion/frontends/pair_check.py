@@ -15,7 +15,10 @@ from cfusion.frontends.opencv import opencv
 
 POINTS = 3000
 RATIO = 0.8  # largest ratio of the best over the second best match
-FEW = 12  # points: with fewer, the only statement is that the images have little in common
+FEW = 12  # points: with fewer, the only statement is that the images have little in common,
+LEAST = (
+    100  # if there were so many to compare; images below 100 pixels have fewer, as none lies within 31 of the border
+)
 ROW = 2.0  # pixels by which rows may differ in a rectified pair
 AGREEING = 0.5  # share of points that have to lie in one row
 BACKWARDS = 0.7  # share of points with negative disparities from which images count as swapped
@@ -32,6 +35,7 @@ class Points:
 
     left: NDArray[np.float64]  # (N, 2) u, v
     right: NDArray[np.float64]  # (N, 2) u', v'
+    candidates: int = POINTS  # found in the image that has fewer of them, before they were compared
 
     @property
     def disparity(self) -> NDArray[np.float64]:
@@ -54,8 +58,8 @@ def require_pair(left: NDArray[np.uint8], right: NDArray[np.uint8], *, unless: s
     points = find_points(left, right)
     count = len(points.rows)
     textured = min(float(np.abs(np.diff(each.astype(np.float32), axis=1)).mean()) for each in (left, right)) > TEXTURED
-    if count < FEW and not textured:
-        return points  # too smooth to decide
+    if count < FEW and (not textured or points.candidates < LEAST):
+        return points  # too smooth or too small to decide
     in_row = int(points.level.sum())
     if in_row < max(FEW, AGREEING * count):
         of_one_scene = _of_one_scene(points)
@@ -124,14 +128,14 @@ def find_points(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> Points:
     detector = cv2.ORB_create(POINTS)
     found = [detector.detectAndCompute(np.ascontiguousarray(each), None) for each in (left, right)]
     if any(descriptors is None or len(descriptors) < 2 for _, descriptors in found):
-        return Points(np.zeros((0, 2)), np.zeros((0, 2)))
+        return Points(np.zeros((0, 2)), np.zeros((0, 2)), 0)
     (ours, first), (theirs, second) = found
     matcher = cv2.BFMatcher(cv2.NORM_HAMMING)
     there = _best(matcher.knnMatch(first, second, k=2))
     back = _best(matcher.knnMatch(second, first, k=2))
     pairs = [(one, other) for one, other in there.items() if back.get(other) == one]
     table = np.array([(*ours[one].pt, *theirs[other].pt) for one, other in pairs], np.float64).reshape(-1, 4)
-    return Points(table[:, :2], table[:, 2:])
+    return Points(table[:, :2], table[:, 2:], min(len(first), len(second)))
 
 
 def _best(matches: list[tuple]) -> dict[int, int]:  # type: ignore[type-arg]
