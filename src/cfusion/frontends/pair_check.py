@@ -54,7 +54,7 @@ class Points:
 
 
 def require_pair(left: NDArray[np.uint8], right: NDArray[np.uint8], *, unless: str = UNCHECKED) -> Points:
-    """The common points of a valid pair; otherwise an error that names the mistake, and how to go on `unless` it is."""
+    """The common points of a valid pair; otherwise an error that names the mistake; `unless` tells how to skip it."""
     points = find_points(left, right)
     count = len(points.rows)
     textured = min(float(np.abs(np.diff(each.astype(np.float32), axis=1)).mean()) for each in (left, right)) > TEXTURED
