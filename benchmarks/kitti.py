@@ -1,6 +1,6 @@
-"""KITTI bundles from raw stereo pairs: matchers, odometries, methods, and where errors lie.
+"""KITTI bundles from raw stereo pairs: matchers, odometries, methods, where errors lie, and which frames make them.
 
-python -m benchmarks.kitti [matchers | odometry | methods | regions]; the data lie where CFUSION_DATA says.
+python -m benchmarks.kitti [matchers | odometry | methods | regions | causes]; the data lie where CFUSION_DATA says.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from cfusion.methods import keeping_plausible
 from cfusion.metrics import fill_background
 
 BUNDLES = (27, 74)
+DESIGN = 74  # the bundle that choices are made on
 MATCHERS = ("sgm", "elas", "mc-cnn")
 GIVEN, MEASURED = ("viso", "gm"), ("own", "direct")
 METHODS = (
@@ -71,6 +72,7 @@ def main() -> None:
         "odometry": _odometry,
         "methods": _methods,
         "regions": _regions,
+        "causes": _causes,
     }
     if not _training().is_dir():
         print("skipped, no kitti2012 in the data folder (CFUSION_DATA)")
@@ -207,6 +209,71 @@ def _regions() -> None:
         _by_observations(number, matcher)
 
 
+def _causes() -> None:
+    """What `auto` has wrong on the bundle of design, by what each frame measured at the true point.
+
+    An oracle that takes the best frame at each pixel errs where no frame is right.
+    """
+    print(f"bundle {DESIGN}, percent of the true pixels both cameras see")
+    for matcher in MATCHERS:
+        views, index = _matched(DESIGN, matcher)
+        result = _fused(DESIGN, matcher, "viso", "auto")
+        known, wrong = _wrong(DESIGN, result.depth, occluded=False)
+        _, alone = _wrong(DESIGN, views[index].depth, occluded=False)
+        measured, right, weight = _said(DESIGN, views, index)
+        total, agreeing = (np.where(mask, weight, 0).sum(axis=0) for mask in (measured, right))
+        some, none = right.any(axis=0), ~measured.any(axis=0)
+        seen = result.provenance
+        parts = {
+            "auto": wrong,
+            "reference": alone,
+            "no frame right": known & ~some,
+            "auto, filled": wrong & (seen < 0),
+            "interpolated": wrong & (seen == 0),
+            "no frame measured it": wrong & none,
+            "none is right": wrong & ~none & ~some,
+            "right ones of less weight": wrong & some & (2 * agreeing <= total),
+            "of more": wrong & (2 * agreeing > total),
+            "reference right": wrong & right[index],
+            "wrong": wrong & measured[index] & ~right[index],
+            "unmeasured": wrong & ~measured[index],
+            "at an edge": wrong & _at_an_edge(DESIGN),
+        }
+        print(
+            f"{matcher}: " + "; ".join(f"{name} {100 * part.sum() / known.sum():.2f}" for name, part in parts.items())
+        )
+
+
+def _said(number: int, views: Sequence[View], index: int) -> tuple[Mask, Mask, NDArray[np.float32]]:
+    """Per frame and true pixel, (K, H, W): whether it measured the point, rightly within 3 pixels, and its weight."""
+    bundle = _truth(number).bundle
+    factor = bundle.calibration.focal_baseline
+    truth = bundle.truth(occluded=False)
+    depth, camera = depth_from_disparity(truth, factor), views[index].camera
+    points = camera.back_project(depth)
+    off, weights = [], []
+    for view in views:
+        u, v, z = camera.project((view.pose.inverse() @ views[index].pose).apply(points))
+        column, row = (np.rint(np.nan_to_num(each, nan=-9)).astype(np.int64) for each in (u, v))
+        inside = (column >= 0) & (row >= 0) & (column < depth.shape[1]) & (row < depth.shape[0])
+        here = np.where(inside, row, 0), np.where(inside, column, 0)
+        found = np.where(inside, view.depth[here], np.nan)
+        there = np.where(np.isnan(found), np.nan, np.maximum(depth + found - z, 1e-3))
+        off.append(np.abs(factor / there - truth))
+        weights.append(np.where(inside, np.asarray(view.confidence)[here], 0))
+    errors = np.stack(off)
+    return np.isfinite(errors), np.nan_to_num(errors, nan=np.inf) <= 3, np.stack(weights).astype(np.float32)
+
+
+def _at_an_edge(number: int) -> Mask:
+    """Within three pixels of a step of the true disparity by more than 3 pixels."""
+    import cv2
+
+    filled = fill_background(_truth(number).bundle.truth()).astype(np.float32)
+    out: Mask = cv2.dilate(filled, np.ones((7, 7))) - cv2.erode(filled, np.ones((7, 7))) > 3
+    return out
+
+
 def _wrong(number: int, depth: DepthMap, *, occluded: bool) -> tuple[Mask, Mask]:
     """The true pixels, and those of them that are off by more than 3 pixels after the holes are filled."""
     bundle = _truth(number).bundle
@@ -251,8 +318,6 @@ def _region_masks(number: int, views: Sequence[View], index: int) -> dict[str, M
     columns, rows = np.meshgrid(np.arange(width), np.arange(height))
     seen = np.isfinite(views[index].depth).astype(np.uint8)
     away = cv2.distanceTransform(1 - seen, cv2.DIST_L2, 5)
-    filled = fill_background(truth)
-    low, high = (cv2_function(filled.astype(np.float32), np.ones((7, 7))) for cv2_function in (cv2.erode, cv2.dilate))
     regions = {
         "occluded": np.isfinite(truth) & ~np.isfinite(visible),
         "left 64 columns": columns < 64,
@@ -260,7 +325,7 @@ def _region_masks(number: int, views: Sequence[View], index: int) -> dict[str, M
         ">20 px from data": away > 20,
         "5-20 px": away > 5,
         "1-5 px": away > 0,
-        "depth edge, data": high - low > 3,
+        "depth edge, data": _at_an_edge(number),
         "rest, data": np.ones(truth.shape, np.bool_),
     }
     free = np.ones(truth.shape, np.bool_)

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion.frontends.elas import _delaunay, _sobel, _with_corners
+from cfusion.frontends.elas import Elas, _away, _delaunay, _sobel, elas_maps
+from cfusion.frontends.stereo import elas
 from cfusion.kernels.cpu import elas as kernels
 
 
@@ -61,10 +62,37 @@ def test_triangles_cover_the_image_and_planes_pass_through_their_corners() -> No
     np.testing.assert_allclose(prior, 4 + 0.1 * u - 0.05 * v, atol=1e-3)
 
 
-def test_corners_take_the_nearest_disparity() -> None:
-    support = np.array([(10, 10, 3), (80, 50, 9)], np.float32)
-    corners = _with_corners(support, 60, 90)[2:]
-    assert {(u, v): d for u, v, d in corners.tolist()} == {(0, 0): 3, (0, 59): 3, (89, 0): 9, (89, 59): 9}
+def test_without_a_plane_every_disparity_is_searched() -> None:
+    """The nearest match wins wherever it lies, listed or not: nothing is extrapolated beyond the support points."""
+    rng = np.random.default_rng(5)
+    ours = rng.integers(0, 256, (8, 60, 48), dtype=np.uint8)
+    nothing = np.zeros((1, 3), np.int32), np.zeros((1, 3, 32), np.int32)
+    unknown = np.full(ours.shape[:2], np.nan, np.float32)
+    for shift in (0, 5, 31):
+        theirs = np.roll(ours, -shift, axis=1)
+        found = kernels.map_disparities(ours, theirs, unknown, *nothing, 20, -1, 0.01, np.zeros(25, np.float32), 0.0)
+        np.testing.assert_allclose(found[3:-3, 3 + shift : -3], shift, atol=0.5)
+
+
+def test_a_pattern_beside_a_blank_wall_says_nothing_about_it(scenes: SimpleNamespace) -> None:
+    """Support points end where the pattern does; their planes are not continued, and the distance from them counts."""
+    texture, grid = scenes.waves(5, 2, 30.0, 4.0), scenes.pixel_grid(90, 160)
+    left, right = (texture(grid + np.array([move, 0])) for move in (0, 7))
+    for image, end in ((left, 80), (right, 73)):
+        image[:, end:] = 0.5
+    found = elas_maps(*(np.rint(255 * each).astype(np.uint8) for each in (left, right)), Elas(disparities=32))
+    assert found.away[45, 40] < 6
+    assert found.away[45, 140] > 50
+    matched = elas(left.astype(np.float32), right.astype(np.float32), Elas(disparities=32))
+    assert np.median(matched.disparity[10:-10, 20:70]) == pytest.approx(7, abs=0.3)
+    assert matched.confidence[:, 110:].max() < 0.05 < matched.confidence[10:-10, 20:70].min()
+
+
+def test_distances_are_those_from_the_nearest_point() -> None:
+    rows, columns = np.array([3, 20]), np.array([5, 28])
+    v, u = np.mgrid[:25, :40]
+    expected = np.min([np.hypot(v - row, u - column) for row, column in zip(rows, columns, strict=True)], axis=0)
+    np.testing.assert_allclose(_away(rows, columns, (25, 40)), expected, atol=1e-3)
 
 
 def test_map_disparities_minimise_the_energy() -> None:

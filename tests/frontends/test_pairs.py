@@ -11,7 +11,7 @@ from cfusion import Pose, read
 from cfusion.cli.main import main
 from cfusion.errors import BackendUnavailable, FileError, InputError
 from cfusion.frontends.calibration import Calibration, RawRig, read_rig, rectified, unit_of
-from cfusion.frontends.pair_check import Points, find_points, range_warning, require_pair, same_size
+from cfusion.frontends.pair_check import Points, find_points, range_warning, require_pair, same_size, short_range
 from cfusion.frontends.rig import StereoFrame
 from cfusion.frontends.stereo import grey_bytes
 from cfusion.io.codecs.png import write_image
@@ -106,6 +106,8 @@ def test_each_mistake_has_its_name(scenes: SimpleNamespace) -> None:
         same_size(frame.left, frame.right[:, :-1])
     grey = np.full((60, 80), 90, np.uint8)
     assert len(require_pair(grey, grey).rows) == 0  # nothing to be seen, nothing to be said
+    small = cv2.resize(left, None, fx=0.5, fy=0.5), cv2.resize(right, None, fx=0.5, fy=0.5)
+    require_pair(*small)  # 120 x 60 pixels: no point is far enough from the border
 
 
 def test_a_range_that_is_too_short_is_told(scenes: SimpleNamespace) -> None:
@@ -117,6 +119,7 @@ def test_a_range_that_is_too_short_is_told(scenes: SimpleNamespace) -> None:
     assert "range is too short" in told
     assert int(told.rsplit(" ", 1)[1]) >= points.disparity.max() * 0.8
     assert range_warning(points, blank, 128) is None
+    assert "; try --option disparities=" in (short_range(points, 9, setting="--option disparities=") or "")
     piled = np.full(frame.left.shape, 127.0, np.float32)
     assert "end of the range" in (range_warning(points, piled, 128) or "")
 
@@ -153,6 +156,8 @@ def test_mistakes_on_the_command_line_are_one_line(
     left, right = pair(place)
     for wrong, says in (
         ([right, left], "swapped"),
+        ([left, left], "same image"),
+        ([str(place / "left"), str(place / "right")], "left is a folder"),
         ([left, right, "--focal", "200"], "--baseline"),
         ([left, right, "--calib", str(tmp_path / "none.yml")], "none.yml"),
         ([left, right, "--calib", left], "left_00.png"),
@@ -171,6 +176,36 @@ def test_mistakes_on_the_command_line_are_one_line(
     assert main(["stereo", right, left, "-o", str(tmp_path / "x"), "--unchecked", "--quiet"]) == 0
 
 
+def test_a_pair_without_a_match_is_an_error_without_a_rig_as_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, grey in (("left", 0.3), ("right", 0.4)):
+        write_image(tmp_path / f"{name}.png", np.full((60, 80), grey, np.float32))
+    command = ["stereo", *(str(tmp_path / f"{name}.png") for name in ("left", "right")), "-o", str(tmp_path / "out")]
+    assert main([*command, "--matcher", "elas", "--quiet"]) == 2
+    assert "no pixel was matched" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_calibration_of_another_size_is_told(
+    place: Path, tmp_path: Path, scenes: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At half the size the principal point lies in a corner: depth would be wrong by a factor of two."""
+    for side in ("left", "right"):
+        full = cv2.imread(str(place / side / f"{side}_00.png"))
+        (tmp_path / side).mkdir()
+        cv2.imwrite(str(tmp_path / side / "0.png"), cv2.resize(full, None, fx=0.5, fy=0.5))
+    (tmp_path / "calib.txt").write_text(kitti_text(scenes))
+    small = [str(tmp_path / side / "0.png") for side in ("left", "right")]
+    for images, told in ((small, True), (pair(place), False)):
+        out = str(tmp_path / f"out{told}")
+        command = ["stereo", *images, "-o", out, "--calib", str(place / "calib.txt"), "--no-report"]
+        assert main(command) == 0
+        assert ("of images of this size?" in capsys.readouterr().err) == told
+    assert "of images of this size?" in read(tmp_path).sentence
+    assert "caution" not in read(place).sentence
+
+
 def test_a_folder_of_pairs_is_a_data_set(
     place: Path, tmp_path: Path, scenes: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -183,6 +218,35 @@ def test_a_folder_of_pairs_is_a_data_set(
     assert main(["fuse", str(place), "-o", str(tmp_path / "out"), "--method", "median", "--no-report"]) == 0
     assert main(["check", str(place)]) == 0
     assert "fit as stated" in capsys.readouterr().out
+
+
+def test_mistakes_in_a_folder_of_pairs_name_the_pair_and_the_option(place: Path, tmp_path: Path) -> None:
+    def changed(name: str) -> Path:
+        return Path(shutil.copytree(place, tmp_path / name))
+
+    bare = changed("bare")
+    (bare / "calib.txt").unlink()
+    with pytest.raises(FileError, match="has no calibration"):
+        read(bare)
+    swapped = changed("swapped")
+    for side, other in (("left", "right"), ("right", "left")):
+        shutil.rmtree(swapped / side)
+        (swapped / side).mkdir()
+        for number in range(3):
+            shutil.copy(place / other / f"{other}_{number:02d}.png", swapped / side / f"{number}.png")
+    with pytest.raises(InputError, match=r"^0\.png: .* swapped; .* --option unchecked=true"):
+        read(swapped)
+    smaller = changed("smaller")
+    file = smaller / "right" / "right_01.png"
+    cv2.imwrite(str(file), cv2.imread(str(file))[:, :-8])
+    with pytest.raises(InputError, match=r"^left_01\.png: the left image is 240 x 120 pixels"):
+        read(smaller)
+    unlike = changed("unlike")
+    noise = np.random.default_rng(0).random((120, 240), np.float32)
+    for side in ("left", "right"):
+        write_image(unlike / side / f"{side}_02.png", noise if side == "left" else noise[::-1])
+    with pytest.raises(InputError, match=r"^frames 2 and 3: only \d+ features"):
+        read(unlike)
 
 
 def test_poses_that_are_given_are_taken(place: Path, tmp_path: Path) -> None:

@@ -44,9 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the output and the pair first, then match and write."""
+    import numpy as np
+
     from cfusion.cli import parts, settings
     from cfusion.cli.progress import Step, showing
     from cfusion.errors import InputError
+    from cfusion.frontends.calibration import size_warning
     from cfusion.frontends.pair_check import find_points, range_warning, require_pair
     from cfusion.frontends.pairs import read_pair
     from cfusion.frontends.stereo import grey_bytes, match, require_matcher
@@ -69,11 +72,17 @@ def run(arguments: argparse.Namespace) -> int:
         points = (find_points if arguments.unchecked else require_pair)(*looks)
         progress(Step(f"matching by {arguments.matcher}", 0.0))
         found = match(frame.left, frame.right, arguments.matcher, arguments.disparities, backend=arguments.backend)
-        caution = range_warning(points, found.disparity, arguments.disparities)
+        if not np.isfinite(found.disparity).any():
+            raise InputError("no pixel was matched; try another --matcher, or more --disparities")
+        cautions = (
+            None if rig is None else size_warning(rig),
+            range_warning(points, found.disparity, arguments.disparities),
+        )
         progress(Step(parts.WRITING, 0.0))
         _write(arguments, formats, frame, rig, found, progress)
-    if caution:
-        print(f"cfusion: {caution}", file=sys.stderr)
+    for caution in cautions:
+        if caution is not None:
+            print(f"cfusion: {caution}", file=sys.stderr)
     _say(arguments, found, rig is not None)
     return 0
 
@@ -85,7 +94,7 @@ def _say(arguments: argparse.Namespace, found: "Matching", with_depth: bool) -> 
     known = np.isfinite(found.disparity)
     rows, columns = known.shape
     page = arguments.output / report.PAGE if with_depth and not arguments.no_report else None
-    disparities = found.disparity[known] if known.any() else np.array([np.nan])
+    disparities = found.disparity[known]
     if arguments.json:
         summary = {"matcher": arguments.matcher, "width": columns, "height": rows, "matched": float(known.mean())}
         summary |= {"nearest": float(disparities.max()), "farthest": float(disparities.min())}  # pixels of disparity
@@ -166,8 +175,6 @@ def _write(
     farthest = np.inf if arguments.farthest is None else arguments.farthest
     depth, confidence, sigma, _ = depth_of(found, rig, farthest)
     if not np.isfinite(depth).any():
-        if not np.isfinite(found.disparity).any():
-            raise InputError("no pixel was matched, so there is no depth; try another --matcher, or more --disparities")
         beyond = "" if arguments.farthest is None else f", or all of it beyond --farthest {arguments.farthest:g}"
         raise InputError(f"no matched pixel has a depth: d + doffs is zero or negative{beyond}; check the rig")
     view = View(depth, rig.camera, Pose.identity(), image=frame.left, confidence=confidence, name=arguments.left.stem)

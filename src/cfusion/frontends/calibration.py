@@ -32,6 +32,7 @@ SPELLINGS = {  # names of matrices in OpenCV's files, ours first
 }
 KITTI_PAIRS = (("P0", "P1"), ("P2", "P3"), ("P_rect_00", "P_rect_01"), ("P_rect_02", "P_rect_03"))
 MILLIMETRE = 1e-3
+OFF_CENTRE = 0.2  # of a side of the image, between its middle and the principal point
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +110,18 @@ def read_rig(file: Path) -> Calibration | RawRig:
 def unit_of(file: Path) -> str:
     """The unit of depth by this calibration: metres, but in OpenCV's files, which do not state it, that of T."""
     return "unit of T" if _is_opencv(file, read_text(file)) else "metre"
+
+
+def size_warning(rig: Rig) -> str | None:
+    """A sentence if the principal point lies far from the middle, as in an image of another size."""
+    camera = rig.camera
+    offsets = (camera.cx - (camera.width - 1) / 2) / camera.width, (camera.cy - (camera.height - 1) / 2) / camera.height
+    if max(abs(each) for each in offsets) <= OFF_CENTRE:
+        return None
+    return (
+        f"the principal point ({camera.cx:.0f}, {camera.cy:.0f}) lies far from the middle of {camera.width} x "
+        f"{camera.height} pixels: is the calibration of images of this size?"
+    )
 
 
 def _is_opencv(file: Path, text: str) -> bool:

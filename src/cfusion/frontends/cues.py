@@ -22,6 +22,7 @@ SLOPE_WINDOW = 25  # pixels, window over which the slope of the surface is avera
 STEEPEST = 1.0  # pixels of disparity between neighbours of one surface: the gradient limit of stereo
 LIKENESS_WINDOW = 9  # pixels, window in which the two images are compared
 LEAST_CONTRAST = 1 / 255  # standard deviation of an image in [0, 1] below which a window has no pattern
+AWAY = 10.0  # pixels from the nearest support point at which its absence counts one half
 TEXTURE_WINDOW = 11  # pixels
 TEXTURE = 0.02  # mean |dI/du| of an image in [0, 1] at which texture counts one half
 
@@ -109,6 +110,12 @@ def unlikeness(disparity: Floats, left: Image, right: Image) -> Floats:
     contrast = (np.maximum(squares - first**2, 0) + least) * (np.maximum(others - second**2, 0) + least)
     alike = np.where(known, (both - first * second) / np.sqrt(contrast), 0)
     found: Floats = np.clip((1 - alike) / 2, 0, 1).astype(np.float32)
+    return found
+
+
+def unsupported(away: Floats) -> Floats:
+    """How little a plane between support points is worth (H, W), by the distance from the nearest one in pixels."""
+    found: Floats = (1 - AWAY / (AWAY + away)).astype(np.float32)
     return found
 
 

@@ -5,10 +5,14 @@ of every other pixel: p(d) ~ gamma + exp(-(d - mu)^2 / (2 sigma^2)) around the t
 of support points nearby. With p(f | d) ~ exp(-beta |f - f'(d)|_1) the energy is
 
     E(d) = beta |f - f'(d)|_1 - log(gamma + exp(-(d - mu)^2 / (2 sigma^2))).
+
+Outside the triangles nothing predicts a disparity, and every one is searched. (The paper adds the corners of the image
+with the disparity of the nearest support point. Beyond the last support points of a dark road, both maps of a pair then
+follow the same extrapolation, and the left-right check confirms it.)
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +45,16 @@ class Elas:
             raise InputError("give positive beta, sigma and gamma, and uniqueness in (0, 1]")
 
 
-def elas_maps(left: Bytes, right: Bytes, settings: Elas) -> tuple[Floats, Floats]:
-    """Disparity (H, W) of the left and of the right image, before the consistency check; NaN = unknown."""
+class Maps(NamedTuple):
+    """The maps of a pair before the consistency check, (H, W) each."""
+
+    left: Floats  # pixels of disparity, NaN = unknown
+    right: Floats
+    away: Floats  # pixels from the nearest support point of the left image
+
+
+def elas_maps(left: Bytes, right: Bytes, settings: Elas) -> Maps:
+    """Disparities of the left and of the right image, and where they are supported."""
     kernels = _kernels()
     ours, texture = kernels.descriptors(*_sobel(left))
     theirs, other_texture = kernels.descriptors(*_sobel(right))
@@ -54,19 +66,20 @@ def elas_maps(left: Bytes, right: Bytes, settings: Elas) -> tuple[Floats, Floats
     grid = kernels.without_strays(grid, STRAY_CELLS, STRAY_STEP, STRAY_FRIENDS)
     rows, columns = np.nonzero(grid >= 0)
     if len(rows) < 3:
-        return np.full(left.shape, np.nan, np.float32), np.full(left.shape, np.nan, np.float32)
+        nothing = np.full(left.shape, np.nan, np.float32)
+        return Maps(nothing, nothing, np.full(left.shape, np.inf, np.float32))
     support = np.column_stack([columns * step, rows * step, grid[rows, columns]]).astype(np.float32)
     seen_right = np.column_stack([support[:, 0] - support[:, 2], support[:, 1:]])
-    return (
+    return Maps(
         _one_side(kernels, ours, theirs, support, -1, settings),
         _one_side(kernels, theirs, ours, seen_right, +1, settings),
+        _away(rows * step, columns * step, left.shape),
     )
 
 
 def _one_side(kernels: Any, ours: Bytes, theirs: Bytes, support: Floats, sign: int, settings: Elas) -> Floats:
     height, width = ours.shape[:2]
-    points = _with_corners(support, height, width)
-    prior = kernels.planes(_delaunay(points, height, width), points, height, width)
+    prior = kernels.planes(_delaunay(support, height, width), support, height, width)
     counts, listed = kernels.nearby(support, -(-height // CELL), -(-width // CELL), CELL, settings.disparities)
     offset = np.arange(int(np.ceil(3 * settings.sigma)) * kernels.TABLE_STEPS + 1) / kernels.TABLE_STEPS
     penalty = -np.log(settings.gamma + np.exp(-(offset**2) / (2 * settings.sigma**2)))
@@ -77,18 +90,20 @@ def _one_side(kernels: Any, ours: Bytes, theirs: Bytes, support: Floats, sign: i
     return disparity
 
 
+def _away(rows: NDArray[np.intp], columns: NDArray[np.intp], shape: tuple[int, ...]) -> Floats:
+    """The distance (H, W) from the nearest of some pixels, in pixels."""
+    cv2 = opencv()
+    elsewhere = np.ones(shape, np.uint8)
+    elsewhere[rows, columns] = 0
+    distance: Floats = cv2.distanceTransform(elsewhere, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    return distance
+
+
 def _sobel(image: Bytes) -> tuple[Bytes, Bytes]:
     """Responses (H, W) along rows and columns as bytes, 128 = zero, clipped."""
     cv2 = opencv()
     along, down = (np.clip(cv2.Sobel(image, cv2.CV_16S, *axis) + 128, 0, 255) for axis in ((1, 0), (0, 1)))
     return along.astype(np.uint8), down.astype(np.uint8)
-
-
-def _with_corners(support: Floats, height: int, width: int) -> Floats:
-    """The support points and the four corners of the image, with the disparity of the nearest point."""
-    corners = np.array([(u, v) for u in (0, width - 1) for v in (0, height - 1)], np.float32)
-    nearest = [int(np.argmin(np.sum((support[:, :2] - corner) ** 2, axis=1))) for corner in corners]
-    return np.concatenate([support, np.column_stack([corners, support[nearest, 2]])]).astype(np.float32)
 
 
 def _delaunay(points: Floats, height: int, width: int) -> NDArray[np.int32]:

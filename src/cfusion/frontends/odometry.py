@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import InputError
+from cfusion.errors import InputError, named_by
 from cfusion.frontends.features import Circle, Tracking, circle_matches
 from cfusion.frontends.motion import cross_matrices, exponential, halfway
 from cfusion.frontends.rig import Rig, StereoFrame
@@ -76,8 +76,9 @@ def motion(
 def trajectory(frames: Iterable[StereoFrame], rig: Rig) -> tuple[Pose, ...]:
     """world_from_camera of every frame by accumulated motions; the world is the first camera."""
     poses = [Pose.identity()]
-    for before, after in itertools.pairwise(frames):
-        poses.append(poses[-1] @ motion(before, after, rig).previous_from_current)
+    for number, (before, after) in enumerate(itertools.pairwise(frames), 1):
+        with named_by(f"frames {number} and {number + 1}"):
+            poses.append(poses[-1] @ motion(before, after, rig).previous_from_current)
     return tuple(poses)
 
 

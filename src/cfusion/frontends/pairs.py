@@ -9,11 +9,11 @@ from pathlib import Path
 
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import frames, lost
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, InputError, named_by
 from cfusion.frontends import odometry
-from cfusion.frontends.calibration import Calibration, RawRig, read_rig, rectified, unit_of
+from cfusion.frontends.calibration import Calibration, RawRig, read_rig, rectified, size_warning, unit_of
 from cfusion.frontends.depth import depth_of
-from cfusion.frontends.pair_check import require_pair, same_size
+from cfusion.frontends.pair_check import find_points, not_the_same, require_pair, same_size, short_range
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.frontends.stereo import grey_bytes, match, require_matcher
 from cfusion.geometry import Pose, View
@@ -21,6 +21,7 @@ from cfusion.io.codecs.kitti_poses import read_odometry_poses
 from cfusion.io.codecs.photo import SUFFIXES, photo_size, read_photo
 
 POSES = "poses.txt"
+UNCHECKED = "pass --option unchecked=true"
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,9 @@ class Options:
 
 
 def recognises(path: Path) -> bool:
-    """left/ and right/ with images, and a calibration."""
-    return all((path / side).is_dir() for side in ("left", "right")) and _calibration_file(path) is not None
+    """left/ and right/, with images or beside a calibration: a folder that lacks one of them is told what it lacks."""
+    sides = [path / side for side in ("left", "right")]
+    return all(each.is_dir() for each in sides) and (_calibration_file(path) is not None or all(map(_photos, sides)))
 
 
 def read(path: Path, options: Options | None = None) -> Dataset:
@@ -50,8 +52,10 @@ def read(path: Path, options: Options | None = None) -> Dataset:
     file, names = _required_calibration(path), _names(path)
     calibration = read_rig(file)
     frame, rig = _frame(path, names[0], calibration)
-    if not chosen.unchecked:
-        require_pair(grey_bytes(frame.left), grey_bytes(frame.right))
+    looks = grey_bytes(frame.left), grey_bytes(frame.right)
+    with named_by(names[0]):
+        points = find_points(*looks) if chosen.unchecked else require_pair(*looks, unless=UNCHECKED)
+    cautions = size_warning(rig), short_range(points, chosen.disparities, setting="--option disparities=")
     source, poses = _poses(path, names, calibration, rig)
     kept = [k for k, pose in enumerate(poses) if pose is not None]
     if not kept:
@@ -79,6 +83,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"depth = {rig.focal_baseline:.5g} / (disparity + {rig.doffs:g}), poses from {source}; "
         f"{frames(len(kept))}{lost(len(names) - len(kept))}"
     )
+    sentence = "; ".join([sentence, *(f"caution: {each}" for each in cautions if each is not None)])
     return Dataset(LazyViews.reading(load, len(kept)), unit=unit_of(file), sentence=sentence)
 
 
@@ -86,31 +91,42 @@ def read_pair(left: Path, right: Path, calibration: Calibration | RawRig | None)
     """Two images of one size, rectified if their calibration allows; and the rig, if there is a calibration."""
     images = []
     for path in (left, right):
+        if path.is_dir():
+            raise FileError(
+                f"{path} is a folder; give two images (a folder with left/, right/ and calib.* is a data set: see "
+                "`cfusion fuse`)"
+            )
         if not path.is_file():
             raise FileError(f"{path} does not exist; give the two images of a stereo pair")
         image = read_photo(path, photo_size(path))
         assert image is not None
         images.append(image)
     same_size(*images)
+    not_the_same(*images)
     frame = StereoFrame(*images)
     return (frame, None) if calibration is None else rectified(frame, calibration)
 
 
 def _frame(folder: Path, name: str, calibration: Calibration | RawRig) -> tuple[StereoFrame, Rig]:
-    frame, rig = read_pair(folder / "left" / name, _partner(folder, name), calibration)
+    with named_by(name):
+        frame, rig = read_pair(folder / "left" / name, _partner(folder, name), calibration)
     assert rig is not None
     return frame, rig
 
 
 def _names(folder: Path) -> list[str]:
     """File names of the left images, in order; each has a partner."""
-    names = sorted(each.name for each in (folder / "left").iterdir() if each.suffix in SUFFIXES)
+    names = _photos(folder / "left")
     if not names:
         raise FileError(f"{folder / 'left'} holds no image; add .png or .jpg files")
     for name in names:
         if not _partner(folder, name).is_file():
             raise FileError(f"{folder / 'left' / name} has no partner {Path(name).stem} in {folder / 'right'}; add it")
     return names
+
+
+def _photos(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir() if each.suffix in SUFFIXES)
 
 
 def _partner(folder: Path, name: str) -> Path:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cfusion.arrays import Image, WeightMap
 from cfusion.errors import BackendUnavailable, InputError, ShapeError, suggestion
 from cfusion.frontends import consistency
-from cfusion.frontends.cues import pair_cues, unlikeness
+from cfusion.frontends.cues import pair_cues, unlikeness, unsupported
 from cfusion.frontends.elas import Elas, elas_maps
 from cfusion.frontends.mc_cnn import McCnn, curve_cues, mc_cnn_curves, on_device, require_network
 from cfusion.frontends.opencv import opencv
@@ -154,7 +154,9 @@ def _sgm(left: Image, right: Image, settings: Sgm, checks: Checks) -> Found:
 
 def _elas(left: Image, right: Image, settings: Elas, checks: Checks) -> Found:
     ours, theirs = _pair(left, right, settings.disparities)
-    return _with_likeness(_checked(*elas_maps(ours, theirs, settings), checks, ours), ours, theirs)
+    maps = elas_maps(ours, theirs, settings)
+    found = _with_likeness(_checked(maps.left, maps.right, checks, ours), ours, theirs)
+    return Found(found.disparity, np.concatenate([found.cues, unsupported(maps.away)[None]]))
 
 
 def _mc_cnn(left: Image, right: Image, settings: McCnn, checks: Checks, backend: str) -> Found:

@@ -194,7 +194,8 @@ def map_disparities(
     """The disparity (H, W) of least energy, NaN if there is none.
 
     E(d) = beta |f - f'(d)|_1 - log(gamma + exp(-(d - mu)^2 / (2 sigma^2))) over the disparities within the table
-    `penalty` of the plane (entry k: |d - mu| = k / 8) and those listed for the cell (`free`, if far from the plane).
+    `penalty` of the plane (entry k: |d - mu| = k / 8) and those listed for the cell (`free`, if far from the plane);
+    over all of them where there is no plane.
     """
     height, width = prior.shape
     most = listed.shape[2]
@@ -204,13 +205,14 @@ def map_disparities(
         for u in range(MARGIN, width - MARGIN):
             mu = prior[v, u]
             end = min(most, 1 + (u - MARGIN if sign < 0 else width - MARGIN - 1 - u))
-            first, last = end, NOTHING
-            if mu == mu:
+            planar = mu == mu
+            first, last = 0, end - 1
+            if planar:
                 first, last = max(0, int(np.ceil(mu - reach))), min(end - 1, int(np.floor(mu + reach)))
             at, best = NOTHING, np.float32(np.inf)
             for d in range(first, last + 1):
                 energy = np.float32(beta * _distance(ours, theirs, v, u, u + sign * d))
-                energy += penalty[int(abs(d - mu) * TABLE_STEPS + 0.5)]
+                energy += penalty[int(abs(d - mu) * TABLE_STEPS + 0.5)] if planar else np.float32(0)
                 if energy < best:
                     at, best = d, energy
             for k in range(counts[v // cell, u // cell]):
