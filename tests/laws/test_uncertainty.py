@@ -166,6 +166,17 @@ class TestAutocorrelation:
         assert usual_share(np.full((1, 9, 9), NAN), BACKEND) == 1.0
         assert usual_share(np.sign(noise), BACKEND) == 1.0  # all alike: no more than 1
 
+    @pytest.mark.parametrize("at_once", [1, 2, 4])
+    def test_views_are_counted_however_many_are_looked_at_together(
+        self, at_once: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Map by map on the host, all of them on a GPU."""
+        residuals = normal(4, 9, 9)
+        residuals[2] = NAN
+        parts = [residuals[k : k + at_once] for k in range(0, 4, at_once)]
+        monkeypatch.setattr(uncertainty, "chunks", lambda given: parts)
+        assert uncertainty._share_and_views(residuals, BACKEND)[1] == 3
+
 
 class TestDeviation:
     """sigma of constant maps, part by part: residuals of size 1 of which two of three views know everything."""
