@@ -182,3 +182,13 @@ def test_the_table_of_the_prior_has_eight_entries_per_pixel_up_to_three_sigma() 
     for k in (0, 1, 8, len(table) - 1):
         wanted = -np.log(settings.gamma + np.exp(-((k / 8) ** 2) / (2 * settings.sigma**2)))
         assert table[k] == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize("apart", [1, 2, 5])
+def test_a_match_between_two_disparities_is_unique_and_one_of_two_places_is_not(apart: int) -> None:
+    """Each point is the mean of two of the other image: of neighbours it lies between them, else it may be either."""
+    theirs = np.random.default_rng(0).integers(0, 256, (40, 80, kernels.DIMENSIONS), dtype=np.uint8)
+    either = [np.roll(theirs, shift, axis=1).astype(np.int32) for shift in (7, 7 + apart)]
+    ours, texture = (sum(either) // 2).astype(np.uint8), np.full((40, 80), 1000, np.int32)
+    found = kernels._support_disparity(ours, theirs, texture, 20, 50, -1, 200, 0.9, np.empty(16, np.int32))
+    assert found in (7, 8) if apart == 1 else found == kernels.NOTHING

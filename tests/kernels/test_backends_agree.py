@@ -136,6 +136,20 @@ def test_one_iteration_is_the_definitions(order, fidelity, extras):
     np.testing.assert_allclose(ours.dual, exact.dual, atol=32 * EPSILON * max(steps.sigma))
 
 
+@pytest.mark.parametrize("away", [-100.0, 100.0])
+@pytest.mark.parametrize("extras", [frozenset(), frozenset({"weights"})], ids=["even", "weights"])
+def test_far_from_all_observations_each_pulls_with_its_weight(extras, away):
+    """Observations are taken four at a time and then one by one: none of them is lost for any number."""
+    for views in range(1, 10):
+        problem, state = make((7, 9), 2, Fidelity.L1, extras, views=views)
+        state.primal[0] += away
+        steps = choose_steps(problem.alpha, NOISE)
+        exact, ours = copied(state, np.float64), copied(state)
+        REFERENCE.iterate(doubled(problem), exact, steps, 2)
+        CPU.iterate(problem, ours, steps, 2)
+        np.testing.assert_allclose(ours.primal[0], exact.primal[0], atol=100 * 10 * EPSILON)
+
+
 @pytest.mark.parametrize("delta", [1e-3, 0.05, 1.0, 50.0])
 @pytest.mark.parametrize("noise", [0.01, 0.2, 5.0])
 def test_hubers_prox_is_exact_at_any_corner_and_step(delta, noise):
