@@ -8,6 +8,7 @@ import pytest
 from cfusion import kernels
 from cfusion.kernels.contract import (
     INSIDE,
+    Box,
     Fidelity,
     Observations,
     Problem,
@@ -180,6 +181,23 @@ def test_same_energy_and_misfit(order, fidelity, extras):
         rtol=1e-5,
         atol=1e-5,
     )
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_an_edge_of_no_weight_is_a_cut(order):
+    """No dual crosses it, neither in an iteration nor in a certificate, and nothing is divided by its length."""
+    problem, state = make((13, 17), order, Fidelity.L1, frozenset({"edge"}))
+    problem.edge[::3, ::2] = 0
+    exact = copied(state, np.float64)
+    steps = choose_steps(problem.alpha, NOISE)
+    REFERENCE.iterate(doubled(problem), exact, steps, 40)
+    CPU.iterate(problem, state, steps, 40)
+    np.testing.assert_allclose(state.primal[0], exact.primal[0], atol=100 * EPSILON)
+    assert (np.abs(state.dual[:2, ::3, ::2]) < 10 * EPSILON).all()
+    box = Box(-3.0, 5.0)
+    bounds = [backend.bound(problem, copied(state), box, 20) for backend in (REFERENCE, CPU)]
+    assert bounds[0] == pytest.approx(bounds[1], rel=1e-4)
+    assert bounds[0] <= CPU.energy(problem, state).total
 
 
 @pytest.mark.parametrize("fidelity", list(Fidelity), ids=lambda f: f.name)
