@@ -267,6 +267,13 @@ class TestDiagrams:
             assert text in drawn
         assert diagrams.gap_falling(events[:2]) == ""
 
+    def test_the_page_shows_them_beside_the_sentences(self) -> None:
+        result = SimpleNamespace(depth=np.ones((4, 5)), method="l1")
+        events = (Event(1.0, "a", 1e-1, 1.0), Event(3.0, "a", 1e-3, 1.0))
+        shown = sections._solved(Content("a page", [result], traces={"l1": events}), result)
+        assert f'<div class="diagrams">{diagrams.gap_falling(events)}</div>' in shown
+        assert "diagrams" not in sections._solved(Content("a page", [result]), result)
+
     def test_an_honest_sigma_lies_on_the_diagonal(self) -> None:
         drawn = diagrams.reliability_diagram(Reliability((1.0, 10.0), (1.0, 10.0), 0.7, 0.9), "m")
         low, high = diagrams._Axes((-0.08, 1.08), (-0.08, 1.08)), 0.0
