@@ -51,6 +51,15 @@ def test_a_half_that_is_d_off_gives_the_variance_of_the_whole() -> None:
     np.testing.assert_allclose(found, (0.2 * np.sqrt(3) / 0.5 / 0.8222**2) ** 2, rtol=1e-3)
 
 
+def test_a_half_that_knows_nothing_does_not_count() -> None:
+    """The mean is that of the estimates that there are."""
+    whole, unit, ones = np.full(SHAPE, 3.0, np.float32), np.full(SHAPE, 0.5, np.float32), np.ones(SHAPE, np.float32)
+    some, none = Half(whole + np.float32(0.2), ones, ones), Half(np.full(SHAPE, NAN), ones, ones)
+    alone = variance_of_halves([some], whole, lambda untold: None, unit, BACKEND)
+    for halves in ([some, none], [none, some, none]):
+        np.testing.assert_array_equal(variance_of_halves(halves, whole, lambda untold: None, unit, BACKEND), alone)
+
+
 def test_a_half_of_noise_has_the_variance_of_the_mean_also_beside_an_edge() -> None:
     """Fits on halves, each off by N(0, 2): their mean is off by N(0, 1). Twelve pixels from an edge it still is."""
     rng = np.random.default_rng(0)
