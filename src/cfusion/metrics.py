@@ -97,7 +97,7 @@ def evaluate(
     Args:
         depth: (H, W) to be evaluated.
         truth: (H, W) in the same unit.
-        camera: of both, for normals and disparities; the latter need a pinhole camera.
+        camera: of both maps: any camera for normals, a pinhole camera for disparities.
         baseline: of a stereo pair, in the unit of depth, for disparities.
 
     Examples:
