@@ -116,6 +116,16 @@ class TestSearch:
         spread += 2.0
         assert trial._clearly_better((0.0, 1.0, 1.0), (1.0, 1.0, 1.0))
 
+    def test_what_lies_five_spreads_beside_the_rest_does_not_judge(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A spread is 1.4826 times the median distance from the median of the rest, here 1."""
+        heights = np.zeros((2, 3, 4), np.float32)
+        heights[0] = [[1, -1, 1, -1], [0.5, -1, 7.4, -7.4], [1, 1, 7.43, -7.43]]
+        held = np.array([True, False])[:, None, None] & np.ones((3, 4), bool)
+        monkeypatch.setattr(choose, "left_out", lambda given: held)
+        trial = choose._Trial(heights, None, 1.0, "numpy", lambda fits: None)
+        assert (trial.judges[0] == (np.abs(heights[0]) < 7.41)).all()
+        assert not trial.judges[1].any()
+
     def test_fits_are_made_once_and_counted(self) -> None:
         made: list[Any] = []
         trial = object.__new__(choose._Trial)
