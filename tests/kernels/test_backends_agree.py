@@ -18,6 +18,7 @@ from cfusion.kernels.contract import (
     primal_planes,
 )
 from cfusion.kernels.cpu import iteration as tiles
+from cfusion.kernels.numpy.literal import Literal
 from cfusion.solvers.steps import choose_steps
 
 REFERENCE, CPU = kernels.load("numpy"), kernels.load("cpu")
@@ -265,3 +266,16 @@ def test_outside_the_domain_nothing_moves(monkeypatch, objects):
         assert (state.dual[:, ~domain] == 0).all()
         np.testing.assert_allclose(state.primal[:, domain], exact.primal[:, domain], atol=1e-5)
         np.testing.assert_allclose(state.dual[:, domain], exact.dual[:, domain], atol=1e-5)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("ratio", [0.01, 3.0])
+def test_steps_of_the_papers_algorithm_are_as_long_as_its_lemma_allows(order, ratio):
+    """sigma_q tau |K|^2 = sigma_p tau |lam w|^2 = 1 / (K + 1), and tau / sigma_q is the ratio asked for."""
+    problem, state = make((9, 11), order, Fidelity.L1, frozenset({"weights"}), views=4)
+    literal = Literal(problem, state, ratio)
+    assert literal.tau / literal.sigma_q == pytest.approx(ratio)
+    assert literal.sigma_q * literal.tau * {1: 8, 2: 12, 3: 12}[order] == pytest.approx(1 / 5)
+    seen = problem.observations
+    largest = float((problem.confidence * np.where(np.isfinite(seen.values), seen.weights, 0)).max())
+    assert literal.sigma_p * literal.tau * largest**2 == pytest.approx(1 / 5, rel=1e-5)
