@@ -158,3 +158,10 @@ def test_depth_and_its_sigma_are_those_of_the_disparity() -> None:
     assert np.isnan(found.sigma[0, 3])
     np.testing.assert_array_equal(found.confidence, np.array([[0.9, 0.9, 0.9, 0]], np.float32))
     np.testing.assert_array_equal(found.weight, np.array([[0.6, 0.6, 0.6, 0]], np.float32))
+
+
+def test_the_check_of_both_images_may_be_as_strict_as_exact() -> None:
+    assert [Checks(tolerance=tolerance).tolerance for tolerance in (0.0, 0.5, 1.0)] == [0.0, 0.5, 1.0]
+    for limits in ({"tolerance": -0.1}, {"tolerance": float("nan")}, {"speck_step": 0.0}):
+        with pytest.raises(InputError):
+            Checks(**limits)
