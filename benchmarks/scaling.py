@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.scenes import KINDS, bundle, splatted
 from cfusion import METHODS, Stack, fuse, kernels
 from cfusion.energy import L1, TGV, Energy
-from cfusion.solvers import PDHG, prepare, solve
+from cfusion.solvers import PDHG, prepare
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.steps import choose_steps
 
@@ -56,9 +56,9 @@ def _iteration(rng: np.random.Generator, height: int, width: int, views: int) ->
 def _memory(rng: np.random.Generator, views: int) -> float:
     """NumPy reports its arrays to tracemalloc; what Numba allocates inside kernels is a few rows per thread."""
     stack = _stack(rng, 480, 640, views)
-    solve(Energy(L1(), TGV(2)), stack, PDHG(iterations=24), backend=CPU)
+    PDHG(iterations=24)(prepare(Energy(L1(), TGV(2)), stack, CPU))
     tracemalloc.start()
-    solve(Energy(L1(), TGV(2)), stack, PDHG(iterations=48), backend=CPU)
+    PDHG(iterations=48)(prepare(Energy(L1(), TGV(2)), stack, CPU))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / (480 * 640 * 4)
@@ -72,7 +72,7 @@ def _auto() -> None:
         best = {"solve": np.inf, "auto": np.inf}
         for _ in range(3):
             began = time.perf_counter()
-            solve(method.energy, stack, method.solver, backend=CPU)
+            method.solver(prepare(method.energy, stack, CPU))
             best["solve"] = min(best["solve"], time.perf_counter() - began)
             began = time.perf_counter()
             fuse(views)

@@ -1,6 +1,7 @@
 """What is typed and what is told at the command line, by exact values."""
 
 import argparse
+import dataclasses
 import json
 import re
 import time
@@ -14,6 +15,7 @@ from cfusion.cli import extras, kernel_work, main, parts, report, settings, text
 from cfusion.cli.progress import BETWEEN_LINES, PATIENCE, _Lines, described, showing
 from cfusion.errors import InputError
 from cfusion.forecast import Step
+from cfusion.rasters.options import Options
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
@@ -335,3 +337,11 @@ class TestScene:
         assert first == "cfusion: view 8: a.png is damaged"
         assert len(more) == bool(words)
         assert all(words in line for line in more)
+
+
+def test_a_mosaic_has_one_set_of_defaults() -> None:
+    """Those of the command line, which imports nothing heavy to know them, are those of `fuse_rasters`."""
+    given = vars(main.build_parser().parse_args(["mosaic", "a.tif", "-o", "out.tif"]))
+    for field in dataclasses.fields(Options):
+        found = given[field.name]
+        assert (tuple(found) if isinstance(found, list) else found) == field.default, field.name

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from cfusion.cli import parts
-from cfusion.cli.forecast import Forecast
+from cfusion.cli.forecast import Forecast, Part
 from cfusion.forecast import Step
 from cfusion.rasters.effort import (
     AN_ITERATION,
@@ -114,3 +114,15 @@ class TestEffort:
         whole = 9 * (WRITING + FINISHING) + 3 * 0.4 * COMPARING
         assert self.EFFORT.writing(1.0, 3) == pytest.approx(1 - 9 * FINISHING / whole)
         assert self.EFFORT.writing(1.0, 0) == pytest.approx(9 * WRITING / whole)
+
+
+def test_a_task_is_timed_from_the_end_of_the_one_before() -> None:
+    """The first from the start of its part; of the second, nothing was heard before its own first event."""
+    forecast, solving = Forecast("l1", [Part("fusing", 20.0)]), Step("depth", 0.01, gap=1.0)
+    forecast.update(Step("fusing 1", 0.0), 2.0)
+    forecast.update(Step("fusing 1", 0.0, inside=solving, share=0.5), 5.0)
+    assert forecast.solve is not None
+    assert forecast.solve[0] == forecast.began == 0.0
+    forecast.update(Step("fusing 1", 0.5), 10.0)
+    forecast.update(Step("fusing 2", 0.5, inside=solving, share=0.5), 13.0)
+    assert forecast.solve[0] == 10.0

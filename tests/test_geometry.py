@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cfusion.errors import CameraError, InputError, ShapeError
+from cfusion.errors import CameraError, InputError, PoseError, ShapeError
 from cfusion.geometry import Camera, Orthographic, Pinhole, Pose, Stack, View, normals
 from cfusion.geometry.quaternion import quaternion_of, rotation_of
 from cfusion.geometry.view import _maps
@@ -237,6 +237,16 @@ def test_a_rotation_and_its_quaternion_are_one() -> None:
         found = np.array(quaternion_of(rotation_of(*given)))
         assert found[0] >= 0
         assert abs(found @ given) == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("norm", [0.49, 0.51, 1.99, 2.01])
+def test_a_quaternion_of_a_file_has_about_the_norm_of_one(norm: float) -> None:
+    """Other columns of the file have another norm, as a rule; a few digits of rounding do no harm."""
+    if 0.5 < norm < 2:
+        np.testing.assert_allclose(rotation_of(0.6 * norm, 0, 0.8 * norm, 0), rotation_of(0.6, 0, 0.8, 0), atol=1e-12)
+    else:
+        with pytest.raises(PoseError, match=f"norm {norm:.2g} instead of 1"):
+            rotation_of(0.6 * norm, 0, 0.8 * norm, 0)
 
 
 def test_a_stack_is_looked_at_map_by_map() -> None:

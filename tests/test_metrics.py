@@ -163,3 +163,13 @@ def test_the_paper_protocol_gives_its_noisy_reference_row() -> None:
     found = (scores.rmse, scores.zmae, scores.nmae, scores.out(3), scores.d_avg)
     assert found == pytest.approx((0.817, 0.587, 1.556, 60.0, 7.65), rel=0.03)
     assert scores.nmae < pi / 2  # normals of noise are at right angles to the truth
+
+
+@pytest.mark.parametrize("depth", [0.0, -1.0])
+def test_a_truth_without_a_disparity_is_refused_where_disparities_are_asked_for(depth: float) -> None:
+    truth = np.full((4, 6), 2.0)
+    truth[1, 2] = depth
+    camera = Pinhole(50.0, 50.0, 2.5, 1.5, 6, 4)
+    with pytest.raises(InputError, match="<= 0, which have no disparity"):
+        evaluate(np.full((4, 6), 2.0), truth, camera, baseline=0.5)
+    assert evaluate(np.full((4, 6), 2.0), truth).bias == pytest.approx((2 - depth) / 24)

@@ -1,5 +1,6 @@
 """Stereo bundles as experiments, exhibits made of stored lines, and runs that fail: without any data."""
 
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from io import BytesIO
@@ -12,7 +13,7 @@ import pytest
 
 from cfusion import Pinhole, Pose, View
 from cfusion.errors import InputError, MissingDependency
-from cfusion.experiments import conditions, runner, summary
+from cfusion.experiments import conditions, provenance, runner, summary
 from cfusion.experiments.conditions import BoxImage, KittiBundle
 from cfusion.experiments.matches import Matches
 from cfusion.experiments.models import Model
@@ -285,3 +286,30 @@ class TestRuns:
         assert list(runner._half(queue)) == [3, 4, 5]
         assert list(queue) == [1, 2]
         assert list(runner._half(deque())) == []
+
+
+def test_the_commit_of_a_result_is_that_of_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None outside a repository and before its first commit; + where src/ differs from the commit."""
+
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+        return subprocess.run(["git", *who, *words], cwd=tmp_path, capture_output=True, text=True).stdout.strip()
+
+    def found() -> str | None:
+        provenance.commit.cache_clear()
+        return provenance.commit()
+
+    monkeypatch.setattr(provenance, "REPOSITORY", tmp_path)
+    try:
+        assert found() is None
+        git("init")
+        assert found() is None
+        (tmp_path / "src").mkdir()
+        (tmp_path / "src" / "a.py").write_text("a = 1\n")
+        git("add", "src")
+        git("commit", "-m", "first")
+        assert found() == git("rev-parse", "--short=12", "HEAD")
+        (tmp_path / "src" / "a.py").write_text("a = 2\n")
+        assert found() == git("rev-parse", "--short=12", "HEAD") + "+"
+    finally:
+        provenance.commit.cache_clear()

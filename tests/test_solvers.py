@@ -12,7 +12,7 @@ from cfusion import METHODS, Stack, Status, fuse_stack, kernels, synthetic
 from cfusion.energy import L1, L2, TGV, Energy, Huber, Prior
 from cfusion.errors import InputError
 from cfusion.kernels.cpu import certificate as cpu_certificate
-from cfusion.solvers import ACS, AMA, PDHG, Biconvex, Pointwise, WarmStart, prepare, solve
+from cfusion.solvers import ACS, AMA, PDHG, Biconvex, Pointwise, WarmStart, prepare
 from cfusion.solvers.pdhg import REPAIR_ROUNDS, fixed_confidence
 from cfusion.solvers.steps import choose_steps
 
@@ -277,7 +277,7 @@ def test_energies_are_the_terms_of_the_sum():
         (ACS(), Energy(L1(), TGV(2), Prior())),
         (AMA(outer=3), Energy(L1(), TGV(2), Prior())),
     ):
-        named = solve(energy, small_stack(), solver, backend=REFERENCE).energies
+        named = solver(prepare(energy, small_stack(), REFERENCE)).energies
         orders = [value for name, value in named.items() if name.startswith("order_")]
         assert named["regulariser"] == pytest.approx(sum(orders))
         whole = named["regulariser"] + named["fidelity"] + named.get("prior", 0.0)
@@ -288,7 +288,7 @@ def test_energies_are_the_terms_of_the_sum():
 def test_energy_of_the_solution_is_that_of_its_depth():
     """TV of the returned map and its data term, computed by hand."""
     stack = small_stack(weighted=True)
-    solution = solve(Energy(L2(), TGV(1), lam=0.7), stack, PDHG(), backend=REFERENCE)
+    solution = PDHG()(prepare(Energy(L2(), TGV(1), lam=0.7), stack, REFERENCE))
     x = solution.depth.astype(float)
     right, below = np.full((2, *x.shape), np.nan)
     right[:, :-1], below[:-1] = np.diff(x, axis=1), np.diff(x, axis=0)
@@ -302,14 +302,14 @@ def test_weights_of_zero_are_no_observations():
     stack = small_stack()
     ignored = np.concatenate([stack.depths, stack.depths[:1] + 100])
     padded = Stack(ignored, np.concatenate([stack.weights, np.zeros_like(stack.weights[:1])]))
-    one, other = (solve(Energy(L1(), TGV(2)), each, PDHG(), backend=REFERENCE) for each in (stack, padded))
+    one, other = (PDHG()(prepare(Energy(L1(), TGV(2)), each, REFERENCE)) for each in (stack, padded))
     np.testing.assert_allclose(other.depth, one.depth, atol=1e-5)
     assert other.energies["total"] == pytest.approx(one.energies["total"], rel=1e-6)
 
 
 def test_progress_runs_to_its_end():
     seen = []
-    solve(Energy(L1(), TGV(2), Prior()), small_stack(), ACS(outer=3), backend=REFERENCE, report=seen.append)
+    ACS(outer=3)(prepare(Energy(L1(), TGV(2), Prior()), small_stack(), REFERENCE), seen.append)
     done = [progress.done for progress in seen]
     assert done == sorted(done)
     assert 0 < done[0] <= done[-1] <= 1
@@ -319,29 +319,29 @@ def test_progress_runs_to_its_end():
 def test_what_a_solver_cannot_do_is_said_in_one_line():
     stack = small_stack()
     with pytest.raises(InputError, match="without a regulariser"):
-        solve(Energy(L1(), TGV(1)), stack, Pointwise(), backend=REFERENCE)
+        Pointwise()(prepare(Energy(L1(), TGV(1)), stack, REFERENCE))
     with pytest.raises(InputError, match="no closed form"):
-        solve(Energy(Huber()), stack, Pointwise(), backend=REFERENCE)
+        Pointwise()(prepare(Energy(Huber()), stack, REFERENCE))
     for solver in (ACS(), AMA(), Biconvex()):
         with pytest.raises(InputError, match="has no prior"):
-            solve(Energy(L1(), TGV(2)), stack, solver, backend=REFERENCE)
+            solver(prepare(Energy(L1(), TGV(2)), stack, REFERENCE))
     nothing = stack.depths.copy()
     nothing[1] = np.nan
     with pytest.raises(InputError, match="holds no depth"):
         fuse_stack(Stack(nothing[[0, 1, 2]]), "input", backend="numpy")
     with pytest.raises(InputError, match="no observation has a positive weight"):
-        solve(Energy(L1()), Stack(stack.depths, np.zeros_like(stack.weights)), Pointwise(), backend=REFERENCE)
+        Pointwise()(prepare(Energy(L1()), Stack(stack.depths, np.zeros_like(stack.weights)), REFERENCE))
     below_sea = Stack(stack.depths - 20)
     with pytest.raises(InputError, match="inverse depth needs positive depths"):
-        solve(Energy(L1(), TGV(2), inverse=True), below_sea, PDHG(), backend=REFERENCE)
+        PDHG()(prepare(Energy(L1(), TGV(2), inverse=True), below_sea, REFERENCE))
 
 
 def test_inverse_depth_solves_the_same_problem_of_inverses():
     """x = 1 / depth: a stack of inverses, inverted."""
     stack = small_stack()
     energy = Energy(L1(), TGV(2))
-    direct = solve(dataclasses.replace(energy, inverse=True), stack, PDHG(tolerance=1e-5), backend=REFERENCE)
-    inverses = solve(energy, Stack(1 / stack.depths, stack.weights), PDHG(tolerance=1e-5), backend=REFERENCE)
+    direct = PDHG(tolerance=1e-5)(prepare(dataclasses.replace(energy, inverse=True), stack, REFERENCE))
+    inverses = PDHG(tolerance=1e-5)(prepare(energy, Stack(1 / stack.depths, stack.weights), REFERENCE))
     np.testing.assert_allclose(direct.depth, 1 / inverses.depth, rtol=1e-5)
 
 

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from cfusion.kernels.contract import Fidelity
@@ -46,3 +47,33 @@ class TestBalance:
     def test_where_nothing_moves_nothing_is_learnt(self) -> None:
         assert self.after(0.0, 0.0) == (1.0, 0)
         assert self.after(1.0, 0.0) == (64.0, 1)
+
+    @pytest.mark.parametrize("s", [0.25, 1.0, 8.0])
+    def test_ways_are_measured_in_steps(self, s: float) -> None:
+        """In any unit of length: where steps, depths and s are s times as long, the way is the same."""
+        balancer = StepBalancer(None, 2.5 * s)  # type: ignore[arg-type]
+        problem = SimpleNamespace(order=1, alpha=(1.0,), fidelity=Fidelity.L1)
+        balancer._balance(problem, [(6.0 * s) ** 2], [1.0, 0.0])  # type: ignore[arg-type]
+        assert balancer.step_scale == pytest.approx(3.0 * 2.5 * s)
+
+
+@pytest.mark.parametrize(
+    ("count", "blocks"), [(1, [1]), (23, [23]), (24, [24]), (25, [24, 1]), (60, [24, 24, 12]), (96, [24] * 4)]
+)
+def test_as_many_iterations_as_asked_in_blocks_of_twenty_four(count: int, blocks: list[int]) -> None:
+    """The last measure is that of the caller; only whole blocks are looked at."""
+    done: list[int] = []
+    state = SimpleNamespace(primal=np.zeros((1, 4, 5)))
+    backend = SimpleNamespace(
+        iterate=lambda problem, state, steps, block: done.append(block),
+        snapshot_rows=lambda state, every: "start",
+        measure=lambda problem, state, kept, every: (None, ([1.0], [1.0, 0.0])),
+    )
+    problem = SimpleNamespace(order=1, alpha=(1.0,), fidelity=Fidelity.L1)
+    balancer = StepBalancer(backend, 2.5)  # type: ignore[arg-type]
+    asked: list[object] = []
+    measured = lambda kept, every: (asked.append(kept) or "found", ([1.0], [1.0, 0.0]))  # noqa: E731
+    assert balancer.run_and(problem, state, count, measured) == "found"  # type: ignore[arg-type]
+    assert done == blocks
+    assert asked == ["start" if blocks[-1] == 24 else None]
+    assert balancer.checks == blocks.count(24)

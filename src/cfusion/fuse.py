@@ -40,7 +40,7 @@ def fuse(
     progress: Callable[[Progress], None] | None = None,
     **parameters: Any,
 ) -> Result:
-    """Fuse depth maps into one view: the given one, else the one named by the data set, else the middle one.
+    """Fuse depth maps into one view: `reference`, else the view that the data set names, else the middle one.
 
     Args:
         views: any number, of any cameras; depths and poses in one unit of length.

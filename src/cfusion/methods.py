@@ -90,7 +90,7 @@ class InputMap:
     """The reference view's own depth map, unchanged."""
 
     name: str = "input"
-    summary: str = "the reference depth map as it came"
+    summary: str = "the depth map of the reference view, unchanged"
 
     def __call__(self, source: Source, backend: Backend, report: Report | None = None) -> Fused:
         stack = source.first(Splat(fill=False), backend)

@@ -30,10 +30,10 @@ class Scores:
         rmse: root mean square error after subtracting each map's mean, in the unit of depth.
         zmae: mean absolute error after subtracting the median difference, in the unit of depth.
         nmae: mean angle between the normals, in radians.
-        z_avg: geometric mean of the three.
-        outliers: percent of the true pixels whose disparity is off by more than 1, 2, 3, 4, 5 pixels; holes of the
-            estimate are filled by `fill_background` first, for d_avg, too.
-        d_avg: mean absolute disparity error, in pixels.
+        z_avg: geometric mean of rmse, zmae and nmae.
+        outliers: percent of the true pixels whose disparity is off by more than 1, 2, 3, 4, 5 pixels, after
+            `fill_background` has filled the holes of the estimate.
+        d_avg: mean absolute disparity error, in pixels, after the same filling.
         density: percent of the true pixels with an estimate.
         plain_rmse: root mean square error, nothing subtracted.
         plain_mae: mean absolute error, nothing subtracted.
@@ -97,7 +97,7 @@ def evaluate(
     Args:
         depth: (H, W) to be evaluated.
         truth: (H, W) in the same unit.
-        camera: of both, for normals and disparities; the latter need a pinhole camera.
+        camera: of both maps: any camera for normals, a pinhole camera for disparities.
         baseline: of a stereo pair, in the unit of depth, for disparities.
 
     Examples:

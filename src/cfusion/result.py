@@ -35,12 +35,12 @@ class Result:
         status: the outcome of the solve; its value is a sentence.
         seconds: wall-clock time.
         iterations: iterations of the last solve.
-        method: its name.
-        parameters: by name, including the choices of `auto`.
+        method: the name of the method.
+        parameters: of the method, by name, including the choices of `auto`.
         backend: the name of the backend.
-        camera: of the reference, or None.
-        pose: world_from_camera of the reference, or None.
-        image: of the reference, or None.
+        camera: of the reference view, or None.
+        pose: world_from_camera of the reference view, or None.
+        image: of the reference view, or None.
         views: for each view a record of support, residuals, noise and pose, if `keep_views=True` (`auto`); else empty.
 
     Examples:

@@ -9,7 +9,7 @@ import pytest
 
 from cfusion.cli.main import main
 from cfusion.datasets import read, write_bundle
-from cfusion.datasets.check import Correction, align_scales, check
+from cfusion.datasets.check import Correction, align_scales, check, reprojection
 from cfusion.datasets.check.reprojection import Hypothesis
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
@@ -172,3 +172,14 @@ def test_a_bundle_says_how_it_was_corrected(tmp_path: Path) -> None:
     write_bundle([View(np.full((2, 3), 2.0), camera, Pose.identity())], tmp_path / "a")
     said = "bundle: unit metre, camera-to-world; 1 view; read with --depth-scale 0.5"
     assert Correction(depth_scale=0.5)(read(tmp_path / "a")).sentence == said
+
+
+@pytest.mark.parametrize("count", [35, 40, 1000])
+def test_frames_of_a_long_sequence_are_compared_near_and_far_from_its_first_to_its_last(count: int) -> None:
+    """In each group frames 2, 8 and 30 after its first, so that a slow and a fast camera both have parallax."""
+    groups = reprojection._groups(count, reprojection.FEW)
+    assert (groups[0][0], groups[-1][-1]) == (0, count - 1)
+    assert all(np.subtract(group, group[0]).tolist() == [0, 2, 8, 30] for group in groups)
+    assert len(groups) == 4
+    assert reprojection._groups(20, reprojection.FEW) == [[0, 2, 8, 19]]
+    assert reprojection._groups(16, reprojection.FEW) == [list(range(16))]

@@ -69,6 +69,14 @@ def test_subsampled_channels_hold_less(step_x: int, step_y: int, line: int, byte
     assert Channel("Z", 2, step_x, step_y).bytes_of_line(line, 0, 9) == bytes_of
 
 
+@pytest.mark.parametrize("step", [1, 2, 3, 5])
+@pytest.mark.parametrize("left", [-7, -6, -1, 0, 1, 4, 9, 10])
+def test_a_line_holds_the_multiples_of_its_step(left: int, step: int) -> None:
+    """Wherever the window of the data begins: columns -7 to 9 at every second one are -6, -4 .. 8."""
+    columns = [x for x in range(left, 10) if x % step == 0]
+    assert Channel("Z", 1, step, 1).bytes_of_line(0, left, 9) == 2 * len(columns)
+
+
 def test_an_empty_cell_of_matlab_is_an_empty_matrix() -> None:
     name, value = matlab._matrix(memoryview(b""), "<", 0)
     assert name == ""

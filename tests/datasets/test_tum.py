@@ -93,10 +93,17 @@ def test_round_trip(tmp_path: Path, some_views: list[View], same_views: Callable
     same_views(read(tmp_path / "out"), some_views, step=1 / 5000, camera=False)  # K has no place in the format
 
 
-def test_depth_beyond_the_format_becomes_unknown(tmp_path: Path, some_views: list[View]) -> None:
-    far = View(np.full((5, 7), 14.0), some_views[0].camera, some_views[0].pose)
-    write_views([far, some_views[1]], tmp_path / "out", "tum")
-    assert np.isnan(read(tmp_path / "out")[0].depth).all()
+@pytest.mark.parametrize(("format", "last"), [("tum", 65535 / 5000), ("open3d", 65.535)])
+def test_depth_beyond_the_format_becomes_unknown(
+    tmp_path: Path, some_views: list[View], format: str, last: float
+) -> None:
+    depth = np.full((5, 7), last)
+    depth[0] += 0.01
+    far = View(depth, some_views[0].camera, some_views[0].pose)
+    write_views([far, some_views[1], some_views[1]], tmp_path / "out", format)
+    found = read(tmp_path / "out")[0].depth
+    assert np.isnan(found[0]).all()
+    np.testing.assert_allclose(found[1:], last, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("format", "unit"), [("tum", 1000.0), ("tum", 0.001), ("open3d", 1000.0)])

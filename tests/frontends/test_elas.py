@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion.frontends.elas import Elas, _away, _delaunay, _sobel, elas_maps
+from cfusion.frontends.elas import Elas, _away, _delaunay, _one_side, _sobel, elas_maps
 from cfusion.frontends.stereo import elas
 from cfusion.kernels.cpu import elas as kernels
 
@@ -195,3 +195,28 @@ def test_a_triangle_has_the_pixels_inside_it_and_no_others() -> None:
     np.testing.assert_array_equal(np.isfinite(prior), inside)
     slopes = np.linalg.solve(np.column_stack([points[:, :2], np.ones(3)]), points[:, 2])
     np.testing.assert_allclose(prior[inside], (slopes[0] * u + slopes[1] * v + slopes[2])[inside], atol=1e-4)
+
+
+def test_the_table_of_the_prior_has_eight_entries_per_pixel_up_to_three_sigma() -> None:
+    """Entry k is -log(gamma + exp(-(k / 8)^2 / (2 sigma^2))): the prior a fraction of a pixel beside the plane."""
+    given: list[np.ndarray] = []
+    watched = SimpleNamespace(**{**vars(kernels), "map_disparities": lambda *each: given.append(each[-2])})
+    descriptors = np.zeros((40, 60, 48), np.uint8)
+    support = np.array([[10.0, 10.0, 5.0], [45.0, 12.0, 5.0], [30.0, 30.0, 5.0]])
+    settings = Elas(disparities=32)
+    _one_side(watched, descriptors, descriptors, support, -1, settings)
+    (table,) = given
+    assert len(table) == np.ceil(3 * settings.sigma) * 8 + 1
+    for k in (0, 1, 8, len(table) - 1):
+        wanted = -np.log(settings.gamma + np.exp(-((k / 8) ** 2) / (2 * settings.sigma**2)))
+        assert table[k] == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize("apart", [1, 2, 5])
+def test_a_match_between_two_disparities_is_unique_and_one_of_two_places_is_not(apart: int) -> None:
+    """Each point is the mean of two of the other image: of neighbours it lies between them, else it may be either."""
+    theirs = np.random.default_rng(0).integers(0, 256, (40, 80, kernels.DIMENSIONS), dtype=np.uint8)
+    either = [np.roll(theirs, shift, axis=1).astype(np.int32) for shift in (7, 7 + apart)]
+    ours, texture = (sum(either) // 2).astype(np.uint8), np.full((40, 80), 1000, np.int32)
+    found = kernels._support_disparity(ours, theirs, texture, 20, 50, -1, 200, 0.9, np.empty(16, np.int32))
+    assert found in (7, 8) if apart == 1 else found == kernels.NOTHING

@@ -115,10 +115,10 @@ def test_winners_are_those_of_the_compiled_loops(device: DeviceStereo, pair: Sim
     total[:, :, 7] = total[:, :, 3]  # ties: the first one wins
     found = host(device.winners(device.put(total), device.put(1 - total)))
     wanted = loops.winners(total)
-    assert Curves._fields == ("disparity", "best", "second", "bend", "plain")  # their order there
-    np.testing.assert_allclose(found[:4], wanted, rtol=1e-5, atol=1e-6)
+    assert Curves._fields == ("disparity", "best", "second", "plain")  # their order there
+    np.testing.assert_allclose(found[:3], wanted, rtol=1e-5, atol=1e-6)
     at = np.rint(wanted[0]).astype(int)[..., None]
-    np.testing.assert_array_equal(found[4], 1 - np.take_along_axis(total, at, 2)[..., 0])
+    np.testing.assert_array_equal(found[3], 1 - np.take_along_axis(total, at, 2)[..., 0])
 
 
 def of_grey(image: np.ndarray) -> np.ndarray:
@@ -215,7 +215,7 @@ def test_cues_are_those_of_the_host(device: DeviceStereo, shape: tuple[int, int]
     disparity, other = maps(3, shape)
     apart = consistency.disagreement(disparity, other)
     found = consistency.agreeing(disparity, apart, 1.0)
-    curves, image = Curves(disparity, *rng.random((4, *shape)).astype(np.float32)), rng.random(shape).astype(np.float32)
+    curves, image = Curves(disparity, *rng.random((3, *shape)).astype(np.float32)), rng.random(shape).astype(np.float32)
     halves = (cues.JUMP, cues.TEXTURE, MARGIN)
     made = device.cues(*(device.put(each) for each in (found, apart)), image, device.put(np.stack(curves)), halves)
     np.testing.assert_allclose(

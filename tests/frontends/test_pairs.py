@@ -68,6 +68,28 @@ def test_calibrations_of_three_kinds_say_the_same(tmp_path: Path, scenes: Simple
     assert [rig.doffs for rig in rigs] == [0, 7, 0]
 
 
+def test_a_folder_of_swapped_pairs_is_refused_unless_the_check_is_left_out(place: Path, tmp_path: Path) -> None:
+    for side, other in (("left", "right"), ("right", "left")):
+        (tmp_path / side).mkdir()
+        for file in (place / other).iterdir():
+            shutil.copy(file, tmp_path / side / file.name.replace(other, side))
+    shutil.copy(place / "calib.txt", tmp_path)
+    (tmp_path / "poses.txt").write_text("1 0 0 0 0 1 0 0 0 0 1 0\n" * 3)
+    with pytest.raises(InputError, match="swapped"):
+        read(tmp_path)
+    assert len(read(tmp_path, options={"unchecked": True})) == 3
+
+
+def test_projections_have_a_focal_length(tmp_path: Path) -> None:
+    """Of one pixel, if the file is of normalised coordinates; not of none."""
+    rows = "P0: {0} 0 0 0 0 {0} 0 0 0 0 1 0\nP1: {0} 0 0 -0.5 0 {0} 0 0 0 0 1 0\n"
+    (tmp_path / "calib.txt").write_text(rows.format(1))
+    assert read_rig(tmp_path / "calib.txt").baseline == 0.5
+    (tmp_path / "calib.txt").write_text(rows.format(0))
+    with pytest.raises(InputError, match="focal length of zero"):
+        read_rig(tmp_path / "calib.txt")
+
+
 def test_a_pair_of_turned_cameras_is_rectified(tmp_path: Path, scenes: SimpleNamespace) -> None:
     """The right camera is turned by two degrees: rows disagree as they are, and agree after rectification."""
     right_from_left = scenes.turned((1.0, -1.5, 2.0), (0, 0, 0)).inverse() @ scenes.turned((0, 0, 0), (-0.5, 0, 0))

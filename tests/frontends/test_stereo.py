@@ -7,10 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cfusion import Pinhole
 from cfusion.datasets.readers.kitti import open_bundle
 from cfusion.errors import InputError, ShapeError
+from cfusion.frontends.depth import depth_of
 from cfusion.frontends.elas import Elas
-from cfusion.frontends.stereo import Checks, Sgm, elas, match, sgm
+from cfusion.frontends.rig import Rig
+from cfusion.frontends.stereo import Checks, Matching, Sgm, elas, match, sgm
 from cfusion.metrics import fill_background, roc_auc
 
 NETWORK = all(importlib.util.find_spec(name) for name in ("mc_cnn", "onnxruntime"))
@@ -140,3 +143,25 @@ def test_penalties_and_blocks_have_limits(name: str, taken: tuple[int, ...], ref
     for value in refused:
         with pytest.raises(InputError):
             Sgm(**{name: value})
+
+
+def test_depth_and_its_sigma_are_those_of_the_disparity() -> None:
+    """z = f B / (d + doffs); a little more disparity, and the depth changes by sigma_z / sigma_d times as much."""
+    rig = Rig(Pinhole(200.0, 200.0, 2.0, 1.0, 4, 1), baseline=0.5, doffs=3.0)
+    disparity = np.array([[7.0, 22.0, 47.0, 0.0]], np.float32)
+    confidence, weight = (np.full((1, 4), value, np.float32) for value in (0.9, 0.6))
+    sigma = np.array([[0.5, 1.0, 2.0, 1.0]], np.float32)
+    found = depth_of(Matching(disparity, confidence, sigma, weight), rig, farthest=20.0)
+    np.testing.assert_allclose(found.depth, [[10.0, 4.0, 2.0, np.nan]], rtol=1e-6)
+    slope = (100 / (disparity - 0.01 + 3) - 100 / (disparity + 0.01 + 3)) / 0.02
+    np.testing.assert_allclose(found.sigma[:, :3], (slope * sigma)[:, :3], rtol=1e-3)
+    assert np.isnan(found.sigma[0, 3])
+    np.testing.assert_array_equal(found.confidence, np.array([[0.9, 0.9, 0.9, 0]], np.float32))
+    np.testing.assert_array_equal(found.weight, np.array([[0.6, 0.6, 0.6, 0]], np.float32))
+
+
+def test_the_check_of_both_images_may_be_as_strict_as_exact() -> None:
+    assert [Checks(tolerance=tolerance).tolerance for tolerance in (0.0, 0.5, 1.0)] == [0.0, 0.5, 1.0]
+    for limits in ({"tolerance": -0.1}, {"tolerance": float("nan")}, {"speck_step": 0.0}):
+        with pytest.raises(InputError):
+            Checks(**limits)

@@ -8,6 +8,7 @@ import pytest
 from cfusion import kernels
 from cfusion.kernels.contract import (
     INSIDE,
+    Box,
     Fidelity,
     Observations,
     Problem,
@@ -17,6 +18,7 @@ from cfusion.kernels.contract import (
     primal_planes,
 )
 from cfusion.kernels.cpu import iteration as tiles
+from cfusion.kernels.numpy.literal import Literal
 from cfusion.solvers.steps import choose_steps
 
 REFERENCE, CPU = kernels.load("numpy"), kernels.load("cpu")
@@ -136,6 +138,20 @@ def test_one_iteration_is_the_definitions(order, fidelity, extras):
     np.testing.assert_allclose(ours.dual, exact.dual, atol=32 * EPSILON * max(steps.sigma))
 
 
+@pytest.mark.parametrize("away", [-100.0, 100.0])
+@pytest.mark.parametrize("extras", [frozenset(), frozenset({"weights"})], ids=["even", "weights"])
+def test_far_from_all_observations_each_pulls_with_its_weight(extras, away):
+    """Observations are taken four at a time and then one by one: none of them is lost for any number."""
+    for views in range(1, 10):
+        problem, state = make((7, 9), 2, Fidelity.L1, extras, views=views)
+        state.primal[0] += away
+        steps = choose_steps(problem.alpha, NOISE)
+        exact, ours = copied(state, np.float64), copied(state)
+        REFERENCE.iterate(doubled(problem), exact, steps, 2)
+        CPU.iterate(problem, ours, steps, 2)
+        np.testing.assert_allclose(ours.primal[0], exact.primal[0], atol=100 * 10 * EPSILON)
+
+
 @pytest.mark.parametrize("delta", [1e-3, 0.05, 1.0, 50.0])
 @pytest.mark.parametrize("noise", [0.01, 0.2, 5.0])
 def test_hubers_prox_is_exact_at_any_corner_and_step(delta, noise):
@@ -166,6 +182,23 @@ def test_same_energy_and_misfit(order, fidelity, extras):
         rtol=1e-5,
         atol=1e-5,
     )
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_an_edge_of_no_weight_is_a_cut(order):
+    """No dual crosses it, neither in an iteration nor in a certificate, and nothing is divided by its length."""
+    problem, state = make((13, 17), order, Fidelity.L1, frozenset({"edge"}))
+    problem.edge[::3, ::2] = 0
+    exact = copied(state, np.float64)
+    steps = choose_steps(problem.alpha, NOISE)
+    REFERENCE.iterate(doubled(problem), exact, steps, 40)
+    CPU.iterate(problem, state, steps, 40)
+    np.testing.assert_allclose(state.primal[0], exact.primal[0], atol=100 * EPSILON)
+    assert (np.abs(state.dual[:2, ::3, ::2]) < 10 * EPSILON).all()
+    box = Box(-3.0, 5.0)
+    bounds = [backend.bound(problem, copied(state), box, 20) for backend in (REFERENCE, CPU)]
+    assert bounds[0] == pytest.approx(bounds[1], rel=1e-4)
+    assert bounds[0] <= CPU.energy(problem, state).total
 
 
 @pytest.mark.parametrize("fidelity", list(Fidelity), ids=lambda f: f.name)
@@ -233,3 +266,16 @@ def test_outside_the_domain_nothing_moves(monkeypatch, objects):
         assert (state.dual[:, ~domain] == 0).all()
         np.testing.assert_allclose(state.primal[:, domain], exact.primal[:, domain], atol=1e-5)
         np.testing.assert_allclose(state.dual[:, domain], exact.dual[:, domain], atol=1e-5)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("ratio", [0.01, 3.0])
+def test_steps_of_the_papers_algorithm_are_as_long_as_its_lemma_allows(order, ratio):
+    """sigma_q tau |K|^2 = sigma_p tau |lam w|^2 = 1 / (K + 1), and tau / sigma_q is the ratio asked for."""
+    problem, state = make((9, 11), order, Fidelity.L1, frozenset({"weights"}), views=4)
+    literal = Literal(problem, state, ratio)
+    assert literal.tau / literal.sigma_q == pytest.approx(ratio)
+    assert literal.sigma_q * literal.tau * {1: 8, 2: 12, 3: 12}[order] == pytest.approx(1 / 5)
+    seen = problem.observations
+    largest = float((problem.confidence * np.where(np.isfinite(seen.values), seen.weights, 0)).max())
+    assert literal.sigma_p * literal.tau * largest**2 == pytest.approx(1 / 5, rel=1e-5)

@@ -112,3 +112,17 @@ def test_rows_of_tiles_hold_every_row_once(shape, many, monkeypatch):
     assert [bands[0][0], bands[-1][1]] == [0, shape[0]]
     assert all(one[1] == other[0] for one, other in zip(bands, bands[1:], strict=False))
     assert len(bands) in (1, *(many * rounds for rounds in range(1, 9)), shape[0] // iteration.LEAST_ROWS)
+
+
+def test_bands_of_tiles_have_the_same_work(monkeypatch):
+    """The work of a row: from its first to its last pixel of the domain, and a quarter of the width."""
+    monkeypatch.setattr(iteration, "threads", lambda: 4)
+    width = 400
+    left = np.minimum(np.arange(800) // 2, width - 1)  # rows begin further right, and get shorter
+    domain = np.arange(width) >= left[:, None]
+    bands = iteration._bands(domain)
+    assert [bands[0][0], bands[-1][1]] == [0, 800]
+    assert len(bands) % 4 == 0
+    work = (width - left) + width // 4 + 1
+    amounts = [work[top:bottom].sum() for top, bottom in bands]
+    assert max(amounts) - min(amounts) <= 2 * work.max()

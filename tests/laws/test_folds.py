@@ -1,11 +1,13 @@
 """What is left out: in every block a fifth of the views, each as often as any other; nothing is lost or doubled."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from cfusion import Stack, kernels
 from cfusion.auto.folds import leave_out
-from cfusion.auto.halves import _splits
+from cfusion.auto.halves import _splits, refit_pixels
 
 NUMPY = kernels.load("numpy")
 
@@ -96,3 +98,12 @@ def test_halves_hold_half_of_the_views_in_every_block_and_then_whole_views() -> 
 
 def test_copies_of_one_map_are_no_halves() -> None:
     assert list(_splits(stack_of(3, copies=(1, 2)), NUMPY)) == []
+
+
+@pytest.mark.parametrize("place", [(0, 0), (0, 1), (2, 3)])
+def test_a_single_pixel_has_no_halves(place: tuple[int, int]) -> None:
+    """Whichever half it falls into, the other one is empty, and nothing can be compared."""
+    depths = np.full((1, 4, 5), np.nan, np.float32)
+    depths[0][place] = 3.0
+    fitted = SimpleNamespace(task=SimpleNamespace(stack=Stack(depths), backend=NUMPY))
+    assert refit_pixels(fitted, np.ones((4, 5), np.bool_)) is None  # type: ignore[arg-type]

@@ -51,6 +51,15 @@ def test_a_half_that_is_d_off_gives_the_variance_of_the_whole() -> None:
     np.testing.assert_allclose(found, (0.2 * np.sqrt(3) / 0.5 / 0.8222**2) ** 2, rtol=1e-3)
 
 
+def test_a_half_that_knows_nothing_does_not_count() -> None:
+    """The mean is that of the estimates that there are."""
+    whole, unit, ones = np.full(SHAPE, 3.0, np.float32), np.full(SHAPE, 0.5, np.float32), np.ones(SHAPE, np.float32)
+    some, none = Half(whole + np.float32(0.2), ones, ones), Half(np.full(SHAPE, NAN), ones, ones)
+    alone = variance_of_halves([some], whole, lambda untold: None, unit, BACKEND)
+    for halves in ([some, none], [none, some, none]):
+        np.testing.assert_array_equal(variance_of_halves(halves, whole, lambda untold: None, unit, BACKEND), alone)
+
+
 def test_a_half_of_noise_has_the_variance_of_the_mean_also_beside_an_edge() -> None:
     """Fits on halves, each off by N(0, 2): their mean is off by N(0, 1). Twelve pixels from an edge it still is."""
     rng = np.random.default_rng(0)
@@ -165,6 +174,17 @@ class TestAutocorrelation:
         assert usual_share(gross, BACKEND) == pytest.approx(usual / (0.9 + 2), rel=0.05)
         assert usual_share(np.full((1, 9, 9), NAN), BACKEND) == 1.0
         assert usual_share(np.sign(noise), BACKEND) == 1.0  # all alike: no more than 1
+
+    @pytest.mark.parametrize("at_once", [1, 2, 4])
+    def test_views_are_counted_however_many_are_looked_at_together(
+        self, at_once: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Map by map on the host, all of them on a GPU."""
+        residuals = normal(4, 9, 9)
+        residuals[2] = NAN
+        parts = [residuals[k : k + at_once] for k in range(0, 4, at_once)]
+        monkeypatch.setattr(uncertainty, "chunks", lambda given: parts)
+        assert uncertainty._share_and_views(residuals, BACKEND)[1] == 3
 
 
 class TestDeviation:

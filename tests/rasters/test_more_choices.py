@@ -92,8 +92,8 @@ class TestSearch:
 
     @pytest.mark.parametrize("corner", choose.CORNERS)
     @pytest.mark.parametrize("ratio", choose.RATIOS)
-    @pytest.mark.parametrize(("best", "found"), [(0.8, 0.8), (0.1, 0.1), (1.6 * 2**0.5, 1.6 * 2**0.5)])
-    def test_it_ends_at_the_best(self, corner: float, ratio: float, best: float, found: float) -> None:
+    @pytest.mark.parametrize("best", [*choose.LADDER, 1.6 * 2**0.5])
+    def test_it_ends_at_the_best(self, corner: float, ratio: float, best: float) -> None:
         trial = object.__new__(choose._Trial)
         trial.kept_views, trial.judges = 4.0, np.ones(choose.FEWEST_JUDGES, bool)
 
@@ -105,7 +105,7 @@ class TestSearch:
         trial._losses = losses  # type: ignore[method-assign]
         (first, second), chosen = trial.search()
         assert chosen == corner
-        assert first * corner == pytest.approx(2 * found)
+        assert first * corner == pytest.approx(2 * best)
         assert second == pytest.approx(ratio * first)
 
     def test_chance_between_blocks_does_not_count(self) -> None:
@@ -115,6 +115,16 @@ class TestSearch:
         assert not trial._clearly_better((0.0, 1.0, 1.0), (1.0, 1.0, 1.0))
         spread += 2.0
         assert trial._clearly_better((0.0, 1.0, 1.0), (1.0, 1.0, 1.0))
+
+    def test_what_lies_five_spreads_beside_the_rest_does_not_judge(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A spread is 1.4826 times the median distance from the median of the rest, here 1."""
+        heights = np.zeros((2, 3, 4), np.float32)
+        heights[0] = [[1, -1, 1, -1], [0.5, -1, 7.4, -7.4], [1, 1, 7.43, -7.43]]
+        held = np.array([True, False])[:, None, None] & np.ones((3, 4), bool)
+        monkeypatch.setattr(choose, "left_out", lambda given: held)
+        trial = choose._Trial(heights, None, 1.0, "numpy", lambda fits: None)
+        assert (trial.judges[0] == (np.abs(heights[0]) < 7.41)).all()
+        assert not trial.judges[1].any()
 
     def test_fits_are_made_once_and_counted(self) -> None:
         made: list[Any] = []

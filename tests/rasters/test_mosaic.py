@@ -50,18 +50,34 @@ def test_heights_come_out_as_heights_on_their_grid(made: tuple[Path, np.ndarray]
     assert abs(np.nanmedian(heights - truth)) < 0.05
 
 
-def test_the_fused_ground_is_nearer_than_the_best_of_mean_and_median(made: tuple[Path, np.ndarray]) -> None:
-    folder, truth = made
-    stack = np.full((3, *truth.shape), np.nan)
+def surveyed(folder: Path, shape: tuple[int, int]) -> np.ndarray:
+    """The three surveys on the grid of the mosaic, NaN where unknown."""
+    stack = np.full((3, *shape), np.nan)
     for k, (top, left) in enumerate(((0, 0), (0, 0), (10, 20))):
         part = read_tif(folder.parent / "in" / f"s{k}.tif")
         stack[k, top : top + part.shape[0], left : left + part.shape[1]] = np.where(part == -9999, np.nan, part)
+    return stack
+
+
+def test_the_fused_ground_is_nearer_than_the_best_of_mean_and_median(made: tuple[Path, np.ndarray]) -> None:
+    folder, truth = made
+    stack = surveyed(folder, truth.shape)
     errors = [np.sqrt(np.nanmean((each(stack, axis=0) - truth) ** 2)) for each in (np.nanmean, np.nanmedian)]
     error = np.sqrt(np.nanmean((read_tif(folder / "height.tif") - truth) ** 2))
     assert error < 0.7 * min(errors)
     sigma = read_tif(folder / "height_sigma.tif")
     inside = np.nanmean(np.abs(read_tif(folder / "height.tif") - truth) <= 2 * sigma)
     assert 0.85 < inside <= 1
+
+
+def test_the_source_of_a_pixel_is_the_nearest_survey(made: tuple[Path, np.ndarray]) -> None:
+    folder, truth = made
+    source, height = read_tif(folder / "height_source.tif"), read_tif(folder / "height.tif")
+    apart = np.abs(surveyed(folder, truth.shape).astype(np.float32) - height)
+    chosen = np.take_along_axis(apart, np.maximum(source.astype(int) - 1, 0)[None], axis=0)[0]
+    known = np.isfinite(height)
+    np.testing.assert_array_equal(chosen[known], np.nanmin(apart[:, known], axis=0))
+    assert sorted(np.unique(source[known])) == [1, 2, 3]
 
 
 def test_nothing_is_invented(made: tuple[Path, np.ndarray]) -> None:

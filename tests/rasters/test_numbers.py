@@ -349,6 +349,7 @@ class TestPicture:
         flat[0, 0] = NAN
         assert hillshade(flat, 1.0, 1.0)[0, 0] == 0
         assert hillshade(np.zeros((1, 5)), 1.0, 1.0).tolist() == [[128] * 5]
+        assert (hillshade(np.zeros((2, 5)), 1.0, 1.0) == hillshade(np.zeros((4, 5)), 1.0, 1.0)[:2]).all()
 
     def test_slopes_towards_the_light_are_bright(self) -> None:
         """From the north-west: ground that falls that way by the sun's altitude is as bright as can be."""

@@ -1,5 +1,6 @@
 """Exact values of what a scene counts with, on maps of a few pixels."""
 
+import io
 import os
 
 import numpy as np
@@ -9,7 +10,7 @@ from cfusion import Orthographic, Pinhole, Pose, View
 from cfusion.arrays import lower_median
 from cfusion.datasets.write_back.take_over import _linked, _same
 from cfusion.errors import FileError, InputError
-from cfusion.scene import cloud, neighbours, places, summary
+from cfusion.scene import cloud, mesh, neighbours, places, summary
 from cfusion.scene.fused_view import FusedView
 from cfusion.scene.graph import Graph, ranked
 from cfusion.scene.record import Record, folder_of
@@ -324,3 +325,15 @@ class TestPlaces:
 
 def test_here_is_one_worker() -> None:
     assert InProcess().workers == 1
+
+
+@pytest.mark.parametrize("away", [0.0, 1e6], ids=["near", "far"])
+def test_a_glb_is_the_mesh_turned_half_about_x(away: float) -> None:
+    """y up and z towards the viewer instead of y down and z away: lengths stay, and what is right stays right."""
+    trimesh = pytest.importorskip("trimesh")
+    corners = np.array([[0.0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3]]) + away
+    faces = np.array([[0, 1, 2], [0, 1, 3]])
+    colours = np.full((4, 3), 200, np.uint8)
+    made = mesh._glb(mesh.Mesh(corners, faces, colours), voxel=0.01)
+    found = trimesh.load(io.BytesIO(made), file_type="glb", force="mesh", process=False).vertices
+    np.testing.assert_allclose(found, corners * [1, -1, -1], atol=1e-3)

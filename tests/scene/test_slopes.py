@@ -73,6 +73,23 @@ def test_the_mean_of_planes_moves_no_pixel_whose_neighbours_are_not_all_of_its_s
     assert not same[1:-1, 1:6].any()
 
 
+def test_a_point_moves_along_its_ray_to_the_mean_of_the_planes_around() -> None:
+    """The formula term by term, far from the axis of a wide camera."""
+    camera, rng = Pinhole(20.0, 20.0, 15.5, 11.5, 32, 24), np.random.default_rng(1)
+    view = view_of((3 + rng.normal(0, 2e-3, camera.shape)).astype(np.float32), camera)
+    points, rays, normal = camera.back_project(view.depth), camera.rays(), view.normals.astype(float)
+    found = camera.back_project(mean_of_planes(view))
+    for i, j in ((1, 1), (22, 30), (12, 16)):
+        ways, weights = [], []
+        for row, column in ((i + down, j + across) for down in (-1, 0, 1) for across in (-1, 0, 1)):
+            between = points[row, column] - points[i, j]
+            ways.append(normal[row, column] @ between / (normal[row, column] @ rays[i, j]))
+            weights.append(np.exp(-0.5 * between @ between / (view.depth[i, j] / 20) ** 2))
+        moved = np.average(ways, weights=weights)
+        assert abs(moved) > 1e-4
+        np.testing.assert_allclose(found[i, j] - points[i, j], moved * rays[i, j], atol=1e-6)
+
+
 BALL, CENTRE, RADIUS = Pinhole(160.0, 160.0, 15.5, 11.5, 32, 24), 2.0, 0.25
 
 

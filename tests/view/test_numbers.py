@@ -1,6 +1,8 @@
 """Exact values of what a page and the viewer count with, on maps of a few pixels."""
 
+import base64
 import math
+import zlib
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -57,6 +59,17 @@ class TestEncode:
         assert encode._difference(counts, "left").tolist() == [[10, 1, 4, 0]]
         assert encode._difference(np.array([[65535]], np.uint16), "none").tolist() == [[1]]  # modulo 2^16: minus one
 
+    @pytest.mark.parametrize(("most", "bytes_each"), [(1, 1), (254, 1), (255, 1), (256, 2), (65535, 2)])
+    def test_as_many_bytes_for_a_pixel_as_its_differences_need(
+        self, most: int, bytes_each: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(encode, "_difference", lambda counts, name: counts)
+        counts = np.array([[0, 1, most], [1, 0, 1]], np.uint16)
+        content = zlib.decompress(base64.b64decode(encode.encode(counts)[1]))
+        assert len(content) == bytes_each * counts.size
+        planes = np.frombuffer(content, np.uint8).reshape(bytes_each, *counts.shape).astype(int)
+        assert (sum(plane << 8 * k for k, plane in enumerate(planes)) == counts).all()
+
     def test_the_best_code_of_a_plane(self) -> None:
         assert encode._plane_bytes(np.array([0, 0, 1, 1, 2, 2, 3, 3])) == 2.0  # two bits each
         assert encode._plane_bytes(np.zeros(800, int)) == 0.0
@@ -83,6 +96,15 @@ class TestLayers:
         assert (thin.stride, thin.values.shape, thin.values[1, 1]) == (2, (4, 4), 18.0)
         assert thin.at_every(4).values.tolist() == [[0.0, 4.0], [32.0, 36.0]]
         assert thin.at_every(2) is thin
+
+    def test_residuals_give_way_before_the_maps_do(self) -> None:
+        """They may be shown at every second pixel, rounded to a quarter of the noise; no other map is thinned."""
+        stack = Stack(np.ones((2, 8, 10)))
+        content = Content("a page", [SimpleNamespace(depth=np.ones((8, 10)), method="auto")], views=stack)
+        found = maps.page_layers(content, lambda k: np.zeros((8, 10), np.float32), 0.4)
+        thinned = {each.key: each.coarsest for each in found if each.reducible}
+        assert thinned == {"residual-0": pytest.approx(0.1), "residual-1": pytest.approx(0.1)}
+        assert len(found) > 2
 
     def test_twins_share_their_text(self) -> None:
         values = np.random.default_rng(0).random((20, 30))
@@ -244,6 +266,13 @@ class TestDiagrams:
         for text in ("1e-1<", "1e-2<", "1e-3<", ">1<", ">3<"):
             assert text in drawn
         assert diagrams.gap_falling(events[:2]) == ""
+
+    def test_the_page_shows_them_beside_the_sentences(self) -> None:
+        result = SimpleNamespace(depth=np.ones((4, 5)), method="l1")
+        events = (Event(1.0, "a", 1e-1, 1.0), Event(3.0, "a", 1e-3, 1.0))
+        shown = sections._solved(Content("a page", [result], traces={"l1": events}), result)
+        assert f'<div class="diagrams">{diagrams.gap_falling(events)}</div>' in shown
+        assert "diagrams" not in sections._solved(Content("a page", [result]), result)
 
     def test_an_honest_sigma_lies_on_the_diagonal(self) -> None:
         drawn = diagrams.reliability_diagram(Reliability((1.0, 10.0), (1.0, 10.0), 0.7, 0.9), "m")

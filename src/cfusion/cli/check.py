@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cfusion.cli import correction, settings, talk
 
-NAME, SUMMARY = "check", "which convention a data set fits (poses, axes, scale, ...)"
+NAME, SUMMARY = "check", "test which conventions a data set fits (poses, axes, scale, ...)"
 ANOTHER_FITS = 1  # exit code
 
 

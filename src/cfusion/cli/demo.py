@@ -25,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-o", "--output", type=Path, default=Path("demo-out"), metavar="OUT", help="default: demo-out")
     add("--scene", choices=tuple(NOISE), default="object", help="default: object")
-    add("--noise", type=float, metavar="SCALE", help="of the Laplace noise (default: object 0.6, city 6, room 0.1)")
+    add("--noise", type=float, metavar="SCALE", help="scale of Laplace noise (default: object 0.6, city 6, room 0.1)")
     add("--size", type=settings.size, default=(640, 480), metavar="WxH", help="default: 640x480")
-    add("--seed", type=int, default=0, help="of the noise (default: 0)")
-    add("--methods", type=settings.names, metavar="NAMES", help="separated by commas (default: all)")
+    add("--seed", type=int, default=0, help="seed of the noise (default: 0)")
+    add("--methods", type=settings.names, metavar="NAMES", help="methods, separated by commas (default: all)")
     add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     report.add_no_report(parser)
     talk.add_arguments(

@@ -12,9 +12,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """RESULT TRUTH, and values that the files do not state."""
     add = parser.add_argument
     add("result", type=Path, metavar="RESULT", help="result folder, or depth as .npy, .pfm or .png")
-    add("truth", type=Path, metavar="TRUTH", help="true depth, likewise")
-    add("--camera", type=settings.numbers, metavar="FX,FY,CX,CY", help="in pixels (default: the result's)")
-    add("--baseline", type=float, help="of a stereo pair, in the unit of depth, for out-3 and D-avg")
+    add("truth", type=Path, metavar="TRUTH", help="result folder or depth file with the true depth")
+    add("--camera", type=settings.numbers, metavar="FX,FY,CX,CY", help="in pixels (default: the camera of the result)")
+    add("--baseline", type=float, help="baseline of a stereo pair, in the unit of depth, for out-3 and D-avg")
     add("--scale", type=float, help="units of depth per count, where RESULT is a png")
     add("--truth-scale", type=float, help="units of depth per count, where TRUTH is a png")
     talk.add_arguments(

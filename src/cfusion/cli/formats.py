@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name, reader in READERS.items():
         print(f"{name:<{width}}  {reader.summary:<{widest}}  {reader.writes or '-'}")
         if name in LAYOUTS:
-            print(f"{'':<{width}}    `cfusion scene` writes back: {LAYOUTS[name].new}; all other files are the user's")
+            print(f"{'':<{width}}    `cfusion scene` writes back: {LAYOUTS[name].new}; other files stay the same")
         for option in described(reader.options) if arguments.options or arguments.verbose else ():
             print(f"{'':<{width}}    {option}")
     print(f"\n`cfusion scene --write FORMAT` converts any of them to: {', '.join(WRITERS)}")

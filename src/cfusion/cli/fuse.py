@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("bundle", type=Path, metavar="DATA", help="folder of a data set in a known format; see `cfusion formats`")
     add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the result")
     add("--method", default="auto", help=f"{METHODS} (default: auto; see `cfusion methods`)")
-    add("--reference", type=int, metavar="INDEX", help="view to fuse into (default: the bundle's, or the middle)")
+    add("--reference", type=int, metavar="INDEX", help="view to fuse into (default: the data set's, or the middle)")
     add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     settings.add_reading(parser)
     add("--write", default=output.USUAL, metavar="FORMATS", help=f"default: {output.USUAL}")
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     talk.add_arguments(
         parser,
         verbose="also the choices and the parts of the energy",
-        json="print the summary as JSON; see result.json for all of it",
+        json="print the summary as JSON; result.json has every number",
     )
     output.add_arguments(parser)
     correction.add_arguments(parser)

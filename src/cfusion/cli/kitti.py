@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--localisation",
         help="viso or gm: the paper's, bundle_loc_NAME_*.mat beside the data; own or direct: our odometry by points or "
-        "by grey values; default: the first there is",
+        "by grey values; default: viso, gm or own, the first that is available",
     )
 
 

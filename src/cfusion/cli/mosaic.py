@@ -26,12 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--weights", type=Path, nargs="+", default=[], metavar="W.tif", help=f"one for each raster; {weights}")
     add("--sigma", type=Path, nargs="+", default=[], metavar="S.tif", help=f"one for each raster; {sigma}")
     add("--like", type=Path, metavar="FILE", help="take grid and extent of this raster (default: lattice of the first)")
-    add("--resolution", type=float, metavar="LENGTH", help="of a pixel, in the unit of the CRS; north up")
+    add("--resolution", type=float, metavar="LENGTH", help="side of a pixel, in the unit of the CRS; north up")
     bounds = "cut to this rectangle, in the unit of the CRS (default: all rasters)"
     add("--bounds", type=float, nargs=4, metavar=("LEFT", "BOTTOM", "RIGHT", "TOP"), help=bounds)
     add("--resampling", default="bilinear", help="bilinear, cubic or nearest (default: bilinear)")
-    add("--band", type=int, default=1, help="of the rasters that holds heights (default: 1)")
-    unknown = "values that mean unknown, besides the file's"
+    add("--band", type=int, default=1, help="number of the band that holds the heights (default: 1)")
+    unknown = "values that mean unknown, besides the nodata value that a file states"
     add("--nodata", type=float, nargs="+", default=[], metavar="VALUE", help=unknown)
     add(
         "--coregister",
@@ -40,15 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("offset", "shift", "tilt"),
         help="remove vertical offsets (offset), also horizontal shifts (shift, the default), also tilts (tilt)",
     )
-    add("--keep-offsets", action="store_true", help="fuse rasters with offsets between them unchanged")
+    add("--keep-offsets", action="store_true", help="fuse the rasters as they are, with the offsets between them")
     add("--alpha", type=float, nargs=2, metavar="ALPHA", help="weights of the regulariser instead of the chosen ones")
     add("--tolerance", type=float, default=1e-3, help="certified relative gap to stop at (default: 1e-3)")
-    add("--iterations", type=int, default=3000, help="at most (default: 3000)")
+    add("--iterations", type=int, default=3000, help="limit of the solve (default: 3000)")
     add("--tile", type=int, default=2048, metavar="PIXELS", help="side of the tile held in memory (default: 2048)")
-    add("--workers", type=int, default=1, help="processes (default: 1)")
-    add("--scheduler", metavar="ADDRESS", help="dask's, e.g. tcp://host:8786, whose workers see the same folders")
+    add("--workers", type=int, default=1, help="number of processes (default: 1)")
+    add("--scheduler", metavar="ADDRESS", help="use the workers of a dask scheduler, e.g. tcp://host:8786")
     add("--backend", default="auto", help="auto, cpu or numpy (default: auto)")
-    add("--scratch", type=Path, metavar="FOLDER", help="for work in progress (default: beside the output)")
+    add("--scratch", type=Path, metavar="FOLDER", help="folder for work in progress (default: beside the output)")
     add("--overwrite", "--force", action="store_true", help="replace an output that exists")
     add_no_report(parser)
     talk.add_arguments(parser, verbose="also the choices, and the folder of work in progress")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cfusion.experiments.publish import Findings
     from cfusion.report.paper_page import Chapter
 
-NAME, SUMMARY = "reproduce", "run the paper's experiments, beside what it published"
+NAME, SUMMARY = "reproduce", "run the paper's experiments and compare with the published numbers"
 PUBLISHING = "tables and figures"
 EXPERIMENTS = ("objects", "urban", "scale-space", "noise", "surfaces", "convergence", "kitti")
 
@@ -27,20 +27,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     much.add_argument("--full", action="store_true", help="the sweeps as well (default: tables and figures)")
     add("-o", "--output", type=Path, default=Path("reproduce-out"), metavar="OUT", help="default: reproduce-out")
     add("--jobs", type=int, metavar="N", help="processes (default: one per core)")
-    add("--cache", type=Path, metavar="FOLDER", help="results so far, to go on from (default: OUT/cache)")
+    add("--cache", type=Path, metavar="FOLDER", help="stored results, which a run continues (default: OUT/cache)")
     add("--disparity", type=Path, metavar="FOLDER", help="disparity maps for kitti, 000027_10.png and so on")
     add("--backend", default="auto", help="auto, cuda, cpu or numpy (default: auto)")
     part = parser.add_mutually_exclusive_group()
-    part.add_argument("--run-only", action="store_true", help="no tables, no figures: results, for --so-far later")
-    part.add_argument("--report-only", action="store_true", help="run nothing: tables and figures from OUT's results")
+    part.add_argument("--run-only", action="store_true", help="store results, but make no tables and figures")
+    part.add_argument("--report-only", action="store_true", help="run nothing, make tables and figures from OUT")
     part.add_argument(
-        "--so-far", action="store_true", help="run nothing: tables and figures of all results in --cache, even if few"
+        "--so-far", action="store_true", help="run nothing, make tables and figures from --cache, complete or not"
     )
     talk.add_arguments(
         parser,
         quiet="no progress, no tables",
         verbose="also where the results of every run are stored",
-        json="print where the results are and the checks as JSON",
+        json="print the checks, and the folders of the results, as JSON",
     )
 
 

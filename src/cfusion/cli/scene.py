@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cluster = parser.add_argument_group("on several processes or machines (extra `cluster`)").add_argument
     cluster("--workers", type=int, metavar="N", help="start N worker processes on this machine")
     cluster("--scheduler", metavar="ADDRESS", help="use the workers of a dask scheduler, e.g. tcp://host:8786")
-    cluster("--worker-memory", metavar="SIZE", help="of each of --workers, e.g. 4GB")
+    cluster("--worker-memory", metavar="SIZE", help="memory of each process of --workers, e.g. 4GB")
 
 
 def run(arguments: argparse.Namespace) -> int:

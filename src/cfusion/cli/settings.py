@@ -12,7 +12,7 @@ MOST_PIXELS = 2**26  # of a rendered scene, of which several dozen maps are in m
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """How the data are read."""
-    words = "of the format; see `cfusion formats --options`; repeatable"
+    words = "an option of the format; see `cfusion formats --options`; repeatable"
     parser.add_argument("--format", help="format of the input (default: recognised)")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help=words)
 

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """LEFT RIGHT -o OUT, the rig, and the matcher."""
     add = parser.add_argument
     add("left", type=Path, metavar="LEFT", help="left image, .png or .jpg")
-    add("right", type=Path, metavar="RIGHT", help="right image, likewise")
+    add("right", type=Path, metavar="RIGHT", help="right image, .png or .jpg")
     add("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the maps")
     add("--matcher", default="sgm", help="sgm (OpenCV, 8 paths), elas or mc-cnn (default: sgm)")
     add("--disparities", type=int, default=128, metavar="N", help="search 0 to N - 1 pixels (default: 128)")
@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rig.add_argument("--baseline", type=float, metavar="LENGTH", help="between the cameras; its unit is that of depth")
     rig.add_argument("--cx", type=float, metavar="PIXELS", help="principal point (default: the middle)")
     rig.add_argument("--cy", type=float, metavar="PIXELS")
-    offset = "cx of the right camera minus cx (default: 0)"
+    offset = "cx of the right camera minus cx of the left one (default: 0)"
     rig.add_argument("--doffs", type=float, default=0.0, metavar="PIXELS", help=offset)
-    add("--farthest", type=float, metavar="DEPTH", help="drop depths beyond (default: none)")
+    add("--farthest", type=float, metavar="DEPTH", help="drop depths beyond this one (default: none)")
     add("--unchecked", action="store_true", help="also match pairs that look swapped, unrectified or unrelated")
     add("--write", default="npy,png,ply", metavar="FORMATS", help="npy, png, pfm, ply (default: npy,png,ply)")
     add("--force", action="store_true", help="overwrite another command's files in OUT")

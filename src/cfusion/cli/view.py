@@ -11,11 +11,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """OUT, and where to serve or write."""
     add = parser.add_argument
     add("output", type=Path, metavar="OUT", help="the folder that fuse or scene wrote")
-    add("--data", type=Path, metavar="DATA", help="the data it was fused from, if they have moved")
+    add("--data", type=Path, metavar="DATA", help="the data set the result was fused from, if it has moved")
     add("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine only; over ssh, forward the port")
     add("--port", type=int, default=8080, help="default: 8080, or the next that is free")
     add("--rerun", type=Path, metavar="FILE.rrd", help="write a recording for rerun instead (extra `rerun`)")
-    add("--seconds", type=float, metavar="S", help="stop after that time (default: at Ctrl-C)")
+    add("--seconds", type=float, metavar="S", help="stop after S seconds (default: at Ctrl-C)")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -64,7 +64,7 @@ class Watched:
             self.look(problem, state)
 
     def look(self, problem: Problem, state: State) -> None:
-        """Add a point: the joint energy at this depth and confidence, the gap of the convex problem at the latter."""
+        """Add a point: joint energy at this depth and confidence, gap of the convex problem at this confidence."""
         assert self.task is not None
         began = time.perf_counter()
         plain = replace(problem, prox_centre=None, prox_weight=0.0)  # the energy without a proximal term

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,7 @@ from cfusion.arrays import (
 from cfusion.errors import InputError, ShapeError
 from cfusion.geometry.camera import Camera
 from cfusion.geometry.pose import Pose
+from cfusion.kernels.contract import Memory
 
 COUNTS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32")  # integer types of sensors and codecs
 LARGEST = 1e15
@@ -222,7 +223,7 @@ class Stack:
         """The same stack with some depths removed; the `filled` mask is dropped."""
         return Stack.unchecked(depths, weights, self.camera, self.image)
 
-    def in_memory_of(self, backend: "Memory") -> "Stack":
+    def in_memory_of(self, backend: Memory) -> "Stack":
         """The stack in a backend's memory; itself if it is there already."""
         if backend.arrays is np:
             if not self.on_host:
@@ -237,19 +238,6 @@ class Stack:
             array = getattr(self, name)
             object.__setattr__(moved, name, None if array is None else move(array))
         return moved
-
-
-class Memory(Protocol):
-    """The memory of a backend."""
-
-    NAME: str
-
-    @property
-    def arrays(self) -> Any:
-        """The module of its array functions."""
-
-    def to_device(self, array: Any, dtype: Any) -> Any:
-        """A copy in its memory."""
 
 
 def _store(owner: View | Stack, name: str, array: NDArray[np.generic]) -> None:

@@ -138,9 +138,9 @@ class DeviceStereo:
         return out
 
     def winners(self, total: Floats, cost: Floats) -> Floats:
-        """(5, H, W): disparity of least cost, its cost, the least cost elsewhere, the curvature, the network cost."""
+        """(4, H, W): disparity of least cost, its cost, the least cost elsewhere, the network cost."""
         height, width, count = total.shape
-        out = self.arrays.empty((5, height, width), np.float32)
+        out = self.arrays.empty((4, height, width), np.float32)
         self.kernel(PATHS, "winners", ("OF_LANE=1",))(
             (_blocks(height * width, JUDGES),),
             (JUDGES * WARP,),

@@ -51,7 +51,6 @@ LOGIC = {
     np.logical_or: "({0} || {1})",
     np.logical_not: "(!{0})",
 }
-Number = float | int | np.generic
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,17 +28,17 @@ def fuse_every(
     failed: Callable[[int, CFusionError], None] | None = None,
     **parameters: Any,
 ) -> Iterator[Result]:
-    """Yield the result of every view, in order, each fused with its best `neighbours` (a number, or a graph).
+    """Yield a result for every view, in order: each view is fused with its best neighbours.
 
-    `into` selects the views to fuse into, by default all: `neighbours=in_time(len(views), 11)` and
-    `into=range(0, len(views), 5)` fuses eleven frames of a sequence into every fifth frame.
+    For a sequence, `neighbours=in_time(len(views), 11)` with `into=range(0, len(views), 5)` fuses eleven frames into
+    every fifth frame.
     Views may be lazy: each is read when it is needed and cached while memory allows. A view that cannot be fused ends
-    the iteration with its error, unless `failed` is given: it is called with index and error instead.
+    the iteration with its error; if `failed` is given, `failed(index, error)` is called and the iteration goes on.
 
     Args:
         views: of one scene, in one unit of length.
         method: as in `fuse`.
-        neighbours: number of other views fused with each, or a graph of them.
+        neighbours: the number of other views fused with each view, or a graph that names them.
         into: indices of the views to fuse into; None for all.
         backend: as in `fuse`.
         failed: called with the index and the error of each view that cannot be fused.

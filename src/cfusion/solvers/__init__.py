@@ -3,10 +3,9 @@
 from cfusion.solvers.acs import ACS
 from cfusion.solvers.ama import AMA
 from cfusion.solvers.biconvex import Biconvex
-from cfusion.solvers.outcome import Fused, Outer, Progress, Report, Solution, Status
+from cfusion.solvers.outcome import Fused, Outer, Progress, Report, Solution, Solver, Status
 from cfusion.solvers.pdhg import PDHG
 from cfusion.solvers.pointwise import Pointwise
-from cfusion.solvers.solve import Solver, solve
 from cfusion.solvers.task import Task, prepare
 from cfusion.solvers.view_evidence import ViewEvidence
 from cfusion.solvers.warm_start import WarmStart
@@ -28,5 +27,4 @@ __all__ = [
     "ViewEvidence",
     "WarmStart",
     "prepare",
-    "solve",
 ]

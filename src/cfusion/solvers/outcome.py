@@ -5,12 +5,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.geometry import Stack
+from cfusion.solvers.task import Task
 from cfusion.solvers.view_evidence import ViewEvidence
 
 Floats = NDArray[Any]
@@ -100,6 +101,12 @@ class Solution:
     @property
     def domain(self) -> NDArray[np.bool_]:
         return ~np.isnan(self.depth)
+
+
+class Solver(Protocol):
+    """Frozen settings, callable on a task."""
+
+    def __call__(self, task: Task, report: Report | None = None) -> Solution: ...
 
 
 @dataclass(frozen=True, eq=False)

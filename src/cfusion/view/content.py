@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,6 @@ from cfusion.view.view_figures import ViewFigures, recorded, view_figures
 
 MOST_PIXELS = 1_300_000  # of a map on a page; larger ones are subsampled
 MOST_VIEWS = 32  # whose residuals a page stores per pixel
-
-
-class Fused(Protocol):
-    """The fields of a result that a page needs; `cfusion.Result` has them all."""
-
-    @property
-    def depth(self) -> DepthMap: ...
-    @property
-    def method(self) -> str: ...
 
 
 @dataclass(frozen=True)

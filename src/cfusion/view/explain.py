@@ -3,7 +3,10 @@
 LAYERS = {
     "depth": "Distance along the optical axis.",
     "sigma": "How far off the depth may be: the standard deviation of its error.",
-    "confidence": "Weight of a pixel's observations in the solver; zero where nothing is known.",
+    "confidence": (
+        "With auto and with stereo, the probability that the depth is right; with other methods, the weight of a "
+        "pixel's observations in the energy. Zero where nothing is known."
+    ),
     "provenance": "How many views observed the pixel; 0: filled from its neighbours, nothing drawn: unknown.",
     "normals": "Which way the surface faces: red right, green up, blue towards the camera.",
     "image": "The image of the reference view.",

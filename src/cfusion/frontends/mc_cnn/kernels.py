@@ -128,17 +128,16 @@ def along_columns(cost: Floats, total: Floats, same_left: Floats, same_right: Fl
 
 
 @njit(**OPTIONS)
-def winners(cost: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """(H, W) each: disparity of least cost, to a fraction of a pixel; its cost; the least cost elsewhere; curvature.
+def winners(cost: Floats) -> tuple[Floats, Floats, Floats]:
+    """(H, W) each: disparity of least cost, to a fraction of a pixel; its cost; the least cost elsewhere.
 
-    "Elsewhere" is more than one pixel away. The curvature is c(d - 1) - 2 c(d) + c(d + 1); the disparity is the vertex
-    of the parabola through the three.
+    "Elsewhere" is more than one pixel away. The fraction is that of the vertex of the parabola through the least cost
+    and its two neighbours.
     """
     height, width, count = cost.shape
     disparity = np.empty((height, width), np.float32)
     best = np.empty((height, width), np.float32)
     second = np.empty((height, width), np.float32)
-    bend = np.zeros((height, width), np.float32)
     for v in prange(height):
         for u in range(width):
             row = cost[v, u]
@@ -154,11 +153,10 @@ def winners(cost: Floats) -> tuple[Floats, Floats, Floats, Floats]:
             disparity[v, u], best[v, u], second[v, u] = at, row[at], other
             if at > 0 and at + 1 < end:
                 curve = row[at - 1] - 2 * row[at] + row[at + 1]
-                bend[v, u] = curve
                 if curve > 0:
                     shift = np.float32(0.5) * (row[at - 1] - row[at + 1]) / curve
                     disparity[v, u] += min(max(shift, np.float32(-0.5)), np.float32(0.5))
-    return disparity, best, second, bend
+    return disparity, best, second
 
 
 @njit(**OPTIONS)

@@ -51,7 +51,6 @@ class Curves(NamedTuple):
     disparity: Floats  # of least cost after the paths, pixels
     best: Floats  # its cost
     second: Floats  # least cost more than a pixel away
-    bend: Floats  # second difference at the best
     plain: Floats  # the network's own cost at the disparity
 
 
@@ -68,9 +67,9 @@ def mc_cnn_curves(left: Image, right: Image, settings: McCnn) -> tuple[Curves, F
     for _ in range(settings.aggregations):
         kernels.aggregate(cost, spare, *crosses)
     total = semi_global(kernels, cost, spare, left, right, settings.penalties)
-    disparity, best, second, bend = kernels.winners(total)
+    disparity, best, second = kernels.winners(total)
     at = np.rint(disparity).astype(np.intp)[..., None]
-    found = Curves(disparity, best, second, bend, np.take_along_axis(cost, at, axis=2)[..., 0])
+    found = Curves(disparity, best, second, np.take_along_axis(cost, at, axis=2)[..., 0])
     kernels.mirror(cost, spare)
     ours, theirs = (np.ascontiguousarray(each[:, ::-1]) for each in (right, left))
     other = kernels.winners(semi_global(kernels, spare, cost, ours, theirs, settings.penalties))[0]

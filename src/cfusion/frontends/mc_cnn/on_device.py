@@ -67,7 +67,7 @@ def matched(
 
 
 def curves_on_device(device: DeviceStereo, left: Image, right: Image, settings: McCnn) -> tuple[Floats, Floats]:
-    """The left image's curves (5, H, W) in the order of `Curves`, and the right image's disparity, mirrored."""
+    """The left image's curves (4, H, W) in the order of `Curves`, and the right image's disparity, mirrored."""
     cost = _cost_volume(device, left, right, settings.disparities)
     spare = device.arrays.empty(cost.shape, np.float32)
     crosses = [device.arms(each, settings.arm, settings.arm_tolerance) for each in (left, right)]

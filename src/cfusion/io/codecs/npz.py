@@ -26,7 +26,7 @@ DAMAGE = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, LookupError, AttributeError, TypeError, OverflowError),
 )
 MOST_ARCHIVE = 1 << 40  # bytes; archives are mapped, not read
-LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a member: signature, lengths of name and extra field
+LOCAL_HEADER = struct.Struct("<26xHH")  # of a member, which zipfile has checked: lengths of name and extra field
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +112,7 @@ def _offset(file: Path, info: zipfile.ZipInfo) -> int:
     """The offset of a stored member's bytes; its local header may be longer than the directory states."""
     with file.open("rb") as stream:
         stream.seek(info.header_offset)
-        signature, name, extra = LOCAL_HEADER.unpack(stream.read(LOCAL_HEADER.size))
-    if signature != b"PK\x03\x04":
-        raise FileError(f"{file} is a damaged archive; write it again")
+        name, extra = LOCAL_HEADER.unpack(stream.read(LOCAL_HEADER.size))
     return info.header_offset + LOCAL_HEADER.size + int(name) + int(extra)
 
 

@@ -14,7 +14,7 @@ from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, contiguou
 from cfusion.kernels.cuda.viewing import placed
 from cfusion.kernels.depth_noise import DepthNoise
 
-SOURCES, THREADS, BLOCK = ("camera.cuh", "pulling.cu"), 256, (32, 8)
+SOURCES, THREADS = ("camera.cuh", "pulling.cu"), 256
 
 
 def read_view(
@@ -87,11 +87,3 @@ def reject_occluded(
 def _argument(growth: DepthNoise) -> bytes:
     """`DepthNoise` of pulling.cu."""
     return struct.pack("fi", growth.middle, growth.power)
-
-
-def _sizes(surface: Floats) -> tuple[np.int32, np.int32]:
-    return np.int32(surface.shape[0]), np.int32(surface.shape[1])
-
-
-def _grid(surface: Floats) -> tuple[int, int]:
-    return blocks_of(surface.shape[1], BLOCK[0]), blocks_of(surface.shape[0], BLOCK[1])

@@ -167,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(256) cues(
     const float all[8] = {
         apart[p] == apart[p] ? apart[p] : 1.f, 1 - known / of_support, rough / (1 + rough), front / (front + jump),
         behind / (behind + jump), texture / (texture + slopes / of_texture), margin / (margin + fmaxf(second, 0.f)),
-        curves[4 * pixels + p]
+        curves[3 * pixels + p]
     };
     for (int k = 0; k < 8; k++) out[k * pixels + p] = share(all[k]);
 }

@@ -94,8 +94,8 @@ __device__ __forceinline__ void least_of(float& value, int& place) {
     }
 }
 
-// (5, height, width): disparity of least cost, to a fraction of a pixel; its cost; the least cost more than a pixel
-// away; the second difference; the cost before the paths. One warp per pixel.
+// (4, height, width): disparity of least cost, to a fraction of a pixel; its cost; the least cost more than a pixel
+// away; the cost before the paths. One warp per pixel.
 extern "C" __global__ void __launch_bounds__(128) winners(
     const float* __restrict__ total, const float* __restrict__ cost, unsigned pixels, int width, int count,
     float* __restrict__ out
@@ -113,15 +113,14 @@ extern "C" __global__ void __launch_bounds__(128) winners(
         if (abs(d - at) > 1) second = fminf(second, curve[d]);
     least_of(second, unused);
     if (lane > 0) return;
-    float shift = 0, bend = 0;
+    float shift = 0;
     if (at > 0 && at + 1 < end) {
-        bend = curve[at - 1] - 2 * curve[at] + curve[at + 1];
+        const float bend = curve[at - 1] - 2 * curve[at] + curve[at + 1];
         if (bend > 0) shift = fminf(fmaxf(0.5f * (curve[at - 1] - curve[at + 1]) / bend, -0.5f), 0.5f);
     }
     const float disparity = at + shift;
     out[p] = disparity;
     out[(size_t)pixels + p] = best;
     out[2 * (size_t)pixels + p] = second;
-    out[3 * (size_t)pixels + p] = bend;
-    out[4 * (size_t)pixels + p] = cost[(size_t)p * count + (int)rintf(disparity)];
+    out[3 * (size_t)pixels + p] = cost[(size_t)p * count + (int)rintf(disparity)];
 }

@@ -144,7 +144,8 @@ def snapshot_rows(state: State, every: int) -> Floats:
     planes, (height, width) = len(state.primal) + len(state.dual), state.primal.shape[1:]
     rows = blocks_of(height, every)
     kept: Floats = cupy.empty((planes, rows, width), state.primal.dtype)
-    _travel("sample", state)(
+    order = next(order for order in (1, 2, 3) if primal_planes(order) == len(state.primal))
+    kernel(TRAVEL, "sample", (real_define(state.primal), f"ORDER={order}"))(
         (blocks_of(width, THREADS), rows, planes),
         (THREADS,),
         (state.primal, state.dual, kept, np.int32(every), np.int32(height), np.int32(width)),
@@ -152,22 +153,5 @@ def snapshot_rows(state: State, every: int) -> Floats:
     return kept
 
 
-def travelled(kept: Floats, state: State, every: int) -> Displacement:
-    """The displacement since a snapshot of rows: sums of squares per plane, for primal and dual."""
-    planes, (height, width) = len(state.primal) + len(state.dual), state.primal.shape[1:]
-    sums = desk()
-    _travel("travelled", state)(
-        (min(Desk.BLOCKS, blocks_of(height, every)),),
-        (Desk.THREADS,),
-        (state.primal, state.dual, kept, np.int32(every), np.int32(height), np.int32(width), sums.argument),
-    )
-    return _ways(state, sums.read(planes))
-
-
 def _ways(state: State, squares: list[float]) -> Displacement:
     return squares[: len(state.primal)], squares[len(state.primal) :]
-
-
-def _travel(name: str, state: State) -> Any:
-    order = next(order for order in (1, 2, 3) if primal_planes(order) == len(state.primal))
-    return kernel(TRAVEL, name, (real_define(state.primal), f"ORDER={order}"))

@@ -1,7 +1,6 @@
-// The displacement of a state: some of its rows are kept, and compared later. Planes are the primal's, then the dual's.
+// Some rows of a state are kept, to measure its displacement later (sums.cu). Planes are the primal's, then the dual's.
 
 typedef REAL real;
-#define PLANES (ORDER * (ORDER + 1) / 2 + ORDER * (ORDER + 3) / 2)
 #define PRIMAL (ORDER * (ORDER + 1) / 2)
 
 __device__ __forceinline__ const real* plane_of(const real* primal, const real* dual, int plane, size_t pixels) {
@@ -16,24 +15,4 @@ extern "C" __global__ void __launch_bounds__(256) sample(
     if (column >= width) return;
     const real* from = plane_of(primal, dual, plane, (size_t)height * width);
     kept[((size_t)plane * rows + row) * width + column] = from[(size_t)row * every * width + column];
-}
-
-// Per plane, the sum of squared displacements of the kept rows.
-extern "C" __global__ void __launch_bounds__(256) travelled(
-    const real* __restrict__ primal, const real* __restrict__ dual, const real* __restrict__ kept, int every, int height,
-    int width, Desk desk
-) {
-    const int rows = (height + every - 1) / every;
-    double sums[PLANES];
-    for (int plane = 0; plane < PLANES; plane++) {
-        const real* now = plane_of(primal, dual, plane, (size_t)height * width);
-        sums[plane] = 0;
-        for (int row = blockIdx.x; row < rows; row += gridDim.x) {
-            for (int column = threadIdx.x; column < width; column += blockDim.x) {
-                const double moved = now[(size_t)row * every * width + column] - kept[((size_t)plane * rows + row) * width + column];
-                sums[plane] += moved * moved;
-            }
-        }
-    }
-    add_up(sums, desk);
 }
