@@ -5,10 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion import Stack, kernels
-from cfusion.auto.cross_validation import RATIOS, _Trial, choose, usual_choices
+from cfusion import Pinhole, Stack, kernels
+from cfusion.auto.cross_validation import RATIOS, _Parts, _Trial, choose, usual_choices
 from cfusion.auto.fit import energy_of
 from cfusion.auto.settings import Choices, Settings
+from cfusion.auto.variable import Weighing
+from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.solvers.task import prepare
 
 NUMPY = kernels.load("numpy")
@@ -135,3 +137,36 @@ class TestEdgesWithTheUsualAlpha:
         edges = np.ones((4, 4), np.float32)
         assert made.with_edges((0.1, 0.2), 2.0, edges) == ((2.0, 4.0), True)
         assert made.with_edges((0.1, 0.2), 0.05, edges) == ((0.1, 0.2), True)  # a larger one was chosen: not tried
+
+
+@pytest.mark.parametrize("backend", ["numpy", "cpu"])
+@pytest.mark.parametrize("views", [1, 2])
+def test_a_border_without_measurements_is_no_obstacle(views: int, backend: str) -> None:
+    """Closing grows the domain to the border: for local weights as for others, with which they are compared."""
+    maps = 3 + np.random.default_rng(0).normal(0, 0.05, (views, 60, 80))
+    maps[:, :2], maps[:, -2:], maps[:, :, :2], maps[:, :, -2:] = np.nan, np.nan, np.nan, np.nan
+    task = prepare(energy_of(Choices((1.0, 2.0)), 1.0), Stack(maps.astype(np.float32)), kernels.load(backend))
+    made = _Parts(task, None).trial(False)
+    before = made.task.domain
+    assert before.shape == (60, 80)
+    made.with_local((2.0, 4.0))
+    np.testing.assert_array_equal(made.task.domain, before)
+    assert made.task.window == (slice(0, 60), slice(0, 80))
+
+
+def test_tiles_of_a_sample_are_further_apart_than_a_fit_reaches() -> None:
+    """Otherwise the fit would smooth one tile into the next."""
+    stack = Stack(np.ones((1, 480, 640), np.float32))
+    parts = _Parts(prepare(energy_of(Choices((1.0, 2.0)), 1.0), stack, NUMPY), None)
+    between = parts.sample.gap
+    assert between.any()
+    assert not (parts.trial(False).task.domain & between).any()
+
+
+def test_a_variable_guessed_for_a_part_is_not_kept_where_it_does_not_matter() -> None:
+    """The reference measured a strip of a wide range, others all of it: without weights depth is as good."""
+    rng = np.random.default_rng(0)
+    stack = Stack((3 + rng.normal(0, 0.02, (3, 40, 60))).astype(np.float32), camera=Pinhole(50, 50, 30, 20, 60, 40))
+    task = prepare(energy_of(Choices((1.0, 2.0)), 1.0), stack, NUMPY)
+    weighing = Weighing(np.full((40, 60), 3.0, np.float32), DepthNoise(3.0, 0))
+    assert not choose(task, Settings(), None, weighing, inverse=True).inverse

@@ -95,7 +95,6 @@ def test_the_plane_of_a_sample_lies_where_its_stack_does(small: None) -> None:
     known = ~np.isnan(taken)
     np.testing.assert_array_equal(plane[known], taken[known])
     assert (plane[~known] == 1).all()
-    assert found.plane(None) is None
 
 
 def test_choices_on_a_sample_are_those_on_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, Stack, View, fuse, kernels
-from cfusion.auto import holes
+from cfusion.auto import Auto, holes
 from cfusion.auto.fit import energy_of
-from cfusion.auto.settings import PAPERS
+from cfusion.auto.noise import depth_noise
+from cfusion.auto.settings import PAPERS, Settings
 from cfusion.auto.variable import Weighing
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.solvers.task import prepare
+from cfusion.tiles import crop_view
 
 NUMPY = kernels.load("numpy")
 CAMERA = Pinhole(fx=90.0, fy=90.0, cx=59.5, cy=39.5, width=120, height=80)
@@ -53,7 +55,7 @@ def test_over_a_narrow_range_of_depths_nothing_is_decided() -> None:
     maps = [(3 + rng.normal(0, 0.03, (40, 50))).astype(np.float32) for _ in range(3)]
     camera = Pinhole(fx=50.0, fy=50.0, cx=24.5, cy=19.5, width=50, height=40)
     result = fuse([View(each, camera, Pose.identity()) for each in maps], min_confidence=0.0)
-    assert "growth" not in result.parameters
+    assert "noise_growth" not in result.parameters
     assert not result.parameters["inverse"]
 
 
@@ -95,3 +97,36 @@ def test_a_hole_between_two_distant_surfaces_stays_open_though_their_inverse_dep
     apart = holes.fill_within_surfaces(task, state, 3, DepthNoise(40.0, 0))
     assert np.isfinite(bridged[18:22, 48:52]).all()
     assert np.isnan(apart[19:21, 49:51]).all()
+
+
+def test_readings_behind_the_reference_are_left_out() -> None:
+    """Views behind the reference, noise as large as the distance: z - baseline is negative for some measurements."""
+    rng = np.random.default_rng(0)
+    given = []
+    for k in range(5):
+        depth = corridor(0.0) + 0.3 * k
+        noisy = np.maximum(depth + rng.normal(0, 0.5, depth.shape), 0.05)
+        given.append(View(noisy.astype(np.float32), CAMERA, Pose(np.eye(3), np.array([0.0, 0.0, -0.3 * k]))))
+    result = fuse(given, reference=0, min_confidence=0.0)
+    assert np.nanmin(result.depth) > 0
+
+
+def test_a_surface_with_an_odd_pixel_keeps_its_middle_depth() -> None:
+    """Weights would depend on the unit of length otherwise."""
+    depth = np.full((60, 80), 3000.0, np.float32)
+    depth[3, 4] = -5.0
+    found = depth_noise(depth[None] + 1.0, depth, NUMPY)
+    assert found == DepthNoise(3000.0, 0)
+
+
+def test_tiles_weigh_as_the_first_one() -> None:
+    """Choices of a result, with the middle depth of its growth, are those of a fusion of a part."""
+    given, truth = views(3)
+    whole = fuse(given, min_confidence=0.0)
+    settings = Settings(min_confidence=0.0).decided(whole.parameters)
+    assert settings.noise_growth == whole.parameters["noise_growth"]
+    there = (slice(0, 80), slice(20, 80))  # the end of the corridor, far from the middle depth
+    part = fuse([crop_view(view, there) for view in given], Auto(settings=settings))
+    inner = (slice(10, 70), slice(10, 50))
+    apart = np.abs(part.depth[inner] - whole.depth[there][inner])
+    assert np.nanmedian(apart) < 0.2 * np.abs(given[1].depth - truth).mean()

@@ -32,6 +32,7 @@ from cfusion.solvers import PDHG, Fused, Report
 from cfusion.solvers.task import prepare
 from cfusion.source import Source
 
+OPTIONAL = ("noise_growth", "margins")  # reported if there are any
 FEWEST_FOR_EDGES = 3  # views: with fewer, an error of one view has edges too
 Turn = Enum("Turn", ["guess", "choose", "final"])
 
@@ -75,7 +76,7 @@ class Auto:
             share = settings.damping if readings > 1 else 1.0
             surface = found.depth if surface is None else blend(surface, found.depth, share)
             surface = restore(source, surface, backend) if turn is not Turn.final else surface
-        chosen = {name: value for name, value in vars(guess).items() if name not in ("growth", "margins") or value}
+        chosen = {name: value for name, value in vars(guess).items() if name not in OPTIONAL or value}
         return with_trust(Fused(stack, found.solution(), chosen), source, found, settings, backend)
 
     def parameters(self) -> dict[str, object]:

@@ -35,7 +35,7 @@ def usual_choices(task: Task, weighing: Weighing | None = None) -> Choices:
     """The weights from which the search starts; in inverse depth if weights for it are given."""
     alpha_1 = _usual_alpha(task.stack.in_memory_of(task.backend), task)
     growth = None if weighing is None else (weighing.growth.middle, weighing.growth.power)
-    return Choices((alpha_1, RATIOS[0] * alpha_1), growth is not None, growth=growth)
+    return Choices((alpha_1, RATIOS[0] * alpha_1), growth is not None, noise_growth=growth)
 
 
 def choose(
@@ -48,8 +48,11 @@ def choose(
 ) -> Choices:
     """The choices that best predict the held-out observations of a task; `inverse` if that was the guess so far."""
     backend = task.backend
-    inverse = inverse or stereo_like(task) if settings.inverse is None else settings.inverse
-    parts = _Parts(task, weighing)
+    parts = _Parts(task, weighing if weighing is not None and weighing.matters(task) else None)
+    if settings.inverse is None:
+        inverse = (inverse and parts.weighing is not None) or stereo_like(task)
+    else:
+        inverse = settings.inverse
     start = _usual_alpha(parts.stack, task)
     if report:
         report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
@@ -58,8 +61,10 @@ def choose(
     else:
         trial = parts.trial(inverse)
     alpha = trial.search(start, start if parts.reach else 0.0)
-    margins = trial.margins(alpha)
-    alpha, sharp = trial.with_edges(alpha, start, None if settings.edges is False else parts.sample.plane(edges))
+    plain, margins = alpha, trial.margins(alpha)
+    spared = None if edges is None or settings.edges is False else parts.sample.plane(edges)
+    alpha, sharp = trial.with_edges(alpha, start, spared)
+    margins = margins if alpha == plain else ()  # they are of fits without edge weights
     fewer = backend.count_observations(parts.kept.depths, parts.kept.weights)  # those that the fit used
     grown = start / _usual_alpha(parts.kept, fewer)
     alpha = (alpha[0] * grown, alpha[1] * grown)
@@ -76,14 +81,14 @@ def inverse_is_better(task: Task, weighing: Weighing) -> bool:
 
 
 class _Parts:
-    """The observations of a task that are fitted, and those held out."""
+    """The observations of a task that are fitted, and those held out, on a sample of the image."""
 
     def __init__(self, task: Task, weighing: Weighing | None) -> None:
-        self.task = task
-        self.weighing = weighing if weighing is not None and weighing.matters(task) else None
+        self.task, self.weighing = task, weighing
         self.stack = task.stack.in_memory_of(task.backend)
-        self.kept, self.held, self.reach = leave_out(self.stack, task.backend)
-        self.sample = sample_of(task.domain, task.backend)
+        self.kept, held, self.reach = leave_out(self.stack, task.backend)
+        self.sample = sample_of(task.domain, task.backend, 2 * self.reach + 1)
+        self.sampled = self.sample.stack(self.kept), self.sample.stack(held)
 
     @property
     def growth(self) -> tuple[float, int] | None:
@@ -92,11 +97,11 @@ class _Parts:
 
     def trial(self, inverse: bool) -> _Trial:
         """Fits in depth, or in inverse depth."""
-        parts = (self.kept, self.held)
+        kept, held = self.sampled
         if self.weighing is not None:
-            parts = (self.weighing(self.kept, inverse=inverse), self.weighing(self.held, inverse=inverse))
+            weighing = replace(self.weighing, surface=self.sample.plane(self.weighing.surface))
+            kept, held = weighing(kept, inverse=inverse), weighing(held, inverse=inverse)
         energy = energy_of(Choices((1.0, 2.0), inverse), self.task.energy.lam)
-        kept, held = (self.sample.stack(part) for part in parts)
         return _Trial(prepare(energy, kept, self.task.backend, self.reach), held)
 
     def in_better_variable(self, inverse: bool, alpha_1: float) -> tuple[bool, _Trial]:
@@ -215,9 +220,13 @@ class _Trial:
         smooth = self._fitted(alpha)
         plain, self.task = self.task, self.task.with_edges(edges)
         best, chosen = self._fit(alpha), alpha
+        tried = [alpha[0]]
         for first in (EDGE_LADDER * alpha[0], usual) if alpha[0] < usual else (EDGE_LADDER * alpha[0],):
             for step in range(MOST_EDGE_STEPS):
                 alpha_1 = first * EDGE_LADDER**step
+                if np.isclose(alpha_1, tried).any():
+                    continue
+                tried.append(alpha_1)
                 candidate = (alpha_1, self.ratio * alpha_1)
                 state = self._fit(candidate)
                 if not self._predicts_better(state.primal[0], best.primal[0], chance=EDGE_CHANCE):
@@ -236,7 +245,8 @@ class _Trial:
         depth = depth_of(task, best)
         held = local_weights(self.stack, depth, task.backend)
         weighed = local_weights(task.stack, depth, task.backend)
-        self._fit_on(prepare(task.energy, weighed, task.backend).with_edges(self.edges), held)
+        weighed_task = prepare(task.energy, weighed, task.backend, task.fill_radius)
+        self._fit_on(weighed_task.with_edges(self.edges), held)
         self.start = WarmStart.of(task, reached).transfer(self.task)
         for factor in LOCAL_FACTORS:
             candidate = (factor * alpha[0], factor * alpha[1])

@@ -59,20 +59,22 @@ def first_surface(source: Source, settings: Settings, solver: PDHG, backend: Bac
 def _in_inverse(settings: Settings, alone: Stack, own: DepthMap, backend: Backend) -> bool:
     """Whether to fit in inverse depth: as chosen before, or as the reference's own pixels are predicted."""
     if settings.choices is not None:
-        return settings.choices.inverse and settings.choices.growth is not None
+        return settings.choices.inverse and settings.choices.noise_growth is not None
+    if settings.inverse is not None:
+        return False
     task = prepare(energy_of(PAPERS, 1.0), alone, backend)
-    weighing = Weighing(own, depth_noise(alone.depths, own, backend))
-    return settings.inverse is None and inverse_is_better(task, weighing)
+    return inverse_is_better(task, Weighing(own, depth_noise(alone.depths, own, backend)))
 
 
 def _fitted(settings: Settings, solver: PDHG, backend: Backend, stack: Stack, depth: DepthMap | None) -> DepthMap:
     """A surface at the usual weights; in inverse depth, given the depth of the pixels."""
     task = prepare(energy_of(settings.choices or PAPERS, settings.lam), stack, backend)
-    weighing = None
-    if depth is not None:
-        depth = or_else(depth, task.given_back(task.whole_depth(task.start)))
+    weighing, chosen = None, settings.choices
+    if task.least > 0 and (depth is not None or (chosen is not None and chosen.noise_growth is not None)):
+        median = task.given_back(task.whole_depth(task.start))
+        depth = median if depth is None else or_else(depth, median)
         weighing = Weighing(depth, depth_noise(stack.depths, depth, backend))
-    guess = settings.choices or usual_choices(task, weighing)
+    guess = chosen or usual_choices(task, weighing)
     return fit(task, guess, solver, settings.fill_radius, weighing=weighing).depth
 
 

@@ -25,7 +25,8 @@ NOISE = 6.0  # times the error of the start is ignored
 def fill_within_surfaces(task: Task, state: State, radius: int, growth: DepthNoise | None = None) -> Floats:
     """The state's depth on the whole image, with holes up to `radius` pixels within one surface interpolated.
 
-    A surface is one if it changes little in the variable of constant noise: that of the solve, or that of a `growth`.
+    A surface is one if it changes little in the variable of the solve; for inverse depth with a `growth` of the noise,
+    in that of constant noise.
     """
     backend, observed = task.backend, task.domain
     holes, any_hole = _holes(backend.close_mask(observed, radius), observed) if radius else (observed, 0)

@@ -48,9 +48,9 @@ def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> De
     depth, measured = sample[0], sample[1:]
     power = int(np.clip(np.rint(fit_power_law(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))), 0, 2))
     known = depth[depth > 0]
-    if not known.size or bool((surface <= 0).any()):
+    if not known.size:
         return CONSTANT
-    return DepthNoise(float(np.median(known)), power)
+    return DepthNoise(float(np.median(known)), 0 if bool((surface <= 0).any()) else power)
 
 
 def stereo_like(task: Task) -> bool:

@@ -13,7 +13,7 @@ from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
 from cfusion.auto.votes import in_units
-from cfusion.geometry import Stack
+from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass, rewrite
@@ -68,6 +68,8 @@ def observe(
     numbers = (np.float32(each) for each in (off * usual, HIDDEN, exact, usual))  # the first: error of the surface
     tolerance, misread, own_noise = _times(unit, *numbers)
     behind = source.hidden(surface, tolerance, backend)
+    if isinstance(source.frame.camera, Pinhole):
+        behind = behind | (depths <= 0)  # behind the reference
     others = (np.arange(count) != reference)[:, None, None]
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, behind, others)
     # where the reference measured most of its image, unmeasured pixels are holes; else they are background

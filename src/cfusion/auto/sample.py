@@ -32,9 +32,10 @@ class Sample:
         weights = None if stack.weights is None else self._taken(stack.weights, 0.0)
         return Stack.unchecked(self._taken(stack.depths, float("nan")), weights, None, None)
 
-    def plane(self, plane: Floats | None) -> Floats | None:
+    def plane(self, plane: Floats) -> Floats:
         """The tiles of a map (H, W); 1 between them."""
-        return None if plane is None else self._taken(plane[None], 1.0)[0]
+        taken: Floats = self._taken(plane[None], 1.0)[0]
+        return taken
 
     def _taken(self, maps: Floats, between: float) -> Floats:
         """(n, h, w) from (n, H, W)."""
@@ -51,13 +52,16 @@ class Whole:
         """The stack itself."""
         return stack
 
-    def plane(self, plane: Floats | None) -> Floats | None:
+    def plane(self, plane: Floats) -> Floats:
         """The map itself."""
         return plane
 
 
-def sample_of(observed: Mask, backend: Backend) -> Sample | Whole:
-    """Tiles that hold about `ENOUGH` observed pixels of a mask (H, W); the whole image if it holds no more."""
+def sample_of(observed: Mask, backend: Backend, apart: int = 1) -> Sample | Whole:
+    """Tiles that hold about `ENOUGH` observed pixels of a mask (H, W); the whole image if it holds no more.
+
+    They are so many pixels `apart`: more than a fit reaches.
+    """
     here = backend.to_host(observed)
     every = ceil(int(np.count_nonzero(here)) / ENOUGH)
     while every > 1:
@@ -66,7 +70,8 @@ def sample_of(observed: Mask, backend: Backend) -> Sample | Whole:
             break
         held = [int(np.count_nonzero(here[tile])) for tile in tiles]
         if FEWEST * sum(held) >= ENOUGH:
-            source, gap = _side_by_side([tile for tile, count in zip(tiles, held, strict=True) if count], here.shape)
+            used = [tile for tile, count in zip(tiles, held, strict=True) if count]
+            source, gap = _side_by_side(used, here.shape, apart)
             return Sample(backend.to_device(source, np.int64), backend.to_device(gap, np.bool_))
         every //= 2  # the observed pixels lie between the tiles
     return Whole()
@@ -87,9 +92,11 @@ def _tiles(shape: tuple[int, ...], every: int) -> list[Window]:
     ]
 
 
-def _side_by_side(tiles: list[Window], shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _side_by_side(
+    tiles: list[Window], shape: tuple[int, ...], apart: int = 1
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """(h, w) each: index of the image's pixel, and whether there is none; tiles are arranged nearly in a square."""
-    high, wide = (min(TILE, size) + 1 for size in shape)
+    high, wide = (min(TILE, size) + apart for size in shape)
     columns = max(1, min(len(tiles), round(sqrt(len(tiles) * high / wide))))
     rows = ceil(len(tiles) / columns)
     source = np.full((rows * high, columns * wide), -1, np.int64)

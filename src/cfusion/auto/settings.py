@@ -11,7 +11,7 @@ from cfusion.energy import TGV
 from cfusion.errors import InputError
 from cfusion.source import Splat
 
-LEFT_OPEN = ("alpha", "inverse", "local", "edges", "growth")  # None until chosen
+LEFT_OPEN = ("alpha", "inverse", "local", "edges", "noise_growth")  # None until chosen
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Choices:
     """The choices of `auto` for one set of observations."""
 
     alpha: tuple[float, ...]  # weights of the regulariser, one per order
-    inverse: bool = False  # solve for inverse depth, if the noise grows like stereo's
+    inverse: bool = False  # solve for inverse depth: noise that grows like stereo's, or planes over a wide range
     local: bool = False  # weigh observations by the noise of their own map around them
     edges: bool = False  # smooth less across edges of the surface
-    growth: tuple[float, int] | None = None  # weigh observations by noise that grows as (depth / first)^second
+    noise_growth: tuple[float, int] | None = None  # weigh by noise that grows as (depth / first)^second
     margins: tuple[tuple[float, float], ...] = ()  # other alphas, as factors, and how much worse they predict
 
 
@@ -43,11 +43,11 @@ class Settings:
     min_confidence: float = 0.8  # pixels with a smaller probability of being right become unknown: see docs/choosing.md
     refine_poses: bool = True  # move views to fit the surface, if that is significant
     keep_views: bool = False  # record the evidence of every view, which takes a refit without each
-    alpha: tuple[float, ...] | None = None  # None, as for the next three: chosen by cross-validation
+    alpha: tuple[float, ...] | None = None  # None, as for the next four: chosen by cross-validation
     inverse: bool | None = None
     local: bool | None = None
     edges: bool | None = None
-    growth: tuple[float, int] | None = None  # None: as found at each surface, if it is weighed by
+    noise_growth: tuple[float, int] | None = None  # used with alpha only
 
     def __post_init__(self) -> None:
         if self.rounds != int(self.rounds) or self.rounds < 1:
@@ -80,4 +80,4 @@ class Settings:
         """The choices if alpha is given; None if it is to be chosen."""
         if self.alpha is None:
             return None
-        return Choices(self.alpha, bool(self.inverse), bool(self.local), bool(self.edges), self.growth)
+        return Choices(self.alpha, bool(self.inverse), bool(self.local), bool(self.edges), self.noise_growth)

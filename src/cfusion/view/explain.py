@@ -43,7 +43,7 @@ CHOICES = {
     "inverse": "Whether the surface was solved in inverse depth, which suits stereo and distant planes, or in depth.",
     "local": "Whether observations were weighted by the noise around them.",
     "edges": "Whether smoothing was reduced across the edges of the surface.",
-    "growth": "Noise that grows as (depth / first)^second, by which observations were weighed.",
+    "noise_growth": "Noise that grows as (depth / first)^second, by which observations were weighed.",
     "margins": "Other weights, as factors of the chosen ones, and how much worse they predict held-out views.",
     "order": "Order of the regulariser: 1 prefers steps, 2 planes, 3 curved patches.",
     "lam": "Weight of the observations against the regulariser.",
