@@ -12,7 +12,6 @@ from walls import CAMERA, QUICK, lay, pose_at, run, walk, wall_view
 
 from cfusion import View, read
 from cfusion.datasets import write_bundle
-from cfusion.datasets.check import Correction
 from cfusion.errors import FileError
 from cfusion.methods import keeping_plausible
 
@@ -336,10 +335,9 @@ def test_a_wrong_convention_stops(tmp_path: Path, capsys: pytest.CaptureFixture[
     views = [View(each.depth, each.camera, each.pose.inverse()) for each in turning(6)]
     write_bundle(views, tmp_path / "data")
     assert run(tmp_path / "data", "-o", tmp_path / "out", *QUICK) == 2
-    assert "write_bundle(Correction(invert_poses=True)(read(DATA)), COPY)" in capsys.readouterr().err
+    assert "To continue, pass --invert-poses; or pass --force" in capsys.readouterr().err
     assert not (tmp_path / "out" / "cfusion" / "views").exists()
-    write_bundle(Correction(invert_poses=True)(read(tmp_path / "data")), tmp_path / "copy")
-    assert run(tmp_path / "copy", "-o", tmp_path / "corrected", *QUICK) == 0
+    assert run(tmp_path / "data", "-o", tmp_path / "corrected", *QUICK, "--invert-poses") == 0
     assert run(tmp_path / "data", "-o", tmp_path / "out", *QUICK, "--force") in (0, 1)
 
 
