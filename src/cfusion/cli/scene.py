@@ -72,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     began = time.monotonic()
     job, runner, other = _checked(arguments)
+    open_job(job)  # a data set that cannot be read at all leaves no OUT behind
     if arguments.align_scales:
         job = with_aligned_scales(job)
     if other is not None:
@@ -107,7 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
             message = f"fused views are in {arguments.output}; run the same command again to continue"
             raise KeyboardInterrupt(message) from None
         places.sweep(arguments.output)
-    _print_summary(arguments, report, lines, time.monotonic() - began)
+    camera = _camera(job, report) if other == "tum" else ""
+    _print_summary(arguments, report, lines, time.monotonic() - began, other, camera)
     return FAILED if report.failed else 0
 
 
@@ -256,7 +258,14 @@ def _more(
     return report
 
 
-def _print_summary(arguments: argparse.Namespace, report: "Report", lines: list[str], seconds: float) -> None:
+def _print_summary(
+    arguments: argparse.Namespace,
+    report: "Report",
+    lines: list[str],
+    seconds: float,
+    other: str | None = None,
+    camera: str = "",
+) -> None:
     page = arguments.output / PAGE if not arguments.no_report and len(report.failed) < len(report.records) else None
     if arguments.json:
         _print_json(arguments, report, seconds, page)
@@ -270,7 +279,10 @@ def _print_summary(arguments: argparse.Namespace, report: "Report", lines: list[
             print(f"{report.points} points in {arguments.output / 'scene.ply'}")
         if report.triangles:
             print(f"{report.triangles} triangles in {arguments.output / 'mesh.ply'} and mesh.glb")
-        print(f"written to {arguments.output}; the table is in {arguments.output / 'cfusion' / 'summary.txt'}")
+        form = "" if other is None else f" as {other}"
+        print(f"written to {arguments.output}{form}; the table is in {arguments.output / 'cfusion' / 'summary.txt'}")
+        if camera:
+            print(f"{other} stores no camera; read it with --option camera={camera}")
         if page is not None:
             print(f"open {page}, or look at all of it: cfusion view {arguments.output}")
     for record in report.failed:
@@ -278,6 +290,19 @@ def _print_summary(arguments: argparse.Namespace, report: "Report", lines: list[
     if report.failed:
         count = "1 view" if len(report.failed) == 1 else f"{len(report.failed)} views"
         print(f"cfusion: {count} failed; run the same command to try again", file=sys.stderr)
+
+
+def _camera(job: "Job", report: "Report") -> str:
+    """fx,fy,cx,cy of the first fused view, as the option of tum takes them; empty if all failed."""
+    from cfusion.geometry import Pinhole
+    from cfusion.scene.job import open_job
+
+    fused = [record.view for record in report.records if not record.failure]
+    if not fused:
+        return ""
+    camera = open_job(job).views[fused[0]].camera
+    assert isinstance(camera, Pinhole)  # others were refused
+    return ",".join(f"{number:.10g}" for number in (camera.fx, camera.fy, camera.cx, camera.cy))
 
 
 def _print_json(arguments: argparse.Namespace, report: "Report", seconds: float, page: Path | None) -> None:
