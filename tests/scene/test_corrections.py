@@ -89,24 +89,6 @@ def test_mended_data_are_not_written_back_beside_their_mistakes(
     assert read(tmp_path / "c")[0].camera.cx == read(other)[0].camera.cx + 0.25
 
 
-def test_a_format_without_a_camera_is_told_how_to_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = lay(walk(4), tmp_path / "data", "7-scenes")
-    assert run(data, "-o", tmp_path / "out", *QUICK[:-1], "--write", "tum") == 0
-    said = capsys.readouterr().out
-    assert "written to" in said
-    assert " as tum; " in said
-    option = said.split("--option ")[1].split()[0]
-    camera = tuple(float(number) for number in option.removeprefix("camera=").split(","))
-    assert read(tmp_path / "out", format="tum", options={"camera": camera})[0].camera == read(data)[0].camera
-
-
-def test_data_that_cannot_be_read_leave_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = lay(walk(3), tmp_path / "data", "bundle")
-    assert run(data, "-o", tmp_path / "out", *QUICK, "--format", "tum") == 2
-    assert "depth.txt does not exist" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
 def test_views_are_brought_to_one_scale_of_the_whole_scene(tmp_path: Path) -> None:
     """As by `align_scales` of all views; poses stay, so the data set keeps its layout."""
     other = [replace(view, depth=view.depth * np.float32(f)) for view, f in zip(turning(6), FACTORS, strict=True)]

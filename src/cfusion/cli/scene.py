@@ -255,6 +255,8 @@ def _more(
         report = replace(report, points=cloud.write_cloud(job, scene.graph, fused, runner, callback))
     if arguments.mesh and fused:
         report = replace(report, triangles=mesh.write_mesh(job, fused, arguments.voxel, callback))
+    elif scene.todo and (arguments.output / "mesh.ply").exists():
+        print("cfusion: mesh.ply and mesh.glb are of earlier maps; pass --mesh to make them again", file=sys.stderr)
     return report
 
 
