@@ -29,7 +29,7 @@ from cfusion.arrays import DepthMap
 from cfusion.scene import by_surface
 from cfusion.scene.cloud import merged
 from cfusion.scene.fused_view import FusedView
-from cfusion.scene.mesh import Mesh, extract, volume_for
+from cfusion.scene.mesh import Mesh, extract, to_integrate, volume_for
 from cfusion.synthetic.track import PAPER_CAMERA, orbit
 
 # Voxels and truncations that Open3D chooses from: noise of 0.85 needs truncations of that size.
@@ -47,9 +47,9 @@ def ours(views: list[View], fused: list[FusedView], neighbours: int) -> tuple[tu
     pieces = [merged(fused.__getitem__, number, graph.both_ways(number)) for number in range(len(fused))]
     volume = volume_for(fused)
     for each in fused:
-        volume.reserve(each)
+        volume.reserve(to_integrate(volume, each))
     for view, each in zip(views, fused, strict=True):
-        volume.integrate(each, view.image)
+        volume.integrate(to_integrate(volume, each), view.image)
     cloud = np.concatenate([each.points for each in pieces]), np.concatenate([each.normals for each in pieces])
     return cloud, extract(volume)
 

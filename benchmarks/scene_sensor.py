@@ -69,7 +69,7 @@ def fused_views(views: list[View], neighbours: int) -> list[FusedView]:
     graph, usual = by_surface(views).cut(neighbours), keeping_plausible("auto", {})
     found = []
     for view, result in zip(views, fuse_every(views, neighbours=graph, backend="cpu", **usual), strict=True):
-        found.append(FusedView(result.depth, result.sigma, view.camera, view.pose))
+        found.append(FusedView(result.depth, result.sigma, view.camera, view.pose, measured=view.depth))
     return found
 
 
@@ -78,7 +78,8 @@ def kept_views(views: list[View], neighbours: int, kept: Path | None) -> tuple[l
     if kept is not None and kept.is_file():
         with np.load(kept) as maps:
             depth, sigma = maps["depth"], maps["sigma"]
-        return [FusedView(d, s, v.camera, v.pose) for d, s, v in zip(depth, sigma, views, strict=True)], True
+        each = zip(depth, sigma, views, strict=True)
+        return [FusedView(d, s, v.camera, v.pose, measured=v.depth) for d, s, v in each], True
     fused = fused_views(views, neighbours)
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)

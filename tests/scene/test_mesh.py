@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from walls import CAMERA, QUICK, lay, pose_at, run, walk, wall_depth
 
-from cfusion import Pinhole, Pose
+from cfusion import Pinhole, Pose, View
 from cfusion.errors import InputError
 from cfusion.scene.border import extrapolated
 from cfusion.scene.fused_view import FusedView
@@ -127,7 +127,7 @@ def test_a_volume_is_the_same_in_any_unit_of_length(noisy: bool) -> None:
         made.append(volume)
     for other in made[1:]:
         np.testing.assert_array_equal(other.blocks, made[0].blocks)
-        for name in ("weight", "near", "looked"):
+        for name in ("weight", "near", "looked", "hidden"):
             np.testing.assert_array_equal(getattr(other, name), getattr(made[0], name), name)
 
 
@@ -168,6 +168,21 @@ def test_what_others_see_through_is_carved_whatever_the_order(order: tuple[int, 
     assert vertices[:, 2].min() > 1.8
     alone = extract(integrated(views[:1])).vertices
     assert (alone[:, 2] < 1.3).any()
+
+
+def test_a_wrong_map_that_sees_through_a_wall_makes_no_second_surface_behind_it() -> None:
+    """Two truncations behind the wall nobody else speaks: free space there would end where the others begin."""
+    wall, wrong = [plane(2.0, 0.01)] * 3, plane(2.9, 0.3)
+    vertices = extract(integrated([*wall, wrong])).vertices
+    assert not ((vertices[:, 2] > 2.05) & (vertices[:, 2] < 2.6)).any()
+    assert (np.abs(vertices[:, 2] - 2.0) < 0.02).any()
+    equals = extract(integrated([plane(2.0, 0.01), plane(2.9, 0.01)])).vertices  # who is right is not decided
+    assert ((equals[:, 2] > 2.05) & (equals[:, 2] < 2.6)).any()
+
+
+def test_a_surface_far_behind_another_is_hidden_by_nobody() -> None:
+    vertices = extract(integrated([*[plane(1.2, 0.001)] * 3, plane(2.9, 0.3)])).vertices
+    assert (np.abs(vertices[:, 2] - 2.9) < 0.05).any()
 
 
 def test_a_map_gives_no_colour_to_what_it_sees_through() -> None:
@@ -247,9 +262,13 @@ def test_the_mesh_of_a_scene(tmp_path: Path) -> None:
 def test_the_mesh_of_a_scene_in_a_map_projection(tmp_path: Path) -> None:
     trimesh = pytest.importorskip("trimesh", reason="trimesh is missing: pip install 'cfusion[mesh]'")
     there = np.array([500000.0, 5400000.0, 300.0])  # a multiple of the voxel
-    far = [replace(view, pose=Pose(view.pose.rotation, view.pose.translation + there)) for view in walk(3)]
+    aside = np.array([0.011, 0.017, 0.0])  # no voxel projects onto the border of two pixels, where rounding decides
+
+    def moved(by: np.ndarray) -> list[View]:
+        return [replace(view, pose=Pose(view.pose.rotation, view.pose.translation + by)) for view in walk(3)]
+
     found = []
-    for name, views in (("near", walk(3)), ("far", far)):
+    for name, views in (("near", moved(aside)), ("far", moved(aside + there))):
         out = tmp_path / f"{name}-out"
         assert run(lay(views, tmp_path / name, "bundle"), "-o", out, *QUICK, "--mesh", "--voxel", 0.0625) == 0
         meshes = trimesh.load(out / "mesh.ply", process=False), trimesh.load(out / "mesh.glb", force="mesh")
@@ -286,5 +305,5 @@ def test_threads_share_the_blocks_and_change_no_bit(monkeypatch: pytest.MonkeyPa
     shared = made()
     assert [len(share) for share in shares] == [3, 3]
     assert min(min(share) for share in shares) > 3
-    for name in ("distance", "weight", "colour", "painted", "near", "looked"):
+    for name in ("distance", "weight", "colour", "painted", "near", "looked", "hidden"):
         np.testing.assert_array_equal(getattr(alone, name), getattr(shared, name))

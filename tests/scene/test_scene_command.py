@@ -12,7 +12,6 @@ from walls import CAMERA, QUICK, lay, pose_at, run, walk, wall_view
 
 from cfusion import View, read
 from cfusion.datasets import write_bundle
-from cfusion.datasets.check import Correction
 from cfusion.errors import FileError
 from cfusion.methods import keeping_plausible
 
@@ -336,11 +335,35 @@ def test_a_wrong_convention_stops(tmp_path: Path, capsys: pytest.CaptureFixture[
     views = [View(each.depth, each.camera, each.pose.inverse()) for each in turning(6)]
     write_bundle(views, tmp_path / "data")
     assert run(tmp_path / "data", "-o", tmp_path / "out", *QUICK) == 2
-    assert "write_bundle(Correction(invert_poses=True)(read(DATA)), COPY)" in capsys.readouterr().err
+    assert "To continue, pass --invert-poses; or pass --force" in capsys.readouterr().err
     assert not (tmp_path / "out" / "cfusion" / "views").exists()
-    write_bundle(Correction(invert_poses=True)(read(tmp_path / "data")), tmp_path / "copy")
-    assert run(tmp_path / "copy", "-o", tmp_path / "corrected", *QUICK) == 0
+    assert run(tmp_path / "data", "-o", tmp_path / "corrected", *QUICK, "--invert-poses") == 0
     assert run(tmp_path / "data", "-o", tmp_path / "out", *QUICK, "--force") in (0, 1)
+
+
+def test_a_format_without_a_camera_is_told_how_to_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lay(walk(4), tmp_path / "data", "7-scenes")
+    assert run(data, "-o", tmp_path / "out", *QUICK[:-1], "--write", "tum") == 0
+    said = capsys.readouterr().out
+    assert "written to" in said
+    assert " as tum; " in said
+    option = said.split("--option ")[1].split()[0]
+    camera = tuple(float(number) for number in option.removeprefix("camera=").split(","))
+    assert read(tmp_path / "out", format="tum", options={"camera": camera})[0].camera == read(data)[0].camera
+
+
+def test_data_that_cannot_be_read_leave_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lay(walk(3), tmp_path / "data", "bundle")
+    assert run(data, "-o", tmp_path / "out", *QUICK, "--format", "tum") == 2
+    assert "depth.txt does not exist" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_old_mesh_is_called_old(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("skimage", reason="scikit-image is missing: pip install 'cfusion[mesh]'")
+    for more, told in ((("--mesh",), False), ((), False), (("--neighbours", 2), True), (("--mesh",), False)):
+        assert run(bundle, "-o", tmp_path / "out", *QUICK, *more) == 0
+        assert ("are of earlier maps" in capsys.readouterr().err) == told
 
 
 def turning(count: int) -> list[View]:

@@ -9,6 +9,7 @@ from cfusion.cli.text import shown
 from cfusion.errors import InputError
 
 if TYPE_CHECKING:
+    from cfusion.datasets.check import Correction
     from cfusion.datasets.dataset import Dataset
 
 
@@ -32,31 +33,34 @@ def require_none(arguments: argparse.Namespace, why: str) -> None:
         raise InputError(f"{why}; leave {', '.join(named)} out")
 
 
-def corrected(arguments: argparse.Namespace, views: "Dataset") -> "Dataset":
-    """The views with the chosen corrections."""
-    from dataclasses import replace
+def chosen(arguments: argparse.Namespace) -> "Correction":
+    """The correction that the options ask for, of every view alike."""
+    from cfusion.datasets.check import Correction
 
-    from cfusion.datasets.check import Correction, align_scales
-
-    correction = Correction(
+    return Correction(
         arguments.invert_poses,
         arguments.axes == "opengl",
         arguments.depth_scale,
         arguments.ray_depth,
         arguments.shift_centre,
     )
-    found = correction(views)
+
+
+def corrected(arguments: argparse.Namespace, views: "Dataset") -> "Dataset":
+    """The views with the chosen corrections."""
+    from dataclasses import replace
+
+    from cfusion.datasets.check import align_scales
+
+    found = chosen(arguments)(views)
     if arguments.align_scales:
         sentence = "; ".join(filter(None, (found.sentence, "scales aligned")))
         return replace(found, views=tuple(align_scales(tuple(found))), sentence=sentence)
     return found
 
 
-def require_plausible(views: "Dataset", *, force: bool, has_options: bool = True) -> None:
-    """Refuse data that certainly follow another convention than stated; warn if it is likely.
-
-    The message of a command without the correcting options says how to write corrected data.
-    """
+def require_plausible(views: "Dataset", *, force: bool) -> None:
+    """Refuse data that certainly follow another convention than stated; warn if it is likely."""
     from cfusion.datasets.check import Correction, quick_check
 
     found = quick_check(views)
@@ -65,8 +69,6 @@ def require_plausible(views: "Dataset", *, force: bool, has_options: bool = True
     if found.is_sure and not force:
         correction = Correction.of(found.best.hypothesis)
         how = "correct the data" if correction is None else f"pass {correction.options}"
-        if correction is not None and not has_options:
-            how = f"fuse a corrected copy: write_bundle({correction.call}(read(DATA)), COPY), see docs/scenes.md"
         raise InputError(f"{found.sentence} To continue, {how}; or pass --force to fuse as stated.")
     if found.caution:
         print(f"cfusion: {shown(found.caution)}", file=sys.stderr)

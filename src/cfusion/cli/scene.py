@@ -7,7 +7,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cfusion.cli import settings, talk
+from cfusion.cli import correction, settings, talk
 from cfusion.cli.report import PAGE, add_no_report
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         quiet="no progress, no summary; failed views are named all the same",
         verbose="every line of the table, and the neighbours of every view",
     )
+    correction.add_arguments(parser)
     cluster = parser.add_argument_group("on several processes or machines (extra `cluster`)").add_argument
     cluster("--workers", type=int, metavar="N", help="start N worker processes on this machine")
     cluster("--scheduler", metavar="ADDRESS", help="use the workers of a dask scheduler, e.g. tcp://host:8786")
@@ -60,7 +61,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Check everything first, then fuse, write back, merge."""
     from cfusion.cli import parts
     from cfusion.cli.compiling import compile_kernels
-    from cfusion.cli.correction import require_plausible
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.report_of_many import write_scene_page
     from cfusion.datasets.write_views import require_storable
@@ -68,20 +68,24 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.scene import places
     from cfusion.scene.job import open_job
     from cfusion.scene.runner import InProcess
-    from cfusion.scene.whole import fuse_scene, prepare, write_summary
+    from cfusion.scene.whole import fuse_scene, prepare, with_aligned_scales, write_summary
 
     began = time.monotonic()
     job, runner, other = _checked(arguments)
+    open_job(job)  # a data set that cannot be read at all leaves no OUT behind
+    if arguments.align_scales:
+        job = with_aligned_scales(job)
     if other is not None:
         with suppress(FileError):
             views = open_job(job).dataset
             require_storable(views[:: max(1, len(views) // SAMPLE)], other)  # after the fusion all views are asked
     if arguments.neighbours > 0:  # poses do not matter to a view fused alone
         with suppress(FileError):  # an unreadable view is reported later and stops no other
-            require_plausible(open_job(job).dataset, force=arguments.force, has_options=False)
+            correction.require_plausible(open_job(job).dataset, force=arguments.force)
     with places.lock_output(arguments.output):
-        about = {"format": job.format, "written": other or job.format, "method": job.method}
-        places.write_mark(arguments.data, arguments.output, about | {"options": dict(job.options)})
+        about: dict[str, object] = {"format": job.format, "written": other or job.format, "method": job.method}
+        read_as = {"options": dict(job.options), "correction": vars(job.correction), "scales": job.scales}
+        places.write_mark(arguments.data, arguments.output, about | read_as)
         if runner.workers == 1 and not arguments.scheduler:
             places.sweep(arguments.output)
         try:
@@ -104,7 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
             message = f"fused views are in {arguments.output}; run the same command again to continue"
             raise KeyboardInterrupt(message) from None
         places.sweep(arguments.output)
-    _print_summary(arguments, report, lines, time.monotonic() - began)
+    camera = _camera(job, report) if other == "tum" else ""
+    _print_summary(arguments, report, lines, time.monotonic() - began, other, camera)
     return FAILED if report.failed else 0
 
 
@@ -150,7 +155,8 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     format = places.format_of(arguments.data, arguments.format)
     places.require_apart(arguments.data, arguments.output)
     places.require_own_output(arguments.data, arguments.output, force=arguments.force)
-    other = _other_format(arguments.write, format)
+    mended = correction.chosen(arguments)
+    other = _other_format(arguments.write, format, mended.options)
     if arguments.mesh:
         mesh.require_libraries()
     runner: Runner = InProcess()
@@ -163,6 +169,7 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
         output=str(arguments.output.resolve()),
         version=code_version(),
         options=tuple(sorted(settings.parameters(arguments.option, "--option").items())),
+        correction=mended,
         method=arguments.method,
         parameters=tuple(sorted(parameters.items())),
         backend=arguments.backend,
@@ -171,18 +178,23 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     return job, runner, other
 
 
-def _other_format(given: str | None, format: str) -> str | None:
-    """The format that the output is converted to; None to write back the input's own layout."""
+def _other_format(given: str | None, format: str, mended: str) -> str | None:
+    """The format that the output is converted to; None to write back the input's own layout.
+
+    mended: options that correct the data. Their poses, cameras and unit are then not taken over.
+    """
     from cfusion.datasets.read import known
     from cfusion.datasets.write_back import LAYOUTS
     from cfusion.datasets.write_views import WRITERS
     from cfusion.errors import InputError
 
     wanted = format if given is None else known(given)
-    if wanted == format and format in LAYOUTS:
+    if wanted == format and format in LAYOUTS and not mended:
         return None
     if given is None:
         return "bundle"
+    if wanted not in WRITERS and mended:
+        raise InputError(f"with {mended}, DATA's own files are not taken over; choose from {', '.join(WRITERS)}")
     if wanted not in WRITERS:
         raise InputError(f"{format!r} cannot be written as {wanted!r}; choose from {', '.join(WRITERS)}")
     return wanted
@@ -243,10 +255,19 @@ def _more(
         report = replace(report, points=cloud.write_cloud(job, scene.graph, fused, runner, callback))
     if arguments.mesh and fused:
         report = replace(report, triangles=mesh.write_mesh(job, fused, arguments.voxel, callback))
+    elif scene.todo and (arguments.output / "mesh.ply").exists():
+        print("cfusion: mesh.ply and mesh.glb are of earlier maps; pass --mesh to make them again", file=sys.stderr)
     return report
 
 
-def _print_summary(arguments: argparse.Namespace, report: "Report", lines: list[str], seconds: float) -> None:
+def _print_summary(
+    arguments: argparse.Namespace,
+    report: "Report",
+    lines: list[str],
+    seconds: float,
+    other: str | None = None,
+    camera: str = "",
+) -> None:
     page = arguments.output / PAGE if not arguments.no_report and len(report.failed) < len(report.records) else None
     if arguments.json:
         _print_json(arguments, report, seconds, page)
@@ -260,7 +281,10 @@ def _print_summary(arguments: argparse.Namespace, report: "Report", lines: list[
             print(f"{report.points} points in {arguments.output / 'scene.ply'}")
         if report.triangles:
             print(f"{report.triangles} triangles in {arguments.output / 'mesh.ply'} and mesh.glb")
-        print(f"written to {arguments.output}; the table is in {arguments.output / 'cfusion' / 'summary.txt'}")
+        form = "" if other is None else f" as {other}"
+        print(f"written to {arguments.output}{form}; the table is in {arguments.output / 'cfusion' / 'summary.txt'}")
+        if camera:
+            print(f"{other} stores no camera; read it with --option camera={camera}")
         if page is not None:
             print(f"open {page}, or look at all of it: cfusion view {arguments.output}")
     for record in report.failed:
@@ -268,6 +292,19 @@ def _print_summary(arguments: argparse.Namespace, report: "Report", lines: list[
     if report.failed:
         count = "1 view" if len(report.failed) == 1 else f"{len(report.failed)} views"
         print(f"cfusion: {count} failed; run the same command to try again", file=sys.stderr)
+
+
+def _camera(job: "Job", report: "Report") -> str:
+    """fx,fy,cx,cy of the first fused view, as the option of tum takes them; empty if all failed."""
+    from cfusion.geometry import Pinhole
+    from cfusion.scene.job import open_job
+
+    fused = [record.view for record in report.records if not record.failure]
+    if not fused:
+        return ""
+    camera = open_job(job).views[fused[0]].camera
+    assert isinstance(camera, Pinhole)  # others were refused
+    return ",".join(f"{number:.10g}" for number in (camera.fx, camera.fy, camera.cx, camera.cy))
 
 
 def _print_json(arguments: argparse.Namespace, report: "Report", seconds: float, page: Path | None) -> None:

@@ -6,7 +6,8 @@ of j's map at the pixel that p projects to:
     agrees        |n . (q - p)| <= sqrt(sigma_i^2 + sigma_j^2) + half a pixel
     contradicts   j's depth lies behind p, along j's ray, by more than sqrt(sigma_i^2 + sigma_j^2) and a pixel
 
-0. The depth of every map is the mean of the planes of its pixels (`mean_of_planes`).
+0. The depth of every map is the mean of the planes of its pixels (`mean_of_planes`), moved towards what the view itself
+   measured (`towards_measured`).
 1. p moves along n to the mean over agreeing maps, weighted by (c / sigma)^2, c = |n . ray|, as in the volume: a fused
    map's error is its surface's, largest at oblique angles. In noisy maps, whose slopes are noise, c = 1.
 2. The comparison is repeated once with the moved p and its new sigma: a pixel between two surfaces has so large a
@@ -39,7 +40,7 @@ from cfusion.geometry import Pinhole
 from cfusion.geometry.camera import pixel_size
 from cfusion.io.codecs.ply_table import COLOUR, NORMAL, POSITION, fine_enough, table_of, write_table
 from cfusion.io.to_json import digest
-from cfusion.scene.fused_view import FusedView, read_fused
+from cfusion.scene.fused_view import FusedView, read_fused, read_to_merge
 from cfusion.scene.graph import Graph
 from cfusion.scene.job import FOLDER, Job, Task, open_job
 from cfusion.scene.placing import placing
@@ -287,7 +288,7 @@ def piece(job: Job, task: Task) -> Record:
     if written is not None:
         return written
     folder = folder_of(job.folder, task.view)
-    found = merged(lambda view: read_fused(job.folder, view), task.view, task.neighbours)
+    found = merged(lambda view: read_to_merge(job, view), task.view, task.neighbours)
     colours = _colours(job, task.view)[found.pixels]
     columns = fine_enough(POINT, found.points, _usual_pixel(read_fused(job.folder, task.view)))
     table = table_of(columns, found.points, found.normals, colours, found.sigma, found.views)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cfusion.datasets.check import Correction
+from cfusion.datasets.check.scales import rescaled
 from cfusion.errors import InputError
 from cfusion.scene.view_cache import BYTES, ViewCache
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from cfusion.datasets.dataset import Dataset
 
 FOLDER = "cfusion"  # inside the output: records, maps and the graph
+MARK = "scene.json"  # inside FOLDER: marks the output as a scene and names its data
 Pairs = tuple[tuple[str, object], ...]
 
 
@@ -27,6 +30,8 @@ class Job:
     output: str
     version: str  # of the code; workers of another version refuse the job
     options: Pairs = ()  # of the format
+    correction: Correction = field(default_factory=Correction)  # of the stated convention, applied when a view is read
+    scales: tuple[float, ...] = ()  # a factor on the depths of each view; empty: none
     method: str = "auto"
     parameters: Pairs = ()
     backend: str = "auto"
@@ -75,12 +80,22 @@ def open_job(job: Job) -> Opened:
     """The data set of a job, opened once per process."""
     if job.version != code_version():
         raise InputError(f"the worker runs cfusion {code_version()}, the command {job.version}; install the same code")
-    return _opened(job.data, job.format, job.options, job.cache_bytes)
+    return _opened(job.data, job.format, job.options, job.correction, job.scales, job.cache_bytes)
 
 
 @lru_cache(2)
-def _opened(data: str, format: str, options: Pairs, cache_bytes: int) -> Opened:
+def _opened(
+    data: str, format: str, options: Pairs, correction: Correction, scales: tuple[float, ...], cache_bytes: int
+) -> Opened:
+    dataset = read_corrected(data, format, dict(options), correction, scales)
+    return Opened(ViewCache(dataset, cache_bytes), dataset)
+
+
+def read_corrected(
+    data: str, format: str, options: dict[str, object], correction: Correction, scales: Sequence[float]
+) -> Dataset:
+    """The data set with its views corrected, then rescaled, when they are read."""
     from cfusion.datasets import read
 
-    dataset = read(data, format=format, options=dict(options))
-    return Opened(ViewCache(dataset, cache_bytes), dataset)
+    dataset = correction(read(data, format=format, options=options))
+    return rescaled(dataset, scales) if scales else dataset

@@ -54,7 +54,8 @@ def fuse_tasks(job: Job, root: Path, dataset: Dataset, graph: Graph) -> tuple[Ta
     """One task per view."""
     described = description_key(root, dataset)
     stamps: Sequence[Stamp] = [stamp(file) for file in dataset.files] or [""] * len(dataset)
-    settings = (job.version, job.format, job.options, job.method, job.parameters, job.backend, job.write_back)
+    read_as = (job.format, job.options, job.correction, job.scales)
+    settings = (job.version, read_as, job.method, job.parameters, job.backend, job.write_back)
     return tuple(
         Task(
             "fuse",

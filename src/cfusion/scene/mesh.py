@@ -25,7 +25,7 @@ from cfusion.io.codecs.ply_table import (
     write_table,
 )
 from cfusion.scene.border import REACH, extrapolated, spread_colours
-from cfusion.scene.fused_view import FusedView, read_fused
+from cfusion.scene.fused_view import NOISY, FusedView, read_fused, read_to_merge
 from cfusion.scene.job import Job, open_job
 from cfusion.scene.placing import placing
 from cfusion.scene.progress import ProgressCallback, TaskProgress
@@ -38,8 +38,10 @@ VOXEL_SIGMAS = 0.5  # side of a voxel in median sigmas, within these limits: fin
 # A larger truncation closes holes at obliquely seen rims; a smaller one separates the two sides of thin objects.
 TRUNCATION = 3.0  # in voxels, and
 SIGMAS = 2.0  # in median sigmas, at least: noisy maps lie that far apart
-NOISY = 0.5  # median sigma, in pixels, above which maps count as noisy
 AGREED = 0.2  # smallest share of the maps looking at a voxel that must be near it, for noisy maps
+HEARD = (
+    0.01  # smallest share of the weight that a voxel's maps have, of theirs and that of maps that hide it, for others
+)
 WELD = 256  # vertices closer than voxel / WELD are merged
 SAMPLE = 20  # views from which voxel size and noise are estimated
 VERTEX = np.dtype([*POSITION, *NORMAL, *COLOUR])
@@ -82,6 +84,11 @@ def volume_for(views: Sequence[FusedView], voxel: float | None = None) -> Volume
     return Volume(size, max(TRUNCATION * size, SIGMAS * sigma), sigma, sigma > NOISY * pixel)
 
 
+def to_integrate(volume: Volume, view: FusedView) -> FusedView:
+    """The view as the volume takes it: levelled as for the cloud, unless the maps are noisy."""
+    return view if volume.noisy else view.levelled
+
+
 def require_voxel(voxel: float) -> None:
     """Raise before any computation if the voxel size is invalid."""
     if not 0 < voxel < np.inf:
@@ -106,9 +113,9 @@ def write_mesh(job: Job, fused: Sequence[int], voxel: float | None, callback: Pr
     views = open_job(job).views
     progress = TaskProgress(callback, len(fused), "mesh, view")
     for view in fused:  # all blocks first, because every view updates all blocks
-        volume.reserve(read_fused(job.folder, view))
+        volume.reserve(to_integrate(volume, read_to_merge(job, view)))
     for view in fused:
-        volume.integrate(read_fused(job.folder, view), views[view].image)
+        volume.integrate(to_integrate(volume, read_to_merge(job, view)), views[view].image)
         progress.finished()
     mesh = extract(volume)
     with placing(Path(job.output)) as draft:
@@ -206,10 +213,14 @@ def _grids(
 
 
 def _reliable(volume: Volume, slot: int) -> NDArray[np.bool_]:
-    """Voxels of a block that were seen; for noisy maps, those that enough maps are near, or that all see through."""
-    seen = np.asarray(volume.weight[slot] > 0)
+    """Voxels of a block that were seen, and not by a few maps through what others see as a surface before them.
+
+    For noisy maps: those that enough maps are near, or that all see through.
+    """
+    weight = volume.weight[slot]
+    seen = np.asarray(weight > 0)
     if not volume.noisy:
-        return seen
+        return np.asarray(seen & (weight >= HEARD * (weight + volume.hidden[slot])))
     near, looked = volume.near[slot], volume.looked[slot]
     return np.asarray(seen & ((near >= AGREED * looked) | (near == 0)))
 

@@ -14,10 +14,8 @@ from cfusion.errors import FileError, InputError
 from cfusion.io.atomic import require_writable
 from cfusion.io.drafts import locked
 from cfusion.io.drafts import sweep as sweep_drafts
-from cfusion.scene.job import FOLDER
+from cfusion.scene.job import FOLDER, MARK
 from cfusion.scene.placing import placing
-
-MARK = "scene.json"  # inside FOLDER: marks the output as a scene and names its data
 
 
 def format_of(data: Path, given: str | None) -> str:

@@ -11,6 +11,10 @@ the pixel's border, because half a pixel is a long way on an obliquely seen surf
 of some surface exist. Every view updates all of them: where a view sees through another view's surface it contributes s
 = truncation. Blocks are created for all views (`reserve`) before the first is integrated, so the result does not depend
 on the order of views.
+
+A view whose surface lies more than the truncation before a voxel says nothing about s. Its weight is summed up as
+`hidden` if the surface is shortly before: inside an object, a few wrong pixels that see through its surface would be
+the only ones to speak, and make a second surface behind the first.
 """
 
 from __future__ import annotations
@@ -30,7 +34,8 @@ from cfusion.scene.slopes import on_plane
 VOXELS = SIDE**3
 AT_ONCE = 128  # blocks projected together: what fits a core's cache
 SHALLOWEST = 0.2  # c below which a pixel is not used
-HIDDEN = 8.0  # truncations behind a map's surface up to which a map counts as looking at a voxel
+HIDDEN = 8.0  # truncations behind a noisy map's surface up to which the map counts as looking at a voxel
+BEHIND = 2.0  # truncations behind a map's surface up to which the map hides a voxel, for maps that are not noisy
 Block = tuple[int, int, int]
 OFFSETS = np.stack(np.meshgrid(*[np.arange(SIDE)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
 
@@ -51,6 +56,8 @@ class Volume:
     near: NDArray[np.uint16] = field(default_factory=lambda: np.zeros((0, VOXELS), np.uint16))  # maps within truncation
     looked: NDArray[np.uint16] = field(default_factory=lambda: np.zeros((0, VOXELS), np.uint16))  # maps that are near,
     # see through the voxel, or have a surface shortly before it
+    hidden: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, VOXELS), np.float32))  # weights of maps
+    # whose surface is between the truncation and BEHIND times the truncation before the voxel
 
     def __post_init__(self) -> None:
         if not (self.voxel > 0 and self.truncation >= self.voxel and self.unit_sigma > 0):
@@ -71,7 +78,7 @@ class Volume:
         if not usable.any():
             return
         self._slots_of(self._touched(view, usable))
-        behind = HIDDEN if self.noisy else 1.0
+        behind = HIDDEN if self.noisy else BEHIND
         facing = np.ones_like(facing) if self.noisy else facing
         blocks = visible_blocks(self.blocks, self.voxel, view, usable, behind * self.truncation)
         slots = self._slots_of(blocks)
@@ -114,7 +121,7 @@ class Volume:
             out[place] = self.slots.setdefault(block, len(self.slots))
         if len(self.slots) > len(self.distance):
             more = max(len(self.slots), 3 * len(self.distance) // 2) - len(self.distance)
-            for name in ("distance", "weight", "colour", "painted", "near", "looked"):
+            for name in ("distance", "weight", "colour", "painted", "near", "looked", "hidden"):
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.zeros((more, *array.shape[1:]), array.dtype)]))
         return out
@@ -139,11 +146,14 @@ class Volume:
         depth = _between(view, usable, u[at], v[at], row, column, self.truncation)
         distance = cosine[row, column] * (depth - z[at])
         where = slots[at // VOXELS], at % VOXELS
-        self.looked[where] += distance >= -HIDDEN * self.truncation
-        kept = distance >= -self.truncation
-        at, row, column = at[kept], row[kept], column[kept]
-        signed = np.minimum(distance[kept], self.truncation)
         weight = (self.unit_sigma * cosine[row, column] / view.sigma[row, column].astype(np.float64)) ** 2
+        self.looked[where] += distance >= -HIDDEN * self.truncation
+        self.hidden[where] += np.where(
+            (distance < -self.truncation) & (distance >= -BEHIND * self.truncation), weight, 0
+        )
+        kept = distance >= -self.truncation
+        at, row, column, weight = at[kept], row[kept], column[kept], weight[kept]
+        signed = np.minimum(distance[kept], self.truncation)
         where = slots[at // VOXELS], at % VOXELS
         total = self.weight[where] + weight
         self.distance[where] += weight / total * (signed - self.distance[where])

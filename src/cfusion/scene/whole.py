@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cfusion.datasets.check.scales import require_few, scale_factors
 from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.named_neighbours import named_neighbours
 from cfusion.datasets.write_back import LAYOUTS, root_of, take_over
@@ -59,12 +61,27 @@ class Report:
         return tuple(record for record in self.records if record.failure)
 
 
+def with_aligned_scales(job: Job) -> Job:
+    """The job with a factor on the depths of each view that brings all to one scale; 1 for unreadable views.
+
+    One factor per view of the whole scene, not per bundle: a map has the same scale as reference and as neighbour.
+    """
+    views, readable = open_job(job).views, {}
+    require_few(len(views))
+    for number in range(len(views)):
+        with suppress(CFusionError):  # reported when it is fused
+            readable[number] = views[number]
+    found = dict(zip(readable, scale_factors(tuple(readable.values())), strict=True))
+    return replace(job, scales=tuple(found.get(number, 1.0) for number in range(len(views))))
+
+
 def prepare(job: Job, neighbours: int = NEIGHBOURS, callback: ProgressCallback | None = None) -> Scene:
     """The graph, the tasks and the records of earlier runs; a new graph is written to the output."""
     opened = open_job(job)
     dataset, data, output = opened.dataset, Path(job.data), Path(job.output)
     root, stamps = root_of(data), [stamp(file) for file in dataset.files]
-    key = digest([job.version, job.format, job.options, neighbours, description_key(root, dataset), stamps])
+    read_as = [job.format, job.options, job.correction, job.scales]
+    key = digest([job.version, read_as, neighbours, description_key(root, dataset), stamps])
     kept = _kept_graph(job.folder / GRAPH, key)
     graph, unreadable = kept if kept is not None else (None, [])
     if graph is None:
@@ -102,8 +119,8 @@ def fuse_scene(scene: Scene, runner: Runner | None = None, callback: ProgressCal
 def write_summary(job: Job, report: Report) -> list[str]:
     """Write summary.txt and summary.json into the output; return the lines of the table."""
     lines = table(report.records)
-    kept = ("camera", "pose", "key", "elsewhere")
-    content = [{name: value for name, value in vars(each).items() if name not in kept} for each in report.records]
+    left_out = ("camera", "pose", "key", "elsewhere")
+    content = [{name: value for name, value in vars(each).items() if name not in left_out} for each in report.records]
     with placing(Path(job.output)) as draft:
         (draft / FOLDER).mkdir()
         failed = [f"{record.name}: {record.failure}" for record in report.failed]

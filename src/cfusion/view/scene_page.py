@@ -7,23 +7,25 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from cfusion.datasets.check import Correction
 from cfusion.errors import CFusionError, FileError
 from cfusion.io.json_object import JsonObject
+from cfusion.scene.job import FOLDER, MARK, read_corrected
 from cfusion.view.page import write_page
-
-FOLDER, MARK = "cfusion", "scene.json"
 
 
 def scene_of(output: Path) -> tuple[Any, str, str]:
     """The opened data set of a scene, its path, and the scene's method."""
-    from cfusion.datasets import read
-
-    mark = JsonObject.of_file(output / FOLDER / MARK).content
+    mark: dict[str, Any] = JsonObject.of_file(output / FOLDER / MARK).content
     data, format, options = mark.get("data"), mark.get("format"), mark.get("options", {})
     if not isinstance(data, str) or not isinstance(format, str) or not isinstance(options, dict):
         raise FileError(f"{output / FOLDER / MARK} does not name the scene's data; run `cfusion scene` again")
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-    return read(data, format=format, options=given), data, str(mark.get("method", "auto"))
+    try:
+        correction, scales = Correction(**mark.get("correction", {})), tuple(map(float, mark.get("scales", ())))
+    except (TypeError, ValueError):
+        raise FileError(f"{output / FOLDER / MARK} is damaged; run `cfusion scene` again") from None
+    return read_corrected(data, format, given, correction, scales), data, str(mark.get("method", "auto"))
 
 
 def write_view_page(output: Path, view: int, target: Path, *, dataset: Any = None, command: str = "") -> Path:

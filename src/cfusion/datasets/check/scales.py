@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.datasets.check.reprojection import STATED, Samples
+from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.errors import InputError
 from cfusion.geometry import View
 from cfusion.io.arguments import views_of
@@ -60,14 +61,30 @@ def view_scales(samples: Samples) -> Scales | None:
 def align_scales(views: Sequence[View]) -> list[View]:
     """The views with depths brought to one scale; unchanged if that does not help."""
     views = views_of(views, "align_scales")
-    if len(views) > MOST_VIEWS:
-        raise InputError(f"{len(views)} views are too many to align; give at most {MOST_VIEWS}")
+    return [_times(view, factor) for view, factor in zip(views, scale_factors(views), strict=True)]
+
+
+def scale_factors(views: Sequence[View]) -> tuple[float, ...]:
+    """The factor on the depths of each view that brings all to one scale; 1 for all if that does not help."""
+    require_few(len(views))
     found = view_scales(Samples(views, SAMPLES, frames=max(len(views), 2)))
-    if found is None:
-        return list(views)
-    return [
-        replace(view, depth=view.depth * np.float32(factor)) for view, factor in zip(views, found.factors, strict=True)
-    ]
+    return (1.0,) * len(views) if found is None else found.factors
+
+
+def rescaled(views: Dataset, factors: Sequence[float]) -> Dataset:
+    """The same views, their depths times a factor of each view when they are read."""
+    lazy = LazyViews.reading(lambda number: _times(views[number], factors[number]), len(views))
+    return replace(views, views=lazy, sentence="; ".join(filter(None, (views.sentence, "scales aligned"))))
+
+
+def require_few(count: int) -> None:
+    """Refuse more views than can be compared in all pairs."""
+    if count > MOST_VIEWS:
+        raise InputError(f"{count} views are too many to align; give at most {MOST_VIEWS}")
+
+
+def _times(view: View, factor: float) -> View:
+    return view if factor == 1 else replace(view, depth=view.depth * np.float32(factor))
 
 
 def _step(samples: Samples, count: int) -> NDArray[np.float64]:
