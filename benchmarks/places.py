@@ -1,11 +1,12 @@
 """Places of simple shapes (a corridor, a street, poles, ...) by three motions under eight noises: one view to eleven.
 
-python -m benchmarks.places [--part design|closed] [--scenes NAMES] [--motions NAMES] [--noises NAMES] [--jobs 1]
+python -m benchmarks.places [--part design|closed|wide] [--scenes NAMES] [--motions NAMES] [--noises NAMES] [--jobs 1]
 
 Rows: RMSE and mean error of `auto` with 1, 3 and 11 views, of the median of 11 and of the noisy view itself, on pixels
 that all know; coverage of sigma; errors beyond 5 % of the depth, and of those kept at a confidence of 0.8. Marks: R
 above `auto` of the reference alone, K above that of three views, M above the median (RMSE, by 2 %). 160 x 120 pixels.
-`auto` was designed on the first half; the closed half was run once, for the commits before and after.
+`auto` was designed on the first half; the closed half was run once, for the commits before and after; so was `wide`,
+which was added then, since no closed place has a wide range of depths.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ SHAPE = (CAMERA.height, CAMERA.width)
 MOTIONS = ("lateral", "forward", "orbit")
 NOISES = ("gauss", "laplace", "kinect", "stereo", "mvs", "holes", "scale", "pose")
 COUNTS = (1, 3, 11)
-UNITS = {"street": 8.0, "corridor": 1.5}  # size of noise and motion; 1 elsewhere
+UNITS = {"street": 8.0, "corridor": 1.5, "hall": 4.0, "avenue": 8.0}  # size of noise and motion; 1 elsewhere
 PARTS = {
     "design": ("corridor", "poles", "street", "steps", "balls", "window"),
     "closed": ("stairs", "table", "slats", "relief", "roof", "plain"),
+    "wide": ("hall", "avenue"),
 }
 
 
@@ -122,6 +124,10 @@ def scenes() -> dict[str, list[Shape]]:
         "relief": [relief(3.0, 0.15, 0.8)],
         "roof": [plane(0.6, 0, 0.8, 3.2), plane(-0.6, 0, 0.8, 3.4), plane(0, 0.7, 0.7, 3.4)],
         "plain": [plane(0.2, 0.1, 1, 3.0)],
+        "hall": [box((-6, -3, -9), (6, 1.6, 30), inside=True), box((-2, 0.9, 8), (1, 1.6, 9.5))]
+        + [ball((x, 0, z), 0.3, (0, 2)) for x in (-3, 3) for z in (6, 11, 16, 21, 26)],
+        "avenue": [plane(0, 1, 0, 1.6), plane(0, 0, 1, 60)]
+        + [ball((x, 0, z), 0.25, (0, 2)) for x in (-4, 3.5) for z in (7, 13, 20, 28, 37, 47)],
     }  # fmt: skip
 
 

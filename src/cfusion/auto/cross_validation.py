@@ -74,7 +74,7 @@ def choose(
 
 def inverse_is_better(task: Task, weighing: Weighing) -> bool:
     """Whether a fit in inverse depth predicts held-out observations better than one in depth, at the usual weights."""
-    if not weighing.matters(task):
+    if task.least <= 0:
         return False
     parts = _Parts(task, weighing)
     return parts.in_better_variable(False, _usual_alpha(parts.stack, task))[0]

@@ -21,7 +21,7 @@ from cfusion.auto.pooling import window_sums
 from cfusion.auto.settings import PAPERS, Settings
 from cfusion.auto.small_parts import restore
 from cfusion.auto.surface import or_else
-from cfusion.auto.variable import Weighing
+from cfusion.auto.variable import Weighing, is_wide
 from cfusion.auto.votes import WINDOW, by_more_than_chance, excess_misfit, nearest_views, residuals_of, scales_of
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
@@ -60,7 +60,7 @@ def _in_inverse(settings: Settings, alone: Stack, own: DepthMap, backend: Backen
     """Whether to fit in inverse depth: as chosen before, or as the reference's own pixels are predicted."""
     if settings.choices is not None:
         return settings.choices.inverse and settings.choices.noise_growth is not None
-    if settings.inverse is not None:
+    if settings.inverse is not None or not is_wide(own, alone.camera, backend):
         return False
     task = prepare(energy_of(PAPERS, 1.0), alone, backend)
     return inverse_is_better(task, Weighing(own, depth_noise(alone.depths, own, backend)))

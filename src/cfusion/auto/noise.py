@@ -50,7 +50,7 @@ def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> De
     known = depth[depth > 0]
     if not known.size:
         return CONSTANT
-    return DepthNoise(float(np.median(known)), 0 if bool((surface <= 0).any()) else power)
+    return DepthNoise(float(np.median(known)), 0 if power and bool((surface <= 0).any()) else power)
 
 
 def stereo_like(task: Task) -> bool:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.geometry import Pinhole, Stack
-from cfusion.kernels.contract import Floats
+from cfusion.geometry import Camera, Pinhole, Stack
+from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
 from cfusion.solvers.task import Task
@@ -42,15 +42,20 @@ class Weighing:
 
     def matters(self, task: Task) -> bool:
         """Whether a task can be solved in either variable, and the surface spans a range in which they differ."""
-        if not isinstance(task.stack.camera, Pinhole) or task.least <= 0:
-            return False
-        every = max(1, int(np.sqrt(self.surface.size / SAMPLE)))
-        sample = task.backend.to_host(self.surface[::every, ::every])
-        known = sample[np.isfinite(sample)]
-        if not known.size or known.min() <= 0:
-            return False
-        near, far = np.quantile(known, (0.1, 0.9))
-        return bool(far > WIDE * near)
+        return task.least > 0 and is_wide(self.surface, task.stack.camera, task.backend)
+
+
+def is_wide(surface: DepthMap, camera: Camera | None, backend: Backend) -> bool:
+    """Whether a perspective camera sees a surface over a range of depths in which depth and inverse depth differ."""
+    if not isinstance(camera, Pinhole):
+        return False
+    every = max(1, int(np.sqrt(surface.size / SAMPLE)))
+    sample = backend.to_host(surface[::every, ::every])
+    known = sample[np.isfinite(sample)]
+    if not known.size or known.min() <= 0:
+        return False
+    near, far = np.quantile(known, (0.1, 0.9))
+    return bool(far > WIDE * near)
 
 
 @one_pass
