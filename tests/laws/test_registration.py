@@ -221,3 +221,13 @@ def test_sigma_contains_the_way_to_the_middle_of_all_poses(perspective):
     aside = change[..., :2] * [f_x, f_y] / (depth[..., None] if perspective else 1)
     expected = np.sqrt(0.001**2 + change[..., 2] ** 2 + (aside**2).sum(-1) * 0.02**2)
     np.testing.assert_allclose(with_poses(sigma, depth, slope, (turn, shift), camera.numbers), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (7, 1), (2, 2), (1, 300)])
+def test_images_of_one_row_or_column_are_fused(shape: tuple[int, int]) -> None:
+    """They have no normals to register to."""
+    rng = np.random.default_rng(0)
+    camera = Pinhole(fx=50.0, fy=50.0, cx=(shape[1] - 1) / 2, cy=(shape[0] - 1) / 2, width=shape[1], height=shape[0])
+    views = [View((3 + rng.normal(0, 0.01, shape)).astype(np.float32), camera, Pose.identity()) for _ in range(3)]
+    result = fuse(views, min_confidence=0.0)
+    np.testing.assert_allclose(result.depth, 3.0, atol=0.05)

@@ -114,7 +114,7 @@ def _told(
         backend.to_host(each[..., ::every, ::every]).astype(np.float64) for each in (surface, read.reading.depths)
     )
     away = measured - depth
-    if not np.isfinite(away).any():
+    if min(depth.shape) < 2 or not np.isfinite(away).any():  # a line has no normals
         return _Told(before, np.zeros(source.n_views, np.bool_), 0.0)
     places = _places(source.places()[0], depth, every, float(np.nanmedian(np.abs(away))))
     usual = float(np.median(depth[places.smooth]))
