@@ -10,7 +10,7 @@ from cfusion.auto.fit import EDGE_STEPS, ROUGH, advance, depth_of, energy_of
 from cfusion.auto.folds import leave_out
 from cfusion.auto.noise import local_weights, stereo_like, usual_weight
 from cfusion.auto.sample import sample_of
-from cfusion.auto.settings import Choices, Settings
+from cfusion.auto.settings import PAPERS, Choices, Settings
 from cfusion.auto.variable import Weighing
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Coverage, Floats, HeldOut, State
@@ -34,8 +34,8 @@ NEARBY = 0.2  # of the first fit's final steps; longer ones choose another alpha
 def usual_choices(task: Task, weighing: Weighing | None = None) -> Choices:
     """The weights from which the search starts; in inverse depth if weights for it are given."""
     alpha_1 = _usual_alpha(task.stack.in_memory_of(task.backend), task)
-    growth = None if weighing is None else (weighing.growth.middle, weighing.growth.power)
-    return Choices((alpha_1, RATIOS[0] * alpha_1), growth is not None, noise_growth=growth)
+    alpha = (alpha_1, RATIOS[0] * alpha_1)
+    return Choices(alpha) if weighing is None else Choices(alpha, inverse=True, noise_growth=weighing.noise_growth)
 
 
 def choose(
@@ -48,18 +48,18 @@ def choose(
 ) -> Choices:
     """The choices that best predict the held-out observations of a task; `inverse` if that was the guess so far."""
     backend = task.backend
-    parts = _Parts(task, weighing if weighing is not None and weighing.matters(task) else None)
-    if settings.inverse is None:
-        inverse = (inverse and parts.weighing is not None) or stereo_like(task)
-    else:
-        inverse = settings.inverse
+    weighing = weighing if weighing is not None and weighing.matters(task) else None
+    parts = _Parts(task, weighing)
     start = _usual_alpha(parts.stack, task)
     if report:
         report(Progress("choosing weights", 0.0, float("nan"), float("nan")))
-    if settings.inverse is None and parts.weighing:
-        inverse, trial = parts.in_better_variable(inverse, start)
-    else:
+    if settings.inverse is not None:
+        inverse, trial = settings.inverse, parts.trial(settings.inverse)
+    elif weighing is None:
+        inverse = stereo_like(task)
         trial = parts.trial(inverse)
+    else:
+        inverse, trial = parts.in_better_variable(inverse or stereo_like(task), start)
     alpha = trial.search(start, start if parts.reach else 0.0)
     plain, margins = alpha, trial.margins(alpha)
     spared = None if edges is None or settings.edges is False else parts.sample.plane(edges)
@@ -69,7 +69,7 @@ def choose(
     grown = start / _usual_alpha(parts.kept, fewer)
     alpha = (alpha[0] * grown, alpha[1] * grown)
     alpha, local = (alpha, settings.local) if settings.local is not None else trial.with_local(alpha)
-    return Choices(alpha, inverse, local, sharp, parts.growth, margins)
+    return Choices(alpha, inverse, local, sharp, None if weighing is None else weighing.noise_growth, margins)
 
 
 def inverse_is_better(task: Task, weighing: Weighing) -> bool:
@@ -90,27 +90,21 @@ class _Parts:
         self.sample = sample_of(task.domain, task.backend, 2 * self.reach + 1)
         self.sampled = self.sample.stack(self.kept), self.sample.stack(held)
 
-    @property
-    def growth(self) -> tuple[float, int] | None:
-        """The growth of noise that fits weigh by, as middle depth and power."""
-        return None if self.weighing is None else (self.weighing.growth.middle, self.weighing.growth.power)
-
     def trial(self, inverse: bool) -> _Trial:
         """Fits in depth, or in inverse depth."""
         kept, held = self.sampled
         if self.weighing is not None:
             weighing = replace(self.weighing, surface=self.sample.plane(self.weighing.surface))
             kept, held = weighing(kept, inverse=inverse), weighing(held, inverse=inverse)
-        energy = energy_of(Choices((1.0, 2.0), inverse), self.task.energy.lam)
+        energy = energy_of(replace(PAPERS, inverse=inverse), self.task.energy.lam)
         return _Trial(prepare(energy, kept, self.task.backend, self.reach), held)
 
     def in_better_variable(self, inverse: bool, alpha_1: float) -> tuple[bool, _Trial]:
         """Whether to solve in inverse depth, and fits in that variable; `inverse` unless the other predicts better."""
-        in_depth, in_inverse = self.trial(False), self.trial(True)
-        for one, other, answer in ((in_depth, in_inverse, False), (in_inverse, in_depth, True)):
-            if answer is not inverse and in_inverse.predicts_better(one, other, alpha_1):
-                return answer, one
-        return inverse, in_inverse if inverse else in_depth
+        trials = {False: self.trial(False), True: self.trial(True)}
+        if trials[True].predicts_better(trials[not inverse], trials[inverse], alpha_1):
+            inverse = not inverse
+        return inverse, trials[inverse]
 
 
 class _Trial:

@@ -40,6 +40,11 @@ class Weighing:
             return stack.weighed(_weights(stack.depths, self.surface, middle, power=power))
         return stack.weighed(_reweighed(stack.weights, self.surface, middle, power=power))
 
+    @property
+    def noise_growth(self) -> tuple[float, int]:
+        """The growth as choices report it: middle depth and power."""
+        return self.growth.middle, self.growth.power
+
     def matters(self, task: Task) -> bool:
         """Whether a task can be solved in either variable, and the surface spans a range in which they differ."""
         return task.least > 0 and is_wide(self.surface, task.stack.camera, task.backend)

@@ -16,9 +16,7 @@ from cfusion.frontends.opencv import opencv
 POINTS = 3000
 RATIO = 0.8  # largest ratio of the best over the second best match
 FEW = 12  # points: with fewer, the only statement is that the images have little in common,
-LEAST = (
-    100  # if there were so many to compare; images below 100 pixels have fewer, as none lies within 31 of the border
-)
+LEAST = 100  # if there were so many to compare; small images have fewer, as none lies within 31 pixels of the border
 ROW = 2.0  # pixels by which rows may differ in a rectified pair
 AGREEING = 0.5  # share of points that have to lie in one row
 BACKWARDS = 0.7  # share of points with negative disparities from which images count as swapped
