@@ -254,10 +254,19 @@ def cases(i: Inputs) -> list[Case]:
         *((variable._reweighed, (i.positive(VIEWS), i.map(), f32(1.5)), {"power": power}) for power in (-1, 1, 2)),
         *((variable._factor, (i.map(), f32(1.5)), {"power": power}) for power in (-2, 1)),
         *((holes._of_constant_noise, (i.map(), f32(0.4)), {"power": power}) for power in (0, 1)),
-        (uncertainty._sizes_apart, (i.map(), i.map(), i.positive(), i.positive(), i.unit()), {}),
-        (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles(), 0.04 * i.doubles(), i.doubles()), {}),
+        *(
+            (
+                uncertainty._between_halves,
+                (i.unit(), *(each for _ in range(pairs) for each in (i.map(), i.map(), i.positive(), i.positive()))),
+                {},
+            )
+            for pairs in (1, 2)
+        ),
+        (uncertainty._from_whole, (i.map(), i.map(), i.positive(), i.positive(), i.unit()), {}),
+        (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles()), {}),
+        (uncertainty._inside_and_known, (i.map(),), {}),
+        (uncertainty._bend, (i.map(), i.unit(), 9 * i.doubles(), i.positive(), i.map(np.float64)), {}),
         (uncertainty._beyond_slope, (i.positive(), i.map()), {}),
-        (uncertainty._mean_variance, (i.doubles(), i.mask(), i.doubles(), i.mask()), {}),
         (uncertainty._or_told, (i.doubles(), i.mask(), i.doubles(), i.mask()), {}),
         (uncertainty._mean_size, (i.rng.integers(0, 4, i.shape).astype(f32), i.positive()), {}),
         *((uncertainty._products, (i.stack() - f32(2), each), {"lag": 2}) for each in (None, i.mask())),
@@ -274,6 +283,8 @@ def cases(i: Inputs) -> list[Case]:
                     i.map(np.float64),
                     i.doubles(),
                     i.positive(),
+                    i.positive(),
+                    i.doubles(),
                     i.map(),
                     i.unit(),
                     0.4,

@@ -10,7 +10,7 @@ pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
 
 from cfusion import Pinhole, Pose, View, fuse, kernels
 from cfusion.auto.registration import register
-from cfusion.auto.uncertainty import HALF_WAY, with_poses
+from cfusion.auto.uncertainty import TOWARDS_MEAN, with_poses
 from cfusion.geometry import Orthographic
 from cfusion.source import Motions, Posed
 from cfusion.synthetic import PAPER_CAMERA, Gauss, Kinect, Laplace, Noise, blob, object_bundle, room
@@ -217,7 +217,7 @@ def test_sigma_contains_the_way_to_the_middle_of_all_poses(perspective):
     rows, columns = np.indices(depth.shape)
     far = depth if perspective else 1
     point = np.stack([(columns - 19.5) / f_x * far, (rows - 14.5) / f_y * far, depth], -1)
-    change = HALF_WAY * (np.cross(turn, point) + shift)
+    change = TOWARDS_MEAN * (np.cross(turn, point) + shift)
     aside = change[..., :2] * [f_x, f_y] / (depth[..., None] if perspective else 1)
     expected = np.sqrt(0.001**2 + change[..., 2] ** 2 + (aside**2).sum(-1) * 0.02**2)
     np.testing.assert_allclose(with_poses(sigma, depth, slope, (turn, shift), camera.numbers), expected, rtol=1e-4)

@@ -156,7 +156,7 @@ def test_sigma_has_the_unit_of_depth_and_confidence_has_none(unit: float) -> Non
     depths = heights(np.random.default_rng(0))
     one = fuse_stack(Stack(depths), backend="cpu")
     other = fuse_stack(Stack(depths * np.float32(unit)), backend="cpu")
-    np.testing.assert_allclose(other.sigma / unit, one.sigma, rtol=1e-2)
+    np.testing.assert_allclose(other.sigma / unit, one.sigma, rtol=3e-2)
     np.testing.assert_allclose(other.confidence, one.confidence, atol=1e-3)
 
 
@@ -297,9 +297,9 @@ def test_independent_noise_is_not_alike_and_smooth_noise_is() -> None:
     assert autocorrelation(smooth - smooth.mean(axis=(1, 2), keepdims=True)) > 0.7
 
 
-def noisy(views: int, scale: float = 0.05, shape: tuple[int, int] = (36, 48)) -> np.ndarray:
+def noisy(views: int, scale: float = 0.05, shape: tuple[int, int] = (36, 48), seed: int = 0) -> np.ndarray:
     """Maps of a wall at depth 4."""
-    return (4 + scale * np.random.default_rng(0).standard_normal((views, *shape))).astype(np.float32)
+    return (4 + scale * np.random.default_rng(seed).standard_normal((views, *shape))).astype(np.float32)
 
 
 def rms(values: np.ndarray) -> float:
@@ -315,12 +315,20 @@ def test_where_one_map_alone_measured_sigma_is_no_smaller_than_the_error() -> No
 
 
 def test_a_map_far_off_widens_sigma_by_what_it_does_and_maps_that_say_nothing_do_not() -> None:
-    """One of six pulls a median by a part of the noise: sigma says so, and no more than twice that."""
-    good = noisy(5)
+    """One of six pulls a median by a part of the noise: sigma says so, and no more than twice that.
+
+    Over six draws: a wall is off by a shift and a tilt, a few numbers by chance.
+    """
+    draws = [noisy(5, seed=seed) for seed in range(6)]
+    for far, most in ((None, 1.4), (noisy(1, 1.0) + 5, 2.0)):
+        stacks = [Stack(each if far is None else np.concatenate([each, far])) for each in draws]
+        fused = [fuse_stack(each, backend="cpu") for each in stacks]
+        sigma, error = (
+            rms(np.stack(each)) for each in zip(*((one.sigma, one.depth - 4) for one in fused), strict=True)
+        )
+        assert 0.75 < sigma / error < most
+    good = draws[0]
     alone = fuse_stack(Stack(good), backend="cpu")
-    pulled = fuse_stack(Stack(np.concatenate([good, noisy(1, 1.0) + 5])), backend="cpu")
-    for result in (alone, pulled):
-        assert 0.7 < rms(result.sigma) / rms(result.depth - 4) < 2
     silent = fuse_stack(Stack(np.concatenate([good, np.full_like(good, np.nan)])), backend="cpu")
     assert rms(silent.sigma) < 1.1 * rms(alone.sigma)
 

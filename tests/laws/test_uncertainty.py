@@ -1,12 +1,13 @@
 """The terms of sigma and of the confidence, each by its own formula on maps that isolate it."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cfusion import Stack, fuse_stack, kernels
-from cfusion.auto import cross_validation, uncertainty, view_report
+from cfusion.auto import cross_validation, halves, uncertainty, view_report
 from cfusion.auto.auto import Auto
 from cfusion.auto.belief import _counts
 from cfusion.auto.edges import edge_weights
@@ -39,36 +40,48 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 def sigma_of(
     residuals: np.ndarray, depth: np.ndarray, slope: np.ndarray, unit: np.ndarray, v: np.ndarray, wrong: np.ndarray
 ) -> np.ndarray:
-    sure, n = uncertainty.deviation(residuals, slope, unit, v, BACKEND)
+    sure, n = uncertainty.deviation(residuals, depth, unit, slope, unit, v, BACKEND)
     return uncertainty.or_of_another_surface(sure, n, depth, wrong, BACKEND)
 
 
-def test_a_half_that_is_d_off_gives_the_variance_of_the_whole() -> None:
-    """n of n + m observations, their surface d from the whole: V = (d / 0.8222^2)^2 n / m for a constant |d|."""
-    whole, unit = np.full(SHAPE, 3.0, np.float32), np.full(SHAPE, 0.5, np.float32)
-    half = Half(whole + np.float32(0.2), np.full(SHAPE, 3, np.float32), np.full(SHAPE, 1, np.float32))
-    found = variance_of_halves([half], whole, lambda untold: None, unit, BACKEND)
-    np.testing.assert_allclose(found, (0.2 * np.sqrt(3) / 0.5 / 0.8222**2) ** 2, rtol=1e-3)
+def variance(pairs: list[tuple[Half, Half]], unit: np.ndarray) -> np.ndarray:
+    return variance_of_halves(pairs, np.zeros_like(unit), lambda untold: None, unit, BACKEND)
+
+
+def pair(one: np.ndarray, other: np.ndarray, n: float = 1.0, m: float = 1.0) -> tuple[Half, Half]:
+    many, few = np.full(one.shape, n, np.float32), np.full(one.shape, m, np.float32)
+    return Half(one, many, few), Half(other, few, many)
+
+
+def test_halves_that_are_d_apart_give_the_variance_of_the_whole() -> None:
+    """n and m observations: V = (1.2533 d)^2 n m / (n + m)^2 for a constant d, in units."""
+    flat, unit = np.full(SHAPE, 3.0, np.float32), np.full(SHAPE, 0.5, np.float32)
+    found = variance([pair(flat + np.float32(0.2), flat, 3, 1)], unit)
+    np.testing.assert_allclose(found, (1.2533 * 0.2 / 0.5 * np.sqrt(3) / 4) ** 2, rtol=1e-3)
+    twice = variance([pair(flat + np.float32(0.2), flat, 3, 1), pair(flat, flat, 3, 1)], unit)
+    np.testing.assert_allclose(twice, found / 4, rtol=1e-3)  # the mean distance of both kinds
 
 
 def test_a_half_that_knows_nothing_does_not_count() -> None:
     """The mean is that of the estimates that there are."""
-    whole, unit, ones = np.full(SHAPE, 3.0, np.float32), np.full(SHAPE, 0.5, np.float32), np.ones(SHAPE, np.float32)
-    some, none = Half(whole + np.float32(0.2), ones, ones), Half(np.full(SHAPE, NAN), ones, ones)
-    alone = variance_of_halves([some], whole, lambda untold: None, unit, BACKEND)
-    for halves in ([some, none], [none, some, none]):
-        np.testing.assert_array_equal(variance_of_halves(halves, whole, lambda untold: None, unit, BACKEND), alone)
+    flat, unit = np.full(SHAPE, 3.0, np.float32), np.full(SHAPE, 0.5, np.float32)
+    some, none = pair(flat + np.float32(0.2), flat), pair(np.full(SHAPE, NAN), flat)
+    alone = variance([some], unit)
+    for pairs in ([some, none], [none, some, none]):
+        np.testing.assert_allclose(variance(pairs, unit), alone, rtol=1e-6)
+    assert np.isnan(variance([none], unit)).all()
+    assert np.isnan(variance([], unit)).all()
 
 
-def test_a_half_of_noise_has_the_variance_of_the_mean_also_beside_an_edge() -> None:
+def test_halves_of_noise_have_the_variance_of_the_mean_also_beside_an_edge() -> None:
     """Fits on halves, each off by N(0, 2): their mean is off by N(0, 1). Twelve pixels from an edge it still is."""
     rng = np.random.default_rng(0)
-    shape, ones = (60, 80), np.ones((60, 80), np.float32)
+    shape = (60, 80)
     one, other = (np.sqrt(2) * rng.normal(size=shape).astype(np.float32) for _ in range(2))
     for jump in (0, 40):
         one[:, 38:42] += jump
-        found = variance_of_halves([Half(one, ones, ones)], (one + other) / 2, lambda untold: None, ones, BACKEND)
-        assert np.median(found[:, :26]) == pytest.approx(1.15, abs=0.15)
+        found = variance([pair(one, other)], np.ones(shape, np.float32))
+        assert np.median(found[:, :26]) == pytest.approx(1.0, abs=0.15)
     assert found[:, 40].min() > 100
 
 
@@ -97,11 +110,9 @@ def test_pixels_that_no_split_tells_about_ask_for_another() -> None:
         asked.append(int(untold.sum()))
         return Half(flat + np.float32(0.4), ones, ones)
 
-    found = variance_of_halves([Half(unknown, ones, ones)], flat, by_pixels, ones, BACKEND)
+    found = variance_of_halves([pair(unknown, flat)], flat, by_pixels, ones, BACKEND)
     assert asked == [flat.size]
-    np.testing.assert_allclose(found, (0.4 / 0.8222**2) ** 2, rtol=1e-3)
-    nothing = variance_of_halves([Half(unknown, ones, ones)], flat, lambda untold: None, ones, BACKEND)
-    assert np.isnan(nothing).all()
+    np.testing.assert_allclose(found, (1.2533 * 0.4) ** 2, rtol=1e-3)
 
 
 def test_the_deviation_of_one_observation_counts_what_the_surface_took() -> None:
@@ -198,24 +209,59 @@ class TestDeviation:
         maps = (np.float32(each) * flat for each in (slope, unit, variance, wrong))
         return float(sigma_of(residuals, 5 * flat, *maps)[20, 25])
 
-    def test_halves_count_less_where_it_is_flat_and_more_where_it_is_steep(self) -> None:
-        """f = 0.8 (slope s / (n V))^(1/4), from 0.65 to 1.5."""
-        s = 1.2533 * 3 / np.sqrt(6)
-        for slope, variance in ((0.02, 0.01), (0.06, 0.04)):
-            factor = 0.8 * (slope * s / 3 / variance) ** 0.25
-            assert 0.65 < factor < 1.5
-            assert self.sigma(slope, variance) == pytest.approx(factor * np.sqrt(variance), rel=1e-3)
-        assert self.sigma(0.0, 0.04) == pytest.approx(0.65 * 0.2, rel=1e-3)
-        assert self.sigma(0.2, 1e-4) == pytest.approx(1.5 * 0.01, rel=1e-3)
-        assert self.sigma(0.01, 0.01, unit=3.0) == pytest.approx(3 * self.sigma(0.01, 0.01), rel=1e-3)
+    def test_halves_of_a_plane_tell_its_error(self) -> None:
+        """F = 0.75 V, in the unit of the noise."""
+        assert self.sigma(0.0, 0.04) == pytest.approx(np.sqrt(0.75) * 0.2, rel=1e-3)
+        assert self.sigma(0.0, 0.01, unit=3.0) == pytest.approx(3 * self.sigma(0.0, 0.01), rel=1e-3)
 
     def test_a_single_map_is_less_sure_than_its_halves_say(self) -> None:
-        assert self.sigma(0.0, 0.04, views=1) == pytest.approx(1.3 * 0.2, rel=1e-3)
-        assert self.sigma(0.5, 0.04, views=1) == pytest.approx(np.hypot(1.3 * 0.2, 0.3 * 0.5), rel=1e-3)
+        alone = np.sqrt(1.7) * 0.2
+        assert self.sigma(0.0, 0.04, views=1) == pytest.approx(alone, rel=1e-3)
+        assert self.sigma(0.5, 0.04, views=1) == pytest.approx(np.hypot(alone, 0.3 * 0.5), rel=1e-3)
 
     def test_halves_that_tell_nothing_are_as_sure_as_one_observation(self) -> None:
         s = 1.2533 * 3 / np.sqrt(6)
         assert self.sigma(0.0, np.nan) == pytest.approx(s, rel=1e-3)
+
+
+class TestSmoothing:
+    """F = (1 + 3.7 rim)^2 (0.75 V + 0.03 bend^2): what both halves share is the flattening of curved surfaces."""
+
+    @staticmethod
+    def sigma(depth: np.ndarray, variance: float, s: float = 1.0) -> np.ndarray:
+        residuals = s * np.sqrt(0.75) * normal(4, *depth.shape)  # what a mean of four leaves of a deviation s
+        ones = np.ones(depth.shape, np.float32)
+        return uncertainty.deviation(residuals, depth, ones, 0 * ones, ones, variance * ones, BACKEND)[0]
+
+    @pytest.mark.parametrize("step", [0.5, 1, 2, 4, 8, 16, 30])
+    def test_a_surface_is_bent_over_the_distance_that_it_is_smoothed_over(self, step: float) -> None:
+        """s / sqrt(4 n V) pixels, from 1 to 16; of x = a u^2 the second difference over h is 2 a h^2."""
+        columns = np.arange(120, dtype=np.float32) * np.ones((80, 1), np.float32)
+        variance = 1 / (16 * step**2)
+        bend = np.sqrt(variance) * 4
+        curved = bend / (2 * np.clip(step, 1, 16) ** 2) * np.square(columns - 60)
+        found = self.sigma(curved, variance)
+        assert np.median(found) == pytest.approx(np.sqrt(0.75 * variance + 0.03 * bend**2), rel=0.05)
+        turned = self.sigma(np.ascontiguousarray(curved.T), variance)
+        assert np.median(turned) == pytest.approx(np.median(found), rel=0.05)
+        sloped = self.sigma(0.3 * columns, variance)
+        assert np.median(sloped) == pytest.approx(np.sqrt(0.75 * variance), rel=0.02)
+        beyond = self.sigma(1000 * curved, variance)
+        assert np.median(beyond) == pytest.approx(np.sqrt((0.75 + 0.03 * 100) * variance), rel=0.02)
+
+    def test_beside_unknown_pixels_the_bend_is_that_of_the_known_side(self) -> None:
+        columns = np.arange(60, dtype=np.float32) * np.ones((40, 1), np.float32)
+        curved = 0.4 / 2 * np.square(columns - 30)
+        curved[:, :20] = NAN
+        rim = 1 - 5 / 9  # of the square of 9 pixels beside it
+        at_rim = np.sqrt(0.75 * 0.1 + 0.03 * 0.4**2) * (1 + 3.7 * rim)
+        assert np.median(self.sigma(curved, 0.1)[10:-10, 20]) == pytest.approx(at_rim, rel=0.02)
+
+    def test_a_rim_is_smoothed_from_one_side_only(self) -> None:
+        depth = np.full(SHAPE, 3.0, np.float32)
+        depth[:, 30:] = NAN
+        found = self.sigma(depth, 0.01)[20]
+        np.testing.assert_allclose(found[[29, 27, 25]] / found[15], [1 + 3.7 * k / 9 for k in (4, 2, 0)], rtol=1e-3)
 
 
 class TestRegistration:
@@ -371,3 +417,20 @@ def test_a_refit_on_all_observations_stays_at_the_fit(spared: bool) -> None:
     found = fit(task, choices, PDHG(tolerance=1e-6, iterations=2000, certify=False), 0, edges=edges)
     again = refit(found, stack)
     assert np.abs(again - found.depth).max() < 2e-3
+
+
+def test_halves_are_converged_however_long_the_steps_of_the_whole_became() -> None:
+    """Steps for a certificate are long: with them, walls of a half would be off by more than its noise."""
+    rows, columns = np.indices((60, 80))
+    walls = np.where(columns < 40, 3.0, 4 + 0.004 * rows + 0.003 * columns).astype(np.float32)
+    stack = Stack(walls + 0.01 * normal(6, 60, 80))
+    choices = Choices((3.0, 6.0), edges=True)
+    task = prepare(energy_of(choices, 1.0), stack, BACKEND)
+    edges = edge_weights(walls, np.full(walls.shape, 0.01, np.float32))
+    found = fit(task, choices, PDHG(tolerance=1e-3), 0, edges=edges)
+    half = stack.with_depths(np.where(np.arange(6)[:, None, None] < 3, stack.depths, NAN), None)
+    soon = refit(found, half)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(halves, "REFIT", replace(halves.REFIT, iterations=3000, tolerance=0.0))
+        late = refit(found, half)
+    assert np.median(np.abs(soon - late)) < 0.4 * np.median(np.abs(late - found.depth))

@@ -45,7 +45,8 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     noise, x, x_unit = _units(unit, depth, np.float32(max(usual, 1e-12)), inverse=inverse)
     variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
     slope = local_slope(depth, growth)
-    sure, n = uncertainty.deviation(_residuals(found, unit, FAR_OFF * usual), slope, unit, variance, backend)
+    residuals = _residuals(found, unit, FAR_OFF * usual)
+    sure, n = uncertainty.deviation(residuals, x, x_unit, slope, unit, variance, backend)
     unsure = _unsure(sure, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
     measured = found.task.domain
     unsure = _or_around(unsure, measured, pooled_mean(unsure, measured, AROUND, backend))

@@ -1,4 +1,4 @@
-"""Fits to halves of the observations: their distance from the fit to all shows the uncertainty of the latter.
+"""Fits to halves of the observations: their distance from one another shows the uncertainty of the fit to all.
 
 Two kinds of halves: blocks of the image (one half has the even views here, the odd ones in the next block), and whole
 views, with similar ones in one half. The first shows noise, the second also errors common to a view and its neighbours:
@@ -37,17 +37,14 @@ class Half:
     left_out: Floats  # (H, W) the others
 
 
-def refit_halves(found: Fit) -> list[Half]:
-    """The surfaces of both halves, for every kind of halves.
-
-    Both, because a half that holds the heaviest view has the surface of the whole.
-    """
+def refit_halves(found: Fit) -> list[tuple[Half, Half]]:
+    """The surfaces of both halves, for every kind of halves."""
     stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
-    halves = []
+    pairs = []
     for one, other in _splits(stack, backend):
         n, m = _count(one), _count(other)
-        halves += [Half(refit(found, one), n, m), Half(refit(found, other), m, n)]
-    return halves
+        pairs.append((Half(refit(found, one), n, m), Half(refit(found, other), m, n)))
+    return pairs
 
 
 def refit_pixels(found: Fit, untold: Mask) -> Half | None:
@@ -80,7 +77,11 @@ def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
 
 
 def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
-    """x of one half, with the regulariser times the root of its share, so that noise is smoothed as in the whole."""
+    """x of one half, with the regulariser times the root of its share, so that noise is smoothed as in the whole.
+
+    With the half's own steps: those at the end of the whole's solve are for its certificate, and so long that a few
+    iterations leave walls off by more than their noise.
+    """
     whole = found.task
     task = prepare(whole.energy, half, whole.backend, reach).with_edges(found.edges)
     share = task.mass / max(whole.mass, 1e-300)
@@ -89,8 +90,7 @@ def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
     alpha = tuple(np.sqrt(share) * each for each in regulariser.alpha)
     task = task.with_energy(replace(whole.energy, regulariser=replace(regulariser, alpha=alpha)))
     state = found.end.transfer(task)
-    start = replace(task, step_scale=found.outcome.step_scale / max(share, 1e-3))
-    REFIT.advance(start, task.problem(fixed_confidence(task)), state)
+    REFIT.advance(task, task.problem(fixed_confidence(task)), state)
     return _coordinate(task, state.primal[0])
 
 

@@ -1,13 +1,14 @@
 """The standard deviation of the fused depth's error.
 
-    sigma^2 = f^2 V + (r 0.3^2 + delta^2 / 2) slope^2 / n + (rho + 3 few^2) s^2 + (1 - p) relief^2 / 3
-    f = 0.8 (slope s / (n V))^(1/4), from 0.65 to 1.5;    few = max(0, 1 - n / min(0.6 K, 5))
+    sigma^2 = F + (r 0.3^2 + delta^2 / 2) slope^2 / n + (rho + 3 few^2) s^2 + (1 - p) relief^2 / 3
+    F = (1 + 3.7 rim)^2 (0.75 V + 0.03 bend^2);    few = max(0, 1 - n / min(0.6 K, 5))
 
-V       variance of the distance of a fit to half of the observations from the fit to all, pooled around the pixel (by
-        roots, so that a nearby edge does not dominate; close to the pixel directly) and scaled to all observations;
-        the mean over both halves of each kind. It contains the bias of smoothing: a half is smoothed more
-f       corrects the pooling of V: the error is smaller where the surface is flat, and larger where it is steep; 1
-        without halves. For maps that cannot be compared (one, or copies of one) it is 1.3, and r is 1
+V       variance of the fit to all observations, from the distance of the fits to two halves of them: (x - y)^2 n m /
+        (n + m)^2, pooled near the pixel over both kinds of halves. Without halves F is s^2; for maps that cannot be
+        compared (one, or copies of one), V is that of a half of the pixels, F is 1.7 V, and r is 1
+rim     share of unknown pixels in the square around the pixel, within the image: beside them one side alone tells
+bend    second difference of the surface over the distance that it is smoothed over, s / sqrt(4 n V) pixels, at most
+        10 sqrt(V): smoothing flattens curved surfaces, alike in both halves, and leaves planes as they are
 slope   of the surface between pixels: a reading is displaced by `delta` pixels by pose errors, and by 0.3 in maps
         rounded so coarsely that most of their errors are zero (r, from c): halves do not show that
 rho     share of the error common to views of one sensor: 1.1 c^2 if a view's errors on flat ground are correlated over
@@ -20,8 +21,8 @@ few     n observations of K views: few of them are no average
 relief  distance to another surface near an edge, beyond what the own slope explains; the pixel belongs to that surface
         with probability 1 - p, anywhere between the two (on it, not a third, where one view alone saw the pixel)
 
-Where views were moved, the depth is that of the reference's own pose. With the other views' poses it would differ: half
-of the change from there to the mean of all poses is added to sigma.
+Where views were moved, the depth is that of the reference's own pose. With the other views' poses it would differ: a
+quarter of the change from there to the mean of all poses is added to sigma.
 """
 
 from __future__ import annotations
@@ -33,17 +34,19 @@ import numpy as np
 
 from cfusion.arrays import chunks
 from cfusion.auto.halves import Half
-from cfusion.auto.pooling import PASSES, pooled_mean
+from cfusion.auto.pooling import PASSES, pooled_mean, ratio
 from cfusion.auto.surface import where_known
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, by_view, one_pass
 from cfusion.kernels.tracing import neighbour, row_and_column
 
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
-ROOT_GAUSS = 0.8222  # 2^(1/4) Gamma(3/4) / sqrt(pi): mean root of a size, over the root of the deviation
-RADIUS, NEAR = 8, 2  # pixels over which halves are pooled
-LOCAL, LEAST, MOST = 0.8, 0.65, 1.5  # f, and its limits
-ALONE = 1.3  # f of a single map
+RADIUS, NEAR = 8, 2  # pixels over which residuals and single halves, and pairs of halves, are pooled
+OF_HALVES, OF_BEND, MOST_BENT = 0.75, 0.03, 10.0  # parts of F, and the largest bend, in sqrt(V)
+AT_RIMS = 3.7  # factor on its root, for a pixel among unknown ones
+RIM_RADIUS = 4  # pixels
+BENDS = (1, 2, 4, 8, 16)  # pixels: distances of second differences, between which the bend is interpolated
+ALONE = 1.7  # times V, for a single map
 PIXEL_ERROR = 0.3  # pixels: the deviation of rounding to the nearest one
 ENOUGH_VIEWS, ENOUGH = 0.6, 5.0  # of all views; at most this many
 FEW = 3.0  # times s^2, if almost no view measured the pixel
@@ -60,64 +63,65 @@ LEAST_MASS = 0.02  # of a square: with fewer pixels, halves are no evidence for 
 TINY = 1e-300  # of a variance
 ROUNDED = 0.4, 0.2  # c of maps of which some errors are zero by rounding, and of which most are
 LARGEST_DELTA = 3.0  # pixels
-HALF_WAY = 0.5  # of the distance to the mean pose: the truth may be the reference's own pose, or the mean
+TOWARDS_MEAN = 0.25  # of the distance to the mean pose: the truth may be the reference's own pose, or the mean
 
 
 def variance_of_halves(
-    halves: Sequence[Half], whole: Floats, by_pixels: Callable[[Mask], Half | None], unit: Floats, backend: Backend
+    pairs: Sequence[tuple[Half, Half]],
+    whole: Floats,
+    by_pixels: Callable[[Mask], Half | None],
+    unit: Floats,
+    backend: Backend,
 ) -> Floats:
     """V (H, W) in the unit of the noise, NaN if there is no estimate; `unit` is that of x, and `whole` is x.
 
     `by_pixels` gives a half for the pixels (H, W) without an estimate, if that is worthwhile.
     """
-    found = [_variance(each, whole, unit, backend) for each in halves]
-    if not found:
-        found = [_variance_of(*np.zeros_like(unit, np.float64, shape=(4, *unit.shape)))]
-    variance, untold = _mean_variance(*(each for pair in found for each in pair))
+    parts = [each for one, other in pairs for each in (one.x, other.x, one.n, other.n)]
+    between = _between_halves(unit, *parts) if parts else np.zeros_like(unit, shape=(2, *unit.shape))
+    variance, untold = _variance_of(*backend.pooled(between, NEAR, PASSES))
     last = by_pixels(untold)
-    return variance if last is None else _or_told(variance, untold, *_variance(last, whole, unit, backend))
-
-
-def _variance(half: Half, whole: Floats, unit: Floats, backend: Backend) -> tuple[Floats, Mask]:
-    """V (H, W) of one kind of halves, zero where there is none, and where there is."""
-    sizes, roots = _sizes_apart(half.x, whole, half.n, half.left_out, unit)
-    return _variance_of(*backend.pooled(roots, RADIUS, PASSES), *backend.pooled(sizes, NEAR, PASSES))
+    if last is None:
+        return variance
+    sizes = _from_whole(last.x, whole, last.n, last.left_out, unit)
+    return _or_told(variance, untold, *_variance_of(*backend.pooled(sizes, RADIUS, PASSES)))
 
 
 @one_pass
-def _sizes_apart(x: Floats, whole: Floats, n: Floats, left_out: Floats, unit: Floats) -> tuple[Floats, Floats]:
-    """(2, H, W): where half and rest have observations, and the distance of the half from the whole; the same by roots.
+def _between_halves(unit: Floats, *parts: Floats) -> Floats:
+    """(2, H, W): the number of pairs that tell, and the sum of |x - y| sqrt(n m) / (n + m), the error of the whole.
 
-    The error of the whole is sqrt(n / m) times the distance, for n observations of n + m.
+    `parts` are x, y and their numbers of observations n, m, for each pair of halves.
     """
+    mass: Any = np.float32(0)
+    sizes: Any = np.float32(0)
+    for x, y, n, m in zip(*(parts[k::4] for k in range(4)), strict=True):
+        apart = np.abs(x - y) * np.sqrt(n * m) / (np.maximum(n + m, 1) * unit)
+        both = ~np.isnan(apart) & (n > 0) & (m > 0)
+        mass, sizes = mass + both.astype(np.float32), sizes + np.where(both, apart, 0).astype(np.float32)
+    out: Floats = np.stack([mass, sizes])
+    return out
+
+
+@one_pass
+def _from_whole(x: Floats, whole: Floats, n: Floats, left_out: Floats, unit: Floats) -> Floats:
+    """The same (2, H, W) for one half: sqrt(n / m) times its distance from the whole, for n observations of n + m."""
     apart = np.abs(x - whole) * np.sqrt(n / np.maximum(left_out, 1e-6)) / unit
-    both = ~np.isnan(apart) & (n > 0) & (left_out > 0)
-    known = np.where(both, apart, 0)
-    mass = both.astype(np.float32)
-    return np.stack([mass, known.astype(np.float32)]), np.stack([mass, np.sqrt(known).astype(np.float32)])
+    known = ~np.isnan(apart) & (n > 0) & (left_out > 0)
+    return np.stack([known.astype(np.float32), np.where(known, apart, 0).astype(np.float32)])
 
 
 @one_pass
-def _variance_of(mass: Floats, roots: Floats, near_mass: Floats, sizes: Floats) -> tuple[Floats, Mask]:
-    """V (H, W) from the pooled sums around a pixel and near it, and where these suffice."""
-    tells = mass > LEAST_MASS
-    deviation = np.square(np.maximum(roots, 0) / np.maximum(mass, LEAST_MASS) / ROOT_GAUSS)
-    near = GAUSS * np.maximum(sizes, 0) / np.maximum(near_mass, LEAST_MASS)
-    return np.where(tells, np.square(np.maximum(deviation, near)), 0), tells
+def _variance_of(mass: Floats, sizes: Floats) -> tuple[Floats, Mask]:
+    """V (H, W) from the pooled sums near a pixel, NaN where these do not suffice, and where that is."""
+    untold = mass <= LEAST_MASS
+    mean = np.maximum(sizes, 0) / np.maximum(mass, LEAST_MASS)
+    return np.where(untold, np.nan, np.square(GAUSS * mean)), untold
 
 
 @one_pass
-def _mean_variance(*variances_and_tells: Any) -> tuple[Floats, Mask]:
-    """The mean (H, W) of the available estimates, NaN where there is none, and where that is."""
-    total, told = np.float64(0), np.float64(0)
-    for variance, tells in zip(variances_and_tells[::2], variances_and_tells[1::2], strict=True):
-        total, told = total + variance, told + tells.astype(np.float64)
-    return np.where(told > 0, total / np.maximum(told, 1), np.nan), told == 0
-
-
-@one_pass
-def _or_told(variance: Floats, untold: Mask, other: Floats, tells: Mask) -> Floats:
-    return np.where(untold & tells, other, variance)
+def _or_told(variance: Floats, untold: Mask, other: Floats, neither: Mask) -> Floats:
+    return np.where(untold & ~neither, other, variance)
 
 
 def spread(residuals: Floats, backend: Backend) -> tuple[Floats, Floats]:
@@ -209,21 +213,31 @@ def _excess(residuals: Floats, slope: Floats, deviation: Floats) -> tuple[Any, A
 
 
 def deviation(
-    residuals: Floats, slope: Floats, unit: Floats, variance_of_fits: Floats, backend: Backend
+    residuals: Floats,
+    x: Floats,
+    x_unit: Floats,
+    slope: Floats,
+    unit: Floats,
+    variance_of_fits: Floats,
+    backend: Backend,
 ) -> tuple[Floats, Floats]:
     """sigma (H, W) in the unit of depth if the pixel is of this surface, and n.
 
-    residuals (K, H, W), slope and V are in the unit of the noise, `unit` is that unit in depth.
+    residuals (K, H, W), slope and V are in the unit of the noise, `unit` is that unit in depth, and `x_unit` that unit
+    in the variable of the solve, x.
     """
     s, n = spread(residuals, backend)
     share, views = _share_and_views(residuals, backend)
     rho = shared_with_neighbours(residuals, share, _flat(slope, s))
     delta = registration_error(residuals, slope, s)
     (usual,), (known,) = backend.medians(_where_any(n, s)[None])
+    around = ratio(*backend.pooled(_inside_and_known(x), RIM_RADIUS, 1))
     sigma = _deviation(
         variance_of_fits,
         s,
         n,
+        _bend(x, x_unit, s, n, variance_of_fits),
+        around,
         slope,
         unit,
         usual if known else 0.0,
@@ -275,6 +289,35 @@ def _beyond_slope(relief: Floats, depth: Floats) -> Floats:
 
 
 @one_pass
+def _inside_and_known(x: Floats) -> Floats:
+    """(2, H, W): 1, and 1 where x is known, 0 elsewhere."""
+    known = ~np.isnan(x)
+    return np.stack([(known | ~known).astype(np.float32), known.astype(np.float32)])
+
+
+@one_pass
+def _bend(x: Floats, unit: Floats, s: Floats, n: Floats, variance_of_fits: Floats) -> Floats:
+    """The larger second difference (H, W) of x along rows and columns, in the unit of the noise.
+
+    Over s / sqrt(4 n V) pixels; one-sided beside unknown pixels.
+    """
+    length = s / np.sqrt(4 * np.maximum(n, 1) * np.maximum(variance_of_fits, TINY))
+    out: Any = np.float32(0)
+    for step in BENDS:
+        largest: Any = np.float32(0)
+        for down, right in ((step, 0), (0, step)):
+            ahead, behind = (neighbour(x, sign * down, sign * right, np.nan) for sign in (1, -1))
+            beyond, before = (neighbour(x, 2 * sign * down, 2 * sign * right, np.nan) for sign in (1, -1))
+            one, other = np.abs(beyond - 2 * ahead + x), np.abs(before - 2 * behind + x)
+            flatter = np.where(np.isnan(one), other, np.where(np.isnan(other), one, np.minimum(one, other)))
+            both = np.abs(ahead - 2 * x + behind)
+            largest = np.maximum(largest, np.nan_to_num(np.where(np.isnan(both), flatter, both)))
+        out = out + np.clip(2 * length / step - 1, step == BENDS[0], 1) * (largest - out)
+    bend: Floats = (out / unit).astype(np.float32)
+    return bend
+
+
+@one_pass
 def _where_any(n: Floats, values: Floats) -> Floats:
     return np.where(n > 0, values, np.nan)
 
@@ -284,6 +327,8 @@ def _deviation(
     variance_of_fits: Floats,
     s: Floats,
     n: Floats,
+    bend: Floats,
+    around: Floats,
     slope: Floats,
     unit: Floats,
     usual: float,
@@ -299,17 +344,17 @@ def _deviation(
     few = FEW * np.square(np.maximum(0, 1 - n / enough))
     untold = np.isnan(variance_of_fits)
     fits = np.where(untold, np.square(np.maximum(s, usual)), variance_of_fits)
-    local = LOCAL * np.sqrt(np.sqrt(steep * s / count / np.maximum(fits, TINY)))
-    factor = np.where(untold, 1, np.clip(local, LEAST, MOST) if compared else ALONE)
+    bias = OF_BEND * np.minimum(np.square(bend), MOST_BENT**2 * fits)
+    of_fits = np.square(1 + AT_RIMS * (1 - around)) * (OF_HALVES * fits + bias) if compared else ALONE * fits
     off = (of_slope if compared else PIXEL_ERROR**2) / count
-    variance = np.square(factor) * fits + off * np.square(steep) + (rho + few) * np.square(s)
+    variance = np.where(untold, fits, of_fits) + off * np.square(steep) + (rho + few) * np.square(s)
     out: Floats = (np.sqrt(variance) * unit).astype(np.float32)
     return out
 
 
 def with_poses(sigma: Floats, depth: Floats, slope: Floats, motion: tuple[Floats, Floats], camera: Floats) -> Floats:
     """sigma (H, W) with half of the surface's change D = w x X + t: along z, and sideways over its slope."""
-    numbers = np.concatenate([*(HALF_WAY * each for each in motion), camera[1:5]]).astype(np.float32)
+    numbers = np.concatenate([*(TOWARDS_MEAN * each for each in motion), camera[1:5]]).astype(np.float32)
     return _with_poses(sigma, depth, slope, *numbers, parallel=bool(camera[0] != 0))
 
 
