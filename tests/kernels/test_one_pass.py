@@ -27,6 +27,7 @@ from cfusion.auto import (
     pooling,
     reading,
     registration,
+    rounding,
     small_parts,
     specks,
     surface,
@@ -261,6 +262,10 @@ def cases(i: Inputs) -> list[Case]:
                 {},
             )
             for pairs in (1, 2)
+        ),
+        *(
+            (rounding._at_least, (i.unit(), i.positive(), i.map(), f32(0.1), f32(1.5)), {"power": power})
+            for power in (0, 2)
         ),
         (uncertainty._from_whole, (i.map(), i.map(), i.positive(), i.positive(), i.unit()), {}),
         (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles()), {}),

@@ -14,6 +14,7 @@ from cfusion.auto.halves import refit_halves, refit_pixels
 from cfusion.auto.noise import depth_noise
 from cfusion.auto.pooling import pooled_mean
 from cfusion.auto.reading import read_surface, residual_sizes
+from cfusion.auto.rounding import at_least_rounded, rounding_of
 from cfusion.auto.surface import local_slope
 from cfusion.geometry import Pinhole
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -47,6 +48,7 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     slope = local_slope(depth, growth)
     residuals = _residuals(found, unit, FAR_OFF * usual)
     sure, n = uncertainty.deviation(residuals, x, x_unit, slope, unit, variance, backend)
+    sure = at_least_rounded(sure, n, depth, rounding_of(source.own_map, backend))
     unsure = _unsure(sure, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
     measured = found.task.domain
     unsure = _or_around(unsure, measured, pooled_mean(unsure, measured, AROUND, backend))

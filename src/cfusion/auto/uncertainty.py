@@ -21,6 +21,7 @@ few     n observations of K views: few of them are no average
 relief  distance to another surface near an edge, beyond what the own slope explains; the pixel belongs to that surface
         with probability 1 - p, anywhere between the two (on it, not a third, where one view alone saw the pixel)
 
+All but the last are together at least step^2 / (12 n) for depths in steps (`rounding`).
 Where views were moved, the depth is that of the reference's own pose. With the other views' poses it would differ: a
 quarter of the change from there to the mean of all poses is added to sigma.
 """

@@ -51,6 +51,10 @@ class Source(Protocol):
         """The index of the frame's view."""
 
     @property
+    def own_map(self) -> DepthMap:
+        """The map (H, W) of the frame's view, as given."""
+
+    @property
     def rereads(self) -> bool:
         """Whether views can be read at a surface."""
 
@@ -110,6 +114,11 @@ class Registered:
     @property
     def reference(self) -> int:
         return self.stack.views // 2
+
+    @property
+    def own_map(self) -> DepthMap:
+        own: DepthMap = self.stack.depths[self.reference]
+        return own
 
     @property
     def weighed(self) -> bool:
@@ -177,6 +186,10 @@ class Posed:
     @property
     def names(self) -> list[str]:
         return [view.name or f"view {k}" for k, view in enumerate(self.views)]
+
+    @property
+    def own_map(self) -> DepthMap:
+        return self.views[self.reference].depth
 
     @property
     def weighed(self) -> bool:
