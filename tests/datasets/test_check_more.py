@@ -107,6 +107,36 @@ def test_views_that_disagree_about_scale() -> None:
     assert check(align_scales(given), SAMPLES).scales is None
 
 
+@pytest.mark.parametrize("wrong", [(1,), (0, 2), (1, 2, 3)], ids=str)
+def test_the_poses_decide_whose_scale_is_right(wrong: tuple[int, ...]) -> None:
+    """Some views in millimetres, the poses in metres: not the geometric mean of the two, which no view has."""
+    right = views()
+    given = [replace(view, depth=view.depth * (1000 if k in wrong else 1)) for k, view in enumerate(right)]
+    found = check(given, SAMPLES)
+    assert "--align-scales" in (found.caution or "")
+    for view, true in zip(align_scales(given), right, strict=True):
+        np.testing.assert_allclose(np.nanmedian(view.depth / true.depth), 1, rtol=0.01)
+
+
+def test_one_view_of_another_unit_among_many_is_found() -> None:
+    """Most pairs of views fit, so the residual of all hardly changes."""
+    given = views(0.1, 9)
+    given[3] = replace(given[3], depth=given[3].depth * 1000)
+    found = check(given, SAMPLES).scales
+    assert found is not None
+    assert np.argmin(found.factors) == 3
+    np.testing.assert_allclose(min(found.factors), 0.001, rtol=0.02)
+
+
+def test_a_view_that_knows_one_pixel_has_no_scale() -> None:
+    rng = np.random.default_rng(0)
+    given = [replace(view, depth=view.depth + rng.normal(0, 0.03, view.shape)) for view in views(0.1, 3)]
+    depth = np.full(given[0].shape, np.nan)
+    depth[40, 50] = 1.5
+    given[1] = replace(given[1], depth=depth)
+    assert check(given, SAMPLES).scales is None
+
+
 MISTAKES = {
     "--invert-poses": lambda view: replace(view, pose=view.pose.inverse()),
     "--depth-scale 0.001": lambda view: replace(view, depth=1000 * view.depth),

@@ -103,7 +103,7 @@ class Check:
     @property
     def too_close(self) -> bool:
         """Whether the views are too close together to decide."""
-        return self.fits_as_stated and self.parallax < TOO_CLOSE
+        return self.fits_as_stated and self.parallax < TOO_CLOSE and self.scales is None
 
     @property
     def caution(self) -> str | None:
@@ -263,4 +263,6 @@ def _factor_name(factor: float) -> str:
 def _percent(share: float) -> str:
     if not np.isfinite(share):
         return "no"
+    if share >= 10:
+        return f"{100 * share:.0f} %"
     return "under 0.001 %" if share < 1e-5 else f"{100 * share:.{2 if share < 0.1 else 3}g} %"

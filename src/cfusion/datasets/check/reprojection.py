@@ -106,14 +106,15 @@ class Samples:
         self._kept.clear()
 
     def _draw(self, count: int, rng: np.random.Generator) -> None:
-        """Draw the same number of known pixels for each pair."""
+        """Draw the same number of known pixels for each pair, of a view that knows fewer no more than these."""
         share = max(1, count // len(self.sources))
         known = [np.flatnonzero(np.isfinite(self._map(index))) for index in range(len(self.starts))]
         pixels, pair = [], []
         for number, source in enumerate(self.sources):
-            if known[source].size:
-                pixels.append(rng.choice(known[source], share))
-                pair.append(np.full(share, number))
+            drawn = min(share, known[source].size)
+            if drawn:
+                pixels.append(rng.choice(known[source], drawn))
+                pair.append(np.full(drawn, number))
         self.pair: Indices = np.concatenate(pair) if pair else np.empty(0, np.int64)
         pixel: Indices = np.concatenate(pixels) if pixels else np.empty(0, np.int64)
         self.source, self.target = self.sources[self.pair], self.targets[self.pair]
