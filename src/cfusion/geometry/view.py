@@ -257,7 +257,7 @@ def _maps(array: NDArray[np.float32]) -> Any:
 def _lengths(given: ArrayLike, what: str) -> NDArray[np.float32]:
     """Depths as float32; integers are refused, as only the caller knows their unit."""
     kind = getattr(given, "dtype", None)
-    if kind is not None and str(kind) in COUNTS:
+    if getattr(kind, "name", str(kind).removeprefix("torch.")) in COUNTS:  # NumPy's name leaves the byte order out
         raise InputError(f"{what} is {kind}, which are counts; give lengths, e.g. depth / 1000.0 for millimetres")
     lengths: NDArray[np.float32] = adopt(given, np.float32, what)
     return lengths
