@@ -76,7 +76,7 @@ class Check:
 
     fits: tuple[Fit, ...]
     best: Fit
-    parallax: float = float("inf")  # pixels, as stated
+    parallax: float = float("inf")  # pixels, as stated, or of the views at one scale
     scales: Scales | None = None  # None unless the views disagree about scale
 
     @property
@@ -103,7 +103,7 @@ class Check:
     @property
     def too_close(self) -> bool:
         """Whether the views are too close together to decide."""
-        return self.fits_as_stated and self.parallax < TOO_CLOSE and self.scales is None
+        return self.fits_as_stated and self.parallax < TOO_CLOSE
 
     @property
     def caution(self) -> str | None:
@@ -181,7 +181,8 @@ def _compared(samples: Samples, every: int = 4) -> Check:
     scales = view_scales(samples)
     if scales is not None and scales.after < fits[best].residual:
         best = 0
-    return Check(fits, fits[best], parallax, scales if best == 0 else None)
+    scales = scales if best == 0 else None
+    return Check(fits, fits[best], max(parallax, scales.parallax if scales else 0.0), scales)
 
 
 def _champion(agreement: Sequence[NDArray[np.float64]], judged: Sequence[bool], medians: Sequence[float]) -> int:

@@ -32,6 +32,7 @@ class Scales:
     factors: tuple[float, ...]  # their product is 1, or that of a view whose scale the poses confirm
     before: float  # median relative difference of depth
     after: float
+    parallax: float = 0.0  # pixels, with these factors
 
     @property
     def sentence(self) -> str:
@@ -54,6 +55,7 @@ def view_scales(samples: Samples) -> Scales | None:
             logs += _step(samples, count)
             logs = _with_common_factor(samples, kept, logs)
         after, worst_after = _of_all_and_worst(samples)
+        parallax = samples.parallax(STATED)
     finally:
         samples.depths, samples.depth = kept
         samples.forget()
@@ -61,7 +63,7 @@ def view_scales(samples: Samples) -> Scales | None:
     gains = after < BETTER * before or worst_after < BETTER * worst_before
     if not np.isfinite(factors).all() or np.abs(logs - logs.mean()).max() < LEAST or not gains:
         return None
-    return Scales(tuple(samples.numbers), tuple(float(each) for each in factors), before, after)
+    return Scales(tuple(samples.numbers), tuple(float(each) for each in factors), before, after, parallax)
 
 
 def align_scales(views: Sequence[View]) -> list[View]:
