@@ -73,6 +73,11 @@ MISTAKES = {
         InputError,
         r"weights reaches 1e\+20; scale it to lie between",
     ),
+    "weights of the regulariser too far apart for float32": (
+        lambda: fuse([view(), view(), view()], "l1", alpha=(1e-30, 1.0)),
+        InputError,
+        r"the energy exceeds float32: alpha is \(1e-30, 1\.0\); give weights nearer",
+    ),
     "weights and depths disagree": (lambda: Stack(depths(), np.ones((2, *SHAPE))), ShapeError, "weights is"),
     "camera and stack disagree": (
         lambda: Stack(depths(), camera=CAMERA.scaled(0.5)),
