@@ -137,6 +137,20 @@ def test_a_view_that_knows_one_pixel_has_no_scale() -> None:
     assert check(given, SAMPLES).scales is None
 
 
+def test_views_of_different_places_meet_by_chance() -> None:
+    """At some scale a few pixels fall on the others, with a small residual: no reason to multiply depths."""
+    for angle in (0.2, 0.35, 0.5):
+        given = []
+        for k, view in enumerate(views(0.1)):
+            cosine, sine = np.cos(angle * k), np.sin(angle * k)
+            turn = np.array([[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]])
+            given.append(replace(view, pose=Pose(turn, np.array([30.0 * k, 5.0 * (k % 2), -7.0 * k]))))
+        found = check(given, SAMPLES)
+        assert found.sentence == "No two of the views see the same surface, as stated or under any usual confusion."
+        assert not found.is_sure
+        assert found.caution is None
+
+
 MISTAKES = {
     "--invert-poses": lambda view: replace(view, pose=view.pose.inverse()),
     "--depth-scale 0.001": lambda view: replace(view, depth=1000 * view.depth),

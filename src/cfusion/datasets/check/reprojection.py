@@ -97,6 +97,9 @@ class Samples:
         self.sources, self.targets = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
         self._draw(count, np.random.default_rng(seed))
         self._kept: dict[Hypothesis, tuple[Coordinates, Coordinates]] = {}
+        self.known = float(np.isfinite(self.depths).mean())
+        between = np.diff(np.log(np.random.default_rng(seed).permutation(self.depth)))
+        self.chance = float(np.expm1(np.median(np.abs(between)))) if between.size else float("inf")
         self.typical = float(np.median(self.depth)) if self.depth.size else 1.0
         spread = np.linalg.norm(self.translations - self.translations.mean(axis=0), axis=1)
         self.motion = float(spread.max())
