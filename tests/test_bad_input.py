@@ -63,6 +63,21 @@ MISTAKES = {
     "depth and camera disagree": (lambda: view(np.ones((4, 4))), ShapeError, r"depth is \(4, 4\), its camera sees"),
     "image and depth disagree": (lambda: view(image=np.ones((4, 4))), ShapeError, r"image is \(4, 4\)"),
     "confidence and depth disagree": (lambda: view(confidence=np.ones((4, 4))), ShapeError, "confidence is"),
+    "a confidence too small for float32": (
+        lambda: view(confidence=np.full(SHAPE, 1e-30)),
+        InputError,
+        "confidence reaches 1e-30; scale it to lie between 1e-12 and 1e12",
+    ),
+    "weights too large for float32": (
+        lambda: Stack(depths(), np.full((3, *SHAPE), 1e20)),
+        InputError,
+        r"weights reaches 1e\+20; scale it to lie between",
+    ),
+    "weights of the regulariser too far apart for float32": (
+        lambda: fuse([view(), view(), view()], "l1", alpha=(1e-30, 1.0)),
+        InputError,
+        r"the energy exceeds float32: alpha is \(1e-30, 1\.0\); give weights nearer",
+    ),
     "weights and depths disagree": (lambda: Stack(depths(), np.ones((2, *SHAPE))), ShapeError, "weights is"),
     "camera and stack disagree": (
         lambda: Stack(depths(), camera=CAMERA.scaled(0.5)),

@@ -292,6 +292,23 @@ def test_standard_output_that_takes_nothing(into: str, code: int) -> None:
     assert found.stderr.count("\n") <= 1
 
 
+def test_a_terminal_without_the_letters_of_a_path(tmp_path: Path) -> None:
+    """They are escaped: the result has been written, and a traceback would deny it."""
+    write_bundle(some_views(), tmp_path / "data")
+    options = ("--method", "median", "--backend", "numpy", "--write", "npy", "--no-report")
+    found = subprocess.run(
+        [sys.executable, "-m", "cfusion", "fuse", "data", "-o", "\u00f6ut", *options],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    assert "written to \\xf6ut" in found.stdout
+    assert (tmp_path / "\u00f6ut" / "depth.npy").is_file()
+
+
 def test_a_place_for_compiled_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from cfusion.kernels.cpu import cache
 

@@ -292,6 +292,8 @@ def test_evaluate_scores_files_and_folders(tmp_path: Path, result: Result, capsy
     assert scores["rmse"] == pytest.approx(error.std(), rel=1e-4)
     assert run("evaluate", tmp_path / "result", tmp_path / "truth.npy", "--scale", "3") == 2
     assert "states its own scale; leave --scale" in capsys.readouterr().err
+    assert run("evaluate", tmp_path / "none", tmp_path / "truth.npy") == 2
+    assert "none does not exist; give a result folder or a depth map" in capsys.readouterr().err
     assert scores["nmae"] is not None
     assert scores["d_avg"] > 0
     assert run("evaluate", tmp_path / "result" / "depth.npy", tmp_path / "truth.npy") == 0

@@ -27,7 +27,7 @@ from cfusion.datasets.check.reprojection import Meaning
 from cfusion.datasets.options import described
 from cfusion.datasets.write_back import LAYOUTS
 from cfusion.datasets.write_views import WRITERS
-from cfusion.errors import FileError, InputError
+from cfusion.errors import FileError, InputError, UnknownMethod
 from cfusion.io.codecs.npy import write_npy
 from cfusion.scene.graph import Graph
 from cfusion.synthetic import PAPER_CAMERA
@@ -218,6 +218,8 @@ class TestDemo:
 
     def test_methods_in_their_order_or_all_in_that_of_the_readme(self) -> None:
         assert demo._methods(self.asked(methods=["l1", "mean"])) == ["l1", "mean"]
+        with pytest.raises(UnknownMethod, match="there is no method 'foo'"):  # before anything is rendered
+            demo._methods(self.asked(methods=["l1", "foo"]))
         table = re.findall(r"^\| \**([a-z][\w-]*)\** \| \**0\.", README.read_text(), re.MULTILINE)
         assert demo._methods(self.asked()) == table == [name for name in METHODS if ":" not in name]
 

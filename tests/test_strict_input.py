@@ -34,7 +34,7 @@ def test_intrinsics_are_numbers(number: Any) -> None:
             Pinhole(**({"fx": 1.0, "fy": 1.0, "cx": 0.0, "cy": 0.0, "width": 5, "height": 4} | {name: number}))
 
 
-@pytest.mark.parametrize("kind", ["uint8", "uint16", "int16", "int32", "bool"])
+@pytest.mark.parametrize("kind", ["uint8", "uint16", ">u2", "int16", "int32", "bool"])
 def test_counts_are_no_lengths(kind: str) -> None:
     counts = np.ones((4, 5), kind)
     with pytest.raises(InputError, match=r"depth / 1000\.0 for millimetres"):

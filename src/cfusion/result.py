@@ -126,12 +126,19 @@ class Result:
 
         return points_of(self)
 
-    def save(self, folder: str | PathLike[str], formats: Sequence[str] = ("npy", "png", "pfm", "ply")) -> None:
+    def save(
+        self,
+        folder: str | PathLike[str],
+        formats: Sequence[str] = ("npy", "png", "pfm", "ply"),
+        *,
+        unit: str = "metre",
+    ) -> None:
         """Write depth, confidence, sigma, provenance, points and result.json to a folder, completely or not at all.
 
         Args:
             folder: created if it does not exist.
             formats: any of npy, png, pfm, ply.
+            unit: of depth, in words, as the files state it.
 
         Examples:
             >>> import numpy as np
@@ -142,7 +149,7 @@ class Result:
         """
         from cfusion.view.notebook import save
 
-        save(self, folder, formats)
+        save(self, folder, formats, unit)
 
     def report(self, path: str | PathLike[str], **more: Any) -> Path:
         """Write the result's page, one HTML file; `more` as in `cfusion.view.write_page` (views, truth, ...).

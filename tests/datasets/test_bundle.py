@@ -102,6 +102,20 @@ def test_confidence_of_a_png_is_one_at_full_scale(folder: Path, png_bytes: Calla
     assert views[0].confidence.max() == 65535
 
 
+def test_confidence_of_eight_bits(folder: Path, png_bytes: Callable[..., bytes]) -> None:
+    """ARKit's 0, 1 and 2; depth of eight bits is refused."""
+    (folder / "c.png").write_bytes(png_bytes(3, 2, [bytes([0, 1, 2]), bytes([2, 2, 255])], bits=8))
+    views = read(changed(folder, confidence="c.png", confidence_scale=0.5))
+    np.testing.assert_array_equal(views[0].confidence, [[0, 0.5, 1], [1, 0, 127.5]])
+    views = read(changed(folder, confidence="c.png"))
+    np.testing.assert_allclose(views[0].confidence, np.array([[0, 1, 2], [2, 0, 255]]) / 255, rtol=1e-6)
+    with pytest.raises(FileError, match=r"c\.png is a 8-bit grey PNG; save depth as 16-bit grey"):
+        read(changed(folder, depth="c.png", scale=0.001))
+    (folder / "c.png").write_bytes(png_bytes(3, 2, [bytes(9)] * 2, bits=8, colour=2))
+    with pytest.raises(FileError, match=r"c\.png is a 8-bit colour PNG; save a confidence as 8- or 16-bit grey"):
+        read(changed(folder, confidence="c.png"))
+
+
 def test_png_without_a_scale_is_refused(folder: Path, png_bytes: Callable[..., bytes]) -> None:
     (folder / "d.png").write_bytes(png_bytes(3, 2, [struct.pack(">3H", 1, 2, 3)] * 2))
     with pytest.raises(FileError, match="give its scale"):

@@ -107,6 +107,50 @@ def test_views_that_disagree_about_scale() -> None:
     assert check(align_scales(given), SAMPLES).scales is None
 
 
+@pytest.mark.parametrize("wrong", [(1,), (0, 2), (1, 2, 3)], ids=str)
+def test_the_poses_decide_whose_scale_is_right(wrong: tuple[int, ...]) -> None:
+    """Some views in millimetres, the poses in metres: not the geometric mean of the two, which no view has."""
+    right = views()
+    given = [replace(view, depth=view.depth * (1000 if k in wrong else 1)) for k, view in enumerate(right)]
+    found = check(given, SAMPLES)
+    assert "--align-scales" in (found.caution or "")
+    for view, true in zip(align_scales(given), right, strict=True):
+        np.testing.assert_allclose(np.nanmedian(view.depth / true.depth), 1, rtol=0.01)
+
+
+def test_one_view_of_another_unit_among_many_is_found() -> None:
+    """Most pairs of views fit, so the residual of all hardly changes."""
+    given = views(0.1, 9)
+    given[3] = replace(given[3], depth=given[3].depth * 1000)
+    found = check(given, SAMPLES).scales
+    assert found is not None
+    assert np.argmin(found.factors) == 3
+    np.testing.assert_allclose(min(found.factors), 0.001, rtol=0.02)
+
+
+def test_a_view_that_knows_one_pixel_has_no_scale() -> None:
+    rng = np.random.default_rng(0)
+    given = [replace(view, depth=view.depth + rng.normal(0, 0.03, view.shape)) for view in views(0.1, 3)]
+    depth = np.full(given[0].shape, np.nan)
+    depth[40, 50] = 1.5
+    given[1] = replace(given[1], depth=depth)
+    assert check(given, SAMPLES).scales is None
+
+
+def test_views_of_different_places_meet_by_chance() -> None:
+    """At some scale a few pixels fall on the others, with a small residual: no reason to multiply depths."""
+    for angle in (0.2, 0.35, 0.5):
+        given = []
+        for k, view in enumerate(views(0.1)):
+            cosine, sine = np.cos(angle * k), np.sin(angle * k)
+            turn = np.array([[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]])
+            given.append(replace(view, pose=Pose(turn, np.array([30.0 * k, 5.0 * (k % 2), -7.0 * k]))))
+        found = check(given, SAMPLES)
+        assert found.sentence == "No two of the views see the same surface, as stated or under any usual confusion."
+        assert not found.is_sure
+        assert found.caution is None
+
+
 MISTAKES = {
     "--invert-poses": lambda view: replace(view, pose=view.pose.inverse()),
     "--depth-scale 0.001": lambda view: replace(view, depth=1000 * view.depth),

@@ -359,9 +359,7 @@ def test_channels_of_a_type_and_a_step_that_there_are(channel: tuple[int, int, i
 def test_counts_beyond_the_largest_are_unknown(tmp_path: Path) -> None:
     """Half a count beyond the largest there is none; short of that it is rounded to it."""
     pytest.importorskip("PIL")
-    beyond = np.float32(0.5 * (65535 + 0.5))
+    beyond = np.float32(0.5 * (65534 + 0.5))
     depth = np.array([[1.0, np.nextafter(beyond, np.float32(0)), beyond, 2e9, np.nan]], np.float32)
     write_counts(tmp_path / "a.png", depth, 0.5)
-    np.testing.assert_array_equal(read_png(tmp_path / "a.png", Encoding(0.5)), [[1.0, 0.5 * 65535, *[np.nan] * 3]])
-    write_counts(tmp_path / "b.png", depth, 0.5, 65534)
-    assert np.isnan(read_png(tmp_path / "b.png", Encoding(0.5))[0, 1])
+    np.testing.assert_array_equal(read_png(tmp_path / "a.png", Encoding(0.5)), [[1.0, 0.5 * 65534, *[np.nan] * 3]])

@@ -55,6 +55,21 @@ def test_scale_factor_of_the_file_is_for_both_kinds_of_map(
     assert read(folder, options={"depth_unit_scale_factor": 1.0})[0].depth[0, 0] == 1000
 
 
+def test_focal_length_from_a_field_of_view(folder: Path, content: dict[str, Any]) -> None:
+    """Of the width alone, as Blender writes it, or of both sides; a stated focal length comes first."""
+    field, tall = 2 * np.arctan(3 / 2 / 50), 2 * np.arctan(2 / 2 / 51)
+    without = {key: value for key, value in content.items() if key not in ("fl_x", "fl_y")}
+    for more, fy in (({}, 50.0), ({"camera_angle_y": tall}, 51.0)):
+        (folder / "transforms.json").write_text(json.dumps(without | {"camera_angle_x": field} | more))
+        camera = read(folder)[0].camera
+        np.testing.assert_allclose((camera.fx, camera.fy, camera.cx, camera.cy), (50, fy, 1.5, 0.5))
+    (folder / "transforms.json").write_text(json.dumps(content | {"camera_angle_x": 0.1}))
+    assert read(folder)[0].camera.fx == 50
+    (folder / "transforms.json").write_text(json.dumps(without | {"camera_angle_x": 90.0}))
+    with pytest.raises(FileError, match="camera_angle_x is 90; give a field of view in radians"):
+        read(folder)[0]
+
+
 def test_intrinsics_of_a_frame_and_of_a_smaller_map(folder: Path, content: dict[str, Any]) -> None:
     content["frames"][0] |= {"fl_x": 100, "fl_y": 102, "cx": 4.0, "cy": 2.0, "w": 6, "h": 4}
     (folder / "transforms.json").write_text(json.dumps(content))

@@ -68,7 +68,7 @@ class TestCheck:
         assert Check((stated, fit()), stated).sentence.endswith("; the data cannot decide: as stated.")
         scales = Scales((0, 1), (0.5, 2.0), 0.1, 0.01)
         assert Check((stated,), stated, scales=scales).sentence.endswith(
-            "but the views disagree about scale by factors from 0.500 to 2.000; with these the residual is 1 % "
+            "but the views disagree about scale by factors from 0.5 to 2; with these the residual is 1 % "
             "(pass --align-scales)."
         )
 

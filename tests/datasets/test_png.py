@@ -26,11 +26,17 @@ PngMaker = Callable[..., bytes]
 
 def test_sixteen_bits_stay_sixteen_bits(tmp_path: Path, png_bytes: PngMaker) -> None:
     """Counts that differ in the low byte only come out different: nothing was decoded through 8 bits."""
-    rows = [struct.pack(">3H", 0, 1, 256), struct.pack(">3H", 257, 40000, 65535)]
+    rows = [struct.pack(">3H", 0, 1, 256), struct.pack(">3H", 257, 40000, 65534)]
     path = tmp_path / "a.png"
     path.write_bytes(png_bytes(3, 2, rows))
-    expected = np.array([[np.nan, 0.001, 0.256], [0.257, 40.0, 65.535]])
+    expected = np.array([[np.nan, 0.001, 0.256], [0.257, 40.0, 65.534]])
     np.testing.assert_allclose(read_png(path, MILLIMETRES), expected, rtol=1e-6)
+
+
+def test_a_saturated_count_is_no_depth(tmp_path: Path, png_bytes: PngMaker) -> None:
+    """Sensors write 65535 for missing and for too far: not a wall at 65.535 m."""
+    (tmp_path / "a.png").write_bytes(png_bytes(3, 1, [struct.pack(">3H", 1, 65534, 65535)]))
+    np.testing.assert_allclose(read_png(tmp_path / "a.png", MILLIMETRES), [[0.001, 65.534, np.nan]], rtol=1e-6)
 
 
 def test_zero_may_be_a_value(tmp_path: Path, png_bytes: PngMaker) -> None:

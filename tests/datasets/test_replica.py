@@ -16,7 +16,7 @@ def folder(tmp_path: Path, depth_png: Callable[..., bytes], pose: Matrix) -> Pat
     (scene / "results").mkdir(parents=True)
     lines = []
     for number in range(3):
-        (scene / "results" / f"depth{number:06d}.png").write_bytes(depth_png([[13107, 0], [65535, 1]]))
+        (scene / "results" / f"depth{number:06d}.png").write_bytes(depth_png([[13107, 0], [32767, 1]]))
         lines.append(" ".join(str(value) for value in (pose * (np.nan if number == 1 else 1)).ravel()))
     (scene / "traj.txt").write_text("\n".join(lines))
     return scene
@@ -25,7 +25,7 @@ def folder(tmp_path: Path, depth_png: Callable[..., bytes], pose: Matrix) -> Pat
 def test_6553_5_counts_a_metre_and_lost_frames(folder: Path, pose: Matrix) -> None:
     views = read(folder)
     assert [view.name for view in views] == ["depth000000", "depth000002"]
-    np.testing.assert_allclose(views[0].depth, [[2, np.nan], [10, 1 / 6553.5]], rtol=1e-6)
+    np.testing.assert_allclose(views[0].depth, [[2, np.nan], [32767 / 6553.5, 1 / 6553.5]], rtol=1e-6)
     np.testing.assert_allclose(views[0].pose.matrix(), pose)
     assert views[0].camera == Pinhole(600.0, 600.0, 599.5, 339.5, 2, 2)
     assert "6553.5 counts per metre" in views.sentence

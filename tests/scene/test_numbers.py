@@ -2,13 +2,16 @@
 
 import io
 import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, View
 from cfusion.arrays import lower_median
-from cfusion.datasets.write_back.take_over import _linked, _same
+from cfusion.datasets.write_back.take_over import _linked, _same, take_over
 from cfusion.errors import FileError, InputError
 from cfusion.scene import cloud, mesh, neighbours, places, summary
 from cfusion.scene.fused_view import FusedView
@@ -258,6 +261,28 @@ def test_a_draft_that_an_interrupted_run_left_is_replaced(tmp_path) -> None:  # 
     assert _linked(source, draft)
     assert draft.samefile(source)
     assert not _linked(tmp_path / "none", tmp_path / "c")
+
+
+def test_a_full_disk_leaves_no_half_copy(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """Neither of this run nor of one that was killed before."""
+    data, out = tmp_path / "data", tmp_path / "out"
+    for folder in (data, out):
+        folder.mkdir()
+    (data / "poses.txt").write_text("1 2 3")
+    (out / ".cfusion-poses.txt").write_text("1")
+    layout = SimpleNamespace(kept=("*.txt",))
+
+    def full(source: Path, target: Path) -> None:
+        target.write_text("1 ")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "copy2", full)
+        with pytest.raises(FileError, match=r"cannot copy .*poses\.txt: No space left"):
+            take_over(data, out, layout, frozenset())  # type: ignore[arg-type]
+    assert list(out.iterdir()) == []
+    take_over(data, out, layout, frozenset())  # type: ignore[arg-type]
+    assert [path.name for path in out.iterdir()] == ["poses.txt"]
 
 
 def test_a_file_is_the_same_by_its_inode_or_size_and_time(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -1,5 +1,6 @@
 """A result shows itself: a line, HTML, points, a folder, a page, a figure, a data set."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import numpy as np
 import pytest
 from tests.ply_points import places, read_points
 
-from cfusion import Pinhole, Result
+from cfusion import Pinhole, Pose, Result, View
+from cfusion.datasets.dataset import Dataset
 from cfusion.errors import CameraError, InputError, ShapeError
 
 
@@ -39,6 +41,17 @@ def test_points_are_those_of_the_written_cloud(result: Result, tmp_path: Path) -
 
 def test_a_result_writes_its_page(result: Result, tmp_path: Path) -> None:
     assert result.report(tmp_path / "page.html").read_text().startswith("<!doctype html>")
+
+
+def test_files_state_the_unit_of_the_data(result: Result, tmp_path: Path) -> None:
+    """A page that of the data set it is made of; the metre where nobody says another."""
+    view = View(result.depth, result.camera, Pose.identity())
+    feet = Dataset((view,), 0, "foot")
+    for views, more, stated in ((feet, {}, "ft"), (feet, {"unit": "metre"}, "m"), ((view,), {}, "m")):
+        page = result.report(tmp_path / "page.html", views=views, reference=0, **more).read_text()
+        assert f'"unit":"{stated}"' in page
+    result.save(tmp_path / "out", formats=("npy",), unit="foot")
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["unit"] == "foot"
 
 
 def test_a_result_is_a_figure(result: Result) -> None:

@@ -83,9 +83,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _methods(arguments: argparse.Namespace) -> list[str]:
     """The chosen methods in the given order, or all, in the order of the README's table."""
-    from cfusion.methods import METHODS
+    from cfusion.methods import METHODS, get
 
-    return list(arguments.methods or (name for name in METHODS if ":" not in name))
+    names = list(arguments.methods or (name for name in METHODS if ":" not in name))
+    for name in names:
+        get(name)  # refused before anything is rendered
+    return names
 
 
 def _scene(arguments: argparse.Namespace) -> "tuple[Sequence[View], DepthMap, float]":

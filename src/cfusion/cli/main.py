@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import io
 import os
 import signal
 import sys
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.run is None:
         parser.print_help()
         return 0
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack the letters of a path; they are escaped there
+        sys.stdout.reconfigure(errors="backslashreplace")
     before = signal.signal(signal.SIGTERM, _leave)
     warnings.showwarning = _show_warning
     try:

@@ -16,7 +16,7 @@ def write_disparities(folder: Path, found: "Matching", formats: Sequence[str], *
     from cfusion.io.atomic import filling
     from cfusion.io.codecs.npy import write_npy
     from cfusion.io.codecs.pfm import write_pfm
-    from cfusion.io.codecs.png import Encoding, write_png
+    from cfusion.io.codecs.png import LARGEST_COUNT, Encoding, write_png
 
     maps = {"disparity": found.disparity}
     if alone:
@@ -31,4 +31,4 @@ def write_disparities(folder: Path, found: "Matching", formats: Sequence[str], *
             write_disparity(draft / "disparity.png", found.disparity)
         if "png" in formats and alone:
             trust = np.where(np.isfinite(found.disparity), found.confidence, np.nan)
-            write_png(draft / "confidence.png", trust, Encoding(scale=1 / 65535))
+            write_png(draft / "confidence.png", trust, Encoding(scale=1 / LARGEST_COUNT))

@@ -21,6 +21,8 @@ def read_depth(path: Path, scale: float | None = None) -> tuple[DepthMap, Camera
     """Depth (H, W) and, from a result folder, its camera; `scale` is for a single file alone (required for PNG)."""
     if path.name == FILE_NAME:
         path = path.parent
+    if not path.exists():
+        raise FileError(f"{path} does not exist; give a result folder or a depth map")
     if not path.is_dir():
         return read_map(path, scale), None
     if scale is not None:

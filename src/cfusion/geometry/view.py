@@ -27,6 +27,7 @@ from cfusion.kernels.contract import Memory
 
 COUNTS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32")  # integer types of sensors and codecs
 LARGEST = 1e15
+WEIGHTS = float(np.float32(1e-12)), float(np.float32(1e12))  # the largest: beyond, sums and steps exceed float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,8 @@ class View:
         camera: its camera, of the same shape.
         pose: world_from_camera, its translation in the unit of depth.
         image: (H, W) or (H, W, 3) from 0 (black) to 1 (white), or None.
-        confidence: (H, W) weight of each depth, at least 0, without unit; 0: not used; None: equal weights. It is not
-            the confidence of a `Result`.
+        confidence: (H, W) weight of each depth, at least 0, without unit, the largest between 1e-12 and 1e12; 0: not
+            used; None: equal weights. Only ratios count. It is not the confidence of a `Result`.
         name: shown to the user.
 
     Examples:
@@ -108,7 +109,7 @@ class Stack:
 
     Args:
         depths: (K, H, W) in one unit of length, NaN where unknown.
-        weights: (K, H, W) >= 0, no unit; None: 1 where a depth is known.
+        weights: (K, H, W) >= 0, no unit, the largest between 1e-12 and 1e12; None: 1 where a depth is known.
         camera: the camera of the view, for points and normals; or None.
         image: (H, W) or (H, W, 3) from 0 to 1, or None.
         filled: (K, H, W) True where a depth was interpolated instead of measured, or None.
@@ -256,7 +257,7 @@ def _maps(array: NDArray[np.float32]) -> Any:
 def _lengths(given: ArrayLike, what: str) -> NDArray[np.float32]:
     """Depths as float32; integers are refused, as only the caller knows their unit."""
     kind = getattr(given, "dtype", None)
-    if kind is not None and str(kind) in COUNTS:
+    if getattr(kind, "name", str(kind).removeprefix("torch.")) in COUNTS:  # NumPy's name leaves the byte order out
         raise InputError(f"{what} is {kind}, which are counts; give lengths, e.g. depth / 1000.0 for millimetres")
     lengths: NDArray[np.float32] = adopt(given, np.float32, what)
     return lengths
@@ -279,12 +280,17 @@ def _checked_weights(given: ArrayLike, depth: NDArray[np.float32], what: str) ->
     weights = adopt(given, np.float32, what, masked=0.0)
     if weights.shape != depth.shape:
         raise ShapeError(f"{what} is {weights.shape}, depth is {depth.shape}; give the same shape")
-    bad, stray = 0, False
+    bad, stray, largest = 0, False, 0.0
     for weight, known in zip(_maps(weights), (~np.isnan(each) for each in _maps(depth)), strict=True):
         bad += int((~(np.isfinite(weight) & (weight >= 0)) & known).sum())
         stray = stray or bool(((weight != 0) & ~known).any())
+        largest = max(largest, float(np.where(known, weight, 0).max(initial=0)))
     if bad:
         raise InputError(f"{what} is negative or not finite at {bad} of {weights.size} pixels; use 0 for no weight")
+    if largest > 0 and not WEIGHTS[0] <= largest <= WEIGHTS[1]:
+        raise InputError(
+            f"{what} reaches {largest:.2g}; scale it to lie between 1e-12 and 1e12, as only ratios count, or give 0"
+        )
     return np.where(np.isnan(depth), np.float32(0), weights) if stray else weights
 
 

@@ -15,7 +15,6 @@ def read_map(
     path: Path,
     scale: float | None = None,
     *,
-    zero_is_unknown: bool = True,
     expected: tuple[int, int] | None = None,
 ) -> NDArray[np.float32]:
     """A map (H, W) times scale, NaN = unknown; a PNG holds counts, so its scale is required.
@@ -32,7 +31,7 @@ def read_map(
         case ".png":
             if scale is None:
                 raise FileError(f"{path} holds counts; give its scale, in units of depth per count (e.g. 0.001)")
-            return png.read_png(path, png.Encoding(scale), zero_is_unknown=zero_is_unknown, expected=expected)
+            return png.read_png(path, png.Encoding(scale), expected=expected)
         case other:
             raise FileError(f"{path} ends in {other!r}; maps are read from {', '.join(SUFFIXES)}")
 

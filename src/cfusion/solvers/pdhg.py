@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isfinite
 
 import numpy as np
 
@@ -95,6 +96,11 @@ class PDHG:
             energies = balancer.run_and(problem, state, count, measure)
             done += count
             now = energies.total
+            if not isfinite(now):
+                raise InputError(
+                    f"the energy exceeds {task.dtype}: alpha is {problem.alpha}; give weights nearer to one another, "
+                    "and to those of the data"
+                )
             floor = floor or energy_floor(task, problem, energies, now if initial_energy is None else initial_energy)
             change = abs(before - now) / max(now, floor)
             before = now

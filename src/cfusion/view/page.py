@@ -35,7 +35,7 @@ def write_page(
     scores: Sequence[Mapping[str, float | int | str | None]] = (),
     traces: Mapping[str, Sequence[Event]] | None = None,
     title: str = "",
-    unit: str = "metre",
+    unit: str | None = None,
     heights: bool = False,
     notes: Sequence[str] = (),
     source: str = "",
@@ -59,7 +59,7 @@ def write_page(
         scores: rows of a table.
         traces: by method.
         title: of the page.
-        unit: of depth, in words (`metre`), or empty.
+        unit: of depth, in words (`metre`), or empty; None: that of the data set, else the metre.
         heights: whether up is towards the viewer.
         notes: sentences below the title; text between backquotes is set as code.
         source: where the data are from.
@@ -81,7 +81,7 @@ def write_page(
     content = Content(
         title=title or "Fused depth",
         results=(result, *others),
-        unit=unit,
+        unit=getattr(views, "unit", "metre") if unit is None else unit,
         heights=heights,
         views=views,
         reference=reference,

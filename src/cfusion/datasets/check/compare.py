@@ -42,6 +42,7 @@ CONFUSIONS = (
 TOO_CLOSE = 1.0  # pixels of parallax below which noise decides
 SURE = 0.5  # residual over that of the stated convention, below which the other convention is certainly right
 BY_CHANCE = 0.1  # relative residual above which views without overlap as stated meet only by chance
+MEETING = 0.1  # share of the known pixels that must meet for these to be the same surface
 LEVELS = (0.5, 1.0, 2.0, 4.0)  # thresholds of agreement, in median residuals of the best hypothesis
 FINEST = 1e-7  # relative residual caused by rounding
 NEEDED_OVERLAP = 0.05  # of the largest overlap, for a hypothesis to be judged
@@ -76,8 +77,10 @@ class Check:
 
     fits: tuple[Fit, ...]
     best: Fit
-    parallax: float = float("inf")  # pixels, as stated
+    parallax: float = float("inf")  # pixels, as stated, or of the views at one scale
     scales: Scales | None = None  # None unless the views disagree about scale
+    known: float = 1.0  # share of the pixels with a depth
+    chance: float = float("inf")  # median relative difference of the depths of two pixels
 
     @property
     def stated(self) -> Fit:
@@ -92,7 +95,11 @@ class Check:
     @property
     def by_chance(self) -> bool:
         """Whether no views overlap as stated, and no other convention fits better than chance."""
-        return not self.stated.overlap > 0 and not self.best.residual < BY_CHANCE
+        best = self.best
+        meeting = best.residual < BY_CHANCE and best.overlap >= MEETING * self.known
+        if best.hypothesis.factor > 1:  # far away, views without parallax meet wherever they are
+            meeting = meeting and best.residual < SURE * self.chance
+        return not self.stated.overlap > 0 and not meeting
 
     @property
     def is_sure(self) -> bool:
@@ -181,7 +188,10 @@ def _compared(samples: Samples, every: int = 4) -> Check:
     scales = view_scales(samples)
     if scales is not None and scales.after < fits[best].residual:
         best = 0
-    return Check(fits, fits[best], parallax, scales if best == 0 else None)
+    scales = scales if best == 0 else None
+    return Check(
+        fits, fits[best], max(parallax, scales.parallax if scales else 0.0), scales, samples.known, samples.chance
+    )
 
 
 def _champion(agreement: Sequence[NDArray[np.float64]], judged: Sequence[bool], medians: Sequence[float]) -> int:
@@ -263,4 +273,6 @@ def _factor_name(factor: float) -> str:
 def _percent(share: float) -> str:
     if not np.isfinite(share):
         return "no"
+    if share >= 10:
+        return f"{100 * share:.0f} %"
     return "under 0.001 %" if share < 1e-5 else f"{100 * share:.{2 if share < 0.1 else 3}g} %"

@@ -97,6 +97,9 @@ class Samples:
         self.sources, self.targets = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
         self._draw(count, np.random.default_rng(seed))
         self._kept: dict[Hypothesis, tuple[Coordinates, Coordinates]] = {}
+        self.known = float(np.isfinite(self.depths).mean())
+        between = np.diff(np.log(np.random.default_rng(seed).permutation(self.depth)))
+        self.chance = float(np.expm1(np.median(np.abs(between)))) if between.size else float("inf")
         self.typical = float(np.median(self.depth)) if self.depth.size else 1.0
         spread = np.linalg.norm(self.translations - self.translations.mean(axis=0), axis=1)
         self.motion = float(spread.max())
@@ -106,14 +109,15 @@ class Samples:
         self._kept.clear()
 
     def _draw(self, count: int, rng: np.random.Generator) -> None:
-        """Draw the same number of known pixels for each pair."""
+        """Draw the same number of known pixels for each pair, of a view that knows fewer no more than these."""
         share = max(1, count // len(self.sources))
         known = [np.flatnonzero(np.isfinite(self._map(index))) for index in range(len(self.starts))]
         pixels, pair = [], []
         for number, source in enumerate(self.sources):
-            if known[source].size:
-                pixels.append(rng.choice(known[source], share))
-                pair.append(np.full(share, number))
+            drawn = min(share, known[source].size)
+            if drawn:
+                pixels.append(rng.choice(known[source], drawn))
+                pair.append(np.full(drawn, number))
         self.pair: Indices = np.concatenate(pair) if pair else np.empty(0, np.int64)
         pixel: Indices = np.concatenate(pixels) if pixels else np.empty(0, np.int64)
         self.source, self.target = self.sources[self.pair], self.targets[self.pair]

@@ -1,4 +1,8 @@
-"""Scale factors per view, from ratios of depth between views that disagree about scale (as networks' views do)."""
+"""Scale factors per view, from ratios of depth between views that disagree about scale (as networks' views do).
+
+Ratios leave one common factor open. The poses decide it: the scale of a view is kept if it fits them clearly better
+than the geometric mean of all scales, as that of the views in metres does if others are in millimetres.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +17,8 @@ from cfusion.geometry import View
 from cfusion.io.arguments import views_of
 
 LEAST = 0.01  # relative difference below which factors are ignored
-BETTER = 0.7  # residual after over before: a smaller gain would fit noise
+BETTER = 0.7  # residual after over before, of all views or of the worst one: a smaller gain would fit noise
+FEWEST = 30  # samples of a view whose residual counts on its own
 TURNS = 4  # iterations: the ratios change a little when the factors are applied
 MOST_VIEWS = 60  # compared in all pairs
 SAMPLES = 60_000
@@ -24,16 +29,17 @@ class Scales:
     """Factors on the depths of each view that make all agree, and the residuals before and after."""
 
     views: tuple[int, ...]  # indices of the compared views
-    factors: tuple[float, ...]  # their product is 1
+    factors: tuple[float, ...]  # their product is 1, or that of a view whose scale the poses confirm
     before: float  # median relative difference of depth
     after: float
+    parallax: float = 0.0  # pixels, with these factors
 
     @property
     def sentence(self) -> str:
         """The result in one sentence."""
         low, high = min(self.factors), max(self.factors)
         return (
-            f"the views disagree about scale by factors from {low:.3f} to {high:.3f}; with these the residual is "
+            f"the views disagree about scale by factors from {low:.4g} to {high:.4g}; with these the residual is "
             f"{100 * self.after:.2g} % (pass --align-scales)"
         )
 
@@ -43,19 +49,21 @@ def view_scales(samples: Samples) -> Scales | None:
     count = len(samples.starts)
     logs = np.zeros(count)
     kept = samples.depths, samples.depth
-    before = samples.residuals(STATED).median
+    before, worst_before = _of_all_and_worst(samples)
     try:
         for _ in range(TURNS):
             logs += _step(samples, count)
-            _apply(samples, kept, logs)
-        after = samples.residuals(STATED).median
+            logs = _with_common_factor(samples, kept, logs)
+        after, worst_after = _of_all_and_worst(samples)
+        parallax = samples.parallax(STATED)
     finally:
         samples.depths, samples.depth = kept
         samples.forget()
-    factors = np.exp(logs - logs.mean())
-    if not np.isfinite(factors).all() or np.abs(logs - logs.mean()).max() < LEAST or not after < BETTER * before:
+    factors = np.exp(logs)
+    gains = after < BETTER * before or worst_after < BETTER * worst_before
+    if not np.isfinite(factors).all() or np.abs(logs - logs.mean()).max() < LEAST or not gains:
         return None
-    return Scales(tuple(samples.numbers), tuple(float(each) for each in factors), before, after)
+    return Scales(tuple(samples.numbers), tuple(float(each) for each in factors), before, after, parallax)
 
 
 def align_scales(views: Sequence[View]) -> list[View]:
@@ -102,6 +110,34 @@ def _step(samples: Samples, count: int) -> NDArray[np.float64]:
         return np.zeros(count)
     found: NDArray[np.float64] = np.linalg.lstsq(np.array(rows), np.array(ratios), rcond=None)[0]
     return np.asarray(found - found.mean())
+
+
+def _of_all_and_worst(samples: Samples) -> tuple[float, float]:
+    """The median residual of all samples, and that of the view with the largest."""
+    found = samples.residuals(STATED)
+    sizes, known = np.abs(found.values), np.isfinite(found.values)
+    of_view = [sizes[known & ((samples.source == k) | (samples.target == k))] for k in range(len(samples.starts))]
+    return found.median, max((float(np.expm1(np.median(each))) for each in of_view if each.size >= FEWEST), default=0.0)
+
+
+def _with_common_factor(
+    samples: Samples, kept: tuple[NDArray[np.float32], NDArray[np.float64]], logs: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The log factors up to a common one, and applied: their mean is zero, or that of a view if this fits better."""
+    logs = logs - logs.mean()
+    _apply(samples, kept, logs)
+    usual = samples.residuals(STATED)
+    shifts = np.unique(logs[np.abs(logs) >= LEAST].round(2))
+    found = [samples.residuals(replace(STATED, factor=float(np.exp(-shift)))) for shift in shifts]
+    fitting = [
+        (each.median, shift)
+        for each, shift in zip(found, shifts, strict=True)
+        if each.median < BETTER * usual.median and each.overlap > usual.overlap / 2
+    ]
+    if fitting:
+        logs = logs - min(fitting)[1]
+        _apply(samples, kept, logs)
+    return logs
 
 
 def _apply(samples: Samples, kept: tuple[NDArray[np.float32], NDArray[np.float64]], logs: NDArray[np.float64]) -> None:

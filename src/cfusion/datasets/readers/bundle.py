@@ -19,7 +19,6 @@ from cfusion.io.maps import read_map
 FILE_NAME = "bundle.json"
 FORMAT = "cfusion-bundle"
 VERSION = 1
-FULL_SCALE = 1 / png.LARGEST_COUNT  # value of one count of a confidence PNG without a stated scale: the brightest is 1
 
 
 def recognises(path: Path) -> bool:
@@ -104,9 +103,9 @@ def _read_view(entry: JsonObject, folder: Path, number: int) -> View:
 
 def _read_confidence(entry: JsonObject, folder: Path, size: tuple[int, int]) -> WeightMap:
     path, scale = entry.path_inside("confidence", folder), entry.scale("confidence_scale")
-    if scale is None and path.suffix.lower() == ".png":
-        scale = FULL_SCALE
-    return read_map(path, scale, zero_is_unknown=False, expected=size)
+    if path.suffix.lower() == ".png":
+        return png.read_weights(path, scale, size)
+    return read_map(path, scale, expected=size)
 
 
 def _write_view(view: View, draft: Path, stem: str) -> dict[str, object]:

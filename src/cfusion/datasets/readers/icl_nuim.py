@@ -75,8 +75,8 @@ def _read_png(path: Path, options: Options) -> Dataset:
     left = len(files) - len(found)
     without = f"; {left} without a pose skipped" if left else ""
     sentence = (
-        f"ICL-NUIM: {UNITS_PER_METRE:g} counts per metre, 0 = missing, camera-to-world, fy = -480 made positive by "
-        f"mirroring y; {frames(len(found))}{without}"
+        f"ICL-NUIM: {UNITS_PER_METRE:g} counts per metre, 0 and 65535 = missing, camera-to-world, fy = -480 made "
+        f"positive by mirroring y; {frames(len(found))}{without}"
     )
     return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
 

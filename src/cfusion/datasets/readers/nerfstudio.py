@@ -5,6 +5,7 @@ also supported. Depth is z along the axis, .png (counts) or .npy, both times the
 """
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -148,6 +149,15 @@ def _camera(entry: JsonObject, whole: JsonObject, shape: tuple[int, int], option
             raise FileError(f"{entry.where} has no {key}, and neither has the whole file; add it")
         return otherwise
 
+    def focal(key: str, angle: str, size: int, otherwise: float | None = None) -> float:
+        """In pixels, or from a field of view in radians, as Blender and instant-ngp state it."""
+        if key in entry or key in whole or angle not in whole:
+            return value(key, otherwise)
+        field = whole.number(angle)
+        if not 0 < field < math.pi:
+            raise FileError(f"{whole.where}.{angle} is {field:g}; give a field of view in radians, between 0 and pi")
+        return size / (2 * math.tan(field / 2))
+
     model = whole.content.get("camera_model")
     if model in FISHEYE or value("k4", 0.0) != 0.0:
         kind = model if model in FISHEYE else "k4"
@@ -156,7 +166,8 @@ def _camera(entry: JsonObject, whole: JsonObject, shape: tuple[int, int], option
     image_shape = round(value("h", shape[0])), round(value("w", shape[1]))
     if 0 in image_shape:
         raise FileError(f"{entry.where} has an image of empty size (w, h)")
-    fx = value("fl_x")
+    fx = focal("fl_x", "camera_angle_x", image_shape[1])
+    fy = focal("fl_y", "camera_angle_y", image_shape[0], fx)
     centre = value("cx", image_shape[1] / 2) - HALF, value("cy", image_shape[0] / 2) - HALF
     with named_by(entry.where):
-        return bent_by(resized_pinhole((fx, value("fl_y", fx), *centre), image_shape, shape), lens)
+        return bent_by(resized_pinhole((fx, fy, *centre), image_shape, shape), lens)

@@ -70,7 +70,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
     how = "world-to-camera by columns, inverted" if trajectory.suffix == ".json" else "camera-to-world by rows"
     sentence = (
-        f"Open3D {trajectory.name}: {how}, counts / {chosen.units_per_metre:g}, 0 = missing; "
+        f"Open3D {trajectory.name}: {how}, counts / {chosen.units_per_metre:g}, 0 and 65535 = missing; "
         f"{frames(len(found))}{lost(len(files) - len(found))}"
     )
     return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))

@@ -53,7 +53,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         return named_view(file, depth, seen, pose, image=read_photo(photo, seen.shape), name=file.stem)
 
     sentence = (
-        f"Replica: {units_per_metre:g} counts per metre, 0 = missing, camera-to-world; "
+        f"Replica: {units_per_metre:g} counts per metre, 0 and 65535 = missing, camera-to-world; "
         f"{frames(len(found))}{lost(len(files) - len(found))}"
     )
     return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))

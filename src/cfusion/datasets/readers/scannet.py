@@ -48,8 +48,8 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         return named_view(file, depth, camera, pose, image=image, name=file.stem)
 
     sentence = (
-        f"ScanNet: counts / {chosen.units_per_metre:g}, 0 = missing, camera-to-world, K of the depth camera, colour "
-        f"resampled onto depth; {frames(len(found))}{lost(len(files) - len(found))}"
+        f"ScanNet: counts / {chosen.units_per_metre:g}, 0 and 65535 = missing, camera-to-world, K of the depth camera, "
+        f"colour resampled onto depth; {frames(len(found))}{lost(len(files) - len(found))}"
     )
     return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
 

@@ -6,8 +6,6 @@ Also the layout with `camera-intrinsics.txt` beside the frames (3DMatch and othe
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, read_pose, require_some
 from cfusion.errors import FileError
@@ -19,7 +17,6 @@ from cfusion.io.paths import also
 from cfusion.io.text_tables import numbered, read_matrix
 
 MILLIMETRES = Encoding(scale=0.001)
-MISSING = 65.535  # metres: count 65535, which the sensor also writes for missing
 KINECT = (585.0, 585.0, 320.0, 240.0)
 INTRINSICS = "camera-intrinsics.txt"
 
@@ -50,7 +47,6 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         stem = file.name.removesuffix(".pose.txt")
         source = _depth_file(file)
         depth = read_png(source, MILLIMETRES)
-        depth[depth >= np.float32(MISSING)] = np.nan
         photo = beside(file.parent, f"{stem}.color") if chosen.images else None
         camera = pinhole(intrinsics, (depth.shape[0], depth.shape[1]), path)
         return named_view(source, depth, camera, pose, image=read_photo(photo, camera.shape), name=stem)

@@ -89,7 +89,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
 
     left = f"; {unmatched} without a pose within {chosen.seconds_apart:g} s skipped" if unmatched else ""
     sentence = (
-        f"TUM RGB-D: {chosen.units_per_metre:g} counts per metre, 0 = missing, camera-to-world, qw last, "
+        f"TUM RGB-D: {chosen.units_per_metre:g} counts per metre, 0 and 65535 = missing, camera-to-world, qw last, "
         f"K{' and lens' if camera[4:] else ''} of {why}; {frames(len(found))}{lost(skipped)}{left}"
         f"{without_images(photo for _, _, photo, _ in found)}"
     )

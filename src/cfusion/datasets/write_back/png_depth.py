@@ -24,15 +24,13 @@ def replaced(data: Path, source: Path) -> tuple[Path, ...]:
 def write(data: Path, source: Path, files: Sequence[Path], fused: FusedMap, options: Any) -> None:
     """Write 16-bit grey, 0 = unknown; depth beyond the largest count becomes unknown."""
     (file,) = files
-    # 7-Scenes uses its largest count for missing depth
-    largest = LARGEST_COUNT - 1 if isinstance(options, seven_scenes.Options) else LARGEST_COUNT
-    write_counts(file, fused.depth, _metres_a_count(data, options), largest)
+    write_counts(file, fused.depth, _metres_a_count(data, options))
 
 
-def write_counts(file: Path, depth: np.ndarray[Any, Any], scale: float, largest: int = LARGEST_COUNT) -> None:
+def write_counts(file: Path, depth: np.ndarray[Any, Any], scale: float) -> None:
     """Write a depth map as counts of `scale`; depth beyond the largest count becomes unknown."""
     with np.errstate(invalid="ignore"):
-        held = np.where(depth < scale * (largest + 0.5), depth, np.nan)
+        held = np.where(depth < scale * (LARGEST_COUNT + 0.5), depth, np.nan)
     write_png(file, held, Encoding(scale))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from cfusion.datasets.write_back.layouts import Layout
@@ -35,15 +36,17 @@ def take_over(data: Path, output: Path, layout: Layout, replaced: frozenset[Path
         source, target = (data / inside).resolve(), output / inside
         if _same(source, target):
             continue
+        draft = target.with_name(f"{PREFIX}{target.name}"[:255])  # one name: the next run removes that of a killed one
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            draft = target.with_name(f"{PREFIX}{os.getpid()}-{target.name}"[:255])
             if source.suffix not in SUFFIXES or not _linked(source, draft):
                 shutil.copy2(source, draft)
             os.replace(draft, target)
-            draft.unlink(missing_ok=True)  # renaming a link onto itself leaves it in place
         except OSError as error:
             raise FileError(f"cannot copy {data / inside}: {error.strerror or error}; choose another output") from error
+        finally:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)  # half a copy, or a link: renaming one onto itself leaves it in place
 
 
 def _linked(source: Path, draft: Path) -> bool:

@@ -1,4 +1,7 @@
-"""PNG: 16-bit grey for maps (value = offset + scale * count, count 0 = unknown), and images."""
+"""PNG: 16-bit grey for maps (value = offset + scale * count, counts 0 and 65535 = unknown), and images.
+
+Sensors write 65535 where nothing was measured, and exporters for all that is too far: it is no depth in any data set.
+"""
 
 import importlib
 import io
@@ -18,7 +21,9 @@ from cfusion.errors import FileError, optional_module
 from cfusion.io.codecs.png_chunks import GREY, GREY_ALPHA, PALETTE, RGB, check
 from cfusion.io.files import read_bytes
 
-LARGEST_COUNT = 65535
+WHITE = {8: 255, 16: 65535}  # the largest count, by the bits
+SATURATED = WHITE[16]
+LARGEST_COUNT = SATURATED - 1  # of a known value
 ROWS = 64
 
 
@@ -38,7 +43,7 @@ class Encoding:
 def read_png(
     path: Path, encoding: Encoding, *, zero_is_unknown: bool = True, expected: tuple[int, int] | None = None
 ) -> NDArray[np.float32]:
-    """A map (H, W) from a 16-bit grey PNG; NaN where the count is 0, unless `zero_is_unknown` is False."""
+    """A map (H, W) from a 16-bit grey PNG; NaN where the count is 0 or 65535, unless `zero_is_unknown` is False."""
     counts = _read_counts(path, expected)
     values = np.empty(counts.shape, np.float32)
     with np.errstate(over="ignore"):  # an absurd scale gives inf, which a View refuses
@@ -46,8 +51,18 @@ def read_png(
             rows = slice(first, first + ROWS)
             values[rows] = encoding.offset + encoding.scale * counts[rows].astype(np.float64)
             if zero_is_unknown:
-                values[rows][counts[rows] == 0] = np.nan
+                values[rows][(counts[rows] == 0) | (counts[rows] == SATURATED)] = np.nan
     return values
+
+
+def read_weights(path: Path, scale: float | None, expected: tuple[int, int] | None = None) -> NDArray[np.float32]:
+    """Weights (H, W) from a grey PNG of 8 or 16 bits: counts times the scale; without one, white is 1."""
+    data = read_bytes(path)
+    bits, colour = check(path, data, expected)
+    if bits not in WHITE or colour != GREY:
+        raise FileError(f"{path} is a {_kind(bits, colour)} PNG; save a confidence as 8- or 16-bit grey without alpha")
+    counts = _decode(path, data, mode=None)
+    return np.multiply(counts, 1 / WHITE[bits] if scale is None else scale, dtype=np.float64).astype(np.float32)
 
 
 def write_png(
@@ -89,9 +104,9 @@ def read_image(path: Path, expected: tuple[int, int] | None = None) -> Image:
     data = read_bytes(path)
     bits, colour = check(path, data, expected)
     if colour == GREY and bits == 16:
-        return np.divide(_decode(path, data, mode=None), np.float32(LARGEST_COUNT), dtype=np.float32)
+        return np.divide(_decode(path, data, mode=None), np.float32(WHITE[16]), dtype=np.float32)
     mode = "L" if colour in (GREY, GREY_ALPHA) else "RGB"
-    return np.divide(_decode(path, data, mode=mode), np.float32(255), dtype=np.float32)
+    return np.divide(_decode(path, data, mode=mode), np.float32(WHITE[8]), dtype=np.float32)
 
 
 def write_image(path: Path, image: Image) -> None:
@@ -109,9 +124,12 @@ def _read_counts(path: Path, expected: tuple[int, int] | None) -> NDArray[np.uin
     data = read_bytes(path)
     bits, colour = check(path, data, expected)
     if bits != 16 or colour != GREY:
-        kind = {GREY: "grey", RGB: "colour", PALETTE: "palette"}.get(colour, "transparent")
-        raise FileError(f"{path} is a {bits}-bit {kind} PNG; save depth as 16-bit grey without alpha")
+        raise FileError(f"{path} is a {_kind(bits, colour)} PNG; save depth as 16-bit grey without alpha")
     return _decode(path, data, mode=None).astype(np.uint16, copy=False)
+
+
+def _kind(bits: int, colour: int) -> str:
+    return f"{bits}-bit { ({GREY: 'grey', RGB: 'colour', PALETTE: 'palette'}.get(colour, 'transparent')) }"
 
 
 def _decode(path: Path, data: bytes, mode: str | None) -> NDArray[np.uint16]:
