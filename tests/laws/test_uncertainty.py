@@ -73,6 +73,22 @@ def test_a_half_that_knows_nothing_does_not_count() -> None:
     assert np.isnan(variance([], unit)).all()
 
 
+def test_a_half_that_hardly_counts_does_not_tell() -> None:
+    flat, unit = np.full(SHAPE, 3.0, np.float32), np.full(SHAPE, 0.5, np.float32)
+    assert np.isnan(variance([pair(flat + np.float32(0.2), flat, 10, 1)], unit)).all()
+    assert (variance([pair(flat + np.float32(0.2), flat, 8, 1)], unit) > 0).all()
+
+
+@pytest.mark.parametrize("light", [1e-2, 1e-4, 1e-8])
+def test_views_of_little_weight_leave_sigma_that_of_the_others(light: float) -> None:
+    """Their half has the surface of the regulariser."""
+    depths = (4 + 0.05 * normal(5, 36, 48)).astype(np.float32)
+    weights = np.ones_like(depths)
+    weights[3:] = light
+    few, all_of = (fuse_stack(Stack(depths[:k], weights[:k]), backend="cpu", min_confidence=0) for k in (3, 5))
+    assert 0.4 < np.median(all_of.sigma) / np.median(few.sigma) < 2.5
+
+
 def test_halves_of_noise_have_the_variance_of_the_mean_also_beside_an_edge() -> None:
     """Fits on halves, each off by N(0, 2): their mean is off by N(0, 1). Twelve pixels from an edge it still is."""
     rng = np.random.default_rng(0)
@@ -210,8 +226,8 @@ class TestDeviation:
         return float(sigma_of(residuals, 5 * flat, *maps)[20, 25])
 
     def test_halves_of_a_plane_tell_its_error(self) -> None:
-        """F = 0.75 V, in the unit of the noise."""
-        assert self.sigma(0.0, 0.04) == pytest.approx(np.sqrt(0.75) * 0.2, rel=1e-3)
+        """F = 0.7 V, in the unit of the noise."""
+        assert self.sigma(0.0, 0.04) == pytest.approx(np.sqrt(0.7) * 0.2, rel=1e-3)
         assert self.sigma(0.0, 0.01, unit=3.0) == pytest.approx(3 * self.sigma(0.0, 0.01), rel=1e-3)
 
     def test_a_single_map_is_less_sure_than_its_halves_say(self) -> None:
@@ -225,7 +241,7 @@ class TestDeviation:
 
 
 class TestSmoothing:
-    """F = (1 + 3.7 rim)^2 (0.75 V + 0.03 bend^2): what both halves share is the flattening of curved surfaces."""
+    """F = (1 + 3.7 rim)^2 (0.7 V + 0.03 bend^2): what both halves share is the flattening of curved surfaces."""
 
     @staticmethod
     def sigma(depth: np.ndarray, variance: float, s: float = 1.0) -> np.ndarray:
@@ -241,20 +257,20 @@ class TestSmoothing:
         bend = np.sqrt(variance) * 4
         curved = bend / (2 * np.clip(step, 1, 16) ** 2) * np.square(columns - 60)
         found = self.sigma(curved, variance)
-        assert np.median(found) == pytest.approx(np.sqrt(0.75 * variance + 0.03 * bend**2), rel=0.05)
+        assert np.median(found) == pytest.approx(np.sqrt(0.7 * variance + 0.03 * bend**2), rel=0.05)
         turned = self.sigma(np.ascontiguousarray(curved.T), variance)
         assert np.median(turned) == pytest.approx(np.median(found), rel=0.05)
         sloped = self.sigma(0.3 * columns, variance)
-        assert np.median(sloped) == pytest.approx(np.sqrt(0.75 * variance), rel=0.02)
+        assert np.median(sloped) == pytest.approx(np.sqrt(0.7 * variance), rel=0.02)
         beyond = self.sigma(1000 * curved, variance)
-        assert np.median(beyond) == pytest.approx(np.sqrt((0.75 + 0.03 * 100) * variance), rel=0.02)
+        assert np.median(beyond) == pytest.approx(np.sqrt((0.7 + 0.03 * 100) * variance), rel=0.02)
 
     def test_beside_unknown_pixels_the_bend_is_that_of_the_known_side(self) -> None:
         columns = np.arange(60, dtype=np.float32) * np.ones((40, 1), np.float32)
         curved = 0.4 / 2 * np.square(columns - 30)
         curved[:, :20] = NAN
         rim = 1 - 5 / 9  # of the square of 9 pixels beside it
-        at_rim = np.sqrt(0.75 * 0.1 + 0.03 * 0.4**2) * (1 + 3.7 * rim)
+        at_rim = np.sqrt(0.7 * 0.1 + 0.03 * 0.4**2) * (1 + 3.7 * rim)
         assert np.median(self.sigma(curved, 0.1)[10:-10, 20]) == pytest.approx(at_rim, rel=0.02)
 
     def test_a_rim_is_smoothed_from_one_side_only(self) -> None:

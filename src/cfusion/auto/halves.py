@@ -33,8 +33,8 @@ class Half:
     """The surface (H, W) of a half in the variable of the solve, NaN where it has no observation."""
 
     x: Floats
-    n: Floats  # (H, W) its observations
-    left_out: Floats  # (H, W) the others
+    n: Floats  # (H, W) weight of its observations
+    left_out: Floats  # (H, W) weight of the others
 
 
 def refit_halves(found: Fit) -> list[tuple[Half, Half]]:
@@ -42,7 +42,7 @@ def refit_halves(found: Fit) -> list[tuple[Half, Half]]:
     stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
     pairs = []
     for one, other in _splits(stack, backend):
-        n, m = _count(one), _count(other)
+        n, m = _mass(one), _mass(other)
         pairs.append((Half(refit(found, one), n, m), Half(refit(found, other), m, n)))
     return pairs
 
@@ -50,8 +50,8 @@ def refit_halves(found: Fit) -> list[tuple[Half, Half]]:
 def refit_pixels(found: Fit, untold: Mask) -> Half | None:
     """A half of the pixels, for areas that one view alone measured; None if hardly any pixel needs it."""
     stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
-    count = _count(stack)
-    asking, observed = (int(each) for each in _asking(count, untold))
+    mass = _mass(stack)
+    asking, observed = (int(each) for each in _asking(mass, untold))
     if asking <= FEW * observed:
         return None
     drawn = np.random.default_rng(0).random(stack.shape) < 0.5
@@ -59,7 +59,7 @@ def refit_pixels(found: Fit, untold: Mask) -> Half | None:
     one, _, known = parted(stack.depths, stack.weights, held)
     if not min(known):
         return None
-    return Half(refit(found, stack.with_depths(*one), REACH), count / 2, count / 2)
+    return Half(refit(found, stack.with_depths(*one), REACH), mass / 2, mass / 2)
 
 
 def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
@@ -99,11 +99,11 @@ def _coordinate(task: Task, x: Floats) -> Floats:
     return task.backend.to_image(x, task.domain, task.window, float("nan"), task.centre, False)
 
 
-def _count(stack: Stack) -> Floats:
-    """The number (H, W) of observations per pixel."""
-    known = added_up(_known, stack.depths) if stack.weights is None else added_up(_weighed, stack.weights)
-    count: Floats = known[0]
-    return count
+def _mass(stack: Stack) -> Floats:
+    """The weight (H, W) of the observations per pixel; their number if they have no weights."""
+    added = added_up(_known, stack.depths) if stack.weights is None else added_up(_weighed, stack.weights)
+    mass: Floats = added[0]
+    return mass
 
 
 def _known(depths: Floats) -> tuple[Floats]:
@@ -111,11 +111,11 @@ def _known(depths: Floats) -> tuple[Floats]:
 
 
 def _weighed(weights: Floats) -> tuple[Floats]:
-    return ((weights > 0).astype(np.float32),)
+    return (weights.astype(np.float32),)
 
 
 @one_pass
-def _asking(count: Floats, untold: Mask) -> tuple[Any, Any]:
+def _asking(mass: Floats, untold: Mask) -> tuple[Any, Any]:
     """The number of observed pixels without an estimate, and of observed pixels."""
-    observed = count > 0
+    observed = mass > 0
     return (observed & untold).sum(), observed.sum()

@@ -1,11 +1,11 @@
 """The standard deviation of the fused depth's error.
 
     sigma^2 = F + (r 0.3^2 + delta^2 / 2) slope^2 / n + (rho + 3 few^2) s^2 + (1 - p) relief^2 / 3
-    F = (1 + 3.7 rim)^2 (0.75 V + 0.03 bend^2);    few = max(0, 1 - n / min(0.6 K, 5))
+    F = (1 + 3.7 rim)^2 (0.7 V + 0.03 bend^2);    few = max(0, 1 - n / min(0.6 K, 5))
 
-V       variance of the fit to all observations, from the distance of the fits to two halves of them: (x - y)^2 n m /
-        (n + m)^2, pooled near the pixel over both kinds of halves. Without halves F is s^2; for maps that cannot be
-        compared (one, or copies of one), V is that of a half of the pixels, F is 1.7 V, and r is 1
+V       variance of the fit to all observations, from the distance of the fits to two halves of them, of weights n
+        and m: (x - y)^2 n m / (n + m)^2, pooled near the pixel over both kinds of halves. Without halves F is s^2; for
+        maps that cannot be compared (one, or copies of one), V is that of a half of the pixels, F is 1.7 V, and r is 1
 rim     share of unknown pixels in the square around the pixel, within the image: beside them one side alone tells
 bend    second difference of the surface over the distance that it is smoothed over, s / sqrt(4 n V) pixels, at most
         10 sqrt(V): smoothing flattens curved surfaces, alike in both halves, and leaves planes as they are
@@ -43,7 +43,7 @@ from cfusion.kernels.tracing import neighbour, row_and_column
 
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
 RADIUS, NEAR = 8, 2  # pixels over which residuals and single halves, and pairs of halves, are pooled
-OF_HALVES, OF_BEND, MOST_BENT = 0.75, 0.03, 10.0  # parts of F, and the largest bend, in sqrt(V)
+OF_HALVES, OF_BEND, MOST_BENT = 0.7, 0.03, 10.0  # parts of F, and the largest bend, in sqrt(V)
 AT_RIMS = 3.7  # factor on its root, for a pixel among unknown ones
 RIM_RADIUS = 4  # pixels
 BENDS = (1, 2, 4, 8, 16)  # pixels: distances of second differences, between which the bend is interpolated
@@ -61,7 +61,8 @@ CERTAIN = 0.1  # more than that, and views certainly share their errors
 SHARED = 1.1  # of the variance of a median error
 MEDIAN_GAUSS = 1.4826  # deviation over median size
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves are no evidence for its middle
-TINY = 1e-300  # of a variance
+TINY, LEAST_WEIGHT = 1e-300, 1e-30  # of a variance, and of the observations of a pixel
+LEAST_HALF = 0.1  # of the weight of a pair: a lighter half tells little about the other
 ROUNDED = 0.4, 0.2  # c of maps of which some errors are zero by rounding, and of which most are
 LARGEST_DELTA = 3.0  # pixels
 TOWARDS_MEAN = 0.25  # of the distance to the mean pose: the truth may be the reference's own pose, or the mean
@@ -92,13 +93,14 @@ def variance_of_halves(
 def _between_halves(unit: Floats, *parts: Floats) -> Floats:
     """(2, H, W): the number of pairs that tell, and the sum of |x - y| sqrt(n m) / (n + m), the error of the whole.
 
-    `parts` are x, y and their numbers of observations n, m, for each pair of halves.
+    `parts` are x, y and the weights n, m of their observations, for each pair of halves.
     """
     mass: Any = np.float32(0)
     sizes: Any = np.float32(0)
     for x, y, n, m in zip(*(parts[k::4] for k in range(4)), strict=True):
-        apart = np.abs(x - y) * np.sqrt(n * m) / (np.maximum(n + m, 1) * unit)
-        both = ~np.isnan(apart) & (n > 0) & (m > 0)
+        total = np.maximum(n + m, LEAST_WEIGHT)
+        apart = np.abs(x - y) * np.sqrt(n * m) / (total * unit)
+        both = ~np.isnan(apart) & (np.minimum(n, m) > LEAST_HALF * total)
         mass, sizes = mass + both.astype(np.float32), sizes + np.where(both, apart, 0).astype(np.float32)
     out: Floats = np.stack([mass, sizes])
     return out
