@@ -18,9 +18,10 @@ of j's map at the pixel that p projects to:
 4. Dropped are points that as many maps contradict as agree with; points that no map is near to although others
    measure there; points whose sigma is 20 times the median: maps that share their inputs agree on points that float
    between two surfaces, but give them a large sigma.
-5. A pixel that covers several pixels' length of the surface, and that no view sees better, becomes several points.
+5. Between points of neighbouring pixels that lie more than a pixel and a half apart on one surface there are more
+   points, on the line that joins them: a plane of one pixel is as wrong as its slope, the more the more oblique it is.
 6. A surface extends to the border of its last pixel, half a pixel beyond the centre, where no other map agrees with or
-   contradicts that point.
+   contradicts that point. Another map must agree with the pixel itself, if one measures there.
 
 The piece of a view needs only its neighbours' maps, so pieces are computed wherever views are fused.
 """
@@ -48,7 +49,7 @@ from cfusion.scene.progress import ProgressCallback, TaskProgress
 from cfusion.scene.record import Record, folder_of, read_record, require_record, write_record
 from cfusion.scene.runner import Runner
 from cfusion.scene.sketch import towards_camera
-from cfusion.scene.slopes import on_plane
+from cfusion.scene.slopes import ONE_SURFACE, on_plane
 
 POINT = np.dtype([*POSITION, *NORMAL, *COLOUR, ("sigma", "<f4"), ("views", "<u2")])
 SIGMAS, PIXELS = 1.0, 0.5
@@ -57,6 +58,7 @@ MAX_SPACING_RATIO = 1.02  # another view's point spacing over the own one, up to
 NEAR = 0.5  # pixels, along the surface, within which another view's point replaces the view's own
 MAX_SIGMA_RATIO = 20.0  # to the view's median sigma (and at least half a pixel): beyond, points float in the air
 GRAZING = 0.2  # |n . ray| below which a surface is seen too obliquely to be compared
+APART, MOST_BETWEEN = 1.5, 4  # pixels between neighbouring points with points between them, and most of these
 GREY = 160
 RANKS_PER_OCTAVE = 2  # per octave of pixel size, the classes of `_rank`: views of one class are ordered by number
 FILE, RECORD = "cloud.npy", "cloud.json"
@@ -120,11 +122,11 @@ def merged(views: Callable[[int], FusedView], number: int, others: Sequence[int]
     whole = Cloud(points, normals_, claimed, 1 + votes.agree, pixels).only(kept)
     if not smooth:
         return whole
-    rim = _rim(own, whole)
+    rim = _rim(own, whole.only((votes.agree > 0)[kept] | ~votes.looked[kept]))
     size_at_rim = pixel_size(own.camera, own.depth.reshape(-1)[rim.pixels])
     votes = _compare_all(levelled, others, set(), rim.points, rim.normals, rim.sigma, 2 * size_at_rim, size_at_rim)
     rim = rim.only((votes.agree == 0) & (votes.through == 0))
-    return _subdivided(whole, towards_camera(own.camera, own.pose, whole.points), pixel[kept]).with_more(rim)
+    return whole.with_more(_between(whole, own.depth.shape, pixel[kept])).with_more(rim)
 
 
 def _rim(own: FusedView, cloud: Cloud) -> Cloud:
@@ -144,21 +146,31 @@ def _rim(own: FusedView, cloud: Cloud) -> Cloud:
     return Cloud(np.concatenate(points), rim.normals, rim.sigma, np.ones_like(rim.views), rim.pixels)
 
 
-def _subdivided(cloud: Cloud, towards: Points, pixel: Floats) -> Cloud:
-    """Replace a point whose pixel covers several pixels' length of the surface by points spread along that length.
+def _between(cloud: Cloud, shape: tuple[int, ...], pixel: Floats) -> Cloud:
+    """Points between those of neighbouring pixels that a surface seen obliquely sets apart: about one a pixel's length.
 
-    A pixel seen at the cosine c covers 1 / c pixels: below 1/2 it becomes three points, below 1/4 five. All points
-    given here are owned: no other view sees them better.
+    Two points p, q with normals m, n are of one surface if m . n > ONE_SURFACE and each lies within half a pixel of the
+    other's plane.
     """
-    cosine = np.maximum(np.einsum("nx,nx->n", cloud.normals, towards), GRAZING)
-    parts = 1 + 2 * np.floor(0.5 / cosine).astype(np.int64)
-    of = np.repeat(np.arange(len(parts)), parts)
-    part = np.arange(len(of)) - np.repeat(np.cumsum(parts) - parts, parts)
-    along = towards - cosine[:, None] * cloud.normals
-    along /= np.maximum(np.linalg.norm(along, axis=-1, keepdims=True), np.finfo(np.float64).tiny)
-    offset = ((part + 0.5) / parts[of] - 0.5) * (pixel / cosine)[of]
-    points = cloud.points[of] + offset[:, None] * along[of]
-    return Cloud(points, cloud.normals[of], cloud.sigma[of], cloud.views[of], cloud.pixels[of])
+    at = np.full(shape, -1)
+    at.reshape(-1)[cloud.pixels] = np.arange(len(cloud.pixels))
+    of, points = [], []
+    for first, second in ((at[:, :-1], at[:, 1:]), (at[:-1], at[1:])):
+        both = (first >= 0) & (second >= 0)
+        p, q = first[both], second[both]
+        step, size = cloud.points[q] - cloud.points[p], np.maximum(pixel[p], pixel[q])
+        one = np.einsum("nx,nx->n", cloud.normals[p], cloud.normals[q]) > ONE_SURFACE
+        for end in (p, q):
+            one &= np.abs(np.einsum("nx,nx->n", cloud.normals[end], step)) <= PIXELS * size
+        more = np.floor(np.linalg.norm(step, axis=-1) / size + 1 - APART).astype(np.int64)
+        more = np.where(one, np.clip(more, 0, MOST_BETWEEN), 0)
+        pair = np.repeat(np.arange(len(more)), more)
+        place = np.arange(len(pair)) - np.repeat(np.cumsum(more) - more, more)
+        share = (place + 1) / (more[pair] + 1)
+        of.append(np.where(share <= 0.5, p[pair], q[pair]))
+        points.append(cloud.points[p[pair]] + share[:, None] * step[pair])
+    ends = cloud.only(np.concatenate(of))
+    return Cloud(np.concatenate(points), ends.normals, ends.sigma, ends.views, ends.pixels)
 
 
 @dataclass(frozen=True, eq=False)
