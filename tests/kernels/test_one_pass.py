@@ -297,7 +297,7 @@ def cases(i: Inputs) -> list[Case]:
             for compared in (True, False)
         ),
         *(
-            (uncertainty._with_poses, (i.positive(), i.map(), i.map(), *(f32(0.1 * k) for k in range(1, 11))), choice)
+            (uncertainty._with_poses, (i.positive(), i.map(), i.map(), *(f32(0.1 * k) for k in range(1, 12))), choice)
             for choice in ({"parallel": False}, {"parallel": True})
         ),
         (belief._shares, (i.positive(), i.positive(), i.map()), {}),
