@@ -14,7 +14,7 @@ from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.numpy.cameras import is_bent, pixels, slopes
 
 STENCIL = (-2, -1, 1, 2)  # pixels: neighbours along a row or a column; the flattest gives the slope
-EVEN = 0.8  # of the steepest: a surface whose slope changes by more bends, and has no tangent plane
+EVEN = 0.65  # of the steepest: a surface whose slope changes by more bends, and has no tangent plane
 SAFE = 4.0  # largest factor, either way, by which a tangent plane changes a predicted depth or a rate
 
 
