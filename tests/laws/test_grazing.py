@@ -86,10 +86,9 @@ def rmse(depth: np.ndarray, truth: np.ndarray) -> float:
     return float(np.sqrt(np.nanmean((depth - truth) ** 2)))
 
 
-@pytest.mark.parametrize("noise", ["pose", "scale"])
-def test_views_that_are_a_little_off_do_not_spoil_a_corridor(noise):
-    """Three are as good as the reference alone, which is exact."""
-    views, truth = corridor(noise)
+def test_views_of_another_scale_do_not_spoil_a_corridor():
+    """Three are as good as the reference alone, whose scale is right."""
+    views, truth = corridor("scale")
     alone, all_of = (fuse(some, min_confidence=0.0).depth for some in (views[1:2], views))
     assert rmse(all_of, truth) < 1.05 * rmse(alone, truth)
 
