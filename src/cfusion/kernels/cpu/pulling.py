@@ -120,9 +120,7 @@ def _pull(
             if measured != measured:
                 continue
             # the plane that touches the surface, in the view
-            even = slopes_x[j] == slopes_x[j] and slopes_y[j] == slopes_y[j]
-            slope_x = reference_camera[1] * slopes_x[j] if slopes_x[j] == slopes_x[j] else 0.0
-            slope_y = reference_camera[2] * slopes_y[j] if slopes_y[j] == slopes_y[j] else 0.0
+            slope_x, slope_y = reference_camera[1] * slopes_x[j], reference_camera[2] * slopes_y[j]
             facing, ahead = 1.0, 1.0
             if pinhole:
                 facing = 1 / here if here > 0 else 0.0
@@ -139,7 +137,7 @@ def _pull(
             steeper = 1.0
             if touches and there > 0:
                 qz -= further / there
-                steeper = min(max(there * rate / facing, 1 / SAFE), SAFE) if even else 1.0
+                steeper = min(max(there * rate / facing, 1 / SAFE), SAFE)
             observed[i, j] = here + (measured - qz) * (steeper / rate)
             weight[i, j] = confidence[near_row, near_column] if confidence.size > 0 else 1.0
 
@@ -175,8 +173,8 @@ def _slope(second_before: float, before: float, here: float, after: float, secon
     for step in ((here - second_before) / 2, here - before, after - here, (second_after - here) / 2):
         least = step if step < least else least
         most = step if step > most else most
-    if least > 0 and most > 0:
-        return least if least > EVEN * most else np.nan
-    if least < 0 and most < 0:
-        return most if most < EVEN * least else np.nan
-    return 0.0
+    if not ((least > 0 and most > 0) or (least < 0 and most < 0)):
+        return 0.0
+    flattest, steepest = (least, most) if least > 0 else (most, least)
+    share = (flattest / steepest - EVEN[0]) / (EVEN[1] - EVEN[0])
+    return min(max(share, 0.0), 1.0) * flattest

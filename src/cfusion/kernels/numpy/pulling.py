@@ -14,7 +14,7 @@ from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.numpy.cameras import is_bent, pixels, slopes
 
 STENCIL = (-2, -1, 1, 2)  # pixels: neighbours along a row or a column; the flattest gives the slope
-EVEN = 0.65  # of the steepest: a surface whose slope changes by more bends, and has no tangent plane
+EVEN = (0.5, 0.8)  # ratio of flattest and steepest: at most, the surface bends and has no plane; at least, it is one
 SAFE = 4.0  # largest factor, either way, by which a tangent plane changes a predicted depth or a rate
 
 
@@ -31,8 +31,7 @@ def read_view(
 
     d = x + (z_measured - z_predicted) / (dz / dx). z is read at the nearest pixel, or interpolated between four known
     ones that differ by less than `agreement`. It is predicted there, beside the point, by the plane that touches the
-    surface: n . (p - point) = 0, dz / dx = (n . r) / (n . r_view). Where the surface bends, dz / dx is that of the
-    point. With an empty `confidence` all weights are one.
+    surface: n . (p - point) = 0, dz / dx = (n . r) / (n . r_view). With an empty `confidence` all weights are one.
     """
     height, width = x.shape
     v, u = np.mgrid[:height, :width].astype(np.float64)
@@ -56,7 +55,7 @@ def read_view(
         measured = np.where(blendable, blended, measured)
         beside = np.where(blendable, 0, column - at_u) / view_camera[1]
         below = np.where(blendable, 0, row - at_v) / view_camera[2]
-        normal, facing, even = _tangent(reference_camera, depth_here, offset + direction)
+        normal, facing = _tangent(reference_camera, depth_here, offset + direction)
         across, down, ahead = np.moveaxis(normal @ turn.T, -1, 0)
         there, further = ahead, across * beside + down * below
         if view_camera[0] == 0:
@@ -67,7 +66,7 @@ def read_view(
             touches = there > 0
         touches &= facing > 0
         predicted = predicted - np.where(touches, further / there, 0)
-        steeper = np.where(touches & even, np.clip(there * rate / facing, 1 / SAFE, SAFE), 1)
+        steeper = np.where(touches, np.clip(there * rate / facing, 1 / SAFE, SAFE), 1)
         observed = (depth_here + (measured - predicted) * (steeper / rate)).astype(np.float32)
     known = np.isfinite(observed)
     weight = np.ones_like(observed) if confidence.size == 0 else confidence[near_row, near_column]
@@ -82,27 +81,20 @@ def _ray(camera: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
     return np.stack([across, down, zero], axis=-1), np.stack([zero, zero, one], axis=-1)
 
 
-def _tangent(camera: Floats, depth: Floats, ray: Floats) -> tuple[Floats, Floats, Floats]:
-    """The normal n (H, W, 3) of the plane that touches a surface at each pixel, n . r (H, W), and where it is even."""
+def _tangent(camera: Floats, depth: Floats, ray: Floats) -> tuple[Floats, Floats]:
+    """The normal n (H, W, 3) of the plane that touches a surface at each pixel, and n . r (H, W)."""
     perspective = camera[0] == 0
     plane = 1 / np.where(depth > 0, depth, np.nan) if perspective else -depth  # linear in the image of a plane
-    slope_x, slope_y = camera[1] * _slope(plane, 1), camera[2] * _slope(plane, 0)
-    even = ~np.isnan(slope_x) & ~np.isnan(slope_y)
-    across, down, ahead, facing = (
-        np.nan_to_num(slope_x),
-        np.nan_to_num(slope_y),
-        np.ones_like(depth),
-        np.ones_like(depth),
-    )
-    if perspective:
-        ahead, facing = plane - across * ray[..., 0] - down * ray[..., 1], plane
-    return np.stack([across, down, ahead], axis=-1), facing, even
+    across, down = camera[1] * _slope(plane, 1), camera[2] * _slope(plane, 0)
+    if not perspective:
+        return np.stack([across, down, np.ones_like(depth)], axis=-1), np.ones_like(depth)
+    return np.stack([across, down, plane - across * ray[..., 0] - down * ray[..., 1]], axis=-1), plane
 
 
 def _slope(plane: Floats, axis: int) -> Floats:
-    """The change per pixel (H, W) to the neighbour that differs least.
+    """The change per pixel (H, W) to the neighbour that differs least, less where slopes are not EVEN.
 
-    None where neighbours differ in sign, as at edges; NaN where the least is not EVEN with the largest.
+    None where neighbours differ in sign, as at edges.
     """
     least, most = np.full_like(plane, np.inf), np.full_like(plane, -np.inf)
     for away in STENCIL:
@@ -114,9 +106,11 @@ def _slope(plane: Floats, axis: int) -> Floats:
         there[tuple(to)] = plane[tuple(of)]
         step = (there - plane) / away
         least, most = np.fmin(least, step), np.fmax(most, step)
-    up, down = (least > 0) & (most > 0), (least < 0) & (most < 0)
-    rises, falls = np.where(least > EVEN * most, least, np.nan), np.where(most < EVEN * least, most, np.nan)
-    return np.where(up, rises, np.where(down, falls, 0))
+    rises, falls = (least > 0) & (most > 0), (least < 0) & (most < 0)
+    flattest, steepest = np.where(falls, most, least), np.where(falls, least, most)
+    plain, even = EVEN
+    share = np.clip((flattest / np.where(rises | falls, steepest, 1) - plain) / (even - plain), 0, 1)
+    return np.where(rises | falls, share * np.where(rises | falls, flattest, 0), 0)
 
 
 def _index(place: Floats, seen: Floats) -> Floats:
