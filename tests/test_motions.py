@@ -5,7 +5,9 @@ import pytest
 
 from cfusion.source import Motions
 
-NUMBERS = np.array([[0.0] * 6, [0.01, -0.02, 0.02, 0.1, -0.2, 0.3], [0.0, 0.0, 0.0, 0.0, 0.0, 0.5], [0.03] + [0.0] * 5])
+NUMBERS = np.array(
+    [[0.0] * 7, [0.01, -0.02, 0.02, 0.1, -0.2, 0.3, 0.02], [0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0], [0.03] + [0.0] * 6]
+)
 MOTIONS = Motions(NUMBERS, 4.0)
 
 
@@ -24,7 +26,7 @@ def test_a_view_is_turned_about_the_camera_and_then_shifted():
     points = np.random.default_rng(1).normal(size=(5, 3))
     for pose, each in zip(Motions(1e-6 * NUMBERS, 4.0).poses, NUMBERS, strict=True):
         moved = (pose.apply(points) - points) * 1e6
-        np.testing.assert_allclose(moved, np.cross(each[:3], points) + 4 * each[3:], atol=1e-5)
+        np.testing.assert_allclose(moved, np.cross(each[:3], points) + 4 * each[3:6], atol=1e-5)
 
 
 def test_how_far_is_told_in_degrees_and_in_units_of_depth_where_the_reference_looks():
@@ -32,6 +34,8 @@ def test_how_far_is_told_in_degrees_and_in_units_of_depth_where_the_reference_lo
     assert MOTIONS.degrees(2) == 0
     assert MOTIONS.distance(2) == pytest.approx(2.0)
     assert MOTIONS.distance(3) == pytest.approx(2 * 4 * np.sin(0.015))  # the chord of that angle
-    turn, shift = MOTIONS.mean
+    turn, shift, growth = MOTIONS.mean
     np.testing.assert_allclose(turn, NUMBERS[:, :3].mean(axis=0))
-    np.testing.assert_allclose(shift, 4 * NUMBERS[:, 3:].mean(axis=0))
+    np.testing.assert_allclose(shift, 4 * NUMBERS[:, 3:6].mean(axis=0))
+    assert growth == pytest.approx([0.005])
+    assert MOTIONS.factors == [1, 1.02, 1, 1]

@@ -43,6 +43,7 @@ from cfusion.kernels.tracing import Kind, Traced, follow, heaped, looked_up, nei
 from cfusion.kernels.writing import TYPES, write
 from cfusion.solvers import task
 from cfusion.source import splat
+from cfusion.source.upload import _times
 
 PRELUDE = """#include <math.h>
 #include <stddef.h>
@@ -192,6 +193,7 @@ def cases(i: Inputs) -> list[Case]:
         (surface.add_plane, (i.map(), 0.1, -0.2), {}),
         (edges.edge_weights, (i.map(), i.unit()), {}),
         (surface.times, (i.positive(VIEWS), i.per_view()), {}),
+        (_times, (i.positive(VIEWS), i.per_view()), {}),
         (noise._known, (i.positive(VIEWS), i.stack(), i.map(), f32(2.0)), {"power": 2}),
         (
             noise._apart,
@@ -302,7 +304,7 @@ def cases(i: Inputs) -> list[Case]:
             for compared in (True, False)
         ),
         *(
-            (uncertainty._with_poses, (i.positive(), i.map(), i.map(), *(f32(0.1 * k) for k in range(1, 11))), choice)
+            (uncertainty._with_poses, (i.positive(), i.map(), i.map(), *(f32(0.1 * k) for k in range(1, 12))), choice)
             for choice in ({"parallel": False}, {"parallel": True})
         ),
         (belief._shares, (i.positive(), i.positive(), i.map()), {}),

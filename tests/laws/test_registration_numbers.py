@@ -95,22 +95,19 @@ def test_no_place_touches_a_step_or_what_is_unknown():
 
 
 @pytest.mark.parametrize("camera", [CAMERA, Orthographic(0.05, 30.5, 21.0, 64, 48)])
-def test_the_effect_of_a_motion_is_what_moving_the_plane_does_to_a_reading(camera):
-    """By differences: the plane moves with the view's points, its ray meets it elsewhere, dz / dx brings that back."""
+def test_the_effect_of_a_motion_is_how_far_the_plane_moves_along_the_ray(camera):
+    """By differences: the plane moves with the view's points, or grows from the view's camera."""
     depth, small = plane(camera), 1e-6
     places = _places(camera.numbers, depth, 1, 1e-9)
     view_from_reference = Pose(turned_by(np.array([0.1, -0.2, 0.05])), np.array([0.2, -0.1, 0.3]))
     effects = _effects(places, view_from_reference.matrix()[:3], EVERYTHING)
-    normal, point = places.normal.T, places.point.T
+    normal, point, ray = places.normal.T, places.point.T, places.ray.T
     centre = view_from_reference.inverse().translation
-    direction = point - centre
-    z = lambda points: view_from_reference.apply(points)[:, 2]  # noqa: E731
-    rate = (z(point + small * places.ray.T) - z(point)) / small
-    for number, motion in enumerate(np.eye(6)):
-        moved = Pose(turned_by(small * motion[:3]), small * motion[3:])
+    for number, (*motion, growth) in enumerate(np.eye(7)):
+        moved = Pose(turned_by(small * np.array(motion[:3])), small * np.array(motion[3:]))
         there, across = moved.apply(point), normal @ moved.rotation.T
-        reach = ((there - centre) * across).sum(1) / (direction * across).sum(1)
-        found = (z(centre + reach[:, None] * direction) - z(point)) / small / rate
+        there = there + small * growth * (there - centre) * (camera is CAMERA)  # heights have no scale
+        found = ((there - point) * across).sum(1) / (ray * across).sum(1) / small
         np.testing.assert_allclose(effects[number], found, rtol=1e-4, atol=1e-4)
 
 
@@ -277,11 +274,11 @@ def test_nobodys_pose_is_exact_where_half_of_the_others_are_off(moved, of, most)
 def told(monkeypatch, views, reach=NEAR, samples=10_000):
     """What a look says about views with (motion along x, how surely it is off, effect in sizes of what is left)."""
     size = np.array([max(abs(motion), 1e-3) for motion, _, _ in views])
-    motions = np.array([[0.0, 0.0, 0.0, motion, 0.0, 0.0] for motion, _, _ in views])
+    motions = np.array([[0.0, 0.0, 0.0, motion, 0.0, 0.0, 0.0] for motion, _, _ in views])
     fits = (
         motions,
-        np.stack([np.full((6, 6), np.inf) if off is None else np.eye(6) * 1e-9 for _, off, _ in views]),
-        np.stack([np.eye(6) * (worth / each) ** 2 for each, (_, _, worth) in zip(size, views, strict=True)]),
+        np.stack([np.full((7, 7), np.inf) if off is None else np.eye(7) * 1e-9 for _, off, _ in views]),
+        np.stack([np.eye(7) * (worth / each) ** 2 for each, (_, _, worth) in zip(size, views, strict=True)]),
     )
     monkeypatch.setattr(registration, "_fits", lambda *given: fits)
     monkeypatch.setattr(registration, "_off", lambda *given: np.array([off or 0.0 for _, off, _ in views]))
@@ -336,7 +333,7 @@ def test_a_hint_is_what_might_be_moved_and_might_matter(monkeypatch, view, hint)
 def test_a_motion_is_that_against_the_reference(monkeypatch):
     """What the surface does to all of them is no motion of any."""
     found = told(monkeypatch, [(0.001, 0.0, 0.0), (0.006, 60.0, 1.0), STILL, STILL])
-    np.testing.assert_allclose(found.motions.numbers[1], [0, 0, 0, 0.005, 0, 0])
+    np.testing.assert_allclose(found.motions.numbers[1], [0, 0, 0, 0.005, 0, 0, 0])
     assert not found.motions.numbers[0].any()
 
 

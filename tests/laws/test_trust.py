@@ -255,7 +255,7 @@ def test_a_scale_that_is_a_little_off_is_not_called_a_pose(factor: float, words:
     views = [replace(view, name=f"frame {k}") for k, view in enumerate(clean)]
     views[1] = replace(views[1], depth=views[1].depth * np.float32(factor))
     found = fuse(views, backend="cpu", keep_views=True).views
-    assert found[1].sentence == f"frame 1: its depths are {words}; it was moved to make up for that"
+    assert found[1].sentence == f"frame 1: its depths are {words}; it was scaled and moved to make up for that"
     assert found[1].scale_factor == pytest.approx(factor, abs=0.001)
     assert found[1].rescaled
 

@@ -18,6 +18,7 @@ from cfusion.auto.fit import energy_of, fit
 from cfusion.auto.misreading import independence
 from cfusion.auto.noise import depth_noise
 from cfusion.auto.pooling import window_sums
+from cfusion.auto.registration import registered
 from cfusion.auto.settings import PAPERS, Settings
 from cfusion.auto.small_parts import restore
 from cfusion.auto.surface import or_else
@@ -42,8 +43,10 @@ def first_surface(source: Source, settings: Settings, solver: PDHG, backend: Bac
     if not backend.count_observations(alone.depths, alone.weights).pixels:
         return fitted(source.first(splat, backend), None), False
     own, depth = fitted(alone, None), None
-    near = source.part(nearest_views(source, own, backend))
-    away = residuals_of(near, own, backend)
+    near, read = source.part(nearest_views(source, own, backend)), None
+    if settings.refine_poses:  # misplaced views would refute it
+        near, read = registered(near, own, backend)
+    away = residuals_of(near, own, backend, read)
     if not independence(away):  # the reference's edges are no better placed than those of the others
         return fitted(source.first(splat, backend), None), False
     if _in_inverse(settings, alone, own, backend):

@@ -1,8 +1,9 @@
-"""Poses refined against the surface: a slightly misplaced view blurs what the others agree on.
+"""Poses and scales refined against the surface: a slightly misplaced view blurs what the others agree on.
 
-A view whose points X, in the reference's frame, move by w x X + t measures a surface of normal n further away along
-its own ray r, by n . (w x X + t) / (n . r). Least squares over the surface give the motion m = (w, t) that removes its
-residuals, relative to the reference's; blocks of pixels give its covariance C, whatever the noise.
+A view with its camera at c, whose points X, in the reference's frame, move by D = w x X + t + s (X - c), measures a
+surface of normal n further away along the reference's ray r, by n . D / (n . r). Least squares over the surface give
+the motion m = (w, t, s) that removes its residuals, relative to the reference's; blocks of pixels give its covariance
+C, whatever the noise. s is the change of scale: a rigid motion that makes up for a wrong one misplaces thin parts.
 
 A view is moved only if m' C^-1 m is significant, against the reference and against most other views: errors common to a
 sensor or the surface move all views alike, and are no motion. It is moved by the expected motion, given the usual size
@@ -29,10 +30,10 @@ BLOCKS = 150  # approximate number: errors of pixels within one are correlated
 ROUNDS, STEPS = 2, 3  # readings of the views; trimmed solves of each
 OUTLIER = 6.0  # median sizes of a view's residuals
 CURVED = 4.0  # times the median second difference, and larger than noise, is an edge: no plane to register to
-HINT, SURE, LIKELY = 12.0, 50.0, 12.0  # chi-square, six degrees of freedom: 12.6 once in 20
+HINT, SURE, LIKELY = 12.0, 50.0, 12.0  # chi-square, seven degrees of freedom: 14.1 once in 20
 WORTH = 0.3  # of a view's residuals, that a motion must explain
 PIXEL = 0.1  # pixels: residuals count as at least the change of the surface over this distance
-LEAST, LARGEST = 1e-6, 0.02  # radians, and units of the median depth: larger motions are no small misplacement
+LEAST, LARGEST = 1e-6, 0.02  # radians, units of the median depth, and ratio: larger motions are no small misplacement
 TOGETHER, PIECE = 16, 4096  # views, and places, that are summed together
 USUAL = tuple(0.016 / 2**k for k in range(8))  # in the same units: typical sizes of pose errors that are tried
 
@@ -60,6 +61,7 @@ class _Places:
     normal: Floats  # (3, n)
     effect: Floats  # (6, n) of w and t along the normal
     block: Floats  # (n,) index of the block
+    scaled: bool  # whether views have a scale: those of perspective cameras
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +122,7 @@ def _told(
     usual = float(np.median(depth[places.smooth]))
     units = read.growth.unit(depth[places.smooth])
     residuals = away[:, places.smooth] / units
-    scale, motions_of = np.repeat([1.0, usual], 3)[:, None], source.places()[2]
+    scale, motions_of = np.repeat([1.0, usual, 1.0], [3, 3, 1])[:, None], source.places()[2]
     fits = [
         _fits(
             residuals[some],
@@ -172,7 +174,7 @@ def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
     block = rows // side * (columns.max() // side + 1) + columns // side
     rays, points, normals = (np.ascontiguousarray(each[smooth].T) for each in (ray, point, normal))
     effect = np.concatenate([np.cross(points, normals, axis=0), normals])
-    return _Places(smooth, rays, points, normals, effect, block[smooth])
+    return _Places(smooth, rays, points, normals, effect, block[smooth], bool(perspective))
 
 
 def _groups(n_views: int) -> list[slice]:
@@ -181,10 +183,7 @@ def _groups(n_views: int) -> list[slice]:
 
 
 def _effects(places: _Places, view_from_reference: Floats, reach: Reach) -> Floats:
-    """Effects (K, 6, n) of w and t on a view's measurement, along the reference's rays; NaN where uncertain.
-
-    An observation is x + (z - z_predicted) / (dz / dx), with z along the view's own ray: both rates enter.
-    """
+    """Effects (K, 7, n) of w, t and s on a view's measurement, along the reference's rays; NaN where uncertain."""
     turn, shift = view_from_reference[:, :, :3], view_from_reference[:, :, 3:]
     there, ray, normal = (_product("kij,jn->kin", turn, each) for each in (places.point, places.ray, places.normal))
     there = there + shift
@@ -193,13 +192,17 @@ def _effects(places: _Places, view_from_reference: Floats, reach: Reach) -> Floa
     sizes = [np.sqrt(_product("kin,kin->kn", each, each)) for each in (ray, own_ray)]
     sure = (rate > 0) & (there[:, 2] > 0) & (np.abs(facing) > reach.flattest * sizes[1])
     sure &= _product("kin,kin->kn", ray, own_ray) > reach.widest * sizes[0] * sizes[1]
-    return places.effect / np.where(sure, facing * rate, np.nan)[:, None]
+    facing_here = _product("in,in->n", places.normal, places.ray)
+    effects = np.empty((len(turn), 7, facing_here.size))
+    effects[:, :6] = places.effect
+    effects[:, 6] = _product("kin,kin->kn", normal, there) if places.scaled else 0.0
+    return effects / np.where(sure, facing_here, np.nan)[:, None]
 
 
 def _fits(
     residuals: Floats, effects: Floats, block: Floats, share: float, least: float
 ) -> tuple[Floats, Floats, Floats]:
-    """The motions (K, 6) that remove residuals (K, n), their covariances, and the squares S of a motion's effect.
+    """The motions (K, m) that remove residuals (K, n), their covariances, and the squares S of a motion's effect.
 
     sqrt(m' S m) is the effect of a motion m on the measurements, over the size of the remaining residuals, at least
     `least`.
@@ -207,19 +210,19 @@ def _fits(
     known = np.isfinite(residuals) & np.isfinite(effects[:, 0])
     count = known.sum(axis=1)
     residuals, effects = np.where(known, residuals, 0.0), np.where(known[:, None], effects, 0.0)
-    steps, left, told = np.zeros((len(residuals), 6)), residuals, count >= max(FEWEST, share * residuals.shape[1])
+    steps, left, told = np.zeros(effects.shape[:2]), residuals, count >= max(FEWEST, share * residuals.shape[1])
     for _ in range(STEPS):
         sizes = np.maximum(_medians(np.abs(left), known, count), least)
         told &= sizes > 0
         sizes = np.where(told, sizes, 1.0)
         kept: Floats = (np.abs(left) <= OUTLIER * sizes[:, None])[:, None] * effects
-        normals: Floats = _squares(kept, effects) + _identities((sizes / LARGEST) ** 2)
+        normals: Floats = _squares(kept, effects) + _identities((sizes / LARGEST) ** 2, steps)
         steps = np.linalg.solve(normals, -_product("kin,kn->ki", kept, residuals)[..., None])[..., 0]
         left = residuals + _product("ki,kin->kn", steps, effects)
     scores = _sums_of_blocks(left[:, None] * kept, block)
     inverse = np.linalg.inv(normals)
-    chance = _squares(scores, scores) + _identities((sizes**2 / LARGEST) ** 2)
-    covariances = inverse @ chance @ inverse + np.eye(6) * LEAST**2
+    chance = _squares(scores, scores) + _identities((sizes**2 / LARGEST) ** 2, steps)
+    covariances = inverse @ chance @ inverse + np.eye(effects.shape[1]) * LEAST**2
     squares = _squares(effects, effects) / (np.maximum(count, 1) * sizes**2)[:, None, None]
     seen = told[:, None, None]
     return np.where(told[:, None], steps, 0.0), np.where(seen, covariances, np.inf), np.where(seen, squares, 0.0)
@@ -234,13 +237,13 @@ def _medians(sizes: Floats, known: Mask, count: Floats) -> Floats:
     return out
 
 
-def _identities(scales: Floats) -> Floats:
-    """Identities (K, 6, 6) times scales (K,)."""
-    return np.eye(6) * scales[:, None, None]
+def _identities(scales: Floats, motions: Floats) -> Floats:
+    """Identities (K, m, m) times scales (K,), for motions (K, m)."""
+    return np.eye(motions.shape[1]) * scales[:, None, None]
 
 
 def _sums_of_blocks(values: Floats, block: Floats) -> Floats:
-    """Sums (K, 6, blocks) of (K, 6, n) over the places of each block."""
+    """Sums (K, m, blocks) of (K, m, n) over the places of each block."""
     rows, blocks = values.shape[0] * values.shape[1], int(block.max()) + 1 if len(block) else 1
     index = np.arange(rows)[:, None] * blocks + block
     sums: Floats = np.bincount(index.ravel(), values.ravel(), rows * blocks)
@@ -248,9 +251,10 @@ def _sums_of_blocks(values: Floats, block: Floats) -> Floats:
 
 
 def _squares(one: Floats, other: Floats) -> Floats:
-    """Sums over n of products of (K, 6, n) and (K, 6, n), (K, 6, 6), in pieces that BLAS computes in one thread."""
-    pieces = [slice(first, first + PIECE) for first in range(0, one.shape[2], PIECE)]
-    return sum((one[..., piece] @ other[..., piece].swapaxes(1, 2) for piece in pieces), np.zeros((len(one), 6, 6)))
+    """Sums over n of products of (K, m, n) and (K, m, n), (K, m, m), in pieces that BLAS computes in one thread."""
+    views, size, many = one.shape
+    pieces = [slice(first, first + PIECE) for first in range(0, many, PIECE)]
+    return sum((one[..., piece] @ other[..., piece].swapaxes(1, 2) for piece in pieces), np.zeros((views, size, size)))
 
 
 def _product(subscripts: str, *arrays: Floats) -> Floats:
@@ -263,7 +267,7 @@ def _off(motions: Floats, covariances: Floats, reference: int) -> Floats:
     """The significance (K,) of each view's misplacement: against the reference and three quarters of the others."""
     apart, spread = motions[:, None] - motions, covariances[:, None] + covariances
     known = np.isfinite(spread).all(axis=(2, 3)) & ~np.eye(len(motions), dtype=bool)
-    spread = np.where(known[..., None, None], spread, np.eye(6))
+    spread = np.where(known[..., None, None], spread, np.eye(motions.shape[1]))
     told = np.where(known, (apart * np.linalg.solve(spread, apart[..., None])[..., 0]).sum(-1), np.nan)
     others = np.take_along_axis(np.sort(told, axis=1), np.maximum(known.sum(axis=1) - 1, 0)[:, None] // 4, axis=1)
     off: Floats = np.minimum(np.nan_to_num(told[reference]), np.nan_to_num(others[:, 0]))
@@ -271,12 +275,12 @@ def _off(motions: Floats, covariances: Floats, reference: int) -> Floats:
 
 
 def _expected(motions: Floats, covariances: Floats, reference: int) -> Floats:
-    """The expected motions (K, 6), given the typical size of pose errors that makes them most likely."""
+    """The expected motions (K, m), given the typical size of pose errors that makes them most likely."""
     known = [k for k in range(len(motions)) if k != reference and np.isfinite(covariances[[k, reference]]).all()]
     found, spread = motions[known], covariances[known] + covariances[reference]
 
     def solved(size: float) -> tuple[Floats, float]:
-        whole = spread + size**2 * np.eye(6)
+        whole = spread + size**2 * np.eye(motions.shape[1])
         weighed: Floats = np.linalg.solve(whole, found[..., None])[..., 0]
         return weighed, float(np.linalg.slogdet(whole)[1].sum() + (found * weighed).sum())
 

@@ -355,8 +355,10 @@ def _deviation(
     return out
 
 
-def with_poses(sigma: Floats, depth: Floats, slope: Floats, motion: tuple[Floats, Floats], camera: Floats) -> Floats:
-    """sigma (H, W) with half of the surface's change D = w x X + t: along z, and sideways over its slope."""
+def with_poses(
+    sigma: Floats, depth: Floats, slope: Floats, motion: tuple[Floats, Floats, Floats], camera: Floats
+) -> Floats:
+    """sigma (H, W) with half of the surface's change D = w x X + t + s X: along z, and sideways over its slope."""
     numbers = np.concatenate([*(TOWARDS_MEAN * each for each in motion), camera[1:5]]).astype(np.float32)
     return _with_poses(sigma, depth, slope, *numbers, parallel=bool(camera[0] != 0))
 
@@ -364,14 +366,14 @@ def with_poses(sigma: Floats, depth: Floats, slope: Floats, motion: tuple[Floats
 @one_pass
 def _with_poses(
     sigma: Floats, depth: Floats, slope: Floats,
-    w_x: Any, w_y: Any, w_z: Any, t_x: Any, t_y: Any, t_z: Any,
+    w_x: Any, w_y: Any, w_z: Any, t_x: Any, t_y: Any, t_z: Any, s: Any,
     f_x: Any, f_y: Any, c_x: Any, c_y: Any, *, parallel: bool,
 ) -> Floats:  # fmt: skip
     rows, columns = row_and_column(depth)
     far = np.float32(1) if parallel else depth
     x, y = (columns - c_x) / f_x * far, (rows - c_y) / f_y * far
     aside = (w_y * depth - w_z * y + t_x) * f_x / far, (w_z * x - w_x * depth + t_y) * f_y / far  # pixels
-    away = w_x * y - w_y * x + t_z
+    away = w_x * y - w_y * x + t_z + s * depth  # a change of scale is along the ray
     steep = np.square(np.where(np.isfinite(slope), slope, 0))
     squares = np.square(sigma) + np.square(away) + (np.square(aside[0]) + np.square(aside[1])) * steep
     out: Floats = np.sqrt(squares).astype(np.float32)

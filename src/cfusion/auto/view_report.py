@@ -117,7 +117,7 @@ def _sentences(records: Sequence[ViewEvidence], names: Sequence[str]) -> list[st
         if record.rescaled or (off and abs(percent) > 100 * OFF_SCALE):
             odd.append(f"its depths are {abs(percent):.1f} % too {'large' if percent > 0 else 'small'}")
         if record.rescaled:
-            odd.append("it was moved to make up for that")
+            odd.append("it was scaled and moved to make up for that")
         elif record.noise > NOISIER * noise > 0:
             odd.append(f"it is {record.noise / noise:.1f} times as noisy as the others")
         if shift and record.registration > MISPLACED:

@@ -9,6 +9,7 @@ import numpy as np
 from cfusion.arrays import DepthMap
 from cfusion.auto.misreading import nearest
 from cfusion.auto.noise import middle_of, residual_scales
+from cfusion.auto.reading import Read
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.source import Source
@@ -25,9 +26,10 @@ def nearest_views(source: Source, surface: DepthMap, backend: Backend) -> list[i
     return sorted([source.reference, *others])
 
 
-def residuals_of(source: Source, surface: DepthMap, backend: Backend) -> Floats:
-    """Residuals (K, H, W): measurement of each view at a surface, minus the surface."""
-    return _less(source.at(surface, [0.0] * source.n_views, backend).depths, surface)
+def residuals_of(source: Source, surface: DepthMap, backend: Backend, read: Read | None = None) -> Floats:
+    """Residuals (K, H, W): measurement of each view at a surface, minus the surface; `read` if it was read already."""
+    reading = source.at(surface, [0.0] * source.n_views, backend) if read is None else read.reading
+    return _less(reading.depths, surface)
 
 
 def scales_of(residuals: Floats, backend: Backend) -> Floats:

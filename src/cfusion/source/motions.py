@@ -1,4 +1,4 @@
-"""Corrections of the views' poses."""
+"""Corrections of the views' poses and scales."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from cfusion.kernels.contract import Floats
 
 @dataclass(frozen=True, eq=False)
 class Motions:
-    """Motions of views in the reference's frame: each rotates about the reference's camera, then translates."""
+    """Motions of views in the reference's frame: each rotates about the reference's camera, then translates.
 
-    numbers: Floats  # (K, 6) radians, and units of the median depth
+    Before that, its depths change by a ratio.
+    """
+
+    numbers: Floats  # (K, 7) radians, units of the median depth, and the ratio
     depth: float  # median depth
 
     @staticmethod
     def none(views: int) -> Motions:
         """No view moves."""
-        return Motions(np.zeros((views, 6)), 1.0)
+        return Motions(np.zeros((views, 7)), 1.0)
 
     def any(self) -> bool:
         """Whether any view moves."""
@@ -30,13 +33,18 @@ class Motions:
     @property
     def poses(self) -> list[Pose]:
         """The motions as poses."""
-        return [Pose(turned_by(each[:3]), each[3:] * self.depth) for each in self.numbers]
+        return [Pose(turned_by(each[:3]), each[3:6] * self.depth) for each in self.numbers]
 
     @property
-    def mean(self) -> tuple[Floats, Floats]:
-        """Rotation (3,) and translation (3,) from the reference to the mean pose, as it is unknown who is wrong."""
+    def factors(self) -> list[float]:
+        """The factors on the depths of each view."""
+        return [1 + float(each) for each in self.numbers[:, 6]]
+
+    @property
+    def mean(self) -> tuple[Floats, Floats, Floats]:
+        """Rotation (3,), translation (3,) and ratio (1,) from the reference to the mean: it is unknown who is wrong."""
         middle = self.numbers.mean(axis=0)
-        return middle[:3], middle[3:] * self.depth
+        return middle[:3], middle[3:6] * self.depth, middle[6:]
 
     def degrees(self, k: int) -> float:
         """The rotation of view k in degrees."""

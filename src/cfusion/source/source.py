@@ -85,7 +85,7 @@ class Source(Protocol):
         """The source of some of the views, including the reference."""
 
     def moved(self, motions: Motions) -> Source:
-        """The source with each view moved by its motion in the reference's frame."""
+        """The source with each view scaled, and moved by its motion in the reference's frame."""
 
     def as_given(self, k: int, factor: float, backend: Backend) -> Source:
         """The source of the reference and view k at its original pose, with depths times a factor."""
@@ -235,13 +235,16 @@ class Posed:
             world_from_reference @ motion @ reference_from_world @ view.pose
             for motion, view in zip(motions.poses, self.views, strict=True)
         ]
-        views = [replace(view, pose=pose) for view, pose in zip(self.views, poses, strict=True)]
-        uploads = self.uploads and [replace(each, poses=[poses[k] for k in each.indices]) for each in self.uploads]
+        views = [
+            replace(view, pose=pose, depth=view.depth if factor == 1 else view.depth * np.float32(factor))
+            for view, pose, factor in zip(self.views, poses, motions.factors, strict=True)
+        ]
+        uploads = self.uploads and [each.moved(poses, motions.factors) for each in self.uploads]
         return Posed(views, self.reference, uploads, motions)
 
     def as_given(self, k: int, factor: float, backend: Backend) -> Posed:
         reference, view = self.views[self.reference], self.views[k]
         if self.motions is not None:
-            back = self.motions.poses[k].inverse()
+            back, factor = self.motions.poses[k].inverse(), factor / self.motions.factors[k]
             view = replace(view, pose=reference.pose @ back @ reference.pose.inverse() @ view.pose)
         return Posed.of([reference, replace(view, depth=view.depth * np.float32(factor))], 0, backend)

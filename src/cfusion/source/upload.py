@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from cfusion.geometry import Pose, View
 from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.one_pass import one_pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,12 @@ class UploadedViews:
             view_from_world @ world_from_reference.rotation, np.einsum("kij,kj->ki", view_from_world, offsets)
         )
 
+    def moved(self, poses: Sequence[Pose], factors: Sequence[float]) -> UploadedViews:
+        """The views with other poses, and depths times factors, both of all views of the list."""
+        grown = np.array([factors[k] for k in self.indices], np.float32)[:, None, None]
+        depths = self.depths if (grown == 1).all() else _times(self.depths, grown)
+        return replace(self, poses=[poses[k] for k in self.indices], depths=depths)
+
     @cached_property
     def _rotations(self) -> Floats:
         """Rotations (n, 3, 3)."""
@@ -46,6 +53,12 @@ class UploadedViews:
     def _translations(self) -> Floats:
         """Translations (n, 3)."""
         return np.stack([pose.translation for pose in self.poses])
+
+
+@one_pass
+def _times(depths: Floats, factors: Floats) -> Floats:
+    """Depths (n, H, W) times factors (n, 1, 1)."""
+    return depths * factors
 
 
 def _motions(rotations: Floats, translations: Floats) -> Floats:

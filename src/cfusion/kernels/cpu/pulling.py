@@ -8,7 +8,11 @@ from numba import njit
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cpu.cameras import bent, is_bent, slopes
 from cfusion.kernels.cpu.sums import OPTIONS
+from cfusion.kernels.numpy.pulling import EVEN, SAFE, STENCIL
 from cfusion.kernels.threads import in_bands
+
+REACH = max(STENCIL)
+SIDE = 2 * REACH + 1
 
 
 def read_view(
@@ -49,7 +53,13 @@ def _pull(
     rows, columns = depth.shape
     lens = is_bent(view_camera)
     across_row, down_row = np.empty(width), np.empty(width)
+    slopes_x, slopes_y = np.empty(width), np.empty(width)
+    planes = np.full((SIDE, width + SIDE - 1), np.nan)  # rows around the current one, in turn, with a margin
+    for i in range(start - REACH, start + REACH):
+        _plane(x, i, reference_camera, planes[i % SIDE])
     for i in range(start, stop):
+        _plane(x, i + REACH, reference_camera, planes[(i + REACH) % SIDE])
+        _slopes(planes, i, slopes_x, slopes_y)
         for j in range(width):
             across_row[j], down_row[j] = slopes(reference_camera, j, i)
         for j in range(width):
@@ -89,6 +99,7 @@ def _pull(
             near_row = np.int64(row)
             near_column = np.int64(column)
             measured = np.float64(depth[near_row, near_column])
+            beside, below = (column - u) / view_camera[1], (row - v) / view_camera[2]
             left = np.floor(u)
             top = np.floor(v)
             # four pixels that agree exactly equal the nearest
@@ -105,6 +116,65 @@ def _pull(
                     top_row = c0 + (u - left) * (c1 - c0)
                     low_row = c2 + (u - left) * (c3 - c2)
                     measured = top_row + (v - top) * (low_row - top_row)
-            if measured == measured:
-                observed[i, j] = here + (measured - qz) / rate
-                weight[i, j] = confidence[near_row, near_column] if confidence.size > 0 else 1.0
+                    beside, below = 0.0, 0.0
+            if measured != measured:
+                continue
+            # the plane that touches the surface, in the view
+            slope_x, slope_y = reference_camera[1] * slopes_x[j], reference_camera[2] * slopes_y[j]
+            facing, ahead = 1.0, 1.0
+            if pinhole:
+                facing = 1 / here if here > 0 else 0.0
+                ahead = facing - slope_x * across - slope_y * down
+            normal_x = transform[0, 0] * slope_x + transform[0, 1] * slope_y + transform[0, 2] * ahead
+            normal_y = transform[1, 0] * slope_x + transform[1, 1] * slope_y + transform[1, 2] * ahead
+            there = transform[2, 0] * slope_x + transform[2, 1] * slope_y + transform[2, 2] * ahead
+            further = normal_x * beside + normal_y * below
+            touches = facing > 0
+            if view_camera[0] == 0:
+                there += normal_x * (qx * scale + beside) + normal_y * (qy * scale + below)
+                touches = touches and there < SAFE * (there - further) and there - further < SAFE * there
+                further *= qz
+            steeper = 1.0
+            if touches and there > 0:
+                qz -= further / there
+                steeper = min(max(there * rate / facing, 1 / SAFE), SAFE)
+            observed[i, j] = here + (measured - qz) * (steeper / rate)
+            weight[i, j] = confidence[near_row, near_column] if confidence.size > 0 else 1.0
+
+
+@njit(**OPTIONS)
+def _plane(x: Floats, row: int, camera: Floats, out: Floats) -> None:
+    """A row of 1 / x, or of -x, unknown outside."""
+    for j in range(x.shape[1]):
+        here = np.float64(x[row, j]) if 0 <= row < x.shape[0] else np.nan
+        out[REACH + j] = -here if camera[0] != 0 else 1 / here if here > 0 else np.nan
+
+
+@njit(**OPTIONS)
+def _slopes(planes: Floats, row: int, across: Floats, down: Floats) -> None:
+    """The slopes of a row."""
+    middle = planes[row % SIDE]
+    for j in range(len(across)):
+        across[j] = _slope(middle[j], middle[j + 1], middle[j + 2], middle[j + 3], middle[j + 4])
+    first, second, fourth, fifth = (
+        planes[(row - 2) % SIDE],
+        planes[(row - 1) % SIDE],
+        planes[(row + 1) % SIDE],
+        planes[(row + 2) % SIDE],
+    )
+    for j in range(len(down)):
+        down[j] = _slope(first[j + 2], second[j + 2], middle[j + 2], fourth[j + 2], fifth[j + 2])
+
+
+@njit(**OPTIONS)
+def _slope(second_before: float, before: float, here: float, after: float, second_after: float) -> float:
+    """The change per pixel; comparisons with unknown neighbours are false."""
+    least, most = np.inf, -np.inf
+    for step in ((here - second_before) / 2, here - before, after - here, (second_after - here) / 2):
+        least = step if step < least else least
+        most = step if step > most else most
+    if not ((least > 0 and most > 0) or (least < 0 and most < 0)):
+        return 0.0
+    flattest, steepest = (least, most) if least > 0 else (most, least)
+    share = (flattest / steepest - EVEN[0]) / (EVEN[1] - EVEN[0])
+    return min(max(share, 0.0), 1.0) * flattest

@@ -1,6 +1,9 @@
 // Re-association per pixel, for view blockIdx.z; conventions in numpy/pulling.py.
 
 #define UNKNOWN __int_as_float(0x7fc00000)
+#define BENT 0.5
+#define EVEN 0.8
+#define SAFE 4.
 
 // The factor by which depths are divided to make their noise equal.
 struct Growth {
@@ -13,6 +16,27 @@ struct Growth {
         return isfinite(unit) ? unit : 1.f;
     }
 };
+
+// 1 / x, or -x for an orthographic camera: linear in the image of a plane.
+__device__ double plane_at(const float* x, int height, int width, int i, int j, bool pinhole) {
+    const double here = i >= 0 && j >= 0 && i < height && j < width ? x[(size_t)i * width + j] : UNKNOWN;
+    return !pinhole ? -here : here > 0 ? 1 / here : UNKNOWN;
+}
+
+// The change per pixel, along (down, right), to the neighbour that differs least, less where slopes are not even.
+__device__ double slope_at(const float* x, int height, int width, int i, int j, int down, int right, bool pinhole) {
+    const double here = plane_at(x, height, width, i, j, pinhole);
+    double least = INFINITY, most = -INFINITY;
+    for (int away = -2; away <= 2; away++) {
+        if (away == 0) continue;
+        const double step = (plane_at(x, height, width, i + away * down, j + away * right, pinhole) - here) / away;
+        if (step < least) least = step;  // comparisons with NaN are false
+        if (step > most) most = step;
+    }
+    if (!((least > 0 && most > 0) || (least < 0 && most < 0))) return 0;
+    const double flattest = least > 0 ? least : most, steepest = least > 0 ? most : least;
+    return fmin(fmax((flattest / steepest - BENT) / (EVEN - BENT), 0.), 1.) * flattest;
+}
 
 extern "C" __global__ void __launch_bounds__(256) pull(
     const float* __restrict__ x, Camera from, const Placed* __restrict__ views, const float* __restrict__ depth,
@@ -51,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(256) pull(
     if (!(column >= 0 && column < columns && row >= 0 && row < rows)) return;
     seen[p] = true;
     const size_t nearest = (size_t)row * columns + (size_t)column;
-    double measured = depth[nearest];
+    double measured = depth[nearest], beside = (column - u) / to.fx, below = (row - v) / to.fy;
     const double left = floor(u), top = floor(v);
     if (left >= 0 && top >= 0 && left + 1 < columns && top + 1 < rows) {
         const float* corner = depth + (size_t)top * columns + (size_t)left;
@@ -60,9 +84,30 @@ extern "C" __global__ void __launch_bounds__(256) pull(
         if (!isnan(a + b + c + d) && spread <= agreement) {  // fmax and fmin would skip what is unknown
             const double top_row = a + (u - left) * (b - a), low_row = c + (u - left) * (d - c);
             measured = top_row + (v - top) * (low_row - top_row);
+            beside = below = 0;
         }
     }
-    const float value = here + (measured - q[2]) / rate;
+    // the plane that touches the surface, in the view
+    const double slope_x = from.fx * slope_at(x, height, width, i, j, 0, 1, pinhole);
+    const double slope_y = from.fy * slope_at(x, height, width, i, j, 1, 0, pinhole);
+    const double facing = !pinhole ? 1 : here > 0 ? 1 / here : 0;
+    const double ahead = pinhole ? facing - slope_x * across - slope_y * down : 1;
+    double normal[3];
+    for (int k = 0; k < 3; k++) {
+        normal[k] = to_from.m[k][0] * slope_x + to_from.m[k][1] * slope_y + to_from.m[k][2] * ahead;
+    }
+    double there = normal[2], further = normal[0] * beside + normal[1] * below, predicted = q[2], steeper = 1;
+    bool touches = facing > 0;
+    if (to.kind == 0) {
+        there += normal[0] * (q[0] * scale + beside) + normal[1] * (q[1] * scale + below);
+        touches = touches && there < SAFE * (there - further) && there - further < SAFE * there;
+        further *= q[2];
+    }
+    if (touches && there > 0) {
+        predicted -= further / there;
+        steeper = fmin(fmax(there * rate / facing, 1 / SAFE), SAFE);
+    }
+    const float value = here + (measured - predicted) * (steeper / rate);
     if (!isfinite(value)) return;
     observed[p] = value;
     weight[p] = confidence ? confidence[nearest] : 1.f;

@@ -13,6 +13,10 @@ from cfusion.kernels.contract import Floats
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.numpy.cameras import is_bent, pixels, slopes
 
+STENCIL = (-2, -1, 1, 2)  # pixels: neighbours along a row or a column; the flattest gives the slope
+EVEN = (0.5, 0.8)  # ratio of flattest and steepest: at most, the surface bends and has no plane; at least, it is one
+SAFE = 4.0  # largest factor, either way, by which a tangent plane changes a predicted depth or a rate
+
 
 def read_view(
     x: Floats,
@@ -26,7 +30,8 @@ def read_view(
     """The observation along each reference ray, its weight, and whether the view sees the point.
 
     d = x + (z_measured - z_predicted) / (dz / dx). z is read at the nearest pixel, or interpolated between four known
-    ones that differ by less than `agreement`. With an empty `confidence` all weights are one.
+    ones that differ by less than `agreement`. It is predicted there, beside the point, by the plane that touches the
+    surface: n . (p - point) = 0, dz / dx = (n . r) / (n . r_view). With an empty `confidence` all weights are one.
     """
     height, width = x.shape
     v, u = np.mgrid[:height, :width].astype(np.float64)
@@ -48,7 +53,21 @@ def read_view(
         measured = np.where(seen, depth[near_row, near_column], np.nan).astype(np.float64)
         blended, blendable = _between(depth, at_u, at_v, seen, agreement)
         measured = np.where(blendable, blended, measured)
-        observed = (depth_here + (measured - predicted) / rate).astype(np.float32)
+        beside = np.where(blendable, 0, column - at_u) / view_camera[1]
+        below = np.where(blendable, 0, row - at_v) / view_camera[2]
+        normal, facing = _tangent(reference_camera, depth_here, offset + direction)
+        across, down, ahead = np.moveaxis(normal @ turn.T, -1, 0)
+        there, further = ahead, across * beside + down * below
+        if view_camera[0] == 0:
+            there = across * (points[..., 0] * scale + beside) + down * (points[..., 1] * scale + below) + ahead
+            touches = (there < SAFE * (there - further)) & (there - further < SAFE * there)
+            further = predicted * further
+        else:
+            touches = there > 0
+        touches &= facing > 0
+        predicted = predicted - np.where(touches, further / there, 0)
+        steeper = np.where(touches, np.clip(there * rate / facing, 1 / SAFE, SAFE), 1)
+        observed = (depth_here + (measured - predicted) * (steeper / rate)).astype(np.float32)
     known = np.isfinite(observed)
     weight = np.ones_like(observed) if confidence.size == 0 else confidence[near_row, near_column]
     return np.where(known, observed, np.float32(np.nan)), np.where(known, weight, np.float32(0)), seen
@@ -60,6 +79,38 @@ def _ray(camera: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
     if camera[0] == 0:
         return np.stack([zero, zero, zero], axis=-1), np.stack([across, down, one], axis=-1)
     return np.stack([across, down, zero], axis=-1), np.stack([zero, zero, one], axis=-1)
+
+
+def _tangent(camera: Floats, depth: Floats, ray: Floats) -> tuple[Floats, Floats]:
+    """The normal n (H, W, 3) of the plane that touches a surface at each pixel, and n . r (H, W)."""
+    perspective = camera[0] == 0
+    plane = 1 / np.where(depth > 0, depth, np.nan) if perspective else -depth  # linear in the image of a plane
+    across, down = camera[1] * _slope(plane, 1), camera[2] * _slope(plane, 0)
+    if not perspective:
+        return np.stack([across, down, np.ones_like(depth)], axis=-1), np.ones_like(depth)
+    return np.stack([across, down, plane - across * ray[..., 0] - down * ray[..., 1]], axis=-1), plane
+
+
+def _slope(plane: Floats, axis: int) -> Floats:
+    """The change per pixel (H, W) to the neighbour that differs least, less where slopes are not EVEN.
+
+    None where neighbours differ in sign, as at edges.
+    """
+    least, most = np.full_like(plane, np.inf), np.full_like(plane, -np.inf)
+    for away in STENCIL:
+        if abs(away) >= plane.shape[axis]:
+            continue
+        there = np.full_like(plane, np.nan)
+        to, of = [slice(None)] * 2, [slice(None)] * 2
+        to[axis], of[axis] = (slice(None, -away), slice(away, None)) if away > 0 else (slice(-away, None), slice(away))
+        there[tuple(to)] = plane[tuple(of)]
+        step = (there - plane) / away
+        least, most = np.fmin(least, step), np.fmax(most, step)
+    rises, falls = (least > 0) & (most > 0), (least < 0) & (most < 0)
+    flattest, steepest = np.where(falls, most, least), np.where(falls, least, most)
+    plain, even = EVEN
+    share = np.clip((flattest / np.where(rises | falls, steepest, 1) - plain) / (even - plain), 0, 1)
+    return np.where(rises | falls, share * np.where(rises | falls, flattest, 0), 0)
 
 
 def _index(place: Floats, seen: Floats) -> Floats:

@@ -1,0 +1,123 @@
+"""Walls seen at a grazing angle: read where they are, registered before they are judged, by cameras of any scale."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from cfusion import Orthographic, Pinhole, Pose, View, fuse, kernels
+from cfusion.auto.first_surface import first_surface
+from cfusion.auto.registration import register
+from cfusion.auto.settings import Settings
+from cfusion.geometry.pose import turned_by
+from cfusion.solvers import PDHG
+from cfusion.source import Posed
+
+NUMPY = kernels.load("numpy")
+PERSPECTIVE, PARALLEL = Pinhole(40.0, 42.0, 31.5, 23.5, 64, 48), Orthographic(0.05, 31.5, 23.5, 64, 48)
+NORMAL = np.array([-0.8, -0.1, 0.2])  # of a wall, which rays meet at cosines down to 0.03
+NOTHING = np.empty((0, 0), np.float32)
+
+
+def wall(camera: Pinhole | Orthographic, pose: Pose, away: float = 1.0) -> np.ndarray:
+    """Its depth n . p = away, in double precision; NaN where it is behind, or further than 50."""
+    rows, columns = np.indices(camera.shape)
+    if isinstance(camera, Pinhole):
+        ray = np.stack([(columns - camera.cx) / camera.fx, (rows - camera.cy) / camera.fy, np.ones(camera.shape)], -1)
+        origin = np.zeros(3)
+    else:
+        ray, origin = np.array([0.0, 0.0, 1.0]), camera.back_project(np.zeros(camera.shape))
+    seen = (away - (origin @ pose.rotation.T + pose.translation) @ NORMAL) / (ray @ pose.rotation.T @ NORMAL)
+    depth: np.ndarray = np.where((seen > 0) & (seen < 50), seen, np.nan)
+    return depth
+
+
+@pytest.mark.parametrize("camera", [PERSPECTIVE, PARALLEL])
+def test_a_wall_is_read_where_it_is_between_pixels_and_from_a_surface_beside_it(every_backend, camera):
+    """At the nearest pixel; also if the surface is a parallel wall, as z differs where it is read."""
+    pose = Pose(turned_by(np.array([0.01, 0.03, 0.02])), np.array([0.06, 0.03, 0.1]))
+    truth, measured = wall(camera, Pose.identity()), wall(camera, pose).astype(np.float32)
+    numbers, motion = camera.numbers, pose.inverse().matrix()[:3]
+    for away in (1.0, 0.97):
+        surface = wall(camera, Pose.identity(), away).astype(np.float32)
+        read, *_ = every_backend.read_view(surface, numbers, numbers, motion, measured, NOTHING, 0.0)
+        inside = np.isfinite(read - truth)[3:-3, 3:-3]
+        off = np.abs(read / truth - 1)[3:-3, 3:-3][inside]
+        assert inside.mean() > 0.2
+        assert np.median(off) < 1e-4  # half a pixel is up to a tenth
+        assert np.quantile(off, 0.95) < 2e-3
+
+
+def test_an_edge_has_no_tangent_plane(every_backend):
+    """Beside a step what is read is either side of it, also if the surface blurs it over three pixels."""
+    step = np.where(np.arange(64) < 32, 2.0, 3.0) + np.zeros((48, 1))
+    blurred = step.copy()
+    blurred[:, 31:33] = 2.33, 2.67
+    motion = np.hstack([np.eye(3), [[0.02], [0.0], [0.0]]])
+    numbers = PERSPECTIVE.numbers
+    read, *_ = every_backend.read_view(
+        blurred.astype(np.float32), numbers, numbers, motion, step.astype(np.float32), NOTHING, 0.0
+    )
+    known = read[np.isfinite(read)]
+    assert np.minimum(np.abs(known - 2), np.abs(known - 3)).max() < 1e-6
+
+
+@cache
+def corridor(noise: str) -> tuple[list[View], np.ndarray]:
+    """Three views between four walls, with errors of 5 mm; poses are off by a third of a degree, or scales by 1 %."""
+    camera = Pinhole(70.0, 70.0, 39.5, 29.5, 80, 60)
+    rows, columns = np.indices(camera.shape)
+    rays = np.stack([(columns - camera.cx) / camera.fx, (rows - camera.cy) / camera.fy, np.ones(camera.shape)], -1)
+    rng, views, truth = np.random.default_rng(4), [], None
+    for k in (-1, 0, 1):
+        centre, high = np.array([0.09 * k, 0.0, 0.0]), np.array([1.2, 1.2, 14.0])
+        with np.errstate(divide="ignore"):
+            depth = np.nanmin(np.maximum((high - centre) / rays, (-high - centre) / rays), axis=-1)
+        truth = depth if k == 0 else truth
+        turn, shift = np.radians([0.2, -0.25, 0.1]) * k, np.array([0.008, -0.006, 0.009]) * k
+        moved = Pose(turned_by(turn), centre + shift) if noise == "pose" else Pose(np.eye(3), centre)
+        factor = 1 + 0.012 * k if noise == "scale" else 1.0
+        views.append(View(factor * depth + rng.normal(0, 0.005, depth.shape), camera, moved, name=f"frame {k}"))
+    return views, truth
+
+
+def rmse(depth: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.sqrt(np.nanmean((depth - truth) ** 2)))
+
+
+def test_views_of_another_scale_do_not_spoil_a_corridor():
+    """Three are as good as the reference alone, whose scale is right."""
+    views, truth = corridor("scale")
+    alone, all_of = (fuse(some, min_confidence=0.0).depth for some in (views[1:2], views))
+    assert rmse(all_of, truth) < 1.05 * rmse(alone, truth)
+
+
+def test_misplaced_views_do_not_refute_the_reference():
+    """The first surface stays its own, though at their given poses the others see another one."""
+    views, truth = corridor("pose")
+    surface, _ = first_surface(Posed.of(views, 1, NUMPY), Settings(), PDHG(), NUMPY)
+    assert rmse(surface, truth) < 0.03
+
+
+def test_a_scale_is_taken_back_as_one_and_not_as_a_motion():
+    views, truth = corridor("scale")
+    source = Posed.of(views, 1, NUMPY)
+    found = register(source, truth.astype(np.float32), NUMPY)
+    assert found.motions is not None
+    np.testing.assert_allclose(found.motions.factors, [1 / 0.988, 1, 1 / 1.012], atol=1e-3)
+    assert max(found.motions.degrees(k) for k in (0, 2)) < 0.05
+    for k in (0, 2):
+        given = found.as_given(k, 1.0, NUMPY).views[1]
+        np.testing.assert_allclose(given.depth, views[k].depth, rtol=1e-6)
+        np.testing.assert_allclose(given.pose.translation, views[k].pose.translation, atol=1e-9)
+
+
+def test_heights_have_no_scale():
+    camera = Orthographic(0.1, 20, 15, 40, 30)
+    rng = np.random.default_rng(1)
+    ground = 5 + 0.5 * np.sin(np.arange(40) / 5)[None] + 0.3 * np.cos(np.arange(30) / 4)[:, None]
+    views = [View(ground + rng.normal(0, 0.002, ground.shape), camera, Pose.identity()) for _ in range(3)]
+    views[0] = replace(views[0], depth=views[0].depth * np.float32(1.01))
+    found = register(Posed.of(views, 1, NUMPY), ground.astype(np.float32), NUMPY)
+    assert found.motions is None or not found.motions.numbers[:, 6].any()
