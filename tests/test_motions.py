@@ -34,8 +34,8 @@ def test_how_far_is_told_in_degrees_and_in_units_of_depth_where_the_reference_lo
     assert MOTIONS.degrees(2) == 0
     assert MOTIONS.distance(2) == pytest.approx(2.0)
     assert MOTIONS.distance(3) == pytest.approx(2 * 4 * np.sin(0.015))  # the chord of that angle
-    turn, shift, growth = MOTIONS.mean
+    turn, shift = MOTIONS.mean
     np.testing.assert_allclose(turn, NUMBERS[:, :3].mean(axis=0))
     np.testing.assert_allclose(shift, 4 * NUMBERS[:, 3:6].mean(axis=0))
-    assert growth == pytest.approx([0.005])
+    assert MOTIONS.scale_error == pytest.approx(0.005)  # of 0.02 among four
     assert MOTIONS.factors == [1, 1.02, 1, 1]

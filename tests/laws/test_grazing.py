@@ -64,7 +64,7 @@ def test_an_edge_has_no_tangent_plane(every_backend):
 
 
 @cache
-def corridor(noise: str) -> tuple[list[View], np.ndarray]:
+def corridor(noise: str, growth: float = 0.012) -> tuple[list[View], np.ndarray]:
     """Three views between four walls, with errors of 5 mm; poses are off by a third of a degree, or scales by 1 %."""
     camera = Pinhole(70.0, 70.0, 39.5, 29.5, 80, 60)
     rows, columns = np.indices(camera.shape)
@@ -77,7 +77,7 @@ def corridor(noise: str) -> tuple[list[View], np.ndarray]:
         truth = depth if k == 0 else truth
         turn, shift = np.radians([0.2, -0.25, 0.1]) * k, np.array([0.008, -0.006, 0.009]) * k
         moved = Pose(turned_by(turn), centre + shift) if noise == "pose" else Pose(np.eye(3), centre)
-        factor = 1 + 0.012 * k if noise == "scale" else 1.0
+        factor = 1 + growth * k if noise == "scale" else 1.0
         views.append(View(factor * depth + rng.normal(0, 0.005, depth.shape), camera, moved, name=f"frame {k}"))
     return views, truth
 
@@ -111,6 +111,22 @@ def test_a_scale_is_taken_back_as_one_and_not_as_a_motion():
         given = found.as_given(k, 1.0, NUMPY).views[1]
         np.testing.assert_allclose(given.depth, views[k].depth, rtol=1e-6)
         np.testing.assert_allclose(given.pose.translation, views[k].pose.translation, atol=1e-9)
+
+
+@pytest.mark.parametrize("reference", [0, 1, 2])
+def test_depths_have_the_median_scale_whatever_that_of_the_reference(reference):
+    """Scales of 0.992, 1 and 1.008: the reference is scaled as well, and no view is turned for it."""
+    views, _ = corridor("scale", 0.008)
+    own = views[reference].depth
+    truth = own / (1 + 0.008 * (reference - 1))
+    found = register(Posed.of(views, reference, NUMPY), own, NUMPY)
+    assert found.motions is not None
+    np.testing.assert_allclose(found.motions.factors, [1 / 0.992, 1, 1 / 1.008], atol=2e-3)
+    assert max(found.motions.degrees(k) for k in range(3)) < 0.1
+    assert max(found.motions.distance(k) for k in range(3)) < 0.02
+    result = fuse(views, reference=reference, min_confidence=0.0)
+    assert abs(np.nanmedian(result.depth / truth) - 1) < 0.003
+    assert np.median(result.sigma / result.depth) > 0.003  # the error of the mean of three scales: 0.0065 / sqrt(2)
 
 
 def test_heights_have_no_scale():

@@ -214,15 +214,16 @@ def test_sigma_contains_the_way_to_the_middle_of_all_poses(perspective):
     f_x, f_y = (50, 60) if perspective else (50, 50)
     depth = (2 + 0.1 * np.random.default_rng(0).random((30, 40))).astype(np.float32)
     slope, sigma = np.full_like(depth, 0.02), np.full_like(depth, 0.001)
-    turn, shift, growth = np.array([0.002, -0.001, 0.003]), np.array([0.004, 0.002, -0.003]), np.array([0.005])
+    turn, shift, growth = np.array([0.002, -0.001, 0.003]), np.array([0.004, 0.002, -0.003]), 0.005
     rows, columns = np.indices(depth.shape)
     far = depth if perspective else 1
     point = np.stack([(columns - 19.5) / f_x * far, (rows - 14.5) / f_y * far, depth], -1)
     change = TOWARDS_MEAN * (np.cross(turn, point) + shift)
     aside = change[..., :2] * [f_x, f_y] / (depth[..., None] if perspective else 1)
-    away = change[..., 2] + TOWARDS_MEAN * growth * depth
-    expected = np.sqrt(0.001**2 + away**2 + (aside**2).sum(-1) * 0.02**2)
-    found = with_poses(sigma, depth, slope, (turn, shift, growth), camera.numbers)
+    squares = 0.001**2 + change[..., 2] ** 2 + (growth * depth) ** 2 + (aside**2).sum(-1) * 0.02**2
+    expected = np.sqrt(squares)
+    motions = Motions(np.stack([[*turn, *shift / 2, each] for each in (growth, -growth)]), 2.0)
+    found = with_poses(sigma, depth, slope, motions, camera.numbers)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 

@@ -231,29 +231,36 @@ def test_off_is_as_sure_as_the_reference_and_three_quarters_of_the_others_say(se
     assert _off(many, wide, 8)[0] == pytest.approx(min(told_many[8], sorted(told_many[1:])[1]), rel=1e-9)
 
 
-@pytest.mark.parametrize("size", [USUAL[1], USUAL[5]])
-def test_a_motion_is_the_expected_one_given_how_far_off_poses_are(size):
-    """The posterior mean at the size under which the motions are likeliest; of the reference and the unknown, none."""
+@pytest.mark.parametrize(("size", "scale"), [(USUAL[1], USUAL[1]), (USUAL[5], USUAL[5]), (USUAL[4], USUAL[1])])
+def test_a_motion_is_the_expected_one_given_how_far_off_poses_and_scales_are(size, scale):
+    """The posterior mean at the sizes under which the motions are likeliest; of the reference and the unknown, none."""
     rng = np.random.default_rng(1)
     _, covariances = spread(2, 40, size / 10)
-    motions = size * rng.normal(size=(40, 6))
+    covariances = np.pad(covariances, ((0, 0), (0, 1), (0, 1)))
+    covariances[:, 6, 6] = (size / 20) ** 2
+    motions = size * rng.normal(size=(40, 7))
+    motions[:, 6] = scale * np.where(np.arange(40) % 2, 1, -1)
     covariances[7] = np.inf
     found = _expected(motions, covariances, 3)
     assert not found[[3, 7]].any()
     others = [k for k in range(40) if k not in (3, 7)]
 
-    def surprise(each):
-        out = 0.0
-        for k in others:
-            whole = covariances[k] + covariances[3] + each**2 * np.eye(6)
-            out += np.log(np.linalg.det(whole / size**2)) + motions[k] @ np.linalg.inv(whole) @ motions[k]
-        return out
-
-    best = min(USUAL, key=surprise)
-    assert best == size
+    usual = np.diag([size**2] * 6 + [scale**2])
     for k in others:
-        whole = covariances[k] + covariances[3] + size**2 * np.eye(6)
-        np.testing.assert_allclose(found[k], size**2 * np.linalg.inv(whole) @ motions[k], rtol=1e-6)
+        whole = covariances[k] + covariances[3] + usual
+        np.testing.assert_allclose(found[k], usual @ np.linalg.inv(whole) @ motions[k], rtol=1e-6)
+
+
+def test_scales_that_chance_explains_are_none():
+    """Poses are off, and the numbers of the scale by no more than their covariance says."""
+    rng, size = np.random.default_rng(5), USUAL[2]
+    _, covariances = spread(2, 40, size / 10)
+    covariances = np.pad(covariances, ((0, 0), (0, 1), (0, 1)))
+    covariances[:, 6, 6] = size**2
+    motions = size * rng.normal(size=(40, 7))
+    found = _expected(motions, covariances, 3)
+    assert np.abs(found[:, 6]).max() < 0.1 * size
+    assert np.abs(found[:, :6]).max() > size
 
 
 def test_sizes_of_motions_are_halves_of_one_another_from_the_largest_on():

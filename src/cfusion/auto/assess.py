@@ -55,7 +55,7 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     confidence = belief.confidence(evidence, depth, noise, unsure, backend)
     sigma = uncertainty.or_of_another_surface(sure, n, depth, 1 - confidence, backend)
     if source.motions is not None:
-        sigma = uncertainty.with_poses(sigma, depth, slope * unit, source.motions.mean, source.places()[0])
+        sigma = uncertainty.with_poses(sigma, depth, slope * unit, source.motions, source.places()[0])
     return Assessment(confidence, sigma, evidence, growth, scales)
 
 

@@ -70,6 +70,7 @@ class _Told:
 
     motions: Motions
     known: Mask  # (K,) views with enough places
+    small: Mask  # (K,) those of a motion small enough to be undone
     hint: float  # largest chi-square of a view that might be moved
 
 
@@ -90,14 +91,29 @@ def register(source: Source, surface: DepthMap, backend: Backend, read: Read | N
             moved = source
             break
         moved = source.moved(motions)
-    near = np.asarray(motions.numbers.any(axis=1))
-    if told.known.all() or not _most(near, told.known):
-        return moved
-    for _ in range(ROUNDS):
-        far = _told(moved, surface, read_surface(moved, surface, backend), SAMPLES[1], FAR, motions, backend).motions
-        motions = Motions(np.where(near[:, None], motions.numbers, far.numbers), motions.depth)
-        moved = source.moved(motions)
-    return moved
+    near, known, small = np.asarray(motions.numbers.any(axis=1)), told.known, told.small
+    if not known.all() and _most(near, known):
+        for _ in range(ROUNDS):
+            told = _told(moved, surface, read_surface(moved, surface, backend), SAMPLES[1], FAR, motions, backend)
+            motions = Motions(np.where(near[:, None], motions.numbers, told.motions.numbers), motions.depth)
+            moved = source.moved(motions)
+        small = small | told.small
+    centred = _at_median_scale(motions, small, source)
+    return moved if centred is motions else source.moved(centred)
+
+
+def _at_median_scale(motions: Motions, told: Mask, source: Source) -> Motions:
+    """The motions that also undo the reference's error of scale: depths get the median scale of these views (K,).
+
+    A reference that is too large by m moves a view with its camera at c by m c: s - m and t - m c are the others' own.
+    """
+    ratio = float(np.median(motions.numbers[told, 6])) if told.any() else 0.0
+    if ratio == 0:
+        return motions
+    view_from_reference = source.places()[2]
+    centre = -_product("kji,kj->ki", view_from_reference[:, :, :3], view_from_reference[:, :, 3])
+    change = np.concatenate([np.zeros_like(centre), centre / motions.depth, np.ones((len(centre), 1))], axis=1)
+    return Motions(np.where(told[:, None], motions.numbers - ratio * change, motions.numbers), motions.depth)
 
 
 def registered(source: Source, surface: DepthMap, backend: Backend) -> tuple[Source, Read | None]:
@@ -117,7 +133,8 @@ def _told(
     )
     away = measured - depth
     if min(depth.shape) < 2 or not np.isfinite(away).any():  # a line has no normals
-        return _Told(before, np.zeros(source.n_views, np.bool_), 0.0)
+        none = np.zeros(source.n_views, np.bool_)
+        return _Told(before, none, none, 0.0)
     places = _places(source.places()[0], depth, every, float(np.nanmedian(np.abs(away))))
     usual = float(np.median(depth[places.smooth]))
     units = read.growth.unit(depth[places.smooth])
@@ -145,7 +162,7 @@ def _told(
     if _most(moved, small):
         moved = small & (off > LIKELY)
     hint = float(np.where(small & (worth > WORTH / 2), off, 0.0).max())
-    return _Told(Motions(np.where(moved[:, None], motions, 0.0), usual), known, hint)
+    return _Told(Motions(np.where(moved[:, None], motions, 0.0), usual), known, small, hint)
 
 
 @one_pass
@@ -275,16 +292,19 @@ def _off(motions: Floats, covariances: Floats, reference: int) -> Floats:
 
 
 def _expected(motions: Floats, covariances: Floats, reference: int) -> Floats:
-    """The expected motions (K, m), given the typical size of pose errors that makes them most likely."""
+    """The expected motions (K, m), given the typical sizes of errors of poses, and of scales, that are most likely."""
     known = [k for k in range(len(motions)) if k != reference and np.isfinite(covariances[[k, reference]]).all()]
     found, spread = motions[known], covariances[known] + covariances[reference]
 
-    def solved(size: float) -> tuple[Floats, float]:
-        whole = spread + size**2 * np.eye(motions.shape[1])
+    def solved(pose: float, scale: float) -> tuple[Floats, float]:
+        usual = np.square([pose] * 6 + [scale])
+        whole = spread + np.diag(usual)
         weighed: Floats = np.linalg.solve(whole, found[..., None])[..., 0]
-        return weighed, float(np.linalg.slogdet(whole)[1].sum() + (found * weighed).sum())
+        return usual * weighed, float(np.linalg.slogdet(whole)[1].sum() + (found * weighed).sum())
 
-    size = min(USUAL, key=lambda each: solved(each)[1])
+    both = min(USUAL, key=lambda each: solved(each, each)[1])
+    scale = min((0.0, *USUAL), key=lambda each: solved(both, each)[1])
+    pose = min(USUAL, key=lambda each: solved(each, scale)[1])
     out = np.zeros_like(motions)
-    out[known] = size**2 * solved(size)[0]
+    out[known] = solved(pose, scale)[0]
     return out

@@ -23,7 +23,8 @@ relief  distance to another surface near an edge, beyond what the own slope expl
 
 All but the last are together at least step^2 / (12 n) for depths in steps (`rounding`).
 Where views were moved, the depth is that of the reference's own pose. With the other views' poses it would differ: a
-quarter of the change from there to the mean of all poses is added to sigma.
+quarter of the change from there to the mean of all poses is added to sigma, and so is the standard error of the mean
+of the views' scales.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from cfusion.auto.surface import where_known
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, by_view, one_pass
 from cfusion.kernels.tracing import neighbour, row_and_column
+from cfusion.source import Motions
 
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
 RADIUS, NEAR = 8, 2  # pixels over which residuals and single halves, and pairs of halves, are pooled
@@ -355,11 +357,13 @@ def _deviation(
     return out
 
 
-def with_poses(
-    sigma: Floats, depth: Floats, slope: Floats, motion: tuple[Floats, Floats, Floats], camera: Floats
-) -> Floats:
-    """sigma (H, W) with half of the surface's change D = w x X + t + s X: along z, and sideways over its slope."""
-    numbers = np.concatenate([*(TOWARDS_MEAN * each for each in motion), camera[1:5]]).astype(np.float32)
+def with_poses(sigma: Floats, depth: Floats, slope: Floats, motions: Motions, camera: Floats) -> Floats:
+    """sigma (H, W) with the error of the scale, and a quarter of the surface's change D = w x X + t to the mean pose.
+
+    D counts along z, and sideways over the slope.
+    """
+    to_mean = (TOWARDS_MEAN * each for each in motions.mean)
+    numbers = np.concatenate([*to_mean, [motions.scale_error], camera[1:5]]).astype(np.float32)
     return _with_poses(sigma, depth, slope, *numbers, parallel=bool(camera[0] != 0))
 
 
@@ -373,8 +377,10 @@ def _with_poses(
     far = np.float32(1) if parallel else depth
     x, y = (columns - c_x) / f_x * far, (rows - c_y) / f_y * far
     aside = (w_y * depth - w_z * y + t_x) * f_x / far, (w_z * x - w_x * depth + t_y) * f_y / far  # pixels
-    away = w_x * y - w_y * x + t_z + s * depth  # a change of scale is along the ray
+    away = w_x * y - w_y * x + t_z
     steep = np.square(np.where(np.isfinite(slope), slope, 0))
-    squares = np.square(sigma) + np.square(away) + (np.square(aside[0]) + np.square(aside[1])) * steep
+    squares = (
+        np.square(sigma) + np.square(away) + np.square(s * depth) + (np.square(aside[0]) + np.square(aside[1])) * steep
+    )
     out: Floats = np.sqrt(squares).astype(np.float32)
     return out

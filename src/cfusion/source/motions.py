@@ -41,10 +41,15 @@ class Motions:
         return [1 + float(each) for each in self.numbers[:, 6]]
 
     @property
-    def mean(self) -> tuple[Floats, Floats, Floats]:
-        """Rotation (3,), translation (3,) and ratio (1,) from the reference to the mean: it is unknown who is wrong."""
+    def mean(self) -> tuple[Floats, Floats]:
+        """Rotation (3,) and translation (3,) from the reference to the mean pose, as it is unknown who is wrong."""
         middle = self.numbers.mean(axis=0)
-        return middle[:3], middle[3:6] * self.depth, middle[6:]
+        return middle[:3], middle[3:6] * self.depth
+
+    @property
+    def scale_error(self) -> float:
+        """The standard error of the mean of the views' scales, relative."""
+        return float(self.numbers[:, 6].std() / np.sqrt(max(len(self.numbers) - 1, 1)))
 
     def degrees(self, k: int) -> float:
         """The rotation of view k in degrees."""
