@@ -1,6 +1,7 @@
 // Re-association per pixel, for view blockIdx.z; conventions in numpy/pulling.py.
 
 #define UNKNOWN __int_as_float(0x7fc00000)
+#define INFINITE __int_as_float(0x7f800000)
 #define BENT 0.5
 #define EVEN 0.8
 #define SAFE 4.
@@ -26,7 +27,7 @@ __device__ double plane_at(const float* x, int height, int width, int i, int j, 
 // The change per pixel, along (down, right), to the neighbour that differs least, less where slopes are not even.
 __device__ double slope_at(const float* x, int height, int width, int i, int j, int down, int right, bool pinhole) {
     const double here = plane_at(x, height, width, i, j, pinhole);
-    double least = INFINITY, most = -INFINITY;
+    double least = INFINITE, most = -INFINITE;
     for (int away = -2; away <= 2; away++) {
         if (away == 0) continue;
         const double step = (plane_at(x, height, width, i + away * down, j + away * right, pinhole) - here) / away;
