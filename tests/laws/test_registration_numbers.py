@@ -231,7 +231,7 @@ def test_off_is_as_sure_as_the_reference_and_three_quarters_of_the_others_say(se
     assert _off(many, wide, 8)[0] == pytest.approx(min(told_many[8], sorted(told_many[1:])[1]), rel=1e-9)
 
 
-@pytest.mark.parametrize(("size", "scale"), [(USUAL[1], USUAL[1]), (USUAL[5], USUAL[5]), (USUAL[4], USUAL[1])])
+@pytest.mark.parametrize(("size", "scale"), [(USUAL[1], USUAL[1]), (USUAL[5], USUAL[3]), (USUAL[4], USUAL[1])])
 def test_a_motion_is_the_expected_one_given_how_far_off_poses_and_scales_are(size, scale):
     """The posterior mean at the sizes under which the motions are likeliest; of the reference and the unknown, none."""
     rng = np.random.default_rng(1)
@@ -249,6 +249,17 @@ def test_a_motion_is_the_expected_one_given_how_far_off_poses_and_scales_are(siz
     for k in others:
         whole = covariances[k] + covariances[3] + usual
         np.testing.assert_allclose(found[k], usual @ np.linalg.inv(whole) @ motions[k], rtol=1e-6)
+
+
+def test_scales_that_are_off_by_little_are_left():
+    """By 0.1 %, however surely."""
+    _, covariances = spread(2, 40, 1e-4)
+    covariances = np.pad(covariances, ((0, 0), (0, 1), (0, 1)))
+    covariances[:, 6, 6] = 1e-8
+    motions = np.concatenate([1e-3 * np.random.default_rng(5).normal(size=(40, 6)), np.full((40, 1), 1e-3)], axis=1)
+    assert not _expected(motions, covariances, 3)[:, 6].any()
+    motions[:, 6] = 4e-3
+    assert _expected(motions, covariances, 3)[0, 6] == pytest.approx(4e-3, rel=0.1)
 
 
 def test_scales_that_chance_explains_are_none():

@@ -30,12 +30,13 @@ BLOCKS = 150  # approximate number: errors of pixels within one are correlated
 ROUNDS, STEPS = 2, 3  # readings of the views; trimmed solves of each
 OUTLIER = 6.0  # median sizes of a view's residuals
 CURVED = 4.0  # times the median second difference, and larger than noise, is an edge: no plane to register to
-HINT, SURE, LIKELY = 12.0, 50.0, 12.0  # chi-square, seven degrees of freedom: 14.1 once in 20
+HINT, SURE, LIKELY = 13.5, 52.0, 13.5  # chi-square, seven degrees of freedom: 14.1 once in 20
 WORTH = 0.3  # of a view's residuals, that a motion must explain
 PIXEL = 0.1  # pixels: residuals count as at least the change of the surface over this distance
 LEAST, LARGEST = 1e-6, 0.02  # radians, units of the median depth, and ratio: larger motions are no small misplacement
 TOGETHER, PIECE = 16, 4096  # views, and places, that are summed together
 USUAL = tuple(0.016 / 2**k for k in range(8))  # in the same units: typical sizes of pose errors that are tried
+LEAST_SCALE = 0.002  # typical error of scales, below which they are left: a sensor's distortion looks like it
 
 
 @dataclass(frozen=True)
@@ -304,6 +305,7 @@ def _expected(motions: Floats, covariances: Floats, reference: int) -> Floats:
 
     both = min(USUAL, key=lambda each: solved(each, each)[1])
     scale = min((0.0, *USUAL), key=lambda each: solved(both, each)[1])
+    scale = scale if scale >= LEAST_SCALE else 0.0
     pose = min(USUAL, key=lambda each: solved(each, scale)[1])
     out = np.zeros_like(motions)
     out[known] = solved(pose, scale)[0]

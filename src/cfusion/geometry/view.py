@@ -284,7 +284,7 @@ def _checked_weights(given: ArrayLike, depth: NDArray[np.float32], what: str) ->
     for weight, known in zip(_maps(weights), (~np.isnan(each) for each in _maps(depth)), strict=True):
         bad += int((~(np.isfinite(weight) & (weight >= 0)) & known).sum())
         stray = stray or bool(((weight != 0) & ~known).any())
-        largest = max(largest, float(np.where(known, weight, 0).max(initial=0)))
+        largest = max(largest, float(np.where(known, weight, 0).max()) if weight.size else 0.0)
     if bad:
         raise InputError(f"{what} is negative or not finite at {bad} of {weights.size} pixels; use 0 for no weight")
     if largest > 0 and not WEIGHTS[0] <= largest <= WEIGHTS[1]:
