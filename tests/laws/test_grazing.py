@@ -13,6 +13,7 @@ from cfusion.auto.settings import Settings
 from cfusion.geometry.pose import turned_by
 from cfusion.solvers import PDHG
 from cfusion.source import Posed
+from cfusion.source.upload import UploadedViews, parts_of
 
 NUMPY = kernels.load("numpy")
 PERSPECTIVE, PARALLEL = Pinhole(40.0, 42.0, 31.5, 23.5, 64, 48), Orthographic(0.05, 31.5, 23.5, 64, 48)
@@ -127,6 +128,48 @@ def test_depths_have_the_median_scale_whatever_that_of_the_reference(reference):
     result = fuse(views, reference=reference, min_confidence=0.0)
     assert abs(np.nanmedian(result.depth / truth) - 1) < 0.003
     assert np.median(result.sigma / result.depth) > 0.003  # the error of the mean of three scales: 0.0065 / sqrt(2)
+
+
+def test_the_largest_scale_is_counted_from_the_median_and_not_from_the_reference():
+    """The reference at 0.985: views at 1.006 and 1.008 are more than 2 % from it, and less from the others."""
+    views, truth = corridor("none")
+    more = [*views, replace(views[0], name="a"), replace(views[2], name="b")]
+    scales = (1.006, 0.985, 0.994, 1.008, 0.997)
+    scaled = [replace(view, depth=view.depth * np.float32(each)) for view, each in zip(more, scales, strict=True)]
+    found = register(Posed.of(scaled, 1, NUMPY), (0.985 * truth).astype(np.float32), NUMPY)
+    assert found.motions is not None
+    np.testing.assert_allclose(np.array(found.motions.factors) * scales, 0.997, atol=3e-3)
+    surface, _ = first_surface(Posed.of(scaled, 1, NUMPY), Settings(), PDHG(), NUMPY)
+    assert abs(np.nanmedian(surface / truth) - 0.985) < 2e-3  # one scale only: the reference's
+
+
+def test_an_orthographic_view_has_no_scale():
+    views, truth = corridor("none")
+    flat = Orthographic(0.05, 39.5, 29.5, 80, 60)
+    source = Posed.of([views[1], View(views[0].depth, flat, views[0].pose)], 0, NUMPY)
+    found = register(source, truth.astype(np.float32), NUMPY)
+    assert found.motions is None or found.motions.factors == [1, 1]
+
+
+def test_depths_in_steps_are_read_alike_everywhere(every_backend):
+    """Four equal pixels are no interpolation where the nearest is asked for."""
+    camera = Pinhole(70.0, 70.0, 39.5, 29.5, 80, 60)
+    rows, columns = np.indices(camera.shape)
+    wall = (3 / (1 + 0.01 * columns - 0.004 * rows)).astype(np.float32)
+    motion = Pose(turned_by(np.array([0.01, -0.02, 0.005])), np.array([0.03, 0.02, -0.01])).matrix()[:3]
+    given = (camera.numbers, camera.numbers, motion, np.float32(0.1) * np.round(wall / np.float32(0.1)), NOTHING, 0.0)
+    expected = NUMPY.read_view(wall, *given)[0]
+    np.testing.assert_allclose(every_backend.read_view(wall, *given)[0], expected, atol=1e-6)
+
+
+def test_a_view_may_be_chosen_twice():
+    views, _ = corridor("none")
+    upload = UploadedViews(
+        [0, 1, 2], np.stack([v.depth for v in views]), None, np.zeros((3, 10)), [v.pose for v in views]
+    )
+    (part,) = parts_of([upload], [1, 1])
+    assert part.indices == [0, 1]
+    np.testing.assert_array_equal(part.depths, np.stack([views[1].depth] * 2))
 
 
 def test_heights_have_no_scale():

@@ -20,7 +20,7 @@ TILT = np.array([0.3, -0.2])  # z = 4 + 0.3 x - 0.2 y, in the camera's frame
 
 def _effects(places, view_from_reference, reach):
     """Of one view."""
-    return registration._effects(places, view_from_reference[None], reach)[0]
+    return registration._effects(places, view_from_reference[None], reach, np.array([places.scaled]))[0]
 
 
 def _fit(residual, effect, block, share, least):
@@ -304,7 +304,8 @@ def told(monkeypatch, views, reach=NEAR, samples=10_000):
     surface = plane(CAMERA).astype(np.float32)
     depths = np.stack([surface + np.float32(0.01)] * len(views))
     still = np.broadcast_to(np.eye(3, 4), (len(views), 3, 4))
-    source = SimpleNamespace(n_views=len(views), reference=0, places=lambda: (CAMERA.numbers, None, still))
+    cameras = np.stack([CAMERA.numbers] * len(views))
+    source = SimpleNamespace(n_views=len(views), reference=0, places=lambda: (CAMERA.numbers, cameras, still))
     read = SimpleNamespace(reading=SimpleNamespace(depths=depths), growth=CONSTANT, slope=0.0)
     backend = SimpleNamespace(to_host=np.asarray)
     return _told(source, surface, read, samples, reach, Motions.none(len(views)), backend)

@@ -33,6 +33,16 @@ def test_rounded_disparities_have_steps_that_grow_with_the_square() -> None:
     assert found.step == pytest.approx(found.growth.middle**2 / 60, rel=0.1)
 
 
+@pytest.mark.parametrize("height", [30, 0, -30])
+def test_heights_in_steps_may_be_negative(height: int) -> None:
+    found = rounding_of(np.round(floor() * 10).astype(np.float32) - 25 + height, BACKEND)
+    assert found is not None
+    assert found.step == pytest.approx(1.0)
+    depth = np.float32([[-3.0, 0.0, 4.0]])
+    sigma = at_least_rounded(np.zeros_like(depth), np.ones_like(depth), depth, found)
+    np.testing.assert_allclose(sigma, 12**-0.5 if found.growth.power == 0 else sigma, rtol=1e-5)
+
+
 def test_levels_that_no_pixel_has_do_not_make_the_steps_larger() -> None:
     steps = np.round(floor() / 0.02) * 0.02
     steps[(steps > 1.5) & (steps < 3.5)] = np.nan

@@ -89,6 +89,15 @@ def test_views_of_little_weight_leave_sigma_that_of_the_others(light: float) -> 
     assert 0.4 < np.median(all_of.sigma) / np.median(few.sigma) < 2.5
 
 
+def test_the_unit_of_the_weights_does_not_matter_to_one_map() -> None:
+    depths = (4 + 0.05 * normal(1, 36, 48)).astype(np.float32)
+    sigmas = [
+        fuse_stack(Stack(depths, np.full_like(depths, unit)), backend="cpu", min_confidence=0).sigma
+        for unit in (1.0, 1e-10)
+    ]
+    assert np.median(sigmas[1]) == pytest.approx(np.median(sigmas[0]), rel=0.05)
+
+
 def test_halves_of_noise_have_the_variance_of_the_mean_also_beside_an_edge() -> None:
     """Fits on halves, each off by N(0, 2): their mean is off by N(0, 1). Twelve pixels from an edge it still is."""
     rng = np.random.default_rng(0)

@@ -45,7 +45,7 @@ def first_surface(source: Source, settings: Settings, solver: PDHG, backend: Bac
     own, depth = fitted(alone, None), None
     near, read = source.part(nearest_views(source, own, backend)), None
     if settings.refine_poses:  # misplaced views would refute it
-        near, read = registered(near, own, backend)
+        near, read = registered(near, own, backend, to_reference=True)
     away = residuals_of(near, own, backend, read)
     if not independence(away):  # the reference's edges are no better placed than those of the others
         return fitted(source.first(splat, backend), None), False

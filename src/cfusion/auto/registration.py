@@ -62,7 +62,7 @@ class _Places:
     normal: Floats  # (3, n)
     effect: Floats  # (6, n) of w and t along the normal
     block: Floats  # (n,) index of the block
-    scaled: bool  # whether views have a scale: those of perspective cameras
+    scaled: bool  # whether views may have a scale: not if heights are fused
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +75,13 @@ class _Told:
     hint: float  # largest chi-square of a view that might be moved
 
 
-def register(source: Source, surface: DepthMap, backend: Backend, read: Read | None = None) -> Source:
+def register(
+    source: Source, surface: DepthMap, backend: Backend, read: Read | None = None, *, to_reference: bool = False
+) -> Source:
     """The source with views moved to fit the surface; distant views only if most poses are wrong.
 
-    `read` is the result of `read_surface`, if there is one already.
+    `read` is the result of `read_surface`, if there is one already. Depths get the median scale of the views, or stay
+    at the reference's.
     """
     read, still = read or read_surface(source, surface, backend), Motions.none(source.n_views)
     if not _told(source, surface, read, SAMPLES[0], NEAR, still, backend).hint > HINT:
@@ -99,28 +102,38 @@ def register(source: Source, surface: DepthMap, backend: Backend, read: Read | N
             motions = Motions(np.where(near[:, None], motions.numbers, told.motions.numbers), motions.depth)
             moved = source.moved(motions)
         small = small | told.small
-    centred = _at_median_scale(motions, small, source)
-    return moved if centred is motions else source.moved(centred)
-
-
-def _at_median_scale(motions: Motions, told: Mask, source: Source) -> Motions:
-    """The motions that also undo the reference's error of scale: depths get the median scale of these views (K,).
-
-    A reference that is too large by m moves a view with its camera at c by m c: s - m and t - m c are the others' own.
-    """
-    ratio = float(np.median(motions.numbers[told, 6])) if told.any() else 0.0
+    ratio = 0.0 if to_reference else _median_scale(motions.numbers, small)
     if ratio == 0:
-        return motions
+        return moved
+    centred = _at_scale(motions.numbers, ratio, _centres(source) / motions.depth)
+    return source.moved(Motions(np.where(small[:, None], centred, motions.numbers), motions.depth))
+
+
+def _median_scale(numbers: Floats, told: Mask) -> float:
+    """The median ratio of these views (K,): what the reference is too small by."""
+    return float(np.median(numbers[told, 6])) if told.any() else 0.0
+
+
+def _at_scale(numbers: Floats, ratio: float, centres: Floats) -> Floats:
+    """Motions (K, 7) to a surface that is smaller by a ratio m: s - m and t - m c.
+
+    A surface that is too large by m moves a view with its camera at c by m about the reference, so by m c besides m.
+    """
+    return numbers - ratio * np.concatenate([np.zeros_like(centres), centres, np.ones((len(centres), 1))], axis=1)
+
+
+def _centres(source: Source) -> Floats:
+    """The cameras (K, 3) in the reference's frame."""
     view_from_reference = source.places()[2]
-    centre = -_product("kji,kj->ki", view_from_reference[:, :, :3], view_from_reference[:, :, 3])
-    change = np.concatenate([np.zeros_like(centre), centre / motions.depth, np.ones((len(centre), 1))], axis=1)
-    return Motions(np.where(told[:, None], motions.numbers - ratio * change, motions.numbers), motions.depth)
+    return -_product("kji,kj->ki", view_from_reference[:, :, :3], view_from_reference[:, :, 3])
 
 
-def registered(source: Source, surface: DepthMap, backend: Backend) -> tuple[Source, Read | None]:
+def registered(
+    source: Source, surface: DepthMap, backend: Backend, *, to_reference: bool = False
+) -> tuple[Source, Read | None]:
     """The source with views moved, and their reading at the surface if none was and it is at the nearest pixels."""
     read = read_surface(source, surface, backend)
-    moved = register(source, surface, backend, read)
+    moved = register(source, surface, backend, read, to_reference=to_reference)
     return moved, read if moved is source and not read.between else None
 
 
@@ -140,11 +153,12 @@ def _told(
     usual = float(np.median(depth[places.smooth]))
     units = read.growth.unit(depth[places.smooth])
     residuals = away[:, places.smooth] / units
-    scale, motions_of = np.repeat([1.0, usual, 1.0], [3, 3, 1])[:, None], source.places()[2]
+    scale, (_, cameras, motions_of) = np.repeat([1.0, usual, 1.0], [3, 3, 1])[:, None], source.places()
+    perspective = places.scaled & (cameras[:, 0] == 0)
     fits = [
         _fits(
             residuals[some],
-            _effects(places, motions_of[some], reach) * (scale / units),
+            _effects(places, motions_of[some], reach, perspective[some]) * (scale / units),
             places.block,
             reach.share,
             PIXEL * read.slope,
@@ -152,13 +166,15 @@ def _told(
         for some in _groups(source.n_views)
     ]
     steps, covariances, squares = (np.concatenate(each) for each in zip(*fits, strict=True))
-    reference = source.reference
-    motions = before.numbers + steps - steps[reference]
+    reference, centres = source.reference, _centres(source) / usual
+    to_surface = np.where(np.arange(7) < 6, steps[reference], 0.0)
+    motions = before.numbers + _at_scale(steps - to_surface, float(steps[reference, 6]), centres)
     off = _off(motions, covariances, reference)
     motions = _expected(motions, covariances, reference)
     worth = np.sqrt(np.einsum("ki,kij,kj->k", motions, squares, motions))
     known = np.isfinite(covariances).all(axis=(1, 2))
-    small = known & (np.abs(motions) < LARGEST).all(axis=1)
+    own = _at_scale(motions, _median_scale(motions, known), centres)
+    small = known & (np.abs(own) < LARGEST).all(axis=1)
     moved = small & (off > SURE) & (worth > WORTH)
     if _most(moved, small):
         moved = small & (off > LIKELY)
@@ -200,8 +216,11 @@ def _groups(n_views: int) -> list[slice]:
     return [slice(first, first + TOGETHER) for first in range(0, n_views, TOGETHER)]
 
 
-def _effects(places: _Places, view_from_reference: Floats, reach: Reach) -> Floats:
-    """Effects (K, 7, n) of w, t and s on a view's measurement, along the reference's rays; NaN where uncertain."""
+def _effects(places: _Places, view_from_reference: Floats, reach: Reach, scaled: Mask) -> Floats:
+    """Effects (K, 7, n) of w, t and s on a view's measurement, along the reference's rays; NaN where uncertain.
+
+    `scaled` (K,): whether a view has a scale.
+    """
     turn, shift = view_from_reference[:, :, :3], view_from_reference[:, :, 3:]
     there, ray, normal = (_product("kij,jn->kin", turn, each) for each in (places.point, places.ray, places.normal))
     there = there + shift
@@ -213,7 +232,7 @@ def _effects(places: _Places, view_from_reference: Floats, reach: Reach) -> Floa
     facing_here = _product("in,in->n", places.normal, places.ray)
     effects = np.empty((len(turn), 7, facing_here.size))
     effects[:, :6] = places.effect
-    effects[:, 6] = _product("kin,kin->kn", normal, there) if places.scaled else 0.0
+    effects[:, 6] = _product("kin,kin->kn", normal, there) * scaled[:, None]
     return effects / np.where(sure, facing_here, np.nan)[:, None]
 
 

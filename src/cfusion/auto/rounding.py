@@ -36,16 +36,17 @@ def rounding_of(depth: DepthMap, backend: Backend) -> Rounding | None:
     """The rounding of a map (H, W); None if its values are not rounded, or too few to tell."""
     every = max(1, int(np.sqrt(depth.size / SAMPLE)))
     sample = depth[::every, ::every] if on_host(depth) else backend.to_host(depth[::every, ::every])
-    levels, counts = np.unique(sample[sample > 0], return_counts=True)
+    levels, counts = np.unique(sample[np.isfinite(sample)], return_counts=True)
     repeated = counts > 1
     if counts[repeated].sum() < max(REPEATED * counts.sum(), FEWEST_LEVELS):
         return None
     levels = levels[repeated].astype(np.float64)
     if len(levels) < FEWEST_LEVELS:
         return None
-    middle, between = float(np.median(levels)), (levels[1:] + levels[:-1]) / 2
-    steps = [np.diff(levels) / (between / middle) ** power for power in POWERS]
-    power = min(POWERS, key=lambda each: float(np.std(np.log(steps[each]))))
+    positive = levels[0] > 0  # heights may not be, and have equal steps
+    middle, between = float(np.median(levels)) if positive else 1.0, (levels[1:] + levels[:-1]) / 2
+    steps = [np.diff(levels) / (between / middle) ** power for power in (POWERS if positive else POWERS[:1])]
+    power = min(range(len(steps)), key=lambda each: float(np.std(np.log(steps[each]))))
     return Rounding(float(np.quantile(steps[power], SMALLEST)), DepthNoise(middle, power))
 
 

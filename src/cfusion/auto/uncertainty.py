@@ -101,7 +101,7 @@ def _between_halves(unit: Floats, *parts: Floats) -> Floats:
     sizes: Any = np.float32(0)
     for x, y, n, m in zip(*(parts[k::4] for k in range(4)), strict=True):
         total = np.maximum(n + m, LEAST_WEIGHT)
-        apart = np.abs(x - y) * np.sqrt(n * m) / (total * unit)
+        apart = np.abs(x - y) * np.sqrt(n / total) * np.sqrt(m / total) / unit
         both = ~np.isnan(apart) & (np.minimum(n, m) > LEAST_HALF * total)
         mass, sizes = mass + both.astype(np.float32), sizes + np.where(both, apart, 0).astype(np.float32)
     out: Floats = np.stack([mass, sizes])
@@ -111,7 +111,7 @@ def _between_halves(unit: Floats, *parts: Floats) -> Floats:
 @one_pass
 def _from_whole(x: Floats, whole: Floats, n: Floats, left_out: Floats, unit: Floats) -> Floats:
     """The same (2, H, W) for one half: sqrt(n / m) times its distance from the whole, for n observations of n + m."""
-    apart = np.abs(x - whole) * np.sqrt(n / np.maximum(left_out, 1e-6)) / unit
+    apart = np.abs(x - whole) * np.sqrt(n / np.maximum(left_out, LEAST_WEIGHT)) / unit
     known = ~np.isnan(apart) & (n > 0) & (left_out > 0)
     return np.stack([known.astype(np.float32), np.where(known, apart, 0).astype(np.float32)])
 

@@ -90,10 +90,10 @@ def parts_of(uploads: Sequence[UploadedViews], chosen: Sequence[int]) -> list[Up
     """Some of the views, numbered in the order of `chosen`, without a transfer."""
     out = []
     for each in uploads:
-        inside = [place for place, index in enumerate(each.indices) if index in chosen]
+        indices = [place for place, k in enumerate(chosen) if k in each.indices]  # a view may be chosen twice
+        inside = [each.indices.index(chosen[place]) for place in indices]
         if inside:
             depths, confidences = _some(each.depths, inside), _some(each.confidences, inside)
-            indices = [chosen.index(each.indices[place]) for place in inside]
             poses = [each.poses[place] for place in inside]
             out.append(UploadedViews(indices, depths, confidences, each.cameras[inside], poses))
     return out

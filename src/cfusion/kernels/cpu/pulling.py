@@ -102,7 +102,7 @@ def _pull(
             beside, below = (column - u) / view_camera[1], (row - v) / view_camera[2]
             left = np.floor(u)
             top = np.floor(v)
-            # four pixels that agree exactly equal the nearest
+            # an agreement of 0: the nearest
             if agreement > 0 and left >= 0 and top >= 0 and left + 1 < columns and top + 1 < rows:
                 a = np.int64(top)
                 b = np.int64(left)

@@ -82,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(256) pull(
         const float* corner = depth + (size_t)top * columns + (size_t)left;
         const double a = corner[0], b = corner[1], c = corner[columns], d = corner[columns + 1];
         const double spread = fmax(fmax(a, b), fmax(c, d)) - fmin(fmin(a, b), fmin(c, d));
-        if (!isnan(a + b + c + d) && spread <= agreement) {  // fmax and fmin would skip what is unknown
+        if (agreement > 0 && !isnan(a + b + c + d) && spread <= agreement) {  // fmax and fmin would skip what is unknown
             const double top_row = a + (u - left) * (b - a), low_row = c + (u - left) * (d - c);
             measured = top_row + (v - top) * (low_row - top_row);
             beside = below = 0;

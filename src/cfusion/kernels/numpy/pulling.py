@@ -127,7 +127,7 @@ def _between(depth: Floats, u: Floats, v: Floats, seen: Floats, agreement: float
     a, b = u - left, v - top
     top_row = corners[0] + a * (corners[1] - corners[0])
     low_row = corners[2] + a * (corners[3] - corners[2])
-    agree = corners.max(axis=0) - corners.min(axis=0) <= agreement
+    agree = (corners.max(axis=0) - corners.min(axis=0) <= agreement) & (agreement > 0)  # 0: the nearest
     return top_row + b * (low_row - top_row), fits & agree
 
 
