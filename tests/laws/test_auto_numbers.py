@@ -211,7 +211,7 @@ class TestFirstSurface:
         monkeypatch.setattr(first, "_fitted", lambda *given: next(fits))
         monkeypatch.setattr(first, "inverse_is_better", lambda *given: False)
         monkeypatch.setattr(first, "nearest_views", lambda *given: [0, 1])
-        monkeypatch.setattr(first, "registered", lambda source, surface, backend: (source, None))
+        monkeypatch.setattr(first, "registered", lambda source, *given, **choices: (source, None))
         monkeypatch.setattr(first, "residuals_of", lambda source, surface, backend, read=None: truth - surface)
         monkeypatch.setattr(first, "independence", lambda away: 1.0)
         monkeypatch.setattr(first, "_completed", lambda surface, *given: surface)
