@@ -52,7 +52,7 @@ class Source(Protocol):
 
     @property
     def own_map(self) -> DepthMap:
-        """The map (H, W) of the frame's view, as given."""
+        """The map (H, W) of the frame's view; scaled, if the views are."""
 
     @property
     def rereads(self) -> bool:
