@@ -48,14 +48,14 @@ def first_surface(source: Source, settings: Settings, solver: PDHG, backend: Bac
         near, read = registered(near, own, backend, to_reference=True)
     away = residuals_of(near, own, backend, read)
     if not independence(away):  # the reference's edges are no better placed than those of the others
-        return fitted(source.first(splat, backend), None), False
+        surface = fitted(near.first(splat, backend), None)
+        if near.n_views < source.n_views:  # wide baselines blur edges, more views average errors
+            surface = _agreed(source, surface, fitted(source.first(splat, backend), None), backend)
+        return restore(source, surface, backend), False
     if _in_inverse(settings, alone, own, backend):
         depth, own = own, fitted(alone, own)
         away = residuals_of(near, own, backend)
-    from_near = fitted(near.first(splat, backend), depth)
-    others = [view for view in range(near.n_views) if view != near.reference]
-    refuted = _refuted(own, from_near, away, residuals_of(near, from_near, backend), others, backend)
-    surface = _either(refuted, from_near, own)
+    surface = _agreed(near, own, fitted(near.first(splat, backend), depth), backend, away)
     return restore(source, _completed(surface, source, splat, backend), backend), depth is not None
 
 
@@ -89,10 +89,20 @@ def _completed(surface: DepthMap, source: Source, splat: Splat, backend: Backend
     return or_else(surface, median)
 
 
+def _agreed(
+    source: Source, surface: DepthMap, other: DepthMap, backend: Backend, away: Floats | None = None
+) -> DepthMap:
+    """The surface (H, W), or the other where measurements refute it; `away` are their residuals, if computed before."""
+    away = residuals_of(source, surface, backend) if away is None else away
+    others = [view for view in range(source.n_views) if view != source.reference]
+    refuted = _refuted(surface, other, away, residuals_of(source, other, backend), others, backend)
+    return _either(refuted, other, surface)
+
+
 def _refuted(
     own: DepthMap, other: DepthMap, away: Floats, other_away: Floats, others: list[int], backend: Backend
 ) -> Mask:
-    """Pixels (H, W) where the reference's own surface is replaced by the other, which explains the measurements better.
+    """Pixels (H, W) where a surface is replaced by another one, which explains the measurements better.
 
     On the whole, or around a pixel by more than chance. If it is better on the whole, the own surface remains where it
     is better by more than chance, and not only in the eyes of the reference. `away` (K, H, W) are the residuals at the

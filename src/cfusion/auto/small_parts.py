@@ -2,7 +2,8 @@
 
 A small part costs more as an edge than as an error of the few views that see it. Where it is missing, views are read at
 the wrong surface and see something else, so that no later fit brings it back. But the reference measured it: where the
-nearest views, read at its measurements, see them rather than the surface, the surface takes them over.
+nearest views, read at its measurements, see them rather than the surface, the surface takes them over. A part in front
+of the surface only has to be seen: a view may see both, past each other, but the reference sees the first on its ray.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from cfusion.source import Source
 THIN, MOST = 1, 6.5  # radius of a square, and pixels of its nine: thinner parts may be mixed pixels of an edge
 APART = 1.0  # pixels: a view that reads both at one pixel measures the same again, also what is wrong
 BELIEVED = 0.5  # of the usual confidence: measurements with less neither make a part nor vote
+UNKNOWN = 2.0  # noise scales: misfit of a surface behind the part, which may be seen past it: no evidence against it
 OTHER = 6.0  # noise scales: a measurement further from the surface is of another one
 
 
@@ -46,7 +48,8 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     at_part = in_units(_measured(near, part, backend), part, unit)
     apart = near.parallax(surface, backend)[others], surface, part
     here, there = (_if_apart(each[others], *apart) for each in (away, at_part))
-    worse, _ = excess_misfit(here, there, scales_of(away, backend)[others])
+    scales = scales_of(away, backend)[others]
+    worse, _ = excess_misfit(_or_unknown(here, surface, part, np.float32(UNKNOWN) * scales), there, scales)
     return _seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
 
 
@@ -87,6 +90,13 @@ def _or_around(surface: DepthMap, own: DepthMap, elsewhere: Floats, core: Floats
 def _if_apart(residuals: Floats, parallax: Floats, surface: DepthMap, part: DepthMap) -> Floats:
     """Residuals (K, H, W) of views in whose images part and surface are APART pixels or more; NaN of the others."""
     return np.where(parallax * np.abs(part - surface) >= APART, residuals, np.float32(np.nan))
+
+
+@one_pass
+def _or_unknown(residuals: Floats, surface: DepthMap, part: DepthMap, least: Floats) -> Floats:
+    """Sizes (K, H, W) of residuals at a surface; at least this where the part is in front of it."""
+    size = np.abs(residuals)
+    return np.where(part < surface, np.maximum(size, least), size)
 
 
 @one_pass

@@ -1,7 +1,7 @@
 """The standard deviation of the fused depth's error.
 
     sigma^2 = F + (r 0.3^2 + delta^2 / 2) slope^2 / n + (rho + 3 few^2) s^2 + (1 - p) relief^2 / 3
-    F = (1 + 3.7 rim)^2 (0.7 V + 0.03 bend^2);    few = max(0, 1 - n / min(0.6 K, 5))
+    F = (1 + 3.7 rim)^2 (0.8 V + 0.03 bend^2);    few = max(0, 1 - n / min(0.6 K, 5))
 
 V       variance of the fit to all observations, from the distance of the fits to two halves of them, of weights n
         and m: (x - y)^2 n m / (n + m)^2, pooled near the pixel over both kinds of halves. Without halves F is s^2; for
@@ -45,7 +45,7 @@ from cfusion.source import Motions
 
 GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
 RADIUS, NEAR = 8, 2  # pixels over which residuals and single halves, and pairs of halves, are pooled
-OF_HALVES, OF_BEND, MOST_BENT = 0.7, 0.03, 10.0  # parts of F, and the largest bend, in sqrt(V)
+OF_HALVES, OF_BEND, MOST_BENT = 0.8, 0.03, 10.0  # parts of F, and the largest bend, in sqrt(V)
 AT_RIMS = 3.7  # factor on its root, for a pixel among unknown ones
 RIM_RADIUS = 4  # pixels
 BENDS = (1, 2, 4, 8, 16)  # pixels: distances of second differences, between which the bend is interpolated

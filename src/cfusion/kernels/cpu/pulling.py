@@ -8,7 +8,7 @@ from numba import njit
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cpu.cameras import bent, is_bent, slopes
 from cfusion.kernels.cpu.sums import OPTIONS
-from cfusion.kernels.numpy.pulling import EVEN, SAFE, STENCIL
+from cfusion.kernels.numpy.pulling import EVEN, SAFE, STEEPEST, STENCIL
 from cfusion.kernels.threads import in_bands
 
 REACH = max(STENCIL)
@@ -124,6 +124,9 @@ def _pull(
             facing, ahead = 1.0, 1.0
             if pinhole:
                 facing = 1 / here if here > 0 else 0.0
+                steep = here * np.sqrt(slope_x * slope_x + slope_y * slope_y)
+                share = min(max((STEEPEST[1] - steep) / (STEEPEST[1] - STEEPEST[0]), 0.0), 1.0)
+                slope_x, slope_y = share * slope_x, share * slope_y
                 ahead = facing - slope_x * across - slope_y * down
             normal_x = transform[0, 0] * slope_x + transform[0, 1] * slope_y + transform[0, 2] * ahead
             normal_y = transform[1, 0] * slope_x + transform[1, 1] * slope_y + transform[1, 2] * ahead

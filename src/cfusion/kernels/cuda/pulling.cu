@@ -4,6 +4,8 @@
 #define INFINITE __int_as_float(0x7f800000)
 #define BENT 0.5
 #define EVEN 0.8
+#define STEEP 15.
+#define STEEPEST 30.
 #define SAFE 4.
 
 // The factor by which depths are divided to make their noise equal.
@@ -89,8 +91,14 @@ extern "C" __global__ void __launch_bounds__(256) pull(
         }
     }
     // the plane that touches the surface, in the view
-    const double slope_x = from.fx * slope_at(x, height, width, i, j, 0, 1, pinhole);
-    const double slope_y = from.fy * slope_at(x, height, width, i, j, 1, 0, pinhole);
+    double slope_x = from.fx * slope_at(x, height, width, i, j, 0, 1, pinhole);
+    double slope_y = from.fy * slope_at(x, height, width, i, j, 1, 0, pinhole);
+    if (pinhole) {
+        const double steep = here * sqrt(slope_x * slope_x + slope_y * slope_y);
+        const double share = fmin(fmax((STEEPEST - steep) / (STEEPEST - STEEP), 0.), 1.);
+        slope_x *= share;
+        slope_y *= share;
+    }
     const double facing = !pinhole ? 1 : here > 0 ? 1 / here : 0;
     const double ahead = pinhole ? facing - slope_x * across - slope_y * down : 1;
     double normal[3];

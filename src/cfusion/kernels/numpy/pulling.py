@@ -15,6 +15,7 @@ from cfusion.kernels.numpy.cameras import is_bent, pixels, slopes
 
 STENCIL = (-2, -1, 1, 2)  # pixels: neighbours along a row or a column; the flattest gives the slope
 EVEN = (0.5, 0.8)  # ratio of flattest and steepest: at most, the surface bends and has no plane; at least, it is one
+STEEPEST = (15.0, 30.0)  # tangent of ray and normal: up to the first, a plane; beyond the second, an edge
 SAFE = 4.0  # largest factor, either way, by which a tangent plane changes a predicted depth or a rate
 
 
@@ -82,12 +83,18 @@ def _ray(camera: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
 
 
 def _tangent(camera: Floats, depth: Floats, ray: Floats) -> tuple[Floats, Floats]:
-    """The normal n (H, W, 3) of the plane that touches a surface at each pixel, and n . r (H, W)."""
+    """The normal n (H, W, 3) of the plane that touches a surface at each pixel, and n . r (H, W).
+
+    Flatter where the surface is steeper than STEEPEST: smoothed edges look like planes that no camera could measure.
+    """
     perspective = camera[0] == 0
     plane = 1 / np.where(depth > 0, depth, np.nan) if perspective else -depth  # linear in the image of a plane
     across, down = camera[1] * _slope(plane, 1), camera[2] * _slope(plane, 0)
     if not perspective:
         return np.stack([across, down, np.ones_like(depth)], axis=-1), np.ones_like(depth)
+    plain, edge = STEEPEST
+    share = np.clip((edge - depth * np.sqrt(across * across + down * down)) / (edge - plain), 0, 1)
+    across, down = share * across, share * down
     return np.stack([across, down, plane - across * ray[..., 0] - down * ray[..., 1]], axis=-1), plane
 
 
