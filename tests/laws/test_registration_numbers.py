@@ -19,17 +19,20 @@ TILT = np.array([0.3, -0.2])  # z = 4 + 0.3 x - 0.2 y, in the camera's frame
 
 
 def _effects(places, view_from_reference, reach):
-    """Of one view."""
-    return registration._effects(places, view_from_reference[None], reach, np.array([places.scaled]))[0]
+    """Of one view (7, n), along the reference's rays; NaN where it is not sure."""
+    turn, shift = view_from_reference[:, :3], view_from_reference[:, 3]
+    about = registration._about(-(turn.T @ shift)[None], np.array([places.scaled]))[0]
+    sure = registration._sure(places, view_from_reference[None], reach)[0]
+    return np.where(sure, about @ places.effect / (places.normal * places.ray).sum(0), np.nan)
 
 
 def _fit(residual, effect, block, share, least):
     """Of one view, and the same whatever other views are fitted with it."""
-    alone = registration._fits(residual[None], effect[None], block, share, least)
-    other = np.full_like(residual, np.nan), effect
-    together = registration._fits(
-        np.stack([other[0], residual, 2 * residual]), np.stack([other[1], effect, effect]), block, share, least
-    )
+    residual = np.where(np.isfinite(effect[0]), residual, np.nan)
+    effect, own = np.nan_to_num(effect), np.eye(len(effect))
+    alone = registration._fits(residual[None], effect, own[None], block, share, least)
+    three = np.stack([np.full_like(residual, np.nan), residual, 2 * residual])
+    together = registration._fits(three, effect, np.stack([own] * 3), block, share, least)
     for one, many in zip(alone, together, strict=True):
         np.testing.assert_allclose(many[1], one[0], rtol=1e-9, atol=1e-15)
     return tuple(each[0] for each in alone)
@@ -58,7 +61,7 @@ def test_places_of_a_plane(camera, every):
     np.testing.assert_allclose(places.ray - along, 0, atol=1e-12)
     for motion in np.eye(6):  # of a point by w x X + t, along the normal
         moved = np.cross(motion[:3], places.point.T) + motion[3:]
-        np.testing.assert_allclose(motion @ places.effect, (moved * places.normal.T).sum(1), atol=1e-9)
+        np.testing.assert_allclose(motion @ places.effect[:6], (moved * places.normal.T).sum(1), atol=1e-9)
 
 
 def test_blocks_are_squares_of_neighbours_about_as_many_as_wanted():

@@ -12,6 +12,7 @@ of pose errors: not at all along directions that the data do not determine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,7 @@ HINT, SURE, LIKELY = 13.5, 52.0, 13.5  # chi-square, seven degrees of freedom: 1
 WORTH = 0.3  # of a view's residuals, that a motion must explain
 PIXEL = 0.1  # pixels: residuals count as at least the change of the surface over this distance
 LEAST, LARGEST = 1e-6, 0.02  # radians, units of the median depth, and ratio: larger motions are no small misplacement
-TOGETHER, PIECE = 16, 4096  # views, and places, that are summed together
+TOGETHER, PIECE = 16, 512  # views, and places, that BLAS sums in one thread: the same bits for any number of threads
 USUAL = tuple(0.016 / 2**k for k in range(8))  # in the same units: typical sizes of pose errors that are tried
 LEAST_SCALE = 0.002  # typical error of scales, below which they are left: a sensor's distortion looks like it
 
@@ -60,7 +61,7 @@ class _Places:
     ray: Floats  # (3, n)
     point: Floats  # (3, n)
     normal: Floats  # (3, n)
-    effect: Floats  # (6, n) of w and t along the normal
+    effect: Floats  # (7, n) of w, t, and s about the reference's camera, along the normal
     block: Floats  # (n,) index of the block
     scaled: bool  # whether views may have a scale: not if heights are fused
 
@@ -153,12 +154,16 @@ def _told(
     usual = float(np.median(depth[places.smooth]))
     units = read.growth.unit(depth[places.smooth])
     residuals = away[:, places.smooth] / units
-    scale, (_, cameras, motions_of) = np.repeat([1.0, usual, 1.0], [3, 3, 1])[:, None], source.places()
-    perspective = places.scaled & (cameras[:, 0] == 0)
+    _, cameras, motions_of = source.places()
+    scale = np.repeat([1.0, usual, 1.0], [3, 3, 1])[:, None]
+    effects = places.effect * (scale / (units * _along(places.normal, places.ray)))
+    reference, centres = source.reference, _centres(source) / usual
+    about = _about(centres, places.scaled & (cameras[:, 0] == 0))
     fits = [
         _fits(
-            residuals[some],
-            _effects(places, motions_of[some], reach, perspective[some]) * (scale / units),
+            np.where(_sure(places, motions_of[some], reach), residuals[some], np.nan),
+            effects,
+            about[some],
             places.block,
             reach.share,
             PIXEL * read.slope,
@@ -166,7 +171,6 @@ def _told(
         for some in _groups(source.n_views)
     ]
     steps, covariances, squares = (np.concatenate(each) for each in zip(*fits, strict=True))
-    reference, centres = source.reference, _centres(source) / usual
     to_surface = np.where(np.arange(7) < 6, steps[reference], 0.0)
     motions = before.numbers + _at_scale(steps - to_surface, float(steps[reference, 6]), centres)
     off = _off(motions, covariances, reference)
@@ -207,7 +211,7 @@ def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
     side = max(1, round(np.sqrt(smooth.sum() / BLOCKS)))
     block = rows // side * (columns.max() // side + 1) + columns // side
     rays, points, normals = (np.ascontiguousarray(each[smooth].T) for each in (ray, point, normal))
-    effect = np.concatenate([np.cross(points, normals, axis=0), normals])
+    effect = np.concatenate([np.cross(points, normals, axis=0), normals, _along(points, normals)[None]])
     return _Places(smooth, rays, points, normals, effect, block[smooth], bool(perspective))
 
 
@@ -216,51 +220,67 @@ def _groups(n_views: int) -> list[slice]:
     return [slice(first, first + TOGETHER) for first in range(0, n_views, TOGETHER)]
 
 
-def _effects(places: _Places, view_from_reference: Floats, reach: Reach, scaled: Mask) -> Floats:
-    """Effects (K, 7, n) of w, t and s on a view's measurement, along the reference's rays; NaN where uncertain.
+def _sure(places: _Places, view_from_reference: Floats, reach: Reach) -> Mask:
+    """Places (K, n) that a view has in front of it, and sees neither too flat nor from too far aside.
 
-    `scaled` (K,): whether a view has a scale.
+    The view's ray, in the reference's frame, is X - c for its camera at c.
     """
-    turn, shift = view_from_reference[:, :, :3], view_from_reference[:, :, 3:]
-    there, ray, normal = (_product("kij,jn->kin", turn, each) for each in (places.point, places.ray, places.normal))
-    there = there + shift
-    own_ray = there / there[:, 2:]
-    facing, rate = _product("kin,kin->kn", normal, own_ray), ray[:, 2]
-    sizes = [np.sqrt(_product("kin,kin->kn", each, each)) for each in (ray, own_ray)]
-    sure = (rate > 0) & (there[:, 2] > 0) & (np.abs(facing) > reach.flattest * sizes[1])
-    sure &= _product("kin,kin->kn", ray, own_ray) > reach.widest * sizes[0] * sizes[1]
-    facing_here = _product("in,in->n", places.normal, places.ray)
-    effects = np.empty((len(turn), 7, facing_here.size))
-    effects[:, :6] = places.effect
-    effects[:, 6] = _product("kin,kin->kn", normal, there) * scaled[:, None]
-    return effects / np.where(sure, facing_here, np.nan)[:, None]
+    turn, shift = view_from_reference[:, :, :3], view_from_reference[:, :, 3]
+    centres, ahead = -_product("kji,kj->ki", turn, shift), turn[:, 2]
+    facing, along, square = (
+        _along(each, places.point) - _product("ki,in->kn", factor * centres, each)
+        for each, factor in ((places.normal, 1), (places.ray, 1), (places.point, 2))
+    )
+    far = np.sqrt(np.maximum(square + np.square(centres).sum(axis=1)[:, None], 0))
+    sure: Mask = np.abs(facing) > reach.flattest * far
+    sure &= along > reach.widest * np.sqrt(_along(places.ray, places.ray)) * far
+    sure &= _product("ki,in->kn", ahead, places.ray) > 0
+    sure &= _product("ki,in->kn", ahead, places.point) + shift[:, 2:] > 0
+    return sure
+
+
+def _about(centres: Floats, scaled: Mask) -> Floats:
+    """T (K, 7, 7), by which a view's effects are T times those of `_Places`: its scale is one about its own camera c.
+
+    n . (X - c) = n . X - c . n; a view that is not `scaled` (K,) has none.
+    """
+    about = np.zeros((len(centres), 7, 7)) + np.diag([1.0] * 6 + [0.0])
+    about[:, 6, 3:6], about[:, 6, 6] = np.where(scaled[:, None], -centres, 0.0), scaled
+    return about
 
 
 def _fits(
-    residuals: Floats, effects: Floats, block: Floats, share: float, least: float
+    residuals: Floats, effects: Floats, about: Floats, block: Floats, share: float, least: float
 ) -> tuple[Floats, Floats, Floats]:
     """The motions (K, m) that remove residuals (K, n), their covariances, and the squares S of a motion's effect.
 
-    sqrt(m' S m) is the effect of a motion m on the measurements, over the size of the remaining residuals, at least
-    `least`.
+    A view's effects are T effects, (m, n), with its T of `about` (K, m, m). sqrt(m' S m) is the effect of a motion m on
+    the measurements, over the size of the remaining residuals, at least `least`. Unknown residuals are NaN.
     """
-    known = np.isfinite(residuals) & np.isfinite(effects[:, 0])
+    known, size = np.isfinite(residuals), len(effects)
     count = known.sum(axis=1)
-    residuals, effects = np.where(known, residuals, 0.0), np.where(known[:, None], effects, 0.0)
-    steps, left, told = np.zeros(effects.shape[:2]), residuals, count >= max(FEWEST, share * residuals.shape[1])
+    residuals, upper = np.where(known, residuals, 0.0), np.triu_indices(size)
+    products = effects[upper[0]] * effects[upper[1]]
+
+    def squares_of(weights: Floats) -> Floats:
+        out = np.empty((len(weights), size, size))
+        out[:, upper[0], upper[1]] = out[:, upper[1], upper[0]] = _sums(weights, products)
+        return about @ out @ about.swapaxes(1, 2)
+
+    steps, left, told = np.zeros((len(residuals), size)), residuals, count >= max(FEWEST, share * residuals.shape[1])
     for _ in range(STEPS):
         sizes = np.maximum(_medians(np.abs(left), known, count), least)
         told &= sizes > 0
         sizes = np.where(told, sizes, 1.0)
-        kept: Floats = (np.abs(left) <= OUTLIER * sizes[:, None])[:, None] * effects
-        normals: Floats = _squares(kept, effects) + _identities((sizes / LARGEST) ** 2, steps)
-        steps = np.linalg.solve(normals, -_product("kin,kn->ki", kept, residuals)[..., None])[..., 0]
-        left = residuals + _product("ki,kin->kn", steps, effects)
-    scores = _sums_of_blocks(left[:, None] * kept, block)
+        kept = (known & (np.abs(left) <= OUTLIER * sizes[:, None])).astype(np.float64)
+        normals = squares_of(kept) + _identities((sizes / LARGEST) ** 2, steps)
+        steps = np.linalg.solve(normals, -about @ _sums(kept * residuals, effects)[..., None])[..., 0]
+        left = residuals + _product("ki,in->kn", (steps[:, None] @ about)[:, 0], effects)
+    scores = about @ _sums_of_blocks(kept * left, effects, block)
     inverse = np.linalg.inv(normals)
-    chance = _squares(scores, scores) + _identities((sizes**2 / LARGEST) ** 2, steps)
-    covariances = inverse @ chance @ inverse + np.eye(effects.shape[1]) * LEAST**2
-    squares = _squares(effects, effects) / (np.maximum(count, 1) * sizes**2)[:, None, None]
+    chance = scores @ scores.swapaxes(1, 2) + _identities((sizes**2 / LARGEST) ** 2, steps)
+    covariances = inverse @ chance @ inverse + np.eye(size) * LEAST**2
+    squares = squares_of(known.astype(np.float64)) / (np.maximum(count, 1) * sizes**2)[:, None, None]
     seen = told[:, None, None]
     return np.where(told[:, None], steps, 0.0), np.where(seen, covariances, np.inf), np.where(seen, squares, 0.0)
 
@@ -279,19 +299,24 @@ def _identities(scales: Floats, motions: Floats) -> Floats:
     return np.eye(motions.shape[1]) * scales[:, None, None]
 
 
-def _sums_of_blocks(values: Floats, block: Floats) -> Floats:
-    """Sums (K, m, blocks) of (K, m, n) over the places of each block."""
-    rows, blocks = values.shape[0] * values.shape[1], int(block.max()) + 1 if len(block) else 1
-    index = np.arange(rows)[:, None] * blocks + block
-    sums: Floats = np.bincount(index.ravel(), values.ravel(), rows * blocks)
-    return sums.reshape(*values.shape[:2], blocks)
+def _sums_of_blocks(values: Floats, effects: Floats, block: Floats) -> Floats:
+    """Sums (K, m, blocks) of values (K, n) times effects (m, n) over the places of each block."""
+    order = np.argsort(block, kind="stable")
+    first = np.flatnonzero(np.diff(block[order], prepend=-1))
+    sums: Floats = np.add.reduceat(values[:, None, order] * effects[:, order], first, axis=2)
+    return sums
 
 
-def _squares(one: Floats, other: Floats) -> Floats:
-    """Sums over n of products of (K, m, n) and (K, m, n), (K, m, m), in pieces that BLAS computes in one thread."""
-    views, size, many = one.shape
-    pieces = [slice(first, first + PIECE) for first in range(0, many, PIECE)]
-    return sum((one[..., piece] @ other[..., piece].swapaxes(1, 2) for piece in pieces), np.zeros((views, size, size)))
+def _sums(values: Floats, effects: Floats) -> Floats:
+    """Sums (K, m) over n of products of (K, n) and (m, n), in pieces that BLAS computes in one thread."""
+    pieces = [slice(first, first + PIECE) for first in range(0, values.shape[1], PIECE)]
+    nothing = np.zeros((len(values), len(effects)))
+    return sum((values[:, piece] @ effects[:, piece].T for piece in pieces), nothing)
+
+
+def _along(one: Floats, other: Floats) -> Floats:
+    """Scalar products (n,) of vectors (3, n)."""
+    return _product("in,in->n", one, other)
 
 
 def _product(subscripts: str, *arrays: Floats) -> Floats:
@@ -316,16 +341,18 @@ def _expected(motions: Floats, covariances: Floats, reference: int) -> Floats:
     known = [k for k in range(len(motions)) if k != reference and np.isfinite(covariances[[k, reference]]).all()]
     found, spread = motions[known], covariances[known] + covariances[reference]
 
-    def solved(pose: float, scale: float) -> tuple[Floats, float]:
-        usual = np.square([pose] * 6 + [scale])
-        whole = spread + np.diag(usual)
-        weighed: Floats = np.linalg.solve(whole, found[..., None])[..., 0]
-        return usual * weighed, float(np.linalg.slogdet(whole)[1].sum() + (found * weighed).sum())
+    def solved(poses: Sequence[float], scales: Sequence[float]) -> tuple[Floats, Floats]:
+        """Expected motions (n, K, m) for each pair of typical sizes, and how unlikely (n,) the found ones are then."""
+        usual = np.square(np.stack([poses] * 6 + [scales], axis=1))[:, None]
+        whole = spread + usual[..., None] * np.eye(motions.shape[1])
+        weighed: Floats = np.linalg.solve(whole, np.broadcast_to(found, (len(usual), *found.shape))[..., None])[..., 0]
+        return usual * weighed, np.linalg.slogdet(whole)[1].sum(axis=1) + (found * weighed).sum(axis=(1, 2))
 
-    both = min(USUAL, key=lambda each: solved(each, each)[1])
-    scale = min((0.0, *USUAL), key=lambda each: solved(both, each)[1])
+    both = USUAL[int(np.argmin(solved(USUAL, USUAL)[1]))]
+    any_scale = (0.0, *USUAL)
+    scale = any_scale[int(np.argmin(solved([both] * len(any_scale), any_scale)[1]))]
     scale = scale if scale >= LEAST_SCALE else 0.0
-    pose = min(USUAL, key=lambda each: solved(each, scale)[1])
+    expected, unlikely = solved(USUAL, [scale] * len(USUAL))
     out = np.zeros_like(motions)
-    out[known] = solved(pose, scale)[0]
+    out[known] = expected[int(np.argmin(unlikely))]
     return out
