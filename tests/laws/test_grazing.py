@@ -64,6 +64,20 @@ def test_an_edge_has_no_tangent_plane(every_backend):
     assert np.minimum(np.abs(known - 2), np.abs(known - 3)).max() < 1e-6
 
 
+@pytest.mark.parametrize(("steep", "plane"), [(12.0, True), (35.0, False)])
+def test_what_is_steeper_than_a_camera_could_see_is_no_plane(every_backend, steep, plane):
+    """Tangents of ray and normal. Without a plane the point itself is compared: a wall at 2 is read as 2."""
+    camera = Pinhole(2000.0, 2000.0, 31.5, 23.5, 64, 48)
+    ramp = 2 * np.exp(-steep * (np.arange(64) - 31.5) / camera.fx) + np.zeros((48, 1))  # dz / dx = -z steep / f
+    motion = np.hstack([np.eye(3), [[0.0004], [0.0], [0.0]]])  # four tenths of a pixel
+    measured = np.full(camera.shape, 2.0, np.float32)
+    read, *_ = every_backend.read_view(
+        ramp.astype(np.float32), camera.numbers, camera.numbers, motion, measured, NOTHING, 0.0
+    )
+    off = np.abs(read - 2)[:, 24:40]
+    assert off.min() > 1e-3 if plane else off.max() < 1e-6
+
+
 @cache
 def corridor(noise: str, growth: float = 0.012) -> tuple[list[View], np.ndarray]:
     """Three views between four walls, with errors of 5 mm; poses are off by a third of a degree, or scales by 1 %."""

@@ -89,6 +89,22 @@ def test_thin_parts_may_be_mixed_pixels(width: int) -> None:
     assert np.mean(np.abs(restored - post)[:, 60 : 60 + width] < 0.2) == (0 if width == 1 else 1)
 
 
+@pytest.mark.parametrize("others_see_it", [True, False])
+def test_a_post_past_which_others_see_the_wall_stays(others_see_it: bool) -> None:
+    """From the side a view sees both the post and the wall behind it; the reference sees the first on its ray."""
+    rng, wall = np.random.default_rng(3), np.full(SHAPE, NEAR, np.float32)
+    views = []
+    for place in (-0.3, 0.0, 0.3):
+        seen, column = wall.copy(), 60 - round(place * CAMERA.fx / 1.5)  # ten pixels from where the wall would be
+        if others_see_it or place == 0:
+            seen[:, column : column + 4] = 1.5
+        noisy = seen + rng.normal(0, 0.02, SHAPE).astype(np.float32)
+        views.append(View(noisy, CAMERA, Pose(np.eye(3), np.array([place, 0.0, 0.0]))))
+    restored = restore(Posed.of(views, 1, NUMPY), wall, NUMPY)
+    assert np.array_equal(np.delete(restored, range(60, 64), 1), np.delete(wall, range(60, 64), 1))
+    assert np.mean(np.abs(restored - 1.5)[:, 60:64] < 0.2) == (1 if others_see_it else 0)
+
+
 def test_measurements_of_little_confidence_make_no_part() -> None:
     """Neither the reference's nor, as votes, those of the others."""
     views = views_of(3)
