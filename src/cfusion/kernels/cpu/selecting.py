@@ -1,4 +1,4 @@
-"""Medians by counting the upper bits of floats, mapped to integers of the same order, and sorting one bucket.
+"""Medians by counting the upper bits of floats, mapped to integers of the same order, and selecting in one bucket.
 
 The definition is `cfusion.kernels.host.medians`.
 """
@@ -58,9 +58,12 @@ def _middle(bits: Floats, limits: Floats, rows: int, pair: Floats) -> int:
         return 0
     low, high = (known - 1) // 2, known // 2
     bucket, following = (int(np.searchsorted(until, rank, side="right")) for rank in (low, high))
-    keys = np.sort(_keys(bits, parts, limits, bucket, counts[:, bucket]))
-    later = keys if following == bucket else np.sort(_keys(bits, parts, limits, following, counts[:, following]))
-    found = np.array([keys[low - int(until[bucket])], later[high - int(until[following])]])  # counted from the end
+    keys, ranks = _keys(bits, parts, limits, bucket, counts[:, bucket]), [low, high]
+    if following == bucket:
+        ranks = [rank - int(until[bucket]) for rank in ranks]  # counted from the end
+        found = np.partition(keys, ranks)[ranks]
+    else:  # the last of one bucket and the first of another
+        found = np.array([keys.max(), _keys(bits, parts, limits, following, counts[:, following]).min()])
     pair[:] = np.where(found & SIGN, found ^ SIGN, ~found)
     return known
 
