@@ -93,12 +93,6 @@ class TestViews:
         assert noise._quantile(values, 0.98, NUMPY) == pytest.approx(0.98 * 99)
         assert np.isnan(noise._quantile(np.full((2, 2), NAN, np.float32), 0.5, NUMPY))
 
-    def test_an_observation_is_worth_its_weight(self) -> None:
-        stack: Any = SimpleNamespace(weights=np.array([[[1.0, 0.0, 0.0]], [[0.5, 0.25, 0.0]]], np.float32))
-        found = noise.mean_weight(stack, np.array([[2.0, 2.0, 2.0]], np.float32))
-        np.testing.assert_allclose(found, [[0.75, 0.25, 0.0]])
-        assert (noise.mean_weight(stack, np.full((1, 3), NAN, np.float32)) == 0).all()
-
 
 class TestLeftOut:
     def test_gone_where_that_is_so_and_in_those_views(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -83,6 +84,8 @@ def _fitted(settings: Settings, solver: PDHG, backend: Backend, stack: Stack, de
 
 def _completed(surface: DepthMap, source: Source, splat: Splat, backend: Backend) -> DepthMap:
     """The surface, completed with the median of all views."""
+    if not int(_unknown(surface)):
+        return surface
     stack = source.first(splat, backend)
     task = prepare(energy_of(PAPERS, 1.0), stack, backend)
     median = task.given_back(task.whole_depth(task.start))
@@ -97,6 +100,11 @@ def _agreed(
     others = [view for view in range(source.n_views) if view != source.reference]
     refuted = _refuted(surface, other, away, residuals_of(source, other, backend), others, backend)
     return _either(refuted, other, surface)
+
+
+@one_pass
+def _unknown(surface: DepthMap) -> Any:
+    return np.isnan(surface).sum()
 
 
 def _refuted(

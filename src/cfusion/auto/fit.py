@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cfusion.auto.holes import fill_within_surfaces
-from cfusion.auto.noise import local_weights, mean_weight
+from cfusion.auto.noise import local_weights
 from cfusion.auto.settings import Choices
 from cfusion.auto.variable import Weighing
 from cfusion.energy import L1, TGV, Energy
@@ -28,7 +28,6 @@ class Fit:
     task: Task
     state: State
     outcome: Convex
-    local: bool
     edges: Floats | None = None  # (H, W) as `edge_weights` gives them, where the fit spares edges
 
     @property
@@ -37,10 +36,10 @@ class Fit:
         return WarmStart.of(self.task, self.state)
 
     def solution(self) -> Solution:
-        """The certified solution; its confidence is the mean weight of a pixel's observations."""
+        """The certified solution."""
         task, outcome = self.task, self.outcome
         history = (outcome.outer(),)
-        solution = to_solution(
+        return to_solution(
             task,
             self.state,
             fixed_confidence(task),
@@ -52,8 +51,6 @@ class Fit:
             self.depth,
             outcome.floor,
         )
-        weighed = task.stack if self.local else local_weights(task.stack, self.depth, task.backend)
-        return replace(solution, confidence=mean_weight(weighed, self.depth))
 
 
 def fit(
@@ -84,7 +81,7 @@ def fit(
     paced = ready if edges is None else replace(ready, step_scale=EDGE_STEPS * ready.step_scale)
     outcome = solver.minimise(paced, paced.problem(confidence), state, report)
     growth = weighing.growth if stack is not task.stack and weighing is not None else None
-    return Fit(fill_within_surfaces(ready, state, fill_radius, growth), ready, state, outcome, choices.local, edges)
+    return Fit(fill_within_surfaces(ready, state, fill_radius, growth), ready, state, outcome, edges)
 
 
 def advance(rough: PDHG, task: Task, confidence: Floats, state: State) -> float:

@@ -19,7 +19,7 @@ from cfusion.auto.surface import local_slope, steps, times
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law, unit_of
-from cfusion.kernels.one_pass import added_up, one_pass, rewrite
+from cfusion.kernels.one_pass import one_pass, rewrite
 from cfusion.kernels.tracing import picked
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task
@@ -255,20 +255,3 @@ def _quantile(values: Floats, probability: float, backend: Backend) -> float:
 def local_weights(stack: Stack, depth: Floats, backend: Backend) -> Stack:
     """The stack with every observation weighed by the quietness of its own map around it, times its given weight."""
     return stack.weighed(backend.local_noise_weights(stack.depths, stack.weights, depth))
-
-
-def mean_weight(stack: Stack, depth: DepthMap) -> Floats:
-    """The mean weight (H, W) of a pixel's observations; zero without observations or depth."""
-    assert stack.weights is not None
-    total, count = added_up(_worth, stack.weights)
-    return _mean_weight(total, count, depth)
-
-
-def _worth(weights: Floats) -> tuple[Floats, Floats]:
-    return weights, (weights > 0).astype(np.int64)
-
-
-@one_pass
-def _mean_weight(total: Floats, count: Floats, depth: DepthMap) -> Floats:
-    out: Floats = np.where(np.isnan(depth), 0, total / np.maximum(count, 1)).astype(np.float32)
-    return out
