@@ -35,7 +35,9 @@ def iterate(
     """As `Backend.iterate`; `levels` iterations share one pass over memory."""
     if plan is not None:
         return None
-    tiles, idle = _tiles(problem.links > 0)
+    if state.workspace is None or state.workspace[0] is not problem.links:
+        state.workspace = problem.links, _tiles(problem.links > 0)
+    _, (tiles, idle) = state.workspace
     done, holding = 0, tuple[Floats, ...]()
     while done < count:
         now = min(levels, count - done)
