@@ -206,7 +206,6 @@ def cases(i: Inputs) -> list[Case]:
             (i.positive(VIEWS), i.doubles(), i.per_view(np.float64), (np.arange(VIEWS) == 2)[:, None, None]),
             {},
         ),
-        (noise._mean_weight, (i.positive(), i.rng.integers(0, 4, i.shape), i.map()), {}),
         (misreading._believed, (i.map(), i.map(), f32(0.4), f32(0.5)), {}),
         (misreading._mean_size, (i.map(np.float64, 0), i.doubles()), {}),
         (misreading._reliefs, (i.unit(), *reliefs), {}),
@@ -247,6 +246,7 @@ def cases(i: Inputs) -> list[Case]:
         (small_parts._seen, (i.map(), i.map(), i.doubles(), 3 * i.doubles()), {}),
         (first_surface._outvoted, (i.map(), i.map(), i.doubles(), 3 * i.doubles()), {}),
         (first_surface._either, (i.mask(), i.map(), i.map()), {}),
+        (first_surface._unknown, (i.map(),), {}),
         (
             first_surface._not_outvoted,
             (i.map(), i.map(), i.doubles(), 3 * i.doubles(), i.doubles(), 3 * i.doubles()),
@@ -343,6 +343,7 @@ def cases(i: Inputs) -> list[Case]:
         (splat._filled, (i.mask(VIEWS), i.stack()), {}),
         (task._second_differences, (i.map(), i.positive()), {}),
         (halves._asking, (i.positive(), i.mask()), {}),
+        (halves._count, (i.stack(),), {}),
         *((assess._units, (i.unit(), i.map(), f32(0.3)), {"inverse": each}) for each in (False, True)),
         (assess._or_around, (i.positive(), i.mask(), i.doubles()), {}),
         *((assess._unsure, (i.positive(), i.unit(), i.map()), {"relative": each}) for each in (False, True)),

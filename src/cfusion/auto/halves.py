@@ -69,11 +69,18 @@ def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
     even = np.zeros(stack.views, np.bool_)
     for place, group in enumerate(groups):
         even[group] = place % 2 == 0
+    one, other, known = backend.split_folds(stack.depths, stack.weights, np.stack([even, ~even], axis=1), BLOCK)
+    if min(known):
+        yield stack.with_depths(*one), stack.with_depths(*other)
     alike = most_alike(groups, distances)
-    for turns in (np.stack([even, ~even], axis=1), np.stack([alike, alike], axis=1)):
-        one, other, known = backend.split_folds(stack.depths, stack.weights, turns, BLOCK)
-        if min(known):
-            yield stack.with_depths(*one), stack.with_depths(*other)
+    halves = [_views(stack, np.flatnonzero(each).tolist()) for each in (~alike, alike)]
+    if all(int(_count(half.depths)) for half in halves):
+        yield halves[0], halves[1]
+
+
+def _views(stack: Stack, chosen: list[int]) -> Stack:
+    """Some views alone: fewer to sort than with the others as unknown maps."""
+    return stack.with_depths(stack.depths[chosen], None if stack.weights is None else stack.weights[chosen])
 
 
 def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
@@ -112,6 +119,12 @@ def _known(depths: Floats) -> tuple[Floats]:
 
 def _weighed(weights: Floats) -> tuple[Floats]:
     return (weights.astype(np.float32),)
+
+
+@one_pass
+def _count(depths: Floats) -> Any:
+    """The number of known depths."""
+    return (~np.isnan(depths)).sum()
 
 
 @one_pass
