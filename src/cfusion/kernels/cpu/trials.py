@@ -89,13 +89,21 @@ def _split(
     known: Floats,
 ) -> None:
     views, _, width = depths.shape
+    held = np.empty(width, np.bool_)
     for i in range(start, stop):
+        n_kept = n_out = 0
         for k in range(views):
             for j in range(width):
-                held, d = turns[k, fold[i, j]], depths[k, i, j]
-                kept[k, i, j] = np.nan if held else d
-                out[k, i, j] = d if held else np.nan
-                known[i, 1 if held else 0] += d == d
-                if weights.size > 0:
-                    kept_weights[k, i, j] = 0 if held else weights[k, i, j]
-                    out_weights[k, i, j] = weights[k, i, j] if held else 0
+                held[j] = turns[k, fold[i, j]]
+            for j in range(width):  # without a branch, to vectorise
+                d = depths[k, i, j]
+                kept[k, i, j] = np.nan if held[j] else d
+                out[k, i, j] = d if held[j] else np.nan
+                n_kept += (d == d) & (not held[j])
+                n_out += (d == d) & held[j]
+            if weights.size > 0:
+                for j in range(width):
+                    w = weights[k, i, j]
+                    kept_weights[k, i, j] = 0 if held[j] else w
+                    out_weights[k, i, j] = w if held[j] else 0
+        known[i, 0], known[i, 1] = n_kept, n_out
