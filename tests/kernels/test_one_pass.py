@@ -242,6 +242,7 @@ def cases(i: Inputs) -> list[Case]:
         (small_parts._most_of, (9 * i.doubles(),), {}),
         (small_parts._or_around, (i.map(), i.map(), i.positive(), i.doubles()), {}),
         (small_parts._if_apart, (i.stack(), i.stack(), i.map(), i.map()), {}),
+        (small_parts._or_unknown, (i.stack(), i.map(), i.map(), i.positive(VIEWS)[:, :1, :1]), {}),
         (small_parts._where_differs, (i.map(), i.map(), i.positive(), i.positive()), {}),
         (small_parts._seen, (i.map(), i.map(), i.doubles(), 3 * i.doubles()), {}),
         (first_surface._outvoted, (i.map(), i.map(), i.doubles(), 3 * i.doubles()), {}),

@@ -235,8 +235,8 @@ class TestDeviation:
         return float(sigma_of(residuals, 5 * flat, *maps)[20, 25])
 
     def test_halves_of_a_plane_tell_its_error(self) -> None:
-        """F = 0.7 V, in the unit of the noise."""
-        assert self.sigma(0.0, 0.04) == pytest.approx(np.sqrt(0.7) * 0.2, rel=1e-3)
+        """F = 0.8 V, in the unit of the noise."""
+        assert self.sigma(0.0, 0.04) == pytest.approx(np.sqrt(0.8) * 0.2, rel=1e-3)
         assert self.sigma(0.0, 0.01, unit=3.0) == pytest.approx(3 * self.sigma(0.0, 0.01), rel=1e-3)
 
     def test_a_single_map_is_less_sure_than_its_halves_say(self) -> None:
