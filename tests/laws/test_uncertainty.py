@@ -250,7 +250,7 @@ class TestDeviation:
 
 
 class TestSmoothing:
-    """F = (1 + 3.7 rim)^2 (0.7 V + 0.03 bend^2): what both halves share is the flattening of curved surfaces."""
+    """F = (1 + 3.7 rim)^2 (0.8 V + 0.03 bend^2): what both halves share is the flattening of curved surfaces."""
 
     @staticmethod
     def sigma(depth: np.ndarray, variance: float, s: float = 1.0) -> np.ndarray:
@@ -266,20 +266,20 @@ class TestSmoothing:
         bend = np.sqrt(variance) * 4
         curved = bend / (2 * np.clip(step, 1, 16) ** 2) * np.square(columns - 60)
         found = self.sigma(curved, variance)
-        assert np.median(found) == pytest.approx(np.sqrt(0.7 * variance + 0.03 * bend**2), rel=0.05)
+        assert np.median(found) == pytest.approx(np.sqrt(0.8 * variance + 0.03 * bend**2), rel=0.05)
         turned = self.sigma(np.ascontiguousarray(curved.T), variance)
         assert np.median(turned) == pytest.approx(np.median(found), rel=0.05)
         sloped = self.sigma(0.3 * columns, variance)
-        assert np.median(sloped) == pytest.approx(np.sqrt(0.7 * variance), rel=0.02)
+        assert np.median(sloped) == pytest.approx(np.sqrt(0.8 * variance), rel=0.02)
         beyond = self.sigma(1000 * curved, variance)
-        assert np.median(beyond) == pytest.approx(np.sqrt((0.7 + 0.03 * 100) * variance), rel=0.02)
+        assert np.median(beyond) == pytest.approx(np.sqrt((0.8 + 0.03 * 100) * variance), rel=0.02)
 
     def test_beside_unknown_pixels_the_bend_is_that_of_the_known_side(self) -> None:
         columns = np.arange(60, dtype=np.float32) * np.ones((40, 1), np.float32)
         curved = 0.4 / 2 * np.square(columns - 30)
         curved[:, :20] = NAN
         rim = 1 - 5 / 9  # of the square of 9 pixels beside it
-        at_rim = np.sqrt(0.7 * 0.1 + 0.03 * 0.4**2) * (1 + 3.7 * rim)
+        at_rim = np.sqrt(0.8 * 0.1 + 0.03 * 0.4**2) * (1 + 3.7 * rim)
         assert np.median(self.sigma(curved, 0.1)[10:-10, 20]) == pytest.approx(at_rim, rel=0.02)
 
     def test_a_rim_is_smoothed_from_one_side_only(self) -> None:
