@@ -241,6 +241,10 @@ class TestFigures:
         assert flat.excess("one").tolist() == [0.0, 0.0]
         assert self.TRACES.text().splitlines()[2].split() == ["one", "10", "1.50", "2*", "1.0e-03"]
 
+    def test_the_table_of_traces_has_their_last_points(self) -> None:
+        trace = {"iterations": [0, 10, 30], "seconds": [0.0, 1.0, 4.5], "energy": [9.0, 5.0, 3.0], "gap": [1, 0.5, 0.1]}
+        assert Traces("t", "", {"one": trace}).text().splitlines()[2].split() == ["one", "30", "4.50", "3", "1.0e-01"]
+
     def test_files(self) -> None:
         pytest.importorskip("matplotlib")
         assert sorted(self.SWEEP.files()) == ["s.csv", "s.md", "s.png"]

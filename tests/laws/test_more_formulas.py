@@ -8,6 +8,7 @@ import pytest
 
 from cfusion import Pinhole, Pose, Stack, View, kernels
 from cfusion.auto import folds, holes, noise, occlusion, view_report
+from cfusion.auto.specks import specks
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law
 from cfusion.kernels.numpy.pulling import read_view
 from cfusion.rasters import inspect_raster
@@ -182,6 +183,25 @@ class TestEffect:
         alone = np.ones((2, 2, 2))
         alone[1] = NAN
         assert np.isnan(view_report._effect(self.found(alone), 0))
+
+
+@pytest.mark.parametrize("share", [1.0, 0.4])
+@pytest.mark.parametrize("unit", [1.0, 0.25, 8.0])
+def test_specks_have_few_observed_pixels_around_in_any_unit_of_weights(unit: float, share: float) -> None:
+    """Fewer than a quarter of the usual number in a square of side 7, fewer than five, and not of the reference."""
+    rng = np.random.default_rng(5)
+    seen = rng.random((3, 30, 40)) < np.array([0.05, 0.02, 0.02])[:, None, None]
+    seen[1, 10:22, 5:20] |= rng.random((12, 15)) < share
+    weights = (unit * np.where(seen, rng.uniform(0.5, 1.5, seen.shape), 0)).astype(np.float32)
+    observed = np.pad(seen.any(axis=0), 3)
+    around = np.lib.stride_tricks.sliding_window_view(observed, (7, 7)).sum(axis=(2, 3))
+    usual = np.median(around[seen.any(axis=0) & ~seen[0]])
+    assert (0.25 * usual > 5) == (share == 1)
+    limit = min(0.25 * usual, 5)
+    told = np.abs(around - limit) > 0.1  # sums are rounded: exactly the limit may be either
+    wanted = (around < limit) & ~seen[0]
+    assert (wanted & told & seen.any(axis=0)).sum() > 2
+    np.testing.assert_array_equal(specks(weights, 0, NUMPY)[told], wanted[told])
 
 
 def test_the_power_of_noise_is_that_of_its_sizes() -> None:
