@@ -3,6 +3,7 @@
 import io
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -100,6 +101,15 @@ class TestScore:
         assert self.score(2.0 * 1.049) == pytest.approx(1.0)
         assert self.score(2.0 * 1.051) == 0.0
         assert self.score(2.0 * 0.949) == 0.0
+
+    def test_noise_of_both_is_forgiven_three_times(self) -> None:
+        """Depths 2 and 2.2: a tenth apart beyond 5 % of what is seen, up to 3 (a + b) of standard errors a and b."""
+        one, other = (sketch(View(np.full((32, 32), z), CAMERA, Pose.identity())) for z in (2.0, 2.2))
+        limits = ((0.0, 0.0, 0.0), (0.02, 0.01, 0.0), (0.0, 0.034, 1.0), (0.034, 0.0, 1.0), (0.02, 0.014, 1.0))
+        for a, b, wanted in limits:
+            found = neighbours.scores(replace(one, noise=a), [replace(other, noise=b), replace(other, noise=0.0)])
+            assert found[0] == pytest.approx(wanted)
+            assert found[1] == pytest.approx(float(a > 0.033))
 
     def test_coarser_pixels_count_by_their_ratio_and_finer_ones_no_more(self) -> None:
         assert self.score(4.0, z=-2.0) == pytest.approx(0.5)
