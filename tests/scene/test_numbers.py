@@ -111,6 +111,22 @@ class TestScore:
             assert found[0] == pytest.approx(wanted)
             assert found[1] == pytest.approx(float(a > 0.033))
 
+    def test_an_image_ends_half_a_pixel_beyond_its_outermost_pixels(self) -> None:
+        """Of (7, 5) pixels, depth by column and row; NaN outside, and the size of pixels as if it were at depth 1."""
+        camera = Pinhole(10.0, 10.0, 3.0, 2.0, 7, 5)
+        depth = (1.0 + np.arange(7) + 10 * np.arange(5)[:, None]).astype(np.float32)
+        other = SimpleNamespace(camera=camera, pose=Pose.identity(), depth=depth, pixel_at=lambda z: z)
+        for along, length in ((0, 7), (1, 5)):
+            at = np.full((4, 2), 2.0)
+            at[:, along] = -0.51, -0.49, length - 0.51, length - 0.49
+            points = 2.0 * np.column_stack([(at - [3.0, 2.0]) / 10, np.ones(4)])
+            z, found, pixel = neighbours._seen_by(SimpleNamespace(points=points), other)  # type: ignore[arg-type]
+            step = 1 if along == 0 else 10
+            first = 1 + 2 * (11 - step)
+            np.testing.assert_array_equal(found, [NAN, first, first + step * (length - 1), NAN])
+            np.testing.assert_allclose(z, 2.0)
+            np.testing.assert_allclose(pixel, [1, 2, 2, 1])
+
     def test_coarser_pixels_count_by_their_ratio_and_finer_ones_no_more(self) -> None:
         assert self.score(4.0, z=-2.0) == pytest.approx(0.5)
         assert self.score(2.0, z=2.0, own=4.0) == pytest.approx(0.25, abs=0.07)  # sees a quarter of it
