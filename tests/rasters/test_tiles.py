@@ -203,6 +203,7 @@ def test_the_share_of_a_stage_grows_from_nothing_towards_all_of_it(files: list[P
     compared = [step.done for step in heard if step.stage == writing[1]]
     assert len(compared) == len(files)
     assert (np.diff(compared) > 0).all()
+    assert compared[0] == pytest.approx(max(step.done for step in heard if step.stage == writing[0]))  # goes on there
 
 
 def test_other_settings_do_not_go_on(files: list[Path], tmp_path: Path) -> None:
