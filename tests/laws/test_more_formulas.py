@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cfusion import Pinhole, Pose, Stack, View, kernels
-from cfusion.auto import folds, holes, noise, occlusion, view_report
+from cfusion import Orthographic, Pinhole, Pose, Stack, View, kernels
+from cfusion.auto import folds, holes, noise, occlusion, variable, view_report
 from cfusion.auto.specks import specks
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law
 from cfusion.kernels.numpy.pulling import read_view
@@ -202,6 +202,22 @@ def test_specks_have_few_observed_pixels_around_in_any_unit_of_weights(unit: flo
     wanted = (around < limit) & ~seen[0]
     assert (wanted & told & seen.any(axis=0)).sum() > 2
     np.testing.assert_array_equal(specks(weights, 0, NUMPY)[told], wanted[told])
+
+
+@pytest.mark.parametrize(("ratio", "wide"), [(1.0, False), (0.95, False), (1.05, True)])
+def test_depth_and_its_inverse_differ_over_a_wide_range_of_perspective_depths(ratio: float, wide: bool) -> None:
+    """Between the first and the last tenth; not for parallel rays, nor where a depth is not positive."""
+    camera, parallel = Pinhole(9.0, 9.0, 5.0, 5.0, 10, 10), Orthographic(0.1, 5.0, 5.0, 10, 10)
+    surface = np.full((10, 10), 2.0, np.float32)
+    surface[:, 5:] = 2.0 * variable.WIDE * ratio if ratio != 1 else 2.0
+    assert variable.is_wide(surface, camera, NUMPY) == wide
+    surface[0, 0] = NAN
+    assert variable.is_wide(surface, camera, NUMPY) == wide
+    assert not variable.is_wide(surface, parallel, NUMPY)
+    assert not variable.is_wide(surface, None, NUMPY)
+    assert not variable.is_wide(surface * NAN, camera, NUMPY)
+    surface[0, 0] = 0.0
+    assert not variable.is_wide(surface, camera, NUMPY)
 
 
 def test_the_power_of_noise_is_that_of_its_sizes() -> None:

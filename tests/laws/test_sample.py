@@ -90,6 +90,18 @@ def test_a_thin_image_has_a_sample_smaller_than_itself(shape: tuple[int, int]) -
     assert found.size <= 1.2 * shape[0] * shape[1]
 
 
+def test_a_strip_between_the_tiles_is_met_by_more_of_them(small: None) -> None:
+    """One of four tiles, in every second row of them, meets nothing; one of two meets half of it."""
+    observed = np.zeros((9 * TILE, 13 * TILE), np.bool_)
+    observed[3 * TILE : 4 * TILE] = True
+    assert not any(observed[tile].any() for tile in sample._tiles(observed.shape, 4))
+    found = sample_of(observed, BACKEND).stack(Stack(numbered(observed.shape))).depths
+    held = found[~np.isnan(found)].astype(int) - 1
+    assert found.size < observed.size / 4
+    assert observed.ravel()[held].sum() == 7 * TILE**2
+    assert observed.ravel()[held].all()  # tiles that hold nothing are left out
+
+
 def test_an_object_that_the_lattice_misses_is_taken_as_it_is(small: None) -> None:
     """A strip that lies in few tiles: too little of it in every third one."""
     observed = np.zeros((40, 4000), np.bool_)

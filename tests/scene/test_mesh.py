@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from walls import CAMERA, QUICK, lay, pose_at, run, walk, wall_depth
 
-from cfusion import Pinhole, Pose, View
+from cfusion import Orthographic, Pinhole, Pose, View
 from cfusion.errors import InputError
 from cfusion.scene.border import extrapolated, spread_colours
 from cfusion.scene.fused_view import FusedView
@@ -243,6 +243,17 @@ def test_blocks_are_in_sight_unless_wholly_behind() -> None:
     blocks = np.floor(places / 0.08).astype(np.int64)
     for behind, seen in ((0.2, [0, 1, 6]), (0.5, [0, 1, 2, 6]), (2.0, [0, 1, 2, 3, 6])):
         np.testing.assert_array_equal(visible_blocks(blocks, 0.01, view, usable, behind), blocks[seen])
+
+
+def test_blocks_without_perspective_are_in_sight_at_any_depth() -> None:
+    """Parallel rays: no block is too near, and each covers as many pixels at any depth."""
+    camera = Orthographic(0.05, 15.5, 11.5, 32, 24)
+    wall = np.full(camera.shape, 2.0, np.float32)
+    view = FusedView(wall, np.full_like(wall, 0.01), camera, Pose.identity())
+    places = np.array([[0, 0, 0.3], [0, 0, 1.9], [0, 0, 2.2], [0, 0, 2.8], [0.7, 0, 1.0], [1.4, 0, 1.0], [0, 1.4, 1.0]])
+    blocks = np.floor(places / 0.08).astype(np.int64)
+    found = visible_blocks(blocks, 0.01, view, np.isfinite(wall), 0.2)
+    np.testing.assert_array_equal(found, blocks[[0, 1, 2, 4]])
 
 
 def test_a_volume_refuses_nonsense() -> None:
