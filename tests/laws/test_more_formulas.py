@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Stack, View, kernels
-from cfusion.auto import folds, holes, noise, occlusion, variable, view_report
+from cfusion.auto import folds, holes, noise, occlusion, surface, uncertainty, variable, view_report
 from cfusion.auto.specks import specks
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law
 from cfusion.kernels.numpy.pulling import read_view
@@ -183,6 +183,35 @@ class TestEffect:
         alone = np.ones((2, 2, 2))
         alone[1] = NAN
         assert np.isnan(view_report._effect(self.found(alone), 0))
+
+
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_the_record_of_a_view_is_in_the_unit_of_the_noise(power: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise grows with depth, and one view is 2 % too far: bias in depth, misplacement from residuals over that unit."""
+    rng = np.random.default_rng(6)
+    growth = DepthNoise(2.0, power)
+    depth = (2.0 + 0.02 * np.arange(60.0) + 0.5 * np.sin(np.arange(40.0) / 4)[:, None]).astype(np.float32)
+    unit = growth.unit(depth)
+    residual = (unit * rng.normal(0, 0.01, (3, 40, 60))).astype(np.float32)
+    residual[1] += 0.02 * depth
+    residual[2, :10] = NAN
+    support = np.isfinite(residual) & (rng.random(residual.shape) < 0.9)
+    evidence = SimpleNamespace(residual=residual, support=support, contradiction=~support)
+    assessed: Any = SimpleNamespace(evidence=evidence, growth=growth, scales=[0.1, 0.2, 0.3])
+    monkeypatch.setattr(view_report, "_effect", lambda found, k: 10.0 + k)
+    source: Any = SimpleNamespace(motions=None, names=["a", "b", "c"])
+    records = view_report.report(SimpleNamespace(depth=depth), assessed, source, NUMPY)  # type: ignore[arg-type]
+    deviation, _ = uncertainty.spread(residual / unit, NUMPY)
+    slope = surface.local_slope(depth, growth)
+    assert records[1].registration > 0.01
+    for k, record in enumerate(records):
+        told = np.where(support[k], residual[k] / unit, NAN)[None].astype(np.float32)
+        assert record.registration == pytest.approx(uncertainty.registration_error(told, slope, deviation), rel=1e-5)
+        assert record.bias == pytest.approx(np.nanmedian(residual[k]), abs=1e-4)
+        assert record.scale_factor == pytest.approx(np.nanmedian(1 + residual[k] / depth), abs=1e-4)
+        assert record.share_kept == pytest.approx(support[k].sum() / np.isfinite(residual[k]).sum())
+        assert (record.noise, record.effect) == (pytest.approx(0.1 * (k + 1)), 10.0 + k)
+        assert (record.turned, record.shifted, record.rescaled) == (0.0, 0.0, False)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4])
