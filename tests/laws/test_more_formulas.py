@@ -187,7 +187,7 @@ class TestEffect:
 
 @pytest.mark.parametrize("power", [0, 1, 2])
 def test_the_record_of_a_view_is_in_the_unit_of_the_noise(power: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Noise grows with depth, and one view is 2 % too far: bias in depth, misplacement from residuals over that unit."""
+    """Noise grows with depth, one view is 2 % too far: bias in depth, misplacement from residuals over that unit."""
     rng = np.random.default_rng(6)
     growth = DepthNoise(2.0, power)
     depth = (2.0 + 0.02 * np.arange(60.0) + 0.5 * np.sin(np.arange(40.0) / 4)[:, None]).astype(np.float32)
