@@ -388,3 +388,19 @@ def test_a_glb_is_the_mesh_turned_half_about_x(away: float) -> None:
     made = mesh._glb(mesh.Mesh(corners, faces, colours), voxel=0.01)
     found = trimesh.load(io.BytesIO(made), file_type="glb", force="mesh", process=False).vertices
     np.testing.assert_allclose(found, corners * [1, -1, -1], atol=1e-3)
+
+
+def test_vertices_of_two_chunks_are_one_and_faces_without_area_go() -> None:
+    """A square whose corner 1 is there twice, to rounding: a face with both copies has no area, in whichever order."""
+    voxel = 0.1
+    corners = np.array([[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [1 + 1e-7, -1e-7, 0]])
+    colours = np.arange(15, dtype=np.uint8).reshape(5, 3)
+    flat = [[1, 4, 2], [2, 1, 4], [4, 2, 1]]
+    faces = np.array([[0, 1, 2], *flat, [0, 4, 3]])
+    made = mesh._welded(corners, faces, colours, voxel)
+    assert len(made.vertices) == 4
+    found = [made.vertices[face].round(6).tolist() for face in made.faces]
+    assert found == [corners[[0, 1, 2]].tolist(), corners[[0, 1, 3]].tolist()]
+    for vertex, colour in zip(made.vertices, made.colours, strict=True):
+        assert colour.tolist() in [colours[k].tolist() for k in range(5) if np.allclose(corners[k], vertex, atol=1e-6)]
+    assert len(mesh._welded(corners, faces, colours, 1e-9).vertices) == 5  # further apart than rounding
