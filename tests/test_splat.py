@@ -260,7 +260,7 @@ def test_uploaded_views_move_with_their_views() -> None:
     cameras = (small, large, large, small)
     views = [View(rng.uniform(1, 2, c.shape), c, pose) for c, pose in zip(cameras, places, strict=True)]
     numbers = rng.normal(0, 0.01, (4, 7))
-    numbers[[1, 2], 6] = 0  # the depths of one shape stay
+    numbers[[1, 2, 3], 6] = 0  # the depths of one shape stay, and of one view of the other
     moved = Posed(views, 1, upload(views, reference)).moved(Motions(numbers, 1.5))
     assert moved.uploads is not None
     for ours, anew in zip(moved.uploads, upload(moved.views, reference), strict=True):
