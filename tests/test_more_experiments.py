@@ -253,6 +253,10 @@ class TestExhibits:
         Gallery("g", "", ("left", "right"), {"one": (None, None), "two": (None, None)}).png()
         assert [axes.get_title() for axes in figures[0].axes] == ["left", "right", "", ""]
         assert [[text.get_text() for text in axes.texts] for axes in figures[0].axes] == [["one"], [], ["two"], []]
+        for axes in figures[0].axes[::2]:
+            (across, up), (text,) = axes.texts[0].get_position(), axes.texts
+            assert (text.get_transform(), text.get_rotation()) == (axes.transAxes, 90)
+            assert (across < 0, up) == (True, 0.5)  # left of the picture, at its middle
 
     def test_a_plain_table(self) -> None:
         table = Table([{"name": "a", "x": 1.5}], [Column("name", "name"), Column("x", "x", ".2f")])
