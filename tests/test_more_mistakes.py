@@ -16,6 +16,8 @@ from cfusion.experiments.models import Model
 from cfusion.experiments.spec import Part
 from cfusion.frontends.elas import Elas
 from cfusion.frontends.features import Tracking
+from cfusion.frontends.mc_cnn.matcher import McCnn
+from cfusion.frontends.mc_cnn.semi_global import Penalties
 from cfusion.frontends.rig import StereoFrame
 from cfusion.frontends.stereo import grey_bytes
 from cfusion.geometry.camera import LARGEST, MOST_PIXELS
@@ -73,6 +75,19 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "numbers too many": (lambda: replace(TABLE, published={"l1": (1.0, 2.0)}), "or not its columns"),
     "a model of nothing": (lambda: replace(MODEL, stand_in="cube"), "stand_in is 'cube'"),
     "a model of no size": (lambda: replace(MODEL, longest_side=0.0), "longest_side is 0.0; give a positive"),
+    **{
+        f"penalties {given}": (lambda given=given: McCnn(penalties=Penalties(*given)), "give 0 < small <= large step")  # type: ignore[misc]
+        for given in (
+            (0, 1, 1, 1, 1, 1),
+            (2, 1, 1, 1, 1, 1),
+            (1, 1, 0.9, 1, 1, 1),
+            (1, 1, 2, 1, 1, 1),
+            (1, 1, 1, 1, 0.9, 1),
+            (1, 1, 1, 1, 1, 0),
+        )
+    },
+    "fewer than no aggregations": (lambda: McCnn(aggregations=-1), "aggregations = -1, arm = 5; give at least 0 and 1"),
+    "no arm": (lambda: McCnn(arm=0), "aggregations = 2, arm = 0; give at least 0 and 1"),
     "three disparities": (lambda: Elas(disparities=3), "disparities = 3, grid = 5; give at least 4 and 1"),
     "no grid": (lambda: Elas(grid=0), "give at least 4 and 1"),
     "buckets of seven": (lambda: Tracking(bucket=7), "give bucket >= 8"),
@@ -108,6 +123,7 @@ FINE: dict[str, Callable[[], Any]] = {
     "surfaces without columns": lambda: replace(PANELS, kind="surfaces", layout=()),
     "a champion": lambda: replace(TABLE, champion="auto", published={"l1": (1.0,)}),
     "a small model": lambda: replace(MODEL, stand_in="city", longest_side=1e-3),
+    "the least penalties": lambda: McCnn(penalties=Penalties(1e-9, 1e-9, 1, 1, 1, 1e-9), aggregations=0, arm=1),
     "few disparities": lambda: Elas(disparities=4, grid=1),
     "few features": lambda: Tracking(bucket=8, per_bucket=1, window=5, levels=0),
     "a grey pair": lambda: StereoFrame(np.ones((4, 5)), np.ones((4, 5, 3))),  # type: ignore[arg-type]
