@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Stack, View, kernels
-from cfusion.auto import folds, holes, noise, occlusion, surface, uncertainty, variable, view_report
+from cfusion.auto import cross_validation, folds, holes, noise, occlusion, surface, uncertainty, variable, view_report
 from cfusion.auto.specks import specks
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law
 from cfusion.kernels.numpy.pulling import read_view
@@ -247,6 +247,31 @@ def test_depth_and_its_inverse_differ_over_a_wide_range_of_perspective_depths(ra
     assert not variable.is_wide(surface * NAN, camera, NUMPY)
     surface[0, 0] = 0.0
     assert not variable.is_wide(surface, camera, NUMPY)
+
+
+@pytest.mark.parametrize("least", [0.0, -1.0])
+def test_inverse_depth_is_not_tried_where_a_depth_has_none(least: float) -> None:
+    task: Any = SimpleNamespace(least=least)  # nothing else is asked for
+    assert cross_validation.inverse_is_better(task, None) is False  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["numpy", "cpu"])
+def test_the_parallax_of_parallel_cameras_is_the_same_at_any_height(name: str) -> None:
+    """At 0 too: what lies in the plane of the other camera, or behind it, moves as the rest does."""
+    backend = kernels.load(name)
+    camera = Orthographic(0.1, 2.0, 1.5, 5, 4).numbers
+    turn = np.array([[np.cos(0.1), 0, np.sin(0.1)], [0, 1, 0], [-np.sin(0.1), 0, np.cos(0.1)]])
+    motions = np.concatenate([turn, np.zeros((3, 1))], axis=1)[None]
+    surface = np.zeros((4, 5), np.float32)
+    surface[0], surface[1, 0] = 3.0, -2.0
+    surface[3, 2] = NAN
+    found = backend.parallax(surface, camera, camera[None], motions)[0]
+    wanted = np.where(np.isnan(surface), NAN, np.sin(0.1) / 0.1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    still = np.concatenate([np.eye(3), np.zeros((3, 1))], axis=1)[None]  # z is the height itself
+    np.testing.assert_array_equal(
+        backend.parallax(surface, camera, camera[None], still)[0], np.where(surface == surface, 0, NAN)
+    )
 
 
 def test_the_power_of_noise_is_that_of_its_sizes() -> None:
