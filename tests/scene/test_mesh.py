@@ -14,7 +14,7 @@ from cfusion.scene.border import extrapolated, spread_colours
 from cfusion.scene.fused_view import FusedView
 from cfusion.scene.mesh import extract, volume_for, write_ply
 from cfusion.scene.sight import visible_blocks
-from cfusion.scene.volume import Volume
+from cfusion.scene.volume import Volume, _usable
 
 pytest.importorskip("skimage", reason="scikit-image is missing: pip install 'cfusion[mesh]'")
 BALL = Pinhole(60.0, 60.0, 31.5, 31.5, 64, 64)
@@ -234,6 +234,19 @@ def test_a_voxel_without_a_colour_has_the_mean_of_its_six_neighbours() -> None:
         theirs = [colour[each] for each in inside if painted[each]]
         wanted = colour[place] if painted[place] else np.mean(theirs or [np.zeros(3)], axis=0)
         np.testing.assert_allclose(found[place], wanted, atol=1e-6)
+
+
+def test_pixels_are_used_whose_depth_and_sigma_are_known() -> None:
+    view = plane(2.0, 0.01)
+    depth, sigma = view.depth.copy(), view.sigma.copy()
+    depth[5, 5], sigma[5, 9] = np.nan, np.nan
+    sigma[5, 13], sigma[5, 17] = 0.0, np.inf
+    usable, facing = _usable(FusedView(depth, sigma, view.camera, view.pose))
+    assert not usable[5, [5, 9, 13, 17]].any()
+    np.testing.assert_allclose(facing[15], CAMERA.rays()[15, :, 2], atol=1e-3)  # of a wall that is met straight on
+    near = np.zeros(depth.shape, bool)
+    near[4:7, 4:7] = True  # normals beside the hole are unknown
+    assert usable[~near].sum() == (~near).sum() - 3
 
 
 def test_blocks_are_in_sight_unless_wholly_behind() -> None:
