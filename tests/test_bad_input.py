@@ -150,6 +150,34 @@ def test_mistake_has_its_own_sentence(name):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_one_bad_map_of_many_is_found_wherever_it_is(place):
+    for bad, says in ((np.inf, "infinite at 1 of 240"), (2e15, r"depth reaches 2e\+15; choose a unit")):
+        stack = depths()
+        stack[place, 2, 3] = bad
+        with pytest.raises(InputError, match=says):
+            Stack(stack)
+    for bad, says in ((-1.0, "negative or not finite at 1 of 240"), (2e12, r"weights reaches 2e\+12")):
+        weights = np.ones((3, *SHAPE))
+        weights[place, 2, 3] = bad
+        with pytest.raises(InputError, match=says):
+            Stack(depths(), weights)
+    unknown = depths()
+    unknown[place, 2, 3] = np.nan
+    assert (Stack(unknown, np.ones((3, *SHAPE))).weights == 0).sum() == 1  # no weight where no depth is
+
+
+@pytest.mark.parametrize(("factor", "fits"), [(0.99e15, True), (1.01e15, False), (1.01e-15, True), (0.99e-15, False)])
+def test_units_are_taken_up_to_their_limits(factor, fits):
+    """Of the largest depth: a single small one is none."""
+    lengths = np.array([1.0, 0.5, np.nan, 1e-3])[:, None, None] * factor
+    if fits:
+        assert Stack(lengths).views == 4
+    else:
+        with pytest.raises(InputError, match="depth reaches"):
+            Stack(lengths)
+
+
 @pytest.mark.parametrize(
     ("wrong", "near"),
     [

@@ -4,6 +4,7 @@ import copy
 import csv
 import io
 import json
+import math
 import os
 import shutil
 import signal
@@ -26,7 +27,7 @@ import pytest
 from cfusion import METHODS
 from cfusion.cli.main import main
 from cfusion.errors import CFusionError, FileError
-from cfusion.experiments import NAMES, Level, Spec, Store, load, plan, read_spec, run, runner, so_far
+from cfusion.experiments import NAMES, Level, Spec, Store, load, plan, read_spec, run, runner, so_far, summary
 from cfusion.experiments import code_version as code_version_module
 from cfusion.experiments.boxes import Box, Regions, draw
 from cfusion.experiments.code_version import (
@@ -680,6 +681,15 @@ def test_averages_are_geometric_and_the_oracle_chooses_for_each_scene(paper: Pat
     assert float(rows["oracle"]["rmse"]) == pytest.approx(2.0)
     assert "Mean" not in rows
     assert table.verdicts[0].holds
+
+
+def test_an_oracle_takes_the_first_of_equals_and_any_number_before_none(paper: Path) -> None:
+    row = load("small", paper).rows["oracle"]
+    scored = [a_line("oracle", "a", rmse, point=point) for point, rmse in enumerate((math.nan, 2.0, 1.0, 1.0, 3.0))]
+    assert [line["point"] for line in summary._chosen(row, scored)] == [2]
+    assert [line["point"] for line in summary._chosen(row, scored[:1])] == [0]
+    others = [a_line("oracle", "b", 5.0, point=7), a_line("oracle", "a", 5.0, seed=1, point=8)]
+    assert [line["point"] for line in summary._chosen(row, scored + others)] == [2, 7, 8]
 
 
 def test_a_check_that_fails_says_by_how_much(paper: Path) -> None:

@@ -116,6 +116,17 @@ class TestEffort:
         assert self.EFFORT.writing(1.0, 0) == pytest.approx(9 * WRITING / whole)
 
 
+def test_between_two_events_a_part_goes_on_at_its_pace_for_half_of_its_rest() -> None:
+    forecast = Forecast("", [Part("a", 10.0), Part("b", 10.0)])
+    forecast.update(Step("a", 0.0), 0.0)
+    assert forecast._inside(3.0) == 0.0  # no pace is known yet
+    forecast.update(Step("a", 0.4), 4.0)
+    for now, share in ((4.0, 0.4), (5.0, 0.5), (6.9, 0.69), (7.1, 0.7), (50.0, 0.7)):
+        assert forecast._inside(now) == pytest.approx(share)
+    forecast.update(Step("a", 1.0), 10.0)
+    assert 0.9 < forecast._inside(10.0) == forecast._inside(99.0) < 1  # the end is told by what follows
+
+
 def test_a_task_is_timed_from_the_end_of_the_one_before() -> None:
     """The first from the start of its part; of the second, nothing was heard before its own first event."""
     forecast, solving = Forecast("l1", [Part("fusing", 20.0)]), Step("depth", 0.01, gap=1.0)

@@ -10,6 +10,7 @@ from cfusion import METHODS, Pinhole, Stack, fuse_stack, kernels
 from cfusion.auto import Auto, Settings
 from cfusion.confidence import Geometric, Given, edge_weight, nagel_enkelmann
 from cfusion.energy import L1, L2, TGV, Energy, Huber
+from cfusion.kernels.contract import Fidelity
 from cfusion.methods import SinglePass
 from cfusion.parameters import refine
 from cfusion.solvers import ACS, AMA, PDHG, Biconvex
@@ -148,3 +149,18 @@ def test_a_method_of_ones_own():
     np.testing.assert_allclose(weighed.depth, without.depth, atol=1e-2)
     assert (weighed.provenance == 2).all()
     assert weighed.backend == kernels.load("numpy").NAME
+
+
+@pytest.mark.parametrize(
+    ("method", "foreseen"),
+    [("auto", [2, Fidelity.L1]), ("l1", [2, Fidelity.L1]), ("rof", [1, Fidelity.L2]), ("median", None), ("mean", None)],
+)
+def test_what_will_be_solved_is_told_to_the_backend_first(
+    method: str, foreseen: list[object] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shape, order and fidelity: a GPU compiles for these while maps are read."""
+    backend = kernels.load("numpy")
+    heard: list[tuple[object, ...]] = []
+    monkeypatch.setattr(backend, "precompile", lambda *given: heard.append(given))
+    fuse_stack(Stack(np.random.default_rng(0).normal(5, 0.1, (3, 6, 8))), method, backend="numpy")
+    assert heard == ([] if foreseen is None else [((6, 8), *foreseen)])

@@ -283,6 +283,33 @@ class TestDemo:
 
 
 class TestMosaic:
+    def test_how_much_is_said_and_that_tiles_are_kept(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        made = SimpleNamespace(
+            rasters=(), seconds=1.25, gap=5e-4, iterations=64, status="It converged.", sentences=("One.", "Two."),
+            grid=SimpleNamespace(width=7, height=5), parameters={"alpha": 1.5, "delta": 2}, files={"height": "h.tif"},
+        )  # fmt: skip
+        monkeypatch.setattr("cfusion.rasters.mosaic.make_mosaic", lambda *given, **more: made)
+        monkeypatch.setattr("cfusion.rasters.report.table", lambda rasters: "a table")
+
+        def told(**changes: bool) -> list[str]:
+            how = argparse.Namespace(**({"quiet": False, "json": False, "verbose": False} | changes))
+            assert mosaic.make([], tmp_path / "out.tif", how, options={}, page=False) == 0
+            return capsys.readouterr().out.splitlines()
+
+        usual = ["a table", "0 rasters fused on 7 x 5 pixels in 1.2 s, gap 5.0e-04 after 64 iterations", made.status]
+        assert told() == [*usual, "written: h.tif"]
+        assert told(verbose=True) == [*usual, "One.", "Two.", "alpha = 1.5, delta = 2", "written: h.tif"]
+        assert told(quiet=True) == []
+
+        def stop(*given: Any, **more: Any) -> Any:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("cfusion.rasters.mosaic.make_mosaic", stop)
+        with pytest.raises(KeyboardInterrupt, match="finished tiles are kept; run the same command again"):
+            told()
+
     def test_options_of_height_models_by_fuse(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         made: list[Any] = []
         monkeypatch.setattr(mosaic, "make", lambda *given, **more: made.append((given, more)) or 0)
@@ -506,6 +533,21 @@ class TestPlans:
 
         monkeypatch.setattr("cfusion.scene.job.open_job", lambda job: SimpleNamespace(dataset=[1, 2, 3], views=Views()))
         assert scene._extent(None) == (3, scene.USUAL_PIXELS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 frame"), (2, "2 frames")])
+def test_a_recording_is_written_and_nothing_is_served(
+    count: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written: list[Any] = []
+    monkeypatch.setattr("cfusion.view.frames.open_frames", lambda folder: list(range(count)))
+    stand_in = SimpleNamespace(write_rerun=lambda *given: written.append(given))
+    monkeypatch.setitem(sys.modules, "cfusion.view.rerun_file", stand_in)
+    file = tmp_path / "a.rrd"
+    assert said(capsys, "view", tmp_path, "--rerun", file) == [f"{words} written; play with: rerun {file}"]
+    assert written == [(list(range(count)), file)]
+    assert main(["view", str(tmp_path / "none")]) == 2
+    assert "none is not a folder; give the OUT of fuse or scene" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("seconds", [0.3, None])

@@ -18,6 +18,7 @@ from cfusion.experiments.conditions import BoxImage, KittiBundle
 from cfusion.experiments.matches import Matches
 from cfusion.experiments.models import Model
 from cfusion.experiments.store import Store
+from cfusion.report import paper_maps
 from cfusion.report.columns import Column
 from cfusion.report.paper_checks import Plain, Verdict
 from cfusion.report.paper_maps import Gallery, Panel, Panels
@@ -244,6 +245,18 @@ class TestExhibits:
         assert inked[0][1] > 0.5
         assert inked[1] == inked[2]
         assert inked[1][0] == inked[0][0] < 0.1
+
+    def test_a_gallery_names_scenes_above_and_methods_beside(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("matplotlib")
+        figures: list[Any] = []
+        monkeypatch.setattr(paper_maps, "png_of", lambda figure: figures.append(figure) or b"")
+        Gallery("g", "", ("left", "right"), {"one": (None, None), "two": (None, None)}).png()
+        assert [axes.get_title() for axes in figures[0].axes] == ["left", "right", "", ""]
+        assert [[text.get_text() for text in axes.texts] for axes in figures[0].axes] == [["one"], [], ["two"], []]
+        for axes in figures[0].axes[::2]:
+            (across, up), (text,) = axes.texts[0].get_position(), axes.texts
+            assert (text.get_transform(), text.get_rotation()) == (axes.transAxes, 90)
+            assert (across < 0, up) == (True, 0.5)  # left of the picture, at its middle
 
     def test_a_plain_table(self) -> None:
         table = Table([{"name": "a", "x": 1.5}], [Column("name", "name"), Column("x", "x", ".2f")])

@@ -158,6 +158,17 @@ def test_a_terminal_gets_a_bar_with_the_gap() -> None:
     assert shares == sorted(shares)  # it never falls, whatever it hears
 
 
+def test_kernels_are_loaded_from_nothing_to_all() -> None:
+    heard: list[Step] = []
+    pytest.importorskip("numba")
+    compiling.compile_kernels(["median"], "cpu", heard.append)
+    told = [step.done for step in heard if step.stage == compiling.PREPARING]
+    assert told == [0.0, 1.0]
+    nothing: list[Step] = []
+    compiling.compile_kernels(["median"], "numpy", nothing.append)
+    assert not nothing
+
+
 def test_compilation_is_named_and_counted() -> None:
     numba = pytest.importorskip("numba")
     heard: list[Step] = []

@@ -1,12 +1,13 @@
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cfusion import Pinhole
 from cfusion.metrics import NAMES, evaluate
-from cfusion.report import figures
+from cfusion.report import figures, paper_figures
 from cfusion.report.columns import COLUMNS, Column
 from cfusion.report.frame import Frame
 from cfusion.report.paper_axes import Margins, sheet, style
@@ -241,12 +242,36 @@ class TestFigures:
         assert flat.excess("one").tolist() == [0.0, 0.0]
         assert self.TRACES.text().splitlines()[2].split() == ["one", "10", "1.50", "2*", "1.0e-03"]
 
+    def test_the_table_of_traces_has_their_last_points(self) -> None:
+        trace = {"iterations": [0, 10, 30], "seconds": [0.0, 1.0, 4.5], "energy": [9.0, 5.0, 3.0], "gap": [1, 0.5, 0.1]}
+        assert Traces("t", "", {"one": trace}).text().splitlines()[2].split() == ["one", "30", "4.50", "3", "1.0e-01"]
+
     def test_files(self) -> None:
         pytest.importorskip("matplotlib")
         assert sorted(self.SWEEP.files()) == ["s.csv", "s.md", "s.png"]
         assert sorted(self.TRACES.files()) == ["t.md", "t.png"]
         assert "holds: it holds" in self.SWEEP.html()
         assert 'alt="caption"' in self.TRACES.html()
+
+    def test_what_is_plotted_against_what(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Energy above, gap below; iterations at the left, seconds at the right; what is zero has no logarithm."""
+        pytest.importorskip("matplotlib")
+        drawn: list[Any] = []
+        monkeypatch.setattr(paper_figures, "png_of", lambda figure: drawn.append(figure) or b"")
+        self.TRACES.png()
+        self.SWEEP.png()
+        traces, sweep = (figure.axes for figure in drawn)
+        assert [axes.get_xlabel() for axes in traces] == ["iterations", "seconds"] * 2
+        assert [axes.get_ylabel() for axes in traces] == ["excess energy"] * 2 + ["certified gap"] * 2
+        assert [axes.xaxis.get_transform().linthresh for axes in traces] == [10, 0.01] * 2
+        lines = [[line.get_xydata().tolist() for line in axes.lines] for axes in (traces[0], traces[3])]
+        np.testing.assert_equal(lines[0], [[[0, 1.0], [10, np.nan]], [[0, 0.75], [20, 0.25]]])
+        np.testing.assert_equal(lines[1], [[[0.0, 1.0], [1.5, 1e-3]], [[0.0, 0.5], [0.5, 1e-2]]])
+        assert [line.get_xydata().tolist() for line in sweep[0].lines] == [[[0.5, 1], [1, 2]], [[0.5, 0.5], [1, 3]]]
+        assert (sweep[0].get_xlabel(), sweep[0].get_ylabel()) == ("noise", "X")
+        assert {axes.get_yscale() for axes in (*traces, *sweep)} == {"log"}
+        legends = [[text.get_text() for text in axes.get_legend().texts] for axes in (traces[1], sweep[-1])]
+        assert legends == [["one", "two"], ["a", "auto"]]
 
     def test_axes_of_the_size_asked_for(self) -> None:
         pytest.importorskip("matplotlib")

@@ -1,12 +1,15 @@
 """Sequences, window by window: which frames, what is read when, and going on after an interruption."""
 
 import argparse
+import itertools
 import json
 import re
 import signal
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -238,6 +241,32 @@ def test_kernels_are_compiled_before_the_windows_and_only_for_some(
     for _ in range(2):
         assert main([*command, "--method", "median", "--backend", "numpy"]) == 0
     assert asked == [["median"]]  # the second time all windows are there
+
+
+@pytest.mark.parametrize("after", [0, 2])
+def test_an_interrupted_sequence_says_how_far_it_is_and_goes_on_there(
+    after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = import_module("cfusion.fuse")
+    camera = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
+    write_bundle([View(np.full((4, 5), 2.0), camera, Pose.identity()) for _ in range(3)], tmp_path / "in")
+    command = ["fuse", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--every", "1", "--no-report"]
+    command += ["--method", "median", "--backend", "numpy"]
+    whole = module.fuse_each
+
+    def cut_short(todo: Any, *given: Any, **more: Any) -> Any:
+        yield from itertools.islice(whole(todo, *given, **more), after)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "fuse_each", cut_short)
+    assert main(command) == 130
+    told = f"{after} of 3 windows are in {tmp_path / 'out'}; run the same command again to continue"
+    assert (
+        capsys.readouterr().err.splitlines()[-1] == f"cfusion: interrupted; {told if after else 'nothing was written'}"
+    )
+    monkeypatch.setattr(module, "fuse_each", whole)
+    assert main(command) == 0
+    assert f"{3 - after} windows fused with median" in capsys.readouterr().out
 
 
 def told_by(**changes: object) -> argparse.Namespace:

@@ -248,3 +248,24 @@ def test_some_of_uploaded_views_are_numbered_anew_and_keep_what_they_are() -> No
             assert (part.confidences is None) == (trust is None)
             assert part.confidences is None or part.confidences.shape == part.depths.shape
         assert parts_of(uploads, []) == []
+
+
+def test_uploaded_views_move_with_their_views() -> None:
+    """Of two shapes: poses and depths of what is on a device are those of the views that would be uploaded anew."""
+    from cfusion.source import Motions, Posed, upload
+
+    rng = np.random.default_rng(3)
+    small, large = Pinhole(5.0, 5.0, 1.0, 1.0, 3, 2), Pinhole(5.0, 5.0, 1.0, 1.0, 4, 3)
+    places = [Pose(np.eye(3), np.array([0.1 * k, 0.0, 0.0])) for k in range(4)]
+    cameras = (small, large, large, small)
+    views = [View(rng.uniform(1, 2, c.shape), c, pose) for c, pose in zip(cameras, places, strict=True)]
+    numbers = rng.normal(0, 0.01, (4, 7))
+    numbers[[1, 2, 3], 6] = 0  # the depths of one shape stay, and of one view of the other
+    moved = Posed(views, 1, upload(views, reference)).moved(Motions(numbers, 1.5))
+    assert moved.uploads is not None
+    for ours, anew in zip(moved.uploads, upload(moved.views, reference), strict=True):
+        np.testing.assert_array_equal(ours.depths, anew.depths)
+        for one, other in zip(ours.poses, anew.poses, strict=True):
+            np.testing.assert_array_equal(one.matrix(), other.matrix())
+    factors = [float(np.median(after.depth / before.depth)) for before, after in zip(views, moved.views, strict=True)]
+    assert factors == pytest.approx(1 + numbers[:, 6])

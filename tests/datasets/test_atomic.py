@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import subprocess
@@ -32,6 +33,30 @@ def test_an_old_folder_keeps_what_is_not_replaced(tmp_path: Path) -> None:
         assert (tmp_path / "x").read_text() == "old"
     assert everything_below(tmp_path) == ["keep", "x"]
     assert (tmp_path / "x").read_text() == "new"
+
+
+@pytest.mark.parametrize("hard_links", [True, False])
+def test_what_is_kept_stays_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hard_links: bool) -> None:
+    """A link stays one, to where it led or to nothing; folders keep files and modes; disks without hard links copy."""
+
+    def refused(*given: object, **more: object) -> None:
+        raise OSError(errno.EPERM, "no hard links")
+
+    if not hard_links:
+        monkeypatch.setattr(atomic.os, "link", refused)
+    out = tmp_path / "out"
+    (out / "sub").mkdir(parents=True, mode=0o750)
+    (out / "sub" / "a.txt").write_text("a")
+    (out / "old.txt").write_text("old")
+    (out / "link.txt").symlink_to("sub/a.txt")
+    (out / "nowhere").symlink_to("gone")
+    (out / "folder").symlink_to("sub")
+    with filling(out) as draft:
+        for name in ("old.txt", "new.txt"):
+            (draft / name).write_text("new")
+    assert [str((out / name).readlink()) for name in ("link.txt", "nowhere", "folder")] == ["sub/a.txt", "gone", "sub"]
+    assert [(out / name).read_text() for name in ("sub/a.txt", "old.txt", "new.txt")] == ["a", "new", "new"]
+    assert (out / "sub").stat().st_mode & 0o777 == 0o750
 
 
 def test_permissions_are_the_usual_ones(tmp_path: Path) -> None:

@@ -340,6 +340,31 @@ def test_what_json_does_not_know_is_told_in_words(monkeypatch: pytest.MonkeyPatc
     assert versions.versions()["numpy"] == np.__version__
 
 
+def test_a_header_of_exr_is_read_to_its_end_and_not_beyond(tmp_path: Path) -> None:
+    """Attributes laid out by hand; cut anywhere, or with one that says it is longer, the file is damaged."""
+
+    def attribute(name: str, kind: str, body: bytes, more: int = 0) -> bytes:
+        return f"{name}\0{kind}\0".encode() + struct.pack("<I", len(body) + more) + body
+
+    def written(more: int = 0) -> bytes:
+        channels = b"Z\0" + struct.pack("<iIii", 2, 0, 1, 1) + b"\0"
+        window = struct.pack("<4i", -3, 5, 6, 9)
+        parts = [exr_header.MAGIC, struct.pack("<I", 2), attribute("channels", "chlist", channels)]
+        parts += [attribute("compression", "compression", b"\3"), attribute("dataWindow", "box2i", window, more)]
+        return b"".join(parts) + b"\0"
+
+    file, whole = tmp_path / "a.exr", written()
+    file.write_bytes(whole + b"the table of lines")
+    found = exr_header.read_header(file)
+    assert (found.left, found.top, found.right, found.bottom) == (-3, 5, 6, 9)
+    assert (found.width, found.height, found.packing, found.flags, found.end) == (10, 5, 3, 2, len(whole))
+    assert found.channels == (Channel("Z", 2, 1, 1),)
+    for wrong in (*(whole[:length] for length in range(4, len(whole))), written(more=1), written(more=10**9)):
+        file.write_bytes(wrong)
+        with pytest.raises(FileError, match="its header is invalid"):
+            exr_header.read_header(file)
+
+
 @pytest.mark.parametrize(
     ("channel", "fine"),
     [((2, 1, 1), True), ((0, 2, 1), True), ((3, 1, 1), False), ((2, 0, 1), False), ((2, 1, 0), False)],

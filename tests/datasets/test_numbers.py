@@ -1,14 +1,16 @@
 """Exact values of what readers and checks count with."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, View
 from cfusion.datasets import reader_tools
-from cfusion.datasets.check.compare import Check, Fit, _champion, _factor_name, _is_new, _percent, _votes
-from cfusion.datasets.check.reprojection import STATED, Hypothesis
+from cfusion.datasets.check.compare import Check, Fit, _best_factor, _champion, _factor_name, _is_new, _percent, _votes
+from cfusion.datasets.check.reprojection import STATED, Hypothesis, Meaning
 from cfusion.datasets.check.scales import Scales
 from cfusion.datasets.fingerprint import contents, view_fingerprint
 from cfusion.datasets.named_neighbours import _digits, _Shared, read_plan
@@ -93,6 +95,26 @@ class TestCheck:
         assert _factor_name(3.0) == "depths multiplied by 3"
         assert _is_new(1.05, []) and not _is_new(1.03, [])  # noqa: PT018
         assert not _is_new(5.1, [Hypothesis("", factor=5.0)])
+
+    @pytest.mark.parametrize("true", [1e-4, 1.3e-4, 0.031, 1.0, 4.999, 8000.0, 1e4])
+    @pytest.mark.parametrize(
+        ("meaning", "motion", "unit"),
+        [(Meaning.z, 0.5, 1.0), (Meaning.disparity, 0.5, 3 * 0.5), (Meaning.disparity, 0.0, 3 * 0.003)],
+    )
+    def test_a_factor_is_found_to_a_fifth_of_a_percent(
+        self, true: float, meaning: Meaning, motion: float, unit: float
+    ) -> None:
+        """Of z as it is, of disparities in typical depth times motion; where views do not overlap nothing counts."""
+
+        def residuals(tried: Hypothesis, every: int) -> Any:
+            assert tried.meaning is meaning
+            away = abs(np.log(tried.factor / unit / true))
+            return SimpleNamespace(overlap=1.0 if away < 2 else 0.04, cost=away if away < 2 else -1.0)
+
+        found = _best_factor(SimpleNamespace(typical=3.0, motion=motion, residuals=residuals), meaning, 1)  # type: ignore[arg-type]
+        assert found.factor == pytest.approx(unit * true, rel=2e-3)
+        assert found.meaning is meaning
+        assert ("disparity" in found.name) == (meaning is Meaning.disparity)
 
     def test_shares_in_words(self) -> None:
         assert [_percent(each) for each in (NAN, 1e-6, 1e-5, 0.0123, 0.1234)] == [

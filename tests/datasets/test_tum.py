@@ -99,6 +99,7 @@ def test_depth_beyond_the_format_becomes_unknown(
 ) -> None:
     depth = np.full((5, 7), last)
     depth[0] += 0.01
+    depth[0, 0] = np.float32(last * 65534.5 / 65534)  # half a count beyond the largest: there is none
     far = View(depth, some_views[0].camera, some_views[0].pose)
     write_views([far, some_views[1], some_views[1]], tmp_path / "out", format)
     found = read(tmp_path / "out")[0].depth

@@ -74,6 +74,23 @@ def test_without_a_plane_every_disparity_is_searched() -> None:
         np.testing.assert_allclose(found[3:-3, 3 + shift : -3], shift, atol=0.5)
 
 
+@pytest.mark.parametrize("true", [0.0, 0.25, 1.5, 2.25, 6.75, 7.0, 7.25, 9.0])
+def test_disparities_between_two_are_found_where_both_neighbours_are(true: float) -> None:
+    """Of a ramp, whose costs are |d - true|; the first and the last one, of eight or up to the border, stay whole."""
+    most, width = 8, 50
+    ramp = np.tile(4 * np.arange(width)[None, :, None], (9, 1, kernels.DIMENSIONS))
+    ours, theirs = ramp.astype(np.uint8), (ramp + 4 * true).astype(np.uint8)
+    unknown, nothing = (
+        np.full((9, width), np.nan, np.float32),
+        (np.zeros((1, 3), np.int32), np.zeros((1, 3, most), np.int32)),
+    )
+    found = kernels.map_disparities(ours, theirs, unknown, *nothing, 20, -1, 0.01, np.zeros(25, np.float32), 0.0)
+    for u in range(kernels.MARGIN, width - kernels.MARGIN):
+        last = min(most, 1 + u - kernels.MARGIN) - 1
+        wanted = true if 0.5 <= true <= last - 0.5 else min(round(true), last)
+        assert found[4, u] == pytest.approx(wanted), u
+
+
 def test_a_pattern_beside_a_blank_wall_says_nothing_about_it(scenes: SimpleNamespace) -> None:
     """Support points end where the pattern does; their planes are not continued, and the distance from them counts."""
     texture, grid = scenes.waves(5, 2, 30.0, 4.0), scenes.pixel_grid(90, 160)

@@ -1,5 +1,8 @@
 """Exact values of what front ends count with, on maps of a few pixels."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -299,3 +302,40 @@ class TestRequirePair:
         assert pair_check.require_pair(flat, flat) is none
         with pytest.raises(InputError, match="unrelated"):
             self.judged(none, 0, monkeypatch)
+
+
+class TestMatchedPoints:
+    """Descriptors by hand: a point is matched if its best partner is clearly better than the second best."""
+
+    @staticmethod
+    def found(left: list[int], right: list[int], monkeypatch: pytest.MonkeyPatch) -> pair_check.Points:
+        """Points at (10 k, 5) and (10 k, 6), whose descriptors have so many bits set."""
+        cv2 = pytest.importorskip("cv2")
+
+        def described(image: np.ndarray, mask: None) -> tuple[Any, Any]:
+            bits = [left, right][image[0, 0]]
+            rows = [np.packbits(np.arange(256) < each) for each in bits]
+            points = [SimpleNamespace(pt=(10.0 * k, 5.0 + image[0, 0])) for k in range(len(bits))]
+            return points, np.array(rows, np.uint8) if rows else None
+
+        stand_in = SimpleNamespace(
+            ORB_create=lambda count: SimpleNamespace(detectAndCompute=described),
+            BFMatcher=cv2.BFMatcher,
+            NORM_HAMMING=cv2.NORM_HAMMING,
+        )
+        monkeypatch.setattr(pair_check, "opencv", lambda: stand_in)
+        return pair_check.find_points(np.zeros((2, 2), np.uint8), np.ones((2, 2), np.uint8))
+
+    def test_two_points_suffice_and_one_has_no_second_best(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        points = self.found([0, 256], [256, 0], monkeypatch)
+        assert sorted(map(tuple, np.hstack([points.left, points.right]))) == [(0, 5, 10, 6), (10, 5, 0, 6)]
+        for left, right in (([0], [0, 256]), ([0, 256], [0]), ([], [0, 256]), ([0, 256], [])):
+            assert len(self.found(left, right, monkeypatch).left) == 0
+
+    def test_clearly_better_and_each_others_best(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        limit = int(pair_check.RATIO * 100)
+        for first, matched in ((limit - 1, 1), (limit + 1, 0)):  # beside a second best of 100 bits
+            points = self.found([0, 256], [first, 100], monkeypatch)
+            assert (points.left[:, 0] == 0).sum() == matched
+        points = self.found([100, 110], [112, 256], monkeypatch)  # the second is nearer to what the first likes best
+        assert 0 not in points.left[:, 0]

@@ -90,6 +90,32 @@ def test_projections_have_a_focal_length(tmp_path: Path) -> None:
         read_rig(tmp_path / "calib.txt")
 
 
+@pytest.mark.parametrize("shape", [(4, 7), (5, 6, 3)])
+def test_a_principal_point_that_is_not_stated_is_the_middle_of_the_image(shape: tuple[int, ...]) -> None:
+    rig = Calibration(fx=9.0, fy=8.0, cx=None, cy=None, baseline=0.5, doffs=1.5).rig(shape)
+    assert (rig.camera.cx, rig.camera.cy) == ((shape[1] - 1) / 2, (shape[0] - 1) / 2)
+    assert (rig.camera.fx, rig.camera.fy, rig.camera.shape) == (9.0, 8.0, shape[:2])
+    assert (rig.baseline, rig.doffs) == (0.5, 1.5)
+    stated = Calibration(fx=9.0, fy=8.0, cx=1.0, cy=0.0, baseline=0.5).rig(shape)
+    assert (stated.camera.cx, stated.camera.cy, stated.doffs) == (1.0, 0.0, 0.0)
+
+
+PAIRS = [("P0", "P1"), ("P2", "P3"), ("P_rect_00", "P_rect_01"), ("P_rect_02", "P_rect_03")]
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_calibration_has_both_cameras_of_a_pair(tmp_path: Path, pair: tuple[str, str], side: int) -> None:
+    """A single camera is none, of however many pairs."""
+    file, row = tmp_path / "calib.txt", "{}: 2 0 0 {} 0 2 0 0 0 0 1 0\n"
+    single = "".join(row.format(each[side], -9) for each in PAIRS if each != pair)
+    file.write_text(single + row.format(pair[0], 0) + row.format(pair[1], -1))
+    assert read_rig(file).baseline == 0.5
+    file.write_text(single + row.format(pair[side], 0))
+    with pytest.raises(FileError, match="not a known calibration"):
+        read_rig(file)
+
+
 def test_a_pair_of_turned_cameras_is_rectified(tmp_path: Path, scenes: SimpleNamespace) -> None:
     """The right camera is turned by two degrees: rows disagree as they are, and agree after rectification."""
     right_from_left = scenes.turned((1.0, -1.5, 2.0), (0, 0, 0)).inverse() @ scenes.turned((0, 0, 0), (-0.5, 0, 0))

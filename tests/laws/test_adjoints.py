@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from cfusion.kernels.contract import INSIDE, links_of
-from cfusion.kernels.numpy.iteration import apply_adjoint, apply_operator
+from cfusion.kernels.numpy import certificate
+from cfusion.kernels.numpy.iteration import apply_adjoint, apply_operator, project, radius
 from cfusion.kernels.numpy.operators import adjoint, masks, symmetrised_gradient
 
 hypothesis = pytest.importorskip("hypothesis")
@@ -44,6 +45,54 @@ def test_whole_operator(make_case, order, tensor, shape, holes, seed):
     u = rng.normal(size=(order * (order + 1) // 2, *shape))
     p = rng.normal(size=(order * (order + 3) // 2, *shape))
     assert_adjoint(apply_operator(problem, u), p, u, apply_adjoint(problem, p))
+
+
+@ORDERS
+@pytest.mark.parametrize("tensor", [False, True], ids=["plain", "tensor"])
+@settings(max_examples=20)
+@given(shape=SHAPES, holes=st.floats(0, 0.7), seed=st.integers(0, 2**32 - 1))
+def test_the_duals_below_the_top_one_leave_x_alone_to_balance(make_case, order, tensor, shape, holes, seed):
+    """With p_(j-1) = E_j^T p_j the whole adjoint is (g, 0, ..., 0): nothing is left that v or w would have to hold."""
+    problem = make_case(seed, shape, order=order, holes=holes, tensor=tensor).problem
+    top = np.random.default_rng(seed).normal(size=(order + 1, *shape)) * masks(problem.links, order)
+    slope, flux, *others = certificate._chain(problem, top)
+    first = top if order == 1 else certificate._as_dual(problem, flux, 0)
+    pulled = apply_adjoint(problem, np.concatenate([first, *others]))
+    np.testing.assert_allclose(pulled[0], slope[0], atol=1e-10)
+    np.testing.assert_allclose(pulled[1:], 0, atol=1e-10)
+
+
+@pytest.mark.parametrize("tensor", [False, True], ids=["plain", "tensor"])
+def test_a_flux_exceeds_its_ball_by_what_its_dual_does(make_case, tensor):
+    """D^(1/2) q of a dual q: nothing within the ball, D^(1/2) (q - its projection) outside."""
+    problem = make_case(1, (6, 7), order=2, tensor=tensor, edge=True).problem
+    dual = 0.6 * np.random.default_rng(1).normal(size=(2, 6, 7))
+    within = project(dual, radius(problem, 0))
+    assert 0 < (within == dual).all(axis=0).sum() < 42
+    flux = certificate._tensor(problem, dual)
+    np.testing.assert_allclose(certificate._as_dual(problem, flux, 0), dual, atol=1e-10)
+    np.testing.assert_allclose(
+        certificate._excess(problem, flux, 0), certificate._tensor(problem, dual - within), atol=1e-10
+    )
+
+
+@pytest.mark.parametrize(("order", "tensor"), [(1, False), (1, True), (2, False), (3, False)])
+def test_a_repair_goes_down_the_squared_distances(make_case, order, tensor):
+    """Half of |g - its nearest|^2 and |p_j - its nearest|^2, an eighth for every order below the top."""
+    problem = make_case(2, (5, 6), order=order, holes=0.1, tensor=tensor, edge=True).problem
+    rng = np.random.default_rng(2)
+    top = 4 * rng.normal(size=(order + 1, 5, 6)) * masks(problem.links, order)
+    way = rng.normal(size=top.shape) * masks(problem.links, order)
+    limit = certificate.slope_limit(problem)
+
+    def distances(p):
+        slope, *fluxes = certificate._chain(problem, p)
+        parts = [slope - np.clip(slope, -limit, limit)]
+        parts += [flux - project(flux, radius(problem, level)) for level, flux in enumerate(fluxes[:-1])]
+        return sum(0.5 * np.sum(part**2) / 8 ** (order - 1 - level) for level, part in enumerate(parts))
+
+    rise = (distances(top + 1e-6 * way) - distances(top - 1e-6 * way)) / 2e-6
+    assert rise == pytest.approx(np.vdot(certificate._Repair(problem, top)._gradient(), way), rel=1e-5)
 
 
 @ORDERS

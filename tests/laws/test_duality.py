@@ -7,7 +7,9 @@ import pytest
 
 from cfusion import kernels
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Problem, State, links_of
+from cfusion.kernels.numpy import certificate
 from cfusion.kernels.numpy.certificate import is_last, pixel_bound
+from cfusion.kernels.numpy.operators import masks
 from cfusion.solvers.steps import choose_steps
 
 ORDERS = pytest.mark.parametrize("order", [1, 2, 3])
@@ -46,6 +48,22 @@ def test_bound_is_below_the_energy_at_every_iterate(make_case, order, fidelity, 
     inside = (case.problem.links & INSIDE) > 0
     assert case.box.low < state.primal[0][inside].min()  # the stated range plays no part at the solution
     assert state.primal[0][inside].max() < case.box.high
+
+
+@ORDERS
+@pytest.mark.parametrize("rounds", [0, 1, 7])
+def test_a_part_of_a_mosaic_is_repaired_as_a_whole_is(make_case, order, rounds):
+    """The bound of the repaired dual without more rounds is that of the dual with these; by every backend alike."""
+    case = make_case(order, (6, 8), order=order, edge=True, weighted=True, dtype=np.float32)
+    problem, state = case.problem, case.state
+    exists = np.concatenate([masks(problem.links, level) for level in range(1, order + 1)])
+    state.dual[:] = 2 * np.random.default_rng(order).normal(size=state.dual.shape) * exists
+    defined = certificate.repaired(problem, state, rounds)
+    top = State(state.primal, np.concatenate([state.dual[: -len(defined)], defined]))
+    found = certificate.bound(problem, top, case.box, 0)
+    assert found == pytest.approx(certificate.bound(problem, state, case.box, rounds), rel=1e-5)
+    compiled = pytest.importorskip("cfusion.kernels.cpu.certificate")
+    np.testing.assert_allclose(compiled.repaired(problem, state, rounds), defined, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cfusion import Pinhole, Pose, Stack, View, kernels
-from cfusion.auto import folds, holes, noise, occlusion, view_report
+from cfusion import Orthographic, Pinhole, Pose, Stack, View, kernels
+from cfusion.auto import cross_validation, folds, holes, noise, occlusion, surface, uncertainty, variable, view_report
+from cfusion.auto.specks import specks
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law
 from cfusion.kernels.numpy.pulling import read_view
 from cfusion.rasters import inspect_raster
@@ -176,6 +177,95 @@ class TestEffect:
         alone = np.ones((2, 2, 2))
         alone[1] = NAN
         assert np.isnan(view_report._effect(self.found(alone), 0))
+
+
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_the_record_of_a_view_is_in_the_unit_of_the_noise(power: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise grows with depth, one view is 2 % too far: bias in depth, misplacement from residuals over that unit."""
+    rng = np.random.default_rng(6)
+    growth = DepthNoise(2.0, power)
+    depth = (2.0 + 0.02 * np.arange(60.0) + 0.5 * np.sin(np.arange(40.0) / 4)[:, None]).astype(np.float32)
+    unit = growth.unit(depth)
+    residual = (unit * rng.normal(0, 0.01, (3, 40, 60))).astype(np.float32)
+    residual[1] += 0.02 * depth
+    residual[2, :10] = NAN
+    support = np.isfinite(residual) & (rng.random(residual.shape) < 0.9)
+    evidence = SimpleNamespace(residual=residual, support=support, contradiction=~support)
+    assessed: Any = SimpleNamespace(evidence=evidence, growth=growth, scales=[0.1, 0.2, 0.3])
+    monkeypatch.setattr(view_report, "_effect", lambda found, k: 10.0 + k)
+    source: Any = SimpleNamespace(motions=None, names=["a", "b", "c"])
+    records = view_report.report(SimpleNamespace(depth=depth), assessed, source, NUMPY)  # type: ignore[arg-type]
+    deviation, _ = uncertainty.spread(residual / unit, NUMPY)
+    slope = surface.local_slope(depth, growth)
+    assert records[1].registration > 0.01
+    for k, record in enumerate(records):
+        told = np.where(support[k], residual[k] / unit, NAN)[None].astype(np.float32)
+        assert record.registration == pytest.approx(uncertainty.registration_error(told, slope, deviation), rel=1e-5)
+        assert record.bias == pytest.approx(np.nanmedian(residual[k]), abs=1e-4)
+        assert record.scale_factor == pytest.approx(np.nanmedian(1 + residual[k] / depth), abs=1e-4)
+        assert record.share_kept == pytest.approx(support[k].sum() / np.isfinite(residual[k]).sum())
+        assert (record.noise, record.effect) == (pytest.approx(0.1 * (k + 1)), 10.0 + k)
+        assert (record.turned, record.shifted, record.rescaled) == (0.0, 0.0, False)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.4])
+@pytest.mark.parametrize("unit", [1.0, 0.25, 8.0])
+def test_specks_have_few_observed_pixels_around_in_any_unit_of_weights(unit: float, share: float) -> None:
+    """Fewer than a quarter of the usual number in a square of side 7, fewer than five, and not of the reference."""
+    rng = np.random.default_rng(5)
+    seen = rng.random((3, 30, 40)) < np.array([0.05, 0.02, 0.02])[:, None, None]
+    seen[1, 10:22, 5:20] |= rng.random((12, 15)) < share
+    weights = (unit * np.where(seen, rng.uniform(0.5, 1.5, seen.shape), 0)).astype(np.float32)
+    observed = np.pad(seen.any(axis=0), 3)
+    around = np.lib.stride_tricks.sliding_window_view(observed, (7, 7)).sum(axis=(2, 3))
+    usual = np.median(around[seen.any(axis=0) & ~seen[0]])
+    assert (0.25 * usual > 5) == (share == 1)
+    limit = min(0.25 * usual, 5)
+    told = np.abs(around - limit) > 0.1  # sums are rounded: exactly the limit may be either
+    wanted = (around < limit) & ~seen[0]
+    assert (wanted & told & seen.any(axis=0)).sum() > 2
+    np.testing.assert_array_equal(specks(weights, 0, NUMPY)[told], wanted[told])
+
+
+@pytest.mark.parametrize(("ratio", "wide"), [(1.0, False), (0.95, False), (1.05, True)])
+def test_depth_and_its_inverse_differ_over_a_wide_range_of_perspective_depths(ratio: float, wide: bool) -> None:
+    """Between the first and the last tenth; not for parallel rays, nor where a depth is not positive."""
+    camera, parallel = Pinhole(9.0, 9.0, 5.0, 5.0, 10, 10), Orthographic(0.1, 5.0, 5.0, 10, 10)
+    surface = np.full((10, 10), 2.0, np.float32)
+    surface[:, 5:] = 2.0 * variable.WIDE * ratio if ratio != 1 else 2.0
+    assert variable.is_wide(surface, camera, NUMPY) == wide
+    surface[0, 0] = NAN
+    assert variable.is_wide(surface, camera, NUMPY) == wide
+    assert not variable.is_wide(surface, parallel, NUMPY)
+    assert not variable.is_wide(surface, None, NUMPY)
+    assert not variable.is_wide(surface * NAN, camera, NUMPY)
+    surface[0, 0] = 0.0
+    assert not variable.is_wide(surface, camera, NUMPY)
+
+
+@pytest.mark.parametrize("least", [0.0, -1.0])
+def test_inverse_depth_is_not_tried_where_a_depth_has_none(least: float) -> None:
+    task: Any = SimpleNamespace(least=least)  # nothing else is asked for
+    assert cross_validation.inverse_is_better(task, None) is False  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["numpy", "cpu"])
+def test_the_parallax_of_parallel_cameras_is_the_same_at_any_height(name: str) -> None:
+    """At 0 too: what lies in the plane of the other camera, or behind it, moves as the rest does."""
+    backend = kernels.load(name)
+    camera = Orthographic(0.1, 2.0, 1.5, 5, 4).numbers
+    turn = np.array([[np.cos(0.1), 0, np.sin(0.1)], [0, 1, 0], [-np.sin(0.1), 0, np.cos(0.1)]])
+    motions = np.concatenate([turn, np.zeros((3, 1))], axis=1)[None]
+    surface = np.zeros((4, 5), np.float32)
+    surface[0], surface[1, 0] = 3.0, -2.0
+    surface[3, 2] = NAN
+    found = backend.parallax(surface, camera, camera[None], motions)[0]
+    wanted = np.where(np.isnan(surface), NAN, np.sin(0.1) / 0.1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    still = np.concatenate([np.eye(3), np.zeros((3, 1))], axis=1)[None]  # z is the height itself
+    np.testing.assert_array_equal(
+        backend.parallax(surface, camera, camera[None], still)[0], np.where(surface == surface, 0, NAN)
+    )
 
 
 def test_the_power_of_noise_is_that_of_its_sizes() -> None:

@@ -74,10 +74,32 @@ def test_tiles_lie_evenly_over_the_image(shape: tuple[int, int]) -> None:
             assert 1 / 6 < np.mean((middles * 3).astype(int) == third) < 1 / 2
 
 
+@pytest.mark.parametrize("shape", [(480, 640), (640, 480), (300, 20_000), (20_000, 300), (3000, 400), (8000, 8000)])
+def test_no_fewer_tiles_are_taken_than_one_of_so_many(shape: tuple[int, int]) -> None:
+    """Where one axis is too short for its share the other one takes it, in upright and in wide images."""
+    for enough in (sample.ENOUGH, 2 * sample.ENOUGH, 8 * sample.ENOUGH):
+        every = -(-shape[0] * shape[1] // enough)
+        starts = [np.unique([tile[axis].start for tile in sample._tiles(shape, every)]) for axis in (0, 1)]
+        steps = [np.diff(each).max() / TILE for each in starts]
+        assert np.prod(steps) <= 1.25 * every, (shape, enough)
+
+
 @pytest.mark.parametrize("shape", [(1, 200_000), (2, 45_000), (16, 8000), (40, 4000)])
 def test_a_thin_image_has_a_sample_smaller_than_itself(shape: tuple[int, int]) -> None:
     found = sample_of(np.ones(shape, np.bool_), BACKEND).stack(Stack(numbered(shape))).depths
     assert found.size <= 1.2 * shape[0] * shape[1]
+
+
+def test_a_strip_between_the_tiles_is_met_by_more_of_them(small: None) -> None:
+    """One of four tiles, in every second row of them, meets nothing; one of two meets half of it."""
+    observed = np.zeros((9 * TILE, 13 * TILE), np.bool_)
+    observed[3 * TILE : 4 * TILE] = True
+    assert not any(observed[tile].any() for tile in sample._tiles(observed.shape, 4))
+    found = sample_of(observed, BACKEND).stack(Stack(numbered(observed.shape))).depths
+    held = found[~np.isnan(found)].astype(int) - 1
+    assert found.size < observed.size / 4
+    assert observed.ravel()[held].sum() == 7 * TILE**2
+    assert observed.ravel()[held].all()  # tiles that hold nothing are left out
 
 
 def test_an_object_that_the_lattice_misses_is_taken_as_it_is(small: None) -> None:

@@ -298,6 +298,8 @@ class TestRegistration:
         assert registration_error(normal(6, *SHAPE), slope, ones) < 0.1
         assert registration_error(residuals, 0.5 * ones, ones) == 0.0  # flat ground tells nothing
         assert registration_error(residuals, 20 * ones, ones) == 0.0  # an edge neither
+        for delta, told in ((2.5, pytest.approx(2.5, rel=0.1)), (4.0, 3.0), (100.0, 3.0)):  # three pixels at most
+            assert registration_error(delta * slope * normal(6, *SHAPE), slope, ones) == told
         assert registration_error(1000 * residuals, slope, ones) == 3.0  # at most
 
 

@@ -515,6 +515,41 @@ def test_rasters_are_looked_at_in_windows_over_their_extent() -> None:
     assert inspect_raster._starts(100_000)[-1] == 100_000 - 512
 
 
+BOX = (10, 40, 20, 60)  # left, top, right, bottom
+RIGHT, BELOW, WITHIN = (20, 40, 30, 60), (10, 60, 20, 80), (12, 45, 13, 46)
+ACROSS = ((19, 59, 99, 99), (0, 0, 11, 41), (0, 50, 99, 51), (15, 0, 16, 99))
+
+
+@pytest.mark.parametrize(
+    ("boxes", "alone"),
+    [
+        *(([BOX, other], "b") for other in (RIGHT, BELOW, (0, 40, 10, 60), (10, 20, 20, 40), (21, 0, 99, 99))),
+        *(([BOX, other], None) for other in (WITHIN, *ACROSS)),
+        *(([BOX, (19, 40, 30, 60), (29, 40, 40, 60)], None), ([BOX, (29, 40, 40, 60), (19, 40, 30, 60)], None)),
+        *(([BOX, RIGHT, WITHIN], "b"), ([BOX, WITHIN, BELOW], "c")),
+    ],
+)
+def test_rasters_that_meet_share_pixels_by_a_chain_of_others(boxes: list[tuple[int, ...]], alone: str | None) -> None:
+    """An edge in common is no pixel in common, in either order."""
+    given: Any = [SimpleNamespace(footprint=lambda box=box: box) for box in boxes]
+    for name, each in zip("abc", given, strict=False):
+        each.raster = SimpleNamespace(name=name)
+    if alone is None:
+        inspect_raster.require_overlap(given)
+        inspect_raster.require_overlap(given[::-1])
+    else:
+        more = " or a raster that does" if len(boxes) > 2 else ""
+        with pytest.raises(InputError, match=f"^{alone} does not overlap a{more}; fuse rasters of one place"):
+            inspect_raster.require_overlap(given)
+
+
+@pytest.mark.parametrize("box", [(10, 40, 10, 60), (10, 40, 20, 40), (20, 40, 10, 60), (10, 60, 20, 40)])
+def test_a_raster_without_a_pixel_on_the_grid_lies_outside(box: tuple[int, ...]) -> None:
+    given: Any = [SimpleNamespace(footprint=lambda: box, raster=SimpleNamespace(name="a"))]
+    with pytest.raises(InputError, match="a lies outside the mosaic's grid"):
+        inspect_raster.require_overlap(given)
+
+
 def test_where_nothing_can_be_left_out_the_usual_weights_are_taken() -> None:
     trial = choose._Trial(np.zeros((2, 8, 8), np.float32), None, 1.0, "numpy", lambda fits: None)
     (first, second), corner = trial.search()

@@ -192,6 +192,20 @@ def test_no_more_iterations_are_foreseen_than_are_allowed(files: list[Path], mos
     assert ahead[iterating] / ahead[reading] == pytest.approx(allowed[iterating] / allowed[reading])
 
 
+def test_the_share_of_a_stage_grows_from_nothing_towards_all_of_it(files: list[Path], tmp_path: Path) -> None:
+    heard: list[Any] = []
+    fuse_rasters(files, tmp_path / "out.tif", progress=heard.append, alpha=(0.9, 1.8), tile=128)
+    writing = ("writing", "comparing the rasters with the ground")  # one part of the work
+    for stages in [writing, *{(step.stage,) for step in heard if step.stage not in writing}]:
+        shares = [step.done for step in heard if step.stage in stages]
+        assert all(0 <= share <= 1 for share in shares), stages
+        assert stages == ("iterating",) or shares == sorted(shares), stages  # there, a goal may move
+    compared = [step.done for step in heard if step.stage == writing[1]]
+    assert len(compared) == len(files)
+    assert (np.diff(compared) > 0).all()
+    assert compared[0] == pytest.approx(max(step.done for step in heard if step.stage == writing[0]))  # goes on there
+
+
 def test_other_settings_do_not_go_on(files: list[Path], tmp_path: Path) -> None:
     def stop(step: Any) -> None:
         if step.stage == "iterating":

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from walls import CAMERA, QUICK, lay, pose_at, run, walk, wall_depth
 
-from cfusion import Pinhole, Pose, View
+from cfusion import Orthographic, Pinhole, Pose, View
 from cfusion.errors import InputError
-from cfusion.scene.border import extrapolated
+from cfusion.scene.border import extrapolated, spread_colours
 from cfusion.scene.fused_view import FusedView
 from cfusion.scene.mesh import extract, volume_for, write_ply
 from cfusion.scene.sight import visible_blocks
-from cfusion.scene.volume import Volume
+from cfusion.scene.volume import Volume, _usable
 
 pytest.importorskip("skimage", reason="scikit-image is missing: pip install 'cfusion[mesh]'")
 BALL = Pinhole(60.0, 60.0, 31.5, 31.5, 64, 64)
@@ -200,17 +200,53 @@ def test_a_map_gives_no_colour_to_what_it_sees_through() -> None:
 
 def test_a_mesh_goes_on_by_a_voxel_as_its_plane_does() -> None:
     """Known on one side of x = 5 only: one voxel more, on the same plane; not where maps are noisy."""
-    x, _, z = np.meshgrid(*[np.arange(12.0)] * 3, indexing="ij")
-    distance, known = (0.3 * x - z + 4.1).astype(np.float32), x <= 5
-    found, more = extrapolated(np.where(known, distance, 9.0).astype(np.float32), known, truncation=20.0)
-    np.testing.assert_array_equal(more, x <= 6)
-    np.testing.assert_allclose(found[more], distance[more], atol=1e-5)
+    x, y, z = np.meshgrid(*[np.arange(12.0)] * 3, indexing="ij")
+    distance = (0.3 * x + 0.2 * y - z + 4.1).astype(np.float32)
+    for along in (x, y, z):
+        for known, wanted in ((along <= 5, along <= 6), (along >= 5, along >= 4)):
+            found, more = extrapolated(np.where(known, distance, 9.0).astype(np.float32), known, truncation=20.0)
+            np.testing.assert_array_equal(more, wanted)
+            np.testing.assert_allclose(found[more], distance[more], atol=1e-5)
     view = plane(2.0, 0.01)
     half = FusedView(
         np.where(np.arange(CAMERA.width) < 16, view.depth, np.nan).astype(np.float32), view.sigma, CAMERA, view.pose
     )
     ends = [extract(integrated([half], noisy=noisy)).vertices[:, 0].max() for noisy in (False, True)]
     assert ends[0] - ends[1] == pytest.approx(0.05, abs=1e-6)
+
+
+def test_beside_a_single_voxel_a_distance_is_repeated_and_within_the_truncation() -> None:
+    known = np.zeros((5, 5, 5), bool)
+    known[2, 2, 2] = True
+    for distance, wanted in ((0.5, 0.5), (3.0, 2.0), (-3.0, -2.0)):
+        found, more = extrapolated(np.full((5, 5, 5), distance, np.float32), known, truncation=2.0)
+        assert more.sum() == 7
+        np.testing.assert_array_equal(found[more & ~known], wanted)
+
+
+def test_a_voxel_without_a_colour_has_the_mean_of_its_six_neighbours() -> None:
+    rng = np.random.default_rng(3)
+    colour, painted = rng.random((4, 5, 6, 3)).astype(np.float32), rng.random((4, 5, 6)) < 0.4
+    found = spread_colours(colour, painted)
+    for place in np.ndindex(4, 5, 6):
+        beside = [tuple(np.add(place, step)) for step in (*np.eye(3, dtype=int), *-np.eye(3, dtype=int))]
+        inside = [each for each in beside if all(0 <= i < n for i, n in zip(each, painted.shape, strict=True))]
+        theirs = [colour[each] for each in inside if painted[each]]
+        wanted = colour[place] if painted[place] else np.mean(theirs or [np.zeros(3)], axis=0)
+        np.testing.assert_allclose(found[place], wanted, atol=1e-6)
+
+
+def test_pixels_are_used_whose_depth_and_sigma_are_known() -> None:
+    view = plane(2.0, 0.01)
+    depth, sigma = view.depth.copy(), view.sigma.copy()
+    depth[5, 5], sigma[5, 9] = np.nan, np.nan
+    sigma[5, 13], sigma[5, 17] = 0.0, np.inf
+    usable, facing = _usable(FusedView(depth, sigma, view.camera, view.pose))
+    assert not usable[5, [5, 9, 13, 17]].any()
+    np.testing.assert_allclose(facing[15], CAMERA.rays()[15, :, 2], atol=1e-3)  # of a wall that is met straight on
+    near = np.zeros(depth.shape, bool)
+    near[4:7, 4:7] = True  # normals beside the hole are unknown
+    assert usable[~near].sum() == (~near).sum() - 3
 
 
 def test_blocks_are_in_sight_unless_wholly_behind() -> None:
@@ -220,6 +256,17 @@ def test_blocks_are_in_sight_unless_wholly_behind() -> None:
     blocks = np.floor(places / 0.08).astype(np.int64)
     for behind, seen in ((0.2, [0, 1, 6]), (0.5, [0, 1, 2, 6]), (2.0, [0, 1, 2, 3, 6])):
         np.testing.assert_array_equal(visible_blocks(blocks, 0.01, view, usable, behind), blocks[seen])
+
+
+def test_blocks_without_perspective_are_in_sight_at_any_depth() -> None:
+    """Parallel rays: no block is too near, and each covers as many pixels at any depth."""
+    camera = Orthographic(0.05, 15.5, 11.5, 32, 24)
+    wall = np.full(camera.shape, 2.0, np.float32)
+    view = FusedView(wall, np.full_like(wall, 0.01), camera, Pose.identity())
+    places = np.array([[0, 0, 0.3], [0, 0, 1.9], [0, 0, 2.2], [0, 0, 2.8], [0.7, 0, 1.0], [1.4, 0, 1.0], [0, 1.4, 1.0]])
+    blocks = np.floor(places / 0.08).astype(np.int64)
+    found = visible_blocks(blocks, 0.01, view, np.isfinite(wall), 0.2)
+    np.testing.assert_array_equal(found, blocks[[0, 1, 2, 4]])
 
 
 def test_a_volume_refuses_nonsense() -> None:

@@ -3,6 +3,7 @@
 import io
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -100,6 +101,31 @@ class TestScore:
         assert self.score(2.0 * 1.049) == pytest.approx(1.0)
         assert self.score(2.0 * 1.051) == 0.0
         assert self.score(2.0 * 0.949) == 0.0
+
+    def test_noise_of_both_is_forgiven_three_times(self) -> None:
+        """Depths 2 and 2.2: a tenth apart beyond 5 % of what is seen, up to 3 (a + b) of standard errors a and b."""
+        one, other = (sketch(View(np.full((32, 32), z), CAMERA, Pose.identity())) for z in (2.0, 2.2))
+        limits = ((0.0, 0.0, 0.0), (0.02, 0.01, 0.0), (0.0, 0.034, 1.0), (0.034, 0.0, 1.0), (0.02, 0.014, 1.0))
+        for a, b, wanted in limits:
+            found = neighbours.scores(replace(one, noise=a), [replace(other, noise=b), replace(other, noise=0.0)])
+            assert found[0] == pytest.approx(wanted)
+            assert found[1] == pytest.approx(float(a > 0.033))
+
+    def test_an_image_ends_half_a_pixel_beyond_its_outermost_pixels(self) -> None:
+        """Of (7, 5) pixels, depth by column and row; NaN outside, and the size of pixels as if it were at depth 1."""
+        camera = Pinhole(10.0, 10.0, 3.0, 2.0, 7, 5)
+        depth = (1.0 + np.arange(7) + 10 * np.arange(5)[:, None]).astype(np.float32)
+        other = SimpleNamespace(camera=camera, pose=Pose.identity(), depth=depth, pixel_at=lambda z: z)
+        for along, length in ((0, 7), (1, 5)):
+            at = np.full((4, 2), 2.0)
+            at[:, along] = -0.51, -0.49, length - 0.51, length - 0.49
+            points = 2.0 * np.column_stack([(at - [3.0, 2.0]) / 10, np.ones(4)])
+            z, found, pixel = neighbours._seen_by(SimpleNamespace(points=points), other)  # type: ignore[arg-type]
+            step = 1 if along == 0 else 10
+            first = 1 + 2 * (11 - step)
+            np.testing.assert_array_equal(found, [NAN, first, first + step * (length - 1), NAN])
+            np.testing.assert_allclose(z, 2.0)
+            np.testing.assert_allclose(pixel, [1, 2, 2, 1])
 
     def test_coarser_pixels_count_by_their_ratio_and_finer_ones_no_more(self) -> None:
         assert self.score(4.0, z=-2.0) == pytest.approx(0.5)
@@ -362,3 +388,19 @@ def test_a_glb_is_the_mesh_turned_half_about_x(away: float) -> None:
     made = mesh._glb(mesh.Mesh(corners, faces, colours), voxel=0.01)
     found = trimesh.load(io.BytesIO(made), file_type="glb", force="mesh", process=False).vertices
     np.testing.assert_allclose(found, corners * [1, -1, -1], atol=1e-3)
+
+
+def test_vertices_of_two_chunks_are_one_and_faces_without_area_go() -> None:
+    """A square whose corner 1 is there twice, to rounding: a face with both copies has no area, in whichever order."""
+    voxel = 0.1
+    corners = np.array([[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [1 + 1e-7, -1e-7, 0]])
+    colours = np.arange(15, dtype=np.uint8).reshape(5, 3)
+    flat = [[1, 4, 2], [2, 1, 4], [4, 2, 1]]
+    faces = np.array([[0, 1, 2], *flat, [0, 4, 3]])
+    made = mesh._welded(corners, faces, colours, voxel)
+    assert len(made.vertices) == 4
+    found = [made.vertices[face].round(6).tolist() for face in made.faces]
+    assert found == [corners[[0, 1, 2]].tolist(), corners[[0, 1, 3]].tolist()]
+    for vertex, colour in zip(made.vertices, made.colours, strict=True):
+        assert colour.tolist() in [colours[k].tolist() for k in range(5) if np.allclose(corners[k], vertex, atol=1e-6)]
+    assert len(mesh._welded(corners, faces, colours, 1e-9).vertices) == 5  # further apart than rounding

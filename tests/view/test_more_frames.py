@@ -173,9 +173,11 @@ class TestControls:
         from cfusion.view.viewer import Viewer
 
         gui = SimpleNamespace(
-            add_dropdown=lambda name, options: Control(options[0], options=options),
-            add_slider=lambda name, low, high, step, value, disabled: Control(value, high=high, disabled=disabled),
-            add_checkbox=lambda name, value: Control(value),
+            add_dropdown=lambda name, options: Control(options[0], name=name, options=options),
+            add_slider=lambda name, low, high, step, value, disabled: Control(
+                value, name=name, low=low, step=step, high=high, disabled=disabled
+            ),
+            add_checkbox=lambda name, value: Control(value, name=name),
             add_markdown=lambda words: SimpleNamespace(content=words),
         )
         viewer = Viewer.__new__(Viewer)
@@ -190,6 +192,11 @@ class TestControls:
 
     def test_of_many_frames(self) -> None:
         viewer = self.made(3)
+        controls = (viewer.which, viewer.time, viewer.colour, viewer.side, viewer.show_cameras)
+        assert [each.more["name"] for each in controls] == ["show", "frame", "colour by", "surface", "cameras"]
+        assert viewer.colour.more["options"] == ("depth", "sigma")
+        assert viewer.show_cameras.value is True
+        assert (viewer.time.value, viewer.time.more["low"], viewer.time.more["step"]) == (0, 0, 1)
         assert (viewer.time.more["high"], viewer.time.more["disabled"]) == (2, False)
         assert viewer.side.more["options"] == ("after", "before")
         first, one = viewer.which.more["options"]

@@ -58,6 +58,11 @@ def test_a_result_is_a_figure(result: Result) -> None:
     pytest.importorskip("matplotlib")
     figure = result.plot()
     assert [axes.get_title() for axes in figure.axes[:4]] == ["depth", "sigma", "confidence", "views"]
+    left, bottom = zip(
+        *(axes.get_subplotspec().get_position(figure).bounds[:2] for axes in figure.axes[:4]), strict=True
+    )
+    assert list(left) == sorted(set(left))  # side by side
+    assert len(set(bottom)) == 1
 
 
 def test_a_result_is_a_data_set(result: Result) -> None:

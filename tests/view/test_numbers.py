@@ -490,3 +490,35 @@ class TestFirstLook:
         heard[0](SimpleNamespace(position=(0.21, 0.0, 0.0)))
         assert made.wanted.set.called
         assert made.eye[0] == 0.21
+
+    def test_coarse_first_then_finer_near_the_eye(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nearest first; drawn frames stay while others become finer; one frame alone is whole, the others go."""
+        made = self.viewer(monkeypatch)
+        monkeypatch.setattr(viewer, "strides", lambda distances, pixels: [4 if each > 1.5 else 2 for each in distances])
+        monkeypatch.setattr(viewer, "points_and_colours", MagicMock(return_value=("points", "colours")))
+        monkeypatch.setattr(viewer, "limits_of", MagicMock())
+        made.pixels, made.limits, made.drawn, made.measured = 600, {}, {}, MagicMock()
+        made.wanted = MagicMock(is_set=lambda: False)
+        made.which, made.time = SimpleNamespace(value=viewer.ALL), SimpleNamespace(value=0)
+        made.colour, made.side = SimpleNamespace(value="depth"), SimpleNamespace(value="after")
+        for frame in made.frames:
+            frame.maps = MagicMock()  # type: ignore[misc]
+        cloud = made.server.scene.add_point_cloud
+
+        def drawn() -> list[tuple[str, int]]:
+            made._draw()
+            told = [
+                (each.args[0], round(each.kwargs["point_size"] / (1.2 * 2.0 / 40))) for each in cloud.call_args_list
+            ]
+            cloud.reset_mock()
+            return told
+
+        made.eye = np.array([1.9, 0.0, 0.0])
+        first, second, third = "/clouds/2", "/clouds/1", "/clouds/0"
+        assert drawn() == [(first, 4), (second, 4), (third, 4), (first, 2), (second, 2)]
+        assert drawn() == []
+        made.eye = np.array([0.0, 0.0, 0.0])
+        assert drawn() == [(third, 2), (first, 4)]
+        made.which.value, made.time.value = viewer.ONE, 1
+        assert drawn() == [(second, 1)]
+        assert sorted(each.args[0] for each in made.server.scene.remove_by_name.call_args_list) == [third, first]

@@ -13,6 +13,7 @@ from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View
 from cfusion.errors import ShapeError
 from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
 from cfusion.solvers import ViewEvidence
+from cfusion.view import encode as encoding
 from cfusion.view import sections
 from cfusion.view.content import Content, median_of_views
 from cfusion.view.document import as_json, number
@@ -58,6 +59,15 @@ def test_maps_come_back_to_half_a_step(values: np.ndarray) -> None:
     np.testing.assert_array_equal(decoded(name, text, values.shape), rounded.counts)
     np.testing.assert_allclose(rounded.values(), values, atol=0.5001 * rounded.scale)
     np.testing.assert_array_equal(np.isnan(rounded.values()), np.isnan(values))
+
+
+@pytest.mark.parametrize("name", list(PREDICTORS))
+def test_maps_come_back_by_every_predictor(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "PREDICTORS", {name: PREDICTORS[name]})
+    counts = np.random.default_rng(4).integers(0, 65536, (6, 5)).astype(np.uint16)
+    chosen, text = encode(counts)
+    assert chosen == name
+    np.testing.assert_array_equal(decoded(name, text, counts.shape), counts)
 
 
 def test_logarithms_keep_the_relative_error() -> None:

@@ -185,7 +185,12 @@ def test_a_recording_has_points_and_camera_of_every_frame(
     rerun_file.write_rerun(frames, tmp_path / "out.rrd")
     stream = rerun.RecordingStream.return_value
     said = Counter(call.args[0] for call in stream.log.call_args_list)
-    assert said["world/points"] == said["world/camera"] == said["world/camera/image/depth"] == len(frames)
+    kinds = ("points", "camera", "camera/image", "camera/image/depth")
+    assert said == Counter({f"world/{kind}": len(frames) for kind in kinds} | {"world": 1})
+    for call, frame in zip(rerun.Pinhole.call_args_list, frames, strict=True):
+        np.testing.assert_array_equal(call.kwargs["image_from_camera"], frame.camera.matrix)
+        assert call.kwargs["resolution"] == [frame.camera.width, frame.camera.height]
+    assert [call.kwargs["sequence"] for call in stream.set_time.call_args_list] == list(range(len(frames)))
     for call, frame in zip(rerun.Transform3D.call_args_list, frames, strict=True):
         np.testing.assert_array_equal(call.kwargs["translation"], frame.pose.translation)
         np.testing.assert_array_equal(call.kwargs["mat3x3"], frame.pose.rotation)

@@ -24,7 +24,10 @@ NAMES = {
     **{"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"},
     **{"floor": "ceil", "fmin": "fmax", "nanmin": "nanmax", "argmin": "argmax", "argmax": "argmin", "sum": "max"},
 }
-SYMMETRIC = {"min", "max", "minimum", "maximum", "fmin", "fmax", "hypot", "gcd", "array_equal", "isclose", "allclose"}
+SYMMETRIC = {
+    *("min", "max", "minimum", "maximum", "fmin", "fmax", "hypot", "gcd", "array_equal", "isclose", "allclose"),
+    "clip",  # of value and lower limit it takes the larger one
+}
 REMOVABLE = (ast.Expr, ast.AugAssign, ast.Raise, ast.Continue, ast.Break, ast.Delete)
 
 

@@ -91,11 +91,8 @@ def _attributes(data: bytes, place: int) -> Iterator[tuple[str, bytes, int]]:
         name, place = _word(data, place)
         _, place = _word(data, place)
         size = struct.unpack_from("<I", data, place)[0]
-        place += 4
-        if place + size >= len(data):
-            raise Damaged
-        place += size
-        yield name, data[place - size : place], place
+        place += 4 + size
+        yield name, data[place - size : place], place  # beyond the end there is no next name
 
 
 def _channels(body: bytes) -> Iterator[Channel]:
