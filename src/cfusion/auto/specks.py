@@ -11,6 +11,7 @@ from cfusion.kernels.one_pass import one_pass
 RADIUS = 3  # pixels: radius of the square of side 7 around a pixel
 FEW = 0.25  # of the usual number of observed neighbours, for pixels without the reference: sparse maps are no specks
 MOST = 5.0  # pixels, including itself
+ROUNDING = 1e-3  # of a number of pixels, which is a mean times the size of the square
 
 
 def specks(weights: Floats, reference: int, backend: Backend) -> Mask:
@@ -19,7 +20,7 @@ def specks(weights: Floats, reference: int, backend: Backend) -> Mask:
     around = window_sums(observed, RADIUS, backend)
     (usual,), (known,) = backend.medians(_of_others(around[0], weights, reference))
     limit = min(FEW * usual, MOST) if known else 0.0
-    return _few(around[0], weights, reference, np.float32(limit))
+    return _few(around[0], weights, reference, np.float32(limit - ROUNDING))
 
 
 @one_pass
