@@ -222,7 +222,7 @@ def test_specks_have_few_observed_pixels_around_in_any_unit_of_weights(unit: flo
     assert (0.25 * usual > 5) == (share == 1)
     limit = min(0.25 * usual, 5)
     wanted = (around < limit) & ~seen[0]
-    assert (around == limit).any() == (share == 1)  # sums are rounded, but exactly the limit is no speck
+    assert (around == limit).any() or share < 1  # sums are rounded, but exactly the limit is no speck
     assert (wanted & seen.any(axis=0)).sum() > 2
     np.testing.assert_array_equal(specks(weights, 0, NUMPY), wanted)
 
