@@ -129,7 +129,7 @@ def _common(inputs: Sequence[Any]) -> Any:
 
 
 def _power(base: Traced, power: Any) -> Traced:
-    formulas = {0: "1", 0.5: "sqrt({0})", 1: "{0}", 1.5: "pow({0}, 1.5)", 2: "({0} * {0})"}
+    formulas = {0: "1", 0.5: "sqrt({0})", 1: "{0}", 1.5: "pow({0}, (decltype({0}))1.5)", 2: "({0} * {0})"}
     if isinstance(power, Traced) or power not in formulas:
         raise ValueError(f"a power is one of {list(formulas)} here, not {power!r}")
     dtype = np.power(_shadow(base), power).dtype
