@@ -64,18 +64,22 @@ def test_an_edge_has_no_tangent_plane(every_backend):
     assert np.minimum(np.abs(known - 2), np.abs(known - 3)).max() < 1e-6
 
 
-@pytest.mark.parametrize(("steep", "plane"), [(12.0, True), (35.0, False)])
-def test_what_is_steeper_than_a_camera_could_see_is_no_plane(every_backend, steep, plane):
-    """Tangents of ray and normal. Without a plane the point itself is compared: a wall at 2 is read as 2."""
+@pytest.mark.parametrize(("steep", "wide", "plane"), [(12.0, 5, True), (35.0, 5, False), (35.0, 64, True)])
+def test_what_is_steep_and_does_not_go_on_is_no_plane(every_backend, steep, wide, plane):
+    """A road goes on, a smoothed edge, here of five pixels, does not. A wall at 2 is read as 2 without a plane."""
     camera = Pinhole(2000.0, 2000.0, 31.5, 23.5, 64, 48)
-    ramp = 2 * np.exp(-steep * (np.arange(64) - 31.5) / camera.fx) + np.zeros((48, 1))  # dz / dx = -z steep / f
-    motion = np.hstack([np.eye(3), [[0.0004], [0.0], [0.0]]])  # four tenths of a pixel
-    measured = np.full(camera.shape, 2.0, np.float32)
-    read, *_ = every_backend.read_view(
-        ramp.astype(np.float32), camera.numbers, camera.numbers, motion, measured, NOTHING, 0.0
-    )
-    off = np.abs(read - 2)[:, 24:40]
-    assert off.min() > 1e-3 if plane else off.max() < 1e-6
+    there = np.clip(np.arange(64) - 31.5, -wide / 2, wide / 2)
+    for turned in (False, True):  # along rows, and along columns
+        ramp = 1 / (0.5 + steep / (2 * camera.fx) * there) + np.zeros((48, 1))  # z f (1 / z)' is `steep`
+        ramp = np.ascontiguousarray(ramp.T) if turned else ramp
+        seen = Pinhole(2000.0, 2000.0, 23.5, 31.5, 48, 64) if turned else camera
+        motion = np.hstack([np.eye(3), np.roll([[0.0004], [0.0], [0.0]], int(turned), axis=0)])  # 0.4 pixels
+        measured = np.full(ramp.shape, 2.0, np.float32)
+        read, *_ = every_backend.read_view(
+            ramp.astype(np.float32), seen.numbers, seen.numbers, motion, measured, NOTHING, 0.0
+        )
+        off = np.abs(read.T if turned else read)[2:-2, 31:33] - 2
+        assert np.abs(off).min() > 1e-3 if plane else np.abs(off).max() < 1e-6
 
 
 @cache

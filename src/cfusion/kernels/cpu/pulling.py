@@ -8,7 +8,7 @@ from numba import njit
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cpu.cameras import bent, is_bent, slopes
 from cfusion.kernels.cpu.sums import OPTIONS
-from cfusion.kernels.numpy.pulling import EVEN, SAFE, STEEPEST, STENCIL
+from cfusion.kernels.numpy.pulling import DISTANT, EVEN, SAFE, STEEPEST, STENCIL
 from cfusion.kernels.threads import in_bands
 
 REACH = max(STENCIL)
@@ -125,8 +125,10 @@ def _pull(
             if pinhole:
                 facing = 1 / here if here > 0 else 0.0
                 steep = here * np.sqrt(slope_x * slope_x + slope_y * slope_y)
-                share = min(max((STEEPEST[1] - steep) / (STEEPEST[1] - STEEPEST[0]), 0.0), 1.0)
-                slope_x, slope_y = share * slope_x, share * slope_y
+                if steep > STEEPEST[0]:
+                    share = max((STEEPEST[1] - steep) / (STEEPEST[1] - STEEPEST[0]), 0.0)
+                    slope_x *= max(share, _goes_on(x, i, j, 0, 1, slopes_x[j]))
+                    slope_y *= max(share, _goes_on(x, i, j, 1, 0, slopes_y[j]))
                 ahead = facing - slope_x * across - slope_y * down
             normal_x = transform[0, 0] * slope_x + transform[0, 1] * slope_y + transform[0, 2] * ahead
             normal_y = transform[1, 0] * slope_x + transform[1, 1] * slope_y + transform[1, 2] * ahead
@@ -143,6 +145,19 @@ def _pull(
                 steeper = min(max(there * rate / facing, 1 / SAFE), SAFE)
             observed[i, j] = here + (measured - qz) * (steeper / rate)
             weight[i, j] = confidence[near_row, near_column] if confidence.size > 0 else 1.0
+
+
+@njit(**OPTIONS)
+def _goes_on(x: Floats, row: int, column: int, down: int, right: int, slope: float) -> float:
+    """How even 1 / x goes on with this slope; comparisons with unknown pixels are false."""
+    best, here = 0.0, 1 / np.float64(x[row, column])
+    for away in (-DISTANT, DISTANT):
+        i, j = row + away * down, column + away * right
+        if slope != 0 and 0 <= i < x.shape[0] and 0 <= j < x.shape[1] and x[i, j] > 0:
+            ratio = (1 / np.float64(x[i, j]) - here) / (away * slope)
+            alike = min(ratio, 1 / ratio) if ratio > 0 else 0.0
+            best = max(best, (alike - EVEN[0]) / (EVEN[1] - EVEN[0]))
+    return min(best, 1.0)
 
 
 @njit(**OPTIONS)

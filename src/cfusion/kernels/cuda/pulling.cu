@@ -6,6 +6,7 @@
 #define EVEN 0.8
 #define STEEP 15.
 #define STEEPEST 30.
+#define DISTANT 10
 #define SAFE 4.
 
 // The factor by which depths are divided to make their noise equal.
@@ -39,6 +40,18 @@ __device__ double slope_at(const float* x, int height, int width, int i, int j, 
     if (!((least > 0 && most > 0) || (least < 0 && most < 0))) return 0;
     const double flattest = least > 0 ? least : most, steepest = least > 0 ? most : least;
     return fmin(fmax((flattest / steepest - BENT) / (EVEN - BENT), 0.), 1.) * flattest;
+}
+
+// How even 1 / x goes on with this slope for DISTANT pixels, on the better side: from 0 to 1.
+__device__ double goes_on(const float* x, int height, int width, int i, int j, int down, int right, double slope) {
+    const double here = plane_at(x, height, width, i, j, true);
+    double best = 0;
+    for (int away = -DISTANT; away <= DISTANT; away += 2 * DISTANT) {
+        const double there = plane_at(x, height, width, i + away * down, j + away * right, true);
+        const double ratio = slope == 0 ? 0 : (there - here) / (away * slope);
+        if (ratio > 0) best = fmax(best, (fmin(ratio, 1 / ratio) - BENT) / (EVEN - BENT));  // not if it is NaN
+    }
+    return fmin(best, 1.);
 }
 
 extern "C" __global__ void __launch_bounds__(256) pull(
@@ -91,13 +104,14 @@ extern "C" __global__ void __launch_bounds__(256) pull(
         }
     }
     // the plane that touches the surface, in the view
-    double slope_x = from.fx * slope_at(x, height, width, i, j, 0, 1, pinhole);
-    double slope_y = from.fy * slope_at(x, height, width, i, j, 1, 0, pinhole);
-    if (pinhole) {
-        const double steep = here * sqrt(slope_x * slope_x + slope_y * slope_y);
-        const double share = fmin(fmax((STEEPEST - steep) / (STEEPEST - STEEP), 0.), 1.);
-        slope_x *= share;
-        slope_y *= share;
+    const double per_column = slope_at(x, height, width, i, j, 0, 1, pinhole);
+    const double per_row = slope_at(x, height, width, i, j, 1, 0, pinhole);
+    double slope_x = from.fx * per_column, slope_y = from.fy * per_row;
+    const double steep = pinhole ? here * sqrt(slope_x * slope_x + slope_y * slope_y) : 0;
+    if (steep > STEEP) {
+        const double share = fmax((STEEPEST - steep) / (STEEPEST - STEEP), 0.);
+        slope_x *= fmax(share, goes_on(x, height, width, i, j, 0, 1, per_column));
+        slope_y *= fmax(share, goes_on(x, height, width, i, j, 1, 0, per_row));
     }
     const double facing = !pinhole ? 1 : here > 0 ? 1 / here : 0;
     const double ahead = pinhole ? facing - slope_x * across - slope_y * down : 1;

@@ -15,7 +15,8 @@ from cfusion.kernels.numpy.cameras import is_bent, pixels, slopes
 
 STENCIL = (-2, -1, 1, 2)  # pixels: neighbours along a row or a column; the flattest gives the slope
 EVEN = (0.5, 0.8)  # ratio of flattest and steepest: at most, the surface bends and has no plane; at least, it is one
-STEEPEST = (15.0, 30.0)  # tangent of ray and normal: up to the first, a plane; beyond the second, an edge
+STEEPEST = (15.0, 30.0)  # tangent of optical axis and normal: beyond, a plane has to go on, as a road does
+DISTANT = 10  # pixels for which a steep plane goes on: smoothed edges are narrower
 SAFE = 4.0  # largest factor, either way, by which a tangent plane changes a predicted depth or a rate
 
 
@@ -85,16 +86,18 @@ def _ray(camera: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
 def _tangent(camera: Floats, depth: Floats, ray: Floats) -> tuple[Floats, Floats]:
     """The normal n (H, W, 3) of the plane that touches a surface at each pixel, and n . r (H, W).
 
-    Flatter where the surface is steeper than STEEPEST: smoothed edges look like planes that no camera could measure.
+    Flatter where the surface is steeper than STEEPEST and does not go on: smoothed edges look like such planes.
     """
     perspective = camera[0] == 0
     plane = 1 / np.where(depth > 0, depth, np.nan) if perspective else -depth  # linear in the image of a plane
-    across, down = camera[1] * _slope(plane, 1), camera[2] * _slope(plane, 0)
+    slopes_x, slopes_y = _slope(plane, 1), _slope(plane, 0)
+    across, down = camera[1] * slopes_x, camera[2] * slopes_y
     if not perspective:
         return np.stack([across, down, np.ones_like(depth)], axis=-1), np.ones_like(depth)
     plain, edge = STEEPEST
     share = np.clip((edge - depth * np.sqrt(across * across + down * down)) / (edge - plain), 0, 1)
-    across, down = share * across, share * down
+    across = np.maximum(share, _goes_on(plane, slopes_x, 1)) * across
+    down = np.maximum(share, _goes_on(plane, slopes_y, 0)) * down
     return np.stack([across, down, plane - across * ray[..., 0] - down * ray[..., 1]], axis=-1), plane
 
 
@@ -105,19 +108,34 @@ def _slope(plane: Floats, axis: int) -> Floats:
     """
     least, most = np.full_like(plane, np.inf), np.full_like(plane, -np.inf)
     for away in STENCIL:
-        if abs(away) >= plane.shape[axis]:
-            continue
-        there = np.full_like(plane, np.nan)
-        to, of = [slice(None)] * 2, [slice(None)] * 2
-        to[axis], of[axis] = (slice(None, -away), slice(away, None)) if away > 0 else (slice(-away, None), slice(away))
-        there[tuple(to)] = plane[tuple(of)]
-        step = (there - plane) / away
+        step = (_neighbour(plane, away, axis) - plane) / away
         least, most = np.fmin(least, step), np.fmax(most, step)
     rises, falls = (least > 0) & (most > 0), (least < 0) & (most < 0)
     flattest, steepest = np.where(falls, most, least), np.where(falls, least, most)
     plain, even = EVEN
     share = np.clip((flattest / np.where(rises | falls, steepest, 1) - plain) / (even - plain), 0, 1)
     return np.where(rises | falls, share * np.where(rises | falls, flattest, 0), 0)
+
+
+def _goes_on(plane: Floats, slope: Floats, axis: int) -> Floats:
+    """How EVEN the surface goes on with its slope for DISTANT pixels, on the better side: from 0 to 1, (H, W)."""
+    plain, even = EVEN
+    best = np.zeros_like(plane)
+    for away in (-DISTANT, DISTANT):
+        ratio = (_neighbour(plane, away, axis) - plane) / np.where(slope != 0, away * slope, np.nan)
+        alike = np.where(ratio > 0, np.minimum(ratio, 1 / ratio), 0)
+        best = np.maximum(best, np.clip((alike - plain) / (even - plain), 0, 1))
+    return best
+
+
+def _neighbour(plane: Floats, away: int, axis: int) -> Floats:
+    """The values (H, W) of pixels this far away, NaN outside."""
+    there = np.full_like(plane, np.nan)
+    if abs(away) < plane.shape[axis]:
+        to, of = [slice(None)] * 2, [slice(None)] * 2
+        to[axis], of[axis] = (slice(None, -away), slice(away, None)) if away > 0 else (slice(-away, None), slice(away))
+        there[tuple(to)] = plane[tuple(of)]
+    return there
 
 
 def _index(place: Floats, seen: Floats) -> Floats:
