@@ -10,6 +10,7 @@ from cfusion.auto import auto
 from cfusion.auto.occlusion import observe
 from cfusion.auto.pooling import PASSES, pooled_mean
 from cfusion.auto.settings import Settings
+from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.source.source import Posed
 
 CAMERA = Pinhole(50.0, 50.0, 31.5, 23.5, 64, 48)
@@ -65,6 +66,21 @@ def test_noise_as_of_stereo_gates_by_the_square_of_depth() -> None:
     assert (counted[near], counted[far]) == (5, 6)
     assert counted.mean() > 5.95  # of six: a gate that did not grow would lose a fifth of what is far
     assert fuse(seen_alike(depths), reference=0).provenance[near] == 5
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_what_is_in_front_of_a_distant_surface_is_not_its_noise(on_host: Any, power: int) -> None:
+    """A residual counts in the unit of the noise at sqrt(d z) in front, at z behind: of disparities if noise is z^2."""
+    surface = np.full((1, 5), 400.0, np.float32)
+    away = 10 * 40.0**power  # ten units at 400
+    measured = np.array([[5.0, 200.0, 399.0, 400 + 0.9 * away, 400 + 1.1 * away]], np.float32)
+    depths = np.stack([measured, surface])
+    weights, seen = np.ones_like(depths), np.ones(depths.shape, np.bool_)
+    on_host.reject_occluded(depths, weights, surface, DepthNoise(10.0, power), [10.0, np.inf], seen, 1, True)
+    units = np.sqrt(np.minimum(measured, 400) * 400) / 10
+    wanted = np.abs(measured - 400) / np.where(measured < 400, units, 40) ** power <= 10
+    np.testing.assert_array_equal(weights[0] > 0, wanted)
+    assert wanted.tolist() == [[False, True, True, True, False]]
 
 
 def test_even_noise_gates_alike_near_and_far() -> None:

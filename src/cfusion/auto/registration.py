@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -147,10 +148,13 @@ def _told(
         backend.to_host(each[..., ::every, ::every]).astype(np.float64) for each in (surface, read.reading.depths)
     )
     away = measured - depth
+    none = np.zeros(source.n_views, np.bool_)
+    nothing = _Told(before, none, none, 0.0)
     if min(depth.shape) < 2 or not np.isfinite(away).any():  # a line has no normals
-        none = np.zeros(source.n_views, np.bool_)
-        return _Told(before, none, none, 0.0)
+        return nothing
     places = _places(source.places()[0], depth, every, float(np.nanmedian(np.abs(away))))
+    if not places.smooth.any():
+        return nothing
     usual = float(np.median(depth[places.smooth]))
     units = read.growth.unit(depth[places.smooth])
     residuals = away[:, places.smooth] / units
@@ -207,7 +211,8 @@ def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
         normal = np.cross(np.gradient(point, axis=1), np.gradient(point, axis=0))
         normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
         bend = np.maximum(*(np.abs(np.gradient(np.gradient(depth, axis=axis), axis=axis)) for axis in (0, 1)))
-        smooth = np.isfinite(normal).all(-1) & (bend <= max(CURVED * np.nanmedian(bend), noise))
+        usual = np.median(bend[np.isfinite(bend)]) if np.isfinite(bend).any() else 0.0
+        smooth = np.isfinite(normal).all(-1) & (bend <= max(CURVED * usual, noise))
     side = max(1, round(np.sqrt(smooth.sum() / BLOCKS)))
     block = rows // side * (columns.max() // side + 1) + columns // side
     rays, points, normals = (np.ascontiguousarray(each[smooth].T) for each in (ray, point, normal))
@@ -216,8 +221,12 @@ def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
 
 
 def _groups(n_views: int) -> list[slice]:
-    """Groups of views that are processed together, to limit memory."""
-    return [slice(first, first + TOGETHER) for first in range(0, n_views, TOGETHER)]
+    """Groups of views that are processed together, to limit memory; of one view only if there is one.
+
+    BLAS sums a single one by another routine, in several threads.
+    """
+    ends = np.linspace(0, n_views, -(-n_views // TOGETHER) + 1).astype(int).tolist()
+    return [slice(first, end) for first, end in pairwise(ends)]
 
 
 def _sure(places: _Places, view_from_reference: Floats, reach: Reach) -> Mask:

@@ -426,8 +426,9 @@ class Statistics(Protocol):
     ) -> None:
         """Reject, in place (weight 0, depth NaN), observations that are not of this surface.
 
-        (1) |d_k - x| / unit(x) > thresholds[k]. (2) All at a pixel without a reference measurement, unless confirmed:
-        by more views than contradict it (`holes`), or by at least half of the views that see it.
+        (1) |d_k - x| / u > thresholds[k], with u = unit(x), or unit(sqrt(d_k x)) if d_k is nearer. (2) All at a pixel
+        without a reference measurement, unless confirmed: by more views than contradict it (`holes`), or by at least
+        half of the views that see it.
         """
 
     def split_folds(

@@ -19,6 +19,14 @@ struct Growth {
         const float unit = power == 0 ? 1.f : power == 1 ? fabsf(grown) : grown * grown;
         return isfinite(unit) ? unit : 1.f;
     }
+
+    // |depth - here| in the unit of the noise, which is `unit` here, and that of sqrt(depth here) for nearer ones.
+    __device__ float residual(float depth, float here, float unit) const {
+        const float away = fabsf(depth - here);
+        if (power == 0) return away;
+        const float nearer = fminf(fmaxf(depth / here, 0.f), 1.f);
+        return away / (unit * (power == 2 ? nearer : sqrtf(nearer)));
+    }
 };
 
 // 1 / x, or -x for an orthographic camera: linear in the image of a plane.
@@ -150,7 +158,8 @@ extern "C" __global__ void __launch_bounds__(256) gate(
     const float here = surface[p], unit = growth.unit(here);
     for (int k = 0; k < views; k++) {
         const size_t at = (size_t)k * pixels + p;
-        const float depth = depths[at], weight = fabsf(depth - here) / unit <= limits[k] ? weights[at] : 0.f;
+        const float depth = depths[at];
+        const float weight = growth.residual(depth, here, unit) <= limits[k] ? weights[at] : 0.f;
         confirmed += weight > 0;
         looking += seen[at];
         denied += isfinite(depth) && weight == 0;
@@ -159,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(256) gate(
     const bool kept = measured || (holes ? confirmed > denied : 2 * confirmed >= looking);
     for (int k = 0; k < views; k++) {
         const size_t at = (size_t)k * pixels + p;
-        const float weight = fabsf(depths[at] - here) / unit <= limits[k] ? weights[at] : 0.f;
+        const float weight = growth.residual(depths[at], here, unit) <= limits[k] ? weights[at] : 0.f;
         if (kept && weight != 0) continue;
         weights[at] = 0;
         depths[at] = UNKNOWN;

@@ -157,9 +157,16 @@ def _between(depth: Floats, u: Floats, v: Floats, seen: Floats, agreement: float
 
 
 def residuals(depths: Floats, surface: Floats, growth: DepthNoise) -> Floats:
-    """|depths - surface| in the unit of the noise, (K, H, W)."""
+    """|depths - surface| in the unit of the noise, (K, H, W).
+
+    Of a measurement d in front of the surface at z, the unit is that of sqrt(d z): with p = 2 residuals are those of
+    disparities. With the unit at z anything in front of a distant surface would be its noise.
+    """
     away: Floats = np.abs(depths - surface)
-    return away / growth.unit(surface) if growth.power else away
+    if not growth.power:
+        return away
+    nearer = np.clip(depths / surface, np.float32(0), np.float32(1))
+    return away / (growth.unit(surface) * (nearer if growth.power == 2 else np.sqrt(nearer)))
 
 
 def reject_occluded(
@@ -174,7 +181,7 @@ def reject_occluded(
 ) -> None:
     """As `Backend.reject_occluded`."""
     for depth, weight, limit in zip(depths, weights, limits, strict=True):
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore"):
             weight[~(residuals(depth, surface, growth) <= np.float32(limit))] = 0
     confirmed = (weights > 0).sum(axis=0, dtype=np.int32)
     if holes:
