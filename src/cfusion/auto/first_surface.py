@@ -2,7 +2,8 @@
 
 A splat displaces the noise of a view across depth edges, in proportion to the baseline: by delta f tan(theta) / z
 pixels for noise delta. A surface that starts there may be in another basin, which it never leaves. The reference's own
-map has its edges in place; the nearest views complete or correct it.
+map has its edges in place; the nearest views complete or correct it. Where neighbouring pixels share their errors,
+nobody's edges are in place: splats of the nearest and of all views are compared instead.
 """
 
 from __future__ import annotations

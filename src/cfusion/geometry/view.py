@@ -221,7 +221,7 @@ class Stack:
         return weighed
 
     def with_depths(self, depths: DepthStack, weights: WeightStack | None) -> "Stack":
-        """The same stack with some depths removed; the `filled` mask is dropped."""
+        """The same stack with some depths, or views, removed; the `filled` mask is dropped."""
         return Stack.unchecked(depths, weights, self.camera, self.image)
 
     def in_memory_of(self, backend: Memory) -> "Stack":
