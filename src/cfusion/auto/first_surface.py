@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from cfusion.auto.pooling import window_sums
 from cfusion.auto.registration import registered
 from cfusion.auto.settings import PAPERS, Settings
 from cfusion.auto.small_parts import restore
-from cfusion.auto.surface import or_else
+from cfusion.auto.surface import count_known, or_else
 from cfusion.auto.variable import Weighing, is_wide
 from cfusion.auto.votes import WINDOW, by_more_than_chance, excess_misfit, nearest_views, residuals_of, scales_of
 from cfusion.errors import InputError
@@ -85,7 +84,7 @@ def _fitted(settings: Settings, solver: PDHG, backend: Backend, stack: Stack, de
 
 def _completed(surface: DepthMap, source: Source, splat: Splat, backend: Backend) -> DepthMap:
     """The surface, completed with the median of all views."""
-    if not int(_unknown(surface)):
+    if int(count_known(surface)) == surface.size:
         return surface
     stack = source.first(splat, backend)
     task = prepare(energy_of(PAPERS, 1.0), stack, backend)
@@ -101,11 +100,6 @@ def _agreed(
     others = [view for view in range(source.n_views) if view != source.reference]
     refuted = _refuted(surface, other, away, residuals_of(source, other, backend), others, backend)
     return _either(refuted, other, surface)
-
-
-@one_pass
-def _unknown(surface: DepthMap) -> Any:
-    return np.isnan(surface).sum()
 
 
 def _refuted(

@@ -15,6 +15,7 @@ import numpy as np
 
 from cfusion.auto.fit import Fit
 from cfusion.auto.folds import REACH, in_groups, most_alike
+from cfusion.auto.surface import count_known
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.trials import parted
@@ -74,7 +75,7 @@ def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
         yield stack.with_depths(*one), stack.with_depths(*other)
     alike = most_alike(groups, distances)
     halves = [_views(stack, np.flatnonzero(each).tolist()) for each in (~alike, alike)]
-    if all(int(_count(half.depths)) for half in halves):
+    if all(int(count_known(half.depths)) for half in halves):
         yield halves[0], halves[1]
 
 
@@ -119,12 +120,6 @@ def _known(depths: Floats) -> tuple[Floats]:
 
 def _weighed(weights: Floats) -> tuple[Floats]:
     return (weights.astype(np.float32),)
-
-
-@one_pass
-def _count(depths: Floats) -> Any:
-    """The number of known depths."""
-    return (~np.isnan(depths)).sum()
 
 
 @one_pass

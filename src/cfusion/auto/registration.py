@@ -15,15 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto.reading import Read, read_surface
+from cfusion.auto.surface import count_known
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.cameras import slopes
-from cfusion.kernels.one_pass import one_pass
 from cfusion.source import Motions, Source
 
 SAMPLES = (2_500, 12_000)  # pixels used: at first, and if that finds something
@@ -143,7 +142,7 @@ def _told(
     source: Source, surface: DepthMap, read: Read, samples: int, reach: Reach, before: Motions, backend: Backend
 ) -> _Told:
     """The motions found from the measurements at the surface, added to those of before."""
-    every = max(1, int(np.sqrt(float(_known_pixels(surface)) / samples)))
+    every = max(1, int(np.sqrt(float(count_known(surface)) / samples)))
     depth, measured = (
         backend.to_host(each[..., ::every, ::every]).astype(np.float64) for each in (surface, read.reading.depths)
     )
@@ -188,11 +187,6 @@ def _told(
         moved = small & (off > LIKELY)
     hint = float(np.where(small & (worth > WORTH / 2), off, 0.0).max())
     return _Told(Motions(np.where(moved[:, None], motions, 0.0), usual), known, small, hint)
-
-
-@one_pass
-def _known_pixels(surface: DepthMap) -> Any:
-    return (~np.isnan(surface)).sum()
 
 
 def _most(moved: Mask, of: Mask) -> bool:

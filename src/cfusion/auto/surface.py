@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from cfusion.kernels.contract import Floats
@@ -28,6 +30,12 @@ def _local_slope(surface: Floats, middle: np.float32, *, power: int) -> Floats:
     for down, right in BESIDE:
         out = np.maximum(out, np.nan_to_num(np.abs(neighbour(surface, down, right, np.nan) - surface)))
     return out / unit_of(surface, middle, power=power) if power else out
+
+
+@one_pass
+def count_known(values: Floats) -> Any:
+    """How many of the values are not NaN."""
+    return (~np.isnan(values)).sum()
 
 
 @one_pass
