@@ -26,6 +26,7 @@ from cfusion.auto import (
     occlusion,
     pooling,
     reading,
+    rivals,
     rounding,
     small_parts,
     specks,
@@ -236,7 +237,17 @@ def cases(i: Inputs) -> list[Case]:
         (specks._few, (i.map(), i.positive(VIEWS), 2, f32(0.5)), {}),
         (votes._less, (i.stack(), i.map()), {}),
         (votes._excess, (i.positive(), i.positive(), i.positive(), i.positive()), {}),
-        (small_parts._believed, (i.stack(), i.positive(VIEWS), np.float32(0.3)), {}),
+        (votes._believed, (i.stack(), i.positive(VIEWS), np.float32(0.3)), {}),
+        *((rivals._range, (i.map(), i.positive()), {"within": pixels}) for pixels in (0, 1)),
+        *(
+            (rivals._contested, (i.map(), 3 * i.positive(), 3 * i.positive()), {"holes": holes})
+            for holes in (True, False)
+        ),
+        (rivals._most_of, (25 * i.doubles(),), {}),
+        (rivals._near, (i.map(), i.doubles()), {}),
+        (rivals._least, (i.map(), i.map()), {}),
+        (rivals._where_differs, (i.map(), i.map(), i.positive(), i.positive(), i.positive(), i.positive()), {}),
+        (rivals._seen, (i.map(), i.map(), i.doubles(), 3 * i.doubles()), {}),
         (small_parts._elsewhere, (i.map(), np.float32(0.3)), {}),
         (small_parts._most_of, (9 * i.doubles(),), {}),
         (small_parts._or_around, (i.map(), i.map(), i.positive(), i.doubles()), {}),

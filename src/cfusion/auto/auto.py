@@ -20,6 +20,7 @@ from cfusion.auto.fit import energy_of, fit
 from cfusion.auto.occlusion import observe
 from cfusion.auto.reading import Read
 from cfusion.auto.registration import registered
+from cfusion.auto.rivals import with_rivals
 from cfusion.auto.settings import PAPERS, Settings
 from cfusion.auto.small_parts import restore
 from cfusion.auto.surface import blend
@@ -75,7 +76,8 @@ class Auto:
             start = found.end if turn is Turn.choose else None
             share = settings.damping if readings > 1 else 1.0
             surface = found.depth if surface is None else blend(surface, found.depth, share)
-            surface = restore(source, surface, backend) if turn is not Turn.final else surface
+            if turn is not Turn.final:
+                surface = with_rivals(source, restore(source, surface, backend), backend, within=1)
         chosen = {name: value for name, value in vars(guess).items() if name not in OPTIONAL or value}
         return with_trust(Fused(stack, found.solution(), chosen), source, found, settings, backend)
 

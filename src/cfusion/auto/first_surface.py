@@ -20,6 +20,7 @@ from cfusion.auto.misreading import independence
 from cfusion.auto.noise import depth_noise
 from cfusion.auto.pooling import window_sums
 from cfusion.auto.registration import registered
+from cfusion.auto.rivals import with_rivals
 from cfusion.auto.settings import PAPERS, Settings
 from cfusion.auto.small_parts import restore
 from cfusion.auto.surface import count_known, or_else
@@ -52,12 +53,13 @@ def first_surface(source: Source, settings: Settings, solver: PDHG, backend: Bac
         surface = fitted(near.first(splat, backend), None)
         if near.n_views < source.n_views:  # wide baselines blur edges, more views average errors
             surface = _agreed(source, surface, fitted(source.first(splat, backend), None), backend)
-        return restore(source, surface, backend), False
+        return with_rivals(source, restore(source, surface, backend), backend), False
     if _in_inverse(settings, alone, own, backend):
         depth, own = own, fitted(alone, own)
         away = residuals_of(near, own, backend)
     surface = _agreed(near, own, fitted(near.first(splat, backend), depth), backend, away)
-    return restore(source, _completed(surface, source, splat, backend), backend), depth is not None
+    surface = restore(source, _completed(surface, source, splat, backend), backend)
+    return with_rivals(source, surface, backend), depth is not None
 
 
 def _in_inverse(settings: Settings, alone: Stack, own: DepthMap, backend: Backend) -> bool:

@@ -14,16 +14,23 @@ import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto.misreading import independence
-from cfusion.auto.noise import depth_noise, usual_weight
+from cfusion.auto.noise import depth_noise
 from cfusion.auto.pooling import window_sums
-from cfusion.auto.votes import WINDOW, by_more_than_chance, excess_misfit, in_units, nearest_views, scales_of
+from cfusion.auto.votes import (
+    WINDOW,
+    by_more_than_chance,
+    excess_misfit,
+    in_units,
+    measured,
+    nearest_views,
+    scales_of,
+)
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.one_pass import one_pass
 from cfusion.source import Source
 
 THIN, MOST = 1, 6.5  # radius of a square, and pixels of its nine: thinner parts may be mixed pixels of an edge
 APART = 1.0  # pixels: a view that reads both at one pixel measures the same again, also what is wrong
-BELIEVED = 0.5  # of the usual confidence: measurements with less neither make a part nor vote
 UNKNOWN = 2.0  # noise scales: misfit of a surface behind the part, which may be seen past it: no evidence against it
 OTHER = 6.0  # noise scales: a measurement further from the surface is of another one
 
@@ -32,7 +39,7 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     """The surface with small parts as the reference measured them, where the nearest views see them."""
     if not source.rereads or source.n_views < 2:
         return surface
-    own = _measured(source.part([source.reference]), surface, backend)
+    own = measured(source.part([source.reference]), surface, backend)
     unit = depth_noise(own, surface, backend).unit(surface)
     away = in_units(own, surface, unit)
     elsewhere = _elsewhere(away[0], np.float32(OTHER * scales_of(away, backend)[0, 0, 0]))
@@ -41,29 +48,16 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     others = [view for view in range(near.n_views) if view != near.reference]
     if not some or not others:
         return surface
-    away = in_units(_measured(near, surface, backend), surface, unit)
+    away = in_units(measured(near, surface, backend), surface, unit)
     if not independence(away):  # small parts are no better placed than those of the others
         return surface
     part = _or_around(surface, own[0], elsewhere[0], *window_sums(core, THIN, backend))
-    at_part = in_units(_measured(near, part, backend), part, unit)
+    at_part = in_units(measured(near, part, backend), part, unit)
     apart = near.parallax(surface, backend)[others], surface, part
     here, there = (_if_apart(each[others], *apart) for each in (away, at_part))
     scales = scales_of(away, backend)[others]
     worse, _ = excess_misfit(_or_unknown(here, surface, part, np.float32(UNKNOWN) * scales), there, scales)
     return _seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
-
-
-def _measured(source: Source, surface: DepthMap, backend: Backend) -> Floats:
-    """Measurements (K, H, W) of the views at a surface, without those of little confidence."""
-    reading = source.at(surface, [0.0] * source.n_views, backend)
-    if not source.weighed:
-        return reading.depths
-    return _believed(reading.depths, reading.weights, np.float32(BELIEVED * usual_weight(reading.weights)))
-
-
-@one_pass
-def _believed(depths: Floats, weights: Floats, least: np.float32) -> Floats:
-    return np.where(weights >= least, depths, np.float32(np.nan))
 
 
 @one_pass

@@ -8,7 +8,7 @@ import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto.misreading import nearest
-from cfusion.auto.noise import middle_of, residual_scales
+from cfusion.auto.noise import middle_of, residual_scales, usual_weight
 from cfusion.auto.reading import Read
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
@@ -17,6 +17,7 @@ from cfusion.source import Source
 NEAREST = 2  # other views, and those equally near
 WORST = 4.0  # noise scales at which the misfit of an observation is clipped
 WINDOW = 3  # pixels: radius of the square, of side 7, whose pixels vote
+BELIEVED = 0.5  # of the usual confidence: measurements with less neither propose anything nor vote
 CHANCE = 1.0  # times the root of the number of votes: smaller majorities may be noise
 
 
@@ -24,6 +25,17 @@ def nearest_views(source: Source, surface: DepthMap, backend: Backend) -> list[i
     """The reference, and the views with the smallest parallax."""
     others = nearest(source.parallax(surface, backend), source.reference, NEAREST, backend)
     return sorted([source.reference, *others])
+
+
+def measured(source: Source, surface: DepthMap, backend: Backend) -> Floats:
+    """Measurements (K, H, W) of the views at a surface, without those of little confidence."""
+    reading = source.at(surface, [0.0] * source.n_views, backend)
+    return believed(reading.depths, reading.weights if source.weighed else None)
+
+
+def believed(depths: Floats, weights: Floats | None) -> Floats:
+    """Depths (K, H, W), NaN where their weight is little."""
+    return depths if weights is None else _believed(depths, weights, np.float32(BELIEVED * usual_weight(weights)))
 
 
 def residuals_of(source: Source, surface: DepthMap, backend: Backend, read: Read | None = None) -> Floats:
@@ -49,6 +61,11 @@ def by_more_than_chance(worse: Floats, votes: Floats) -> Mask:
     """Where an excess misfit (H, W), summed over so many votes, is hardly noise."""
     out: Mask = worse > CHANCE * np.sqrt(np.maximum(votes, 1))
     return out
+
+
+@one_pass
+def _believed(depths: Floats, weights: Floats, least: np.float32) -> Floats:
+    return np.where(weights >= least, depths, np.float32(np.nan))
 
 
 @one_pass

@@ -1,0 +1,157 @@
+"""Rivals of a surface: depths on which other views agree, where the reference has a hole or most views contradict it.
+
+A surface follows the reference, also across its holes, where it is interpolated from both sides of an edge, and where
+the reference is wrong. Views read there see something else and are rejected, so that no later fit mends it. But they
+agree with one another: their points, projected onto the reference, propose a depth, which is taken if the views, read
+at it, see it rather than the surface.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfusion.arrays import DepthMap
+from cfusion.auto.noise import depth_noise, middle_of, usual_slope
+from cfusion.auto.pooling import window_sums
+from cfusion.auto.surface import count_known
+from cfusion.auto.votes import WORST, believed, by_more_than_chance, in_units, measured, scales_of
+from cfusion.kernels.contract import Backend, Floats, Mask
+from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.kernels.one_pass import added_up, one_pass
+from cfusion.kernels.tracing import neighbour
+from cfusion.source import Source, Splat
+
+FEWEST = 3  # views
+AGREE = 4.0  # noise scales: two measurements within it are of one surface
+SILENT = 2.0  # noise scales: misfit of a view that sees nothing here, or something in front: no evidence
+PAIR = 2.0  # views that must agree on a rival; one where the reference has a hole and no view supports the surface
+SHARE = 0.5  # of the largest number of views that agree: fewer are outliers, or see past what is in front
+CORE, MOST = 2, 20  # radius of a square, and pixels of its 25: in thinner parts an edge is a pixel beside its place
+VOTING = 1  # pixels: radius of the square whose pixels vote
+
+
+def with_rivals(source: Source, surface: DepthMap, backend: Backend, *, within: int = 0) -> DepthMap:
+    """The surface, with depths on which other views agree where they see these rather than the surface.
+
+    A measurement contradicts the surface if it differs from all its depths within so many pixels; zero for a surface
+    of few views, whose edges may be ramps.
+    """
+    if not source.rereads or source.n_views < FEWEST:
+        return surface
+    read = measured(source, surface, backend)
+    growth = depth_noise(read, surface, backend)
+    unit = growth.unit(surface)
+    away = in_units(read, surface, unit)
+    scales = np.maximum(scales_of(away, backend), np.float32(usual_slope(surface, growth, backend)))
+    own = away[source.reference]
+    holes = 2 * int(count_known(own)) > own.size  # else, what the reference did not measure is background
+    said = added_up(_said, away, scales, *_range(surface, unit, within=within))
+    contested, fewest = _contested(own, *said, holes=holes)
+    core = _most_of(*window_sums(contested[None], CORE, backend))
+    rows, columns = backend.arrays.nonzero(_near(contested, *window_sums(core, CORE, backend)))
+    if not len(rows):
+        return surface
+    splat = source.first(Splat(fill=False), backend)
+    points = believed(splat.depths, splat.weights)[:, rows, columns]
+    limit = np.float32(AGREE * middle_of(scales.ravel().tolist()))
+    proposed = _proposed(points, source.reference, growth, limit, fewest[rows, columns], backend)
+    rival, before = surface.copy(), surface[rows, columns]
+    same = np.isnan(proposed) | (abs(proposed - before) <= limit * growth.unit(before))
+    rival[rows, columns] = backend.arrays.where(same, before, proposed)
+    there = in_units(measured(source, rival, backend), rival, growth.unit(rival))
+    misfits = added_up(_misfit, away, scales, _least(surface, rival)), added_up(_misfit, there, scales, np.float32(0))
+    votes = window_sums(_where_differs(surface, rival, *misfits[0], *misfits[1]), VOTING, backend)
+    return _seen(surface, rival, *votes)
+
+
+def _proposed(
+    points: Floats, reference: int, growth: DepthNoise, limit: np.float32, fewest: Floats, backend: Backend
+) -> Floats:
+    """The reference's depth (n,) if enough of the views' depths (K, n) agree with it, else the nearest such; or NaN."""
+    arrays, own = backend.arrays, points[reference]
+    with_own = (abs(points - own) <= limit * growth.unit(own)).sum(axis=0)
+    points = arrays.sort(points, axis=0)  # NaN last
+    limits = limit * growth.unit(points)
+    agree = arrays.isfinite(points).astype(np.float32)  # with this one, of those behind it
+    for step in range(1, len(points)):
+        agree[:-step] += points[step:] - points[:-step] <= limits[:-step]
+    most = SHARE * agree.max(axis=0)
+    enough = agree >= arrays.maximum(fewest, most)
+    first, place = enough.argmax(axis=0), arrays.arange(points.shape[1])
+    middle = first + (arrays.maximum(agree[first, place], 1).astype(np.int64) - 1) // 2
+    found = arrays.where(enough[first, place], points[middle, place], np.float32(np.nan))
+    out: Floats = arrays.where(with_own >= arrays.maximum(PAIR, most), own, found)
+    return out
+
+
+@one_pass
+def _range(surface: DepthMap, unit: Floats, *, within: int) -> tuple[Floats, Floats]:
+    """Least and largest difference (H, W) of the surface around a pixel from that at it, in the unit of the noise."""
+    low, high = surface, surface
+    for down in range(-within, within + 1):
+        for right in range(-within, within + 1):
+            other = neighbour(surface, down, right, np.nan)
+            other = np.where(np.isnan(other), surface, other)
+            low, high = np.minimum(low, other), np.maximum(high, other)
+    return (low - surface) / unit, (high - surface) / unit
+
+
+def _said(away: Floats, scales: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """(K, H, W) each: which views support the surface, and which contradict it."""
+    limit = np.float32(AGREE) * scales
+    contradict = (away < low - limit) | (away > high + limit)
+    return (np.abs(away) <= limit).astype(np.float32), contradict.astype(np.float32)
+
+
+@one_pass
+def _contested(own: Floats, support: Floats, contradiction: Floats, *, holes: bool) -> tuple[Floats, Floats]:
+    """1 where the reference has a hole, or more views contradict than support the surface; views that must agree."""
+    unmeasured, outvoted = np.isnan(own), contradiction > support
+    contested = (unmeasured | outvoted) if holes else (~unmeasured & outvoted)
+    fewest = np.where(unmeasured & (support < 1), np.float32(1), np.float32(PAIR))
+    return contested.astype(np.float32), fewest
+
+
+@one_pass
+def _most_of(around: Floats) -> Floats:
+    """1 where MOST of the square around a pixel are counted, (1, H, W)."""
+    out: Floats = np.stack([(around >= MOST - 0.5).astype(np.float32)])
+    return out
+
+
+@one_pass
+def _near(contested: Floats, core: Floats) -> Mask:
+    """Contested pixels (H, W) in and beside the core of a part."""
+    out: Mask = (contested > 0) & (core > 0.5)
+    return out
+
+
+@one_pass
+def _least(surface: DepthMap, rival: DepthMap) -> Floats:
+    """The least misfit (H, W) at a surface: views that see it past a rival in front say nothing against the rival."""
+    return np.where(rival < surface, np.float32(SILENT), np.float32(0))
+
+
+def _misfit(away: Floats, scales: Floats, least: Floats | np.float32) -> tuple[Floats, Floats]:
+    """Misfit (K, H, W) in noise scales, and which views have a vote: those that measured the surface, or behind it."""
+    size = away / scales
+    votes = size >= -AGREE
+    misfit = np.where(votes, np.minimum(np.abs(size), np.float32(WORST)), np.float32(SILENT))
+    return np.maximum(misfit, least), votes.astype(np.float32)
+
+
+@one_pass
+def _where_differs(
+    surface: DepthMap, rival: DepthMap, misfit: Floats, votes: Floats, rival_misfit: Floats, rival_votes: Floats
+) -> Floats:
+    """(2, H, W): excess misfit of the surface, and number of votes; zero where the rival is the same or unknown."""
+    differs = (surface != rival) & ~np.isnan(rival)
+    each = misfit - rival_misfit, np.maximum(votes, rival_votes)
+    out: Floats = np.stack([np.where(differs, one, np.float32(0)) for one in each])
+    return out
+
+
+@one_pass
+def _seen(surface: DepthMap, rival: DepthMap, worse: Floats, votes: Floats) -> DepthMap:
+    """The surface (H, W), or the rival where the surface is worse by more than chance."""
+    return np.where(by_more_than_chance(worse, votes), rival, surface)

@@ -1,0 +1,133 @@
+"""Where the reference has a hole or is wrong, the surface is what the other views agree on."""
+
+import numpy as np
+import pytest
+
+from cfusion import Pinhole, Pose, View, fuse, kernels
+from cfusion.auto.rivals import with_rivals
+from cfusion.source import Posed
+
+NUMPY = kernels.load("numpy")
+CAMERA = Pinhole(140.0, 140.0, 59.5, 44.5, 120, 90)
+SHAPE = (90, 120)
+POST, WALL, HALF = 2.0, 3.0, 0.06  # a post, eight pixels wide, before a wall
+NOISE, STEP = 0.01, 0.08  # of depth; between views
+HOLE = np.s_[30:60, 45:75]
+
+
+def seen_from(position: float) -> np.ndarray:
+    """The depth that a camera at this position along x sees."""
+    columns = np.broadcast_to(np.arange(SHAPE[1]), SHAPE)
+    x = (columns - CAMERA.cx) / CAMERA.fx * POST + position
+    return np.where(np.abs(x) < HALF, POST, WALL).astype(np.float32)
+
+
+TRUTH = seen_from(0.0)
+
+
+def views_of(count: int, **changes: np.ndarray) -> list[View]:
+    """Views beside one another, the middle one at x = 0; `changes` replace the measurements of single views."""
+    rng, middle, views = np.random.default_rng(1), count // 2, []
+    for k in range(count):
+        place = STEP * (k - middle)
+        depth = seen_from(place) + rng.normal(0, NOISE, SHAPE).astype(np.float32)
+        pose = Pose(np.eye(3), np.array([place, 0.0, 0.0]))
+        views.append(View(changes.get(f"view_{k}", depth), CAMERA, pose))
+    return views
+
+
+def with_hole(count: int) -> list[View]:
+    """The same, with a hole across the post in the reference's map."""
+    holed = views_of(count)[count // 2].depth.copy()
+    holed[HOLE] = np.nan
+    return views_of(count, **{f"view_{count // 2}": holed})
+
+
+def right(depth: np.ndarray) -> float:
+    """The share of the pixels in the hole that have the true depth."""
+    return float(np.mean(np.abs(depth - TRUTH)[HOLE] < 0.1))
+
+
+@pytest.mark.parametrize("count", [3, 7])
+def test_a_hole_across_a_post_is_seen_by_the_others(count: int) -> None:
+    """Interpolated, it is a ramp between post and wall, at which no view is read rightly."""
+    ramp = np.where(np.isnan(with_hole(count)[count // 2].depth), np.float32(2.5), TRUTH)
+    mended = with_rivals(Posed.of(with_hole(count), count // 2, NUMPY), ramp, NUMPY)
+    assert right(ramp) == 0
+    assert right(mended) > 0.9
+    outside = np.ones(SHAPE, np.bool_)
+    outside[HOLE] = False
+    assert np.array_equal(mended[outside], TRUTH[outside])
+    result = fuse(with_hole(count), reference=count // 2, min_confidence=0.0, backend="numpy")
+    assert right(result.depth) > 0.9
+
+
+def test_what_the_reference_alone_measured_is_replaced() -> None:
+    """A blob in front of the wall that six of seven views see through; the true surface is unchanged."""
+    views = views_of(7)
+    wrong = views[3].depth.copy()
+    wrong[20:40, 85:105] = 2.6
+    source = Posed.of(views_of(7, view_3=wrong), 3, NUMPY)
+    blob = np.where(wrong == 2.6, np.float32(2.6), TRUTH)
+    assert np.abs(with_rivals(source, blob, NUMPY) - TRUTH).max() < 6 * NOISE
+    assert np.array_equal(with_rivals(source, TRUTH, NUMPY), TRUTH)
+
+
+def test_a_rival_that_others_see_through_is_not_taken() -> None:
+    """Two views measured something in front of the wall, where the reference has a hole; four see the wall."""
+    views = with_hole(7)
+    for k in (1, 5):
+        depth = views[k].depth.copy()
+        shift = round(STEP * (k - 3) * CAMERA.fx / 2.6)
+        depth[HOLE[0], 20 - shift : 40 - shift] = 2.6
+        views[k] = View(depth, CAMERA, views[k].pose)
+    views[3] = View(np.where(np.arange(SHAPE[1]) < 45, np.float32(np.nan), views[3].depth), CAMERA, views[3].pose)
+    mended = with_rivals(Posed.of(views, 3, NUMPY), TRUTH, NUMPY)
+    assert np.array_equal(mended, TRUTH)
+
+
+@pytest.mark.parametrize(("width", "taken"), [(3, False), (9, True)])
+def test_thin_holes_stay_as_they_are(width: int, taken: bool) -> None:
+    """Beside an edge, a pixel belongs to either side: what is thinner than four pixels may be an edge."""
+    views = views_of(7)
+    edge = 64  # the first column of the wall beside the post
+    holed, surface = views[3].depth.copy(), TRUTH.copy()
+    holed[:, edge : edge + width], surface[:, edge : edge + width] = np.nan, 2.5
+    mended = with_rivals(Posed.of(views_of(7, view_3=holed), 3, NUMPY), surface, NUMPY)
+    right = np.abs(mended - TRUTH)[:, edge : edge + width] < 6 * NOISE
+    assert right.mean() > 0.8 if taken else np.array_equal(mended, surface)
+
+
+def test_background_is_no_hole() -> None:
+    """Where the reference measured little of its image, the rest is background, and stays unknown."""
+    views = views_of(7)
+    few = np.where(np.arange(SHAPE[1]) < 50, views[3].depth, np.float32(np.nan))
+    surface = np.where(np.isnan(few), few, TRUTH)
+    mended = with_rivals(Posed.of(views_of(7, view_3=few), 3, NUMPY), surface, NUMPY)
+    assert np.array_equal(mended, surface, equal_nan=True)
+
+
+def test_measurements_of_little_confidence_propose_nothing() -> None:
+    """Nor do they vote."""
+    views = with_hole(5)
+    ramp = np.where(np.isnan(views[2].depth), np.float32(2.5), TRUTH)
+    doubted = [
+        View(view.depth, CAMERA, view.pose, confidence=np.full(SHAPE, 1.0 if k == 2 else 1e-3, np.float32))
+        for k, view in enumerate(views)
+    ]
+    assert np.array_equal(with_rivals(Posed.of(doubted, 2, NUMPY), ramp, NUMPY), ramp)
+
+
+def test_two_views_propose_nothing() -> None:
+    """One other view may be wrong as well as the reference."""
+    views = with_hole(3)[:2]
+    ramp = np.where(np.isnan(views[1].depth), np.float32(2.5), TRUTH)
+    assert np.array_equal(with_rivals(Posed.of(views, 1, NUMPY), ramp, NUMPY), ramp)
+
+
+def test_a_measurement_of_the_surface_a_pixel_further_is_no_contradiction() -> None:
+    """Later surfaces have exact edges, beside which views are read wrongly."""
+    views = views_of(7)
+    source, shifted = Posed.of(views, 3, NUMPY), np.roll(TRUTH, 1, axis=1)
+    shifted[:, :50] = TRUTH[:, :50]
+    assert np.array_equal(with_rivals(source, shifted, NUMPY, within=1), shifted)
