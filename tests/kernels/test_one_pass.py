@@ -243,8 +243,8 @@ def cases(i: Inputs) -> list[Case]:
             (rivals._contested, (i.map(), 3 * i.positive(), 3 * i.positive()), {"holes": holes})
             for holes in (True, False)
         ),
-        (rivals._most_of, (25 * i.doubles(),), {}),
-        (rivals._near, (i.map(), i.doubles()), {}),
+        (rivals._most_of, (25 * i.doubles(), 25 * i.doubles()), {}),
+        (rivals._near, (i.map(), i.map(), i.doubles(), i.doubles()), {}),
         (rivals._least, (i.map(), i.map()), {}),
         (rivals._where_differs, (i.map(), i.map(), i.positive(), i.positive(), i.positive(), i.positive()), {}),
         (rivals._seen, (i.map(), i.map(), i.doubles(), 3 * i.doubles()), {}),

@@ -47,8 +47,8 @@ def with_rivals(source: Source, surface: DepthMap, backend: Backend, *, within: 
     holes = 2 * int(count_known(own)) > own.size  # else, what the reference did not measure is background
     said = added_up(_said, away, scales, *_range(surface, unit, within=within))
     contested, fewest = _contested(own, *said, holes=holes)
-    core = _most_of(*window_sums(contested[None], CORE, backend))
-    rows, columns = backend.arrays.nonzero(_near(contested, *window_sums(core, CORE, backend)))
+    cores = _most_of(*window_sums(contested, CORE, backend))
+    rows, columns = backend.arrays.nonzero(_near(own, contested[1], *window_sums(cores, CORE, backend)))
     if not len(rows):
         return surface
     splat = source.first(Splat(fill=False), backend)
@@ -105,23 +105,27 @@ def _said(away: Floats, scales: Floats, low: Floats, high: Floats) -> tuple[Floa
 
 @one_pass
 def _contested(own: Floats, support: Floats, contradiction: Floats, *, holes: bool) -> tuple[Floats, Floats]:
-    """1 where the reference has a hole, or more views contradict than support the surface; views that must agree."""
+    """(2, H, W): 1 where more views contradict than support what the reference measured, and in its holes as well.
+
+    And the number (H, W) of views that must agree on a rival.
+    """
     unmeasured, outvoted = np.isnan(own), contradiction > support
-    contested = (unmeasured | outvoted) if holes else (~unmeasured & outvoted)
-    fewest = np.where(unmeasured & (support < 1), np.float32(1), np.float32(PAIR))
-    return contested.astype(np.float32), fewest
+    wrong = ~unmeasured & outvoted
+    contested = np.stack([each.astype(np.float32) for each in (wrong, wrong | unmeasured if holes else wrong)])
+    return contested, np.where(unmeasured & (support < 1), np.float32(1), np.float32(PAIR))
 
 
 @one_pass
-def _most_of(around: Floats) -> Floats:
-    """1 where MOST of the square around a pixel are counted, (1, H, W)."""
-    out: Floats = np.stack([(around >= MOST - 0.5).astype(np.float32)])
+def _most_of(wrong: Floats, contested: Floats) -> Floats:
+    """1 where MOST of the square around a pixel are counted, (2, H, W)."""
+    out: Floats = np.stack([(each >= MOST - 0.5).astype(np.float32) for each in (wrong, contested)])
     return out
 
 
 @one_pass
-def _near(contested: Floats, core: Floats) -> Mask:
-    """Contested pixels (H, W) in and beside the core of a part."""
+def _near(own: Floats, contested: Floats, of_wrong: Floats, of_any: Floats) -> Mask:
+    """Contested pixels (H, W) in and beside the core of a part; what was measured is no part of a hole beside it."""
+    core = np.where(np.isnan(own), of_any, of_wrong)
     out: Mask = (contested > 0) & (core > 0.5)
     return out
 
