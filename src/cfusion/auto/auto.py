@@ -77,7 +77,9 @@ class Auto:
             share = settings.damping if readings > 1 else 1.0
             surface = found.depth if surface is None else blend(surface, found.depth, share)
             if turn is not Turn.final:
-                surface = with_rivals(source, restore(source, surface, backend), backend, within=1)
+                surface = restore(source, surface, backend)
+            if turn is Turn.guess:
+                surface = with_rivals(source, surface, backend, within=1)
         chosen = {name: value for name, value in vars(guess).items() if name not in OPTIONAL or value}
         return with_trust(Fused(stack, found.solution(), chosen), source, found, settings, backend)
 
