@@ -243,8 +243,9 @@ def cases(i: Inputs) -> list[Case]:
             (rivals._contested, (i.map(), 3 * i.positive(), 3 * i.positive()), {"holes": holes})
             for holes in (True, False)
         ),
+        (rivals._refuted, (i.map(), 5 * i.positive(), -i.positive(), i.positive(), np.float32(0.2)), {}),
         (rivals._most_of, (25 * i.doubles(), 25 * i.doubles()), {}),
-        (rivals._near, (i.map(), i.map(), i.doubles(), i.doubles()), {}),
+        *((rivals._near, (i.map(), i.map(), i.doubles(), i.doubles()), {"jagged": each}) for each in (True, False)),
         (rivals._least, (i.map(), i.map()), {}),
         (rivals._where_differs, (i.map(), i.map(), i.positive(), i.positive(), i.positive(), i.positive()), {}),
         (rivals._seen, (i.map(), i.map(), i.doubles(), 3 * i.doubles()), {}),

@@ -131,3 +131,23 @@ def test_a_measurement_of_the_surface_a_pixel_further_is_no_contradiction() -> N
     source, shifted = Posed.of(views, 3, NUMPY), np.roll(TRUTH, 1, axis=1)
     shifted[:, :50] = TRUTH[:, :50]
     assert np.array_equal(with_rivals(source, shifted, NUMPY, within=1), shifted)
+
+
+@pytest.mark.parametrize("jagged", [True, False])
+def test_jagged_outlines_of_the_reference_are_mended(jagged: bool) -> None:
+    """A reference whose edges are often elsewhere than the surface that others confirm is outvoted pixel by pixel.
+
+    One whose edges are exact is not: there, a single pixel is where a view was read beside its place.
+    """
+    rng, views = np.random.default_rng(2), views_of(11)
+    own, surface = views[5].depth.copy(), TRUTH.copy()
+    wrong = np.zeros(SHAPE, np.bool_)
+    rows = rng.permutation(SHAPE[0])[: 60 if jagged else 4]
+    for edge in (54, 65):  # beside the post
+        wrong[rows, edge] = True
+    own[wrong] = POST
+    wrong[1::2] = False  # in half of the rows the surface follows the reference
+    surface[wrong] = POST
+    mended = with_rivals(Posed.of(views_of(11, view_5=own), 5, NUMPY), surface, NUMPY)
+    right = np.abs(mended - TRUTH)[wrong] < 0.1
+    assert right.mean() > 0.5 if jagged else np.array_equal(mended, surface)

@@ -8,6 +8,8 @@ at it, see it rather than the surface.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from cfusion.arrays import DepthMap
@@ -27,6 +29,8 @@ SILENT = 2.0  # noise scales: misfit of a view that sees nothing here, or someth
 PAIR = 2.0  # views that must agree on a rival; one where the reference has a hole and no view supports the surface
 SHARE = 0.5  # of the largest number of views that agree: fewer are outliers, or see past what is in front
 CORE, MOST = 2, 20  # radius of a square, and pixels of its 25: in thinner parts an edge is a pixel beside its place
+STEP, CONFIRMED = 3.0, 3  # times AGREE: an edge; views that confirm a surface which the reference did not measure
+JAGGED = 0.05  # of the reference's pixels at edges: with more refuted, its outlines are inexact (exact ones: 0 to 3 %)
 VOTING = 1  # pixels: radius of the square whose pixels vote
 
 
@@ -43,18 +47,22 @@ def with_rivals(source: Source, surface: DepthMap, backend: Backend, *, within: 
     unit = growth.unit(surface)
     away = in_units(read, surface, unit)
     scales = np.maximum(scales_of(away, backend), np.float32(usual_slope(surface, growth, backend)))
+    limit = np.float32(AGREE * middle_of(scales.ravel().tolist()))
     own = away[source.reference]
     holes = 2 * int(count_known(own)) > own.size  # else, what the reference did not measure is background
     said = added_up(_said, away, scales, *_range(surface, unit, within=within))
     contested, fewest = _contested(own, *said, holes=holes)
+    refuted, at_edges = _refuted(own, said[0], *_range(surface, unit, within=1), limit)
+    jagged = bool(refuted > JAGGED * at_edges)
     cores = _most_of(*window_sums(contested, CORE, backend))
-    rows, columns = backend.arrays.nonzero(_near(own, contested[1], *window_sums(cores, CORE, backend)))
+    near = _near(own, contested[1], *window_sums(cores, CORE, backend), jagged=jagged)
+    rows, columns = backend.arrays.nonzero(near)
     if not len(rows):
         return surface
     splat = source.first(Splat(fill=False), backend)
     points = believed(splat.depths, splat.weights)[:, rows, columns]
-    limit = np.float32(AGREE * middle_of(scales.ravel().tolist()))
-    proposed = _proposed(points, source.reference, growth, limit, fewest[rows, columns], backend)
+    share = 1.0 if jagged else SHARE
+    proposed = _proposed(points, source.reference, share, growth, limit, fewest[rows, columns], backend)
     rival, before = surface.copy(), surface[rows, columns]
     same = np.isnan(proposed) | (abs(proposed - before) <= limit * growth.unit(before))
     rival[rows, columns] = backend.arrays.where(same, before, proposed)
@@ -65,9 +73,18 @@ def with_rivals(source: Source, surface: DepthMap, backend: Backend, *, within: 
 
 
 def _proposed(
-    points: Floats, reference: int, growth: DepthNoise, limit: np.float32, fewest: Floats, backend: Backend
+    points: Floats,
+    reference: int,
+    share: float,
+    growth: DepthNoise,
+    limit: np.float32,
+    fewest: Floats,
+    backend: Backend,
 ) -> Floats:
-    """The reference's depth (n,) if enough of the views' depths (K, n) agree with it, else the nearest such; or NaN."""
+    """The nearest depth (n,) on which enough of the views' depths (K, n) agree, NaN without one.
+
+    Or that of the reference, if a pair agrees with it, and this share of those that agree on anything.
+    """
     arrays, own = backend.arrays, points[reference]
     with_own = (abs(points - own) <= limit * growth.unit(own)).sum(axis=0)
     points = arrays.sort(points, axis=0)  # NaN last
@@ -75,12 +92,12 @@ def _proposed(
     agree = arrays.isfinite(points).astype(np.float32)  # with this one, of those behind it
     for step in range(1, len(points)):
         agree[:-step] += points[step:] - points[:-step] <= limits[:-step]
-    most = SHARE * agree.max(axis=0)
-    enough = agree >= arrays.maximum(fewest, most)
+    most = agree.max(axis=0)
+    enough = agree >= arrays.maximum(fewest, SHARE * most)
     first, place = enough.argmax(axis=0), arrays.arange(points.shape[1])
     middle = first + (arrays.maximum(agree[first, place], 1).astype(np.int64) - 1) // 2
     found = arrays.where(enough[first, place], points[middle, place], np.float32(np.nan))
-    out: Floats = arrays.where(with_own >= arrays.maximum(PAIR, most), own, found)
+    out: Floats = arrays.where(with_own >= arrays.maximum(PAIR, share * most), own, found)
     return out
 
 
@@ -104,6 +121,13 @@ def _said(away: Floats, scales: Floats, low: Floats, high: Floats) -> tuple[Floa
 
 
 @one_pass
+def _refuted(own: Floats, support: Floats, low: Floats, high: Floats, limit: np.float32) -> tuple[Any, Any]:
+    """How many pixels at edges the reference measured elsewhere than others confirm, and how many it measured there."""
+    edge = (high - low > np.float32(STEP) * limit) & ~np.isnan(own)
+    return (edge & (np.abs(own) > limit) & (support >= CONFIRMED)).sum(), edge.sum()
+
+
+@one_pass
 def _contested(own: Floats, support: Floats, contradiction: Floats, *, holes: bool) -> tuple[Floats, Floats]:
     """(2, H, W): 1 where more views contradict than support what the reference measured, and in its holes as well.
 
@@ -123,9 +147,12 @@ def _most_of(wrong: Floats, contested: Floats) -> Floats:
 
 
 @one_pass
-def _near(own: Floats, contested: Floats, of_wrong: Floats, of_any: Floats) -> Mask:
-    """Contested pixels (H, W) in and beside the core of a part; what was measured is no part of a hole beside it."""
-    core = np.where(np.isnan(own), of_any, of_wrong)
+def _near(own: Floats, contested: Floats, of_wrong: Floats, of_any: Floats, *, jagged: bool) -> Mask:
+    """Contested pixels (H, W) in and beside the core of a part; what was measured is no part of a hole beside it.
+
+    Where the reference's outlines are jagged, all pixels that it measured.
+    """
+    core = np.where(np.isnan(own), of_any, np.float32(1) if jagged else of_wrong)
     out: Mask = (contested > 0) & (core > 0.5)
     return out
 
