@@ -216,6 +216,7 @@ class TestFirstSurface:
         monkeypatch.setattr(first, "independence", lambda away: 1.0)
         monkeypatch.setattr(first, "_completed", lambda surface, *given: surface)
         monkeypatch.setattr(first, "restore", lambda source, surface, backend: surface)
+        monkeypatch.setattr(first, "with_rivals", lambda source, surface, backend: surface)
         found, inverse = first.first_surface(source, Settings(), PDHG(), NUMPY)
         np.testing.assert_array_equal(found, np.where(np.isnan(near), own, near))
         assert not inverse
