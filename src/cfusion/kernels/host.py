@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,15 @@ from cfusion.kernels.contract import (
 from cfusion.kernels.threads import in_bands
 
 arrays = np
+CACHE_LINE = 64  # bytes
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array, not initialised, that begins a cache line: vectors loaded from it seldom span two."""
+    size, each = prod(shape), np.dtype(dtype).itemsize
+    room = np.empty(size + CACHE_LINE // each, dtype)
+    first = -room.ctypes.data % CACHE_LINE // each
+    return room[first : first + size].reshape(shape)
 
 
 def to_device(array: Any, dtype: Any) -> Any:
@@ -152,8 +162,8 @@ def _taken(
     that are known.
     """
     (rows, columns), (centre, inverse), views = window, variable, len(depths)
-    values = np.empty((views, rows.stop - rows.start, columns.stop - columns.start), real)
-    given = None if weights is None else np.empty_like(values)
+    values = aligned((views, rows.stop - rows.start, columns.stop - columns.start), real)
+    given = None if weights is None else aligned(values.shape, real)
     low, high, together = np.empty(views), np.empty(views), np.empty(views, np.int64)
 
     def take(start: int, stop: int) -> None:

@@ -21,11 +21,12 @@ from cfusion.kernels.contract import (
     primal_planes,
     window_of,
 )
-from cfusion.kernels.cpu.tiles import SCALARS, sweep_for
+from cfusion.kernels.cpu.tiles import PAD, SCALARS, sweep_for
+from cfusion.kernels.host import aligned
 from cfusion.kernels.threads import cuts, in_parallel, threads
 
-LEVELS = 8  # iterations per visit of a tile
-TILE_ROWS, TILE_COLUMNS = 240, 480  # approximate; the bits do not depend on them
+LEVELS = 12  # iterations per visit of a tile: half of those between two checks
+TILE_ROWS, TILE_COLUMNS = 480, 960  # approximate; the bits do not depend on them
 LEAST_ROWS = 60  # of a tile: its halo is computed as well
 
 
@@ -57,7 +58,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: A
     width = problem.links.shape[1]
     crew = min(len(tiles), threads())
     widest = int((tiles[:, 3] - tiles[:, 2]).max(initial=0))
-    padded = min(width, widest + 4 * levels) + 2
+    padded = -(-min(width, widest + 4 * levels) // PAD) * PAD + 2 * PAD
     order = problem.order
     empty = np.empty((0, 0), real)
     none = np.empty((0, 0, 0), real)
@@ -92,15 +93,21 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: A
                 levels,
                 tiles[hand::crew].copy(),
                 *given,
-                np.zeros((primal_planes(order), ring, padded), real),
-                np.zeros((dual_planes(order), ring, padded), real),
-                np.zeros((levels, primal_planes(order), 3, padded), real),
-                np.zeros((10, padded), real),
+                _zeros((primal_planes(order), ring, padded), real),
+                _zeros((dual_planes(order), ring, padded), real),
+                _zeros((levels, primal_planes(order), 3, padded), real),
+                _zeros((10, padded), real),
             )
             for hand in range(crew)
         ]
     )
     state.swap()
+
+
+def _zeros(shape: tuple[int, ...], real: Any) -> Floats:
+    made = aligned(shape, real)
+    made.fill(0)
+    return made
 
 
 def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
