@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import wraps
 from math import prod
 from typing import Any
 
@@ -55,6 +56,19 @@ def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
 def stream() -> AbstractContextManager[Any]:
     """The host has no streams."""
     return nullcontext()
+
+
+def of_each(read_view: Callable[..., tuple[Floats, ...]]) -> Callable[..., Any]:
+    """`Backend.read_view` by a function of one view."""
+
+    @wraps(read_view)
+    def read(x: Floats, camera: Floats, *views: Any) -> Any:
+        if isinstance(views[2], np.ndarray):
+            return read_view(x, camera, *views)
+        parts = [read_view(x, camera, *view) for view in zip(*views, strict=True)]
+        return tuple(np.stack(each) for each in zip(*parts, strict=True))
+
+    return read
 
 
 def transfer_state(
