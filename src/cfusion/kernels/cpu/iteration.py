@@ -37,8 +37,9 @@ def iterate(
     if plan is not None:
         return None
     if state.workspace is None or state.workspace[0] is not problem.links:
-        state.workspace = problem.links, _tiles(problem.links > 0)
-    _, (tiles, idle) = state.workspace
+        domain = problem.links > 0
+        state.workspace = problem.links, _tiles(domain), _extent(domain)
+    _, (tiles, idle), extent = state.workspace
     done, holding = 0, tuple[Floats, ...]()
     while done < count:
         now = min(levels, count - done)
@@ -48,12 +49,12 @@ def iterate(
                 target.primal[:, rows, columns] = state.primal[:, rows, columns]
                 target.dual[:, rows, columns] = state.dual[:, rows, columns]
         holding = (state.primal, target.primal)  # both hold the pixels outside the tiles, which do not change
-        _advance(problem, state, steps, now, tiles)
+        _advance(problem, state, steps, now, tiles, extent)
         done += now
     return None
 
 
-def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: Any) -> None:
+def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: Any, extent: Any) -> None:
     real = state.primal.dtype
     width = problem.links.shape[1]
     crew = min(len(tiles), threads())
@@ -92,6 +93,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: A
                 sweep,
                 levels,
                 tiles[hand::crew].copy(),
+                extent,
                 *given,
                 _zeros((primal_planes(order), ring, padded), real),
                 _zeros((dual_planes(order), ring, padded), real),
@@ -123,6 +125,12 @@ def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
     return np.array(scalars, real)
 
 
+def _extent(domain: Mask) -> Any:
+    """First and end column (H, 2) of each row of a domain (H, W); 0 and 0 of an empty one."""
+    first, last = domain.argmax(axis=1), domain.shape[1] - domain[:, ::-1].argmax(axis=1)
+    return np.stack([first, last], axis=1) * domain.any(axis=1, keepdims=True)
+
+
 def _tiles(domain: Mask) -> tuple[Any, list[Window]]:
     """First row, end row, first column, end column (n, 4) of the domain (H, W) per tile; and windows outside it.
 
@@ -147,10 +155,9 @@ def _bands(domain: Mask) -> list[tuple[int, int]]:
     The work of a row is the distance from the first to the last pixel of the domain, plus a constant that avoids tiles
     that consist mostly of halo.
     """
-    height, width = domain.shape
+    (height, width), extent = domain.shape, _extent(domain)
     rounds = max(1, round(height / (TILE_ROWS * threads())))
     many = max(1, min(rounds * threads(), height // LEAST_ROWS))
-    extent = width - domain.argmax(axis=1) - domain[:, ::-1].argmax(axis=1)
-    work = np.cumsum(np.where(domain.any(axis=1), extent, 0) + width // 4 + 1)
+    work = np.cumsum(extent[:, 1] - extent[:, 0] + width // 4 + 1)
     ends = np.searchsorted(work, [work[-1] * band // many for band in range(1, many)])
     return list(pairwise([0, *ends.tolist(), height]))

@@ -36,7 +36,8 @@ def huber_row(
     weighted: Any,
     a: Any,
     g: Any,
-    n: Any,
+    lo: Any,
+    hi: Any,
     step: Any,
     delta: Any,
     one: Any,
@@ -56,23 +57,22 @@ def huber_row(
     rows: 0 centre f, 1 the root x (x - f until the end), 2 w = step * lam, 6 the least of a j, 7 sum of w_m (d_m - f),
     8 C_i - C_j, 9 S - 2 C_j.
     """
-    u0 = np.uint64(0)
     pad = np.uint64(PAD)
     zero = one - one
     two = one + one
-    for j in range(u0, n):
+    for j in range(lo, hi):
         w = step * confidence[a, g + j]
         rows[2, j + pad] = w
         rows[1, j + pad] = -w * total[a, g + j]  # all clipped from above
         rows[9, j + pad] = total[a, g + j]
     for first in range(observations):
         if weighted:
-            for j in range(u0, n):
+            for j in range(lo, hi):
                 rows[6, j + pad] = rows[2, j + pad] * rows[9, j + pad]
                 rows[7, j + pad] = zero
                 rows[8, j + pad] = zero
             for m in range(first, observations):
-                for j in range(u0, n):
+                for j in range(lo, hi):
                     w = rows[2, j + pad]
                     amount = weights[m, a, g + j]
                     offsets = rows[7, j + pad] + amount * (values[m, a, g + j] - rows[0, j + pad])
@@ -81,28 +81,28 @@ def huber_row(
                     rows[6, j + pad] = root if root < rows[6, j + pad] else rows[6, j + pad]
                     rows[7, j + pad] = offsets
                     rows[8, j + pad] = span
-            for j in range(u0, n):
+            for j in range(lo, hi):
                 least = rows[6, j + pad]
                 rows[1, j + pad] = least if least > rows[1, j + pad] else rows[1, j + pad]
                 rows[9, j + pad] = rows[9, j + pad] - two * weights[first, a, g + j]
         else:
-            for j in range(u0, n):
+            for j in range(lo, hi):
                 rows[6, j + pad] = rows[2, j + pad] * rows[9, j + pad]
                 rows[7, j + pad] = zero
             span = zero
             for m in range(first, observations):
                 span = span + one
-                for j in range(u0, n):
+                for j in range(lo, hi):
                     w = rows[2, j + pad]
                     offsets = rows[7, j + pad] + (values[m, a, g + j] - rows[0, j + pad])
                     root = w * (delta * (rows[9, j + pad] - span) + offsets) / (delta + w * span)
                     rows[6, j + pad] = root if root < rows[6, j + pad] else rows[6, j + pad]
                     rows[7, j + pad] = offsets
-            for j in range(u0, n):
+            for j in range(lo, hi):
                 least = rows[6, j + pad]
                 rows[1, j + pad] = least if least > rows[1, j + pad] else rows[1, j + pad]
                 rows[9, j + pad] = rows[9, j + pad] - two
-    for j in range(u0, n):
+    for j in range(lo, hi):
         rows[1, j + pad] = rows[0, j + pad] + rows[1, j + pad]
 
 
@@ -118,6 +118,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
     def sweep(
         levels: int,
         tiles: Any,
+        extent: Any,
         scalars: Floats,
         source_primal: Floats,
         source_dual: Floats,
@@ -138,7 +139,8 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
     ) -> None:
         """Advance the tiles by `levels` iterations from source to target; arrays that the kind does not need are empty.
 
-        So are `weights` that are all one; an `edge` of one row is used for every row.
+        So are `weights` that are all one; an `edge` of one row is used for every row. `extent` (H, 2) are the first
+        and end column of the domain in each row, beyond which nothing changes.
         """
         height = np.int64(source_primal.shape[1])
         width = np.int64(source_primal.shape[2])
@@ -212,37 +214,40 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                         above = ring if a == 0 else (a - 1) % ring
                         below = ring if a == height - 1 else (a + 1) % ring
                         b = a % 3
+                        lo = np.uint64(min(max(extent[a, 0] - g0, 0) // PAD * PAD, g1 - g0))
+                        hi = np.uint64(min((max(extent[a, 1] - g0, 0) + PAD - 1) // PAD * PAD, g1 - g0))
                         # rows: 0 centre, 1 prox, 2 step * lam, 3-5 the tensor's flux
                         if has_tensor:
                             upper = max(a - 1, 0)
-                            for j in range(u0, n):
+                            rows[3, lo + pad - u1] = zero
+                            for j in range(lo, hi):
                                 q1 = dual[0, now, j + pad]
                                 q2 = dual[1, now, j + pad]
                                 p1 = tensor[0, a, g + j] * q1 + tensor[1, a, g + j] * q2
                                 p2 = tensor[1, a, g + j] * q1 + tensor[2, a, g + j] * q2
                                 rows[3, j + pad] = p1 if links[a, g + j] & 1 else zero
                                 rows[4, j + pad] = p2 if links[a, g + j] & 2 else zero
-                            for j in range(u0, n):
+                            for j in range(lo, hi):
                                 p2 = (
                                     tensor[1, upper, g + j] * dual[0, above, j + pad]
                                     + tensor[2, upper, g + j] * dual[1, above, j + pad]
                                 )
                                 rows[5, j + pad] = p2 if a > 0 and links[upper, g + j] & 2 else zero
-                            for j in range(pad, end):
+                            for j in range(lo + pad, hi + pad):
                                 rows[0, j] = primal[0, now, j] + tau_x * (
                                     rows[3, j] - rows[3, j - u1] + rows[4, j] - rows[5, j]
                                 )
                         else:
-                            for j in range(pad, end):
+                            for j in range(lo + pad, hi + pad):
                                 rows[0, j] = primal[0, now, j] + tau_x * (
                                     dual[0, now, j] - dual[0, now, j - u1] + dual[1, now, j] - dual[1, above, j]
                                 )
                         if has_anchor:
-                            for j in range(u0, n):
+                            for j in range(lo, hi):
                                 rows[0, j + pad] = keep * rows[0, j + pad] + pull * anchor[a, g + j]
                         if fidelity == 0:
                             if weighted:
-                                for j in range(u0, n):
+                                for j in range(lo, hi):
                                     w = step * confidence[a, g + j]
                                     f = rows[0, j + pad] + w * total[a, g + j]
                                     rows[0, j + pad] = f
@@ -250,7 +255,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                     rows[1, j + pad] = min(values[0, a, g + j], f)
                                 m = 0
                                 while m + 4 <= observations:  # several at a time, to save loads and stores of the row
-                                    for j in range(u0, n):
+                                    for j in range(lo, hi):
                                         w = rows[2, j + pad]
                                         fa = rows[0, j + pad]
                                         fb = fa - w * weights[m, a, g + j]
@@ -262,15 +267,15 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                         rows[1, j + pad] = max(rows[1, j + pad], max(ma, mb))
                                     m += 4
                                 while m < observations:
-                                    for j in range(u0, n):
+                                    for j in range(lo, hi):
                                         fa = rows[0, j + pad]
                                         rows[0, j + pad] = fa - rows[2, j + pad] * weights[m, a, g + j]
                                         rows[1, j + pad] = max(rows[1, j + pad], min(values[m, a, g + j], fa))
                                     m += 1
-                                for j in range(u0, n):
+                                for j in range(lo, hi):
                                     rows[1, j + pad] = max(rows[1, j + pad], rows[0, j + pad])
                             else:
-                                for j in range(u0, n):
+                                for j in range(lo, hi):
                                     w = step * confidence[a, g + j]
                                     f = rows[0, j + pad]
                                     reach = w * total[a, g + j]
@@ -279,7 +284,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                     rows[2, j + pad] = two * w
                                 m = 0
                                 while m + 4 <= observations:
-                                    for j in range(u0, n):
+                                    for j in range(lo, hi):
                                         w = rows[2, j + pad]
                                         fa = rows[0, j + pad]
                                         fb = fa - w
@@ -291,27 +296,27 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                         rows[1, j + pad] = max(rows[1, j + pad], max(ma, mb))
                                     m += 4
                                 while m < observations:
-                                    for j in range(u0, n):
+                                    for j in range(lo, hi):
                                         fa = rows[0, j + pad]
                                         rows[0, j + pad] = fa - rows[2, j + pad]
                                         rows[1, j + pad] = max(rows[1, j + pad], min(values[m, a, g + j], fa))
                                     m += 1
                         elif fidelity == 1:
-                            for j in range(u0, n):
+                            for j in range(lo, hi):
                                 w = step * confidence[a, g + j] * total[a, g + j]
                                 rows[1, j + pad] = (rows[0, j + pad] + w * values[0, a, g + j]) / (one + w)
                         else:
                             huber_row(
-                                observations, weighted, a, g, n, step, delta, one,
+                                observations, weighted, a, g, lo, hi, step, delta, one,
                                 values, weights, total, confidence, rows,
                             )  # fmt: skip
-                        for j in range(pad, end):
+                        for j in range(lo + pad, hi + pad):
                             old = primal[0, now, j]
                             new = rows[1, j]
                             bar[level, 0, b, j] = two * new - old
                             primal[0, now, j] = old + rho * (new - old)
                         if order >= 2:
-                            for j in range(pad, end):
+                            for j in range(lo + pad, hi + pad):
                                 flux = rows[3, j] if has_tensor else dual[0, now, j]
                                 old = primal[1, now, j]
                                 move = tau_v * (
@@ -322,7 +327,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                 )
                                 bar[level, 1, b, j] = old + two * move
                                 primal[1, now, j] = old + rho * move
-                            for j in range(pad, end):
+                            for j in range(lo + pad, hi + pad):
                                 flux = rows[4, j] if has_tensor else dual[1, now, j]
                                 old = primal[2, now, j]
                                 move = tau_v * (
@@ -334,7 +339,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                 bar[level, 2, b, j] = old + two * move
                                 primal[2, now, j] = old + rho * move
                         if order >= 3:
-                            for j in range(pad, end):
+                            for j in range(lo + pad, hi + pad):
                                 old = primal[3, now, j]
                                 move = tau_w * (
                                     dual[2, now, j]
@@ -344,7 +349,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                 )
                                 bar[level, 3, b, j] = old + two * move
                                 primal[3, now, j] = old + rho * move
-                            for j in range(pad, end):
+                            for j in range(lo + pad, hi + pad):
                                 old = primal[4, now, j]
                                 move = tau_w * (
                                     dual[3, now, j]
@@ -353,7 +358,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                 )
                                 bar[level, 4, b, j] = old + two * move
                                 primal[4, now, j] = old + rho * move
-                            for j in range(pad, end):
+                            for j in range(lo + pad, hi + pad):
                                 old = primal[5, now, j]
                                 move = tau_w * (
                                     dual[4, now, j]
@@ -373,7 +378,9 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                         down = b if i == height - 1 else (i + 1) % 3
                         up = b if i == 0 else (i - 1) % 3
                         spared = i if has_edge else 0
-                        for j in range(u0, n):
+                        lo = np.uint64(min(max(extent[i, 0] - g0, 0) // PAD * PAD, g1 - g0))
+                        hi = np.uint64(min((max(extent[i, 1] - g0, 0) + PAD - 1) // PAD * PAD, g1 - g0))
+                        for j in range(lo, hi):
                             h = j + pad
                             bits = links[i, g + j]
                             x = bar[level, 0, b, h]
@@ -397,7 +404,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                             dual[0, now, h] = old_1 + rho * (shrink * p1 - old_1)
                             dual[1, now, h] = old_2 + rho * (shrink * p2 - old_2)
                         if order >= 2:
-                            for j in range(u0, n):
+                            for j in range(lo, hi):
                                 h = j + pad
                                 bits = links[i, g + j]
                                 v1 = bar[level, 1, b, h]
@@ -423,7 +430,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                 dual[3, now, h] = old_2 + rho * (shrink * p2 - old_2)
                                 dual[4, now, h] = old_3 + rho * (shrink * p3 - old_3)
                         if order >= 3:
-                            for j in range(u0, n):
+                            for j in range(lo, hi):
                                 h = j + pad
                                 bits = links[i, g + j]
                                 w0 = bar[level, 3, b, h]
