@@ -78,11 +78,11 @@ def transfer_state(
     cuts = [_overlap(*each) for each in zip(links.shape, inside.shape, offset, strict=True)]
     here, there = zip(*cuts, strict=True)
     both = ((links[here] & INSIDE) > 0) & inside[there]
-    planes, others = (slice(None), *here), (slice(None), *there)
-    state.primal[planes] = np.where(both, other.primal[others], state.primal[planes])
+    for plane, others in zip(state.primal, other.primal, strict=True):
+        np.copyto(plane[here], others[there], where=both)
     state.primal[0][here] += np.where(both, shift, 0).astype(state.primal.dtype)
-    bits = 1 << np.arange(len(state.dual))[:, None, None]
-    state.dual[planes] = np.where(both & (links[here] & bits > 0), other.dual[others], state.dual[planes])
+    for number, (plane, others) in enumerate(zip(state.dual, other.dual, strict=True)):
+        np.copyto(plane[here], others[there], where=both & (links[here] & links.dtype.type(1 << number) > 0))
 
 
 def _overlap(size: int, other: int, offset: int) -> tuple[slice, slice]:
