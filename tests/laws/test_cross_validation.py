@@ -158,7 +158,7 @@ def test_tiles_of_a_sample_are_further_apart_than_a_fit_reaches() -> None:
     """Otherwise the fit would smooth one tile into the next."""
     stack = Stack(np.ones((1, 480, 640), np.float32))
     parts = _Parts(prepare(energy_of(Choices((1.0, 2.0)), 1.0), stack, NUMPY), None)
-    between = parts.sample.gap
+    between = parts.sample.plane(np.zeros((480, 640), np.float32)) == 1
     assert between.any()
     assert not (parts.trial(False).task.domain & between).any()
 

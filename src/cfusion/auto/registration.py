@@ -85,7 +85,7 @@ def register(
     at the reference's.
     """
     read, still = read or read_surface(source, surface, backend), Motions.none(source.n_views)
-    if not _told(source, surface, read, SAMPLES[0], NEAR, still, backend).hint > HINT:
+    if not _told(source, surface, read, SAMPLES[0], NEAR, still, backend, asked_for_hint=True).hint > HINT:
         return source
     moved, motions = source, still
     for _ in range(ROUNDS):
@@ -139,9 +139,20 @@ def registered(
 
 
 def _told(
-    source: Source, surface: DepthMap, read: Read, samples: int, reach: Reach, before: Motions, backend: Backend
+    source: Source,
+    surface: DepthMap,
+    read: Read,
+    samples: int,
+    reach: Reach,
+    before: Motions,
+    backend: Backend,
+    *,
+    asked_for_hint: bool = False,
 ) -> _Told:
-    """The motions found from the measurements at the surface, added to those of before."""
+    """The motions found from the measurements at the surface, added to those of before.
+
+    If only a hint above HINT is asked for, they are not computed where there cannot be one.
+    """
     every = max(1, int(np.sqrt(float(count_known(surface)) / samples)))
     depth, measured = (
         backend.to_host(each[..., ::every, ::every]).astype(np.float64) for each in (surface, read.reading.depths)
@@ -177,6 +188,8 @@ def _told(
     to_surface = np.where(np.arange(7) < 6, steps[reference], 0.0)
     motions = before.numbers + _at_scale(steps - to_surface, float(steps[reference, 6]), centres)
     off = _off(motions, covariances, reference)
+    if asked_for_hint and not off.max() > HINT:
+        return nothing
     motions = _expected(motions, covariances, reference)
     worth = np.sqrt(np.einsum("ki,kij,kj->k", motions, squares, motions))
     known = np.isfinite(covariances).all(axis=(1, 2))
@@ -292,8 +305,9 @@ def _medians(sizes: Floats, known: Mask, count: Floats) -> Floats:
     """The medians (K,) of the known values of (K, n); infinite if there are none."""
     out = np.full(len(sizes), np.inf)
     for k in np.flatnonzero(count).tolist():
-        middle = [(int(count[k]) - 1) // 2, int(count[k]) // 2]
-        out[k] = np.partition(sizes[k, known[k]], middle)[middle].mean()
+        low, high = (int(count[k]) - 1) // 2, int(count[k]) // 2
+        ordered = np.partition(sizes[k, known[k]], (low, high))
+        out[k] = (ordered[low] + ordered[high]) / 2
     return out
 
 
@@ -306,7 +320,7 @@ def _sums_of_blocks(values: Floats, effects: Floats, block: Floats) -> Floats:
     """Sums (K, m, blocks) of values (K, n) times effects (m, n) over the places of each block."""
     order = np.argsort(block, kind="stable")
     first = np.flatnonzero(np.diff(block[order], prepend=-1))
-    sums: Floats = np.add.reduceat(values[:, None, order] * effects[:, order], first, axis=2)
+    sums: Floats = np.add.reduceat(values[:, order][:, None] * effects[:, order], first, axis=2)
     return sums
 
 

@@ -12,6 +12,7 @@ from math import ceil, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import on_host
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask, Window
 
@@ -22,10 +23,12 @@ TILE = 96  # pixels: three held-out blocks
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The origin of each pixel of the smaller image, in the memory of a backend."""
+    """Tiles of an image side by side; on a device, the origin of each pixel as well."""
 
-    source: NDArray[np.int64]  # (h, w) flat index of the pixel in the image
-    gap: Mask  # (h, w) between tiles
+    tiles: list[tuple[Window, Window]]  # in the image, and in the smaller one
+    shape: tuple[int, int]  # of the smaller one
+    source: NDArray[np.int64] | None  # (h, w) flat index of the pixel in the image
+    gap: Mask | None  # (h, w) between tiles
 
     def stack(self, stack: Stack) -> Stack:
         """The tiles of a stack."""
@@ -39,10 +42,15 @@ class Sample:
 
     def _taken(self, maps: Floats, between: float) -> Floats:
         """(n, h, w) from (n, H, W)."""
+        if self.source is None or self.gap is None:
+            taken = np.full((len(maps), *self.shape), between, maps.dtype)
+            for (rows, columns), (to_rows, to_columns) in self.tiles:
+                taken[:, to_rows, to_columns] = maps[:, rows, columns]
+            return taken
         # row by row; indexing would change the memory layout
         there = np.take(maps.reshape(len(maps), -1), self.source, axis=1)
-        taken: Floats = np.where(self.gap, np.float32(between), there)
-        return taken
+        filled: Floats = np.where(self.gap, np.float32(between), there)
+        return filled
 
 
 class Whole:
@@ -71,8 +79,11 @@ def sample_of(observed: Mask, backend: Backend, apart: int = 1) -> Sample | Whol
         held = [int(np.count_nonzero(here[tile])) for tile in tiles]
         if FEWEST * sum(held) >= ENOUGH:
             used = [tile for tile, count in zip(tiles, held, strict=True) if count]
-            source, gap = _side_by_side(used, here.shape, apart)
-            return Sample(backend.to_device(source, np.int64), backend.to_device(gap, np.bool_))
+            placed, shape = _side_by_side(used, here.shape, apart)
+            if on_host(observed):
+                return Sample(placed, shape, None, None)
+            source, gap = _origins(placed, shape, here.shape[1])
+            return Sample(placed, shape, backend.to_device(source, np.int64), backend.to_device(gap, np.bool_))
         every //= 2  # the observed pixels lie between the tiles
     return Whole()
 
@@ -94,16 +105,26 @@ def _tiles(shape: tuple[int, ...], every: int) -> list[Window]:
 
 def _side_by_side(
     tiles: list[Window], shape: tuple[int, ...], apart: int = 1
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(h, w) each: index of the image's pixel, and whether there is none; tiles are arranged nearly in a square."""
+) -> tuple[list[tuple[Window, Window]], tuple[int, int]]:
+    """The tiles, each with its place in a smaller image, nearly a square, and the shape of that image."""
     high, wide = (min(TILE, size) + apart for size in shape)
     columns = max(1, min(len(tiles), round(sqrt(len(tiles) * high / wide))))
-    rows = ceil(len(tiles) / columns)
-    source = np.full((rows * high, columns * wide), -1, np.int64)
+    placed = []
     for place, (down, across) in enumerate(tiles):
-        y, x = np.arange(down.start, down.stop)[:, None], np.arange(across.start, across.stop)[None, :]
         row, column = place // columns * high, place % columns * wide
-        source[row : row + len(y), column : column + x.size] = y * shape[1] + x
+        there = slice(row, row + down.stop - down.start), slice(column, column + across.stop - across.start)
+        placed.append(((down, across), there))
+    return placed, (ceil(len(tiles) / columns) * high, columns * wide)
+
+
+def _origins(
+    tiles: list[tuple[Window, Window]], shape: tuple[int, int], width: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(h, w) each: index of the pixel in an image of that width, and whether there is none."""
+    source = np.full(shape, -1, np.int64)
+    for (down, across), there in tiles:
+        y, x = np.arange(down.start, down.stop)[:, None], np.arange(across.start, across.stop)[None, :]
+        source[there] = y * width + x
     gap = source < 0
     return np.where(gap, 0, source), gap
 

@@ -8,7 +8,8 @@ SECONDS = {  # of kernels that take long, by name; the others take about the sam
     "sweep": 5.0,
     "_hidden": 1.4,
     "_parallax": 0.9,
-    "_pull": 0.9,
+    "_pull": 0.6,
+    "_touch": 1.2,
     "_sort": 0.7,
     "_advance": 0.7,
     "_energy": 0.7,
@@ -33,7 +34,7 @@ GROUPS = {
     "L1 of order 2": ("sweep", "_l1_pixels"),
     "Huber of order 2": ("sweep",),
     "angles": ("_cosines",),
-    "auto": ("_parallax", "_pull", "_mean", "_hidden", "_split", "_score", "_pool", "_trust"),
+    "auto": ("_parallax", "_pull", "_touch", "_mean", "_hidden", "_split", "_score", "_pool", "_trust"),
 }
 SPLAT = ("splat", "observations")
 CONVEX = (*SPLAT, "median", "order 2")

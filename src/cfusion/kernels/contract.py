@@ -323,6 +323,8 @@ class Convex(Protocol):
 class Raster(Protocol):
     """Cameras and pixels. A backend with its own memory takes a leading axis of views, cameras and motions.
 
+    `read_view` takes several views at once on the host as well, as sequences of their arguments.
+
     A camera is its packed numbers (`Camera.numbers`), a motion a (3, 4) matrix.
     """
 
@@ -338,10 +340,10 @@ class Raster(Protocol):
         self,
         x: Floats,
         reference_camera: Floats,
-        view_camera: Floats,
-        view_from_reference: Floats,
-        depth: Floats,
-        confidence: Floats,
+        view_camera: Any,
+        view_from_reference: Any,
+        depth: Any,
+        confidence: Any,
         agreement: Any,
     ) -> tuple[Floats, Floats, Floats]:
         """d = x + (z_measured - z_predicted) / (dz / dx) along the reference's rays, its weight, and where it is seen.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import wraps
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,15 @@ from cfusion.kernels.contract import (
 from cfusion.kernels.threads import in_bands
 
 arrays = np
+CACHE_LINE = 64  # bytes
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array, not initialised, that begins a cache line: vectors loaded from it seldom span two."""
+    size, each = prod(shape), np.dtype(dtype).itemsize
+    room = np.empty(size + CACHE_LINE // each, dtype)
+    first = -room.ctypes.data % CACHE_LINE // each
+    return room[first : first + size].reshape(shape)
 
 
 def to_device(array: Any, dtype: Any) -> Any:
@@ -47,6 +58,19 @@ def stream() -> AbstractContextManager[Any]:
     return nullcontext()
 
 
+def of_each(read_view: Callable[..., tuple[Floats, ...]]) -> Callable[..., Any]:
+    """`Backend.read_view` by a function of one view."""
+
+    @wraps(read_view)
+    def read(x: Floats, camera: Floats, *views: Any) -> Any:
+        if isinstance(views[2], np.ndarray):
+            return read_view(x, camera, *views)
+        parts = [read_view(x, camera, *view) for view in zip(*views, strict=True)]
+        return tuple(np.stack(each) for each in zip(*parts, strict=True))
+
+    return read
+
+
 def transfer_state(
     state: State, links: Links, other: State, inside: Mask, offset: tuple[int, int], shift: float
 ) -> None:
@@ -54,11 +78,11 @@ def transfer_state(
     cuts = [_overlap(*each) for each in zip(links.shape, inside.shape, offset, strict=True)]
     here, there = zip(*cuts, strict=True)
     both = ((links[here] & INSIDE) > 0) & inside[there]
-    planes, others = (slice(None), *here), (slice(None), *there)
-    state.primal[planes] = np.where(both, other.primal[others], state.primal[planes])
+    for plane, others in zip(state.primal, other.primal, strict=True):
+        np.copyto(plane[here], others[there], where=both)
     state.primal[0][here] += np.where(both, shift, 0).astype(state.primal.dtype)
-    bits = 1 << np.arange(len(state.dual))[:, None, None]
-    state.dual[planes] = np.where(both & (links[here] & bits > 0), other.dual[others], state.dual[planes])
+    for number, (plane, others) in enumerate(zip(state.dual, other.dual, strict=True)):
+        np.copyto(plane[here], others[there], where=both & (links[here] & links.dtype.type(1 << number) > 0))
 
 
 def _overlap(size: int, other: int, offset: int) -> tuple[slice, slice]:
@@ -152,8 +176,8 @@ def _taken(
     that are known.
     """
     (rows, columns), (centre, inverse), views = window, variable, len(depths)
-    values = np.empty((views, rows.stop - rows.start, columns.stop - columns.start), real)
-    given = None if weights is None else np.empty_like(values)
+    values = aligned((views, rows.stop - rows.start, columns.stop - columns.start), real)
+    given = None if weights is None else aligned(values.shape, real)
     low, high, together = np.empty(views), np.empty(views), np.empty(views, np.int64)
 
     def take(start: int, stop: int) -> None:

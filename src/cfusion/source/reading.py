@@ -35,17 +35,15 @@ def read_at(
     backend: Backend,
     uploads: Sequence[UploadedViews] | None = None,
 ) -> Reading:
-    """Read every view at the surface: one by one on the host, all of a shape at once on a device.
+    """Read every view at the surface; on a device all of a shape at once.
 
     Neighbouring pixels of a view that differ by less than its `agreement` are interpolated; 0 reads the nearest.
     """
     camera = reference.camera.numbers
     if uploads is None:
-        parts = [
-            _read_one(surface, view, reference, limit, backend) for view, limit in zip(views, agreements, strict=True)
-        ]
-        depths, weights, seen = (np.stack(part) for part in zip(*parts, strict=True))
-        return Reading(depths, weights, seen)
+        cameras, motions, measured, trusted = zip(*(_given(view, reference) for view in views), strict=True)
+        here = np.ascontiguousarray(surface, np.float32)
+        return Reading(*backend.read_view(here, camera, cameras, motions, measured, trusted, agreements))
     parts = []
     for each in uploads:
         confidences = np.empty((0, 0), np.float32) if each.confidences is None else each.confidences
@@ -58,16 +56,11 @@ def read_at(
     return Reading(depths, weights, seen)
 
 
-def _read_one(
-    surface: DepthMap, view: View, reference: View, agreement: float, backend: Backend
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    view_from_reference = (view.pose.inverse() @ reference.pose).matrix()[:3]
-    return backend.read_view(
-        np.ascontiguousarray(surface, np.float32),
-        reference.camera.numbers,
-        view.camera.numbers,
-        np.ascontiguousarray(view_from_reference),
-        view.depth if view.confidence is None else np.where(view.confidence > 0, view.depth, np.float32(np.nan)),
-        np.empty((0, 0), np.float32) if view.confidence is None else view.confidence,
-        agreement,
-    )
+def _given(view: View, reference: View) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """The camera of a view, its motion from the reference, its measurements, and their confidence."""
+    view_from_reference = np.ascontiguousarray((view.pose.inverse() @ reference.pose).matrix()[:3])
+    if view.confidence is None:
+        return view.camera.numbers, view_from_reference, view.depth, np.empty((0, 0), np.float32)
+    measured = np.where(view.confidence > 0, view.depth, np.float32(np.nan))
+    measured.setflags(write=False)  # like those of a view: else the kernel is compiled twice
+    return view.camera.numbers, view_from_reference, measured, view.confidence

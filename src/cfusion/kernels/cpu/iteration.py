@@ -21,11 +21,12 @@ from cfusion.kernels.contract import (
     primal_planes,
     window_of,
 )
-from cfusion.kernels.cpu.tiles import SCALARS, sweep_for
+from cfusion.kernels.cpu.tiles import PAD, SCALARS, sweep_for
+from cfusion.kernels.host import aligned
 from cfusion.kernels.threads import cuts, in_parallel, threads
 
-LEVELS = 8  # iterations per visit of a tile
-TILE_ROWS, TILE_COLUMNS = 240, 480  # approximate; the bits do not depend on them
+LEVELS = 12  # iterations per visit of a tile: half of those between two checks
+TILE_ROWS, TILE_COLUMNS = 480, 960  # approximate; the bits do not depend on them
 LEAST_ROWS = 60  # of a tile: its halo is computed as well
 
 
@@ -36,8 +37,9 @@ def iterate(
     if plan is not None:
         return None
     if state.workspace is None or state.workspace[0] is not problem.links:
-        state.workspace = problem.links, _tiles(problem.links > 0)
-    _, (tiles, idle) = state.workspace
+        domain = problem.links > 0
+        state.workspace = problem.links, _tiles(domain), _extent(domain)
+    _, (tiles, idle), extent = state.workspace
     done, holding = 0, tuple[Floats, ...]()
     while done < count:
         now = min(levels, count - done)
@@ -47,17 +49,17 @@ def iterate(
                 target.primal[:, rows, columns] = state.primal[:, rows, columns]
                 target.dual[:, rows, columns] = state.dual[:, rows, columns]
         holding = (state.primal, target.primal)  # both hold the pixels outside the tiles, which do not change
-        _advance(problem, state, steps, now, tiles)
+        _advance(problem, state, steps, now, tiles, extent)
         done += now
     return None
 
 
-def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: Any) -> None:
+def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: Any, extent: Any) -> None:
     real = state.primal.dtype
     width = problem.links.shape[1]
     crew = min(len(tiles), threads())
     widest = int((tiles[:, 3] - tiles[:, 2]).max(initial=0))
-    padded = min(width, widest + 4 * levels) + 2
+    padded = -(-min(width, widest + 4 * levels) // PAD) * PAD + 2 * PAD
     order = problem.order
     empty = np.empty((0, 0), real)
     none = np.empty((0, 0, 0), real)
@@ -91,16 +93,23 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: A
                 sweep,
                 levels,
                 tiles[hand::crew].copy(),
+                extent,
                 *given,
-                np.zeros((primal_planes(order), ring, padded), real),
-                np.zeros((dual_planes(order), ring, padded), real),
-                np.zeros((levels, primal_planes(order), 3, padded), real),
-                np.zeros((10, padded), real),
+                _zeros((primal_planes(order), ring, padded), real),
+                _zeros((dual_planes(order), ring, padded), real),
+                _zeros((levels, primal_planes(order), 3, padded), real),
+                _zeros((10, padded), real),
             )
             for hand in range(crew)
         ]
     )
     state.swap()
+
+
+def _zeros(shape: tuple[int, ...], real: Any) -> Floats:
+    made = aligned(shape, real)
+    made.fill(0)
+    return made
 
 
 def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
@@ -114,6 +123,12 @@ def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
     ]  # fmt: skip
     assert len(scalars) == SCALARS
     return np.array(scalars, real)
+
+
+def _extent(domain: Mask) -> Any:
+    """First and end column (H, 2) of each row of a domain (H, W); 0 and 0 of an empty one."""
+    first, last = domain.argmax(axis=1), domain.shape[1] - domain[:, ::-1].argmax(axis=1)
+    return np.stack([first, last], axis=1) * domain.any(axis=1, keepdims=True)
 
 
 def _tiles(domain: Mask) -> tuple[Any, list[Window]]:
@@ -140,10 +155,9 @@ def _bands(domain: Mask) -> list[tuple[int, int]]:
     The work of a row is the distance from the first to the last pixel of the domain, plus a constant that avoids tiles
     that consist mostly of halo.
     """
-    height, width = domain.shape
+    (height, width), extent = domain.shape, _extent(domain)
     rounds = max(1, round(height / (TILE_ROWS * threads())))
     many = max(1, min(rounds * threads(), height // LEAST_ROWS))
-    extent = width - domain.argmax(axis=1) - domain[:, ::-1].argmax(axis=1)
-    work = np.cumsum(np.where(domain.any(axis=1), extent, 0) + width // 4 + 1)
+    work = np.cumsum(extent[:, 1] - extent[:, 0] + width // 4 + 1)
     ends = np.searchsorted(work, [work[-1] * band // many for band in range(1, many)])
     return list(pairwise([0, *ends.tolist(), height]))

@@ -2,36 +2,88 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cpu.cameras import bent, is_bent, slopes
+from cfusion.kernels.cpu.cameras import bent, is_bent, row_of_slopes
 from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.numpy.pulling import DISTANT, EVEN, SAFE, STEEPEST, STENCIL
 from cfusion.kernels.threads import in_bands
 
 REACH = max(STENCIL)
 SIDE = 2 * REACH + 1
+BAND = 32  # rows that all views are read at, one after the other
+TOUCHING = 6  # numbers of a plane that touches the surface
 
 
 def read_view(
     x: Floats,
     reference_camera: Floats,
-    view_camera: Floats,
-    view_from_reference: Floats,
-    depth: Floats,
-    confidence: Floats,
-    agreement: float,
+    view_camera: Any,
+    view_from_reference: Any,
+    depth: Any,
+    confidence: Any,
+    agreement: Any,
 ) -> tuple[Floats, Floats, Floats]:
-    """As `Backend.read_view`."""
-    observed = np.empty(x.shape, np.float32)
-    weight = np.empty(x.shape, np.float32)
-    seen = np.empty(x.shape, np.bool_)
-    outputs = (observed, weight, seen)
-    cameras = (reference_camera, view_camera, view_from_reference)
-    in_bands(x.shape, (_pull, x, *cameras, depth, confidence, agreement, *outputs))
-    return outputs
+    """As `Backend.read_view`; for several views the planes that touch the surface are computed once."""
+    if isinstance(depth, np.ndarray):
+        one = ([each] for each in (view_camera, view_from_reference, depth, confidence, agreement))
+        observed, weight, seen = read_view(x, reference_camera, *one)
+        return observed[0], weight[0], seen[0]
+    height, width = x.shape
+    kinds = (np.float32, np.float32, np.bool_)
+    observed, weight, seen = (np.empty((len(depth), height, width), kind) for kind in kinds)
+    views = list(
+        zip(view_camera, view_from_reference, depth, confidence, agreement, observed, weight, seen, strict=True)
+    )
+
+    def read(start: int, stop: int) -> None:
+        touching = np.empty((TOUCHING, min(BAND, stop - start), width))
+        for first in range(start, stop, BAND):
+            end = min(first + BAND, stop)
+            _touch(first, end, x, reference_camera, touching)
+            for view in views:
+                _pull(first, end, x, touching, reference_camera[0] == 0, *view)
+
+    in_bands(x.shape, (read,))
+    return observed, weight, seen
+
+
+@njit(**OPTIONS)
+def _touch(start: int, stop: int, x: Floats, camera: Floats, touching: Floats) -> None:
+    """The ray of each pixel and the plane that touches the surface there: slopes, n along the ray's axis, n . r."""
+    width = x.shape[1]
+    across_row, down_row = np.empty(width), np.empty(width)
+    slopes_x, slopes_y = np.empty(width), np.empty(width)
+    planes = np.full((SIDE, width + SIDE - 1), np.nan)  # rows around the current one, in turn, with a margin
+    for i in range(start - REACH, start + REACH):
+        _plane(x, i, camera, planes[i % SIDE])
+    for i in range(start, stop):
+        _plane(x, i + REACH, camera, planes[(i + REACH) % SIDE])
+        _slopes(planes, i, slopes_x, slopes_y)
+        row_of_slopes(camera, i, across_row, down_row)
+        for j in range(width):
+            here = np.float64(x[i, j])
+            across, down = across_row[j], down_row[j]
+            slope_x, slope_y = camera[1] * slopes_x[j], camera[2] * slopes_y[j]
+            facing, ahead = 1.0, 1.0
+            if camera[0] == 0:
+                facing = 1 / here if here > 0 else 0.0
+                steep = here * np.sqrt(slope_x * slope_x + slope_y * slope_y)
+                if steep > STEEPEST[0]:
+                    share = max((STEEPEST[1] - steep) / (STEEPEST[1] - STEEPEST[0]), 0.0)
+                    slope_x *= max(share, _goes_on(x, i, j, 0, 1, slopes_x[j]))
+                    slope_y *= max(share, _goes_on(x, i, j, 1, 0, slopes_y[j]))
+                ahead = facing - slope_x * across - slope_y * down
+            touching[0, i - start, j] = across
+            touching[1, i - start, j] = down
+            touching[2, i - start, j] = slope_x
+            touching[3, i - start, j] = slope_y
+            touching[4, i - start, j] = ahead
+            touching[5, i - start, j] = facing
 
 
 @njit(**OPTIONS)
@@ -39,7 +91,8 @@ def _pull(
     start: int,
     stop: int,
     x: Floats,
-    reference_camera: Floats,
+    touching: Floats,
+    pinhole: bool,
     view_camera: Floats,
     transform: Floats,
     depth: Floats,
@@ -52,16 +105,8 @@ def _pull(
     width = x.shape[1]
     rows, columns = depth.shape
     lens = is_bent(view_camera)
-    across_row, down_row = np.empty(width), np.empty(width)
-    slopes_x, slopes_y = np.empty(width), np.empty(width)
-    planes = np.full((SIDE, width + SIDE - 1), np.nan)  # rows around the current one, in turn, with a margin
-    for i in range(start - REACH, start + REACH):
-        _plane(x, i, reference_camera, planes[i % SIDE])
     for i in range(start, stop):
-        _plane(x, i + REACH, reference_camera, planes[(i + REACH) % SIDE])
-        _slopes(planes, i, slopes_x, slopes_y)
-        for j in range(width):
-            across_row[j], down_row[j] = slopes(reference_camera, j, i)
+        r = i - start
         for j in range(width):
             observed[i, j] = np.nan
             weight[i, j] = 0
@@ -69,8 +114,7 @@ def _pull(
             here = np.float64(x[i, j])
             if here != here:
                 continue
-            across, down = across_row[j], down_row[j]
-            pinhole = reference_camera[0] == 0
+            across, down = touching[0, r, j], touching[1, r, j]
             px = across * here if pinhole else across
             py = down * here if pinhole else down
             qx = transform[0, 0] * px + transform[0, 1] * py + transform[0, 2] * here + transform[0, 3]
@@ -120,16 +164,7 @@ def _pull(
             if measured != measured:
                 continue
             # the plane that touches the surface, in the view
-            slope_x, slope_y = reference_camera[1] * slopes_x[j], reference_camera[2] * slopes_y[j]
-            facing, ahead = 1.0, 1.0
-            if pinhole:
-                facing = 1 / here if here > 0 else 0.0
-                steep = here * np.sqrt(slope_x * slope_x + slope_y * slope_y)
-                if steep > STEEPEST[0]:
-                    share = max((STEEPEST[1] - steep) / (STEEPEST[1] - STEEPEST[0]), 0.0)
-                    slope_x *= max(share, _goes_on(x, i, j, 0, 1, slopes_x[j]))
-                    slope_y *= max(share, _goes_on(x, i, j, 1, 0, slopes_y[j]))
-                ahead = facing - slope_x * across - slope_y * down
+            slope_x, slope_y, ahead, facing = touching[2, r, j], touching[3, r, j], touching[4, r, j], touching[5, r, j]
             normal_x = transform[0, 0] * slope_x + transform[0, 1] * slope_y + transform[0, 2] * ahead
             normal_y = transform[1, 0] * slope_x + transform[1, 1] * slope_y + transform[1, 2] * ahead
             there = transform[2, 0] * slope_x + transform[2, 1] * slope_y + transform[2, 2] * ahead

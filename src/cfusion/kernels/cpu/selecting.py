@@ -16,7 +16,7 @@ from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.threads import cuts, in_parallel, threads
 
 FEWEST = 1 << 15  # values of a row from which the counters pay off
-BUCKETS, LOW = 1 << 12, np.uint32(20)  # by the upper 12 of 32 bits
+BUCKETS, LOW = 1 << 14, np.uint32(18)  # by the upper 14 of 32 bits
 SIGN = np.uint32(1 << 31)
 
 

@@ -27,6 +27,8 @@ TAU_X, TAU_V, TAU_W, SIGMA_Q, SIGMA_R, SIGMA_S, ALPHA_1, ALPHA_2, ALPHA_3 = rang
 RHO, STEP, KEEP, PULL, DELTA, ONE, TWO, HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT, TINY = range(9, 20)
 SCALARS = 20
 
+PAD = 16  # columns on both sides of a row in the rings: its first column begins a cache line, as vectors do
+
 
 @njit(inline="always")
 def huber_row(
@@ -34,7 +36,8 @@ def huber_row(
     weighted: Any,
     a: Any,
     g: Any,
-    n: Any,
+    lo: Any,
+    hi: Any,
     step: Any,
     delta: Any,
     one: Any,
@@ -54,54 +57,53 @@ def huber_row(
     rows: 0 centre f, 1 the root x (x - f until the end), 2 w = step * lam, 6 the least of a j, 7 sum of w_m (d_m - f),
     8 C_i - C_j, 9 S - 2 C_j.
     """
-    u0 = np.uint64(0)
-    u1 = np.uint64(1)
+    pad = np.uint64(PAD)
     zero = one - one
     two = one + one
-    for j in range(u0, n):
+    for j in range(lo, hi):
         w = step * confidence[a, g + j]
-        rows[2, j + u1] = w
-        rows[1, j + u1] = -w * total[a, g + j]  # all clipped from above
-        rows[9, j + u1] = total[a, g + j]
+        rows[2, j + pad] = w
+        rows[1, j + pad] = -w * total[a, g + j]  # all clipped from above
+        rows[9, j + pad] = total[a, g + j]
     for first in range(observations):
         if weighted:
-            for j in range(u0, n):
-                rows[6, j + u1] = rows[2, j + u1] * rows[9, j + u1]
-                rows[7, j + u1] = zero
-                rows[8, j + u1] = zero
+            for j in range(lo, hi):
+                rows[6, j + pad] = rows[2, j + pad] * rows[9, j + pad]
+                rows[7, j + pad] = zero
+                rows[8, j + pad] = zero
             for m in range(first, observations):
-                for j in range(u0, n):
-                    w = rows[2, j + u1]
+                for j in range(lo, hi):
+                    w = rows[2, j + pad]
                     amount = weights[m, a, g + j]
-                    offsets = rows[7, j + u1] + amount * (values[m, a, g + j] - rows[0, j + u1])
-                    span = rows[8, j + u1] + amount
-                    root = w * (delta * (rows[9, j + u1] - span) + offsets) / (delta + w * span)
-                    rows[6, j + u1] = root if root < rows[6, j + u1] else rows[6, j + u1]
-                    rows[7, j + u1] = offsets
-                    rows[8, j + u1] = span
-            for j in range(u0, n):
-                least = rows[6, j + u1]
-                rows[1, j + u1] = least if least > rows[1, j + u1] else rows[1, j + u1]
-                rows[9, j + u1] = rows[9, j + u1] - two * weights[first, a, g + j]
+                    offsets = rows[7, j + pad] + amount * (values[m, a, g + j] - rows[0, j + pad])
+                    span = rows[8, j + pad] + amount
+                    root = w * (delta * (rows[9, j + pad] - span) + offsets) / (delta + w * span)
+                    rows[6, j + pad] = root if root < rows[6, j + pad] else rows[6, j + pad]
+                    rows[7, j + pad] = offsets
+                    rows[8, j + pad] = span
+            for j in range(lo, hi):
+                least = rows[6, j + pad]
+                rows[1, j + pad] = least if least > rows[1, j + pad] else rows[1, j + pad]
+                rows[9, j + pad] = rows[9, j + pad] - two * weights[first, a, g + j]
         else:
-            for j in range(u0, n):
-                rows[6, j + u1] = rows[2, j + u1] * rows[9, j + u1]
-                rows[7, j + u1] = zero
+            for j in range(lo, hi):
+                rows[6, j + pad] = rows[2, j + pad] * rows[9, j + pad]
+                rows[7, j + pad] = zero
             span = zero
             for m in range(first, observations):
                 span = span + one
-                for j in range(u0, n):
-                    w = rows[2, j + u1]
-                    offsets = rows[7, j + u1] + (values[m, a, g + j] - rows[0, j + u1])
-                    root = w * (delta * (rows[9, j + u1] - span) + offsets) / (delta + w * span)
-                    rows[6, j + u1] = root if root < rows[6, j + u1] else rows[6, j + u1]
-                    rows[7, j + u1] = offsets
-            for j in range(u0, n):
-                least = rows[6, j + u1]
-                rows[1, j + u1] = least if least > rows[1, j + u1] else rows[1, j + u1]
-                rows[9, j + u1] = rows[9, j + u1] - two
-    for j in range(u0, n):
-        rows[1, j + u1] = rows[0, j + u1] + rows[1, j + u1]
+                for j in range(lo, hi):
+                    w = rows[2, j + pad]
+                    offsets = rows[7, j + pad] + (values[m, a, g + j] - rows[0, j + pad])
+                    root = w * (delta * (rows[9, j + pad] - span) + offsets) / (delta + w * span)
+                    rows[6, j + pad] = root if root < rows[6, j + pad] else rows[6, j + pad]
+                    rows[7, j + pad] = offsets
+            for j in range(lo, hi):
+                least = rows[6, j + pad]
+                rows[1, j + pad] = least if least > rows[1, j + pad] else rows[1, j + pad]
+                rows[9, j + pad] = rows[9, j + pad] - two
+    for j in range(lo, hi):
+        rows[1, j + pad] = rows[0, j + pad] + rows[1, j + pad]
 
 
 @cache
@@ -116,6 +118,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
     def sweep(
         levels: int,
         tiles: Any,
+        extent: Any,
         scalars: Floats,
         source_primal: Floats,
         source_dual: Floats,
@@ -136,7 +139,8 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
     ) -> None:
         """Advance the tiles by `levels` iterations from source to target; arrays that the kind does not need are empty.
 
-        So are `weights` that are all one; an `edge` of one row is used for every row.
+        So are `weights` that are all one; an `edge` of one row is used for every row. `extent` (H, 2) are the first
+        and end column of the domain in each row, beyond which nothing changes.
         """
         height = np.int64(source_primal.shape[1])
         width = np.int64(source_primal.shape[2])
@@ -148,6 +152,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
         has_edge = edge.shape[0] > 1
         u0 = np.uint64(0)
         u1 = np.uint64(1)
+        pad = np.uint64(PAD)
         ghost = 2 * levels
         tau_x = scalars[TAU_X]
         tau_v = scalars[TAU_V]
@@ -180,25 +185,25 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
             g0 = max(0, c0 - ghost)
             g1 = min(width, c1 + ghost)
             n = np.uint64(g1 - g0)
-            n1 = n + u1
+            end = n + pad
             g = np.uint64(g0)
-            # one column of padding on both sides; a tile may be narrower than the previous one: clear the right
+            # zeros on both sides; a tile may be narrower than the previous one: clear the right
             for plane in range(dual_planes):
                 for row in range(ring):
-                    dual[plane, row, n1] = zero
+                    dual[plane, row, end] = zero
             for plane in range(primal_planes):
                 for level in range(levels):
                     for row in range(3):
-                        bar[level, plane, row, n1] = zero
+                        bar[level, plane, row, end] = zero
             for k in range(e0, e1 + ghost + 1):
                 if k < e1:
                     here = k % ring
                     for plane in range(primal_planes):
                         for j in range(u0, n):
-                            primal[plane, here, j + u1] = source_primal[plane, k, g + j]
+                            primal[plane, here, j + pad] = source_primal[plane, k, g + j]
                     for plane in range(dual_planes):
                         for j in range(u0, n):
-                            dual[plane, here, j + u1] = source_dual[plane, k, g + j]
+                            dual[plane, here, j + pad] = source_dual[plane, k, g + j]
                 for level in range(levels):
                     # ---- primal row a of this level
                     a = k - 1 - 2 * level
@@ -209,106 +214,109 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                         above = ring if a == 0 else (a - 1) % ring
                         below = ring if a == height - 1 else (a + 1) % ring
                         b = a % 3
+                        lo = np.uint64(min(max(extent[a, 0] - g0, 0) // PAD * PAD, g1 - g0))
+                        hi = np.uint64(min((max(extent[a, 1] - g0, 0) + PAD - 1) // PAD * PAD, g1 - g0))
                         # rows: 0 centre, 1 prox, 2 step * lam, 3-5 the tensor's flux
                         if has_tensor:
                             upper = max(a - 1, 0)
-                            for j in range(u0, n):
-                                q1 = dual[0, now, j + u1]
-                                q2 = dual[1, now, j + u1]
+                            rows[3, lo + pad - u1] = zero
+                            for j in range(lo, hi):
+                                q1 = dual[0, now, j + pad]
+                                q2 = dual[1, now, j + pad]
                                 p1 = tensor[0, a, g + j] * q1 + tensor[1, a, g + j] * q2
                                 p2 = tensor[1, a, g + j] * q1 + tensor[2, a, g + j] * q2
-                                rows[3, j + u1] = p1 if links[a, g + j] & 1 else zero
-                                rows[4, j + u1] = p2 if links[a, g + j] & 2 else zero
-                            for j in range(u0, n):
+                                rows[3, j + pad] = p1 if links[a, g + j] & 1 else zero
+                                rows[4, j + pad] = p2 if links[a, g + j] & 2 else zero
+                            for j in range(lo, hi):
                                 p2 = (
-                                    tensor[1, upper, g + j] * dual[0, above, j + u1]
-                                    + tensor[2, upper, g + j] * dual[1, above, j + u1]
+                                    tensor[1, upper, g + j] * dual[0, above, j + pad]
+                                    + tensor[2, upper, g + j] * dual[1, above, j + pad]
                                 )
-                                rows[5, j + u1] = p2 if a > 0 and links[upper, g + j] & 2 else zero
-                            for j in range(u1, n1):
+                                rows[5, j + pad] = p2 if a > 0 and links[upper, g + j] & 2 else zero
+                            for j in range(lo + pad, hi + pad):
                                 rows[0, j] = primal[0, now, j] + tau_x * (
                                     rows[3, j] - rows[3, j - u1] + rows[4, j] - rows[5, j]
                                 )
                         else:
-                            for j in range(u1, n1):
+                            for j in range(lo + pad, hi + pad):
                                 rows[0, j] = primal[0, now, j] + tau_x * (
                                     dual[0, now, j] - dual[0, now, j - u1] + dual[1, now, j] - dual[1, above, j]
                                 )
                         if has_anchor:
-                            for j in range(u0, n):
-                                rows[0, j + u1] = keep * rows[0, j + u1] + pull * anchor[a, g + j]
+                            for j in range(lo, hi):
+                                rows[0, j + pad] = keep * rows[0, j + pad] + pull * anchor[a, g + j]
                         if fidelity == 0:
                             if weighted:
-                                for j in range(u0, n):
+                                for j in range(lo, hi):
                                     w = step * confidence[a, g + j]
-                                    f = rows[0, j + u1] + w * total[a, g + j]
-                                    rows[0, j + u1] = f
-                                    rows[2, j + u1] = two * w
-                                    rows[1, j + u1] = min(values[0, a, g + j], f)
+                                    f = rows[0, j + pad] + w * total[a, g + j]
+                                    rows[0, j + pad] = f
+                                    rows[2, j + pad] = two * w
+                                    rows[1, j + pad] = min(values[0, a, g + j], f)
                                 m = 0
                                 while m + 4 <= observations:  # several at a time, to save loads and stores of the row
-                                    for j in range(u0, n):
-                                        w = rows[2, j + u1]
-                                        fa = rows[0, j + u1]
+                                    for j in range(lo, hi):
+                                        w = rows[2, j + pad]
+                                        fa = rows[0, j + pad]
                                         fb = fa - w * weights[m, a, g + j]
                                         fc = fb - w * weights[m + 1, a, g + j]
                                         fd = fc - w * weights[m + 2, a, g + j]
-                                        rows[0, j + u1] = fd - w * weights[m + 3, a, g + j]
+                                        rows[0, j + pad] = fd - w * weights[m + 3, a, g + j]
                                         ma = max(min(values[m, a, g + j], fa), min(values[m + 1, a, g + j], fb))
                                         mb = max(min(values[m + 2, a, g + j], fc), min(values[m + 3, a, g + j], fd))
-                                        rows[1, j + u1] = max(rows[1, j + u1], max(ma, mb))
+                                        rows[1, j + pad] = max(rows[1, j + pad], max(ma, mb))
                                     m += 4
                                 while m < observations:
-                                    for j in range(u0, n):
-                                        fa = rows[0, j + u1]
-                                        rows[0, j + u1] = fa - rows[2, j + u1] * weights[m, a, g + j]
-                                        rows[1, j + u1] = max(rows[1, j + u1], min(values[m, a, g + j], fa))
+                                    for j in range(lo, hi):
+                                        fa = rows[0, j + pad]
+                                        rows[0, j + pad] = fa - rows[2, j + pad] * weights[m, a, g + j]
+                                        rows[1, j + pad] = max(rows[1, j + pad], min(values[m, a, g + j], fa))
                                     m += 1
-                                for j in range(u0, n):
-                                    rows[1, j + u1] = max(rows[1, j + u1], rows[0, j + u1])
+                                for j in range(lo, hi):
+                                    rows[1, j + pad] = max(rows[1, j + pad], rows[0, j + pad])
                             else:
-                                for j in range(u0, n):
+                                for j in range(lo, hi):
                                     w = step * confidence[a, g + j]
-                                    f = rows[0, j + u1]
+                                    f = rows[0, j + pad]
                                     reach = w * total[a, g + j]
-                                    rows[0, j + u1] = f + reach
-                                    rows[1, j + u1] = f - reach
-                                    rows[2, j + u1] = two * w
+                                    rows[0, j + pad] = f + reach
+                                    rows[1, j + pad] = f - reach
+                                    rows[2, j + pad] = two * w
                                 m = 0
                                 while m + 4 <= observations:
-                                    for j in range(u0, n):
-                                        w = rows[2, j + u1]
-                                        fa = rows[0, j + u1]
+                                    for j in range(lo, hi):
+                                        w = rows[2, j + pad]
+                                        fa = rows[0, j + pad]
                                         fb = fa - w
                                         fc = fb - w
                                         fd = fc - w
-                                        rows[0, j + u1] = fd - w
+                                        rows[0, j + pad] = fd - w
                                         ma = max(min(values[m, a, g + j], fa), min(values[m + 1, a, g + j], fb))
                                         mb = max(min(values[m + 2, a, g + j], fc), min(values[m + 3, a, g + j], fd))
-                                        rows[1, j + u1] = max(rows[1, j + u1], max(ma, mb))
+                                        rows[1, j + pad] = max(rows[1, j + pad], max(ma, mb))
                                     m += 4
                                 while m < observations:
-                                    for j in range(u0, n):
-                                        fa = rows[0, j + u1]
-                                        rows[0, j + u1] = fa - rows[2, j + u1]
-                                        rows[1, j + u1] = max(rows[1, j + u1], min(values[m, a, g + j], fa))
+                                    for j in range(lo, hi):
+                                        fa = rows[0, j + pad]
+                                        rows[0, j + pad] = fa - rows[2, j + pad]
+                                        rows[1, j + pad] = max(rows[1, j + pad], min(values[m, a, g + j], fa))
                                     m += 1
                         elif fidelity == 1:
-                            for j in range(u0, n):
+                            for j in range(lo, hi):
                                 w = step * confidence[a, g + j] * total[a, g + j]
-                                rows[1, j + u1] = (rows[0, j + u1] + w * values[0, a, g + j]) / (one + w)
+                                rows[1, j + pad] = (rows[0, j + pad] + w * values[0, a, g + j]) / (one + w)
                         else:
                             huber_row(
-                                observations, weighted, a, g, n, step, delta, one,
+                                observations, weighted, a, g, lo, hi, step, delta, one,
                                 values, weights, total, confidence, rows,
                             )  # fmt: skip
-                        for j in range(u1, n1):
+                        for j in range(lo + pad, hi + pad):
                             old = primal[0, now, j]
                             new = rows[1, j]
                             bar[level, 0, b, j] = two * new - old
                             primal[0, now, j] = old + rho * (new - old)
                         if order >= 2:
-                            for j in range(u1, n1):
+                            for j in range(lo + pad, hi + pad):
                                 flux = rows[3, j] if has_tensor else dual[0, now, j]
                                 old = primal[1, now, j]
                                 move = tau_v * (
@@ -319,7 +327,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                 )
                                 bar[level, 1, b, j] = old + two * move
                                 primal[1, now, j] = old + rho * move
-                            for j in range(u1, n1):
+                            for j in range(lo + pad, hi + pad):
                                 flux = rows[4, j] if has_tensor else dual[1, now, j]
                                 old = primal[2, now, j]
                                 move = tau_v * (
@@ -331,7 +339,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                 bar[level, 2, b, j] = old + two * move
                                 primal[2, now, j] = old + rho * move
                         if order >= 3:
-                            for j in range(u1, n1):
+                            for j in range(lo + pad, hi + pad):
                                 old = primal[3, now, j]
                                 move = tau_w * (
                                     dual[2, now, j]
@@ -341,7 +349,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                 )
                                 bar[level, 3, b, j] = old + two * move
                                 primal[3, now, j] = old + rho * move
-                            for j in range(u1, n1):
+                            for j in range(lo + pad, hi + pad):
                                 old = primal[4, now, j]
                                 move = tau_w * (
                                     dual[3, now, j]
@@ -350,7 +358,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                 )
                                 bar[level, 4, b, j] = old + two * move
                                 primal[4, now, j] = old + rho * move
-                            for j in range(u1, n1):
+                            for j in range(lo + pad, hi + pad):
                                 old = primal[5, now, j]
                                 move = tau_w * (
                                     dual[4, now, j]
@@ -370,8 +378,10 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                         down = b if i == height - 1 else (i + 1) % 3
                         up = b if i == 0 else (i - 1) % 3
                         spared = i if has_edge else 0
-                        for j in range(u0, n):
-                            h = j + u1
+                        lo = np.uint64(min(max(extent[i, 0] - g0, 0) // PAD * PAD, g1 - g0))
+                        hi = np.uint64(min((max(extent[i, 1] - g0, 0) + PAD - 1) // PAD * PAD, g1 - g0))
+                        for j in range(lo, hi):
+                            h = j + pad
                             bits = links[i, g + j]
                             x = bar[level, 0, b, h]
                             d1 = bar[level, 0, b, h + u1] - x
@@ -394,13 +404,13 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                             dual[0, now, h] = old_1 + rho * (shrink * p1 - old_1)
                             dual[1, now, h] = old_2 + rho * (shrink * p2 - old_2)
                         if order >= 2:
-                            for j in range(u0, n):
-                                h = j + u1
+                            for j in range(lo, hi):
+                                h = j + pad
                                 bits = links[i, g + j]
                                 v1 = bar[level, 1, b, h]
                                 v2 = bar[level, 2, b, h]
-                                d1 = v1 - bar[level, 1, b, j]
-                                d2 = half_root * (v2 - bar[level, 2, b, j] + v1 - bar[level, 1, up, h])
+                                d1 = v1 - bar[level, 1, b, h - u1]
+                                d2 = half_root * (v2 - bar[level, 2, b, h - u1] + v1 - bar[level, 1, up, h])
                                 d3 = v2 - bar[level, 2, up, h]
                                 if order >= 3:
                                     d1 -= bar[level, 3, b, h]
@@ -420,8 +430,8 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                                 dual[3, now, h] = old_2 + rho * (shrink * p2 - old_2)
                                 dual[4, now, h] = old_3 + rho * (shrink * p3 - old_3)
                         if order >= 3:
-                            for j in range(u0, n):
-                                h = j + u1
+                            for j in range(lo, hi):
+                                h = j + pad
                                 bits = links[i, g + j]
                                 w0 = bar[level, 3, b, h]
                                 w1 = bar[level, 4, b, h]
@@ -461,9 +471,9 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                     at = np.uint64(c0)
                     for plane in range(primal_planes):
                         for j in range(u0, many):
-                            target_primal[plane, done, at + j] = primal[plane, here, inner + j + u1]
+                            target_primal[plane, done, at + j] = primal[plane, here, inner + j + pad]
                     for plane in range(dual_planes):
                         for j in range(u0, many):
-                            target_dual[plane, done, at + j] = dual[plane, here, inner + j + u1]
+                            target_dual[plane, done, at + j] = dual[plane, here, inner + j + pad]
 
     return sweep
