@@ -240,8 +240,8 @@ def cases(i: Inputs) -> list[Case]:
         (votes._believed, (i.stack(), i.positive(VIEWS), np.float32(0.3)), {}),
         *((rivals._range, (i.map(), i.positive()), {"within": pixels}) for pixels in (0, 1)),
         *(
-            (rivals._contested, (i.map(), 3 * i.positive(), 3 * i.positive()), {"holes": holes})
-            for holes in (True, False)
+            (rivals._contested, (i.map(), i.map(), 4 * i.positive(), 4 * i.positive()), {"holes": each})
+            for each in (True, False)
         ),
         (rivals._refuted, (i.map(), 5 * i.positive(), -i.positive(), i.positive(), np.float32(0.2)), {}),
         (rivals._most_of, (25 * i.doubles(), 25 * i.doubles()), {}),

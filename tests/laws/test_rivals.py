@@ -151,3 +151,55 @@ def test_jagged_outlines_of_the_reference_are_mended(jagged: bool) -> None:
     mended = with_rivals(Posed.of(views_of(11, view_5=own), 5, NUMPY), surface, NUMPY)
     right = np.abs(mended - TRUTH)[wrong] < 0.1
     assert right.mean() > 0.5 if jagged else np.array_equal(mended, surface)
+
+
+def test_a_view_that_looks_past_a_pillar_says_nothing_against_it() -> None:
+    """A near pillar, wide baselines: most views see only the wall behind, some have a hole where the pillar is."""
+    near, views = 0.8, []
+    columns = np.broadcast_to(np.arange(SHAPE[1]), SHAPE)
+    rng = np.random.default_rng(4)
+
+    def seen(place: float) -> np.ndarray:
+        x = (columns - CAMERA.cx) / CAMERA.fx * near + place
+        return np.where(np.abs(x) < 0.06, near, WALL).astype(np.float32)
+
+    truth = seen(0.0)
+    for k in range(9):
+        place = 0.15 * (k - 4)
+        depth = seen(place) + rng.normal(0, NOISE, SHAPE).astype(np.float32)
+        if k == 4:
+            depth[HOLE] = np.nan
+        views.append(View(depth, CAMERA, Pose(np.eye(3), np.array([place, 0.0, 0.0]))))
+    mended = with_rivals(Posed.of(views, 4, NUMPY), truth, NUMPY)
+    assert np.array_equal(mended, truth)
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_what_neighbours_confirm_is_no_error_of_the_reference(confirmed: bool) -> None:
+    """A thing that the reference and its two neighbours measured, and eight other views did not."""
+    views = views_of(11)
+    thing = np.s_[20:44, 85:109]
+    for k in (4, 5, 6) if confirmed else (5,):
+        depth = views[k].depth.copy()
+        shift = round(STEP * (k - 5) * CAMERA.fx / 2.6)
+        depth[thing[0], thing[1].start - shift : thing[1].stop - shift] = 2.6
+        views[k] = View(depth, CAMERA, views[k].pose)
+    surface = TRUTH.copy()
+    surface[thing] = 2.6
+    mended = with_rivals(Posed.of(views, 5, NUMPY), surface, NUMPY)
+    assert np.mean(np.abs(mended - surface)[thing] > 0.1) < 0.1 if confirmed else np.abs(mended - TRUTH).max() < 0.1
+
+
+def test_a_stray_in_the_sky_is_no_surface() -> None:
+    """What the surface does not know, and one view alone measured."""
+    views = views_of(5)
+    sky = np.s_[:30]
+    for k, view in enumerate(views):
+        depth = view.depth.copy()
+        depth[sky] = np.nan
+        if k == 3:
+            depth[5:25, 30:60] = 2.6
+        views[k] = View(depth, CAMERA, view.pose)
+    surface = TRUTH.copy()
+    surface[sky] = np.nan
+    assert np.array_equal(with_rivals(Posed.of(views, 2, NUMPY), surface, NUMPY), surface, equal_nan=True)

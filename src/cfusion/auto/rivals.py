@@ -26,7 +26,7 @@ from cfusion.source import Source, Splat
 FEWEST = 3  # views
 AGREE = 4.0  # noise scales: two measurements within it are of one surface
 SILENT = 2.0  # noise scales: misfit of a view that sees nothing here, or something in front: no evidence
-PAIR = 2.0  # views that must agree on a rival; one where the reference has a hole and no view supports the surface
+PAIR = 2.0  # views that must agree on a rival; one in a hole that the surface bridges without the support of a view
 SHARE = 0.5  # of the largest number of views that agree: fewer are outliers, or see past what is in front
 CORE, MOST = 2, 20  # radius of a square, and pixels of its 25: in thinner parts an edge is a pixel beside its place
 STEP, CONFIRMED = 3.0, 3  # times AGREE: an edge; views that confirm a surface which the reference did not measure
@@ -51,7 +51,7 @@ def with_rivals(source: Source, surface: DepthMap, backend: Backend, *, within: 
     own = away[source.reference]
     holes = 2 * int(count_known(own)) > own.size  # else, what the reference did not measure is background
     said = added_up(_said, away, scales, *_range(surface, unit, within=within))
-    contested, fewest = _contested(own, *said, holes=holes)
+    contested, fewest = _contested(surface, own, *said, holes=holes)
     refuted, at_edges = _refuted(own, said[0], *_range(surface, unit, within=1), limit)
     jagged = bool(refuted > JAGGED * at_edges)
     cores = _most_of(*window_sums(contested, CORE, backend))
@@ -61,21 +61,22 @@ def with_rivals(source: Source, surface: DepthMap, backend: Backend, *, within: 
         return surface
     splat = source.first(Splat(fill=False), backend)
     points = believed(splat.depths, splat.weights)[:, rows, columns]
-    share = 1.0 if jagged else SHARE
-    proposed = _proposed(points, source.reference, share, growth, limit, fewest[rows, columns], backend)
+    own_share = 1.0 if jagged else SHARE
+    proposed = _proposed(points, source.reference, own_share, growth, limit, fewest[rows, columns], backend)
     rival, before = surface.copy(), surface[rows, columns]
     same = np.isnan(proposed) | (abs(proposed - before) <= limit * growth.unit(before))
     rival[rows, columns] = backend.arrays.where(same, before, proposed)
     there = in_units(measured(source, rival, backend), rival, growth.unit(rival))
-    misfits = added_up(_misfit, away, scales, _least(surface, rival)), added_up(_misfit, there, scales, np.float32(0))
-    votes = window_sums(_where_differs(surface, rival, *misfits[0], *misfits[1]), VOTING, backend)
+    of_surface = added_up(_misfit, away, scales, _least(surface, rival))
+    of_rival = added_up(_misfit, there, scales, _least(rival, surface))
+    votes = window_sums(_where_differs(surface, rival, *of_surface, *of_rival), VOTING, backend)
     return _seen(surface, rival, *votes)
 
 
 def _proposed(
     points: Floats,
     reference: int,
-    share: float,
+    own_share: float,
     growth: DepthNoise,
     limit: np.float32,
     fewest: Floats,
@@ -83,7 +84,7 @@ def _proposed(
 ) -> Floats:
     """The nearest depth (n,) on which enough of the views' depths (K, n) agree, NaN without one.
 
-    Or that of the reference, if a pair agrees with it, and this share of those that agree on anything.
+    Or that of the reference, if a pair is near it, and this share of the largest number that agree.
     """
     arrays, own = backend.arrays, points[reference]
     with_own = (abs(points - own) <= limit * growth.unit(own)).sum(axis=0)
@@ -97,7 +98,7 @@ def _proposed(
     first, place = enough.argmax(axis=0), arrays.arange(points.shape[1])
     middle = first + (arrays.maximum(agree[first, place], 1).astype(np.int64) - 1) // 2
     found = arrays.where(enough[first, place], points[middle, place], np.float32(np.nan))
-    out: Floats = arrays.where(with_own >= arrays.maximum(PAIR, share * most), own, found)
+    out: Floats = arrays.where(with_own >= arrays.maximum(PAIR, own_share * most), own, found)
     return out
 
 
@@ -128,15 +129,19 @@ def _refuted(own: Floats, support: Floats, low: Floats, high: Floats, limit: np.
 
 
 @one_pass
-def _contested(own: Floats, support: Floats, contradiction: Floats, *, holes: bool) -> tuple[Floats, Floats]:
+def _contested(
+    surface: DepthMap, own: Floats, support: Floats, contradiction: Floats, *, holes: bool
+) -> tuple[Floats, Floats]:
     """(2, H, W): 1 where more views contradict than support what the reference measured, and in its holes as well.
 
-    And the number (H, W) of views that must agree on a rival.
+    The first without what others confirm: that is no error of the reference, but what moved, or was missed. And the
+    number (H, W) of views that must agree on a rival.
     """
     unmeasured, outvoted = np.isnan(own), contradiction > support
     wrong = ~unmeasured & outvoted
-    contested = np.stack([each.astype(np.float32) for each in (wrong, wrong | unmeasured if holes else wrong)])
-    return contested, np.where(unmeasured & (support < 1), np.float32(1), np.float32(PAIR))
+    parts = wrong & (support < CONFIRMED), wrong | unmeasured if holes else wrong
+    lone = unmeasured & ~np.isnan(surface) & (support < 1)
+    return np.stack([each.astype(np.float32) for each in parts]), np.where(lone, np.float32(1), np.float32(PAIR))
 
 
 @one_pass
@@ -158,9 +163,9 @@ def _near(own: Floats, contested: Floats, of_wrong: Floats, of_any: Floats, *, j
 
 
 @one_pass
-def _least(surface: DepthMap, rival: DepthMap) -> Floats:
-    """The least misfit (H, W) at a surface: views that see it past a rival in front say nothing against the rival."""
-    return np.where(rival < surface, np.float32(SILENT), np.float32(0))
+def _least(surface: DepthMap, other: DepthMap) -> Floats:
+    """The least misfit (H, W) at a surface: a view that sees it past another one in front says nothing against that."""
+    return np.where(other < surface, np.float32(SILENT), np.float32(0))
 
 
 def _misfit(away: Floats, scales: Floats, least: Floats | np.float32) -> tuple[Floats, Floats]:
