@@ -203,3 +203,16 @@ def test_a_stray_in_the_sky_is_no_surface() -> None:
     surface = TRUTH.copy()
     surface[sky] = np.nan
     assert np.array_equal(with_rivals(Posed.of(views, 2, NUMPY), surface, NUMPY), surface, equal_nan=True)
+
+
+def test_the_ten_nearest_views_vote() -> None:
+    """Wide views see edges from their other side."""
+    ramp = np.where(np.isnan(with_hole(15)[7].depth), np.float32(2.5), TRUTH)
+    every, some = (with_rivals(Posed.of(views, len(views) // 2, NUMPY), ramp, NUMPY) for views in _nested())
+    assert np.array_equal(every, some)
+    assert right(every) > 0.9
+
+
+def _nested() -> tuple[list[View], list[View]]:
+    views = with_hole(15)
+    return views, views[2:13]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import DepthMap
+from cfusion.auto.misreading import nearest
 from cfusion.auto.noise import depth_noise, middle_of, usual_slope
 from cfusion.auto.pooling import window_sums
 from cfusion.auto.surface import count_known
@@ -23,7 +24,7 @@ from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.kernels.tracing import neighbour
 from cfusion.source import Source, Splat
 
-FEWEST = 3  # views
+FEWEST, VOTERS = 3, 10  # views; the nearest other ones, which have a vote
 AGREE = 4.0  # noise scales: two measurements within it are of one surface
 SILENT = 2.0  # noise scales: misfit of a view that sees nothing here, or something in front: no evidence
 PAIR = 2.0  # views that must agree on a rival; one in a hole that the surface bridges without the support of a view
@@ -42,6 +43,9 @@ def with_rivals(source: Source, surface: DepthMap, backend: Backend, *, within: 
     """
     if not source.rereads or source.n_views < FEWEST:
         return surface
+    if source.n_views > VOTERS + 1:  # wide views see edges from their other side
+        others = nearest(source.parallax(surface, backend), source.reference, VOTERS, backend)
+        source = source.part(sorted([source.reference, *others]))
     read = measured(source, surface, backend)
     growth = depth_noise(read, surface, backend)
     unit = growth.unit(surface)
