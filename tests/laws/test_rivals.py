@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, View, fuse, kernels
-from cfusion.auto.rivals import with_rivals
+from cfusion.auto.rivals import _misfit, _proposed, with_rivals
+from cfusion.kernels.depth_noise import CONSTANT
 from cfusion.source import Posed
 
 NUMPY = kernels.load("numpy")
@@ -86,7 +87,7 @@ def test_a_rival_that_others_see_through_is_not_taken() -> None:
     assert np.array_equal(mended, TRUTH)
 
 
-@pytest.mark.parametrize(("width", "taken"), [(3, False), (9, True)])
+@pytest.mark.parametrize(("width", "taken"), [(3, False), (4, True), (9, True)])
 def test_thin_holes_stay_as_they_are(width: int, taken: bool) -> None:
     """Beside an edge, a pixel belongs to either side: what is thinner than four pixels may be an edge."""
     views = views_of(7)
@@ -95,7 +96,7 @@ def test_thin_holes_stay_as_they_are(width: int, taken: bool) -> None:
     holed[:, edge : edge + width], surface[:, edge : edge + width] = np.nan, 2.5
     mended = with_rivals(Posed.of(views_of(7, view_3=holed), 3, NUMPY), surface, NUMPY)
     right = np.abs(mended - TRUTH)[:, edge : edge + width] < 6 * NOISE
-    assert right.mean() > 0.8 if taken else np.array_equal(mended, surface)
+    assert right.mean() > 0.7 if taken else np.array_equal(mended, surface)
 
 
 def test_background_is_no_hole() -> None:
@@ -139,10 +140,10 @@ def test_jagged_outlines_of_the_reference_are_mended(jagged: bool) -> None:
 
     One whose edges are exact is not: there, a single pixel is where a view was read beside its place.
     """
-    rng, views = np.random.default_rng(2), views_of(11)
+    views = views_of(11)
     own, surface = views[5].depth.copy(), TRUTH.copy()
     wrong = np.zeros(SHAPE, np.bool_)
-    rows = rng.permutation(SHAPE[0])[: 60 if jagged else 4]
+    rows = np.arange(10, 70 if jagged else 14)
     for edge in (54, 65):  # beside the post
         wrong[rows, edge] = True
     own[wrong] = POST
@@ -216,3 +217,36 @@ def test_the_ten_nearest_views_vote() -> None:
 def _nested() -> tuple[list[View], list[View]]:
     views = with_hole(15)
     return views, views[2:13]
+
+
+def test_of_two_surfaces_past_each_other_the_reference_sees_the_nearer_one() -> None:
+    """In its hole, most views see the wall past the post, and the post as well."""
+    wall = TRUTH.copy()
+    wall[HOLE] = WALL
+    mended = with_rivals(Posed.of(with_hole(7), 3, NUMPY), wall, NUMPY)
+    assert right(wall) < 0.8
+    assert right(mended) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("depths", "own_share", "found"),
+    [
+        ([np.nan, 2.0, 2.02, 2.04, 3.0, 3.0, 3.0], 0.5, 2.02),  # the nearest that enough agree on, in their middle
+        ([np.nan, 2.0, 2.02, 3.0, 3.01, 3.02, 3.03, 3.04], 0.5, 3.02),  # two of seven are fewer than half of five
+        ([np.nan, 2.0, 3.0, 4.0, 5.0], 0.5, np.nan),  # no two agree
+        ([3.0, 3.01, 2.0, 2.0, 2.0, 2.0], 0.5, 3.0),  # the reference's own, if a pair agrees with it
+        ([3.0, 3.01, 2.0, 2.0, 2.0, 2.0], 1.0, 2.0),  # unless it takes as many as agree on anything
+        ([3.0, 2.0, 2.0, 2.0, np.nan], 0.5, 2.0),
+    ],
+)
+def test_a_rival_is_what_enough_views_agree_on(depths: list[float], own_share: float, found: float) -> None:
+    points, fewest = np.array(depths, np.float32)[:, None], np.full(1, 2, np.float32)
+    proposed = _proposed(points, 0, own_share, CONSTANT, np.float32(0.1), fewest, NUMPY)
+    np.testing.assert_array_equal(proposed, np.float32([found]))
+
+
+def test_a_view_that_measured_something_in_front_has_no_vote() -> None:
+    away, one = np.array([-9.0, -1.0, 1.0, 9.0, np.nan], np.float32)[:, None, None], np.ones((5, 1, 1), np.float32)
+    misfit, votes = _misfit(away, one, np.float32(0))
+    np.testing.assert_array_equal(misfit.ravel(), [2, 1, 1, 4, 2])
+    np.testing.assert_array_equal(votes.ravel(), [0, 1, 1, 1, 0])
