@@ -34,7 +34,7 @@ from cfusion.synthetic.track import PAPER_CAMERA, orbit
 
 # Voxels and truncations that Open3D chooses from: noise of 0.85 needs truncations of that size.
 SWEEPS = {
-    "kinect": ((0.007, 0.01, 0.02, 0.04), (0.03, 0.04, 0.05, 0.08, 0.16)),
+    "kinect": ((0.005, 0.007, 0.01, 0.02, 0.04), (0.02, 0.03, 0.04, 0.05, 0.08, 0.16)),
     "laplace": ((0.02, 0.04, 0.08), (0.32, 0.64, 1.28, 2.56)),
 }
 BOX = 2.6  # side of Open3D's volume, around the object: what is thrown beyond is not held against it
