@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.auto.misreading import nearest
 from cfusion.auto.noise import depth_noise, middle_of, usual_slope
 from cfusion.auto.pooling import window_sums
 from cfusion.auto.surface import count_known
-from cfusion.auto.votes import WORST, believed, by_more_than_chance, in_units, measured, scales_of
+from cfusion.auto.votes import WORST, believed, in_units, measured, nearest_views, scales_of, seen
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import added_up, one_pass
@@ -44,8 +43,7 @@ def with_rivals(source: Source, surface: DepthMap, backend: Backend, *, within: 
     if not source.rereads or source.n_views < FEWEST:
         return surface
     if source.n_views > VOTERS + 1:  # wide views see edges from their other side
-        others = nearest(source.parallax(surface, backend), source.reference, VOTERS, backend)
-        source = source.part(sorted([source.reference, *others]))
+        source = source.part(nearest_views(source, surface, backend, VOTERS))
     read = measured(source, surface, backend)
     growth = depth_noise(read, surface, backend)
     unit = growth.unit(surface)
@@ -54,9 +52,10 @@ def with_rivals(source: Source, surface: DepthMap, backend: Backend, *, within: 
     limit = np.float32(AGREE * middle_of(scales.ravel().tolist()))
     own = away[source.reference]
     holes = 2 * int(count_known(own)) > own.size  # else, what the reference did not measure is background
-    said = added_up(_said, away, scales, *_range(surface, unit, within=within))
+    around = _range(surface, unit, within=1)
+    said = added_up(_said, away, scales, *(around if within == 1 else _range(surface, unit, within=within)))
     contested, fewest = _contested(surface, own, *said, holes=holes)
-    refuted, at_edges = _refuted(own, said[0], *_range(surface, unit, within=1), limit)
+    refuted, at_edges = _refuted(own, said[0], *around, limit)
     jagged = bool(refuted > JAGGED * at_edges)
     cores = _most_of(*window_sums(contested, CORE, backend))
     near = _near(own, contested[1], *window_sums(cores, CORE, backend), jagged=jagged)
@@ -74,7 +73,7 @@ def with_rivals(source: Source, surface: DepthMap, backend: Backend, *, within: 
     of_surface = added_up(_misfit, away, scales, _least(surface, rival))
     of_rival = added_up(_misfit, there, scales, _least(rival, surface))
     votes = window_sums(_where_differs(surface, rival, *of_surface, *of_rival), VOTING, backend)
-    return _seen(surface, rival, *votes)
+    return seen(surface, rival, *votes)
 
 
 def _proposed(
@@ -189,9 +188,3 @@ def _where_differs(
     each = misfit - rival_misfit, np.maximum(votes, rival_votes)
     out: Floats = np.stack([np.where(differs, one, np.float32(0)) for one in each])
     return out
-
-
-@one_pass
-def _seen(surface: DepthMap, rival: DepthMap, worse: Floats, votes: Floats) -> DepthMap:
-    """The surface (H, W), or the rival where the surface is worse by more than chance."""
-    return np.where(by_more_than_chance(worse, votes), rival, surface)

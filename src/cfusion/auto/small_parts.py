@@ -18,12 +18,12 @@ from cfusion.auto.noise import depth_noise
 from cfusion.auto.pooling import window_sums
 from cfusion.auto.votes import (
     WINDOW,
-    by_more_than_chance,
     excess_misfit,
     in_units,
     measured,
     nearest_views,
     scales_of,
+    seen,
 )
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.one_pass import one_pass
@@ -57,7 +57,7 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     here, there = (_if_apart(each[others], *apart) for each in (away, at_part))
     scales = scales_of(away, backend)[others]
     worse, _ = excess_misfit(_or_unknown(here, surface, part, np.float32(UNKNOWN) * scales), there, scales)
-    return _seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
+    return seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
 
 
 @one_pass
@@ -97,9 +97,3 @@ def _or_unknown(residuals: Floats, surface: DepthMap, part: DepthMap, least: Flo
 def _where_differs(surface: DepthMap, part: DepthMap, worse: Floats, votes: Floats) -> Floats:
     out: Floats = np.stack([np.where(part != surface, each, 0) for each in (worse, votes)])
     return out
-
-
-@one_pass
-def _seen(surface: DepthMap, part: DepthMap, worse: Floats, votes: Floats) -> DepthMap:
-    """The surface (H, W), or the part where the views around it see that instead, by more than chance."""
-    return np.where(by_more_than_chance(worse, votes), part, surface)

@@ -21,9 +21,9 @@ BELIEVED = 0.5  # of the usual confidence: measurements with less neither propos
 CHANCE = 1.0  # times the root of the number of votes: smaller majorities may be noise
 
 
-def nearest_views(source: Source, surface: DepthMap, backend: Backend) -> list[int]:
-    """The reference, and the views with the smallest parallax."""
-    others = nearest(source.parallax(surface, backend), source.reference, NEAREST, backend)
+def nearest_views(source: Source, surface: DepthMap, backend: Backend, number: int = NEAREST) -> list[int]:
+    """The reference, and so many other views with the smallest parallax."""
+    others = nearest(source.parallax(surface, backend), source.reference, number, backend)
     return sorted([source.reference, *others])
 
 
@@ -61,6 +61,12 @@ def by_more_than_chance(worse: Floats, votes: Floats) -> Mask:
     """Where an excess misfit (H, W), summed over so many votes, is hardly noise."""
     out: Mask = worse > CHANCE * np.sqrt(np.maximum(votes, 1))
     return out
+
+
+@one_pass
+def seen(surface: DepthMap, other: DepthMap, worse: Floats, votes: Floats) -> DepthMap:
+    """The surface (H, W), or the other one where the excess misfit of the surface exceeds chance."""
+    return np.where(by_more_than_chance(worse, votes), other, surface)
 
 
 @one_pass
