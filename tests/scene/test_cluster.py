@@ -1,5 +1,6 @@
 """The same bits on a cluster, whatever dies: real processes, really killed."""
 
+import importlib
 import os
 import signal
 import socket
@@ -38,6 +39,18 @@ def test_workers_keep_the_memory_that_they_will_need_again() -> None:
     with _local(1, "1 GB") as address, distributed.Client(address) as client:
         kept = client.run(lambda: [os.environ.get(name) for name in ("MALLOC_TRIM_THRESHOLD_", "NUMBA_NUM_THREADS")])
     assert list(kept.values()) == [[os.environ.get("MALLOC_TRIM_THRESHOLD_"), str(os.cpu_count() or 1)]]
+
+
+def test_workers_are_not_profiled_for_a_dashboard_that_nobody_opens() -> None:
+    """dask looks at every thread each 10 ms; two workers then take a tenth longer than one."""
+
+    def profiled() -> object:
+        return importlib.import_module("dask").config.get("distributed.worker.profile.enabled")
+
+    with _local(1, "1 GB") as address, distributed.Client(address) as client:
+        kept = client.run(profiled)
+    assert list(kept.values()) == [False]
+    assert profiled() is True  # of the user's own clusters
 
 
 def test_a_worker_has_the_threads_it_was_given() -> None:

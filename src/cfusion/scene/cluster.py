@@ -251,17 +251,18 @@ def _local(count: int, memory: str, threads: int = 0) -> Iterator[str]:
         "cls": distributed.Scheduler,
         "options": {"host": "127.0.0.1", "dashboard": False, "dashboard_address": ":0", "port": 0},
     }
-    with _default_allocator(), distributed.SpecCluster(workers=nanny, scheduler=scheduler, silence_logs=50) as cluster:
+    with _lean_workers(), distributed.SpecCluster(workers=nanny, scheduler=scheduler, silence_logs=50) as cluster:
         yield cluster.scheduler_address
 
 
-def _default_allocator() -> Any:
-    """Dask's setting without its limit on memory that glibc may keep.
+def _lean_workers() -> Any:
+    """Dask's settings without its limit on memory that glibc may keep, and without its profiler.
 
-    With the limit every freed array is returned to the system and cleared again: a third of a worker's time.
+    With the limit every freed array is returned to the system and cleared again: a third of a worker's time. The
+    profiler looks at every worker each 10 ms for a dashboard that nobody opens: 5 to 10 % of two workers' time.
     """
     limit = "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_"
-    return importlib.import_module("dask").config.set({limit: None})
+    return importlib.import_module("dask").config.set({limit: None, "distributed.worker.profile.enabled": False})
 
 
 def _devices() -> list[str]:
