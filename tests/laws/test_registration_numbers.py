@@ -30,9 +30,10 @@ def _fit(residual, effect, block, share, least):
     """Of one view, and the same whatever other views are fitted with it."""
     residual = np.where(np.isfinite(effect[0]), residual, np.nan)
     effect, own = np.nan_to_num(effect), np.eye(len(effect))
-    alone = registration._fits(residual[None], effect, own[None], block, share, least)
+    blocks = block, block // 4
+    alone = registration._fits(residual[None], effect, own[None], blocks, share, least)
     three = np.stack([np.full_like(residual, np.nan), residual, 2 * residual])
-    together = registration._fits(three, effect, np.stack([own] * 3), block, share, least)
+    together = registration._fits(three, effect, np.stack([own] * 3), blocks, share, least)
     for one, many in zip(alone, together, strict=True):
         np.testing.assert_allclose(many[1], one[0], rtol=1e-9, atol=1e-15)
     return tuple(each[0] for each in alone)
@@ -68,10 +69,13 @@ def test_blocks_are_squares_of_neighbours_about_as_many_as_wanted():
     camera = Pinhole(100.0, 100.0, 64.0, 48.0, 128, 96)
     places = _places(camera.numbers, plane(camera), 1, 1e-9)
     rows, columns = np.indices(camera.shape).reshape(2, -1)
-    names, sizes = np.unique(places.block, return_counts=True)
+    block, wide = places.blocks
+    names, sizes = np.unique(block, return_counts=True)
     assert 100 <= len(names) <= 225
     for name in names:
-        inside = places.block == name
+        inside = block == name
+        assert len(np.unique(wide[inside])) == 1
+        assert (wide == wide[inside][0]).sum() <= 4 * sizes.max()
         assert max(np.ptp(rows[inside]), np.ptp(columns[inside])) <= 9
         assert sizes[names == name] == (np.ptp(rows[inside]) + 1) * (np.ptp(columns[inside]) + 1)
 
@@ -139,13 +143,13 @@ def test_what_is_seen_flat_or_from_elsewhere_or_from_behind_tells_nothing(reach)
 
 
 def problem(
-    seed: int, noise: float, blocks: int = 200, alike: float = 0.0
+    seed: int, noise: float, alike: float = 0.0, reach: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Noise of pixels, of which some is shared by each of the blocks; effects; blocks."""
+    """Noise of pixels, of which some is shared by each of the blocks, or by some together; effects; blocks."""
     rng, blocks = np.random.default_rng(seed), 200
     block = np.repeat(np.arange(blocks), 10)
-    effect = np.repeat(rng.normal(size=(6, blocks)), 10, axis=1)
-    shared = alike * np.repeat(rng.normal(size=blocks), 10)
+    effect = np.repeat(rng.normal(size=(6, blocks // reach)), 10 * reach, axis=1)
+    shared = alike * np.repeat(rng.normal(size=blocks // reach), 10 * reach)
     return noise * (rng.normal(size=len(block)) + shared), effect, block
 
 
@@ -174,6 +178,18 @@ def test_the_covariance_is_that_of_many_draws_also_of_noise_that_neighbours_shar
     told = np.trace(covariances.mean(axis=0))
     assert told == pytest.approx(steps.var(axis=0).sum(), rel=0.2)
     assert np.abs(steps.mean(axis=0) - MOTION).max() < 4 * np.sqrt(told / 6 / 150)
+
+
+@pytest.mark.parametrize("reach", [4, 10])
+def test_errors_that_reach_beyond_a_block_make_a_motion_less_sure(reach):
+    """A network errs alike over a fifth of the image: by blocks alone, its errors would be motions beyond doubt."""
+    fits = []
+    for seed in range(100):
+        residual, effect, block = problem(seed, 1e-3, alike=2.0, reach=reach)
+        fits.append(_fit(residual, effect, block, 0.2, 0.0)[:2])
+    steps, covariances = (np.stack(each) for each in zip(*fits, strict=True))
+    told = np.trace(covariances.mean(axis=0)) / steps.var(axis=0).sum()
+    assert 0.6 < told < 5  # by single blocks: a quarter, a tenth
 
 
 def test_what_is_nine_sizes_off_has_no_say_and_what_is_four_off_has():

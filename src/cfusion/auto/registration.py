@@ -62,7 +62,7 @@ class _Places:
     point: Floats  # (3, n)
     normal: Floats  # (3, n)
     effect: Floats  # (7, n) of w, t, and s about the reference's camera, along the normal
-    block: Floats  # (n,) index of the block
+    blocks: tuple[Floats, Floats]  # (n,) index of the block, and of one of twice the side
     scaled: bool  # whether views may have a scale: not if heights are fused
 
 
@@ -178,7 +178,7 @@ def _told(
             np.where(_sure(places, motions_of[some], reach), residuals[some], np.nan),
             effects,
             about[some],
-            places.block,
+            places.blocks,
             reach.share,
             PIXEL * read.slope,
         )
@@ -221,10 +221,10 @@ def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
         usual = np.median(bend[np.isfinite(bend)]) if np.isfinite(bend).any() else 0.0
         smooth = np.isfinite(normal).all(-1) & (bend <= max(CURVED * usual, noise))
     side = max(1, round(np.sqrt(smooth.sum() / BLOCKS)))
-    block = rows // side * (columns.max() // side + 1) + columns // side
+    blocks = [rows // each * (columns.max() // each + 1) + columns // each for each in (side, 2 * side)]
     rays, points, normals = (np.ascontiguousarray(each[smooth].T) for each in (ray, point, normal))
     effect = np.concatenate([np.cross(points, normals, axis=0), normals, _along(points, normals)[None]])
-    return _Places(smooth, rays, points, normals, effect, block[smooth], bool(perspective))
+    return _Places(smooth, rays, points, normals, effect, (blocks[0][smooth], blocks[1][smooth]), bool(perspective))
 
 
 def _groups(n_views: int) -> list[slice]:
@@ -266,7 +266,7 @@ def _about(centres: Floats, scaled: Mask) -> Floats:
 
 
 def _fits(
-    residuals: Floats, effects: Floats, about: Floats, block: Floats, share: float, least: float
+    residuals: Floats, effects: Floats, about: Floats, blocks: tuple[Floats, Floats], share: float, least: float
 ) -> tuple[Floats, Floats, Floats]:
     """The motions (K, m) that remove residuals (K, n), their covariances, and the squares S of a motion's effect.
 
@@ -292,9 +292,9 @@ def _fits(
         normals = squares_of(kept) + _identities((sizes / LARGEST) ** 2, steps)
         steps = np.linalg.solve(normals, -about @ _sums(kept * residuals, effects)[..., None])[..., 0]
         left = residuals + _product("ki,in->kn", (steps[:, None] @ about)[:, 0], effects)
-    scores = about @ _sums_of_blocks(kept * left, effects, block)
+    chance, wide = (_squares_of_blocks(about, kept * left, effects, block) for block in blocks)
     inverse = np.linalg.inv(normals)
-    chance = scores @ scores.swapaxes(1, 2) + _identities((sizes**2 / LARGEST) ** 2, steps)
+    chance = chance * _shared_by_blocks(chance, wide) + _identities((sizes**2 / LARGEST) ** 2, steps)
     covariances = inverse @ chance @ inverse + np.eye(size) * LEAST**2
     squares = squares_of(known.astype(np.float64)) / (np.maximum(count, 1) * sizes**2)[:, None, None]
     seen = told[:, None, None]
@@ -314,6 +314,26 @@ def _medians(sizes: Floats, known: Mask, count: Floats) -> Floats:
 def _identities(scales: Floats, motions: Floats) -> Floats:
     """Identities (K, m, m) times scales (K,), for motions (K, m)."""
     return np.eye(motions.shape[1]) * scales[:, None, None]
+
+
+def _squares_of_blocks(about: Floats, values: Floats, effects: Floats, block: Floats) -> Floats:
+    """Sums (K, m, m) over blocks of the squares of their scores, T times values times effects."""
+    scores = about @ _sums_of_blocks(values, effects, block)
+    squares: Floats = scores @ scores.swapaxes(1, 2)
+    return squares
+
+
+def _shared_by_blocks(squares: Floats, wide: Floats) -> Floats:
+    """The factor (K, 1, 1) on squares (K, m, m) of scores for errors that neighbouring blocks share, as a network's do.
+
+    Scores of independent blocks add up to the same squares, r = 1, in blocks of four times the area; shared ones to up
+    to r = 4. Errors that reach beyond a block reach further still: r^2.
+    """
+    diagonal = np.arange(squares.shape[1])
+    one, four = (np.maximum(each[:, diagonal, diagonal], 1e-300) for each in (squares, wide))
+    ratio = np.maximum((four / one).mean(axis=1), 1.0)
+    factor: Floats = np.square(ratio)[:, None, None]
+    return factor
 
 
 def _sums_of_blocks(values: Floats, effects: Floats, block: Floats) -> Floats:
