@@ -340,6 +340,9 @@ def cases(i: Inputs) -> list[Case]:
         (evidence._mass, (i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS)), {}),
         (evidence._trusted, (i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS), np.float64(0.7)), {}),
         (holes._holes, (i.mask(), i.mask()), {}),
+        (holes._measured, (i.mask().astype(f32),), {}),
+        (occlusion._far_off, (i.stack(), f32(0.4)), {}),
+        (rivals._known, (i.map(),), {}),
         *(
             (holes._completed, (i.map(), i.mask(), i.map(), 0.1, 0.2, f32(0.3)), {"inverse": each})
             for each in (False, True)

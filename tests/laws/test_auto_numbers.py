@@ -126,9 +126,16 @@ class TestNearest:
 
     def test_errors_are_independent_or_shared(self) -> None:
         noise = np.random.default_rng(0).normal(size=(3, 60, 80)).astype(np.float32)
-        assert independence(noise) == 1
+        assert independence(noise, 1.0, 0.0) == 1
         smooth = sum(np.roll(noise, (i, j), (1, 2)) for i in range(9) for j in range(9)) / 9
-        assert independence(smooth) == 0
+        assert independence(smooth, 1.0, 0.0) == 0
+        assert independence(smooth, 1.0, 0.9) == 0
+
+    def test_what_a_reading_cannot_tell_is_no_shared_error(self) -> None:
+        """Exact views differ from a smooth surface alike, though none of them errs."""
+        smooth = np.tile(np.sin(np.arange(80.0, dtype=np.float32) / 9), (3, 60, 1))
+        assert independence(smooth, 0.7, 0.1) == 0
+        assert independence(smooth, 0.7, 0.8) == 1
 
 
 class TestDoubt:
@@ -206,14 +213,14 @@ class TestFirstSurface:
         own[2, 3] = near[5, 6] = NAN
         truth = 4 + np.random.default_rng(0).normal(0, 0.1, (4, 20, 30)).astype(np.float32)
         part = SimpleNamespace(first=lambda splat, backend: Stack(truth), reference=0, n_views=4)
-        source: Any = SimpleNamespace(reference=0, part=lambda views: part)
+        source: Any = SimpleNamespace(reference=0, part=lambda views: part, frame=SimpleNamespace(camera=None))
         fits = iter([own, near])
         monkeypatch.setattr(first, "_fitted", lambda *given: next(fits))
         monkeypatch.setattr(first, "inverse_is_better", lambda *given: False)
         monkeypatch.setattr(first, "nearest_views", lambda *given: [0, 1])
         monkeypatch.setattr(first, "registered", lambda source, *given, **choices: (source, None))
         monkeypatch.setattr(first, "residuals_of", lambda source, surface, backend, read=None: truth - surface)
-        monkeypatch.setattr(first, "independence", lambda away: 1.0)
+        monkeypatch.setattr(first, "independence", lambda away, usual, least: 1.0)
         monkeypatch.setattr(first, "_completed", lambda surface, *given: surface)
         monkeypatch.setattr(first, "restore", lambda source, surface, backend: surface)
         monkeypatch.setattr(first, "with_rivals", lambda source, surface, backend: surface)

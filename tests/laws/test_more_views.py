@@ -44,8 +44,8 @@ def test_more_views_are_better_than_the_reference_alone(noise):
     assert both.mean() > 0.95 * np.isfinite(truth).mean()
     rmse = [float(np.sqrt(np.mean(error[both] ** 2))) for error in errors]
     mean = [float(np.abs(error[both]).mean()) for error in errors]
-    for figures in (rmse, mean):
-        assert all(figure < 0.95 * figures[0] for figure in figures[1:]), figures
+    for figures, most in ((rmse, 0.98), (mean, 0.8)):
+        assert all(figure < most * figures[0] for figure in figures[1:]), figures
     assert all(more < 1.03 * fewer for fewer, more in zip(mean, mean[1:], strict=False)), mean
 
 

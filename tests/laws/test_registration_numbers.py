@@ -142,9 +142,7 @@ def test_what_is_seen_flat_or_from_elsewhere_or_from_behind_tells_nothing(reach)
     assert np.isnan(_effects(level, backwards, EVERYTHING)).all()
 
 
-def problem(
-    seed: int, noise: float, alike: float = 0.0, reach: int = 1
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def problem(seed: int, noise: float, alike: float = 0.0, reach: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Noise of pixels, of which some is shared by each of the blocks, or by some together; effects; blocks."""
     rng, blocks = np.random.default_rng(seed), 200
     block = np.repeat(np.arange(blocks), 10)

@@ -11,7 +11,7 @@ from cfusion.auto import belief, uncertainty
 from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.fit import Fit
 from cfusion.auto.halves import refit_halves, refit_pixels
-from cfusion.auto.noise import depth_noise
+from cfusion.auto.noise import PIXEL_ERROR, depth_noise, reading_error
 from cfusion.auto.pooling import pooled_mean
 from cfusion.auto.reading import read_surface, residual_sizes
 from cfusion.auto.rounding import at_least_rounded, rounding_of
@@ -104,6 +104,7 @@ def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthN
         reading, least = Reading(stack.depths, weights, known), 0.0
         growth = depth_noise(reading.depths, depth, backend)
         scales = residual_sizes(reading, depth, growth, backend)
+    least = max(least, reading_error(source.frame.camera, growth.middle, PIXEL_ERROR) if source.rereads else 0.0)
     return reading, growth, [max(scale, least) if np.isfinite(scale) else least for scale in scales]
 
 

@@ -34,7 +34,6 @@ from cfusion.solvers.task import prepare
 from cfusion.source import Source
 
 OPTIONAL = ("noise_growth", "margins")  # reported if there are any
-FEWEST_FOR_EDGES = 3  # views: with fewer, an error of one view has edges too
 Turn = Enum("Turn", ["guess", "choose", "final"])
 
 
@@ -52,7 +51,7 @@ class Auto:
         settings, choices = self.settings, self.settings.choices
         backend.precompile(source.frame.shape, 2, L1().kind)
         surface, start, edges, readings, turns = None, None, None, 0, self._turns(source)
-        inverse, weighing = False, None
+        inverse, quiet, weighing = False, False, None
         read: Read | None = None
         if source.rereads and source.n_views > 1:
             surface, inverse = first_surface(source, settings, self.solver, backend)
@@ -65,11 +64,11 @@ class Auto:
             else:
                 observed, read = observe(source, surface, settings, backend, read), None
                 stack, readings = observed.stack, readings + 1
-                weighing = Weighing(surface, observed.growth)
-                edges = edge_weights(surface, observed.noise) if source.n_views >= FEWEST_FOR_EDGES else None
+                weighing, quiet = Weighing(surface, observed.growth), observed.quiet
+                edges = edge_weights(surface, observed.noise) if observed.edges else None
             task = prepare(energy_of(choices or PAPERS, settings.lam), stack, backend)
             if choices is None and turn is not Turn.guess:
-                choices = choose(task, settings, edges, weighing, inverse, report)
+                choices = choose(task, settings, edges, weighing, inverse, quiet, report)
             guess = choices or usual_choices(task, weighing if inverse else None)
             solver = self.solver if turn is Turn.final else replace(self.solver, certify=False)
             found = fit(task, guess, solver, settings.fill_radius, start, report, edges, weighing)

@@ -27,6 +27,7 @@ VARIABLE_CHANCE = 1.0  # standard errors, for depth or inverse depth: a few dist
 LOCAL_CHANCE = 3.0  # standard errors, for local weights: with two, rounding could decide
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # factors on alpha tried with local weights
 EDGE_CHANCE = 1.5  # standard errors, for edge weights: few observations are near edges
+FEW_VIEWS_CHANCE = 3.0  # the same where pixels of one view are held out: its jagged outlines are near them too
 EDGE_LADDER, MOST_EDGE_STEPS = 2.0, 2  # factor on alpha, and its number, with edge weights: these spare edges instead
 NEARBY = 0.2  # of the first fit's final steps; longer ones choose another alpha on some scenes
 
@@ -44,9 +45,13 @@ def choose(
     edges: Floats | None = None,
     weighing: Weighing | None = None,
     inverse: bool = False,
+    quiet: bool = False,
     report: Report | None = None,
 ) -> Choices:
-    """The choices that best predict the held-out observations of a task; `inverse` if that was the guess so far."""
+    """The choices that best predict the held-out observations of a task; `inverse` if that was the guess so far.
+
+    Edges of `quiet` observations are spared.
+    """
     backend = task.backend
     weighing = weighing if weighing is not None and weighing.matters(task) else None
     parts = _Parts(task, weighing)
@@ -63,7 +68,7 @@ def choose(
     alpha = trial.search(start, start if parts.reach else 0.0)
     plain, margins = alpha, trial.margins(alpha)
     spared = None if edges is None or settings.edges is False else parts.sample.plane(edges)
-    alpha, sharp = trial.with_edges(alpha, start, spared)
+    alpha, sharp = trial.with_edges(alpha, start, spared, FEW_VIEWS_CHANCE if parts.reach else EDGE_CHANCE, quiet=quiet)
     margins = margins if alpha == plain else ()  # they are of fits without edge weights
     fewer = backend.count_observations(parts.kept.depths, parts.kept.weights)  # those that the fit used
     grown = start / _usual_alpha(parts.kept, fewer)
@@ -203,11 +208,18 @@ class _Trial:
         return self.fits[alpha]
 
     def with_edges(
-        self, alpha: tuple[float, float], usual: float, edges: Floats | None
+        self,
+        alpha: tuple[float, float],
+        usual: float,
+        edges: Floats | None,
+        chance: float = EDGE_CHANCE,
+        *,
+        quiet: bool = False,
     ) -> tuple[tuple[float, float], bool]:
-        """The alpha, and whether less smoothing across edges predicts the held-out observations better.
+        """The alpha, and whether less smoothing across edges predicts held-out observations better by more than chance.
 
-        A small alpha may have been chosen for the edges: the usual one is tried as well.
+        A small alpha may have been chosen for the edges: the usual one is tried as well. Of quiet observations nearly
+        all energy is that of edges, so that no trial comes near its minimum and none tells: their edges are spared.
         """
         if edges is None:
             return alpha, False
@@ -226,7 +238,7 @@ class _Trial:
                 if not self._predicts_better(state.primal[0], best.primal[0], chance=EDGE_CHANCE):
                     break
                 best, chosen = state, candidate
-        sharp = self._predicts_better(best.primal[0], smooth.primal[0], chance=EDGE_CHANCE)
+        sharp = quiet or self._predicts_better(best.primal[0], smooth.primal[0], chance=chance)
         self.edges = edges if sharp else None
         self.task = self.task if sharp else plain
         return chosen if sharp else alpha, sharp

@@ -17,7 +17,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto.cross_validation import inverse_is_better, usual_choices
 from cfusion.auto.fit import energy_of, fit
 from cfusion.auto.misreading import independence
-from cfusion.auto.noise import depth_noise
+from cfusion.auto.noise import depth_noise, middle_of, reading_error, residual_scales
 from cfusion.auto.pooling import window_sums
 from cfusion.auto.registration import registered
 from cfusion.auto.rivals import with_rivals
@@ -49,7 +49,9 @@ def first_surface(source: Source, settings: Settings, solver: PDHG, backend: Bac
     if settings.refine_poses:  # misplaced views would refute it
         near, read = registered(near, own, backend, to_reference=True)
     away = residuals_of(near, own, backend, read)
-    if not independence(away):  # the reference's edges are no better placed than those of the others
+    (middle,), _ = backend.medians(own[None])
+    usual, blind = middle_of(residual_scales(away, backend)[0]), reading_error(source.frame.camera, middle)
+    if not independence(away, usual, blind):  # the reference's edges are no better placed than those of the others
         surface = fitted(near.first(splat, backend), None)
         if near.n_views < source.n_views:  # wide baselines blur edges, more views average errors
             surface = _agreed(source, surface, fitted(source.first(splat, backend), None), backend)

@@ -16,10 +16,21 @@ from cfusion.auto.surface import add_plane, steps
 from cfusion.kernels.contract import Floats, Mask, State
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
+from cfusion.kernels.tracing import neighbour
 from cfusion.solvers.task import Task
 
 STEEP = 4.0  # times the median change over this distance is an edge
 NOISE = 6.0  # times the error of the start is ignored
+
+
+def unmeasured_are_holes(weights: Floats) -> bool:
+    """Whether pixels without a weight (H, W) of the reference are holes; else they are background, which has no depth.
+
+    They are if the reference measured most of its image, or pixels here and there, as a lidar does: fewer than half of
+    their neighbours in a row or column.
+    """
+    measured, *neighbours = (int(each) for each in _measured(weights))
+    return 2 * measured > weights.size or 2 * min(neighbours) < measured
 
 
 def fill_within_surfaces(task: Task, state: State, radius: int, growth: DepthNoise | None = None) -> Floats:
@@ -45,6 +56,14 @@ def fill_within_surfaces(task: Task, state: State, radius: int, growth: DepthNoi
     filled = backend.fill_natural(*_to_fill(known, holes, change, within, down, right))
     centre, inverse = known.dtype.type(task.centre), task.energy.inverse
     return task.given_back(_completed(known, observed, filled, down, right, centre, inverse=inverse))
+
+
+@one_pass
+def _measured(weights: Floats) -> tuple[Any, Any, Any]:
+    """How many pixels have a weight, and how many of these have a neighbour below, and to the right, that has one."""
+    known = (weights > 0).astype(np.float32)
+    below, right = known * neighbour(known, 1, 0, 0), known * neighbour(known, 0, 1, 0)
+    return known.sum(dtype=np.float64), below.sum(dtype=np.float64), right.sum(dtype=np.float64)
 
 
 @one_pass

@@ -68,12 +68,14 @@ def _mean_size(total: Floats, count: Floats) -> Floats:
     return out
 
 
-def independence(residuals: Floats) -> float:
+def independence(residuals: Floats, usual: float, least: float) -> float:
     """From one (errors of neighbouring pixels are independent) to zero (they are shared, as in stereo).
 
     A view whose neighbouring pixels share their errors has misplaced edges, the reference no less than others: it then
-    deserves no more weight than they do.
+    deserves no more weight than they do. Residuals whose usual size is below the least are no errors of the views.
     """
+    if usual < least:
+        return 1.0
     most, none = SHARED
     return float(np.clip((none - autocorrelation(residuals)) / (none - most), 0, 1))
 

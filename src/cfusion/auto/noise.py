@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, chunks, on_host
 from cfusion.auto.surface import local_slope, steps, times
-from cfusion.geometry import Pinhole, Stack
+from cfusion.geometry import Camera, Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law, unit_of
 from cfusion.kernels.one_pass import one_pass, rewrite
@@ -38,6 +38,8 @@ WEIGHT_SAMPLE = 100_000  # observations from which the usual weight is taken
 STEREO_SLOPE = 1.0  # exponents above it are nearer to stereo's (2) than to a constant (0)
 QUANTILE_SAMPLE = 20_000  # pixels from which the quantile of the slope is taken
 PIXEL_ERROR = 0.3  # pixels: standard deviation of rounding to the nearest pixel
+BETWEEN_PIXELS = 0.1  # pixels: the same between pixels, of views that are quiet enough to be interpolated
+MOST_EXACT = 1e-5  # of the median depth: quieter maps are exact, and differ by what a reading is off
 
 
 def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> DepthNoise:
@@ -92,10 +94,19 @@ def _step_sizes(surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
     return out
 
 
-def residual_scales(residuals: NDArray[Any], backend: Backend) -> tuple[list[float], list[int]]:
+def reading_error(camera: Camera | None, depth: float, pixels: float = BETWEEN_PIXELS) -> float:
+    """The error of a reading at this depth, so many pixels off on a surface at 45 degrees; 0 unless perspective.
+
+    Smaller differences say nothing about a surface, however quiet the views.
+    """
+    return pixels * depth / camera.fx if isinstance(camera, Pinhole) else 0.0
+
+
+def residual_scales(residuals: NDArray[Any], backend: Backend, least: float = 0.0) -> tuple[list[float], list[int]]:
     """The Laplace scale of each view's residuals (K, H, W), by their median size, and their number.
 
     Occluders are always in front of the surface: the scale is that of the quieter side, unless the view is biased.
+    No scale is below the least one.
     """
     out, known = [], []
     for part in chunks(residuals):
@@ -104,7 +115,7 @@ def residual_scales(residuals: NDArray[Any], backend: Backend) -> tuple[list[flo
         )
         for all_of, n, above, below, n_above, n_below in zip(size, count, *sides, *counts, strict=True):
             two_sided = min(n_above, n_below) >= LEAST_SIDE * n > 0
-            out.append((min(above, below) if two_sided else all_of) / LAPLACE_MEDIAN)
+            out.append(max((min(above, below) if two_sided else all_of) / LAPLACE_MEDIAN, least))
             known.append(n)
     return out, known
 

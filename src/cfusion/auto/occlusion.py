@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto import noise
+from cfusion.auto.holes import unmeasured_are_holes
 from cfusion.auto.misreading import TELLING, Misreading, independence, nearest, surface_doubt
 from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
+from cfusion.auto.uncertainty import autocorrelation
 from cfusion.auto.votes import in_units
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -22,6 +25,9 @@ from cfusion.source import Source
 HIDDEN = 2.0  # times the error of the surface: a point behind it by more is hidden
 CONFIRMED = 3.0  # weight of other views that must confirm the surface where the reference measured something else;
 LESS_EXACT = 0.5  # times that, if the reference's edges are no better placed than theirs
+FEWEST_FOR_EDGES = 3  # views: with fewer, errors that neighbouring pixels share have edges too
+ALIKE = 0.15  # autocorrelation of neighbours: errors of a matcher have 0.5 to 0.9, independent ones hardly more
+FAR_OFF, MOST_FAR_OFF = 10.0, 0.02  # noise scales, and share of the pixels: more are blobs of outliers
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +37,8 @@ class Observed:
     stack: Stack
     noise: Floats  # (H, W) Laplace scale in the unit of depth, of the median view
     growth: DepthNoise
+    quiet: bool  # whether noise is below the error of a reading: the edges of the surface are no noise
+    edges: bool  # whether edges of the surface may be spared
 
 
 def observe(
@@ -50,13 +58,13 @@ def observe(
     growth = noise.depth_noise(reading.depths, surface, backend) if read is None else read.growth
     unit = growth.unit(surface)
     slope = noise.usual_slope(surface, growth, backend) if read is None else read.slope
-    away = in_units(reading.depths, surface, unit)
-    scales, known = noise.residual_scales(away, backend)
+    away, least = in_units(reading.depths, surface, unit), noise.MOST_EXACT * growth.middle
+    scales, _ = noise.residual_scales(away, backend, least)
     if noise.middle_of(scales) < slope:  # noise below the surface's change between pixels: read with interpolation
         agreements = [gate * max(scale, slope) for scale in scales]
         reading = source.at(surface, agreements, backend)
         away = in_units(reading.depths, surface, unit)
-        scales, known = noise.residual_scales(away, backend)
+        scales, _ = noise.residual_scales(away, backend, least)
     depths, weights, usual = reading.depths, reading.weights, noise.middle_of(scales)
     usual = usual if usual > 0 else 1e-12
     limits = [gate * max(scale, slope, 1e-12) for scale in scales]
@@ -64,7 +72,8 @@ def observe(
     thresholds = [np.inf if k == reference else limit for k, limit in enumerate(limits)]
     parallax = source.parallax(surface, backend)
     off = surface_doubt(away, scales, nearest(parallax, reference, TELLING, backend), backend)
-    exact = independence(away) if count > 1 else 1.0  # how well the reference's edges are placed
+    blind = noise.reading_error(source.frame.camera, growth.middle)
+    exact = independence(away, usual, blind) if count > 1 else 1.0  # how well the reference's edges are placed
     numbers = (np.float32(each) for each in (off * usual, HIDDEN, exact, usual))  # the first: error of the surface
     tolerance, misread, own_noise = _times(unit, *numbers)
     behind = source.hidden(surface, tolerance, backend)
@@ -72,11 +81,9 @@ def observe(
         behind = behind | (depths <= 0)  # behind the reference
     others = (np.arange(count) != reference)[:, None, None]
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, behind, others)
-    # where the reference measured most of its image, unmeasured pixels are holes; else they are background
     trusted = source.weighed
     typical = float(weights.sum(dtype=np.float64)) / max(int((weights > 0).sum()), 1) if trusted else 1.0
-    measured = int((weights[reference] > 0).sum()) if trusted else known[reference]
-    holes = 2 * measured > surface.size
+    holes = unmeasured_are_holes(weights[reference])
     wrong = _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope)))
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
@@ -93,7 +100,20 @@ def observe(
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, lone, others)
     frame = source.frame
     stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
-    return Observed(stack, own_noise, growth)
+    may_spare = count >= FEWEST_FOR_EDGES or _alone(away[reference : reference + 1], scales[reference])
+    return Observed(stack, own_noise, growth, usual < blind, may_spare)
+
+
+def _alone(away: Floats, scale: float) -> bool:
+    """Whether the errors (1, H, W) of a view, in the unit of the noise, are those of single pixels."""
+    far_off, known = _far_off(away, np.float32(FAR_OFF * max(scale, 1e-12)))
+    return bool(far_off <= MOST_FAR_OFF * known) and autocorrelation(away, lag=1) < ALIKE
+
+
+@one_pass
+def _far_off(away: Floats, limit: np.float32) -> tuple[Any, Any]:
+    """How many errors (1, H, W) exceed the limit, and how many are known."""
+    return (np.abs(away) > limit).sum(), (~np.isnan(away)).sum()
 
 
 @one_pass

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.auto.noise import depth_noise, middle_of, usual_slope
+from cfusion.auto.holes import unmeasured_are_holes
+from cfusion.auto.noise import depth_noise, middle_of, reading_error, usual_slope
 from cfusion.auto.pooling import window_sums
-from cfusion.auto.surface import count_known
 from cfusion.auto.votes import WORST, believed, in_units, measured, nearest_views, scales_of, seen
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
@@ -48,10 +48,11 @@ def with_rivals(source: Source, surface: DepthMap, backend: Backend, *, within: 
     growth = depth_noise(read, surface, backend)
     unit = growth.unit(surface)
     away = in_units(read, surface, unit)
-    scales = np.maximum(scales_of(away, backend), np.float32(usual_slope(surface, growth, backend)))
+    blind = max(usual_slope(surface, growth, backend), reading_error(source.frame.camera, growth.middle))
+    scales = np.maximum(scales_of(away, backend), np.float32(blind))
     limit = np.float32(AGREE * middle_of(scales.ravel().tolist()))
     own = away[source.reference]
-    holes = 2 * int(count_known(own)) > own.size  # else, what the reference did not measure is background
+    holes = unmeasured_are_holes(_known(own))
     around = _range(surface, unit, within=1)
     said = added_up(_said, away, scales, *(around if within == 1 else _range(surface, unit, within=within)))
     contested, fewest = _contested(surface, own, *said, holes=holes)
@@ -102,6 +103,13 @@ def _proposed(
     middle = first + (arrays.maximum(agree[first, place], 1).astype(np.int64) - 1) // 2
     found = arrays.where(enough[first, place], points[middle, place], np.float32(np.nan))
     out: Floats = arrays.where(with_own >= arrays.maximum(PAIR, own_share * most), own, found)
+    return out
+
+
+@one_pass
+def _known(own: Floats) -> Floats:
+    """1 where the reference measured, 0 elsewhere, (H, W)."""
+    out: Floats = (~np.isnan(own)).astype(np.float32)
     return out
 
 

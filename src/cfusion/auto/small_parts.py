@@ -14,7 +14,7 @@ import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto.misreading import independence
-from cfusion.auto.noise import depth_noise
+from cfusion.auto.noise import depth_noise, middle_of, reading_error
 from cfusion.auto.pooling import window_sums
 from cfusion.auto.votes import (
     WINDOW,
@@ -40,7 +40,8 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     if not source.rereads or source.n_views < 2:
         return surface
     own = measured(source.part([source.reference]), surface, backend)
-    unit = depth_noise(own, surface, backend).unit(surface)
+    growth = depth_noise(own, surface, backend)
+    unit = growth.unit(surface)
     away = in_units(own, surface, unit)
     elsewhere = _elsewhere(away[0], np.float32(OTHER * scales_of(away, backend)[0, 0, 0]))
     core, some = _most_of(*window_sums(elsewhere, THIN, backend))
@@ -49,13 +50,15 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     if not some or not others:
         return surface
     away = in_units(measured(near, surface, backend), surface, unit)
-    if not independence(away):  # small parts are no better placed than those of the others
+    scales = scales_of(away, backend)
+    usual, blind = middle_of(scales.ravel().tolist()), reading_error(source.frame.camera, growth.middle)
+    if not independence(away, usual, blind):  # small parts are no better placed than those of the others
         return surface
     part = _or_around(surface, own[0], elsewhere[0], *window_sums(core, THIN, backend))
     at_part = in_units(measured(near, part, backend), part, unit)
     apart = near.parallax(surface, backend)[others], surface, part
     here, there = (_if_apart(each[others], *apart) for each in (away, at_part))
-    scales = scales_of(away, backend)[others]
+    scales = scales[others]
     worse, _ = excess_misfit(_or_unknown(here, surface, part, np.float32(UNKNOWN) * scales), there, scales)
     return seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
 
