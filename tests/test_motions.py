@@ -37,5 +37,13 @@ def test_how_far_is_told_in_degrees_and_in_units_of_depth_where_the_reference_lo
     turn, shift = MOTIONS.mean
     np.testing.assert_allclose(turn, NUMBERS[:, :3].mean(axis=0))
     np.testing.assert_allclose(shift, 4 * NUMBERS[:, 3:6].mean(axis=0))
-    assert MOTIONS.scale_error == pytest.approx(0.005)  # of 0.02 among four
+    assert MOTIONS.scale_error == pytest.approx(1.2533 * 0.02 / 3)  # of 0.02 among three that moved
     assert MOTIONS.factors == [1, 1.02, 1, 1]
+
+
+def test_the_error_of_the_scale_is_that_of_the_median_in_many_draws():
+    rng = np.random.default_rng(2)
+    draws = [Motions(np.concatenate([np.ones((11, 6)), rng.normal(0, 0.01, (11, 1))], 1), 4.0) for _ in range(400)]
+    off = np.std([np.median(each.numbers[:, 6]) for each in draws])
+    assert np.mean([each.scale_error for each in draws]) == pytest.approx(off, rel=0.1)
+    assert Motions.none(3).scale_error == 0

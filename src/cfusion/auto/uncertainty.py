@@ -23,7 +23,7 @@ relief  distance to another surface near an edge, beyond what the own slope expl
 
 All but the last are together at least step^2 / (12 n) for depths in steps (`rounding`).
 Where views were moved, the depth is that of the reference's own pose. With the other views' poses it would differ: a
-quarter of the change from there to the mean of all poses is added to sigma, and so is the standard error of the mean
+quarter of the change from there to the mean of all poses is added to sigma, and so is the standard error of the median
 of the views' scales.
 """
 

@@ -10,6 +10,8 @@ from cfusion.geometry import Pose
 from cfusion.geometry.pose import turned_by
 from cfusion.kernels.contract import Floats
 
+OF_MEDIAN = 1.2533  # sqrt(pi / 2): standard error of a median of normal errors, over that of their mean
+
 
 @dataclass(frozen=True, eq=False)
 class Motions:
@@ -48,8 +50,9 @@ class Motions:
 
     @property
     def scale_error(self) -> float:
-        """The standard error of the mean of the views' scales, relative."""
-        return float(self.numbers[:, 6].std() / np.sqrt(max(len(self.numbers) - 1, 1)))
+        """The standard error of the median of the views' scales, relative; views that were not moved tell nothing."""
+        scales = self.numbers[self.numbers.any(axis=1), 6]
+        return float(OF_MEDIAN * scales.std(ddof=1) / np.sqrt(len(scales))) if len(scales) > 1 else 0.0
 
     def degrees(self, k: int) -> float:
         """The rotation of view k in degrees."""
