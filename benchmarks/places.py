@@ -1,6 +1,7 @@
 """Places of simple shapes (a corridor, a street, poles, ...) by three motions under eight noises: one view to eleven.
 
 python -m benchmarks.places [--part design|closed|wide] [--scenes NAMES] [--motions NAMES] [--noises NAMES] [--jobs 1]
+python -m benchmarks.places --part closed --noises exact,quiet,lines,network
 
 Rows: RMSE and mean error of `auto` with 1, 3 and 11 views, of the median of 11 and of the noisy view itself, on pixels
 that all know; coverage of sigma; errors beyond 5 % of the depth, and of those kept at a confidence of 0.8. Marks: R
@@ -30,6 +31,7 @@ CAMERA = Pinhole(fx=140.0, fy=140.0, cx=79.5, cy=59.5, width=160, height=120)
 SHAPE = (CAMERA.height, CAMERA.width)
 MOTIONS = ("lateral", "forward", "orbit")
 NOISES = ("gauss", "laplace", "kinect", "stereo", "mvs", "holes", "scale", "pose")
+MORE_NOISES = ("exact", "quiet", "lines", "network")  # named in --noises: rendered maps, a lidar's, a network's
 COUNTS = (1, 3, 11)
 UNITS = {"street": 8.0, "corridor": 1.5, "hall": 4.0, "avenue": 8.0}  # size of noise and motion; 1 elsewhere
 PARTS = {
@@ -175,6 +177,16 @@ def noisy(depth: Floats, noise: str, unit: float, rng: np.random.Generator) -> F
     if noise == "holes":  # a third of the image
         holes = gaussian_filter(rng.normal(size=SHAPE), 5)
         return np.where(holes > np.quantile(holes, 0.65), np.nan, depth + 0.01 * unit * white)
+    if noise in ("exact", "quiet"):
+        return depth * (1 + (1e-4 if noise == "quiet" else 0.0) * white)
+    if noise == "lines":  # every fourth row, a tenth of it missing
+        measured = (np.arange(SHAPE[0])[:, None] % 4 == rng.integers(4)) & (rng.random(SHAPE) < 0.9)
+        return np.where(measured, depth + 0.01 * unit * white, np.nan)
+    if noise == "network":  # blurred edges, and errors of 2 % that reach far
+        error, known = gaussian_filter(rng.normal(size=SHAPE), 15), np.isfinite(depth)
+        share = np.maximum(gaussian_filter(known.astype(float), 1.5), 1e-6)
+        blurred = np.where(known, gaussian_filter(np.where(known, depth, 0), 1.5) / share, np.nan)
+        return blurred * (1 + 0.02 * error / error.std() + 0.003 * white)
     return depth * (1 + rng.normal(0, 0.01) if noise == "scale" else 1) + 0.005 * unit * white
 
 

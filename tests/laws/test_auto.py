@@ -157,7 +157,7 @@ def test_edges_of_few_views_are_spared_if_their_errors_are_those_of_single_pixel
     """Of one or two views, errors that neighbours share have edges too, and nobody outvotes them."""
     asked = []
     monkeypatch.setattr(auto, "edge_weights", lambda surface, noise: asked.append(surface))
-    noise = np.random.default_rng(1).normal(0, 0.01, (views, *X.shape))
+    noise = np.random.default_rng(1).normal(0, 0.03, (views, *X.shape))
     if errors == "of neighbours":
         noise = sum(np.roll(noise, (i, j), (1, 2)) for i in range(3) for j in range(3)) / 3
     elif errors == "in blobs":

@@ -82,7 +82,7 @@ def test_maps_of_few_pixels_complete_one_another(pattern: str) -> None:
     assert seen_often > 2 * (one.provenance > 0).sum()
     both = np.isfinite(one.depth) & np.isfinite(all_of.depth)
     errors = [np.abs(each.depth - truth)[both].mean() for each in (one, all_of)]
-    assert errors[1] < 0.7 * errors[0]
+    assert errors[1] < 0.75 * errors[0]
 
 
 def test_what_is_missing_here_and_there_or_rarely_is_a_hole_and_what_surrounds_an_object_is_not() -> None:

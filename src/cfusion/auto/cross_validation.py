@@ -27,6 +27,7 @@ VARIABLE_CHANCE = 1.0  # standard errors, for depth or inverse depth: a few dist
 LOCAL_CHANCE = 3.0  # standard errors, for local weights: with two, rounding could decide
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # factors on alpha tried with local weights
 EDGE_CHANCE = 1.5  # standard errors, for edge weights: few observations are near edges
+CLEAR_GAIN = 0.1  # relative, at which edges of quiet observations are not spared
 FEW_VIEWS_CHANCE = 3.0  # the same where pixels of one view are held out: its jagged outlines are near them too
 EDGE_LADDER, MOST_EDGE_STEPS = 2.0, 2  # factor on alpha, and its number, with edge weights: these spare edges instead
 NEARBY = 0.2  # of the first fit's final steps; longer ones choose another alpha on some scenes
@@ -50,7 +51,7 @@ def choose(
 ) -> Choices:
     """The choices that best predict the held-out observations of a task; `inverse` if that was the guess so far.
 
-    Edges of `quiet` observations are spared.
+    Edges of `quiet` observations are spared unless that predicts clearly worse.
     """
     backend = task.backend
     weighing = weighing if weighing is not None and weighing.matters(task) else None
@@ -219,7 +220,7 @@ class _Trial:
         """The alpha, and whether less smoothing across edges predicts held-out observations better by more than chance.
 
         A small alpha may have been chosen for the edges: the usual one is tried as well. Of quiet observations nearly
-        all energy is that of edges, so that no trial comes near its minimum and none tells: their edges are spared.
+        all energy is that of edges, so that no trial comes near its minimum: their edges are spared unless that is clearly worse.
         """
         if edges is None:
             return alpha, False
@@ -238,7 +239,12 @@ class _Trial:
                 if not self._predicts_better(state.primal[0], best.primal[0], chance=EDGE_CHANCE):
                     break
                 best, chosen = state, candidate
-        sharp = quiet or self._predicts_better(best.primal[0], smooth.primal[0], chance=chance)
+        spared, plain_fit = best.primal[0], smooth.primal[0]
+        sharp = (
+            not self._predicts_better(plain_fit, spared, CLEAR_GAIN, chance)
+            if quiet
+            else self._predicts_better(spared, plain_fit, chance=chance)
+        )
         self.edges = edges if sharp else None
         self.task = self.task if sharp else plain
         return chosen if sharp else alpha, sharp

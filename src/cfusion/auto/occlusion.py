@@ -100,8 +100,9 @@ def observe(
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, lone, others)
     frame = source.frame
     stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
-    may_spare = count >= FEWEST_FOR_EDGES or _alone(away[reference : reference + 1], scales[reference])
-    return Observed(stack, own_noise, growth, usual < blind, may_spare)
+    quiet = usual < blind
+    edges = count >= FEWEST_FOR_EDGES or quiet or _alone(away[reference : reference + 1], scales[reference])
+    return Observed(stack, own_noise, growth, quiet, edges)
 
 
 def _alone(away: Floats, scale: float) -> bool:
