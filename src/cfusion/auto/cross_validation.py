@@ -220,7 +220,7 @@ class _Trial:
         """The alpha, and whether less smoothing across edges predicts held-out observations better by more than chance.
 
         A small alpha may have been chosen for the edges: the usual one is tried as well. Of quiet observations nearly
-        all energy is that of edges, so that no trial comes near its minimum: their edges are spared unless that is clearly worse.
+        all energy is that of edges, and no trial comes near its minimum: edges are spared unless that is clearly worse.
         """
         if edges is None:
             return alpha, False
