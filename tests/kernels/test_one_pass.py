@@ -210,8 +210,6 @@ def cases(i: Inputs) -> list[Case]:
         (misreading._mean_size, (i.map(np.float64, 0), i.doubles()), {}),
         (misreading._reliefs, (i.unit(), *reliefs), {}),
         (misreading._pixels, (i.stack(), i.unit()), {}),
-        (misreading._within, (10 * i.positive(VIEWS), *reliefs), {}),
-        (misreading._weight, (10 * i.stack(), i.unit(), i.per_view(), *reliefs), {}),
         (
             misreading._read_rightly,
             (i.positive(VIEWS), 10 * i.stack(), i.unit(), i.per_view(), i.per_view(), *reliefs),
