@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from cfusion.datasets.readers import eth3d, kitti
-from cfusion.datasets.write_back.png_depth import write_counts
 from cfusion.errors import FileError, InputError
 from cfusion.io import atomic, exchange, versions
 from cfusion.io.arguments import path_of, views_of, words_of
@@ -20,7 +19,7 @@ from cfusion.io.codecs import colmap_observations, exr_header, matlab
 from cfusion.io.codecs.colmap_model import ModelCamera
 from cfusion.io.codecs.exr_header import Channel
 from cfusion.io.codecs.kitti_poses import read_odometry_poses
-from cfusion.io.codecs.png import Encoding, read_png
+from cfusion.io.codecs.png import Encoding, read_png, write_counts
 from cfusion.io.colour_pictures import VIRIDIS
 from cfusion.io.json_object import JsonObject
 from cfusion.io.limits import FREE_BYTES, FREE_PIXELS, MOST_BYTES, MOST_PIXELS, most_unpacked, require_pixels
