@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import DepthMap, on_host
-from cfusion.auto.surface import times
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.kernels.contract import Backend, Floats
-from cfusion.kernels.one_pass import one_pass, rewrite
+from cfusion.kernels.one_pass import one_pass, rewrite, times
 
 RADII = (1, 2, 4, 8, 16)  # pixels for which the relief is computed; linear in between
 TELLING = 4  # nearest other views, from which the error of the surface is estimated

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, chunks, on_host, stride_for
-from cfusion.auto.surface import known_sample, local_slope, steps, times
+from cfusion.auto.surface import known_sample, local_slope, steps
 from cfusion.geometry import Camera, Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law, unit_of
-from cfusion.kernels.one_pass import one_pass, rewrite
+from cfusion.kernels.one_pass import one_pass, rewrite, times
 from cfusion.kernels.tracing import picked
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task

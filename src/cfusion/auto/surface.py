@@ -70,12 +70,6 @@ def add_plane(depth: Floats, down: float, right: float) -> Floats:
 
 
 @one_pass
-def times(weights: Floats, factors: Floats) -> Floats:
-    """Weights (K, H, W) times factors (H, W), or one per view."""
-    return weights * factors
-
-
-@one_pass
 def where_known(depth: Floats, values: Floats) -> Floats:
     """Values (H, W) where the depth is known, NaN elsewhere."""
     return np.where(np.isnan(depth), np.float32(np.nan), values)
