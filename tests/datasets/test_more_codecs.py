@@ -273,9 +273,9 @@ class TestNames:
                 views_of(wrong, "write")
 
     def test_in_the_order_of_their_numbers(self) -> None:
-        names = ["a10.png", "a2.png", "none.png", "b2.png", "7x3.png"]
+        names = ["a10.png", "a2.png", "a0.png", "none.png", "b2.png", "7x3.png"]
         found = [path.name for path in numbered([Path(name) for name in names])]
-        assert found == ["none.png", "a2.png", "b2.png", "7x3.png", "a10.png"]
+        assert found == ["none.png", "a0.png", "a2.png", "b2.png", "7x3.png", "a10.png"]
 
     def test_a_matrix_of_one_of_its_shapes(self, tmp_path: Path) -> None:
         (tmp_path / "k.txt").write_text("1 2 3\n4 5 6\n7 8 9\n")
