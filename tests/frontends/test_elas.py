@@ -112,6 +112,16 @@ def test_distances_are_those_from_the_nearest_point() -> None:
     np.testing.assert_allclose(_away(rows, columns, (25, 40)), expected, atol=1e-3)
 
 
+@pytest.mark.parametrize(("row", "column", "disparity"), [(2, 3, 5), (0, 0, 0), (4, 6, 7)])
+def test_support_points_are_listed_in_their_cell_and_those_beside_it(row: int, column: int, disparity: int) -> None:
+    """With the disparities beside theirs; up to the border of the image, and of the disparities."""
+    support = np.array([(20 * column + 19, 20 * row, disparity)], np.float32)
+    counts, listed = kernels.nearby(support, 5, 7, 20, 8)
+    beside = [abs(np.arange(count) - place) <= 1 for count, place in ((5, row), (7, column), (8, disparity))]
+    np.testing.assert_array_equal(counts, np.outer(beside[0], beside[1]) * beside[2].sum())
+    assert listed[row, column, : beside[2].sum()].tolist() == np.flatnonzero(beside[2]).tolist()
+
+
 def test_map_disparities_minimise_the_energy() -> None:
     """Against a search over all disparities, on descriptors without any structure."""
     rng = np.random.default_rng(3)

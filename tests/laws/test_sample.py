@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cfusion import Stack, fuse_stack, kernels
+from cfusion.arrays import stride_for
 from cfusion.auto import sample
 from cfusion.auto.sample import TILE, sample_of
 from cfusion.auto.specks import specks
@@ -155,3 +156,11 @@ def test_specks_are_what_stands_alone_and_the_reference_did_not_measure(on_host:
     assert not (specks(sparse, 0, on_host) & (sparse[1] > 0)).any()
     sparse[0, :, :40] = 1  # dense where the reference looks, which does not make specks of the rest
     assert not (specks(sparse, 0, on_host) & (sparse[1] > 0)).any()
+
+
+@pytest.mark.parametrize("pixels", [1, 99, 100, 399, 400, 899, 900, 640 * 480])
+def test_a_stride_leaves_as_many_pixels_as_asked_or_few_more(pixels: int) -> None:
+    """The largest one; a map with fewer is used whole."""
+    stride = stride_for(pixels, 100)
+    assert stride == 1 or pixels / stride**2 >= 100
+    assert pixels / (stride + 1) ** 2 < 100
