@@ -1,5 +1,6 @@
 """Choices made on a part of the image: which part, that it is the image's own, and that they are the whole's."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,16 @@ def test_specks_are_what_stands_alone_and_the_reference_did_not_measure(on_host:
     assert not (specks(sparse, 0, on_host) & (sparse[1] > 0)).any()
     sparse[0, :, :40] = 1  # dense where the reference looks, which does not make specks of the rest
     assert not (specks(sparse, 0, on_host) & (sparse[1] > 0)).any()
+
+
+def test_tiles_by_index_are_those_by_slices() -> None:
+    """As on a device, where one look-up takes all tiles."""
+    found = sample_of(np.ones((480, 640), np.bool_), BACKEND)
+    source, gap = sample._origins(found.tiles, found.shape, 640)
+    by_index = replace(found, source=source, gap=gap)
+    maps = np.random.default_rng(0).random((3, 480, 640)).astype(np.float32)
+    np.testing.assert_array_equal(by_index.stack(Stack(maps)).depths, found.stack(Stack(maps)).depths)
+    np.testing.assert_array_equal(by_index.plane(maps[0]), found.plane(maps[0]))
 
 
 @pytest.mark.parametrize("pixels", [1, 99, 100, 399, 400, 899, 900, 640 * 480])
