@@ -464,6 +464,19 @@ def test_stacks_are_rewritten_and_added_up_view_by_view() -> None:
     assert np.array_equal(count, (weights > 0).sum(axis=0))
 
 
+def test_arrays_that_are_not_of_the_host_are_handed_over_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plain function with its arguments and targets, or one that returns sums over views; once each."""
+    told: list[Any] = []
+    monkeypatch.setattr(passes, "_on_gpu", lambda: lambda *given: told.append(given) or ("one", "other"))
+    there, weights = object(), Inputs((5, 6), 2).positive(VIEWS)
+    passes.rewrite(passes.times, (there,), there, 3)
+    assert passes.added_up(lambda each: (each, 2 * each), there) == ["one", "other"]
+    (function, *handed), (sums, *of_sums) = told
+    assert (function, *handed) == (passes.times.__wrapped__, (there, 3), {}, (there,))  # type: ignore[attr-defined]
+    assert of_sums == [(there,), {}]
+    assert np.array_equal(sums(weights), [weights.sum(axis=0), (2 * weights).sum(axis=0)])
+
+
 LARGE = (300, 240)  # worth two threads
 
 
