@@ -336,8 +336,8 @@ class TestSummary:
         assert len(head.split()) >= 7
 
     def test_neighbours_in_words(self) -> None:
-        said = summary.graph_sentence([(1, 2), (), (0,)], "time")
-        assert said == "neighbours by time: 0 to 2 a view, 1 in the middle"
+        said = summary.graph_sentence([(1, 2), (), (0, 1, 2, 4), (0,), (0, 1, 2)], "time")
+        assert said == "neighbours by time: 0 to 4 a view, 2 in the middle"
 
 
 class TestPlaces:
