@@ -364,6 +364,14 @@ def test_a_header_of_exr_is_read_to_its_end_and_not_beyond(tmp_path: Path) -> No
             exr_header.read_header(file)
 
 
+def test_names_in_exr_have_255_letters_at_most() -> None:
+    """As its format says; what is longer is no name, but damage."""
+    assert exr_header._word(b"ab" + b"c" * 255 + b"\0d", 2) == ("c" * 255, 258)
+    for damaged in (b"c" * 256 + b"\0", b"\0", b"c" * 9):
+        with pytest.raises(exr_header.Damaged):
+            exr_header._word(damaged, 0)
+
+
 @pytest.mark.parametrize(
     ("channel", "fine"),
     [((2, 1, 1), True), ((0, 2, 1), True), ((3, 1, 1), False), ((2, 0, 1), False), ((2, 1, 0), False)],

@@ -13,6 +13,7 @@ from cfusion.frontends.elas import _sobel
 from cfusion.frontends.motion import exponential, halfway
 from cfusion.frontends.refine import bilateral_filtered
 from cfusion.frontends.rig import Rig
+from cfusion.frontends.stereo import MOST_DISPARITIES
 from cfusion.frontends.trust import ELAS_TRUST, MAP_TRUST, MC_CNN_TRUST, SGM_TRUST, Trust
 
 NAN = float("nan")
@@ -219,6 +220,14 @@ class TestConsistency:
         assert np.isnan(kept[1]).all()
         assert (kept[5, 1:6] == 5).all()
         assert consistency.without_specks(disparity, 0, 1.0) is disparity
+
+    def test_the_largest_disparities_that_are_searched_are_no_specks(self) -> None:
+        """Sixteenths of them fit into the filter's sixteen bits."""
+        pytest.importorskip("cv2")
+        disparity = np.full((9, 9), MOST_DISPARITIES - 1, np.float32)
+        disparity[2:4, 2:4] = 0.0
+        kept = consistency.without_specks(disparity, 10, 1.0)
+        np.testing.assert_array_equal(np.isnan(kept), disparity == 0)
 
 
 class TestPairs:
