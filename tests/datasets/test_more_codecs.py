@@ -82,6 +82,21 @@ def test_an_empty_cell_of_matlab_is_an_empty_matrix() -> None:
     assert value.shape == (0, 0)  # type: ignore[union-attr]
 
 
+def test_names_of_a_matlab_structure_have_one_length() -> None:
+    """As its first part says; else they are cut in wrong places, however many values follow."""
+
+    def found(length: int, names: bytes) -> Any:
+        values = [(matlab.MATRIX, memoryview(b""))] * -(-len(names) // max(length, 1))
+        parts = [(matlab.INT32, memoryview(struct.pack("<i", length))), (matlab.INT8, memoryview(names)), *values]
+        return matlab._struct(1, parts, "<", 0)
+
+    (entry,) = found(4, b"one\0two\0")
+    assert list(entry) == ["one", "two"]
+    for length in (0, -4, 3, 5, 16):
+        with pytest.raises(matlab._Damaged):
+            found(length, b"one\0two\0")
+
+
 def test_a_cell_array_of_matlab_without_cells_is_an_empty_list() -> None:
     """Flags, sizes and a name are all that there is of it."""
     flags, sizes = struct.pack("<4I", 6, 8, matlab.CELL, 0), struct.pack("<2I2i", 5, 8, 0, 0)
@@ -235,8 +250,9 @@ class TestDisks:
             usage = SimpleNamespace(free=free)
             monkeypatch.setattr(shutil, "disk_usage", lambda place, usage=usage: usage)
             assert atomic.reason(OSError("odd\nmore"), tmp_path / "gone" / "further") == words
-        assert atomic.reason(OSError(errno.EACCES, "Denied"), tmp_path) == "Denied"
         assert len(atomic.reason(OSError("x" * 500), tmp_path)) == 200
+        monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=0))
+        assert atomic.reason(OSError(errno.EACCES, "Denied"), tmp_path) == "Denied"  # what is known is not guessed
 
 
 class TestNames:

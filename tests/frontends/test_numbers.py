@@ -106,6 +106,14 @@ class TestCues:
         assert cues.slope(disparity, 1)[15, 20] == 0
         assert cues.slope(np.float32(0.99) * disparity, 1)[15, 20] == pytest.approx(0.99, rel=1e-5)
 
+    @pytest.mark.parametrize(("grey", "unlike"), [(0.0, 0.5), (1.0, 0.25), (3.0, 0.05), (30.0, 0.0)])
+    def test_a_pattern_counts_from_a_grey_value_of_contrast(self, grey: float, unlike: float) -> None:
+        """Of 255: images alike to the last bit correlate by s^2 / (s^2 + 1) at a standard deviation of s."""
+        stripes = np.where(np.arange(60) % 2, 0.5 + grey / 255, 0.5 - grey / 255) * np.ones((30, 1))
+        image = stripes.astype(np.float32)
+        found = cues.unlikeness(np.zeros((30, 60), np.float32), image, image)
+        assert found[10:20, 10:50] == pytest.approx(unlike, abs=0.005)
+
     def test_likeness_is_the_correlation_of_matched_windows(self) -> None:
         rng = np.random.default_rng(5)
         right = rng.random((30, 60)).astype(np.float32)

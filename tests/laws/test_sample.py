@@ -1,6 +1,5 @@
 """Choices made on a part of the image: which part, that it is the image's own, and that they are the whole's."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -159,14 +158,16 @@ def test_specks_are_what_stands_alone_and_the_reference_did_not_measure(on_host:
     assert not (specks(sparse, 0, on_host) & (sparse[1] > 0)).any()
 
 
-def test_tiles_by_index_are_those_by_slices() -> None:
+def test_tiles_by_index_are_those_by_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a device, where one look-up takes all tiles."""
-    found = sample_of(np.ones((480, 640), np.bool_), BACKEND)
-    source, gap = sample._origins(found.tiles, found.shape, 640)
-    by_index = replace(found, source=source, gap=gap)
-    maps = np.random.default_rng(0).random((3, 480, 640)).astype(np.float32)
-    np.testing.assert_array_equal(by_index.stack(Stack(maps)).depths, found.stack(Stack(maps)).depths)
-    np.testing.assert_array_equal(by_index.plane(maps[0]), found.plane(maps[0]))
+    observed, maps = np.ones((480, 640), np.bool_), np.random.default_rng(0).random((3, 480, 640)).astype(np.float32)
+    by_slices = sample_of(observed, BACKEND)
+    monkeypatch.setattr(sample, "on_host", lambda array: False)
+    by_index = sample_of(observed, BACKEND)
+    assert by_slices.source is None
+    assert by_index.source is not None
+    np.testing.assert_array_equal(by_index.stack(Stack(maps)).depths, by_slices.stack(Stack(maps)).depths)
+    np.testing.assert_array_equal(by_index.plane(maps[0]), by_slices.plane(maps[0]))
 
 
 @pytest.mark.parametrize("pixels", [1, 99, 100, 399, 400, 899, 900, 640 * 480])
