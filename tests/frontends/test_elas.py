@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cfusion.frontends.elas import Elas, _away, _delaunay, _one_side, _sobel, elas_maps
-from cfusion.frontends.stereo import elas
+from cfusion.frontends.stereo import match
 from cfusion.kernels.cpu import elas as kernels
 
 
@@ -100,7 +100,7 @@ def test_a_pattern_beside_a_blank_wall_says_nothing_about_it(scenes: SimpleNames
     found = elas_maps(*(np.rint(255 * each).astype(np.uint8) for each in (left, right)), Elas(disparities=32))
     assert found.away[45, 40] < 6
     assert found.away[45, 140] > 50
-    matched = elas(left.astype(np.float32), right.astype(np.float32), Elas(disparities=32))
+    matched = match(left.astype(np.float32), right.astype(np.float32), "elas", 32)
     assert np.median(matched.disparity[10:-10, 20:70]) == pytest.approx(7, abs=0.3)
     assert matched.confidence[:, 110:].max() < 0.05 < matched.confidence[10:-10, 20:70].min()
 

@@ -16,7 +16,7 @@ from cfusion.frontends.features import Circle, Tracking, circle_matches, spread_
 from cfusion.frontends.motion import exponential, halfway
 from cfusion.frontends.odometry import Ransac, motion, motion_of_matches, trajectory
 from cfusion.frontends.rig import Rig, StereoFrame
-from cfusion.frontends.stereo import grey_bytes, sgm
+from cfusion.frontends.stereo import grey_bytes, match
 from cfusion.geometry.disparity import depth_from_disparity
 
 
@@ -165,7 +165,7 @@ def test_motions_on_kitti_lie_among_the_given_ones(kitti: Path, bundle: int, fra
     true = given[frames[0]].inverse() @ given[frames[-1]]
     direct = Pose.identity()
     for before, after in pairwise(pairs):
-        depth = depth_from_disparity(sgm(before.left, before.right).disparity, opened.calibration.focal_baseline)
+        depth = depth_from_disparity(match(before.left, before.right).disparity, opened.calibration.focal_baseline)
         direct = direct @ direct_motion(before.left, depth, after.left, rig.camera).previous_from_current
     for found in (trajectory(pairs, rig)[-1], direct):
         way, turn = off_by(found, true)
