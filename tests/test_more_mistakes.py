@@ -12,6 +12,7 @@ from cfusion import Orthographic, Pinhole, Pose, Stack, View, fuse, fuse_stack
 from cfusion.arrays import adopt
 from cfusion.datasets.write_back import bundle, nerfstudio, png_depth
 from cfusion.errors import CFusionError
+from cfusion.experiments.conditions import OnTrack
 from cfusion.experiments.models import Model
 from cfusion.experiments.spec import Part
 from cfusion.frontends.direct_odometry import LEAST_PIXELS, Alignment
@@ -35,6 +36,7 @@ TABLE = Part(name="a", kind="table", caption="", data=("city",), rows=("l1", "au
 SWEEP = replace(TABLE, kind="sweep", over="gauss", values=(1.0,))
 PANELS = replace(TABLE, kind="panels", columns=(), layout=(2,))
 MODEL = Model("a", stand_in="blob")
+TRACK = OnTrack(MODEL, "orbit", 3, 1, ("gauss", 0.1), 0.1)
 
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a stack for views": (lambda: fuse(Stack(np.ones((2, 3, 4)))), r"use fuse_stack\(stack\)"),  # type: ignore[arg-type]
@@ -76,6 +78,14 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "numbers too many": (lambda: replace(TABLE, published={"l1": (1.0, 2.0)}), "or not its columns"),
     "a model of nothing": (lambda: replace(MODEL, stand_in="cube"), "stand_in is 'cube'"),
     "a model of no size": (lambda: replace(MODEL, longest_side=0.0), "longest_side is 0.0; give a positive"),
+    "a track of its own": (lambda: replace(TRACK, track="spiral"), "track is 'spiral'"),
+    "noise of no kind": (lambda: replace(TRACK, noise=("pink", 1.0)), "give one of "),
+    "less than no noise": (lambda: replace(TRACK, noise=("gauss", -0.1)), "a level of at least 0"),
+    "views without a middle": (lambda: replace(TRACK, views=2), "give an odd number of views"),
+    "views at one place": (lambda: replace(TRACK, spacing=0), "at least 1 apart"),
+    "no baseline": (lambda: replace(TRACK, baseline=0.0), "give positive numbers"),
+    "an image of no size": (lambda: replace(TRACK, scale=0.0), "give positive numbers"),
+    "a larger image": (lambda: replace(TRACK, scale=1.01), "scale at most 1"),
     **{
         f"penalties {given}": (lambda given=given: McCnn(penalties=Penalties(*given)), "give 0 < small <= large step")  # type: ignore[misc]
         for given in (
@@ -126,6 +136,7 @@ FINE: dict[str, Callable[[], Any]] = {
     "panels in two lines": lambda: replace(PANELS, layout=(1, 1)),
     "surfaces without columns": lambda: replace(PANELS, kind="surfaces", layout=()),
     "a champion": lambda: replace(TABLE, champion="auto", published={"l1": (1.0,)}),
+    "a track": lambda: replace(TRACK, noise=("gauss", 0.0), views=1, spacing=1, baseline=1e-9, scale=1e-3),
     "a small model": lambda: replace(MODEL, stand_in="city", longest_side=1e-3),
     "the least penalties": lambda: McCnn(penalties=Penalties(1e-9, 1e-9, 1, 1, 1, 1e-9), aggregations=0, arm=1),
     "one step": lambda: Alignment(levels=1, iterations=1, most_pixels=LEAST_PIXELS),
