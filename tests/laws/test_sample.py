@@ -170,6 +170,16 @@ def test_tiles_by_index_are_those_by_slices(monkeypatch: pytest.MonkeyPatch) -> 
     np.testing.assert_array_equal(by_index.plane(maps[0]), by_slices.plane(maps[0]))
 
 
+def test_the_first_pixel_of_an_image_is_no_gap_between_tiles() -> None:
+    tiles = [
+        ((slice(0, 2), slice(0, 1)), (slice(0, 2), slice(0, 1))),
+        ((slice(2, 4), slice(3, 4)), (slice(0, 2), slice(2, 3))),
+    ]
+    source, gap = sample._origins(tiles, (2, 3), width=5)
+    assert gap.tolist() == [[False, True, False]] * 2
+    assert source[~gap].tolist() == [0, 13, 5, 18]
+
+
 @pytest.mark.parametrize("pixels", [1, 99, 100, 399, 400, 899, 900, 640 * 480])
 def test_a_stride_leaves_as_many_pixels_as_asked_or_few_more(pixels: int) -> None:
     """The largest one; a map with fewer is used whole."""
