@@ -142,7 +142,7 @@ def test_what_cannot_be_found_is_said(scenes: SimpleNamespace) -> None:
     frame = StereoFrame(flat, flat)
     with pytest.raises(InputError, match="features were followed"):
         motion(frame, frame, scenes.rig)
-    with pytest.raises(InputError, match="pixels with depth and texture"):
+    with pytest.raises(InputError, match="only 0 pixels with depth and texture"):
         direct_motion(flat, np.ones_like(flat), flat, scenes.camera)
     with pytest.raises(ShapeError, match="the camera has"):
         direct_motion(flat, flat[:5], flat, scenes.camera)
