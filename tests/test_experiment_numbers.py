@@ -70,8 +70,11 @@ class TestBoxes:
         assert depth[2, 4] == depth[9, 11] == 7.0
         assert depth[10, 4] == depth[2, 12] == 5.0
         assert box.retained(depth, 5.0) == 1.0
-        depth[4:8, 6:10] = 6.0
-        assert box.retained(depth, 5.0) == 0.5
+        depth[4:8, 6:10] = np.linspace(5.0, 7.0, 16).reshape(4, 4)
+        for elsewhere in (-99.0, 99.0):  # whatever lies around it, on any side
+            around = np.full((20, 20), elsewhere)
+            around[4:8, 6:10] = depth[4:8, 6:10]
+            assert box.retained(around, 5.0) == 0.5
 
     def test_the_square_survives_above_its_cheeger_constant(self) -> None:
         least = (2 + np.sqrt(np.pi)) / 10

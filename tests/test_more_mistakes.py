@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from cfusion import Orthographic, Pinhole, Pose, Stack, View, fuse, fuse_stack
 from cfusion.arrays import adopt
 from cfusion.datasets.write_back import bundle, nerfstudio, png_depth
 from cfusion.errors import CFusionError
+from cfusion.experiments.conditions import OnTrack
 from cfusion.experiments.models import Model
-from cfusion.experiments.spec import Part
+from cfusion.experiments.spec import Part, Quick, Spec
+from cfusion.frontends.calibration import Calibration
 from cfusion.frontends.direct_odometry import LEAST_PIXELS, Alignment
 from cfusion.frontends.elas import Elas
 from cfusion.frontends.features import Tracking
@@ -24,9 +27,11 @@ from cfusion.frontends.stereo import grey_bytes
 from cfusion.geometry.camera import LARGEST, MOST_PIXELS
 from cfusion.metrics import fill_background, roc_auc
 from cfusion.rasters.options import Options
-from cfusion.rasters.roles import _row
+from cfusion.rasters.roles import _row, assign
 from cfusion.source import Registered
 from cfusion.synthetic import Scene
+from cfusion.synthetic.isosurface import isosurface
+from cfusion.view.content import Content
 
 CAMERA = Pinhole(10.0, 10.0, 5.0, 4.0, 10, 8)
 VIEW = View(np.ones(CAMERA.shape), CAMERA, Pose.identity())
@@ -35,6 +40,16 @@ TABLE = Part(name="a", kind="table", caption="", data=("city",), rows=("l1", "au
 SWEEP = replace(TABLE, kind="sweep", over="gauss", values=(1.0,))
 PANELS = replace(TABLE, kind="panels", columns=(), layout=(2,))
 MODEL = Model("a", stand_in="blob")
+TRACK = OnTrack(MODEL, "orbit", 3, 1, ("gauss", 0.1), 0.1)
+ROWS: Any = {"l1": None, "auto": None}
+SPEC = Spec("x", "X", "", "geometric", (0,), {"city": (TRACK,)}, ROWS, (TABLE,), Quick((), (), 1.0))
+RESULT, WIDER = (SimpleNamespace(depth=np.ones(shape, np.float32)) for shape in ((3, 4), (3, 5)))
+
+
+def _ball(points: np.ndarray) -> np.ndarray:
+    """Negative within a distance of one from the origin."""
+    return np.linalg.norm(points, axis=-1) - 1.0
+
 
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a stack for views": (lambda: fuse(Stack(np.ones((2, 3, 4)))), r"use fuse_stack\(stack\)"),  # type: ignore[arg-type]
@@ -76,6 +91,25 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "numbers too many": (lambda: replace(TABLE, published={"l1": (1.0, 2.0)}), "or not its columns"),
     "a model of nothing": (lambda: replace(MODEL, stand_in="cube"), "stand_in is 'cube'"),
     "a model of no size": (lambda: replace(MODEL, longest_side=0.0), "longest_side is 0.0; give a positive"),
+    "no seeds": (lambda: replace(SPEC, seeds=()), "no seeds are given"),
+    "two parts of a name": (lambda: replace(SPEC, parts=(TABLE, TABLE)), "two parts have the same name"),
+    "a part of unknown rows": (lambda: replace(SPEC, rows={}), "names row 'l1', which does not exist"),
+    "a truth of another shape": (lambda: Content("a", [RESULT], truth=np.ones((4, 3))), "give the same shape"),
+    "results of two shapes": (lambda: Content("a", [RESULT, WIDER]), "must have one shape"),
+    "a surface at the border": (lambda: isosurface(_ball, -0.9 * np.ones(3), 1.4 * np.ones(3), 4), "widen the box"),
+    "a box without a surface": (lambda: isosurface(_ball, 5 * np.ones(3), 7 * np.ones(3), 4), "widen the box"),
+    "no focal length": (lambda: Calibration(0.0, 1.0, None, None, 1.0), "focal length 0 pixels"),
+    "no focal length down": (lambda: Calibration(1.0, 0.0, None, None, 1.0), "both must be positive"),
+    "swapped sides": (lambda: Calibration(1.0, 1.0, None, None, -0.1), "left and right are swapped"),
+    "no rasters": (lambda: assign([]), "no rasters were given"),
+    "a track of its own": (lambda: replace(TRACK, track="spiral"), "track is 'spiral'"),
+    "noise of no kind": (lambda: replace(TRACK, noise=("pink", 1.0)), "give one of "),
+    "less than no noise": (lambda: replace(TRACK, noise=("gauss", -0.1)), "a level of at least 0"),
+    "views without a middle": (lambda: replace(TRACK, views=2), "give an odd number of views"),
+    "views at one place": (lambda: replace(TRACK, spacing=0), "at least 1 apart"),
+    "no baseline": (lambda: replace(TRACK, baseline=0.0), "give positive numbers"),
+    "an image of no size": (lambda: replace(TRACK, scale=0.0), "give positive numbers"),
+    "a larger image": (lambda: replace(TRACK, scale=1.01), "scale at most 1"),
     **{
         f"penalties {given}": (lambda given=given: McCnn(penalties=Penalties(*given)), "give 0 < small <= large step")  # type: ignore[misc]
         for given in (
@@ -126,6 +160,11 @@ FINE: dict[str, Callable[[], Any]] = {
     "panels in two lines": lambda: replace(PANELS, layout=(1, 1)),
     "surfaces without columns": lambda: replace(PANELS, kind="surfaces", layout=()),
     "a champion": lambda: replace(TABLE, champion="auto", published={"l1": (1.0,)}),
+    "an experiment": lambda: SPEC,
+    "a page": lambda: Content("a", [RESULT], truth=np.ones((3, 4), np.float32)),
+    "a box around its surface": lambda: isosurface(_ball, -1.4 * np.ones(3), 1.4 * np.ones(3), 4),
+    "a calibration": lambda: Calibration(1e-9, 1e-9, None, None, 1e-9),
+    "a track": lambda: replace(TRACK, noise=("gauss", 0.0), views=1, spacing=1, baseline=1e-9, scale=1e-3),
     "a small model": lambda: replace(MODEL, stand_in="city", longest_side=1e-3),
     "the least penalties": lambda: McCnn(penalties=Penalties(1e-9, 1e-9, 1, 1, 1, 1e-9), aggregations=0, arm=1),
     "one step": lambda: Alignment(levels=1, iterations=1, most_pixels=LEAST_PIXELS),

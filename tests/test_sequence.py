@@ -340,3 +340,9 @@ def test_a_window_is_as_wide_as_help_says_unless_told(tmp_path: Path) -> None:
     told = build_parser()._actions[-1].choices["fuse"].format_help()  # type: ignore[union-attr, call-overload, index]
     default = int(re.search(r"--window.*?default:\s+(\d+)", told, re.DOTALL)[1])  # type: ignore[index]
     assert (written["first"], written["frames"]) == (7 - default // 2, default)
+
+
+def test_one_frame_is_a_sequence_of_one_window(tmp_path: Path) -> None:
+    write_bundle([frame(0)], tmp_path / "sequence")
+    assert run("fuse", tmp_path / "sequence", "-o", tmp_path / "out", "--every", 1, *QUICK) == 0
+    assert [path.name for path in (tmp_path / "out").glob("*/depth.npy")] == ["depth.npy"]

@@ -371,3 +371,13 @@ def test_confidence_is_lambda_in_the_domain_and_nothing_outside():
     inside = task.inside()
     assert not inside.all()
     np.testing.assert_allclose(fixed_confidence(task), np.where(inside, 0.8, 0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_the_middle_observation_of_a_task_is_zero(inverse: bool) -> None:
+    """In either variable: float32 then spends its digits on differences, not on the distance of the camera."""
+    depths = (1000 + np.random.default_rng(0).normal(0, 1, (3, 9, 8))).astype(np.float32)
+    task = prepare(Energy(L1(), TGV(2), inverse=inverse), Stack(depths), REFERENCE)
+    values = task.observations.values
+    assert abs(np.median(values)) < 0.1 * np.ptp(values)
+    np.testing.assert_allclose(np.median(task.centre + values), np.median(1 / depths if inverse else depths), rtol=1e-6)

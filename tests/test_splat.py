@@ -245,6 +245,7 @@ def test_some_of_uploaded_views_are_numbered_anew_and_keep_what_they_are() -> No
             for place, number in enumerate(part.indices):
                 assert (part.depths[place] == 1 + chosen[number]).all()
                 assert part.poses[place] is poses[chosen[number]]
+            assert np.shares_memory(part.depths, uploads[0].depths) == (chosen != [4, 0, 2])  # no copy of a run
             assert (part.confidences is None) == (trust is None)
             assert part.confidences is None or part.confidences.shape == part.depths.shape
         assert parts_of(uploads, []) == []

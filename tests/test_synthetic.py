@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -196,14 +197,14 @@ def test_meshes_turn_scale_and_load(tmp_path: Path) -> None:
     upright = scene.centred().scaled_to(2.0).upright()
     np.testing.assert_allclose(upright.upper - upright.lower, [0.5, 2.0, 0.25])
     np.testing.assert_allclose(upright.upper, -upright.lower, atol=1e-12)
-    for axis, onto in ("xy", "yz", "zy", "yy"):
-        a, b, c = np.moveaxis(scene.turned(axis, onto).vertices[scene.faces], 1, 0)
-        assert np.einsum("nx,nx->", a, np.cross(b, c)) / 6 == pytest.approx(16.0)  # turned, never mirrored
+    for stretched in ((9.0, 1.0, 1.0), (1.0, 9.0, 1.0), (1.0, 1.0, 9.0)):
+        longest = replace(scene, vertices=scene.vertices / (1, 2, 8) * stretched).upright()
+        a, b, c = np.moveaxis(longest.vertices[scene.faces], 1, 0)
+        assert np.einsum("nx,nx->", a, np.cross(b, c)) / 6 == pytest.approx(9.0)  # turned, never mirrored
+        np.testing.assert_allclose(longest.upper - longest.lower, [1, 9, 1])
     (tmp_path / "broken.ply").write_bytes(b"ply\nformat binary_little_endian 1.0\nelement vertex 9\n")
     with pytest.raises(FileError, match=r"broken\.ply cannot be read as a mesh"):
         load_mesh(tmp_path / "broken.ply")
-    with pytest.raises(InputError, match="choose from"):
-        scene.turned("w")
     with pytest.raises(InputError, match="faces use vertices"):
         Scene(np.zeros((2, 3)), np.array([[0, 1, 2]]))
 

@@ -29,6 +29,14 @@ def test_scales_are_found(scales):
     np.testing.assert_allclose(usual, scales, rtol=0.2)
 
 
+def test_a_view_between_biased_ones_is_as_noisy_as_the_nearest_pair_says():
+    """Of offsets 0, 1 and 3 distances add up, squares do not: half of the least square is left to the one between."""
+    depths, weights = views((0.01, 0.01, 0.01))
+    scales = found(depths + np.float32([0, 1, 3])[:, None, None], weights)
+    assert scales[1] == pytest.approx(np.sqrt(1 / 2), rel=0.01)
+    assert scales[1] < scales[0] < scales[2]
+
+
 def test_pairs_may_be_looked_at_a_few_at_a_time(monkeypatch):
     given = views((0.1, 0.2, 0.1, 0.3, 0.1))
     whole = found(*given)

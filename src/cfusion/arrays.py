@@ -99,6 +99,11 @@ def lower_median(cells: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.asarray(np.take_along_axis(ordered, np.maximum(count - 1, 0)[..., None] // 2, axis=-1)[..., 0])
 
 
+def stride_for(pixels: int, most: int) -> int:
+    """The step, in rows and in columns, that leaves about so many of the pixels."""
+    return max(1, int(np.sqrt(pixels / most)))
+
+
 def on_host(array: Any) -> bool:
     """Whether the array is NumPy's own."""
     return isinstance(array, np.ndarray)

@@ -199,6 +199,27 @@ def test_all_of_a_draft_is_on_the_disk_before_it_is_named(tmp_path: Path, monkey
     assert steps[-2:] == ["renamed", "a/"]
 
 
+def test_what_a_draft_takes_over_is_on_the_disk_before_both_are_exchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a crash could leave a folder without the files of others."""
+    out, exchange = tmp_path / "out", atomic.exchange
+    brought: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(atomic, "sync", lambda path: brought.append(("synced", names_in(path))))
+    monkeypatch.setattr(atomic, "exchange", lambda *given: (brought.append(("exchanged", [])), exchange(*given)))
+
+    def names_in(place: Path) -> list[str]:
+        return sorted(path.name for path in place.iterdir()) if place.is_dir() else []
+
+    out.mkdir()
+    (out / "of another").write_text("kept")
+    with filling(out) as draft:
+        (draft / "x").write_text("1")
+        (draft / "y").write_text("2")
+    at = brought.index(("exchanged", []))
+    assert brought[at - 1] == ("synced", ["of another", "x", "y"])
+
+
 def test_a_disk_that_cannot_bring_is_not_one_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, fails in ((22, False), (95, False), (9, False), (5, True), (28, True)):
 

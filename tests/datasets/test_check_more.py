@@ -10,7 +10,7 @@ import pytest
 from cfusion.cli.main import main
 from cfusion.datasets import read, write_bundle
 from cfusion.datasets.check import Correction, align_scales, check, reprojection
-from cfusion.datasets.check.reprojection import Hypothesis
+from cfusion.datasets.check.reprojection import STATED, Hypothesis
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
 
@@ -227,3 +227,20 @@ def test_frames_of_a_long_sequence_are_compared_near_and_far_from_its_first_to_i
     assert len(groups) == 4
     assert reprojection._groups(20, reprojection.FEW) == [[0, 2, 8, 19]]
     assert reprojection._groups(16, reprojection.FEW) == [list(range(16))]
+
+
+@pytest.mark.parametrize("corner", [(1, 1), (1, 2), (2, 1), (2, 2)])
+@pytest.mark.parametrize("other", [2.0, 5.0])
+def test_depth_is_interpolated_within_one_surface_only(corner: tuple[int, int], other: float) -> None:
+    """Where one of the four pixels around a place is of another one, nearer or farther, the nearest counts."""
+    camera, place = Pinhole(9.0, 9.0, 1.5, 1.5, 4, 4), np.array([0])
+    depth = 1 / (1 / 3 + 0.001 * np.mgrid[:4, :4].sum(axis=0))  # a plane
+    beside = depth.copy()
+    beside[corner] = other
+    plane, edge = (
+        reprojection.Samples([View(each, camera, Pose.identity()) for each in (found, depth)], 10)
+        for found in (depth, beside)
+    )
+    for v, u in ((1.4, 1.3), (1.4, 1.6), (1.7, 1.3), (1.7, 1.6)):
+        found = [float(each._inverse_depth(place, *np.array([[u], [v]]), STATED)[0]) for each in (plane, edge)]
+        assert found == pytest.approx([1 / 3 + 0.001 * (u + v), 1 / beside[round(v), round(u)]])

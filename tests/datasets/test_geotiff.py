@@ -99,6 +99,16 @@ def test_grids_that_do_not_match_are_refused(folder: Path, content: bytes, words
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("size", [1e-3, 0.5, 30.0])
+def test_pixels_are_square_to_a_millionth_of_their_size(tmp_path: Path, size: float) -> None:
+    """In degrees as in metres."""
+    (tmp_path / "a.tif").write_bytes(tiff_bytes(HEIGHTS, pixel=(size, size * (1 + 0.5e-6))))
+    assert read(tmp_path)[0].camera == Orthographic(size, 1.0, 0.5, 3, 2)
+    (tmp_path / "a.tif").write_bytes(tiff_bytes(HEIGHTS, pixel=(size, size * (1 + 2e-6))))
+    with pytest.raises(FileError, match="resample to square pixels"):
+        read(tmp_path)
+
+
 def test_pixels_that_are_not_square(tmp_path: Path) -> None:
     (tmp_path / "a.tif").write_bytes(tiff_bytes(HEIGHTS, pixel=(0.5, 0.25)))
     with pytest.raises(FileError, match="resample to square pixels"):

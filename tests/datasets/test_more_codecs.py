@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from cfusion.datasets.readers import eth3d, kitti
-from cfusion.datasets.write_back.png_depth import write_counts
 from cfusion.errors import FileError, InputError
 from cfusion.io import atomic, exchange, versions
 from cfusion.io.arguments import path_of, views_of, words_of
@@ -20,7 +19,7 @@ from cfusion.io.codecs import colmap_observations, exr_header, matlab
 from cfusion.io.codecs.colmap_model import ModelCamera
 from cfusion.io.codecs.exr_header import Channel
 from cfusion.io.codecs.kitti_poses import read_odometry_poses
-from cfusion.io.codecs.png import Encoding, read_png
+from cfusion.io.codecs.png import Encoding, read_png, write_counts
 from cfusion.io.colour_pictures import VIRIDIS
 from cfusion.io.json_object import JsonObject
 from cfusion.io.limits import FREE_BYTES, FREE_PIXELS, MOST_BYTES, MOST_PIXELS, most_unpacked, require_pixels
@@ -81,6 +80,21 @@ def test_an_empty_cell_of_matlab_is_an_empty_matrix() -> None:
     name, value = matlab._matrix(memoryview(b""), "<", 0)
     assert name == ""
     assert value.shape == (0, 0)  # type: ignore[union-attr]
+
+
+def test_names_of_a_matlab_structure_have_one_length() -> None:
+    """As its first part says; else they are cut in wrong places, however many values follow."""
+
+    def found(length: int, names: bytes) -> Any:
+        values = [(matlab.MATRIX, memoryview(b""))] * -(-len(names) // max(length, 1))
+        parts = [(matlab.INT32, memoryview(struct.pack("<i", length))), (matlab.INT8, memoryview(names)), *values]
+        return matlab._struct(1, parts, "<", 0)
+
+    (entry,) = found(4, b"one\0two\0")
+    assert list(entry) == ["one", "two"]
+    for length in (0, -4, 3, 5, 16):
+        with pytest.raises(matlab._Damaged):
+            found(length, b"one\0two\0")
 
 
 def test_a_cell_array_of_matlab_without_cells_is_an_empty_list() -> None:
@@ -236,8 +250,9 @@ class TestDisks:
             usage = SimpleNamespace(free=free)
             monkeypatch.setattr(shutil, "disk_usage", lambda place, usage=usage: usage)
             assert atomic.reason(OSError("odd\nmore"), tmp_path / "gone" / "further") == words
-        assert atomic.reason(OSError(errno.EACCES, "Denied"), tmp_path) == "Denied"
         assert len(atomic.reason(OSError("x" * 500), tmp_path)) == 200
+        monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=0))
+        assert atomic.reason(OSError(errno.EACCES, "Denied"), tmp_path) == "Denied"  # what is known is not guessed
 
 
 class TestNames:
@@ -274,9 +289,9 @@ class TestNames:
                 views_of(wrong, "write")
 
     def test_in_the_order_of_their_numbers(self) -> None:
-        names = ["a10.png", "a2.png", "none.png", "b2.png", "7x3.png"]
+        names = ["a10.png", "a2.png", "a0.png", "none.png", "b2.png", "7x3.png"]
         found = [path.name for path in numbered([Path(name) for name in names])]
-        assert found == ["none.png", "a2.png", "b2.png", "7x3.png", "a10.png"]
+        assert found == ["none.png", "a0.png", "a2.png", "b2.png", "7x3.png", "a10.png"]
 
     def test_a_matrix_of_one_of_its_shapes(self, tmp_path: Path) -> None:
         (tmp_path / "k.txt").write_text("1 2 3\n4 5 6\n7 8 9\n")
@@ -363,6 +378,14 @@ def test_a_header_of_exr_is_read_to_its_end_and_not_beyond(tmp_path: Path) -> No
         file.write_bytes(wrong)
         with pytest.raises(FileError, match="its header is invalid"):
             exr_header.read_header(file)
+
+
+def test_names_in_exr_have_255_letters_at_most() -> None:
+    """As its format says; what is longer is no name, but damage."""
+    assert exr_header._word(b"ab" + b"c" * 255 + b"\0d", 2) == ("c" * 255, 258)
+    for damaged in (b"c" * 256 + b"\0", b"\0", b"c" * 9):
+        with pytest.raises(exr_header.Damaged):
+            exr_header._word(damaged, 0)
 
 
 @pytest.mark.parametrize(

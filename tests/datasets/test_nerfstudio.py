@@ -70,6 +70,13 @@ def test_focal_length_from_a_field_of_view(folder: Path, content: dict[str, Any]
         read(folder)[0]
 
 
+def test_the_principal_point_is_the_middle_of_the_image_unless_stated(folder: Path, content: dict[str, Any]) -> None:
+    without = {key: value for key, value in content.items() if key not in ("cx", "cy")}
+    (folder / "transforms.json").write_text(json.dumps(without))
+    camera = read(folder)[0].camera
+    assert (camera.cx, camera.cy) == ((camera.width - 1) / 2, (camera.height - 1) / 2)
+
+
 def test_intrinsics_of_a_frame_and_of_a_smaller_map(folder: Path, content: dict[str, Any]) -> None:
     content["frames"][0] |= {"fl_x": 100, "fl_y": 102, "cx": 4.0, "cy": 2.0, "w": 6, "h": 4}
     (folder / "transforms.json").write_text(json.dumps(content))

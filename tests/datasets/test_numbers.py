@@ -111,7 +111,7 @@ class TestCheck:
             away = abs(np.log(tried.factor / unit / true))
             return SimpleNamespace(overlap=1.0 if away < 2 else 0.04, cost=away if away < 2 else -1.0)
 
-        found = _best_factor(SimpleNamespace(typical=3.0, motion=motion, residuals=residuals), meaning, 1)  # type: ignore[arg-type]
+        found = _best_factor(SimpleNamespace(typical=3.0, motion=motion, residuals=residuals), meaning)  # type: ignore[arg-type]
         assert found.factor == pytest.approx(unit * true, rel=2e-3)
         assert found.meaning is meaning
         assert ("disparity" in found.name) == (meaning is Meaning.disparity)

@@ -3,7 +3,7 @@
 import struct
 import weakref
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 
@@ -134,3 +134,35 @@ def test_damaged_photographs_are_refused(folder: Path) -> None:
 def test_every_format_is_documented() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "formats.md").read_text()
     assert all(f"| `{name}` |" in text for name in READERS)
+
+
+@pytest.mark.parametrize(
+    ("format", "parts"),
+    [
+        ("replica", ("traj.txt", "results/depth0.png")),
+        ("scannet", ("depth/", "pose/", "intrinsic/")),
+        ("tum", ("depth.txt", "groundtruth.txt")),
+        ("kitti-odometry", ("calib.txt", "image_0/", "times.txt")),
+        ("open3d", ("depth/", "trajectory.log")),
+        ("middlebury", ("calib.txt", "disp0.pfm")),
+        ("middlebury", ("disp2.png", "im2.png")),
+        ("colmap", ("stereo/depth_maps/", "sparse/cameras.txt", "sparse/images.txt")),
+    ],
+)
+def test_a_format_is_recognised_by_all_its_parts_and_by_none_less(
+    tmp_path: Path, format: str, parts: tuple[str, ...]
+) -> None:
+    recognises = READERS[format].load().recognises
+
+    def laid_out(name: str, given: Sequence[str]) -> Path:
+        (tmp_path / name).mkdir()
+        for part in given:
+            place = tmp_path / name / part
+            (place if part.endswith("/") else place.parent).mkdir(parents=True, exist_ok=True)
+            if not part.endswith("/"):
+                place.touch()
+        return tmp_path / name
+
+    assert recognises(laid_out("whole", parts))
+    for lost in parts:
+        assert not recognises(laid_out(f"without {lost.replace('/', ' ')}", [each for each in parts if each != lost]))

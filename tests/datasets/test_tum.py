@@ -8,6 +8,7 @@ import pytest
 from cfusion import BrownConrady, read
 from cfusion.arrays import Matrix
 from cfusion.datasets import write_views
+from cfusion.datasets.readers import tum
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Orthographic, Pinhole, Pose, View
 
@@ -127,3 +128,19 @@ def test_poses_in_a_map_projection_keep_their_digits(tmp_path: Path, some_views:
     place = np.array([500000.1234, 5400000.5678, 300.0])
     write_views([replace(some_views[0], pose=Pose(np.eye(3), place))], tmp_path / "out", "tum")
     np.testing.assert_array_equal(read(tmp_path / "out")[0].pose.translation, place)
+
+
+@pytest.mark.parametrize(
+    ("name", "intrinsics", "lens"),
+    [
+        ("freiburg1_desk", (517.3, 516.5, 318.6, 255.3), (0.2624, -0.9531, -0.0054, 0.0026, 1.1633)),
+        ("Freiburg2_xyz", (520.9, 521.0, 325.1, 249.7), (0.2312, -0.7849, -0.0033, -0.0001, 0.9172)),
+        ("freiburg3_long_office", (535.4, 539.2, 320.1, 247.6), ()),
+        ("elsewhere", (525.0, 525.0, 319.5, 239.5), ()),
+    ],
+)
+def test_cameras_are_those_of_the_page_of_the_data_set(
+    tmp_path: Path, name: str, intrinsics: tuple[float, ...], lens: tuple[float, ...]
+) -> None:
+    """Its table "intrinsic camera calibration", RGB; for others the default of its drivers."""
+    assert tum._camera(tmp_path / name, tum.Options())[0] == (*intrinsics, *lens)

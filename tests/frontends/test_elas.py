@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cfusion.frontends.elas import Elas, _away, _delaunay, _one_side, _sobel, elas_maps
-from cfusion.frontends.stereo import elas
+from cfusion.frontends.stereo import match
 from cfusion.kernels.cpu import elas as kernels
 
 
@@ -100,7 +100,7 @@ def test_a_pattern_beside_a_blank_wall_says_nothing_about_it(scenes: SimpleNames
     found = elas_maps(*(np.rint(255 * each).astype(np.uint8) for each in (left, right)), Elas(disparities=32))
     assert found.away[45, 40] < 6
     assert found.away[45, 140] > 50
-    matched = elas(left.astype(np.float32), right.astype(np.float32), Elas(disparities=32))
+    matched = match(left.astype(np.float32), right.astype(np.float32), "elas", 32)
     assert np.median(matched.disparity[10:-10, 20:70]) == pytest.approx(7, abs=0.3)
     assert matched.confidence[:, 110:].max() < 0.05 < matched.confidence[10:-10, 20:70].min()
 
@@ -110,6 +110,16 @@ def test_distances_are_those_from_the_nearest_point() -> None:
     v, u = np.mgrid[:25, :40]
     expected = np.min([np.hypot(v - row, u - column) for row, column in zip(rows, columns, strict=True)], axis=0)
     np.testing.assert_allclose(_away(rows, columns, (25, 40)), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize(("row", "column", "disparity"), [(2, 3, 5), (0, 0, 0), (4, 6, 7)])
+def test_support_points_are_listed_in_their_cell_and_those_beside_it(row: int, column: int, disparity: int) -> None:
+    """With the disparities beside theirs; up to the border of the image, and of the disparities."""
+    support = np.array([(20 * column + 19, 20 * row, disparity)], np.float32)
+    counts, listed = kernels.nearby(support, 5, 7, 20, 8)
+    beside = [abs(np.arange(count) - place) <= 1 for count, place in ((5, row), (7, column), (8, disparity))]
+    np.testing.assert_array_equal(counts, np.outer(beside[0], beside[1]) * beside[2].sum())
+    assert listed[row, column, : beside[2].sum()].tolist() == np.flatnonzero(beside[2]).tolist()
 
 
 def test_map_disparities_minimise_the_energy() -> None:

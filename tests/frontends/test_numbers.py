@@ -13,6 +13,7 @@ from cfusion.frontends.elas import _sobel
 from cfusion.frontends.motion import exponential, halfway
 from cfusion.frontends.refine import bilateral_filtered
 from cfusion.frontends.rig import Rig
+from cfusion.frontends.stereo import MOST_DISPARITIES
 from cfusion.frontends.trust import ELAS_TRUST, MAP_TRUST, MC_CNN_TRUST, SGM_TRUST, Trust
 
 NAN = float("nan")
@@ -104,6 +105,14 @@ class TestCues:
         disparity = np.tile(np.arange(40, dtype=np.float32), (30, 1))
         assert cues.slope(disparity, 1)[15, 20] == 0
         assert cues.slope(np.float32(0.99) * disparity, 1)[15, 20] == pytest.approx(0.99, rel=1e-5)
+
+    @pytest.mark.parametrize(("grey", "unlike"), [(0.0, 0.5), (1.0, 0.25), (3.0, 0.05), (30.0, 0.0)])
+    def test_a_pattern_counts_from_a_grey_value_of_contrast(self, grey: float, unlike: float) -> None:
+        """Of 255: images alike to the last bit correlate by s^2 / (s^2 + 1) at a standard deviation of s."""
+        stripes = np.where(np.arange(60) % 2, 0.5 + grey / 255, 0.5 - grey / 255) * np.ones((30, 1))
+        image = stripes.astype(np.float32)
+        found = cues.unlikeness(np.zeros((30, 60), np.float32), image, image)
+        assert found[10:20, 10:50] == pytest.approx(unlike, abs=0.005)
 
     def test_likeness_is_the_correlation_of_matched_windows(self) -> None:
         rng = np.random.default_rng(5)
@@ -219,6 +228,14 @@ class TestConsistency:
         assert np.isnan(kept[1]).all()
         assert (kept[5, 1:6] == 5).all()
         assert consistency.without_specks(disparity, 0, 1.0) is disparity
+
+    def test_the_largest_disparities_that_are_searched_are_no_specks(self) -> None:
+        """Sixteenths of them fit into the filter's sixteen bits."""
+        pytest.importorskip("cv2")
+        disparity = np.full((9, 9), MOST_DISPARITIES - 1, np.float32)
+        disparity[2:4, 2:4] = 0.0
+        kept = consistency.without_specks(disparity, 10, 1.0)
+        np.testing.assert_array_equal(np.isnan(kept), disparity == 0)
 
 
 class TestPairs:

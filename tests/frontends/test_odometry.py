@@ -16,7 +16,7 @@ from cfusion.frontends.features import Circle, Tracking, circle_matches, spread_
 from cfusion.frontends.motion import exponential, halfway
 from cfusion.frontends.odometry import Ransac, motion, motion_of_matches, trajectory
 from cfusion.frontends.rig import Rig, StereoFrame
-from cfusion.frontends.stereo import grey_bytes, sgm
+from cfusion.frontends.stereo import grey_bytes, match
 from cfusion.geometry.disparity import depth_from_disparity
 
 
@@ -142,7 +142,7 @@ def test_what_cannot_be_found_is_said(scenes: SimpleNamespace) -> None:
     frame = StereoFrame(flat, flat)
     with pytest.raises(InputError, match="features were followed"):
         motion(frame, frame, scenes.rig)
-    with pytest.raises(InputError, match="pixels with depth and texture"):
+    with pytest.raises(InputError, match="only 0 pixels with depth and texture"):
         direct_motion(flat, np.ones_like(flat), flat, scenes.camera)
     with pytest.raises(ShapeError, match="the camera has"):
         direct_motion(flat, flat[:5], flat, scenes.camera)
@@ -165,7 +165,7 @@ def test_motions_on_kitti_lie_among_the_given_ones(kitti: Path, bundle: int, fra
     true = given[frames[0]].inverse() @ given[frames[-1]]
     direct = Pose.identity()
     for before, after in pairwise(pairs):
-        depth = depth_from_disparity(sgm(before.left, before.right).disparity, opened.calibration.focal_baseline)
+        depth = depth_from_disparity(match(before.left, before.right).disparity, opened.calibration.focal_baseline)
         direct = direct @ direct_motion(before.left, depth, after.left, rig.camera).previous_from_current
     for found in (trajectory(pairs, rig)[-1], direct):
         way, turn = off_by(found, true)

@@ -13,7 +13,7 @@ from cfusion.errors import InputError, ShapeError
 from cfusion.frontends.depth import depth_of
 from cfusion.frontends.elas import Elas
 from cfusion.frontends.rig import Rig
-from cfusion.frontends.stereo import Checks, Matching, Sgm, elas, match, sgm
+from cfusion.frontends.stereo import Checks, Matching, Sgm, _elas, match
 from cfusion.metrics import fill_background, roc_auc
 
 NETWORK = all(importlib.util.find_spec(name) for name in ("mc_cnn", "onnxruntime"))
@@ -45,7 +45,7 @@ def test_confidence_is_zero_exactly_where_nothing_is_known(matcher: str, scenes:
 def test_what_only_the_left_camera_sees_is_mostly_left_out(matcher: str, scenes: SimpleNamespace) -> None:
     frame, truth = scenes.step_pair(near=18, far=6)
     run = (
-        elas(frame.left, frame.right, Elas(32), Checks(1.0, 400, 1.0))  # narrow gaps are left open
+        _elas(frame.left, frame.right, Elas(32), Checks(1.0, 400, 1.0))  # narrow gaps are left open
         if matcher == "elas"
         else match(frame.left, frame.right, matcher, 32)
     )
@@ -80,7 +80,7 @@ def test_a_pair_without_texture_has_no_disparity_to_trust(matcher: str) -> None:
 
 def test_brightness_hardly_matters(scenes: SimpleNamespace) -> None:
     frame, truth = scenes.slanted_pair()
-    found = elas(frame.left, 0.8 * frame.right + 0.1, Elas(32)).disparity
+    found = match(frame.left, 0.8 * frame.right + 0.1, "elas", 32).disparity
     assert np.nanmedian(np.abs(found - truth)) < 0.2
 
 
@@ -94,11 +94,11 @@ def test_colour_is_matched_as_grey(scenes: SimpleNamespace) -> None:
 def test_mistakes_are_named() -> None:
     image = np.zeros((20, 30), np.float32)
     with pytest.raises(ShapeError, match="rectify"):
-        sgm(image, image[:, :-1])
+        match(image, image[:, :-1])
     with pytest.raises(InputError, match="between 16 and"):
-        sgm(image, image, Sgm(disparities=4))
+        match(image, image, disparities=4)
     with pytest.raises(InputError, match=r"outside \[0, 1\]"):
-        sgm(image, image + 2)
+        match(image, image + 2)
     with pytest.raises(InputError, match="did you mean 'elas'"):
         match(image, image, "elass")
     with pytest.raises(InputError, match="odd"):

@@ -8,6 +8,7 @@ from cfusion.auto.noise import view_distances
 from cfusion.auto.surface import add_plane, blend, steps
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Fidelity, HeldOut
+from cfusion.kernels.numpy.sight import even_slope
 from cfusion.result import _measured, _standard_error
 from cfusion.source import UploadedViews
 
@@ -147,3 +148,16 @@ def test_what_is_known_at_one_side_reaches_the_other_and_does_not_go_round(backe
     reached = backend.extrapolate(start, observed, inside) == 3
     assert (backend.extrapolate(start, observed, inside)[~reached] == 0).all()
     assert reached[:, 3].mean() < 0.6 if across else reached[3].mean() < 0.6
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (5, 1), (1, 1), (6, 7)], ids=str)
+def test_the_slope_of_one_pixel_is_that_of_the_definition(shape: tuple[int, int]) -> None:
+    """Zero where no neighbour is known, as in a single row, or beside holes."""
+    compiled = pytest.importorskip("cfusion.kernels.cpu.sight")
+    rng = np.random.default_rng(0)
+    depth = rng.uniform(1, 2, shape).astype(np.float32)
+    depth[rng.random(shape) < 0.3] = np.nan
+    slopes = even_slope(depth)
+    for i, j in np.argwhere(np.isfinite(depth)).tolist():
+        assert compiled._even_slope(depth, i, j) == slopes[i, j]
+        assert np.isfinite(slopes[i, j])

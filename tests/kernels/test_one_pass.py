@@ -43,7 +43,6 @@ from cfusion.kernels.tracing import Kind, Traced, follow, heaped, looked_up, nei
 from cfusion.kernels.writing import TYPES, write
 from cfusion.solvers import task
 from cfusion.source import splat
-from cfusion.source.upload import _times
 
 PRELUDE = """#include <math.h>
 #include <stddef.h>
@@ -192,8 +191,7 @@ def cases(i: Inputs) -> list[Case]:
         (surface.blend, (i.map(), i.map(), 0.3), {}),
         (surface.add_plane, (i.map(), 0.1, -0.2), {}),
         (edges.edge_weights, (i.map(), i.unit()), {}),
-        (surface.times, (i.positive(VIEWS), i.per_view()), {}),
-        (_times, (i.positive(VIEWS), i.per_view()), {}),
+        (passes.times, (i.positive(VIEWS), i.per_view()), {}),
         (noise._known, (i.positive(VIEWS), i.stack(), i.map(), f32(2.0)), {"power": 2}),
         (
             noise._apart,
@@ -210,8 +208,6 @@ def cases(i: Inputs) -> list[Case]:
         (misreading._mean_size, (i.map(np.float64, 0), i.doubles()), {}),
         (misreading._reliefs, (i.unit(), *reliefs), {}),
         (misreading._pixels, (i.stack(), i.unit()), {}),
-        (misreading._within, (10 * i.positive(VIEWS), *reliefs), {}),
-        (misreading._weight, (10 * i.stack(), i.unit(), i.per_view(), *reliefs), {}),
         (
             misreading._read_rightly,
             (i.positive(VIEWS), 10 * i.stack(), i.unit(), i.per_view(), i.per_view(), *reliefs),
@@ -219,7 +215,7 @@ def cases(i: Inputs) -> list[Case]:
         ),
         (misreading._sum, (i.positive(VIEWS),), {}),
         (misreading._given_back, (i.positive(), i.positive(VIEWS)), {}),
-        (surface.times, (i.positive(VIEWS), i.unit()), {}),
+        (passes.times, (i.positive(VIEWS), i.unit()), {}),
         (votes.in_units, (i.stack(), i.map(), i.unit()), {}),
         (occlusion._times, (i.unit(), f32(0.3), f32(2.0), f32(0.7), f32(0.4)), {}),
         (occlusion._further, (i.map(), i.map(), i.unit(), f32(0.6)), {}),
@@ -461,11 +457,24 @@ def test_stacks_are_rewritten_and_added_up_view_by_view() -> None:
     i = Inputs((5, 6), 2)
     weights, factors = i.positive(VIEWS), i.per_view()
     wanted = weights * factors
-    passes.rewrite(surface.times, (weights,), weights, factors)
+    passes.rewrite(passes.times, (weights,), weights, factors)
     assert np.array_equal(weights, wanted)
     total, count = passes.added_up(lambda each, by: (each * by, (each > 0).astype(np.int32)), weights, factors)
     assert np.array_equal(total, (weights * factors).sum(axis=0))
     assert np.array_equal(count, (weights > 0).sum(axis=0))
+
+
+def test_arrays_that_are_not_of_the_host_are_handed_over_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plain function with its arguments and targets, or one that returns sums over views; once each."""
+    told: list[Any] = []
+    monkeypatch.setattr(passes, "_on_gpu", lambda: lambda *given: told.append(given) or ("one", "other"))
+    there, weights = object(), Inputs((5, 6), 2).positive(VIEWS)
+    passes.rewrite(passes.times, (there,), there, 3)
+    assert passes.added_up(lambda each: (each, 2 * each), there) == ["one", "other"]
+    (function, *handed), (sums, *of_sums) = told
+    assert (function, *handed) == (passes.times.__wrapped__, (there, 3), {}, (there,))  # type: ignore[attr-defined]
+    assert of_sums == [(there,), {}]
+    assert np.array_equal(sums(weights), [weights.sum(axis=0), (2 * weights).sum(axis=0)])
 
 
 LARGE = (300, 240)  # worth two threads
@@ -502,7 +511,7 @@ def test_views_that_are_worked_on_at_the_same_time_give_the_same_bits(
     i = Inputs(LARGE, 4)
     weights, factors = i.positive(VIEWS), i.per_view()
     wanted = weights * factors
-    passes.rewrite(surface.times, (weights,), weights, factors)
+    passes.rewrite(passes.times, (weights,), weights, factors)
     assert np.array_equal(weights, wanted)
     (total,) = passes.added_up(lambda each, by: (each * by,), weights, factors)
     parts = weights * factors

@@ -13,7 +13,15 @@ from cfusion.auto import votes as votes_of
 from cfusion.auto.assess import _unsure
 from cfusion.auto.belief import confidence, out_of_line
 from cfusion.auto.edges import edge_weights
-from cfusion.auto.misreading import Misreading, independence, nearest, surface_doubt
+from cfusion.auto.misreading import (
+    _weight,
+    _within,
+    independence,
+    nearest,
+    reliefs_of,
+    surface_doubt,
+    weigh_near_edges,
+)
 from cfusion.auto.settings import Settings
 from cfusion.auto.surface import local_slope, steps
 from cfusion.geometry.pose import turned_by
@@ -80,7 +88,7 @@ class TestMisreading:
     """A step of height 2 between columns 31 and 32."""
 
     SURFACE = np.where(np.arange(64) < 32, 4.0, 6.0) * np.ones((40, 1))
-    RELIEF = Misreading(SURFACE.astype(np.float32), np.full((40, 64), 0.5, np.float32), NUMPY)
+    RELIEFS = reliefs_of(SURFACE.astype(np.float32), np.full((40, 64), 0.5, np.float32), NUMPY)
 
     @pytest.mark.parametrize(("pixels", "column", "expected"), [
         (1, 31, 4.0), (1, 32, 4.0), (1, 30, 0.0), (2, 30, 4.0), (1.5, 30, 2.0), (4, 28, 4.0), (3, 28, 2.0),
@@ -89,28 +97,28 @@ class TestMisreading:
     ])  # fmt: skip
     def test_the_relief_within_so_many_pixels(self, pixels: float, column: int, expected: float) -> None:
         """In the unit of the noise; linear between 0, 1, 2, 4, 8 and 16 pixels, and no further."""
-        found = self.RELIEF.within(np.full((40, 64), pixels, np.float32))
+        found = _within(np.full((40, 64), pixels, np.float32), *self.RELIEFS)
         assert found[20, column] == pytest.approx(expected)
 
     def test_weights_are_shares_of_the_variance_and_a_thousandth_at_least(self) -> None:
         one = np.ones((40, 64), np.float32)
-        found = self.RELIEF.weight(one, one, 4.0)
+        found = _weight(one, one, 4.0, *self.RELIEFS)
         assert found[20, 31] == pytest.approx(4 / (4 + 16))
         assert found[20, 5] == 1
-        assert self.RELIEF.weight(one, one, 1e-6)[20, 31] == pytest.approx(1e-3)
-        assert (self.RELIEF.weight(NAN * one, one, 4.0) == 1).all()  # looked at from nowhere
+        assert _weight(one, one, 1e-6, *self.RELIEFS)[20, 31] == pytest.approx(1e-3)
+        assert (_weight(NAN * one, one, 4.0, *self.RELIEFS) == 1).all()  # looked at from nowhere
 
     def test_far_views_count_less_and_what_is_lost_is_given_back_in_part(self) -> None:
         """Misread by 4 pixels a view counts half; a pixel that lost a factor f has the root of it back, f at most 4."""
-        plain = Misreading(np.full((20, 30), 5.0, np.float32), np.ones((20, 30), np.float32), NUMPY)
+        plain = reliefs_of(np.full((20, 30), 5.0, np.float32), np.ones((20, 30), np.float32), NUMPY)
         weights = np.ones((2, 20, 30), np.float32)
         parallax = np.stack([np.zeros((20, 30)), np.full((20, 30), 8.0)]).astype(np.float32)
-        plain.weigh(weights, parallax, np.full((20, 30), 0.5, np.float32), [1.0, 1.0], NUMPY)
+        weigh_near_edges(weights, plain, parallax, np.full((20, 30), 0.5, np.float32), [1.0, 1.0], NUMPY)
         np.testing.assert_allclose(weights[1] / weights[0], 0.5, rtol=1e-5)
         np.testing.assert_allclose(weights[0], np.sqrt(2 / 1.5), rtol=1e-5)
         weights = np.ones((2, 20, 30), np.float32)
         far = np.full((2, 20, 30), 400.0, np.float32)
-        plain.weigh(weights, far, np.full((20, 30), 0.5, np.float32), [1.0, 1.0], NUMPY)
+        weigh_near_edges(weights, plain, far, np.full((20, 30), 0.5, np.float32), [1.0, 1.0], NUMPY)
         np.testing.assert_allclose(weights, 2 / (1 + 50.0**2), rtol=1e-4)
 
 

@@ -170,3 +170,14 @@ def test_a_variable_guessed_for_a_part_is_not_kept_where_it_does_not_matter() ->
     task = prepare(energy_of(Choices((1.0, 2.0)), 1.0), stack, NUMPY)
     weighing = Weighing(np.full((40, 60), 3.0, np.float32), DepthNoise(3.0, 0))
     assert not choose(task, Settings(), None, weighing, inverse=True).inverse
+
+
+@pytest.mark.parametrize(("asked", "spared"), [(None, True), (False, False)])
+def test_edges_are_spared_where_that_predicts_better_unless_it_is_refused(asked: bool | None, spared: bool) -> None:
+    """On a chessboard, whose corners smoothing rounds off."""
+    rows, columns = np.indices((40, 60))
+    board = 3 + (rows // 5 + columns // 5) % 2
+    stack = Stack((board + np.random.default_rng(0).normal(0, 0.6, (6, 40, 60))).astype(np.float32))
+    across = np.where((rows % 5 == 4) | (columns % 5 == 4), 0.01, 1.0).astype(np.float32)
+    task = prepare(energy_of(Choices((1.0, 2.0)), 1.0), stack, NUMPY)
+    assert choose(task, Settings(edges=asked), across).edges is spared

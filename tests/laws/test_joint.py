@@ -105,6 +105,21 @@ def test_a_step_that_would_raise_the_energy_is_rejected():
     assert joint_energy(task, sloppy) == pytest.approx(energies[-1], rel=1e-6)
 
 
+def test_acs_tells_every_iteration_of_its_solves(monkeypatch):
+    """Those of a step that was made again, more precisely, too."""
+    made, minimise = [], PDHG.minimise
+
+    def counted(self, *arguments, **more):
+        made.append(minimise(self, *arguments, **more))
+        return made[-1]
+
+    monkeypatch.setattr(PDHG, "minimise", counted)
+    solution = ACS(inner=PDHG(tolerance=0.5, iterations=24), tolerance=0.0, outer=30)(task_of(ENERGIES["l1"]))
+    told = [step.iterations for step in solution.history if np.isfinite(step.gap)]
+    assert len(made) > len(told)
+    assert sum(told) == sum(each.iterations for each in made)
+
+
 @EVERY_ENERGY
 def test_ama_tends_to_acs_when_its_proximal_terms_vanish(energy):
     task = task_of(energy)

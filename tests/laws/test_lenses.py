@@ -94,6 +94,18 @@ def test_a_lens_that_folds_the_image_over_is_refused() -> None:
         dataclasses.replace(LENS, p1=float("nan"))
 
 
+def test_a_lens_may_fold_the_image_over_beyond_its_corners() -> None:
+    """The outermost radius of k1 < 0 is 2 / (3 sqrt(-3 k1)): a thirtieth outside of a corner, or inside of it."""
+    corner = np.sqrt(2) * 50 / 100
+
+    def lens(outermost: float) -> BrownConrady:
+        return BrownConrady(100, 100, 50, 50, 101, 101, k1=-((2 / (3 * outermost)) ** 2) / 3)
+
+    assert np.isfinite(lens(corner * (1 + 1 / 30)).back_project(np.ones((101, 101)))).all()
+    with pytest.raises(CameraError, match="folds the image inside its corners"):
+        lens(corner * (1 - 1 / 30))
+
+
 def test_a_bundle_keeps_the_lens_and_other_formats_say_that_they_do_not(tmp_path) -> None:
     view = View(ramp(LENS, Pose.identity()), LENS, Pose.identity())
     write_views([view], tmp_path / "bundle")

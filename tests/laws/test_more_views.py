@@ -10,7 +10,7 @@ pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
 
 from cfusion import View, fuse, kernels
 from cfusion.auto.edges import edge_weights
-from cfusion.auto.misreading import Misreading
+from cfusion.auto.misreading import _weight, reliefs_of, weigh_near_edges
 from cfusion.source import Posed
 from cfusion.synthetic import PAPER_CAMERA, Gauss, Laplace, Noise, object_bundle, room
 
@@ -77,22 +77,22 @@ def test_parallax_is_how_far_a_point_moves():
 def test_misread_views_count_less_near_edges_and_the_wider_the_baseline():
     views, truth = seen(None)
     source = Posed.of(views, None, NUMPY)
-    misreading = Misreading(truth, np.ones_like(truth), NUMPY)
+    reliefs = reliefs_of(truth, np.ones_like(truth), NUMPY)
     doubt = np.full_like(truth, 0.05)
     parallax = source.parallax(truth, NUMPY)
-    wide, near = (misreading.weight(parallax[k], doubt, 0.1**2) for k in (0, len(views) // 2 - 1))
+    wide, near = (_weight(parallax[k], doubt, 0.1**2, *reliefs) for k in (0, len(views) // 2 - 1))
     relief = NUMPY.local_depth_range(truth, 1)
     assert (wide <= near + 1e-6).mean() > 0.98
     assert np.median(wide[relief > 0.5]) < 0.5 * np.median(wide[relief < 0.05])
-    assert misreading.weight(parallax[0], 0 * doubt, 0.1**2).min() == 1
+    assert _weight(parallax[0], 0 * doubt, 0.1**2, *reliefs).min() == 1
 
 
 def test_far_views_count_less_and_half_of_what_a_pixel_loses_is_given_back():
     """w / (1 + (p / 4)^2) on a plane, p the pixels that a view is misread by; then times sqrt(lost)."""
     plane = np.full((12, 16), 4, np.float32)
-    misreading, weights = Misreading(plane, np.ones_like(plane), NUMPY), np.ones((3, 12, 16), np.float32)
+    reliefs, weights = reliefs_of(plane, np.ones_like(plane), NUMPY), np.ones((3, 12, 16), np.float32)
     parallax = np.ones((3, 12, 16), np.float32) * np.array([0, 40, 400], np.float32)[:, None, None]
-    misreading.weigh(weights, parallax, np.full_like(plane, 0.1), [0.1] * 3, NUMPY)
+    weigh_near_edges(weights, reliefs, parallax, np.full_like(plane, 0.1), [0.1] * 3, NUMPY)
     far = 1 / (1 + (np.array([0, 4, 40]) / 4) ** 2)
     np.testing.assert_allclose(weights[:, 6, 8], far * np.sqrt(3 / far.sum()), rtol=1e-4)
 

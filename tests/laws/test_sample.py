@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cfusion import Stack, fuse_stack, kernels
+from cfusion.arrays import stride_for
 from cfusion.auto import sample
 from cfusion.auto.sample import TILE, sample_of
 from cfusion.auto.specks import specks
@@ -155,3 +156,33 @@ def test_specks_are_what_stands_alone_and_the_reference_did_not_measure(on_host:
     assert not (specks(sparse, 0, on_host) & (sparse[1] > 0)).any()
     sparse[0, :, :40] = 1  # dense where the reference looks, which does not make specks of the rest
     assert not (specks(sparse, 0, on_host) & (sparse[1] > 0)).any()
+
+
+def test_tiles_by_index_are_those_by_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a device, where one look-up takes all tiles."""
+    observed, maps = np.ones((480, 640), np.bool_), np.random.default_rng(0).random((3, 480, 640)).astype(np.float32)
+    by_slices = sample_of(observed, BACKEND)
+    monkeypatch.setattr(sample, "on_host", lambda array: False)
+    by_index = sample_of(observed, BACKEND)
+    assert by_slices.source is None
+    assert by_index.source is not None
+    np.testing.assert_array_equal(by_index.stack(Stack(maps)).depths, by_slices.stack(Stack(maps)).depths)
+    np.testing.assert_array_equal(by_index.plane(maps[0]), by_slices.plane(maps[0]))
+
+
+def test_the_first_pixel_of_an_image_is_no_gap_between_tiles() -> None:
+    tiles = [
+        ((slice(0, 2), slice(0, 1)), (slice(0, 2), slice(0, 1))),
+        ((slice(2, 4), slice(3, 4)), (slice(0, 2), slice(2, 3))),
+    ]
+    source, gap = sample._origins(tiles, (2, 3), width=5)
+    assert gap.tolist() == [[False, True, False]] * 2
+    assert source[~gap].tolist() == [0, 13, 5, 18]
+
+
+@pytest.mark.parametrize("pixels", [1, 99, 100, 399, 400, 899, 900, 640 * 480])
+def test_a_stride_leaves_as_many_pixels_as_asked_or_few_more(pixels: int) -> None:
+    """The largest one; a map with fewer is used whole."""
+    stride = stride_for(pixels, 100)
+    assert stride == 1 or pixels / stride**2 >= 100
+    assert pixels / (stride + 1) ** 2 < 100

@@ -461,3 +461,13 @@ def test_halves_are_converged_however_long_the_steps_of_the_whole_became() -> No
         patch.setattr(halves, "REFIT", replace(halves.REFIT, iterations=3000, tolerance=0.0))
         late = refit(found, half)
     assert np.median(np.abs(soon - late)) < 0.4 * np.median(np.abs(late - found.depth))
+
+
+@pytest.mark.parametrize("own", [0.5, 3.0])
+def test_without_halves_sigma_is_that_of_one_observation_and_at_least_the_usual_one(own: float) -> None:
+    """However quiet a pixel seems by itself: nothing compares it."""
+    one, none = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    unknown, usual, unit = np.full((2, 3), np.nan, np.float32), 2.0, 10.0
+    maps = (unknown, own * one, one, none, one, none, unit * one)
+    sigma = uncertainty._deviation(*maps, usual, 0.0, 0.0, 1.0, compared=False)
+    np.testing.assert_allclose(sigma, unit * max(own, usual), rtol=1e-6)

@@ -454,7 +454,7 @@ class TestCoregister:
     def test_few_pixels_are_left_where_they_are(self) -> None:
         window = ((slice(0, 10), slice(0, 19)),)
         found = coregister.place(Wavy(offset=1.0), [Wavy().read(*window[0])], window, "shift")  # type: ignore[arg-type]
-        assert (found.pixels, found.offset, found.shift) == (190, 0.0, (0.0, 0.0))
+        assert (found.pixels, found.offset, found.tilt, found.shift) == (190, 0.0, (0.0, 0.0), (0.0, 0.0))
 
     def test_each_is_laid_against_those_before_and_the_first_stays(self) -> None:
         rasters = [Wavy(), Wavy((0.0, 0.0), offset=1.0), Wavy((2.0, 0.0), offset=-1.0)]

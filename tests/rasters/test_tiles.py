@@ -5,6 +5,7 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -200,6 +201,7 @@ def test_the_share_of_a_stage_grows_from_nothing_towards_all_of_it(files: list[P
         shares = [step.done for step in heard if step.stage in stages]
         assert all(0 <= share <= 1 for share in shares), stages
         assert stages == ("iterating",) or shares == sorted(shares), stages  # there, a goal may move
+    assert next(step.done for step in heard if step.stage == "iterating") == 0
     compared = [step.done for step in heard if step.stage == writing[1]]
     assert len(compared) == len(files)
     assert (np.diff(compared) > 0).all()
@@ -288,6 +290,23 @@ def test_a_writer_leaves_nothing_of_its_draft(tmp_path: Path, fails: bool) -> No
     writer = Writer(tmp_path / "m.tif", Grid((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 5, 4, Coordinates("")), "metre")
     with suppress(Stopped), writer:
         assert list(tmp_path.iterdir()) == [writer.draft]
+        if fails:
+            raise Stopped
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("fails", "told"), [(False, OSError), (True, Stopped)])
+def test_a_file_that_cannot_be_closed_is_told_unless_something_else_went_wrong_before(
+    tmp_path: Path, fails: bool, told: type[Exception]
+) -> None:
+    def full() -> None:
+        raise OSError("the disk is full")
+
+    writer = Writer(tmp_path / "m.tif", Grid((1.0, 0.0, 0.0, 0.0, -1.0, 0.0), 5, 4, Coordinates("")), "metre")
+    with pytest.raises(told), writer:
+        first = next(iter(writer.open))
+        writer.open[first].close()
+        writer.open[first] = SimpleNamespace(close=full)
         if fails:
             raise Stopped
     assert list(tmp_path.iterdir()) == []

@@ -57,13 +57,18 @@ def test_mistakes_are_told_before_the_first_view() -> None:
 
 
 def test_views_are_kept_as_long_as_they_fit() -> None:
-    views = walk(6)
-    lazy = ViewCache(LazyViews(lambda number: views[number], range(6)), most_bytes=3 * size(views[0]))
+    views, reads = walk(6), []
+
+    def load(number: int) -> View:
+        reads.append(number)
+        return views[number]
+
+    lazy = ViewCache(LazyViews(load, range(6)), most_bytes=3 * size(views[0]))
     for number in (0, 1, 2, 0, 1, 2):
         assert lazy[number] is views[number]
-    assert lazy.reads == 3
+    assert reads == [0, 1, 2]
     lazy[3], lazy[0]
-    assert lazy.reads == 5
+    assert reads == [0, 1, 2, 3, 0]
     assert lazy.bytes <= lazy.most_bytes
     assert len(lazy[1:3]) == 2
     assert len(lazy) == 6

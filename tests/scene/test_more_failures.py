@@ -174,6 +174,14 @@ class TestExchange:
         nobody._submit_waiting()
         assert len(nobody.client.given) == cluster.TASKS_PER_THREAD
 
+    def test_all_of_many_tasks_have_their_turn(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """More than are handed out at a time: the rest as others end, one by one."""
+        tasks = [Task("fuse", number, (), "key") for number in range(20)]
+        exchange = exchange_of(*tasks)
+        monkeypatch.setattr(exchange, "_finished", lambda: [next(iter(exchange.running))])
+        monkeypatch.setattr(cluster, "_record_of", lambda future, task: Record(task.view, "x", "key"))
+        assert [record.view for record in exchange.records()] == [task.view for task in tasks]
+
     @pytest.mark.parametrize(
         ("failures", "tries", "ends"), [(0, 1, ""), (1, 2, ""), (2, 3, ""), (3, 3, "full"), (9, 3, "full")]
     )

@@ -192,3 +192,13 @@ def test_each_view_of_a_scene_gets_as_many_neighbours_as_are_asked_for(tmp_path:
     job = Job(str(tmp_path / "data"), "bundle", str(tmp_path / "out"), "")
     graph = _graph(job, dataset.views, dataset, number, [], None)
     assert [len(each) for each in graph.neighbours] == [number] * 4
+
+
+@pytest.mark.parametrize("most", [0, 1, 5, 6, 1000])
+def test_a_graph_is_cut_to_the_first_neighbours_of_each_view(most: int) -> None:
+    """Views that have no more than so many keep all of them."""
+    graph = Graph(tuple(tuple(other for other in range(7) if other != view) for view in range(7)), "a test")
+    assert graph.cut(most).neighbours == tuple(others[:most] for others in graph.neighbours)
+    for wrong in (-1, 1.0, True):
+        with pytest.raises(InputError, match="give a whole number from 0"):
+            graph.cut(wrong)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, View
 from cfusion.arrays import lower_median
+from cfusion.datasets.dataset import LazyViews
 from cfusion.datasets.write_back.take_over import _linked, _same, take_over
 from cfusion.errors import FileError, InputError
 from cfusion.scene import cloud, mesh, neighbours, places, summary
@@ -265,13 +266,14 @@ class TestKept:
         camera = Pinhole(1.0, 1.0, 2.0, 2.0, 4, 4)
         views = [View(np.full((4, 4), k + 1.0, np.float32), camera, Pose.identity()) for k in range(3)]
         assert size(views[0]) == 64
-        kept = ViewCache(views, 128)
+        reads: list[int] = []
+        kept = ViewCache(LazyViews(lambda number: (reads.append(number), views[number])[1], range(3)), 128)
         for index in (0, 1, 0, 2, 0, -1):
             assert kept[index] is views[index]
-        assert kept.reads == 3  # the third pushed the second out, and was there when asked for from the end
+        assert reads == [0, 1, 2]  # the third pushed the second out, and was there when asked for from the end
         assert kept.bytes == 128
         assert kept[1] is views[1]
-        assert kept.reads == 4
+        assert reads == [0, 1, 2, 1]
         assert [each.depth[0, 0] for each in kept[1:]] == [2.0, 3.0]
         assert ViewCache.of(views) is views
 
@@ -334,8 +336,8 @@ class TestSummary:
         assert len(head.split()) >= 7
 
     def test_neighbours_in_words(self) -> None:
-        said = summary.graph_sentence([(1, 2), (), (0,)], "time")
-        assert said == "neighbours by time: 0 to 2 a view, 1 in the middle"
+        said = summary.graph_sentence([(1, 2), (), (0, 1, 2, 4), (0,), (0, 1, 2)], "time")
+        assert said == "neighbours by time: 0 to 4 a view, 2 in the middle"
 
 
 class TestPlaces:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import stride_for
 from cfusion.auto.noise import share_errors, view_distances
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats
@@ -78,7 +79,7 @@ def most_alike(groups: list[list[int]], distances: NDArray[np.float64]) -> NDArr
 
 def in_groups(stack: Stack, backend: Backend) -> tuple[list[list[int]], NDArray[np.float64]]:
     """Groups of views that share their errors, in an order independent of the list; and the distances (K, K)."""
-    every = max(1, int(np.sqrt(stack.depths[0].size / SAMPLE)))
+    every = stride_for(stack.depths[0].size, SAMPLE)
     sample = stack.depths[:, ::every, ::every]
     distances = view_distances(sample, backend)
     alike = share_errors(distances)

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import DepthMap, on_host
-from cfusion.auto.surface import times
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.kernels.contract import Backend, Floats
-from cfusion.kernels.one_pass import one_pass, rewrite
+from cfusion.kernels.one_pass import one_pass, rewrite, times
 
 RADII = (1, 2, 4, 8, 16)  # pixels for which the relief is computed; linear in between
 TELLING = 4  # nearest other views, from which the error of the surface is estimated
@@ -90,40 +89,33 @@ def nearest(parallax: Floats, reference: int, number: int, backend: Backend) -> 
     return [view for view in others if moved[view] <= limit]
 
 
-class Misreading:
-    """The relief of a surface within any number of pixels."""
+def weigh_near_edges(
+    weights: Floats,
+    reliefs: Sequence[Floats],
+    parallax: Floats,
+    doubt: Floats,
+    noises: Sequence[float],
+    backend: Backend,
+) -> None:
+    """Multiply weights (K, H, W) in place by a factor against misreading, by the reliefs of the surface.
 
-    def __init__(self, surface: DepthMap, unit: Floats, backend: Backend) -> None:
-        whole = backend.arrays.ascontiguousarray(surface)
-        ranges = [backend.local_depth_range(whole, radius) for radius in RADII]
-        self.reliefs = [_relief(each, unit) for each in ranges] if on_host(unit) else _reliefs(unit, *ranges)
+    The factor is `_weight` / (1 + (p / FAR)^2) for a view that is typically misread by p pixels; the reference is not
+    misread and keeps its weight. The weight that a pixel loses is given back in part to its remaining observations:
+    otherwise the few correct ones beside an edge would be smoothed away.
+    """
+    away, known = backend.medians(_pixels(parallax, doubt))
+    far = [1 + (pixels / FAR) ** 2 if count else 1.0 for pixels, count in zip(away, known, strict=True)]
+    squares, further = np.array([np.square(noises), far], np.float32)[..., None, None]
+    before = _sum(weights)
+    rewrite(_read_rightly, (weights,), weights, parallax, doubt, squares, further, *reliefs)
+    rewrite(times, (weights,), weights, _given_back(before, weights))
 
-    def within(self, pixels: Floats) -> Floats:
-        """The range (..., H, W) of the surface within this many pixels, in the unit of the noise."""
-        return _within(pixels, *self.reliefs)
 
-    def weight(self, parallax: Floats, doubt: Floats, noise_square: Floats | float) -> Floats:
-        """noise^2 / (noise^2 + relief^2), (..., H, W), with the relief within doubt (H, W) times parallax pixels.
-
-        Squared, not the root as for independent errors, because misread views err alike.
-        """
-        return _weight(parallax, doubt, noise_square, *self.reliefs)
-
-    def weigh(
-        self, weights: Floats, parallax: Floats, doubt: Floats, noises: Sequence[float], backend: Backend
-    ) -> None:
-        """Multiply weights (K, H, W) in place by a factor against misreading.
-
-        The factor is `weight` / (1 + (p / FAR)^2) for a view that is typically misread by p pixels; the reference is
-        not misread and keeps its weight. The weight that a pixel loses is given back in part to its remaining
-        observations: otherwise the few correct ones beside an edge would be smoothed away.
-        """
-        away, known = backend.medians(_pixels(parallax, doubt))
-        far = [1 + (pixels / FAR) ** 2 if count else 1.0 for pixels, count in zip(away, known, strict=True)]
-        squares, further = np.array([np.square(noises), far], np.float32)[..., None, None]
-        before = _sum(weights)
-        rewrite(_read_rightly, (weights,), weights, parallax, doubt, squares, further, *self.reliefs)
-        rewrite(times, (weights,), weights, _given_back(before, weights))
+def reliefs_of(surface: DepthMap, unit: Floats, backend: Backend) -> Sequence[Floats]:
+    """The range (H, W) of a surface within each of RADII, in the unit of the noise."""
+    whole = backend.arrays.ascontiguousarray(surface)
+    ranges = [backend.local_depth_range(whole, radius) for radius in RADII]
+    return [_relief(each, unit) for each in ranges] if on_host(unit) else _reliefs(unit, *ranges)
 
 
 def _relief(found: Floats, unit: Floats) -> Floats:
@@ -141,8 +133,8 @@ def _pixels(parallax: Floats, doubt: Floats) -> Floats:
     return doubt * parallax
 
 
-@one_pass
 def _within(pixels: Floats, *reliefs: Floats) -> Floats:
+    """The range (..., H, W) of the surface within this many pixels, in the unit of the noise."""
     out = np.minimum(pixels, 1) * reliefs[0]
     for k, (near, far) in enumerate(zip(RADII, RADII[1:], strict=False)):
         share = np.clip((pixels - near) / (far - near), 0, 1)
@@ -150,8 +142,11 @@ def _within(pixels: Floats, *reliefs: Floats) -> Floats:
     return out
 
 
-@one_pass
 def _weight(parallax: Floats, doubt: Floats, noise_square: Floats | float, *reliefs: Floats) -> Floats:
+    """noise^2 / (noise^2 + relief^2), (..., H, W), with the relief within doubt (H, W) times parallax pixels.
+
+    Squared, not the root as for independent errors, because misread views err alike.
+    """
     square = np.square(_within(np.nan_to_num(doubt * parallax), *reliefs))
     out: Floats = np.maximum(noise_square / (noise_square + square), np.float32(LEAST_WEIGHT)).astype(np.float32)
     return out

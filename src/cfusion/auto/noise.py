@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, chunks, on_host
-from cfusion.auto.surface import local_slope, steps, times
+from cfusion.arrays import DepthMap, chunks, on_host, stride_for
+from cfusion.auto.surface import known_sample, local_slope, steps
 from cfusion.geometry import Camera, Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law, unit_of
-from cfusion.kernels.one_pass import one_pass, rewrite
+from cfusion.kernels.one_pass import one_pass, rewrite, times
 from cfusion.kernels.tracing import picked
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task
@@ -44,7 +44,7 @@ MOST_EXACT = 1e-5  # of the median depth: quieter maps are exact, and differ by 
 
 def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> DepthNoise:
     """The growth of noise with depth, from the residuals of a sample."""
-    every = max(1, int(np.sqrt(depths.size / GROWTH_SAMPLE)))
+    every = stride_for(depths.size, GROWTH_SAMPLE)
     sample = np.concatenate([array[..., ::every, ::every] for array in (surface[None], depths)])
     sample = sample if on_host(surface) else backend.to_host(sample)
     depth, measured = sample[0], sample[1:]
@@ -61,7 +61,7 @@ def stereo_like(task: Task) -> bool:
     if not isinstance(stack.camera, Pinhole) or stack.views < 2 or task.least <= 0:
         return False
     start, total = task.start, task.observations.total
-    every = max(1, int(np.sqrt(start.size / GROWTH_SAMPLE)))
+    every = stride_for(start.size, GROWTH_SAMPLE)
     misfit = backend.misfit(task.problem(fixed_confidence(task)), start)
     maps = backend.arrays.stack([each[::every, ::every] for each in (start, total, misfit)])
     start, total, misfit = backend.to_host(maps).astype(np.float64)
@@ -72,7 +72,7 @@ def stereo_like(task: Task) -> bool:
 
 def usual_weight(weights: Floats) -> float:
     """The weight below which half of the total weight lies, from a sample: many tiny weights do not change it."""
-    every = max(1, int(np.sqrt(weights.size / WEIGHT_SAMPLE)))
+    every = stride_for(weights.size, WEIGHT_SAMPLE)
     sample = np.sort(weights[:, ::every, ::every].ravel())
     heaped = np.cumsum(sample, dtype=np.float64)
     usual = sample[np.minimum(np.searchsorted(heaped, 0.5 * heaped[-1:]), len(sample) - 1)]
@@ -149,7 +149,7 @@ def view_scales(
     views = len(depths)
     if views < 3:
         return None
-    every = max(1, int(np.sqrt(depths[0].size / SAMPLE)))
+    every = stride_for(depths[0].size, SAMPLE)
     trust, measured, around = (each[..., ::every, ::every] for each in (weights, depths, surface))
     sample = _known(trust, measured, around, np.float32(growth.middle), power=growth.power)
     distances = view_distances(sample, backend)
@@ -257,9 +257,7 @@ def _beside_edges(weights: Floats, steep: Floats, noise: Floats, own: Mask) -> F
 
 def _quantile(values: Floats, probability: float, backend: Backend) -> float:
     """A quantile of the known values, from a sample; NaN if there are none."""
-    every = max(1, int(np.sqrt(values.size / QUANTILE_SAMPLE)))
-    sample = backend.to_host(values[::every, ::every])
-    known = sample[np.isfinite(sample)]
+    known = known_sample(values, QUANTILE_SAMPLE, backend)
     return float(np.quantile(known, probability)) if known.size else float("nan")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from cfusion.arrays import DepthMap
 from cfusion.auto import noise
 from cfusion.auto.holes import unmeasured_are_holes
-from cfusion.auto.misreading import TELLING, Misreading, independence, nearest, surface_doubt
+from cfusion.auto.misreading import TELLING, independence, nearest, reliefs_of, surface_doubt, weigh_near_edges
 from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
@@ -90,7 +90,8 @@ def observe(
     if count > 1:
         weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
-        Misreading(surface, unit, backend).weigh(weights, parallax, misread, noises, backend)
+        reliefs = reliefs_of(surface, unit, backend)
+        weigh_near_edges(weights, reliefs, parallax, misread, noises, backend)
         weighed = True
     enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * exact)
     wrong = _denied(wrong, weights, reference, enough * typical)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cfusion.arrays import DepthMap, on_host
+from cfusion.arrays import DepthMap
+from cfusion.auto.surface import known_sample
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.depth_noise import DepthNoise, unit_of
 from cfusion.kernels.one_pass import one_pass
@@ -34,9 +35,7 @@ class Rounding:
 
 def rounding_of(depth: DepthMap, backend: Backend) -> Rounding | None:
     """The rounding of a map (H, W); None if its values are not rounded, or too few to tell."""
-    every = max(1, int(np.sqrt(depth.size / SAMPLE)))
-    sample = depth[::every, ::every] if on_host(depth) else backend.to_host(depth[::every, ::every])
-    levels, counts = np.unique(sample[np.isfinite(sample)], return_counts=True)
+    levels, counts = np.unique(known_sample(depth, SAMPLE, backend), return_counts=True)
     repeated = counts > 1
     if counts[repeated].sum() < max(REPEATED * counts.sum(), FEWEST_LEVELS):
         return None

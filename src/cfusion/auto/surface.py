@@ -6,12 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.kernels.contract import Floats
+from cfusion.arrays import stride_for
+from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.depth_noise import DepthNoise, unit_of
 from cfusion.kernels.one_pass import one_pass
 from cfusion.kernels.tracing import neighbour, row_and_column
 
 BESIDE = ((1, 0), (-1, 0), (0, 1), (0, -1))  # (rows down, columns right) of the four neighbours
+
+
+def known_sample(values: Floats, most: int, backend: Backend) -> Floats:
+    """About so many of the known values of a map (H, W), evenly spread, in NumPy's memory."""
+    every = stride_for(values.size, most)
+    sample = backend.to_host(values[::every, ::every])
+    known: Floats = sample[np.isfinite(sample)]
+    return known
 
 
 def steps(surface: Floats) -> tuple[Floats, Floats]:
@@ -58,12 +67,6 @@ def add_plane(depth: Floats, down: float, right: float) -> Floats:
     rows, columns = row_and_column(depth)
     out: Floats = depth + (rows * down + columns * right)
     return out
-
-
-@one_pass
-def times(weights: Floats, factors: Floats) -> Floats:
-    """Weights (K, H, W) times factors (H, W), or one per view."""
-    return weights * factors
 
 
 @one_pass

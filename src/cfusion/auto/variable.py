@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfusion.arrays import DepthMap
+from cfusion.auto.surface import known_sample
 from cfusion.geometry import Camera, Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.depth_noise import DepthNoise
@@ -54,9 +55,7 @@ def is_wide(surface: DepthMap, camera: Camera | None, backend: Backend) -> bool:
     """Whether a perspective camera sees a surface over a range of depths in which depth and inverse depth differ."""
     if not isinstance(camera, Pinhole):
         return False
-    every = max(1, int(np.sqrt(surface.size / SAMPLE)))
-    sample = backend.to_host(surface[::every, ::every])
-    known = sample[np.isfinite(sample)]
+    known = known_sample(surface, SAMPLE, backend)
     if not known.size or known.min() <= 0:
         return False
     near, far = np.quantile(known, (0.1, 0.9))

@@ -61,7 +61,7 @@ class RawRig:
         )
         images = []
         for image, camera, lens, turn, projection in sides:
-            maps = cv2.initUndistortRectifyMap(camera, lens, turn, projection[:, :3], size, cv2.CV_32FC1)
+            maps = cv2.initUndistortRectifyMap(camera, lens, turn, projection, size, cv2.CV_32FC1)
             seen = cv2.remap(np.ascontiguousarray(image), *maps, cv2.INTER_LINEAR)
             images.append(np.clip(seen, 0, 1).astype(np.float32))
         return StereoFrame(*images), _of_projections(first, second)

@@ -60,18 +60,13 @@ class _Level:
 
 
 def direct_motion(
-    previous: Image,
-    depth: DepthMap,
-    current: Image,
-    camera: Pinhole,
-    start: Pose | None = None,
-    settings: Alignment | None = None,
+    previous: Image, depth: DepthMap, current: Image, camera: Pinhole, start: Pose | None = None
 ) -> DirectMotion:
     """The motion from the previous camera, whose image and depth are known, to the current one.
 
     `start` is a guess of previous_from_current; the default is no motion.
     """
-    chosen = settings or Alignment()
+    chosen = Alignment()
     if depth.shape != camera.shape or previous.shape[:2] != camera.shape or current.shape[:2] != camera.shape:
         raise ShapeError(
             f"depth is {depth.shape}, the images {previous.shape[:2]} and {current.shape[:2]}, "

@@ -53,16 +53,10 @@ class Motion:
     error: float  # pixels, root mean square over the inliers
 
 
-def motion(
-    previous: StereoFrame,
-    current: StereoFrame,
-    rig: Rig,
-    tracking: Tracking | None = None,
-    ransac: Ransac | None = None,
-) -> Motion:
+def motion(previous: StereoFrame, current: StereoFrame, rig: Rig) -> Motion:
     """The motion between two frames of a rectified rig, measured in both directions."""
     before, after = ((grey_bytes(frame.left), grey_bytes(frame.right)) for frame in (previous, current))
-    follow, propose = tracking or Tracking(), ransac or Ransac()
+    follow, propose = Tracking(), Ransac()
     there = motion_of_matches(circle_matches(before, after, follow), rig, propose)
     back = motion_of_matches(circle_matches(after, before, follow), rig, propose)
     return Motion(

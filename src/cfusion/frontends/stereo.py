@@ -77,28 +77,6 @@ ELAS_CHECKS = Checks(tolerance=1.0, speck=400, speck_step=1.0, gap=7)
 MC_CNN_CHECKS = Checks(tolerance=1.0, speck=400, speck_step=1.0)
 
 
-def sgm(left: Image, right: Image, settings: Sgm | None = None, checks: Checks = SGM_CHECKS) -> Matching:
-    """Semi-global matching with a left-right check."""
-    return _with_confidence(_sgm(left, right, settings or Sgm(), checks), SGM_TRUST)
-
-
-def elas(left: Image, right: Image, settings: Elas | None = None, checks: Checks = ELAS_CHECKS) -> Matching:
-    """Efficient large-scale stereo matching with a left-right check."""
-    return _with_confidence(_elas(left, right, settings or Elas(), checks), ELAS_TRUST)
-
-
-def mc_cnn(
-    left: Image,
-    right: Image,
-    settings: McCnn | None = None,
-    checks: Checks = MC_CNN_CHECKS,
-    *,
-    backend: str = "auto",
-) -> Matching:
-    """A network's matching cost, semi-global matching, and a left-right check; on a GPU (`cuda`) or a `cpu`."""
-    return _with_confidence(_mc_cnn(left, right, settings or McCnn(), checks, backend), MC_CNN_TRUST)
-
-
 @dataclass(frozen=True)
 class Matcher:
     """A named matcher: its search for disparities, and the calibration of its confidence."""

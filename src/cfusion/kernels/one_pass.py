@@ -178,3 +178,9 @@ def one_pass(function: Callable[P, R]) -> Callable[P, R]:
 
     FUNCTIONS.append(run)
     return run
+
+
+@one_pass
+def times(values: Any, factors: Any) -> Any:
+    """Values (K, H, W) times factors (H, W), or one per view."""
+    return values * factors

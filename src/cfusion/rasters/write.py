@@ -6,7 +6,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +71,12 @@ class Writer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
-        for file in self.open.values():
-            try:
-                file.close()
-            except Exception:  # the draft is removed anyway
-                if kind is None:
-                    raise
-        self.held.close()
+        try:
+            for file in self.open.values():
+                with suppress(Exception) if kind else nullcontext():  # what went wrong before is told
+                    file.close()
+        finally:
+            self.held.close()
 
     def write(self, block: Tile, maps: Mapping[str, NDArray[Any]]) -> None:
         window = ((block.top, block.bottom), (block.left, block.right))

@@ -16,7 +16,7 @@ class ViewCache(Sequence[View]):
     """A lazy sequence of views that caches up to a number of bytes."""
 
     def __init__(self, views: Sequence[View], most_bytes: int = BYTES) -> None:
-        self.views, self.most_bytes, self.bytes, self.reads = views, most_bytes, 0, 0
+        self.views, self.most_bytes, self.bytes = views, most_bytes, 0
         self._kept: OrderedDict[int, View] = OrderedDict()
         self._lock = Lock()
 
@@ -42,7 +42,6 @@ class ViewCache(Sequence[View]):
                 return self._kept[number]
         view = self.views[number]
         with self._lock:
-            self.reads += 1
             if number not in self._kept:
                 self._kept[number] = view
                 self.bytes += size(view)

@@ -11,7 +11,7 @@ import numpy as np
 
 from cfusion.geometry import Pose, View
 from cfusion.kernels.contract import Backend, Floats
-from cfusion.kernels.one_pass import one_pass
+from cfusion.kernels.one_pass import times
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class UploadedViews:
     def moved(self, poses: Sequence[Pose], factors: Sequence[float]) -> UploadedViews:
         """The views with other poses, and depths times factors, both of all views of the list."""
         grown = np.array([factors[k] for k in self.indices], np.float32)[:, None, None]
-        depths = self.depths if (grown == 1).all() else _times(self.depths, grown)
+        depths = self.depths if (grown == 1).all() else times(self.depths, grown)
         return replace(self, poses=[poses[k] for k in self.indices], depths=depths)
 
     @cached_property
@@ -53,12 +53,6 @@ class UploadedViews:
     def _translations(self) -> Floats:
         """Translations (n, 3)."""
         return np.stack([pose.translation for pose in self.poses])
-
-
-@one_pass
-def _times(depths: Floats, factors: Floats) -> Floats:
-    """Depths (n, H, W) times factors (n, 1, 1)."""
-    return depths * factors
 
 
 def _motions(rotations: Floats, translations: Floats) -> Floats:

@@ -10,8 +10,6 @@ from cfusion.arrays import Points
 from cfusion.errors import FileError, InputError, ShapeError, optional_module
 from cfusion.synthetic.isosurface import Faces, isosurface
 
-AXES = {"x": 0, "y": 1, "z": 2}
-
 
 @dataclass(frozen=True, eq=False)
 class Scene:
@@ -57,17 +55,10 @@ class Scene:
             raise InputError(f"longest_side is {longest_side}; give a positive length")
         return replace(self, vertices=self.vertices * (longest_side / float((self.upper - self.lower).max())))
 
-    def turned(self, axis: str, onto: str = "y") -> "Scene":
-        """The scene rotated by a right angle (or not at all), so that `axis` becomes `onto`."""
-        if axis not in AXES or onto not in AXES:
-            raise InputError(f"cannot turn {axis!r} onto {onto!r}; choose from 'x', 'y' and 'z'")
-        shift = AXES[onto] - AXES[axis]
-        return replace(self, vertices=np.roll(self.vertices, shift, axis=1))  # a cyclic permutation is a rotation
-
-    def upright(self, up: str = "y") -> "Scene":
-        """The scene rotated so that its longest axis is vertical."""
+    def upright(self) -> "Scene":
+        """The scene rotated so that its longest axis is y."""
         longest = int(np.argmax(self.upper - self.lower))
-        return self.turned("xyz"[longest], onto=up)
+        return replace(self, vertices=np.roll(self.vertices, 1 - longest, axis=1))  # cyclic: a rotation, no mirror
 
 
 def load_mesh(path: str | Path) -> Scene:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap
+from cfusion.arrays import DepthMap, stride_for
 from cfusion.view.readings import Residuals
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _effect(residuals: Residuals, total: NDArray[np.float64], count: NDArray[np.
 def _shift(residuals: Residuals, surface: DepthMap) -> float:
     """Length in pixels of the best shift in r = gx du + gy dv + b; 0 if not significant."""
     gy, gx = np.gradient(np.asarray(surface, np.float64))
-    every = max(1, int(np.sqrt(surface.size / SAMPLE)))
+    every = stride_for(surface.size, SAMPLE)
     r, a, b = (np.asarray(each)[::every, ::every].ravel() for each in (residuals, gx, gy))
     use = np.isfinite(r) & np.isfinite(a) & np.isfinite(b)
     if use.sum() < FEWEST:

@@ -50,6 +50,7 @@ CAN_TELL = 0.02  # share of samples that must differ between two hypotheses
 SLIGHT, CLEAR = 0.55, 0.6  # shares of the votes
 GRID = np.geomspace(1e-4, 1e4, 40)  # factors tried
 ROUNDS = 9  # of bisection between them
+EVERY = 4  # of the samples: one of so many suffices to find a factor
 NAMED = 0.04  # relative distance within which a factor is taken for a known one
 SAMPLES, FEW_SAMPLES = 24_000, 3_000
 FEW_FRAMES = 5
@@ -163,8 +164,8 @@ def warning(views: Sequence[View]) -> str | None:
     return None if found is None else found.caution
 
 
-def _compared(samples: Samples, every: int = 4) -> Check:
-    searched = [_best_factor(samples, meaning, every) for meaning in (Meaning.z, Meaning.disparity)]
+def _compared(samples: Samples) -> Check:
+    searched = [_best_factor(samples, meaning) for meaning in (Meaning.z, Meaning.disparity)]
     scaled = [
         replace(STATED, name=_factor_name(factor), factor=factor)
         for known in (1000.0, 5000.0, 256.0, 5.0)
@@ -231,13 +232,13 @@ def _votes(
     return (more / (more + less) if more + less else 0.5), (more + less) / max(both, 1)
 
 
-def _best_factor(samples: Samples, meaning: Meaning, every: int) -> Hypothesis:
+def _best_factor(samples: Samples, meaning: Meaning) -> Hypothesis:
     """The factor with the smallest residuals: found on a grid, then refined between the best and its neighbours."""
     unit = 1.0 if meaning is Meaning.z else samples.typical * max(samples.motion, 1e-3 * samples.typical)
     factors = list(unit * GRID)
 
     def cost(factor: float) -> tuple[bool, float]:
-        found = samples.residuals(Hypothesis("", factor=factor, meaning=meaning), every)
+        found = samples.residuals(Hypothesis("", factor=factor, meaning=meaning), EVERY)
         return found.overlap < NEEDED_OVERLAP, found.cost
 
     costs = [cost(factor) for factor in factors]

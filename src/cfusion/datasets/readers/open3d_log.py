@@ -16,7 +16,7 @@ from cfusion.geometry import Pinhole, Pose, View
 from cfusion.geometry.camera import intrinsics_of
 from cfusion.io.atomic import filling
 from cfusion.io.codecs.photo import beside, read_photo
-from cfusion.io.codecs.png import LARGEST_COUNT, Encoding, read_png, write_image, write_png
+from cfusion.io.codecs.png import Encoding, read_png, write_counts, write_image
 from cfusion.io.json_object import JsonObject
 from cfusion.io.text_tables import numbered, read_lines, read_text
 
@@ -82,8 +82,7 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
         for name in ("depth", "image"):
             (draft / name).mkdir()
         for number, view in enumerate(views):
-            held = np.where(view.depth * UNITS_PER_METRE < LARGEST_COUNT + 0.5, view.depth, np.nan)
-            write_png(draft / "depth" / f"{number:06d}.png", held, Encoding(1 / UNITS_PER_METRE))
+            write_counts(draft / "depth" / f"{number:06d}.png", view.depth, 1 / UNITS_PER_METRE)
             if view.image is not None:
                 write_image(draft / "image" / f"{number:06d}.png", view.image)
         (draft / "trajectory.log").write_text(log_text([view.pose for view in views]))

@@ -13,7 +13,7 @@ from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pose, View
 from cfusion.io.atomic import filling
 from cfusion.io.codecs.photo import read_photo
-from cfusion.io.codecs.png import LARGEST_COUNT, Encoding, read_png, write_image, write_png
+from cfusion.io.codecs.png import Encoding, read_png, write_counts, write_image
 from cfusion.io.codecs.trajectory import Times, nearest, read_trajectory, trajectory_text
 from cfusion.io.paths import path_inside
 from cfusion.io.text_tables import read_lines
@@ -104,8 +104,7 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
         depths, photos, times, poses = [], [], [], []
         for number, view in enumerate(views):
             time = number / FRAMES_PER_SECOND
-            held = np.where(view.depth * UNITS_PER_METRE < LARGEST_COUNT + 0.5, view.depth, np.nan)
-            write_png(draft / "depth" / f"{time:.6f}.png", held, Encoding(1 / UNITS_PER_METRE))
+            write_counts(draft / "depth" / f"{time:.6f}.png", view.depth, 1 / UNITS_PER_METRE)
             depths.append(f"{time:.6f} depth/{time:.6f}.png")
             times.append(time)
             poses.append(view.pose)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from cfusion.datasets.readers.bundle import FILE_NAME
 from cfusion.datasets.write_back.fused import FusedMap
-from cfusion.datasets.write_back.png_depth import write_counts
 from cfusion.errors import InputError
 from cfusion.io.codecs.npy import write_npy
 from cfusion.io.codecs.pfm import write_pfm
+from cfusion.io.codecs.png import write_counts
 from cfusion.io.json_object import JsonObject
 
 WRITTEN = (".npy", ".pfm", ".png")

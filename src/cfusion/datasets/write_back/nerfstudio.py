@@ -9,9 +9,9 @@ import numpy as np
 
 from cfusion.datasets.readers.nerfstudio import FILE_NAME, Options, depth_factor
 from cfusion.datasets.write_back.fused import FusedMap
-from cfusion.datasets.write_back.png_depth import write_counts
 from cfusion.errors import InputError
 from cfusion.io.codecs.npy import write_npy
+from cfusion.io.codecs.png import write_counts
 from cfusion.io.json_object import JsonObject
 
 

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cfusion.datasets.readers import icl_nuim, open3d_log, replica, scannet, seven_scenes, tum
 from cfusion.datasets.write_back.fused import FusedMap
 from cfusion.errors import InputError
-from cfusion.io.codecs.png import LARGEST_COUNT, Encoding, write_png
+from cfusion.io.codecs.png import write_counts
 
 
 def replaced(data: Path, source: Path) -> tuple[Path, ...]:
@@ -25,13 +23,6 @@ def write(data: Path, source: Path, files: Sequence[Path], fused: FusedMap, opti
     """Write 16-bit grey, 0 = unknown; depth beyond the largest count becomes unknown."""
     (file,) = files
     write_counts(file, fused.depth, _metres_a_count(data, options))
-
-
-def write_counts(file: Path, depth: np.ndarray[Any, Any], scale: float) -> None:
-    """Write a depth map as counts of `scale`; depth beyond the largest count becomes unknown."""
-    with np.errstate(invalid="ignore"):
-        held = np.where(depth < scale * (LARGEST_COUNT + 0.5), depth, np.nan)
-    write_png(file, held, Encoding(scale))
 
 
 def _metres_a_count(data: Path, options: Any) -> float:

@@ -81,6 +81,14 @@ def write_png(
     pillow_image().fromarray(clipped).save(path, format="PNG", pnginfo=text_chunks)
 
 
+def write_counts(path: Path, depth: NDArray[np.floating], scale: float) -> None:
+    """Write a depth map (H, W) as counts of `scale`; depth beyond the largest count becomes unknown."""
+    encoding = Encoding(scale)
+    with np.errstate(invalid="ignore"):
+        held = np.where(depth < encoding.largest, depth, np.nan)
+    write_png(path, held, encoding)
+
+
 def finest_encoding(values: NDArray[np.floating]) -> Encoding:
     """The smallest step of 1, 2 or 5 times a power of ten that represents every known value in 16 bits."""
     known = values[np.isfinite(values)].astype(np.float64)
