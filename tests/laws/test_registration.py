@@ -220,9 +220,11 @@ def test_sigma_contains_the_way_to_the_middle_of_all_poses(perspective):
     point = np.stack([(columns - 19.5) / f_x * far, (rows - 14.5) / f_y * far, depth], -1)
     change = TOWARDS_MEAN * (np.cross(turn, point) + shift)
     aside = change[..., :2] * [f_x, f_y] / (depth[..., None] if perspective else 1)
-    squares = 0.001**2 + change[..., 2] ** 2 + (growth * depth) ** 2 + (aside**2).sum(-1) * 0.02**2
-    expected = np.sqrt(squares)
     motions = Motions(np.stack([[*turn, *shift / 2, each] for each in (growth, -growth)]), 2.0)
+    assert growth < motions.scale_error < 1.3 * growth
+    scale = motions.scale_error * depth
+    squares = 0.001**2 + change[..., 2] ** 2 + scale**2 + (aside**2).sum(-1) * 0.02**2
+    expected = np.sqrt(squares)
     found = with_poses(sigma, depth, slope, motions, camera.numbers)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
