@@ -66,6 +66,23 @@ def test_one_or_two_quiet_views_keep_their_edges(count: int) -> None:
     assert np.sqrt((away[both] ** 2).mean()) < np.sqrt((own[both] ** 2).mean())
 
 
+@pytest.mark.parametrize("count", [3, 7])
+def test_rods_of_two_pixels_stay_where_errors_are_those_of_single_pixels(count: int) -> None:
+    """Smoothing takes away what is thinner than 2.4 pixels; the views beside the reference measured it, too."""
+    rng, views, truth = np.random.default_rng(5), [], None
+    x = np.arange(80)
+    for step in range(-(count // 2), count // 2 + 1):
+        rods = np.zeros(80, bool)
+        for column in (12, 27, 45, 66):
+            rods |= (x - column + 75 * 0.08 * step / 3).round().astype(int) // 2 == 0
+        depth = np.broadcast_to(np.where(rods, 3.0, 4.2), (60, 80))
+        truth = depth if step == 0 else truth
+        noisy = depth + rng.normal(0, 0.01, depth.shape)
+        views.append(View(noisy.astype(np.float32), CAMERA, Pose(np.eye(3), np.array([0.08 * step, 0.0, 0.0]))))
+    away = np.abs(fuse(views, min_confidence=0.0).depth - truth)
+    assert (away > 0.2).mean() < 0.005
+
+
 @pytest.mark.parametrize("pattern", ["lines", "here and there"])
 def test_maps_of_few_pixels_complete_one_another(pattern: str) -> None:
     """What one view missed is no background: the others measured there."""
@@ -88,8 +105,13 @@ def test_maps_of_few_pixels_complete_one_another(pattern: str) -> None:
 def test_what_is_missing_here_and_there_or_rarely_is_a_hole_and_what_surrounds_an_object_is_not() -> None:
     y, x = np.mgrid[:40, :50]
     lines, most, disc = y % 3 == 0, (x + y) % 9 > 0, np.hypot(x - 25, y - 20) < 12
-    for measured, holes in ((lines, True), (lines.T, True), (most, True), (disc, False), (disc & lines, True)):
-        assert unmeasured_are_holes(measured.astype(np.float32)) == holes
+    there = np.random.default_rng(4).random(x.shape) < 0.1
+    wires = np.zeros(x.shape, bool)
+    wires[:, [15, 35]] = True
+    for measured in (lines, lines.T, most, disc & lines, there, (x + y) % 2 == 0):
+        assert unmeasured_are_holes(measured.astype(np.float32), NUMPY)
+    for measured in (disc, wires):
+        assert not unmeasured_are_holes(measured.astype(np.float32), NUMPY)
 
 
 @pytest.mark.parametrize("off", [False, True])

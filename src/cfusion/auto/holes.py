@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cfusion.auto.surface import add_plane, steps
-from cfusion.kernels.contract import Floats, Mask, State
+from cfusion.kernels.contract import Backend, Floats, Mask, State
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
 from cfusion.kernels.tracing import neighbour
@@ -21,16 +21,19 @@ from cfusion.solvers.task import Task
 
 STEEP = 4.0  # times the median change over this distance is an edge
 NOISE = 6.0  # times the error of the start is ignored
+CLOSE, SCATTERED = 5, 1.5  # pixels between which maps of few pixels are closed, and the least growth of their number
 
 
-def unmeasured_are_holes(weights: Floats) -> bool:
+def unmeasured_are_holes(weights: Floats, backend: Backend) -> bool:
     """Whether pixels without a weight (H, W) of the reference are holes; else they are background, which has no depth.
 
     They are if the reference measured most of its image, or pixels here and there, as a lidar does: fewer than half of
-    their neighbours in a row or column.
+    their neighbours in a row or column, and others within CLOSE pixels around, unlike a wire before nothing.
     """
     measured, *neighbours = (int(each) for each in _measured(weights))
-    return 2 * measured > weights.size or 2 * min(neighbours) < measured
+    if 2 * measured > weights.size or 2 * min(neighbours) >= measured:
+        return 2 * measured > weights.size
+    return int(backend.close_mask(weights > 0, CLOSE).sum()) > SCATTERED * measured
 
 
 def fill_within_surfaces(task: Task, state: State, radius: int, growth: DepthNoise | None = None) -> Floats:

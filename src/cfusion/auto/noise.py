@@ -114,7 +114,7 @@ def residual_scales(residuals: NDArray[Any], backend: Backend, least: float = 0.
             np.reshape(each, (3, -1)).tolist() for each in backend.medians(part, sides=True)
         )
         for all_of, n, above, below, n_above, n_below in zip(size, count, *sides, *counts, strict=True):
-            two_sided = min(n_above, n_below) >= LEAST_SIDE * n > 0
+            two_sided = min(n_above, n_below) >= LEAST_SIDE * n > 0 and 2 * (n_above + n_below) > n  # else most are 0
             out.append(max((min(above, below) if two_sided else all_of) / LAPLACE_MEDIAN, least))
             known.append(n)
     return out, known

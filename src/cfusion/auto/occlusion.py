@@ -26,7 +26,7 @@ HIDDEN = 2.0  # times the error of the surface: a point behind it by more is hid
 CONFIRMED = 3.0  # weight of other views that must confirm the surface where the reference measured something else;
 LESS_EXACT = 0.5  # times that, if the reference's edges are no better placed than theirs
 FEWEST_FOR_EDGES = 3  # views: with fewer, errors that neighbouring pixels share have edges too
-ALIKE = 0.15  # autocorrelation of neighbours: errors of a matcher have 0.5 to 0.9, independent ones hardly more
+INDEPENDENT, ALIKE = 0.05, 0.15  # autocorrelation of neighbours: errors of a matcher have 0.5 to 0.9
 FAR_OFF, MOST_FAR_OFF = 10.0, 0.02  # noise scales, and share of the pixels: more are blobs of outliers
 
 
@@ -58,7 +58,8 @@ def observe(
     growth = noise.depth_noise(reading.depths, surface, backend) if read is None else read.growth
     unit = growth.unit(surface)
     slope = noise.usual_slope(surface, growth, backend) if read is None else read.slope
-    away, least = in_units(reading.depths, surface, unit), noise.MOST_EXACT * growth.middle
+    perspective = isinstance(source.frame.camera, Pinhole)
+    away, least = in_units(reading.depths, surface, unit), noise.MOST_EXACT * growth.middle * perspective
     scales, _ = noise.residual_scales(away, backend, least)
     if noise.middle_of(scales) < slope:  # noise below the surface's change between pixels: read with interpolation
         agreements = [gate * max(scale, slope) for scale in scales]
@@ -77,13 +78,13 @@ def observe(
     numbers = (np.float32(each) for each in (off * usual, HIDDEN, exact, usual))  # the first: error of the surface
     tolerance, misread, own_noise = _times(unit, *numbers)
     behind = source.hidden(surface, tolerance, backend)
-    if isinstance(source.frame.camera, Pinhole):
+    if perspective:
         behind = behind | (depths <= 0)  # behind the reference
     others = (np.arange(count) != reference)[:, None, None]
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, behind, others)
     trusted = source.weighed
     typical = float(weights.sum(dtype=np.float64)) / max(int((weights > 0).sum()), 1) if trusted else 1.0
-    holes = unmeasured_are_holes(weights[reference])
+    holes = unmeasured_are_holes(weights[reference], backend)
     wrong = _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope)))
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
@@ -107,9 +108,15 @@ def observe(
 
 
 def _alone(away: Floats, scale: float) -> bool:
-    """Whether the errors (1, H, W) of a view, in the unit of the noise, are those of single pixels."""
+    """Whether the errors (1, H, W) of a view, in the unit of the noise, are those of single pixels.
+
+    Few errors that are far off may be outlines that smoothing displaced, if errors are hardly correlated.
+    """
+    alike = autocorrelation(away, lag=1)
+    if alike < INDEPENDENT or alike >= ALIKE:
+        return alike < INDEPENDENT
     far_off, known = _far_off(away, np.float32(FAR_OFF * max(scale, 1e-12)))
-    return bool(far_off <= MOST_FAR_OFF * known) and autocorrelation(away, lag=1) < ALIKE
+    return bool(far_off <= MOST_FAR_OFF * known)
 
 
 @one_pass

@@ -19,6 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from cfusion.arrays import DepthMap
+from cfusion.auto.noise import MOST_EXACT
 from cfusion.auto.reading import Read, read_surface
 from cfusion.auto.surface import count_known
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -180,7 +181,7 @@ def _told(
             about[some],
             places.blocks,
             reach.share,
-            PIXEL * read.slope,
+            max(PIXEL * read.slope, MOST_EXACT * usual),
         )
         for some in _groups(source.n_views)
     ]

@@ -52,7 +52,7 @@ def with_rivals(source: Source, surface: DepthMap, backend: Backend, *, within: 
     scales = np.maximum(scales_of(away, backend), np.float32(blind))
     limit = np.float32(AGREE * middle_of(scales.ravel().tolist()))
     own = away[source.reference]
-    holes = unmeasured_are_holes(_known(own))
+    holes = unmeasured_are_holes(_known(own), backend)
     around = _range(surface, unit, within=1)
     said = added_up(_said, away, scales, *(around if within == 1 else _range(surface, unit, within=within)))
     contested, fewest = _contested(surface, own, *said, holes=holes)

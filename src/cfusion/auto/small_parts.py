@@ -16,6 +16,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto.misreading import independence
 from cfusion.auto.noise import depth_noise, middle_of, reading_error
 from cfusion.auto.pooling import window_sums
+from cfusion.auto.uncertainty import autocorrelation
 from cfusion.auto.votes import (
     WINDOW,
     excess_misfit,
@@ -29,8 +30,10 @@ from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.one_pass import one_pass
 from cfusion.source import Source
 
-THIN, MOST = 1, 6.5  # radius of a square, and pixels of its nine: thinner parts may be mixed pixels of an edge
-APART = 1.0  # pixels: a view that reads both at one pixel measures the same again, also what is wrong
+THIN, MOST = 1, 6.5  # radius of a square, and pixels of its nine: thinner parts may be mixed pixels of an edge,
+FEWER, ALIKE = 5.5, 0.15  # unless errors of neighbouring pixels are hardly alike (autocorrelation): thin rods have six
+APART = 1.0  # pixels: a view that reads both at one pixel measures the same again, also what is wrong,
+NEARER = 0.25  # unless errors are hardly alike: a copy of the reference still does not count
 UNKNOWN = 2.0  # noise scales: misfit of a surface behind the part, which may be seen past it: no evidence against it
 OTHER = 6.0  # noise scales: a measurement further from the surface is of another one
 
@@ -44,7 +47,9 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     unit = growth.unit(surface)
     away = in_units(own, surface, unit)
     elsewhere = _elsewhere(away[0], np.float32(OTHER * scales_of(away, backend)[0, 0, 0]))
-    core, some = _most_of(*window_sums(elsewhere, THIN, backend))
+    least, far = (FEWER, NEARER) if autocorrelation(away, lag=1) < ALIKE else (MOST, APART)
+    (around,) = window_sums(elsewhere, THIN, backend)
+    core, some = _most_of(around, np.float32(least))
     near = source.part(nearest_views(source, surface, backend)) if some else source
     others = [view for view in range(near.n_views) if view != near.reference]
     if not some or not others:
@@ -57,7 +62,7 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     part = _or_around(surface, own[0], elsewhere[0], *window_sums(core, THIN, backend))
     at_part = in_units(measured(near, part, backend), part, unit)
     apart = near.parallax(surface, backend)[others], surface, part
-    here, there = (_if_apart(each[others], *apart) for each in (away, at_part))
+    here, there = (_if_apart(each[others], *apart, np.float32(far)) for each in (away, at_part))
     scales = scales[others]
     worse, _ = excess_misfit(_or_unknown(here, surface, part, np.float32(UNKNOWN) * scales), there, scales)
     return seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
@@ -71,9 +76,9 @@ def _elsewhere(away: Floats, limit: np.float32) -> Floats:
 
 
 @one_pass
-def _most_of(around: Floats) -> tuple[Floats, Any]:
-    """1 where MOST of the square around a pixel are counted, (1, H, W), and the number of such pixels."""
-    most = around >= MOST
+def _most_of(around: Floats, least: np.float32) -> tuple[Floats, Any]:
+    """1 where so many of the square around a pixel are counted, (1, H, W), and the number of such pixels."""
+    most = around >= least
     return np.stack([most.astype(np.float32)]), most.sum()
 
 
@@ -84,9 +89,9 @@ def _or_around(surface: DepthMap, own: DepthMap, elsewhere: Floats, core: Floats
 
 
 @one_pass
-def _if_apart(residuals: Floats, parallax: Floats, surface: DepthMap, part: DepthMap) -> Floats:
-    """Residuals (K, H, W) of views in whose images part and surface are APART pixels or more; NaN of the others."""
-    return np.where(parallax * np.abs(part - surface) >= APART, residuals, np.float32(np.nan))
+def _if_apart(residuals: Floats, parallax: Floats, surface: DepthMap, part: DepthMap, far: np.float32) -> Floats:
+    """Residuals (K, H, W) of views in whose images part and surface are so many pixels apart; NaN of the others."""
+    return np.where(parallax * np.abs(part - surface) >= far, residuals, np.float32(np.nan))
 
 
 @one_pass
