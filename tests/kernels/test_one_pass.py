@@ -316,7 +316,7 @@ def cases(i: Inputs) -> list[Case]:
         (belief._shares, (i.positive(), i.positive(), i.map()), {}),
         (belief._smooth, (i.map(), i.unit()), {}),
         (belief._unlike, (i.positive(), i.positive()), {}),
-        (belief._shown, (i.map(),), {}),
+        (surface.shown, (i.map(),), {}),
         (belief._or_an_end, (i.mask(), i.positive()), {}),
         (belief.out_of_line, (i.map(), i.unit()), {}),
         (surface.where_known, (i.map(), i.doubles()), {}),
@@ -338,7 +338,6 @@ def cases(i: Inputs) -> list[Case]:
         (holes._holes, (i.mask(), i.mask()), {}),
         (holes._measured, (i.mask().astype(f32),), {}),
         (occlusion._far_off, (i.stack(), f32(0.4)), {}),
-        (rivals._known, (i.map(),), {}),
         *(
             (holes._completed, (i.map(), i.mask(), i.map(), 0.1, 0.2, f32(0.3)), {"inverse": each})
             for each in (False, True)

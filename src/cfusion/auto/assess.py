@@ -96,7 +96,8 @@ def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthN
     depth = found.depth
     if source.rereads:
         read = read_surface(source, depth, backend)
-        reading, growth, scales, least = read.reading, read.growth, read.scales, read.slope
+        reading, growth, scales = read.reading, read.growth, read.scales
+        least = max(read.slope, reading_error(source.frame.camera, growth.middle, PIXEL_ERROR))
     else:  # registered maps are never read at a wrong pixel
         stack = source.first(Splat(), backend)
         known = ~np.isnan(stack.depths)
@@ -104,7 +105,6 @@ def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthN
         reading, least = Reading(stack.depths, weights, known), 0.0
         growth = depth_noise(reading.depths, depth, backend)
         scales = residual_sizes(reading, depth, growth, backend)
-    least = max(least, reading_error(source.frame.camera, growth.middle, PIXEL_ERROR) if source.rereads else 0.0)
     return reading, growth, [max(scale, least) if np.isfinite(scale) else least for scale in scales]
 
 

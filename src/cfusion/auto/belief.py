@@ -20,7 +20,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.pooling import PASSES, ratio
-from cfusion.auto.surface import where_known
+from cfusion.auto.surface import shown, where_known
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.kernels.tracing import neighbour
@@ -45,7 +45,7 @@ def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, unsure: Float
     support, contradiction, measured = added_up(_counts, evidence.weights, evidence.support, evidence.contradiction)
     mass, heaped = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
     step = _beside_a_step(depth, noise, backend)
-    edge = _or_an_end(step, backend.local_depth_range(_shown(depth), REACH))
+    edge = _or_an_end(step, backend.local_depth_range(shown(depth), REACH))
     (usual,), (told,) = backend.medians(where_known(depth, unsure)[None])
     told, many = bool(told and usual > 0), len(evidence.support) >= FEWEST_VIEWS
     bend = out_of_line(depth, noise)
@@ -67,13 +67,6 @@ def _smooth(depth: DepthMap, noise: Floats) -> Floats:
 @one_pass
 def _unlike(smooth: Floats, around: Floats) -> Mask:
     out: Mask = (smooth < HALF) | (around > HALF)
-    return out
-
-
-@one_pass
-def _shown(depth: DepthMap) -> Floats:
-    """1 where depth is known and 0 elsewhere, (H, W)."""
-    out: Floats = (~np.isnan(depth)).astype(np.float32)
     return out
 
 

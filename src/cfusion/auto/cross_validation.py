@@ -27,8 +27,8 @@ VARIABLE_CHANCE = 1.0  # standard errors, for depth or inverse depth: a few dist
 LOCAL_CHANCE = 3.0  # standard errors, for local weights: with two, rounding could decide
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # factors on alpha tried with local weights
 EDGE_CHANCE = 1.5  # standard errors, for edge weights: few observations are near edges
-CLEAR_GAIN = 0.1  # relative, at which edges of quiet observations are not spared
 FEW_VIEWS_CHANCE = 3.0  # the same where pixels of one view are held out: its jagged outlines are near them too
+CLEAR_GAIN = 0.1  # relative, at which edges of quiet observations are not spared
 EDGE_LADDER, MOST_EDGE_STEPS = 2.0, 2  # factor on alpha, and its number, with edge weights: these spare edges instead
 NEARBY = 0.2  # of the first fit's final steps; longer ones choose another alpha on some scenes
 

@@ -102,6 +102,11 @@ def reading_error(camera: Camera | None, depth: float, pixels: float = BETWEEN_P
     return pixels * depth / camera.fx if isinstance(camera, Pinhole) else 0.0
 
 
+def least_scale(depth: float, *, perspective: bool) -> float:
+    """The least noise at this depth; 0 unless perspective, as heights have no zero."""
+    return MOST_EXACT * depth if perspective else 0.0
+
+
 def residual_scales(residuals: NDArray[Any], backend: Backend, least: float = 0.0) -> tuple[list[float], list[int]]:
     """The Laplace scale of each view's residuals (K, H, W), by their median size, and their number.
 

@@ -59,7 +59,7 @@ def observe(
     unit = growth.unit(surface)
     slope = noise.usual_slope(surface, growth, backend) if read is None else read.slope
     perspective = isinstance(source.frame.camera, Pinhole)
-    away, least = in_units(reading.depths, surface, unit), noise.MOST_EXACT * growth.middle * perspective
+    away, least = in_units(reading.depths, surface, unit), noise.least_scale(growth.middle, perspective=perspective)
     scales, _ = noise.residual_scales(away, backend, least)
     if noise.middle_of(scales) < slope:  # noise below the surface's change between pixels: read with interpolation
         agreements = [gate * max(scale, slope) for scale in scales]

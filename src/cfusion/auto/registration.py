@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.auto.noise import MOST_EXACT
+from cfusion.auto.noise import least_scale
 from cfusion.auto.reading import Read, read_surface
 from cfusion.auto.surface import count_known
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -181,7 +181,7 @@ def _told(
             about[some],
             places.blocks,
             reach.share,
-            max(PIXEL * read.slope, MOST_EXACT * usual),
+            max(PIXEL * read.slope, least_scale(usual, perspective=places.scaled)),
         )
         for some in _groups(source.n_views)
     ]

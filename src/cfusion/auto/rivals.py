@@ -16,6 +16,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto.holes import unmeasured_are_holes
 from cfusion.auto.noise import depth_noise, middle_of, reading_error, usual_slope
 from cfusion.auto.pooling import window_sums
+from cfusion.auto.surface import shown
 from cfusion.auto.votes import WORST, believed, in_units, measured, nearest_views, scales_of, seen
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
@@ -52,7 +53,7 @@ def with_rivals(source: Source, surface: DepthMap, backend: Backend, *, within: 
     scales = np.maximum(scales_of(away, backend), np.float32(blind))
     limit = np.float32(AGREE * middle_of(scales.ravel().tolist()))
     own = away[source.reference]
-    holes = unmeasured_are_holes(_known(own), backend)
+    holes = unmeasured_are_holes(shown(own), backend)
     around = _range(surface, unit, within=1)
     said = added_up(_said, away, scales, *(around if within == 1 else _range(surface, unit, within=within)))
     contested, fewest = _contested(surface, own, *said, holes=holes)
@@ -103,13 +104,6 @@ def _proposed(
     middle = first + (arrays.maximum(agree[first, place], 1).astype(np.int64) - 1) // 2
     found = arrays.where(enough[first, place], points[middle, place], np.float32(np.nan))
     out: Floats = arrays.where(with_own >= arrays.maximum(PAIR, own_share * most), own, found)
-    return out
-
-
-@one_pass
-def _known(own: Floats) -> Floats:
-    """1 where the reference measured, 0 elsewhere, (H, W)."""
-    out: Floats = (~np.isnan(own)).astype(np.float32)
     return out
 
 

@@ -70,6 +70,13 @@ def add_plane(depth: Floats, down: float, right: float) -> Floats:
 
 
 @one_pass
+def shown(values: Floats) -> Floats:
+    """1 where values (H, W) are known and 0 elsewhere."""
+    out: Floats = (~np.isnan(values)).astype(np.float32)
+    return out
+
+
+@one_pass
 def where_known(depth: Floats, values: Floats) -> Floats:
     """Values (H, W) where the depth is known, NaN elsewhere."""
     return np.where(np.isnan(depth), np.float32(np.nan), values)
