@@ -51,7 +51,7 @@ class Auto:
         settings, choices = self.settings, self.settings.choices
         backend.precompile(source.frame.shape, 2, L1().kind)
         surface, start, edges, readings, turns = None, None, None, 0, self._turns(source)
-        inverse, quiet, weighing = False, False, None
+        inverse, quiet, weighing, outlines = False, False, None, None
         read: Read | None = None
         if source.rereads and source.n_views > 1:
             surface, inverse = first_surface(source, settings, self.solver, backend)
@@ -62,9 +62,9 @@ class Auto:
             if surface is None:
                 stack = source.first(settings.splat, backend)
             else:
-                observed, read = observe(source, surface, settings, backend, read), None
-                stack, readings = observed.stack, readings + 1
-                weighing, quiet = Weighing(surface, observed.growth), observed.quiet
+                observed, read = observe(source, surface, settings, backend, read, outlines), None
+                stack, surface, readings = observed.stack, observed.surface, readings + 1
+                weighing, quiet, outlines = Weighing(surface, observed.growth), observed.quiet, observed.outlines
                 edges = edge_weights(surface, observed.noise) if observed.edges else None
             task = prepare(energy_of(choices or PAPERS, settings.lam), stack, backend)
             if choices is None and turn is not Turn.guess:

@@ -11,6 +11,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto import noise
 from cfusion.auto.holes import unmeasured_are_holes
 from cfusion.auto.misreading import TELLING, independence, nearest, reliefs_of, surface_doubt, weigh_near_edges
+from cfusion.auto.outlines import are_exact, measured_alike, put_in_place
 from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
@@ -27,22 +28,30 @@ CONFIRMED = 3.0  # weight of other views that must confirm the surface where the
 LESS_EXACT = 0.5  # times that, if the reference's edges are no better placed than theirs
 FEWEST_FOR_EDGES = 3  # views: with fewer, errors that neighbouring pixels share have edges too
 INDEPENDENT, ALIKE = 0.05, 0.15  # autocorrelation of neighbours: errors of a matcher have 0.5 to 0.9
+MOST_SHARED = 0.5  # independence: with less, errors that neighbouring pixels share displace outlines
 FAR_OFF, MOST_FAR_OFF = 10.0, 0.02  # noise scales, and share of the pixels: more are blobs of outliers
 
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """A stack, and the noise of one of its observations."""
+    """A stack, the surface that it observes, and the noise of one of its observations."""
 
     stack: Stack
+    surface: DepthMap  # with the reference's outlines, if they are exact
     noise: Floats  # (H, W) Laplace scale in the unit of depth, of the median view
     growth: DepthNoise
     quiet: bool  # whether noise is below the error of a reading: the edges of the surface are no noise
     edges: bool  # whether edges of the surface may be spared
+    outlines: bool | None  # whether the reference's outlines are exact; None if nobody could tell
 
 
 def observe(
-    source: Source, surface: DepthMap, settings: Settings, backend: Backend, read: Read | None = None
+    source: Source,
+    surface: DepthMap,
+    settings: Settings,
+    backend: Backend,
+    read: Read | None = None,
+    outlines: bool | None = None,
 ) -> Observed:
     """The observations (K, H, W) of the surface, weighed by the noise model.
 
@@ -52,6 +61,7 @@ def observe(
     if others confirm it and it is no speck.
 
     `read` is a reading of the same surface at the nearest pixels, if there is one already; it is overwritten.
+    `outlines` says whether the reference's outlines are exact, as found in the first reading.
     """
     reference, gate, count = source.reference, settings.gate, source.n_views
     reading = source.at(surface, [0.0] * count, backend) if read is None else read.reading
@@ -94,6 +104,13 @@ def observe(
         reliefs = reliefs_of(surface, unit, backend)
         weigh_near_edges(weights, reliefs, parallax, misread, noises, backend)
         weighed = True
+    if count > 1 and exact > MOST_SHARED and outlines is not False:
+        size = np.float32(max(usual, slope))
+        alike = measured_alike(wrong, depths[reference], unit, size)
+        outlines = are_exact(alike, wrong, weights, reference, reliefs, size) if outlines is None else outlines
+        if outlines:
+            surface, placed = put_in_place(alike, reliefs[1], size, surface, reading, reference)
+            wrong = wrong & ~placed
     enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * exact)
     wrong = _denied(wrong, weights, reference, enough * typical)
     own = [each[reference : reference + 1] for each in (depths, weights, reading.seen)]
@@ -104,7 +121,7 @@ def observe(
     stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
     quiet = usual < blind
     edges = count >= FEWEST_FOR_EDGES or quiet or _alone(away[reference : reference + 1], scales[reference])
-    return Observed(stack, own_noise, growth, quiet, edges)
+    return Observed(stack, surface, own_noise, growth, quiet, edges, outlines)
 
 
 def _alone(away: Floats, scale: float) -> bool:

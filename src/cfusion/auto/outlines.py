@@ -1,0 +1,114 @@
+"""Outlines of the reference: pixels beside an edge that it measured on the other side than the surface has them.
+
+Another view is read a fraction of a pixel beside the right place, so that beside an edge it may show the other side,
+and several views do so alike. The reference itself is read in place: if its outlines are exact, its own measurement
+says on which side of an edge a pixel lies. They are not if other views deny them, as those of a Kinect, nor if the
+reference is wrong in blobs, which have outlines as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cfusion.arrays import DepthMap
+from cfusion.kernels.contract import Floats, Mask
+from cfusion.kernels.one_pass import one_pass, rewrite
+from cfusion.kernels.tracing import neighbour
+from cfusion.source import Reading
+
+STEP = 12.0  # noise scales: the range of a surface around a pixel that is beside an edge
+SAME, FEWEST = 4.0, 2  # noise scales, and neighbours of eight that measured the same: else it may be noise
+CONFIRMED = 3  # other views, or all if there are fewer: then the surface is right and the reference's outline is not
+DENIED = 0.03  # of the reference's pixels beside edges: exact outlines have 0 to 2 %, a Kinect's 4 to 19 %
+BLOBS = 0.01  # of its pixels far from edges: blobs of outliers have 1 to 15 %, noise 0.1 %
+AROUND = tuple((down, right) for down in (-1, 0, 1) for right in (-1, 0, 1) if (down, right) != (0, 0))
+
+
+@one_pass
+def measured_alike(wrong: Mask, own: DepthMap, unit: Floats, scale: np.float32) -> Mask:
+    """Pixels (H, W) where the reference measured no point of the surface, but the same as beside them.
+
+    `scale` is the noise in units (H, W).
+    """
+    same: Any = np.float32(0)
+    for down, right in AROUND:
+        same = same + (np.abs(neighbour(own, down, right, np.nan) - own) <= np.float32(SAME) * scale * unit)
+    out: Mask = wrong & (same >= FEWEST)
+    return out
+
+
+def are_exact(
+    alike: Mask, wrong: Mask, weights: Floats, reference: int, reliefs: Sequence[Floats], scale: np.float32
+) -> bool:
+    """Whether the outlines of the reference are exact, given `measured_alike` and the weights (K, H, W) of a reading.
+
+    `reliefs` are ranges (H, W) of the surface within one, two and four pixels, in units.
+    """
+    next_to, _, around, *_ = reliefs
+    limits = np.float32(STEP) * scale, np.float32(min(CONFIRMED, len(weights) - 1))
+    denied, beside, blobs, far = _tally(alike, wrong, weights, reference, next_to, around, *limits)
+    return bool(denied <= DENIED * beside) and bool(blobs <= BLOBS * far)
+
+
+@one_pass
+def _tally(
+    alike: Mask,
+    wrong: Mask,
+    weights: Floats,
+    reference: int,
+    next_to: Floats,
+    around: Floats,
+    limit: np.float32,
+    enough: np.float32,
+) -> tuple[Any, Any, Any, Any]:
+    """Pixels that the reference measured: denied and all beside edges; in blobs and all far from edges."""
+    measured = weights[reference] > 0
+    support = (weights > 0).astype(np.float32).sum(axis=0) - measured.astype(np.float32)
+    beside, far = measured & (next_to > limit), measured & ~(around > limit)
+    return (beside & wrong & (support >= enough)).sum(), beside.sum(), (far & alike).sum(), far.sum()
+
+
+def put_in_place(
+    alike: Mask, near: Floats, scale: np.float32, surface: DepthMap, reading: Reading, reference: int
+) -> tuple[DepthMap, Mask]:
+    """The surface (H, W) as the reference measured it beside edges, where other views are dropped; and these pixels.
+
+    The reference has the usual weight of a pixel there, as its one measurement would be smoothed away. `near` is the
+    range of the surface within two pixels. The reading is overwritten.
+    """
+    depths, weights, seen = reading.depths, reading.weights, reading.seen
+    mass, known = _mass(weights)
+    usual = np.float32(mass / max(known, 1))
+    own = (np.arange(len(depths)) == reference)[:, None, None]
+    placed, surface = _placed(alike, near, np.float32(STEP) * scale, surface, depths, reference)
+    rewrite(_of_reference, (depths, weights, seen), depths, weights, seen, placed, own, usual)
+    return surface, placed
+
+
+@one_pass
+def _mass(weights: Floats) -> tuple[Any, Any]:
+    """The sum of all weights, and the number of pixels that have any."""
+    each = weights.sum(axis=0)
+    return each.sum(dtype=np.float64), (each > 0).sum()
+
+
+@one_pass
+def _placed(
+    alike: Mask, near: Floats, limit: np.float32, surface: DepthMap, depths: Floats, reference: int
+) -> tuple[Mask, DepthMap]:
+    """Pixels (H, W) beside edges that the reference measured elsewhere, and the surface with its measurements there."""
+    placed = alike & (near > limit)
+    return placed, np.where(placed, depths[reference], surface)
+
+
+@one_pass
+def _of_reference(
+    depths: Floats, weights: Floats, seen: Mask, placed: Mask, own: Mask, usual: np.float32
+) -> tuple[Floats, Floats, Mask]:
+    """Observations (K, H, W) at these pixels of the reference alone, with at least the usual weight."""
+    gone = placed & ~own
+    weights = np.where(placed & own, np.maximum(weights, usual), weights)
+    return np.where(gone, np.float32(np.nan), depths), np.where(gone, np.float32(0), weights), seen & ~gone
