@@ -27,6 +27,7 @@ VARIABLE_CHANCE = 1.0  # standard errors, for depth or inverse depth: a few dist
 LOCAL_CHANCE = 3.0  # standard errors, for local weights: with two, rounding could decide
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # factors on alpha tried with local weights
 EDGE_CHANCE = 1.5  # standard errors, for edge weights: few observations are near edges
+OUTLINED_CHANCE = 0.0  # the same where the reference's outlines are exact
 FEW_VIEWS_CHANCE = 3.0  # the same where pixels of one view are held out: its jagged outlines are near them too
 CLEAR_GAIN = 0.1  # relative, at which edges of quiet observations are not spared
 EDGE_LADDER, MOST_EDGE_STEPS = 2.0, 2  # factor on alpha, and its number, with edge weights: these spare edges instead
@@ -47,6 +48,7 @@ def choose(
     weighing: Weighing | None = None,
     inverse: bool = False,
     quiet: bool = False,
+    outlined: bool = False,
     report: Report | None = None,
 ) -> Choices:
     """The choices that best predict the held-out observations of a task; `inverse` if that was the guess so far.
@@ -69,7 +71,8 @@ def choose(
     alpha = trial.search(start, start if parts.reach else 0.0)
     plain, margins = alpha, trial.margins(alpha)
     spared = None if edges is None or settings.edges is False else parts.sample.plane(edges)
-    alpha, sharp = trial.with_edges(alpha, start, spared, FEW_VIEWS_CHANCE if parts.reach else EDGE_CHANCE, quiet=quiet)
+    chance = FEW_VIEWS_CHANCE if parts.reach else OUTLINED_CHANCE if outlined else EDGE_CHANCE
+    alpha, sharp = trial.with_edges(alpha, start, spared, chance, quiet=quiet)
     margins = margins if alpha == plain else ()  # they are of fits without edge weights
     fewer = backend.count_observations(parts.kept.depths, parts.kept.weights)  # those that the fit used
     grown = start / _usual_alpha(parts.kept, fewer)

@@ -21,8 +21,9 @@ from cfusion.source import Reading
 
 STEP = 12.0  # noise scales: the range of a surface around a pixel that is beside an edge
 SAME, FEWEST = 4.0, 2  # noise scales, and neighbours of eight that measured the same: else it may be noise
-CONFIRMED = 3  # other views, or all if there are fewer: then the surface is right and the reference's outline is not
-DENIED = 0.03  # of the reference's pixels beside edges: exact outlines have 0 to 2 %, a Kinect's 4 to 19 %
+CONFIRMED = 3  # other views, or half of them if there are fewer: then the surface is right and the outline is not
+DENIED = 0.03  # of the reference's pixels beside edges: exact outlines have 0 to 2.4 %, a Kinect's 5 to 28 %
+TELLING = 100  # pixels beside edges: fewer, of which none is denied, may still be those of a Kinect
 BLOBS = 0.01  # of its pixels far from edges: blobs of outliers have 1 to 15 %, noise 0.1 %
 AROUND = tuple((down, right) for down in (-1, 0, 1) for right in (-1, 0, 1) if (down, right) != (0, 0))
 
@@ -48,9 +49,9 @@ def are_exact(
     `reliefs` are ranges (H, W) of the surface within one, two and four pixels, in units.
     """
     next_to, _, around, *_ = reliefs
-    limits = np.float32(STEP) * scale, np.float32(min(CONFIRMED, len(weights) - 1))
+    limits = np.float32(STEP) * scale, np.float32(min(CONFIRMED, max(1, (len(weights) - 1) // 2)))
     denied, beside, blobs, far = _tally(alike, wrong, weights, reference, next_to, around, *limits)
-    return bool(denied <= DENIED * beside) and bool(blobs <= BLOBS * far)
+    return bool(beside >= TELLING) and bool(denied <= DENIED * beside) and bool(blobs <= BLOBS * far)
 
 
 @one_pass
