@@ -1,0 +1,124 @@
+"""Outlines that are exact stay: beside an edge the reference measured in place, others a fraction of a pixel off."""
+
+import numpy as np
+import pytest
+
+from cfusion import Pinhole, Pose, View, fuse, kernels
+from cfusion.auto import occlusion
+from cfusion.auto.occlusion import observe
+from cfusion.auto.outlines import measured_alike, put_in_place
+from cfusion.auto.settings import Settings
+from cfusion.source import Posed, Reading
+
+NUMPY = kernels.load("numpy")
+CAMERA = Pinhole(70.0, 70.0, 39.5, 29.5, 80, 60)
+HOUSES = ((-4.0, -1.3, 12.0), (-0.4, 0.5, 9.0), (1.1, 5.0, 16.0))  # left and right end, and depth
+FAR, NOISE, STEP = 40.0, 0.1, 0.35
+COUNT, MIDDLE = 7, 3
+
+
+def seen_from(across: float) -> np.ndarray:
+    """The depth (H, W) of houses before a distant wall, from a camera that moved so far to the right."""
+    y, x = (each.astype(float) for each in np.mgrid[: CAMERA.height, : CAMERA.width])
+    x, y = (x - CAMERA.cx) / CAMERA.fx, (y - CAMERA.cy) / CAMERA.fy
+    depth = np.full(x.shape, FAR)
+    for left, right, near in HOUSES:
+        house = (left < near * x + across) & (near * x + across < right) & (near * y > -2)
+        depth = np.where(house, np.minimum(depth, near), depth)
+    return depth
+
+
+TRUTH = seen_from(0.0)
+
+
+def views_of(maps: list[np.ndarray]) -> list[View]:
+    return [
+        View(each.astype(np.float32), CAMERA, Pose(np.eye(3), np.array([STEP * (number - MIDDLE), 0.0, 0.0])))
+        for number, each in enumerate(maps)
+    ]
+
+
+def noisy(seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [seen_from(STEP * (number - MIDDLE)) + rng.normal(0, NOISE, TRUTH.shape) for number in range(COUNT)]
+
+
+def jagged(depth: np.ndarray, seed: int) -> np.ndarray:
+    """The map with rows that are a pixel or two to the left or right of their place, each row differently."""
+    moves = np.random.default_rng(seed).integers(-2, 3, len(depth))
+    return np.stack([np.roll(row, move) for row, move in zip(depth, moves, strict=True)])
+
+
+def exact(views: list[View], surface: np.ndarray = TRUTH) -> bool | None:
+    """Whether `auto` takes the outlines of the middle view for exact, given a surface."""
+    source = Posed.of(views, len(views) // 2, NUMPY)
+    return observe(source, surface.astype(np.float32), Settings(), NUMPY).outlines
+
+
+@pytest.mark.parametrize("count", [3, 7])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_distant_wall_beside_a_house_stays(count: int, seed: int) -> None:
+    """The last column of pixels beside a house was taken for the house: its other views saw it there by rounding."""
+    beside = count // 2
+    views = views_of(noisy(seed))[MIDDLE - beside : MIDDLE + beside + 1]
+    off = np.abs(fuse(views, min_confidence=0.0).depth - TRUTH)
+    assert np.nanmax(off) < 1
+
+
+def test_without_the_reference_the_wall_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the law above can fail."""
+    monkeypatch.setattr(occlusion, "are_exact", lambda *_: False)
+    off = np.abs(fuse(views_of(noisy(0)), min_confidence=0.0).depth - TRUTH)
+    assert (off > 1).sum() > 20
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 7])
+def test_jagged_outlines_are_not_exact(count: int) -> None:
+    """Half of the other views, three at most, that confirm the surface deny the reference."""
+    maps, first = noisy(0), MIDDLE - count // 2
+    assert exact(views_of(maps)[first : first + count])
+    maps[MIDDLE] = jagged(maps[MIDDLE], 0)
+    assert exact(views_of(maps)[first : first + count]) is False
+
+
+def test_a_reference_that_is_wrong_in_blobs_has_no_exact_outlines() -> None:
+    maps = noisy(0)
+    maps[MIDDLE][20:32, 5:15] += 4  # on the first house
+    maps[MIDDLE][40:50, 60:70] += 4
+    assert exact(views_of(maps)) is False
+
+
+def test_a_blind_reference_has_no_outlines() -> None:
+    """Nothing is denied where nothing was measured."""
+    maps = noisy(0)
+    maps[MIDDLE] = np.full_like(TRUTH, np.nan)
+    assert not exact(views_of(maps))
+
+
+def test_a_single_odd_pixel_is_noise() -> None:
+    """Two of its eight neighbours have to measure the same."""
+    own = np.full((5, 5), 2.0, np.float32)
+    own[2, 2] = 3.0
+    wrong, unit = own > 2.5, np.ones_like(own)
+    assert not measured_alike(wrong, own, unit, np.float32(0.01)).any()
+    own[2, 3] = own[1, 2] = 3.0
+    assert measured_alike(own > 2.5, own, unit, np.float32(0.01))[2, 2]
+
+
+def test_the_reference_alone_is_believed_there_and_nowhere_else() -> None:
+    """The surface takes its measurement over; the others are dropped; its weight is that of a usual pixel."""
+    depths = np.full((3, 4, 4), 2.0, np.float32)
+    depths[1, 1, 1] = 5.0
+    weights, alike = np.ones_like(depths), depths[1] > 4
+    surface, near = np.full((4, 4), 2.0, np.float32), np.full((4, 4), 3.0, np.float32)
+    reading = Reading(depths.copy(), weights.copy(), np.ones(depths.shape, np.bool_))
+    placed, where = put_in_place(alike, near, np.float32(0.1), surface, reading, 1)
+    assert np.array_equal(where, alike)
+    assert placed[1, 1] == 5
+    assert (placed[~alike] == 2).all()
+    assert np.isnan(reading.depths[[0, 2], 1, 1]).all()
+    assert not reading.seen[[0, 2], 1, 1].any()
+    assert reading.weights[:, 1, 1].tolist() == [0, 3, 0]
+    assert (reading.weights[:, ~alike] == 1).all()
+    flat = put_in_place(alike, np.zeros((4, 4), np.float32), np.float32(0.1), surface, reading, 1)
+    assert not flat[1].any()  # far from edges the reference is as wrong as any view
