@@ -340,6 +340,7 @@ def cases(i: Inputs) -> list[Case]:
         (surface.shown, (i.map(),), {}),
         (belief._or_an_end, (i.mask(), i.positive()), {}),
         (belief.out_of_line, (i.map(), i.unit()), {}),
+        (belief._unless_outlined, (i.map(), 0.05 * i.unit(), i.mask(), i.mask(), i.positive()), {}),
         (surface.where_known, (i.map(), i.doubles()), {}),
         *(
             (

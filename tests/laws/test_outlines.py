@@ -65,6 +65,18 @@ def test_a_distant_wall_beside_a_house_stays(count: int, seed: int) -> None:
     assert np.nanmax(off) < 1
 
 
+@pytest.mark.parametrize("count", [3, 7])
+def test_pixels_beside_exact_outlines_are_believed(count: int) -> None:
+    """They have one view alone on their side; an odd pixel, which no neighbour is like, is still disputed."""
+    maps, beside = noisy(0), count // 2
+    for row, column in (spots := ((10, 20), (30, 26), (45, 12))):
+        maps[MIDDLE][row, column] = 25.0
+    result = fuse(views_of(maps)[MIDDLE - beside : MIDDLE + beside + 1], min_confidence=0.0)
+    right = np.abs(result.depth - TRUTH) < 1
+    assert np.mean(result.confidence[right] < 0.8) < 0.01
+    assert all(right[spot] or result.confidence[spot] < 0.8 for spot in spots)
+
+
 def test_without_the_reference_the_wall_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the law above can fail."""
     monkeypatch.setattr(occlusion, "are_exact", lambda *_: False)

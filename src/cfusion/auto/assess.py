@@ -37,8 +37,11 @@ class Assessment:
     scales: list[float]  # (K,) noise scale of each view, in the unit of the noise
 
 
-def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
-    """Compare every view with the surface, including observations that were rejected."""
+def assess(source: Source, found: Fit, backend: Backend, *, outlined: bool = False) -> Assessment:
+    """Compare every view with the surface, including observations that were rejected.
+
+    `outlined` says that the reference's outlines are exact.
+    """
     depth = found.depth
     reading, growth, scales = _read(source, found, backend)
     evidence = collect(reading, depth, scales, growth, source.frame, _places(source), backend)
@@ -52,7 +55,8 @@ def assess(source: Source, found: Fit, backend: Backend) -> Assessment:
     unsure = _unsure(sure, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
     measured = found.task.domain
     unsure = _or_around(unsure, measured, pooled_mean(unsure, measured, AROUND, backend))
-    confidence = belief.confidence(evidence, depth, noise, unsure, backend)
+    exact = source.reference if outlined else None
+    confidence = belief.confidence(evidence, depth, noise, unsure, backend, exact)
     sigma = uncertainty.or_of_another_surface(sure, n, depth, 1 - confidence, backend)
     if source.motions is not None:
         sigma = uncertainty.with_poses(sigma, depth, slope * unit, source.motions, source.places()[0])

@@ -80,7 +80,9 @@ class Auto:
             if turn is Turn.guess:
                 surface = with_rivals(source, surface, backend, within=1)
         chosen = {name: value for name, value in vars(guess).items() if name not in OPTIONAL or value}
-        return with_trust(Fused(stack, found.solution(), chosen), source, found, settings, backend)
+        return with_trust(
+            Fused(stack, found.solution(), chosen), source, found, settings, backend, outlined=bool(outlines)
+        )
 
     def parameters(self) -> dict[str, object]:
         """Every parameter by name, with its value."""

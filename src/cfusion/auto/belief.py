@@ -8,8 +8,9 @@ share of contradiction pooled around the pixel, (C + 1/2) / (S + C + 1). Number 
 and C (a view from which the point is hidden counts for neither), and for a pixel that no view measured S = C = 0.
 Beside an edge (a step of the surface, or the end of its known part) a map misplaced by a pixel shows the other surface,
 and views of one sensor err alike: this term counts from three views on, and so does b, the deviation of the pixel from
-its neighbours in noise scales; one view alone is not believed beside a step. v is the error bar of the surface found,
-relative to the depth (of a perspective camera), over its median, from 0.3 to 4.
+its neighbours in noise scales; one view alone is not believed beside a step. Where the reference's outlines are exact,
+neither counts for what it measured, but for odd pixels, which none of their neighbours is near. v is the error bar of
+the surface found, relative to the depth (of a perspective camera), over its median, from 0.3 to 4.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.pooling import PASSES, ratio
-from cfusion.auto.surface import shown, where_known
+from cfusion.auto.surface import alike_around, shown, where_known
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.kernels.tracing import neighbour
@@ -37,10 +38,13 @@ MOST_BENT = 20.0  # noise scales: limit for maps without noise
 HALF = 0.5  # Jeffreys' prior
 
 
-def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, unsure: Floats, backend: Backend) -> Floats:
+def confidence(
+    evidence: Evidence, depth: DepthMap, noise: Floats, unsure: Floats, backend: Backend, outlines_of: int | None = None
+) -> Floats:
     """The probability (H, W) that depth is right, zero where it is unknown.
 
     noise (H, W) is that of one observation; unsure (H, W) the error bar as far as it counts, NaN if there is none.
+    `outlines_of` is a view whose outlines are exact.
     """
     support, contradiction, measured = added_up(_counts, evidence.weights, evidence.support, evidence.contradiction)
     mass, heaped = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
@@ -49,6 +53,8 @@ def confidence(evidence: Evidence, depth: DepthMap, noise: Floats, unsure: Float
     (usual,), (told,) = backend.medians(where_known(depth, unsure)[None])
     told, many = bool(told and usual > 0), len(evidence.support) >= FEWEST_VIEWS
     bend = out_of_line(depth, noise)
+    if many and outlines_of is not None:
+        step, bend = _unless_outlined(depth, noise, evidence.support[outlines_of], step, bend)
     out = _probability(support, contradiction, depth, mass, heaped, edge, bend, unsure, usual, told=told, many=many)
     return _unless_alone(out, support, measured, step) if many else out
 
@@ -89,6 +95,13 @@ def out_of_line(depth: DepthMap, noise: Floats) -> Floats:
         total = total + np.square(np.nan_to_num((one - depth) + (other - depth)))
     out: Floats = (np.sqrt(total) / noise).astype(np.float32)
     return out
+
+
+@one_pass
+def _unless_outlined(depth: DepthMap, noise: Floats, outlined: Mask, step: Mask, bend: Floats) -> tuple[Mask, Floats]:
+    """Steps and bends (H, W), but for pixels with an exact outline that are like one of their eight neighbours."""
+    out = ~outlined | (alike_around(depth, np.float32(EDGE) * noise) < 1)
+    return step & out, np.where(out, bend, np.float32(0))
 
 
 @one_pass

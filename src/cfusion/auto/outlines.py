@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import DepthMap
+from cfusion.auto.surface import alike_around
 from cfusion.kernels.contract import Floats, Mask
 from cfusion.kernels.one_pass import one_pass, rewrite
-from cfusion.kernels.tracing import neighbour
 from cfusion.source import Reading
 
 STEP = 12.0  # noise scales: the range of a surface around a pixel that is beside an edge
@@ -25,7 +25,6 @@ CONFIRMED = 3  # other views, or half of them if there are fewer: then the surfa
 DENIED = 0.03  # of the reference's pixels beside edges: exact outlines have 0 to 2.4 %, a Kinect's 5 to 28 %
 TELLING = 100  # pixels beside edges: fewer, of which none is denied, may still be those of a Kinect
 BLOBS = 0.01  # of its pixels far from edges: blobs of outliers have 1 to 15 %, noise 0.1 %
-AROUND = tuple((down, right) for down in (-1, 0, 1) for right in (-1, 0, 1) if (down, right) != (0, 0))
 
 
 @one_pass
@@ -34,10 +33,7 @@ def measured_alike(wrong: Mask, own: DepthMap, unit: Floats, scale: np.float32) 
 
     `scale` is the noise in units (H, W).
     """
-    same: Any = np.float32(0)
-    for down, right in AROUND:
-        same = same + (np.abs(neighbour(own, down, right, np.nan) - own) <= np.float32(SAME) * scale * unit)
-    out: Mask = wrong & (same >= FEWEST)
+    out: Mask = wrong & (alike_around(own, np.float32(SAME) * scale * unit) >= FEWEST)
     return out
 
 

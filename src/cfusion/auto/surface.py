@@ -13,6 +13,7 @@ from cfusion.kernels.one_pass import one_pass
 from cfusion.kernels.tracing import neighbour, row_and_column
 
 BESIDE = ((1, 0), (-1, 0), (0, 1), (0, -1))  # (rows down, columns right) of the four neighbours
+AROUND = (*BESIDE, (1, 1), (1, -1), (-1, 1), (-1, -1))
 
 
 def known_sample(values: Floats, most: int, backend: Backend) -> Floats:
@@ -39,6 +40,14 @@ def _local_slope(surface: Floats, middle: np.float32, *, power: int) -> Floats:
     for down, right in BESIDE:
         out = np.maximum(out, np.nan_to_num(np.abs(neighbour(surface, down, right, np.nan) - surface)))
     return out / unit_of(surface, middle, power=power) if power else out
+
+
+def alike_around(depth: Floats, limit: Floats) -> Any:
+    """How many of its eight neighbours are within the limit (H, W) of a depth (H, W)."""
+    same: Any = np.float32(0)
+    for down, right in AROUND:
+        same = same + (np.abs(neighbour(depth, down, right, np.nan) - depth) <= limit)
+    return same
 
 
 @one_pass

@@ -13,9 +13,14 @@ from cfusion.solvers import Fused
 from cfusion.source import Source
 
 
-def with_trust(fused: Fused, source: Source, found: Fit, settings: Settings, backend: Backend) -> Fused:
-    """The result with its confidence, sigma and evidence; pixels below the least confidence are unknown."""
-    assessed = assess(source, found, backend)
+def with_trust(
+    fused: Fused, source: Source, found: Fit, settings: Settings, backend: Backend, *, outlined: bool = False
+) -> Fused:
+    """The result with its confidence, sigma and evidence; pixels below the least confidence are unknown.
+
+    `outlined` says that the reference's outlines are exact.
+    """
+    assessed = assess(source, found, backend, outlined=outlined)
     views = report(found, assessed, source, backend) if settings.keep_views else ()
     depth, confidence, sigma = leave_unknown(assessed, fused.solution.depth, settings.min_confidence)
     solution = replace(fused.solution, depth=depth, confidence=confidence)
