@@ -9,6 +9,7 @@ import numpy as np
 
 from cfusion.auto import belief, uncertainty
 from cfusion.auto.evidence import Evidence, Placed, collect
+from cfusion.auto.far import variance_of_far
 from cfusion.auto.fit import Fit
 from cfusion.auto.halves import refit_halves, refit_pixels
 from cfusion.auto.noise import PIXEL_ERROR, depth_noise, reading_error
@@ -50,6 +51,7 @@ def assess(source: Source, found: Fit, backend: Backend, *, outlined: bool = Fal
     variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
     slope = local_slope(depth, growth)
     residuals = _residuals(found, unit, FAR_OFF * usual)
+    variance = _at_least(variance, np.float32(variance_of_far(residuals, backend)))
     sure, n = uncertainty.deviation(residuals, x, x_unit, slope, unit, variance, backend)
     sure = at_least_rounded(sure, n, depth, rounding_of(source.own_map, backend))
     unsure = _unsure(sure, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
@@ -79,6 +81,13 @@ def _believed(depth: Floats, confidence: Floats, sigma: Floats, least: np.float3
 def _units(unit: Floats, depth: Floats, usual: np.float32, *, inverse: bool) -> tuple[Floats, Floats, Floats]:
     """(H, W) each: noise of an observation of the median view, the variable of the solve, and its unit of the noise."""
     return usual * unit, *((1 / depth, unit / np.square(depth)) if inverse else (depth, unit))
+
+
+@one_pass
+def _at_least(variance: Floats, least: np.float32) -> Floats:
+    """The variance (H, W), or the least one; NaN stays."""
+    out: Floats = np.where(variance < least, least, variance)
+    return out
 
 
 @one_pass

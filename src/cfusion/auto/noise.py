@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, chunks, on_host, stride_for
+from cfusion.auto.far import share_of_far
 from cfusion.auto.surface import known_sample, local_slope, steps
 from cfusion.geometry import Camera, Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -135,11 +136,18 @@ def middle_of(numbers: Sequence[float]) -> float:
 def weigh_views(
     weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: DepthNoise, backend: Backend
 ) -> bool:
-    """Weigh views by 1 / noise scale; return False if they are alike."""
+    """Weigh views by 1 / noise scale; return False if they are alike.
+
+    Errors that reach far across the image are few: two views may be alike by chance, which is no reason to follow them.
+    Then only what is louder than usual counts less.
+    """
     scales = view_scales(weights, depths, surface, growth, backend)
     if scales is None or scales.max() <= VIEW_RATIO * scales.min():
         return False
     factors = np.clip(np.median(scales) / scales, SMALLEST_WEIGHT, 1 / SMALLEST_WEIGHT)
+    if factors.max() > VIEW_RATIO:
+        sample = backend.to_host(_sample_of(weights, depths, surface, growth))
+        factors = np.minimum(factors, factors ** (1 - share_of_far(sample)))
     rewrite(times, (weights,), weights, factors.astype(np.float32)[:, None, None])
     return True
 
@@ -154,10 +162,7 @@ def view_scales(
     views = len(depths)
     if views < 3:
         return None
-    every = stride_for(depths[0].size, SAMPLE)
-    trust, measured, around = (each[..., ::every, ::every] for each in (weights, depths, surface))
-    sample = _known(trust, measured, around, np.float32(growth.middle), power=growth.power)
-    distances = view_distances(sample, backend)
+    distances = view_distances(_sample_of(weights, depths, surface, growth), backend)
     if np.isfinite(distances).sum() != views * (views - 1):
         return None
     tell = ~share_errors(distances)
@@ -181,6 +186,13 @@ def view_scales(
     nearest = np.where(tell, pairs, np.inf).min(axis=1)
     scales: NDArray[np.float64] = np.sqrt(np.where(found < -BIASED * nearest, nearest / 2, squares))
     return scales
+
+
+def _sample_of(weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, growth: DepthNoise) -> Floats:
+    """About SAMPLE depths of each view, in the unit of the noise."""
+    every = stride_for(depths[0].size, SAMPLE)
+    trust, measured, around = (each[..., ::every, ::every] for each in (weights, depths, surface))
+    return _known(trust, measured, around, np.float32(growth.middle), power=growth.power)
 
 
 @one_pass
