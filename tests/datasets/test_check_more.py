@@ -59,12 +59,28 @@ def test_the_scene_is_right() -> None:
         ({"fx": 180.0, "fy": 180.0}, "focal length halved"),
         ({"fx": 45.0, "fy": 45.0, "cx": 26.0, "cy": 17.0}, "all of it doubled"),
         ({"fx": 180.0, "fy": 180.0, "cx": 104.0, "cy": 68.0}, "all of it halved"),
+        ({"fx": 675.0, "fy": 675.0, "cx": 390.0, "cy": 255.0}, "K of an image of about 780 x 510 pixels"),
+        ({"fx": 0.9, "fy": 1.125, "cx": 0.52, "cy": 0.425}, "K of an image of about 1 x 1 pixels"),
     ],
 )
 def test_mistakes_of_k_are_named(changes: dict[str, float], name: str) -> None:
     found = check(with_k(views(), **changes), SAMPLES)
     assert name in found.best.hypothesis.name, found.sentence
     assert found.best.residual < found.stated.residual
+
+
+def test_a_crop_far_from_the_principal_point_is_left_in_peace() -> None:
+    corner = [
+        replace(view, depth=view.depth[50:, 70:], camera=replace(view.camera, cx=-18.0, cy=-16.0, width=30, height=30))
+        for view in views(0.03)
+    ]
+    other = [
+        replace(view, depth=view.depth[:30, :30], camera=replace(view.camera, width=30, height=30))
+        for view in views(0.03)
+    ]
+    for cropped in (corner, other):
+        found = check(cropped, SAMPLES)
+        assert found.fits_as_stated, found.sentence
 
 
 @pytest.mark.parametrize("factor", [1.0, 1000.0])

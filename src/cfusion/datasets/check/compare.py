@@ -52,6 +52,7 @@ GRID = np.geomspace(1e-4, 1e4, 40)  # factors tried
 ROUNDS = 9  # of bisection between them
 EVERY = 4  # of the samples: one of so many suffices to find a factor
 NAMED = 0.04  # relative distance within which a factor is taken for a known one
+OFF_CENTRE = 0.2  # relative distance of principal points from the middle, beyond which K may be of another image
 SAMPLES, FEW_SAMPLES = 24_000, 3_000
 FEW_FRAMES = 5
 
@@ -172,7 +173,7 @@ def _compared(samples: Samples) -> Check:
         for factor in (known, 1 / known)
     ]
     unnamed = [each for each in searched if each.meaning is not Meaning.z or _is_new(each.factor, scaled)]
-    hypotheses = (STATED, *CONFUSIONS, *scaled, *unnamed)
+    hypotheses = (STATED, *CONFUSIONS, *_of_another_image(samples), *scaled, *unnamed)
     residuals = [samples.residuals(each) for each in hypotheses]
     enough = NEEDED_OVERLAP * max(each.overlap for each in residuals)
     judged = [each.overlap > enough for each in residuals]
@@ -255,6 +256,18 @@ def _best_factor(samples: Samples, meaning: Meaning) -> Hypothesis:
     if meaning is Meaning.z:
         return Hypothesis(_factor_name(factor), factor=factor)
     return Hypothesis(f"disparity instead of depth (z = {factor:.4g} / value)", factor=factor, meaning=meaning)
+
+
+def _of_another_image(samples: Samples) -> list[Hypothesis]:
+    """K of an image of any other size, which its principal point tells; none if that lies near the middle."""
+    doubled = 2 * samples.intrinsics[:, 2:]
+    if not (doubled > 0).all():
+        return []
+    sizes = np.stack([samples.widths, samples.heights], axis=1)
+    if np.median(np.abs(np.log(doubled / sizes)), axis=0).max() < OFF_CENTRE:
+        return []
+    width, height = np.median(doubled, axis=0)
+    return [Hypothesis(f"K of an image of about {width:.0f} x {height:.0f} pixels: scaled to this one", resized=True)]
 
 
 def _is_new(factor: float, scaled: Sequence[Hypothesis]) -> bool:

@@ -32,7 +32,7 @@ class Correction:
         """The correction for a hypothesis; None if the data themselves have to be changed."""
         if hypothesis.meaning is Meaning.disparity or hypothesis.swapped or hypothesis.focal != 1:
             return None
-        if hypothesis.enlarged != 1:
+        if hypothesis.enlarged != 1 or hypothesis.resized:
             return None
         ray = hypothesis.meaning is Meaning.ray
         return cls(hypothesis.inverse, hypothesis.opengl, hypothesis.factor, ray, hypothesis.shift)

@@ -43,6 +43,7 @@ class Hypothesis:
     focal: float = 1.0  # factor on focal lengths
     enlarged: float = 1.0  # factor on all of K, which belongs to an image of another size
     swapped: bool = False  # cx and cy are exchanged
+    resized: bool = False  # K belongs to an image of another size, whose middle is the principal point
 
 
 STATED = Hypothesis("as stated")
@@ -159,6 +160,9 @@ class Samples:
         fx, fy, cx, cy = h.enlarged * self.intrinsics[view].T
         if h.swapped:
             cx, cy = cy, cx
+        if h.resized:
+            width, height = self.widths[view], self.heights[view]
+            fx, fy, cx, cy = fx * width / (2 * cx), fy * height / (2 * cy), (width - 1) / 2, (height - 1) / 2
         return h.focal * fx, h.focal * fy, cx + h.shift, cy + h.shift
 
     def parallax(self, hypothesis: Hypothesis) -> float:
