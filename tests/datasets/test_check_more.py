@@ -83,6 +83,14 @@ def test_a_crop_far_from_the_principal_point_is_left_in_peace() -> None:
         assert found.fits_as_stated, found.sentence
 
 
+@pytest.mark.parametrize("counts", [1000, 5000])
+def test_a_scale_given_as_its_inverse_is_named(counts: float) -> None:
+    for factor in (counts**2, counts**-2):
+        found = check([replace(view, depth=view.depth * np.float32(factor)) for view in views()], SAMPLES)
+        assert found.best.hypothesis.factor == pytest.approx(1 / factor, rel=1e-12), found.sentence
+        assert f"{counts} counts per metre, multiplied instead of divided" in found.sentence
+
+
 @pytest.mark.parametrize("factor", [1.0, 1000.0])
 @pytest.mark.parametrize("baseline", [1e-4, 1e-3])
 def test_views_too_close_together_tell_nothing(baseline: float, factor: float) -> None:

@@ -25,6 +25,8 @@ FACTORS = {  # ratio of depths after a mistaken scale, and the mistake
     6.5535: "Replica's 6553.5 counts per metre for millimetres, or the reverse",
     100.0: "centimetres for metres, or the reverse",
     10.0: "centimetres for millimetres, or the reverse",
+    1e6: "1000 counts per metre, multiplied instead of divided, or the reverse",
+    2.5e7: "TUM's 5000 counts per metre, multiplied instead of divided, or the reverse",
 }
 CONFUSIONS = (
     Hypothesis("poses inverted (world-to-camera for camera-to-world)", inverse=True),
@@ -48,7 +50,7 @@ FINEST = 1e-7  # relative residual caused by rounding
 NEEDED_OVERLAP = 0.05  # of the largest overlap, for a hypothesis to be judged
 CAN_TELL = 0.02  # share of samples that must differ between two hypotheses
 SLIGHT, CLEAR = 0.55, 0.6  # shares of the votes
-GRID = np.geomspace(1e-4, 1e4, 40)  # factors tried
+GRID = np.geomspace(1e-8, 1e8, 79)  # factors tried
 ROUNDS = 9  # of bisection between them
 EVERY = 4  # of the samples: one of so many suffices to find a factor
 NAMED = 0.04  # relative distance within which a factor is taken for a known one
@@ -254,7 +256,9 @@ def _best_factor(samples: Samples, meaning: Meaning) -> Hypothesis:
         costs.append(tried[place])
     factor = float(factors[min(range(len(factors)), key=lambda index: costs[index])])
     if meaning is Meaning.z:
-        return Hypothesis(_factor_name(factor), factor=factor)
+        known = _known(factor)
+        exact = factor if known is None else known if factor > 1 else 1 / known
+        return Hypothesis(_factor_name(exact), factor=exact)
     return Hypothesis(f"disparity instead of depth (z = {factor:.4g} / value)", factor=factor, meaning=meaning)
 
 
@@ -275,11 +279,15 @@ def _is_new(factor: float, scaled: Sequence[Hypothesis]) -> bool:
     return all(abs(np.log(factor / known)) > NAMED for known in (1.0, *(each.factor for each in scaled)))
 
 
+def _known(factor: float) -> float | None:
+    """The factor of a known mistake, above 1, that a factor or its inverse is close to."""
+    return next((each for each in FACTORS if abs(abs(np.log(factor)) - np.log(each)) < NAMED), None)
+
+
 def _factor_name(factor: float) -> str:
     """How the depths have to be changed, and which mistake explains it."""
-    larger = max(factor, 1 / factor)
-    known = next((each for each in FACTORS if abs(np.log(larger / each)) < NAMED), None)
-    amount = larger if known is None else known
+    known = _known(factor)
+    amount = max(factor, 1 / factor) if known is None else known
     why = "" if known is None else f" ({FACTORS[known]})"
     return f"depths {'multiplied' if factor > 1 else 'divided'} by {amount:.5g}{why}"
 
