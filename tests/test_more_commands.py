@@ -177,7 +177,7 @@ class TestCheck:
         }[option]
         write_bundle([spoilt(view) for view in walls], tmp_path / "data")
         assert main(["check", str(tmp_path / "data")]) == check_command.ANOTHER_FITS
-        assert capsys.readouterr().out.splitlines()[-1] == f"To read it this way: {option}"
+        assert capsys.readouterr().out.splitlines()[-1] == f"To read it this way, pass {option}"
         assert said(capsys, "check", tmp_path / "data", "--quiet", *option.split())[0].startswith("The data fit")
 
     def test_factors_of_views_are_told_and_taken_out(

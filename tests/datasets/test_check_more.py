@@ -228,6 +228,47 @@ def test_what_mends_is_what_was_meant(hypothesis: Hypothesis) -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "mistake", "advice"),
+    [
+        (["--axes", "opengl"], None, "leave --axes opengl out;"),
+        (["--depth-scale", "1000"], None, "leave --depth-scale 1000 out;"),
+        (["--depth-scale", "0.1"], "--depth-scale 0.001", "pass --depth-scale 0.001 instead of --depth-scale 0.1;"),
+        (["--axes", "opengl"], "--invert-poses", "pass --invert-poses instead of --axes opengl;"),
+    ],
+)
+def test_advice_counts_the_options_that_were_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: list[str], mistake: str | None, advice: str
+) -> None:
+    """An option that is itself the mistake was advised once more."""
+    write_bundle([MISTAKES[mistake](view) if mistake else view for view in views()], tmp_path / "data")
+    assert main(["fuse", str(tmp_path / "data"), "-o", str(tmp_path / "out"), *asked]) == 2
+    assert f"To continue, {advice}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        Correction(opengl=True),
+        Correction(invert_poses=True),
+        Correction(invert_poses=True, opengl=True, depth_scale=5.0),
+    ],
+)
+@pytest.mark.parametrize("first", [Correction(), Correction(opengl=True), Correction(True, True, 0.1, False, 0.5)])
+def test_two_corrections_are_one_up_to_a_turn_of_the_world(first: Correction, second: Correction) -> None:
+    both = first.then(second)
+    assert both is not None
+    found, expected = (
+        [change(view) for view in views()] for change in (both.view, lambda v: second.view(first.view(v)))
+    )
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.depth, other.depth, rtol=1e-6)
+        assert one.camera == other.camera
+        relative = found[0].pose.inverse() @ one.pose, expected[0].pose.inverse() @ other.pose
+        np.testing.assert_allclose(relative[0].matrix(), relative[1].matrix(), atol=1e-9)
+    assert Correction(ray_depth=True).then(Correction(ray_depth=True)) is None
+
+
+@pytest.mark.parametrize(
     ("wrong", "option"), [({"depth_scale": 0.0}, "--depth-scale"), ({"shift_centre": np.inf}, "--shift-centre")]
 )
 def test_the_option_that_is_wrong_is_named(wrong: dict[str, float], option: str) -> None:

@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         views = read(arguments.bundle, format=arguments.format, options=options)
         views = correction.corrected(arguments, views)
-        correction.require_plausible(views, force=arguments.force)
+        correction.require_plausible(views, correction.chosen(arguments), force=arguments.force)
     if views.sentence and not (arguments.quiet or arguments.json):
         print(shown(views.sentence))
     if arguments.every is not None:

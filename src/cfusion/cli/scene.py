@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
             require_storable(views[:: max(1, len(views) // SAMPLE)], other)  # after the fusion all views are asked
     if arguments.neighbours > 0:  # poses do not matter to a view fused alone
         with suppress(FileError):  # an unreadable view is reported later and stops no other
-            correction.require_plausible(open_job(job).dataset, force=arguments.force)
+            correction.require_plausible(open_job(job).dataset, job.correction, force=arguments.force)
     with places.lock_output(arguments.output):
         about: dict[str, object] = {"format": job.format, "written": other or job.format, "method": job.method}
         read_as = {"options": dict(job.options), "correction": vars(job.correction), "scales": job.scales}

@@ -10,6 +10,8 @@ from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
 
+NEAR = 0.005  # relative error of a factor that was found
+
 
 @dataclass(frozen=True)
 class Correction:
@@ -36,6 +38,18 @@ class Correction:
             return None
         ray = hypothesis.meaning is Meaning.ray
         return cls(hypothesis.inverse, hypothesis.opengl, hypothesis.factor, ray, hypothesis.shift)
+
+    def then(self, further: "Correction") -> "Correction | None":
+        """Both, one after the other, as one (up to a turn of the world); None if there is none."""
+        if self.ray_depth and further.ray_depth:
+            return None
+        return Correction(
+            self.invert_poses != further.invert_poses,
+            further.opengl if further.invert_poses else self.opengl != further.opengl,
+            _near_one(self.depth_scale * further.depth_scale),
+            self.ray_depth or further.ray_depth,
+            self.shift_centre + further.shift_centre,
+        )
 
     @property
     def options(self) -> str:
@@ -77,6 +91,11 @@ class Correction:
             depth = (depth * camera.rays()[..., 2]).astype(np.float32)
         pose = Pose(rotation @ OPENGL if self.opengl else rotation, translation)
         return replace(view, depth=depth, camera=camera, pose=pose)
+
+
+def _near_one(factor: float) -> float:
+    """A factor; 1 if it is that but for the error of one that was found."""
+    return 1.0 if abs(factor - 1) < NEAR else factor
 
 
 def _short(value: bool | float) -> str:
