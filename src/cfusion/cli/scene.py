@@ -250,7 +250,7 @@ def _more(
 
     fused = [record.view for record in report.records if not record.failure]
     if other is not None and fused:
-        write_views(fused_views(job, fused), job.output, other)
+        write_views(fused_views(job, fused), job.output, other, overwrite=True)  # an own output, or --force
     if arguments.cloud and fused:
         report = replace(report, points=cloud.write_cloud(job, scene.graph, fused, runner, callback))
     if arguments.mesh and fused:

@@ -73,6 +73,13 @@ def require_writable(folder: Path) -> Place:
     return Place(folder, standing, (found.st_dev, found.st_ino))
 
 
+def require_none_of(names: Sequence[str], folder: Path) -> None:
+    """Refuse a folder that holds entries of these names, of other data."""
+    found = [name for name in names if (folder / name).exists()]
+    if found:
+        raise FileError(f"{folder} holds {found[0]} of other data; choose another folder, or pass overwrite=True")
+
+
 @contextmanager
 def filling(folder: Path, obsolete: Sequence[str] = ()) -> Iterator[Path]:
     """A draft folder whose contents move into `folder` in one step if the block succeeds.
