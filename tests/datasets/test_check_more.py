@@ -268,6 +268,15 @@ def test_two_corrections_are_one_up_to_a_turn_of_the_world(first: Correction, se
     assert Correction(ray_depth=True).then(Correction(ray_depth=True)) is None
 
 
+def test_a_list_of_views_can_be_corrected() -> None:
+    given = views()
+    corrected = Correction(depth_scale=2.0)(given)
+    assert len(corrected) == len(given)
+    np.testing.assert_array_equal(corrected[1].depth, 2 * given[1].depth)
+    with pytest.raises(InputError, match="not ndarray"):
+        Correction()([view.depth for view in given])  # type: ignore[misc]
+
+
 @pytest.mark.parametrize(
     ("wrong", "option"), [({"depth_scale": 0.0}, "--depth-scale"), ({"shift_centre": np.inf}, "--shift-centre")]
 )

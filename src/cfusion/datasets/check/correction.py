@@ -9,6 +9,7 @@ from cfusion.datasets.check.reprojection import OPENGL, Hypothesis, Meaning
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
+from cfusion.io.arguments import views_of
 
 NEAR = 0.005  # relative error of a factor that was found
 
@@ -70,8 +71,10 @@ class Correction:
         changed = {name: value for name, value in changed.items() if value != getattr(Correction, name)}
         return f"Correction({', '.join(f'{name}={_short(value)}' for name, value in changed.items())})"
 
-    def __call__(self, views: Dataset) -> Dataset:
+    def __call__(self, views: Sequence[View]) -> Dataset:
         """The same views, corrected when they are read."""
+        if not isinstance(views, Dataset):
+            views = Dataset(views_of(views, "a correction"))
         if self == Correction():
             return views
         lazy = LazyViews.reading(lambda number: self.view(views[number]), len(views))
