@@ -208,7 +208,8 @@ class TestCheck:
         assert Correction(True, depth_scale=0.001).call == "Correction(invert_poses=True, depth_scale=0.001)"
         for changed in ({"meaning": Meaning.disparity}, {"swapped": True}, {"focal": 2.0}, {"enlarged": 2.0}):
             assert Correction.of(Hypothesis("x", **changed)) is None
-        assert Correction.of(Hypothesis("x", resized=True)) is None
+        for name in ("resized", "rotations", "positions", "flipped", "mirrored"):
+            assert Correction.of(replace(Hypothesis("x", inverse=True), **{name: True})) is None
 
 
 class TestDemo:

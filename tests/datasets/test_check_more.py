@@ -13,6 +13,7 @@ from cfusion.datasets.check import Correction, align_scales, check, reprojection
 from cfusion.datasets.check.reprojection import STATED, Hypothesis
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
+from cfusion.geometry.pose import turned_by
 
 SAMPLES = 6000
 
@@ -67,6 +68,40 @@ def test_mistakes_of_k_are_named(changes: dict[str, float], name: str) -> None:
     found = check(with_k(views(), **changes), SAMPLES)
     assert name in found.best.hypothesis.name, found.sentence
     assert found.best.residual < found.stated.residual
+
+
+OTHER_MISTAKES = {
+    "rotations inverted, positions not": lambda view: replace(
+        view, pose=Pose(view.pose.rotation.T, view.pose.translation)
+    ),
+    "positions inverted, rotations not": lambda view: replace(
+        view, pose=Pose(view.pose.rotation, view.pose.inverse().translation)
+    ),
+    "rows from the bottom up": lambda view: replace(view, depth=view.depth[::-1]),
+    "columns from right to left": lambda view: replace(view, depth=view.depth[:, ::-1]),
+    "images turned by 180 degrees": lambda view: replace(view, depth=view.depth[::-1, ::-1]),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_MISTAKES)
+def test_half_inverted_poses_and_flipped_images_are_named(name: str) -> None:
+    """They were told to be OpenGL's axes, inverted poses or half a pixel."""
+    given = [OTHER_MISTAKES[name](view) for view in orbit()]
+    found = check(given, SAMPLES)
+    assert name in found.best.hypothesis.name, found.sentence
+    assert found.best.residual < 0.2 * found.stated.residual
+    assert Correction.of(found.best.hypothesis) is None
+
+
+def orbit() -> list[View]:
+    """Views that turn, move and roll."""
+    camera = Pinhole(90.0, 90.0, 52.0, 34.0, 100, 80)
+    found = []
+    for number in range(5):
+        vector = np.array([0.15 - 0.05 * number, 0.1 * (number - 2), 0.06 * (number % 3)])
+        pose = Pose(turned_by(vector), np.array([0.3 * number, 0.2 * (number % 2), 0.1 * number]))
+        found.append(View(surface(camera, pose), camera, pose))
+    return found
 
 
 def test_a_crop_far_from_the_principal_point_is_left_in_peace() -> None:

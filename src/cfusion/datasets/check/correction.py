@@ -33,9 +33,15 @@ class Correction:
     @classmethod
     def of(cls, hypothesis: Hypothesis) -> "Correction | None":
         """The correction for a hypothesis; None if the data themselves have to be changed."""
-        if hypothesis.meaning is Meaning.disparity or hypothesis.swapped or hypothesis.focal != 1:
-            return None
-        if hypothesis.enlarged != 1 or hypothesis.resized:
+        correctable = Hypothesis(
+            hypothesis.name,
+            hypothesis.inverse,
+            hypothesis.opengl,
+            hypothesis.factor,
+            hypothesis.meaning,
+            hypothesis.shift,
+        )
+        if hypothesis != correctable or hypothesis.meaning is Meaning.disparity:
             return None
         ray = hypothesis.meaning is Meaning.ray
         return cls(hypothesis.inverse, hypothesis.opengl, hypothesis.factor, ray, hypothesis.shift)
