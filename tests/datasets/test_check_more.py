@@ -280,6 +280,19 @@ def test_advice_counts_the_options_that_were_given(
     assert f"To continue, {advice}" in capsys.readouterr().err
 
 
+def test_a_warning_names_the_option_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Lengths of rays in noise: likely, not sure; the warning said no more than that."""
+    rng = np.random.default_rng(0)
+    given = [
+        replace(view, depth=view.depth / view.camera.rays()[..., 2] * rng.normal(1, 0.02, view.shape))
+        for view in views()
+    ]
+    write_bundle(given, tmp_path / "data")
+    command = ["fuse", str(tmp_path / "data"), "-o", str(tmp_path / "out"), "--method", "median", "--backend", "numpy"]
+    assert main([*command, "--no-report"]) == 0
+    assert "of the deciding pixels). If so, pass --ray-depth.\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "second",
     [

@@ -76,8 +76,9 @@ def require_plausible(views: "Dataset", asked: "Correction", *, force: bool) -> 
     found = quick_check(views)
     if found is None:
         return
+    how = advice(asked, Correction.of(found.best.hypothesis))
     if found.is_sure and not force:
-        how = advice(asked, Correction.of(found.best.hypothesis))
         raise InputError(f"{found.sentence} To continue, {how}; or pass --force to fuse as stated.")
     if found.caution:
-        print(f"cfusion: {shown(found.caution)}", file=sys.stderr)
+        then = "" if found.fits_as_stated else f" If so, {how}."
+        print(f"cfusion: {shown(found.caution + then)}", file=sys.stderr)
