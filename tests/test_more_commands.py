@@ -550,6 +550,11 @@ def test_a_recording_is_written_and_nothing_is_served(
     assert written == [(list(range(count)), file)]
     assert main(["view", str(tmp_path / "none")]) == 2
     assert "none is not a folder; give the OUT of fuse or scene" in capsys.readouterr().err
+    for port in ("0", "65535"):
+        assert main(["view", str(tmp_path), "--port", port]) == 2
+        assert f"--port is {port}; give 1 to 65534" in capsys.readouterr().err
+    assert main(["demo", "-o", str(tmp_path / "demo"), "--seed", "-1"]) == 2
+    assert "--seed is -1; give a whole number from 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("seconds", [0.3, None])

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View
+from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View, fuse
 from cfusion.errors import InputError, ShapeError
 from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
 from cfusion.solvers import ViewEvidence
@@ -330,3 +330,12 @@ def test_a_page_refuses_what_are_no_views_of_it(result: Result, tmp_path: Path) 
         with pytest.raises(InputError, match=says):
             write_page(tmp_path / "page.html", result, views=views, reference=reference)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("shape", [(1, 30), (30, 1), (1, 1)])
+def test_a_page_of_one_row_or_column(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    camera = Pinhole(30, 30, shape[1] / 2, shape[0] / 2, shape[1], shape[0])
+    views = [View(rng.normal(2, 0.01, shape), camera, Pose.identity()) for _ in range(3)]
+    result = fuse(views, "median", backend="numpy")
+    assert "</html>" in page(Content(title="narrow", results=(result,), views=views, reference=1))
