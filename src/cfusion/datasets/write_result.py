@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.datasets.fingerprint import file_fingerprint
-from cfusion.errors import InputError
+from cfusion.errors import FileError, InputError
 from cfusion.geometry.camera import pixel_size
 from cfusion.io.arguments import path_of, word_of, words_of
 from cfusion.io.atomic import filling, obsolete_in
@@ -18,6 +19,7 @@ from cfusion.io.cameras import camera_to_json
 from cfusion.io.codecs import exr, npy, pfm, png
 from cfusion.io.codecs.ply import write_ply
 from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
+from cfusion.io.json_object import JsonObject
 from cfusion.io.point_colours import point_colours
 from cfusion.io.to_json import to_json
 from cfusion.io.versions import versions
@@ -40,7 +42,11 @@ Files = dict[str, dict[str, object]]
 
 def files_of_others(folder: Path) -> list[Path]:
     """Files that a result would replace although no result.json lists them; a page alone may be `Result.report`'s."""
-    if (folder / "result.json").exists():
+    listed = folder / "result.json"
+    with suppress(FileError):  # a damaged one lists nothing that could be lost
+        if listed.exists() and JsonObject.of_file(listed).content.get("format") != FORMAT:
+            return [listed]
+    if listed.exists():
         return []
     return [path for path in obsolete_in(folder, OWN_FILES) if path.name != "report.html"]
 
@@ -81,7 +87,7 @@ def write_result(
     others = [] if overwrite else files_of_others(target)
     if others:
         raise InputError(
-            f"{target} holds {others[0].name}, which no result.json there lists; choose another folder, or "
+            f"{target} holds {others[0].name}, which no result of cfusion lists; choose another folder, or "
             "pass overwrite=True"
         )
     with filling(target, OWN_FILES) as draft:
