@@ -177,7 +177,7 @@ class TestCheck:
         }[option]
         write_bundle([spoilt(view) for view in walls], tmp_path / "data")
         assert main(["check", str(tmp_path / "data")]) == check_command.ANOTHER_FITS
-        assert capsys.readouterr().out.splitlines()[-1] == f"To read it this way: {option}"
+        assert capsys.readouterr().out.splitlines()[-1] == f"To read it this way, pass {option}"
         assert said(capsys, "check", tmp_path / "data", "--quiet", *option.split())[0].startswith("The data fit")
 
     def test_factors_of_views_are_told_and_taken_out(
@@ -208,6 +208,8 @@ class TestCheck:
         assert Correction(True, depth_scale=0.001).call == "Correction(invert_poses=True, depth_scale=0.001)"
         for changed in ({"meaning": Meaning.disparity}, {"swapped": True}, {"focal": 2.0}, {"enlarged": 2.0}):
             assert Correction.of(Hypothesis("x", **changed)) is None
+        for name in ("resized", "rotations", "positions", "flipped", "mirrored"):
+            assert Correction.of(replace(Hypothesis("x", inverse=True), **{name: True})) is None
 
 
 class TestDemo:
@@ -548,6 +550,11 @@ def test_a_recording_is_written_and_nothing_is_served(
     assert written == [(list(range(count)), file)]
     assert main(["view", str(tmp_path / "none")]) == 2
     assert "none is not a folder; give the OUT of fuse or scene" in capsys.readouterr().err
+    for port in ("0", "65535"):
+        assert main(["view", str(tmp_path), "--port", port]) == 2
+        assert f"--port is {port}; give 1 to 65534" in capsys.readouterr().err
+    assert main(["demo", "-o", str(tmp_path / "demo"), "--seed", "-1"]) == 2
+    assert "--seed is -1; give a whole number from 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("seconds", [0.3, None])

@@ -132,6 +132,7 @@ class Result:
         formats: Sequence[str] = ("npy", "png", "pfm", "ply"),
         *,
         unit: str = "metre",
+        overwrite: bool = False,
     ) -> None:
         """Write depth, confidence, sigma, provenance, points and result.json to a folder, completely or not at all.
 
@@ -139,6 +140,7 @@ class Result:
             folder: created if it does not exist.
             formats: any of npy, png, pfm, ply.
             unit: of depth, in words, as the files state it.
+            overwrite: also replace files of these names that are of no result; those of an older result always are.
 
         Examples:
             >>> import numpy as np
@@ -149,7 +151,7 @@ class Result:
         """
         from cfusion.view.notebook import save
 
-        save(self, folder, formats, unit)
+        save(self, folder, formats, unit, overwrite=overwrite)
 
     def report(self, path: str | PathLike[str], **more: Any) -> Path:
         """Write the result's page, one HTML file; `more` as in `cfusion.view.write_page` (views, truth, ...).

@@ -35,6 +35,18 @@ def test_an_old_folder_keeps_what_is_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "x").read_text() == "new"
 
 
+@pytest.mark.parametrize("others", [0, 3])
+def test_a_file_does_not_replace_a_folder(tmp_path: Path, others: int) -> None:
+    """`result.report("folder")` deleted the folder with all that was in it."""
+    (tmp_path / "folder" / "precious").mkdir(parents=True)
+    before = everything_below(tmp_path)
+    with pytest.raises(FileError, match="folder: it is a folder; give the name"), filling(tmp_path) as draft:
+        (draft / "folder").write_text("page")
+        for number in range(others):
+            (draft / f"{number}.txt").write_text("more")
+    assert everything_below(tmp_path) == before
+
+
 @pytest.mark.parametrize("hard_links", [True, False])
 def test_what_is_kept_stays_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hard_links: bool) -> None:
     """A link stays one, to where it led or to nothing; folders keep files and modes; disks without hard links copy."""

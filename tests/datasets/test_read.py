@@ -41,6 +41,25 @@ def test_what_is_written_is_recognised_as_such(tmp_path: Path, some_views: list[
     assert read(tmp_path / "out").sentence or format == "bundle"
 
 
+@pytest.mark.parametrize("format", WRITERS)
+def test_what_is_of_other_data_is_not_written_over(tmp_path: Path, some_views: list[View], format: str) -> None:
+    """`write_bundle(views, "recording")` deleted the depth/ of the recording."""
+    write_views(some_views, tmp_path / "out", format)
+    write_views(some_views, tmp_path / "out", format)  # its own kind is replaced
+    written = {path.name for path in (tmp_path / "out").iterdir() if path.suffix != ".dmap"}
+    assert written <= set(WRITERS[format])
+    for name in set(WRITERS[format]) - {"bundle.json", "transforms.json"}:  # by which the format is recognised
+        folder = tmp_path / f"of {name}"
+        mine = folder / name if "." in name else folder / name / "mine.png"
+        mine.parent.mkdir(parents=True)
+        mine.write_bytes(b"mine")
+        with pytest.raises(FileError, match=f"of {name} holds {name} of other data; choose another folder"):
+            write_views(some_views, folder, format)
+        assert {path for path in folder.rglob("*") if path.is_file()} == {mine}
+        write_views(some_views, folder, format, overwrite=True)
+        assert recognised(folder) == format
+
+
 @pytest.mark.parametrize("format", READERS)
 def test_an_empty_folder_is_no_format_and_each_reader_says_so(tmp_path: Path, format: str) -> None:
     with pytest.raises(FileError, match="has no known format"):

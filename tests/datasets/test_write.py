@@ -112,3 +112,22 @@ def test_a_result_that_cannot_be_written_changes_nothing(tmp_path: Path, result:
         write_result(broken, tmp_path, ["npy", "png"])
     assert (tmp_path / "depth.npy").read_bytes() == before
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_files_of_others_are_not_written_over(tmp_path: Path, result: Result) -> None:
+    """`result.save(".")` deleted the depth.txt of TUM's recordings, and a depth.npy that was its own input."""
+    (tmp_path / "depth.txt").write_text("mine")
+    for write in (result.save, lambda folder: write_result(result, folder, ("npy",))):
+        with pytest.raises(InputError, match=r"holds depth\.txt, which no result of cfusion lists; .*overwrite=True$"):
+            write(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["depth.txt"]
+    (tmp_path / "depth.txt").rename(tmp_path / "notes.txt")
+    (tmp_path / "report.html").write_text("of Result.report")
+    result.save(tmp_path)
+    result.save(tmp_path, ("npy",))  # its own kind is replaced
+    (tmp_path / "result.json").write_text('{"of": "another program"}')
+    with pytest.raises(InputError, match=r"holds result\.json, which no result"):
+        result.save(tmp_path)
+    (tmp_path / "result.json").unlink()
+    result.save(tmp_path, ("npy",), overwrite=True)
+    assert (tmp_path / "notes.txt").read_text() == "mine"

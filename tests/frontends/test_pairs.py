@@ -198,6 +198,21 @@ def test_a_rig_of_numbers_is_the_same_rig(place: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(one, other)
 
 
+def test_a_depth_of_others_is_not_written_over(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["stereo", *pair(place), "-o", str(tmp_path), "--write", "npy", "--no-report"]
+    rig = ["--calib", str(place / "calib.txt")]
+    (tmp_path / "depth.png").write_bytes(b"mine")
+    assert main([*command, *rig]) == 2
+    assert "depth.png, which no result.json there lists; choose another folder, or pass --f" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["depth.png"]
+    assert main([*command, *rig, "--force"]) == 0
+    assert not (tmp_path / "depth.png").exists()
+    for name in ("result.json", "depth.npy"):
+        (tmp_path / name).unlink()
+    assert main(command) == 0
+    assert main([*command, *rig]) == 0  # after a run without the rig
+
+
 def test_mistakes_on_the_command_line_are_one_line(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

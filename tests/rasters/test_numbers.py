@@ -713,3 +713,11 @@ def test_what_a_fit_loses_is_summed_over_rasters_and_blocks(monkeypatch: pytest.
     trial = SimpleNamespace(kept=None, noise=1.0, backend=None, judges=judges, held=held)
     losses = choose._Trial._fit(trial, (1.0, 2.0), 1.0, None)  # type: ignore[arg-type]
     np.testing.assert_allclose(losses, [4 + 1, 0, 0, 16])  # blocks of 48 pixels
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (3, 40), (40, 2)])
+def test_sums_around_in_rasters_narrower_than_their_window(shape: tuple[int, int]) -> None:
+    values = np.random.default_rng(0).random(shape)
+    padded = np.pad(values, 4)
+    expected = sum(padded[i : i + shape[0], j : j + shape[1]] for i in range(9) for j in range(9))
+    np.testing.assert_allclose(_around(values), expected)

@@ -4,13 +4,14 @@ import base64
 import re
 import zlib
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View
-from cfusion.errors import ShapeError
+from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View, fuse
+from cfusion.errors import InputError, ShapeError
 from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
 from cfusion.solvers import ViewEvidence
 from cfusion.view import encode as encoding
@@ -19,7 +20,7 @@ from cfusion.view.content import Content, median_of_views
 from cfusion.view.document import as_json, number
 from cfusion.view.encode import PREDICTORS, encode, estimated_size
 from cfusion.view.layers import Layer
-from cfusion.view.page import page
+from cfusion.view.page import page, write_page
 from cfusion.view.quantise import quantise
 from cfusion.view.readings import residuals_of_stack, residuals_of_view
 from cfusion.view.reliability import reliability
@@ -317,3 +318,24 @@ def test_a_mosaic_is_explained_as_one(result: Result) -> None:
     heights.parameters = {**chosen, "weights": (1.0, 0.5)}
     assert "rasters count by their noise" in sections.solve_section(Content("m", (heights,), heights=True))
     assert "Every view is read" in sections.solve_section(Content("m", (heights,)))
+
+
+def test_a_page_refuses_what_are_no_views_of_it(result: Result, tmp_path: Path) -> None:
+    stack = Stack(np.ones((3, 4, 5)))
+    for views, reference, says in (
+        (stack, 3, "reference 3 is not one of the 3 views; choose 0 to 2"),
+        ([np.ones((4, 5))], None, "write_page needs cfusion.View, not ndarray"),
+        ("data", None, "write_page needs views, not a path; read it first"),
+    ):
+        with pytest.raises(InputError, match=says):
+            write_page(tmp_path / "page.html", result, views=views, reference=reference)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("shape", [(1, 30), (30, 1), (1, 1)])
+def test_a_page_of_one_row_or_column(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    camera = Pinhole(30, 30, shape[1] / 2, shape[0] / 2, shape[1], shape[0])
+    views = [View(rng.normal(2, 0.01, shape), camera, Pose.identity()) for _ in range(3)]
+    result = fuse(views, "median", backend="numpy")
+    assert "</html>" in page(Content(title="narrow", results=(result,), views=views, reference=1))

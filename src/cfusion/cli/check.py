@@ -78,5 +78,5 @@ def run(arguments: argparse.Namespace) -> int:
             print(found.sentence)
         fix = None if found.fits_as_stated else Correction.of(found.best.hypothesis)
         if fix is not None:
-            print(f"To read it this way: {fix.options}")
+            print(f"To read it this way, {correction.advice(correction.chosen(arguments), fix)}")
     return 0 if found.fits_as_stated else ANOTHER_FITS

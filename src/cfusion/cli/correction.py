@@ -59,16 +59,26 @@ def corrected(arguments: argparse.Namespace, views: "Dataset") -> "Dataset":
     return found
 
 
-def require_plausible(views: "Dataset", *, force: bool) -> None:
-    """Refuse data that certainly follow another convention than stated; warn if it is likely."""
+def advice(asked: "Correction", found: "Correction | None") -> str:
+    """What to do if data that were corrected as asked fit better with a further correction."""
+    both = None if found is None else asked.then(found)
+    if both is None:
+        return "correct the data"
+    if not asked.options:
+        return f"pass {both.options}"
+    return f"pass {both.options} instead of {asked.options}" if both.options else f"leave {asked.options} out"
+
+
+def require_plausible(views: "Dataset", asked: "Correction", *, force: bool) -> None:
+    """Refuse data that certainly follow another convention than stated, or asked for; warn if it is likely."""
     from cfusion.datasets.check import Correction, quick_check
 
     found = quick_check(views)
     if found is None:
         return
+    how = advice(asked, Correction.of(found.best.hypothesis))
     if found.is_sure and not force:
-        correction = Correction.of(found.best.hypothesis)
-        how = "correct the data" if correction is None else f"pass {correction.options}"
         raise InputError(f"{found.sentence} To continue, {how}; or pass --force to fuse as stated.")
     if found.caution:
-        print(f"cfusion: {shown(found.caution)}", file=sys.stderr)
+        then = "" if found.fits_as_stated else f" If so, {how}."
+        print(f"cfusion: {shown(found.caution + then)}", file=sys.stderr)

@@ -95,8 +95,11 @@ def _scene(arguments: argparse.Namespace) -> "tuple[Sequence[View], DepthMap, fl
     """Noisy views, the true depth of the middle one, and the baseline for disparities."""
     import numpy as np
 
+    from cfusion.errors import InputError
     from cfusion.synthetic import ORBIT_BASELINE, Laplace, blob, city_bundle, object_bundle, room
 
+    if arguments.seed < 0:
+        raise InputError(f"--seed is {arguments.seed}; give a whole number from 0")
     rng = np.random.default_rng(arguments.seed)
     noise = Laplace(_noise_scale(arguments))
     camera = _camera(arguments.size)

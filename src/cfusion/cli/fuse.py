@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         views = read(arguments.bundle, format=arguments.format, options=options)
         views = correction.corrected(arguments, views)
-        correction.require_plausible(views, force=arguments.force)
+        correction.require_plausible(views, correction.chosen(arguments), force=arguments.force)
     if views.sentence and not (arguments.quiet or arguments.json):
         print(shown(views.sentence))
     if arguments.every is not None:
@@ -96,10 +96,10 @@ def run(arguments: argparse.Namespace) -> int:
                 **parameters,
             )
         progress(Step(parts.WRITING, 0.0))
-        settings_of_run = made_by | {"contents": contents(read_once).of(range(len(read_once)))}
+        made = made_by | {"contents": contents(read_once).of(range(len(read_once)))}
         place.require_unmoved()
         source, unit = str(arguments.bundle), views.unit
-        write_result(result, arguments.output, formats, source=source, unit=unit, settings=settings_of_run)
+        write_result(result, arguments.output, formats, source=source, unit=unit, settings=made, overwrite=True)
         if not arguments.no_report:
             progress(Step(parts.PAGE, 0.0))
             report.write_report(arguments.output, result, read_once, events=recorder.events, unit=unit, source=source)

@@ -69,7 +69,7 @@ def require_free(output: Path, source: Path, command: Mapping[str, object], *, f
     for file in windows or ([single] if single.exists() else []):
         _require_same(file, command)
     if not windows and not single.exists():
-        _require_no_others(output)
+        require_no_others(output)
 
 
 def require_same_input(output: Path, source: str, *, force: bool) -> None:
@@ -112,7 +112,10 @@ def _require_same(file: Path, command: Mapping[str, object]) -> None:
     raise InputError(f"{file} is of another command ({difference}); choose another folder, or pass --force")
 
 
-def _require_no_others(output: Path) -> None:
+def require_no_others(output: Path, unless: str | None = None) -> None:
+    """Refuse files named like those of a result, which no result.json lists, unless files of a pattern stand there."""
+    if (output / RESULT).exists() or (unless is not None and any(output.glob(unless))):
+        return
     from cfusion.datasets.write_result import OWN_FILES
     from cfusion.io.atomic import obsolete_in
 

@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
             require_storable(views[:: max(1, len(views) // SAMPLE)], other)  # after the fusion all views are asked
     if arguments.neighbours > 0:  # poses do not matter to a view fused alone
         with suppress(FileError):  # an unreadable view is reported later and stops no other
-            correction.require_plausible(open_job(job).dataset, force=arguments.force)
+            correction.require_plausible(open_job(job).dataset, job.correction, force=arguments.force)
     with places.lock_output(arguments.output):
         about: dict[str, object] = {"format": job.format, "written": other or job.format, "method": job.method}
         read_as = {"options": dict(job.options), "correction": vars(job.correction), "scales": job.scales}
@@ -250,7 +250,7 @@ def _more(
 
     fused = [record.view for record in report.records if not record.failure]
     if other is not None and fused:
-        write_views(fused_views(job, fused), job.output, other)
+        write_views(fused_views(job, fused), job.output, other, overwrite=True)  # an own output, or --force
     if arguments.cloud and fused:
         report = replace(report, points=cloud.write_cloud(job, scene.graph, fused, runner, callback))
     if arguments.mesh and fused:

@@ -106,7 +106,16 @@ def run(
                     continue
                 folder, made = _folder(arguments.output, reference), settings(reference)
                 place.require_unmoved()
-                write_result(outcome, folder, formats, source=source, unit=unit, settings=made, encoding=encoding)
+                write_result(
+                    outcome,
+                    folder,
+                    formats,
+                    source=source,
+                    unit=unit,
+                    settings=made,
+                    encoding=encoding,
+                    overwrite=True,
+                )
                 if page:
                     title = f"{arguments.bundle.name}, frame {reference}"
                     report.write_report(folder, outcome, bundle(reference), unit=unit, source=source, title=title)

@@ -63,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     output.require_same_input(arguments.output, _source(arguments), force=arguments.force)
     require_matcher(arguments.matcher, arguments.backend)
     calibration = _calibration(arguments)
+    if calibration is not None and not arguments.force:
+        output.require_no_others(arguments.output, unless="disparity.*")  # which an earlier run without a rig wrote
     with showing("stereo", quiet=arguments.quiet) as progress:
         progress.plan(parts.of_stereo(arguments.matcher, page=not arguments.no_report))
         progress(Step("reading the pair", 0.0))
@@ -180,7 +182,7 @@ def _write(
     view = View(depth, rig.camera, Pose.identity(), image=frame.left, confidence=confidence, name=arguments.left.stem)
     result = replace(fuse((view,), "input"), method=arguments.matcher, sigma=sigma, confidence=confidence)
     source, unit = _source(arguments), "unit of baseline" if arguments.calib is None else unit_of(arguments.calib)
-    write_result(result, arguments.output, formats, source=source, unit=unit)
+    write_result(result, arguments.output, formats, source=source, unit=unit, overwrite=True)
     write_disparities(arguments.output, found, formats, alone=False)
     if not arguments.no_report:
         progress(Step(parts.PAGE, 0.0))

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 NAME, SUMMARY = "view", "look at a result, a sequence or a scene in 3-D"
+LAST_PORT = 65534  # pages are served from the next one
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,9 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Open the frames; serve or write them."""
-    from cfusion.errors import FileError
+    from cfusion.errors import FileError, InputError
     from cfusion.view.frames import open_frames
 
+    if not 1 <= arguments.port <= LAST_PORT:
+        raise InputError(f"--port is {arguments.port}; give 1 to {LAST_PORT}")
     if not arguments.output.is_dir():
         raise FileError(f"{arguments.output} is not a folder; give the OUT of fuse or scene")
     frames = open_frames(arguments.output)

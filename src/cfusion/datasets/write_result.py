@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.datasets.fingerprint import file_fingerprint
-from cfusion.errors import InputError
+from cfusion.errors import FileError, InputError
 from cfusion.geometry.camera import pixel_size
 from cfusion.io.arguments import path_of, word_of, words_of
-from cfusion.io.atomic import filling
+from cfusion.io.atomic import filling, obsolete_in
 from cfusion.io.cameras import camera_to_json
 from cfusion.io.codecs import exr, npy, pfm, png
 from cfusion.io.codecs.ply import write_ply
 from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
+from cfusion.io.json_object import JsonObject
 from cfusion.io.point_colours import point_colours
 from cfusion.io.to_json import to_json
 from cfusion.io.versions import versions
@@ -36,6 +38,17 @@ OWN_FILES = (
 PROVENANCE = png.Encoding(scale=1.0, offset=-1.0)  # count 0 = unknown, 1 = filled, n + 1 = observed n times
 
 Files = dict[str, dict[str, object]]
+
+
+def files_of_others(folder: Path) -> list[Path]:
+    """Files that a result would replace although no result.json lists them; a page alone may be `Result.report`'s."""
+    listed = folder / "result.json"
+    with suppress(FileError):  # a damaged one lists nothing that could be lost
+        if listed.exists() and JsonObject.of_file(listed).content.get("format") != FORMAT:
+            return [listed]
+    if listed.exists():
+        return []
+    return [path for path in obsolete_in(folder, OWN_FILES) if path.name != "report.html"]
 
 
 def require_formats(formats: Sequence[str]) -> None:
@@ -58,8 +71,11 @@ def write_result(
     unit: str = "metre",
     settings: Mapping[str, object] | None = None,
     encoding: png.Encoding | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Write a result to a folder, completely or not at all; `source` states where the views came from.
+
+    An older result is replaced. Other files named like those of a result are refused, unless `overwrite`.
 
     `settings` are stored unchanged, for `settings_of_result`. `encoding` is that of depth.png and sigma.png, by default
     the finest; the frames of a sequence share one. Depths beyond it are unknown in the PNG.
@@ -68,6 +84,12 @@ def write_result(
         raise InputError(f"write_result needs a Result first, not {type(result).__name__}; make one with fuse(views)")
     target, unit = path_of(folder, "folder"), word_of(unit, "unit")
     require_formats(formats)
+    others = [] if overwrite else files_of_others(target)
+    if others:
+        raise InputError(
+            f"{target} holds {others[0].name}, which no result of cfusion lists; choose another folder, or "
+            "pass overwrite=True"
+        )
     with filling(target, OWN_FILES) as draft:
         files: Files = {}
         trusted = np.where(result.confidence > 0, result.confidence, np.float32(np.nan))

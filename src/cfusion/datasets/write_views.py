@@ -6,19 +6,34 @@ from os import PathLike
 import numpy as np
 
 from cfusion.datasets.read import READERS, known
-from cfusion.datasets.readers.bundle import write_bundle
+from cfusion.datasets.readers.bundle import WRITTEN, write_bundle
 from cfusion.errors import InputError
 from cfusion.geometry import BrownConrady, Pinhole, View
 from cfusion.io.arguments import path_of, views_of
+from cfusion.io.atomic import require_none_of
 from cfusion.io.codecs.png import LARGEST_COUNT
 
-WRITERS = ("bundle", "tum", "colmap", "mvsnet", "openmvs", "open3d", "nerfstudio")  # formats that hold posed views
+WRITERS = {  # formats that hold posed views, and what is written
+    "bundle": WRITTEN,
+    "tum": ("depth", "rgb", "depth.txt", "rgb.txt", "groundtruth.txt"),
+    "colmap": ("sparse", "images", "stereo"),
+    "mvsnet": ("cams", "depth_est", "confidence", "images", "pair.txt"),
+    "openmvs": ("images",),  # beside depth*.dmap, by which the format is recognised
+    "open3d": ("depth", "image", "trajectory.log", "trajectory.json"),
+    "nerfstudio": ("images", "depth", "transforms.json"),
+}
 FEWEST_COUNTS = 50  # of a depth: fewer round it by more than a percent
 MOST_LOST = 0.9  # share of the depths out of range, above which they are in another unit
 
 
-def write_views(views: Sequence[View], folder: str | PathLike[str], format: str = "bundle") -> None:
-    """Write views to a folder, completely or not at all."""
+def write_views(
+    views: Sequence[View], folder: str | PathLike[str], format: str = "bundle", *, overwrite: bool = False
+) -> None:
+    """Write views to a folder, completely or not at all.
+
+    A data set of that format is replaced; files and folders of the same names are refused where there is none, unless
+    `overwrite`.
+    """
     views, target = views_of(views, "write_views"), path_of(folder, "folder")
     name = known(format)
     if name not in WRITERS:
@@ -26,8 +41,10 @@ def write_views(views: Sequence[View], folder: str | PathLike[str], format: str 
     if len(views) == 0:
         raise InputError("no views to write; give at least one")
     require_storable(views, name)
+    if not (overwrite or READERS[name].recognises(target)):
+        require_none_of(WRITERS[name], target)
     if name == "bundle":
-        write_bundle(views, target)
+        write_bundle(views, target, overwrite=overwrite)
     else:
         READERS[name].load().write(views, target)
 

@@ -73,11 +73,19 @@ def require_writable(folder: Path) -> Place:
     return Place(folder, standing, (found.st_dev, found.st_ino))
 
 
+def require_none_of(names: Sequence[str], folder: Path) -> None:
+    """Refuse a folder that holds entries of these names, of other data."""
+    found = [name for name in names if (folder / name).exists()]
+    if found:
+        raise FileError(f"{folder} holds {found[0]} of other data; choose another folder, or pass overwrite=True")
+
+
 @contextmanager
 def filling(folder: Path, obsolete: Sequence[str] = ()) -> Iterator[Path]:
     """A draft folder whose contents move into `folder` in one step if the block succeeds.
 
-    Files and subfolders of the same name, or matching `obsolete`, are replaced; others are kept.
+    Files and subfolders of the same name, or matching `obsolete`, are replaced; others are kept. A folder in the place
+    of a file is refused.
     """
     require_writable(folder)
     target, created = folder, []
@@ -149,6 +157,9 @@ def _commit(draft: Path, target: Path, obsolete: Sequence[str]) -> None:
         sync(target.parent)
         return
     entries = sorted(draft.iterdir(), key=lambda path: (path.suffix == ".json", path))
+    for entry in entries:
+        if (target / entry.name).is_dir() and not entry.is_dir():
+            raise FileError(f"cannot write {target / entry.name}: it is a folder; give the name of a file")
     old = sorted({*obsolete_in(target, obsolete), *(target / entry.name for entry in entries)})
     standing = [path for path in old if path.exists() or path.is_symlink()]
     if len(entries) == 1 and (not standing or (standing == [target / entries[0].name] and standing[0].is_file())):

@@ -202,7 +202,8 @@ def _around(values: NDArray[Any]) -> NDArray[np.float64]:
     out = values.astype(np.float64)
     for axis in (0, 1):
         parts = np.zeros_like(out)
-        for shift in range(-WINDOW_RADIUS, WINDOW_RADIUS + 1):
+        reach = min(WINDOW_RADIUS, out.shape[axis] - 1)
+        for shift in range(-reach, reach + 1):
             to, of = [slice(None), slice(None)], [slice(None), slice(None)]
             to[axis] = slice(max(0, -shift), out.shape[axis] - max(0, shift))
             of[axis] = slice(max(0, shift), out.shape[axis] + min(0, shift))

@@ -73,11 +73,11 @@ def points_of(result: Result) -> NDArray[np.float64]:
     return points if result.pose is None else result.pose.apply(points)
 
 
-def save(result: Result, folder: str | PathLike[str], formats: Sequence[str], unit: str) -> None:
+def save(result: Result, folder: str | PathLike[str], formats: Sequence[str], unit: str, *, overwrite: bool) -> None:
     """Write the result as `cfusion fuse` does, without a page."""
     from cfusion.datasets import write_result
 
-    write_result(result, folder, formats, unit=unit)
+    write_result(result, folder, formats, unit=unit, overwrite=overwrite)
 
 
 def as_dataset(result: Result) -> Any:

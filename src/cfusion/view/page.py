@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.arrays import DepthMap
+from cfusion.arrays import DepthMap, is_whole
 from cfusion.errors import InputError
 from cfusion.geometry import Camera, Orthographic, Stack, View
-from cfusion.io.arguments import path_of
+from cfusion.io.arguments import path_of, views_of
 from cfusion.io.atomic import filling
 from cfusion.io.versions import versions
 from cfusion.view import explain, sections
@@ -78,6 +78,8 @@ def write_page(
     target = path_of(path, "path")
     if not (hasattr(result, "depth") and hasattr(result, "method")):
         raise InputError(f"write_page needs a result second, not {type(result).__name__}; make one with fuse(views)")
+    if views is not None:
+        _require_views(views, reference)
     content = Content(
         title=title or "Fused depth",
         results=(result, *others),
@@ -96,6 +98,15 @@ def write_page(
     with filling(target.parent) as draft:
         (draft / target.name).write_text(page(content), encoding="utf-8")
     return target
+
+
+def _require_views(views: Sequence[View] | Stack, reference: int | None) -> None:
+    """Refuse what are no views, and a reference that is none of them."""
+    if isinstance(views, str | PathLike):
+        raise InputError(f"write_page needs views, not a path; read it first: views=read({str(views)!r})")
+    count = views.views if isinstance(views, Stack) else len(views_of(views, "write_page"))
+    if reference is not None and not is_whole(reference, 0, count - 1):
+        raise InputError(f"reference {reference} is not one of the {count} views; choose 0 to {count - 1}")
 
 
 def page(content: Content) -> str:

@@ -118,7 +118,9 @@ def _effect(residuals: Residuals, total: NDArray[np.float64], count: NDArray[np.
 
 
 def _shift(residuals: Residuals, surface: DepthMap) -> float:
-    """Length in pixels of the best shift in r = gx du + gy dv + b; 0 if not significant."""
+    """Length in pixels of the best shift in r = gx du + gy dv + b; 0 if not significant, NaN if nothing tells."""
+    if min(surface.shape) < 2:
+        return nan
     gy, gx = np.gradient(np.asarray(surface, np.float64))
     every = stride_for(surface.size, SAMPLE)
     r, a, b = (np.asarray(each)[::every, ::every].ravel() for each in (residuals, gx, gy))

@@ -25,11 +25,18 @@ FACTORS = {  # ratio of depths after a mistaken scale, and the mistake
     6.5535: "Replica's 6553.5 counts per metre for millimetres, or the reverse",
     100.0: "centimetres for metres, or the reverse",
     10.0: "centimetres for millimetres, or the reverse",
+    1e6: "1000 counts per metre, multiplied instead of divided, or the reverse",
+    2.5e7: "TUM's 5000 counts per metre, multiplied instead of divided, or the reverse",
 }
 CONFUSIONS = (
     Hypothesis("poses inverted (world-to-camera for camera-to-world)", inverse=True),
     Hypothesis("OpenGL axes (camera looks along -z)", opengl=True),
     Hypothesis("poses inverted and OpenGL axes", inverse=True, opengl=True),
+    Hypothesis("rotations inverted, positions not (R of world-to-camera beside camera centres)", rotations=True),
+    Hypothesis("positions inverted, rotations not (t of world-to-camera beside R of camera-to-world)", positions=True),
+    Hypothesis("rows from the bottom up", flipped=True),
+    Hypothesis("columns from right to left", mirrored=True),
+    Hypothesis("images turned by 180 degrees", flipped=True, mirrored=True),
     Hypothesis("length of the ray instead of z", meaning=Meaning.ray),
     Hypothesis("principal point half a pixel less (pixel centres at .5)", shift=-0.5),
     Hypothesis("principal point half a pixel more", shift=0.5),
@@ -48,10 +55,11 @@ FINEST = 1e-7  # relative residual caused by rounding
 NEEDED_OVERLAP = 0.05  # of the largest overlap, for a hypothesis to be judged
 CAN_TELL = 0.02  # share of samples that must differ between two hypotheses
 SLIGHT, CLEAR = 0.55, 0.6  # shares of the votes
-GRID = np.geomspace(1e-4, 1e4, 40)  # factors tried
+GRID = np.geomspace(1e-8, 1e8, 79)  # factors tried
 ROUNDS = 9  # of bisection between them
 EVERY = 4  # of the samples: one of so many suffices to find a factor
 NAMED = 0.04  # relative distance within which a factor is taken for a known one
+OFF_CENTRE = 0.2  # relative distance of principal points from the middle, beyond which K may be of another image
 SAMPLES, FEW_SAMPLES = 24_000, 3_000
 FEW_FRAMES = 5
 
@@ -172,7 +180,7 @@ def _compared(samples: Samples) -> Check:
         for factor in (known, 1 / known)
     ]
     unnamed = [each for each in searched if each.meaning is not Meaning.z or _is_new(each.factor, scaled)]
-    hypotheses = (STATED, *CONFUSIONS, *scaled, *unnamed)
+    hypotheses = (STATED, *CONFUSIONS, *_of_another_image(samples), *scaled, *unnamed)
     residuals = [samples.residuals(each) for each in hypotheses]
     enough = NEEDED_OVERLAP * max(each.overlap for each in residuals)
     judged = [each.overlap > enough for each in residuals]
@@ -253,8 +261,22 @@ def _best_factor(samples: Samples, meaning: Meaning) -> Hypothesis:
         costs.append(tried[place])
     factor = float(factors[min(range(len(factors)), key=lambda index: costs[index])])
     if meaning is Meaning.z:
-        return Hypothesis(_factor_name(factor), factor=factor)
+        known = _known(factor)
+        exact = factor if known is None else known if factor > 1 else 1 / known
+        return Hypothesis(_factor_name(exact), factor=exact)
     return Hypothesis(f"disparity instead of depth (z = {factor:.4g} / value)", factor=factor, meaning=meaning)
+
+
+def _of_another_image(samples: Samples) -> list[Hypothesis]:
+    """K of an image of any other size, which its principal point tells; none if that lies near the middle."""
+    doubled = 2 * samples.intrinsics[:, 2:]
+    if not (doubled > 0).all():
+        return []
+    sizes = np.stack([samples.widths, samples.heights], axis=1)
+    if np.median(np.abs(np.log(doubled / sizes)), axis=0).max() < OFF_CENTRE:
+        return []
+    width, height = np.median(doubled, axis=0)
+    return [Hypothesis(f"K of an image of about {width:.0f} x {height:.0f} pixels: scaled to this one", resized=True)]
 
 
 def _is_new(factor: float, scaled: Sequence[Hypothesis]) -> bool:
@@ -262,11 +284,15 @@ def _is_new(factor: float, scaled: Sequence[Hypothesis]) -> bool:
     return all(abs(np.log(factor / known)) > NAMED for known in (1.0, *(each.factor for each in scaled)))
 
 
+def _known(factor: float) -> float | None:
+    """The factor of a known mistake, above 1, that a factor or its inverse is close to."""
+    return next((each for each in FACTORS if abs(abs(np.log(factor)) - np.log(each)) < NAMED), None)
+
+
 def _factor_name(factor: float) -> str:
     """How the depths have to be changed, and which mistake explains it."""
-    larger = max(factor, 1 / factor)
-    known = next((each for each in FACTORS if abs(np.log(larger / each)) < NAMED), None)
-    amount = larger if known is None else known
+    known = _known(factor)
+    amount = max(factor, 1 / factor) if known is None else known
     why = "" if known is None else f" ({FACTORS[known]})"
     return f"depths {'multiplied' if factor > 1 else 'divided'} by {amount:.5g}{why}"
 

@@ -9,6 +9,9 @@ from cfusion.datasets.check.reprojection import OPENGL, Hypothesis, Meaning
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
+from cfusion.io.arguments import views_of
+
+NEAR = 0.005  # relative error of a factor that was found
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,30 @@ class Correction:
     @classmethod
     def of(cls, hypothesis: Hypothesis) -> "Correction | None":
         """The correction for a hypothesis; None if the data themselves have to be changed."""
-        if hypothesis.meaning is Meaning.disparity or hypothesis.swapped or hypothesis.focal != 1:
-            return None
-        if hypothesis.enlarged != 1:
+        correctable = Hypothesis(
+            hypothesis.name,
+            hypothesis.inverse,
+            hypothesis.opengl,
+            hypothesis.factor,
+            hypothesis.meaning,
+            hypothesis.shift,
+        )
+        if hypothesis != correctable or hypothesis.meaning is Meaning.disparity:
             return None
         ray = hypothesis.meaning is Meaning.ray
         return cls(hypothesis.inverse, hypothesis.opengl, hypothesis.factor, ray, hypothesis.shift)
+
+    def then(self, further: "Correction") -> "Correction | None":
+        """Both, one after the other, as one (up to a turn of the world); None if there is none."""
+        if self.ray_depth and further.ray_depth:
+            return None
+        return Correction(
+            self.invert_poses != further.invert_poses,
+            further.opengl if further.invert_poses else self.opengl != further.opengl,
+            _near_one(self.depth_scale * further.depth_scale),
+            self.ray_depth or further.ray_depth,
+            self.shift_centre + further.shift_centre,
+        )
 
     @property
     def options(self) -> str:
@@ -56,8 +77,10 @@ class Correction:
         changed = {name: value for name, value in changed.items() if value != getattr(Correction, name)}
         return f"Correction({', '.join(f'{name}={_short(value)}' for name, value in changed.items())})"
 
-    def __call__(self, views: Dataset) -> Dataset:
+    def __call__(self, views: Sequence[View]) -> Dataset:
         """The same views, corrected when they are read."""
+        if not isinstance(views, Dataset):
+            views = Dataset(views_of(views, "a correction"))
         if self == Correction():
             return views
         lazy = LazyViews.reading(lambda number: self.view(views[number]), len(views))
@@ -77,6 +100,11 @@ class Correction:
             depth = (depth * camera.rays()[..., 2]).astype(np.float32)
         pose = Pose(rotation @ OPENGL if self.opengl else rotation, translation)
         return replace(view, depth=depth, camera=camera, pose=pose)
+
+
+def _near_one(factor: float) -> float:
+    """A factor; 1 if it is that but for the error of one that was found."""
+    return 1.0 if abs(factor - 1) < NEAR else factor
 
 
 def _short(value: bool | float) -> str:

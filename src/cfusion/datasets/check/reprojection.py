@@ -43,6 +43,11 @@ class Hypothesis:
     focal: float = 1.0  # factor on focal lengths
     enlarged: float = 1.0  # factor on all of K, which belongs to an image of another size
     swapped: bool = False  # cx and cy are exchanged
+    rotations: bool = False  # only the rotations of the poses are those of world-to-camera
+    positions: bool = False  # only their translations are
+    flipped: bool = False  # rows run from the bottom up
+    mirrored: bool = False  # columns run from right to left
+    resized: bool = False  # K belongs to an image of another size, whose middle is the principal point
 
 
 STATED = Hypothesis("as stated")
@@ -159,7 +164,15 @@ class Samples:
         fx, fy, cx, cy = h.enlarged * self.intrinsics[view].T
         if h.swapped:
             cx, cy = cy, cx
-        return h.focal * fx, h.focal * fy, cx + h.shift, cy + h.shift
+        if h.resized:
+            width, height = self.widths[view], self.heights[view]
+            fx, fy, cx, cy = fx * width / (2 * cx), fy * height / (2 * cy), (width - 1) / 2, (height - 1) / 2
+        fx, fy, cx, cy = h.focal * fx, h.focal * fy, cx + h.shift, cy + h.shift
+        if h.mirrored:
+            fx, cx = -fx, self.widths[view] - 1 - cx
+        if h.flipped:
+            fy, cy = -fy, self.heights[view] - 1 - cy
+        return fx, fy, cx, cy
 
     def parallax(self, hypothesis: Hypothesis) -> float:
         """Median displacement, in pixels, of a sample in the neighbour's image by the camera's translation."""
@@ -168,7 +181,7 @@ class Samples:
         moved = np.linalg.norm(self._target_from_source(hypothesis)[1], axis=1)[self.pair]
         z = self._z(self.depth, self.source, self.column, self.row, hypothesis)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return float(np.nanmedian(self._k(self.source, hypothesis)[0] * moved / z))
+            return float(np.nanmedian(np.abs(self._k(self.source, hypothesis)[0]) * moved / z))
 
     def turn(self) -> float:
         """Median displacement, in pixels, of the image by the camera's rotation."""
@@ -193,6 +206,10 @@ class Samples:
         rotation, translation = self.rotations, self.translations
         if hypothesis.inverse:
             translation = -np.einsum("kji,kj->ki", rotation, translation)
+            rotation = rotation.swapaxes(1, 2)
+        if hypothesis.positions:
+            translation = -np.einsum("kij,kj->ki", rotation, translation)
+        if hypothesis.rotations:
             rotation = rotation.swapaxes(1, 2)
         if hypothesis.opengl:
             rotation = rotation @ OPENGL

@@ -10,7 +10,7 @@ from cfusion.datasets.dataset import KEPT, Dataset, LazyViews
 from cfusion.errors import FileError, InputError, named_by
 from cfusion.geometry import Pose, View
 from cfusion.io.arguments import path_of, views_of, word_of
-from cfusion.io.atomic import filling
+from cfusion.io.atomic import filling, require_none_of
 from cfusion.io.cameras import camera_from_json, camera_to_json
 from cfusion.io.codecs import npy, png
 from cfusion.io.json_object import JsonObject
@@ -19,6 +19,7 @@ from cfusion.io.maps import read_map
 FILE_NAME = "bundle.json"
 FORMAT = "cfusion-bundle"
 VERSION = 1
+WRITTEN = ("depth", "image", "confidence", FILE_NAME)
 
 
 def recognises(path: Path) -> bool:
@@ -67,10 +68,12 @@ def write_bundle(
     *,
     reference: int | None = None,
     unit: str | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Write views as a bundle that `read` returns bit by bit (images: to 8 bits).
 
-    Reference and unit are by default those of the data set, if `views` is one; else the unit is the metre.
+    A bundle that stands there is replaced; folders of the same names are refused where there is none, unless
+    `overwrite`. Reference and unit are by default those of the data set, if `views` is one; else the unit is the metre.
     """
     views, target = views_of(views, "write_bundle"), path_of(folder, "folder")
     reference = getattr(views, "reference", None) if reference is None else reference
@@ -80,6 +83,8 @@ def write_bundle(
     header: dict[str, object] = {"format": FORMAT, "version": VERSION, "unit": word_of(unit, "unit")}
     if reference is not None:
         header["reference"] = Dataset(tuple(views), reference).reference
+    if not (overwrite or recognises(target)):
+        require_none_of(WRITTEN, target)
     with filling(target) as draft:
         entries = [_write_view(view, draft, f"{number:03d}") for number, view in enumerate(views)]
         text = json.dumps(header | {"views": entries}, indent=1, allow_nan=False)
