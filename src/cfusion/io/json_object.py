@@ -133,6 +133,14 @@ class JsonObject:
         return path_inside(folder, self.get(key, str), f"{self.where}.{key}")
 
 
+def content_of(file: Path) -> dict[str, Any] | None:
+    """The object at the top of a file that an earlier run wrote; None if it is missing or damaged."""
+    try:
+        return JsonObject.of_file(file).content
+    except FileError:
+        return None
+
+
 def _shortened(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
