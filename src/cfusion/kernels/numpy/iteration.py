@@ -90,7 +90,7 @@ def apply_tensor(problem: Problem, part: Floats) -> Floats:
     """D^(1/2), which is symmetric and so self-adjoint."""
     if problem.tensor is None:
         return part
-    xx, xy, yy = problem.tensor
+    xx, xy, yy = problem.tensor.astype(part.dtype, copy=False)
     return np.stack([xx * part[0] + xy * part[1], xy * part[0] + yy * part[1]])
 
 
