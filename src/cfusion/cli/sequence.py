@@ -128,11 +128,7 @@ def run(
 
 
 def _print_json(
-    arguments: argparse.Namespace,
-    count: int,
-    todo: "Sequence[int]",
-    failed: Mapping[int, Exception],
-    seconds: float,
+    arguments: argparse.Namespace, count: int, todo: Sequence[int], failed: Mapping[int, Exception], seconds: float
 ) -> None:
     """The summary as one JSON object."""
     from cfusion.cli.talk import print_json
