@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,28 +47,33 @@ def close_mask(mask: Mask, radius: int) -> Mask:
     return ~_dilate(~_dilate(mask, radius), radius)
 
 
-def fill_natural(depth: Floats, region: Mask) -> Floats:
-    """Natural-neighbour (discrete Sibson) interpolation at the unknown (NaN) pixels of the region.
+def with_margin(fill: Callable[[Floats, Mask, Mask], None]) -> Callable[[Floats, Mask], Floats]:
+    """`Backend.fill_natural` by a function of a padded map, and its known and wanted pixels, which it fills in place.
+
+    The raster extends MARGIN cells beyond the image, whose border would otherwise distort the result.
+    """
+
+    def fill_natural(depth: Floats, region: Mask) -> Floats:
+        known = ~np.isnan(depth)
+        wanted = region & ~known
+        if not known.any() or not wanted.any():
+            return depth.copy()
+        filled = np.pad(depth, MARGIN, constant_values=np.nan)
+        fill(filled, np.pad(known, MARGIN), np.pad(wanted, MARGIN))
+        return filled[MARGIN:-MARGIN, MARGIN:-MARGIN].copy()
+
+    return fill_natural
+
+
+def _fill(depth: Floats, known: Mask, wanted: Mask) -> None:
+    """Natural-neighbour (discrete Sibson) interpolation at the wanted pixels.
 
     Cell q of the raster, at distance r(q) from its nearest known pixel s(q), lends the value there to every
     pixel p that is nearer, and half of it to every p at the same distance; p takes the mean of the lent values,
         x(p) = sum_q a_pq d(s(q)) / sum_q a_pq,    a_pq = 1, 1/2, 0 for |p - q| <, =, > r(q),
     and every other pixel keeps its value. If several known pixels are nearest, d(s(q)) is their mean, so that a
-    flipped image is filled alike. The raster extends MARGIN cells beyond the image, whose border would otherwise
-    distort the result. (Park, Linsen, Kreylos, Owens, Hamann: Discrete Sibson interpolation, 2006.)
+    flipped image is filled alike. (Park, Linsen, Kreylos, Owens, Hamann: Discrete Sibson interpolation, 2006.)
     """
-    known = ~np.isnan(depth)
-    wanted = region & ~known
-    if not known.any() or not wanted.any():
-        return depth.copy()
-    height, width = depth.shape
-    filled = _fill(np.pad(depth, MARGIN, constant_values=np.nan), np.pad(wanted, MARGIN))
-    return filled[MARGIN : MARGIN + height, MARGIN : MARGIN + width].copy()
-
-
-def _fill(depth: Floats, wanted: Mask) -> Floats:
-    """`fill_natural` on a raster with its margin."""
-    known = ~np.isnan(depth)
     squared_reach = _squared_distance(known)
     lends = ~known & (_squared_distance(wanted) <= squared_reach)
     row, column = np.nonzero(lends)
@@ -75,9 +81,10 @@ def _fill(depth: Floats, wanted: Mask) -> Floats:
     lent = _mean_of_nearest(depth, known, row, column, reach)
     total = _sum_of_shares(depth.shape, row, column, reach, lent)
     shares = _sum_of_shares(depth.shape, row, column, reach, np.ones_like(lent))
-    filled = depth.copy()
-    filled[wanted] = total[wanted] / shares[wanted]
-    return filled
+    depth[wanted] = total[wanted] / shares[wanted]
+
+
+fill_natural = with_margin(_fill)
 
 
 def _disc(radius: int) -> list[tuple[int, int]]:
