@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.datasets.readers.kitti import open_bundle
+from cfusion.datasets.kitti_bundle import open_bundle
 from cfusion.errors import InputError, MissingDependency
 from cfusion.experiments.boxes import Box, draw
 from cfusion.experiments.models import Model, data_folder, file_checksum

@@ -65,12 +65,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: A
     none = np.empty((0, 0, 0), real)
     seen = problem.observations
     target = state.spare()
-    sweep = sweep_for(
-        order,
-        int(problem.fidelity),
-        problem.tensor is not None,
-        problem.prox_centre is not None,
-    )
+    sweep = sweep_for(order, int(problem.fidelity), problem.tensor is not None, problem.prox_centre is not None)
     given = (
         _scalars(problem, steps, real),
         state.primal,

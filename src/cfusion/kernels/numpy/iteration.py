@@ -7,17 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfusion.kernels.contract import (
-    INSIDE,
-    Energies,
-    Floats,
-    Observations,
-    Problem,
-    Settled,
-    Settling,
-    State,
-    Steps,
-)
+from cfusion.kernels.contract import INSIDE, Energies, Floats, Observations, Problem, Settled, Settling, State, Steps
 from cfusion.kernels.host import adapted
 from cfusion.kernels.numpy.operators import adjoint, masks, symmetrised_gradient
 from cfusion.kernels.numpy.prox import data_prox, known_weights, penalty
