@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from cfusion.kernels.contract import INSIDE, Energies, Floats, Observations, Problem, Settled, Settling, State, Steps
-from cfusion.kernels.host import adapted
 from cfusion.kernels.numpy.operators import adjoint, masks, symmetrised_gradient
 from cfusion.kernels.numpy.prox import data_prox, known_weights, penalty
 
@@ -123,11 +122,6 @@ def misfit(problem: Problem, x: Floats) -> Floats:
     known = np.where(np.isinf(seen.values), 0, seen.values)
     out: Floats = np.sum(weights * penalty(x - known, problem.fidelity, problem.delta), axis=0)
     return out
-
-
-def adapt(problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[Floats, float]:
-    """`host.adapted` at the misfit of x."""
-    return adapted(misfit(problem, x), problem, rate, strength)
 
 
 def level_primal(level: int) -> slice:
