@@ -1,7 +1,7 @@
 """Corrections of a mistaken convention: changes to every view, and the command line's options for them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,13 +49,6 @@ class Correction:
         )
         return " ".join(option for asked, option in named if asked)
 
-    @property
-    def call(self) -> str:
-        """The Python that makes it."""
-        changed = {each.name: getattr(self, each.name) for each in fields(self)}
-        changed = {name: value for name, value in changed.items() if value != getattr(Correction, name)}
-        return f"Correction({', '.join(f'{name}={_short(value)}' for name, value in changed.items())})"
-
     def __call__(self, views: Dataset) -> Dataset:
         """The same views, corrected when they are read."""
         if self == Correction():
@@ -77,7 +70,3 @@ class Correction:
             depth = (depth * camera.rays()[..., 2]).astype(np.float32)
         pose = Pose(rotation @ OPENGL if self.opengl else rotation, translation)
         return replace(view, depth=depth, camera=camera, pose=pose)
-
-
-def _short(value: bool | float) -> str:
-    return str(value) if isinstance(value, bool) else f"{value:.6g}"
