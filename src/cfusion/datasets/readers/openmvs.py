@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, Matrix, Normals, WeightMap
-from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.reader_tools import (
     frames,
     lost,
@@ -105,7 +105,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"confidence as it stands; {frames(len(kept))}{lost(len(files) - len(kept))}"
         f"{without_images(path / name for file in kept if chosen.images and (name := heads[file].image_name))}"
     )
-    return Dataset(LazyViews.reading(load, len(kept)), unit="model unit", sentence=sentence, files=tuple(kept))
+    return Dataset.of_files(kept, load, sentence, "model unit")
 
 
 def read_header(file: Path) -> DepthData:
