@@ -17,7 +17,7 @@ from benchmarks.registration import registered
 from benchmarks.scenes import data_folder
 from cfusion import Pinhole, View, read
 from cfusion.arrays import DepthMap
-from cfusion.datasets.readers.kitti import open_bundle
+from cfusion.datasets.kitti_bundle import open_bundle
 from cfusion.datasets.readers.seven_scenes import Options
 from cfusion.datasets.readers.seven_scenes import read as read_seven_scenes
 from cfusion.frontends.kitti import kitti_bundle_views

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from benchmarks.scenes import data_folder
 from cfusion import Pose, Result, Scores, View, evaluate, fuse
 from cfusion.arrays import DepthMap
-from cfusion.datasets.readers.kitti import Bundle, open_bundle
+from cfusion.datasets.kitti_bundle import Bundle, open_bundle
 from cfusion.frontends.kitti import kitti_bundle_views
 from cfusion.frontends.motion import halfway
 from cfusion.geometry.disparity import depth_from_disparity, disparity_from_depth

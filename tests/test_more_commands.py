@@ -205,7 +205,6 @@ class TestCheck:
 
     def test_what_has_to_be_done_in_the_data_has_no_option(self) -> None:
         assert Correction.of(Hypothesis("as stated")) == Correction()
-        assert Correction(True, depth_scale=0.001).call == "Correction(invert_poses=True, depth_scale=0.001)"
         for changed in ({"meaning": Meaning.disparity}, {"swapped": True}, {"focal": 2.0}, {"enlarged": 2.0}):
             assert Correction.of(Hypothesis("x", **changed)) is None
         for name in ("resized", "rotations", "positions", "flipped", "mirrored"):

@@ -260,7 +260,7 @@ class TestExhibits:
 
     def test_a_plain_table(self) -> None:
         table = Table([{"name": "a", "x": 1.5}], [Column("name", "name"), Column("x", "x", ".2f")])
-        plain = Plain("t", "A table.", table, (Verdict("it holds", True),))
+        plain = Plain("t", "A table.", table, verdicts=(Verdict("it holds", True),))
         assert plain.text() == table.text()
         (written,) = plain.files().values()
         assert written.decode().startswith(table.markdown())

@@ -80,7 +80,7 @@ class Links(HTMLParser):
 
 
 def test_page_is_whole_and_needs_no_network() -> None:
-    shown = Plain("check", "It <converged> & stopped.", Table(ROWS), (Verdict("it holds", True),))
+    shown = Plain("check", "It <converged> & stopped.", Table(ROWS), verdicts=(Verdict("it holds", True),))
     html = paper_page("A <title>", ["First & last."], [Chapter("one", "One", "about", ["a note"], [shown])], "cfusion")
     links = Links()
     links.feed(html)
@@ -130,7 +130,7 @@ class TestBesideThePaper:
             Line("t<o", (Pair(1.001, 1.0), Pair(40.0, 49.0), Pair(2.0), Pair(float("nan"))), {}),
             Line("best", (Pair(0.5), Pair(99.0), Pair(1.0), Pair(90.0)), {}, labelled=True),
         ),
-        (Verdict("it holds", True, ("1 < 2",)), Verdict("it fails", False)),
+        verdicts=(Verdict("it holds", True, ("1 < 2",)), Verdict("it fails", False)),
     )
 
     def test_the_best_is_judged_as_written_among_contestants(self) -> None:
@@ -215,7 +215,7 @@ class TestFigures:
         (0.5, 1.0),
         (Column("x", "X", ".2f", "lowest"),),
         {"a": {"x": [1.0, 2.0]}, "auto": {"x": [0.5, 3.0]}},
-        (Verdict("it holds", True),),
+        verdicts=(Verdict("it holds", True),),
     )
     TRACES = Traces(
         "t",

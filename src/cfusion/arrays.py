@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import InputError
+from cfusion.errors import InputError, first_line
 
 DepthMap: TypeAlias = NDArray[np.float32]  # (H, W), z along the optical axis, NaN = unknown
 DepthStack: TypeAlias = NDArray[np.float32]  # (K, H, W), registered depth maps
@@ -61,9 +61,8 @@ def _taken(given: Any, what: str) -> Any:
             return np.from_dlpack(given)
         return given if hasattr(given, "__array_function__") else import_module("cupy").from_dlpack(given)
     except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:120]
         hint = "make it rows of equal length" if isinstance(given, list | tuple) else "detach it, as float32"
-        raise InputError(f"{what} cannot be read from {type(given).__name__} ({reason}); {hint}") from None
+        raise InputError(f"{what} cannot be read from {type(given).__name__} ({first_line(error)}); {hint}") from None
 
 
 def _require_real(dtype: Any, what: str) -> None:

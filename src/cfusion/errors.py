@@ -73,6 +73,11 @@ class OutOfMemory(CFusionError, MemoryError):
     """A problem is too large for the memory of its backend; the message states the required amount."""
 
 
+def first_line(error: BaseException) -> str:
+    """The beginning of another library's message; its type if it says nothing."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:100]
+
+
 @contextmanager
 def named_by(where: object) -> Iterator[None]:
     """Errors about a value begin with the file or line that states it."""

@@ -7,6 +7,7 @@ import pytest
 
 from cfusion import read
 from cfusion.arrays import Matrix
+from cfusion.datasets.kitti_bundle import write_disparity
 from cfusion.datasets.readers import kitti
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, Pose, View
@@ -160,7 +161,7 @@ def test_odometry(tmp_path: Path, depth_png: Callable[..., bytes], grey: bytes, 
 
 def test_submission_is_read_back(tmp_path: Path) -> None:
     disparity = np.array([[1.0, np.nan, 100.25], [0.0, 1 / 1024, 255.99]], np.float32)
-    kitti.write_disparity(tmp_path / "000027_10.png", disparity)
+    write_disparity(tmp_path / "000027_10.png", disparity)
     data = (tmp_path / "000027_10.png").read_bytes()
     assert struct.unpack(">IIBB", data[16:26]) == (3, 2, 16, 0)  # one channel of 16 bits
     from cfusion.io.maps import read_map

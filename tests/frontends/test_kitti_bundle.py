@@ -10,7 +10,7 @@ import pytest
 from cfusion import Pose, evaluate, read
 from cfusion.cli import kitti
 from cfusion.cli.main import main
-from cfusion.datasets.readers.kitti import open_bundle, write_disparity
+from cfusion.datasets.kitti_bundle import open_bundle, write_disparity
 from cfusion.errors import FileError, InputError
 from cfusion.experiments import load
 from cfusion.experiments.summary import summarise

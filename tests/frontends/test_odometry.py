@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cfusion import Pose
-from cfusion.datasets.readers.kitti import open_bundle, read_localization
+from cfusion.datasets.kitti_bundle import open_bundle
 from cfusion.errors import InputError, ShapeError
 from cfusion.frontends import features
 from cfusion.frontends.direct_odometry import Alignment, direct_motion
@@ -18,6 +18,7 @@ from cfusion.frontends.odometry import Ransac, motion, motion_of_matches, trajec
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.frontends.stereo import grey_bytes, match
 from cfusion.geometry.disparity import depth_from_disparity
+from cfusion.io.codecs.kitti_poses import read_localization
 
 
 def off_by(found: Pose, true: Pose) -> tuple[float, float]:

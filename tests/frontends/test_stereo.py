@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cfusion import Pinhole
-from cfusion.datasets.readers.kitti import open_bundle
+from cfusion.datasets.kitti_bundle import open_bundle
 from cfusion.errors import InputError, ShapeError
 from cfusion.frontends.depth import depth_of
 from cfusion.frontends.elas import Elas

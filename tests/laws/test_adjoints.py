@@ -69,10 +69,10 @@ def test_a_flux_exceeds_its_ball_by_what_its_dual_does(make_case, tensor):
     dual = 0.6 * np.random.default_rng(1).normal(size=(2, 6, 7))
     within = project(dual, radius(problem, 0))
     assert 0 < (within == dual).all(axis=0).sum() < 42
-    flux = certificate._tensor(problem, dual)
+    flux = certificate.apply_tensor(problem, dual)
     np.testing.assert_allclose(certificate._as_dual(problem, flux, 0), dual, atol=1e-10)
     np.testing.assert_allclose(
-        certificate._excess(problem, flux, 0), certificate._tensor(problem, dual - within), atol=1e-10
+        certificate._excess(problem, flux, 0), certificate.apply_tensor(problem, dual - within), atol=1e-10
     )
 
 

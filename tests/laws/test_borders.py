@@ -92,7 +92,7 @@ def test_no_text_becomes_markup() -> None:
         return f"<evil{next(count)}> &amp; \"'<evil{next(count)} x=1>"
 
     table = Table([{"name": evil(), "score": 1.0}], [Column("name", evil()), Column("score", evil(), ".2f")])
-    shown = Plain(evil(), evil(), table, (Verdict(evil(), True, (evil(),)),))
+    shown = Plain(evil(), evil(), table, verdicts=(Verdict(evil(), True, (evil(),)),))
     chapter = Chapter(evil(), evil(), evil(), [evil()], [shown])
     text = paper_page(evil(), [evil()], [chapter], evil())
     tags = _Tags(text)

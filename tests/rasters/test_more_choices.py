@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cfusion.errors import InputError
+from cfusion.errors import CFusionError, InputError
 from cfusion.rasters import choose, coregister, ground, mosaic, sample, solve_tile, units
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.coordinates import Coordinates
@@ -278,6 +278,7 @@ def test_the_line_that_was_being_written_is_done_again(tmp_path: Path) -> None:
 def test_what_a_worker_raises_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """And one that dies is replaced, a few times."""
     from concurrent.futures.process import BrokenProcessPool
+    from queue import SimpleQueue
 
     crew, made = Crew(2), []
     ended: list[bool] = []
@@ -288,16 +289,16 @@ def test_what_a_worker_raises_is_handed_over(monkeypatch: pytest.MonkeyPatch) ->
 
         return SimpleNamespace(submit=submit, shutdown=lambda wait: ended.append(wait))
 
-    crew._pools = [None, None]  # type: ignore[list-item]
-    monkeypatch.setattr(crew, "_pool", lambda: made.append(1) or pool(ValueError("odd")), raising=False)
-    result, raised = crew._one(0, print, ())
-    assert result is None
-    assert isinstance(raised, ValueError)
+    crew._free = SimpleQueue()
+    crew._free.put(pool(ValueError("odd")))
+    with pytest.raises(ValueError, match="odd"):
+        crew._one(print, ())
+    crew._free.get()
+    crew._free.put(pool(BrokenProcessPool()))
     monkeypatch.setattr(crew, "_pool", lambda: made.append(1) or pool(BrokenProcessPool()), raising=False)
-    made.clear()
-    result, raised = crew._one(1, print, ())
+    with pytest.raises(CFusionError, match=f"killed {MOST_DEATHS} times"):
+        crew._one(print, ())
     assert len(made) == MOST_DEATHS == len(ended)
-    assert f"killed {MOST_DEATHS} times" in str(raised)
 
 
 class TestAligned:

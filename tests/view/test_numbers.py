@@ -52,7 +52,7 @@ class TestEncode:
         counts = np.array([[1, 4, 6], [3, 5, 9]], np.int32)
         assert encode._left(counts).tolist() == [[0, 1, 4], [0, 3, 5]]
         assert encode._median(counts).tolist() == [[0, 1, 4], [1, 4, 6]]
-        assert encode._plain(counts).tolist() == [[0, 0, 0], [0, 0, 0]]
+        assert encode.PREDICTORS["none"](counts).tolist() == [[0, 0, 0], [0, 0, 0]]
 
     def test_small_differences_of_either_sign_are_small_numbers(self) -> None:
         counts = np.array([[5, 4, 6, 6]], np.uint16)

@@ -64,7 +64,8 @@ def bundle_views(arguments: argparse.Namespace, options: "Options", progress: "P
 
 def opened(arguments: argparse.Namespace, options: "Options") -> "Bundle":
     """The chosen bundle."""
-    from cfusion.datasets.readers.kitti import number_of, open_bundle, training_or_testing
+    from cfusion.datasets.kitti_bundle import open_bundle
+    from cfusion.datasets.readers.kitti import number_of, training_or_testing
 
     folder = training_or_testing(arguments.bundle)
     return open_bundle(folder, number_of(folder, options.bundle))
@@ -80,8 +81,7 @@ def parameters_of(method: str, given: Mapping[str, object]) -> dict[str, object]
 
 def write_submission(bundle: "Bundle", folder: Path, result: "Result") -> Path:
     """Write the disparity of the fused depth without holes, in the benchmark's format; return the file's name."""
-    from cfusion.datasets.kitti_bundle import REFERENCE_FRAME
-    from cfusion.datasets.readers.kitti import write_disparity
+    from cfusion.datasets.kitti_bundle import REFERENCE_FRAME, write_disparity
     from cfusion.io.atomic import filling
 
     name = f"{bundle.name(REFERENCE_FRAME)}.png"

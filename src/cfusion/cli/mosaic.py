@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cfusion.cli import correction, output, talk
 from cfusion.cli.report import add_no_report
-from cfusion.errors import InputError
+from cfusion.errors import CFusionError, InputError
 
 if TYPE_CHECKING:
     from cfusion.rasters.mosaic import Mosaic
@@ -75,7 +75,6 @@ def is_height_models(arguments: argparse.Namespace) -> bool:
 @contextmanager
 def told_by_fuse(arguments: argparse.Namespace) -> Iterator[None]:
     """Errors of `fuse_folder` say which command has the options that they name."""
-    from cfusion.errors import CFusionError
     from cfusion.rasters.options import in_keywords
 
     try:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cfusion.errors import FileError, InputError
+from cfusion.errors import InputError
 
 RESULT = "result.json"
 USUAL = "npy,png,pfm,ply"  # formats of a result
@@ -74,21 +74,13 @@ def require_free(output: Path, source: Path, command: Mapping[str, object], *, f
 
 def require_same_input(output: Path, source: str, *, force: bool) -> None:
     """Refuse to overwrite a result of another input."""
+    from cfusion.io.json_object import content_of
+
     file = output / RESULT
-    content = None if force else _content(file)
+    content = None if force else content_of(file)  # None also of a damaged file: then there is nothing to lose
     if content is not None and content.get("input") != source:
         made_of = str(content.get("input"))[:60]
         raise InputError(f"{file} is of another input ({made_of!r}); choose another folder, or pass --force")
-
-
-def _content(file: Path) -> dict[str, object] | None:
-    """What an earlier run wrote; None if it is missing, or damaged: then there is nothing to lose."""
-    from cfusion.io.json_object import JsonObject
-
-    try:
-        return JsonObject.of_file(file).content
-    except FileError:
-        return None
 
 
 def _same(output: Path, folder: Path) -> bool:
@@ -99,7 +91,9 @@ def _same(output: Path, folder: Path) -> bool:
 
 
 def _require_same(file: Path, command: Mapping[str, object]) -> None:
-    content = _content(file)
+    from cfusion.io.json_object import content_of
+
+    content = content_of(file)
     if content is None:
         return
     settings = content.get("settings")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cfusion.cli import talk
+from cfusion.errors import InputError
 
 if TYPE_CHECKING:
     from cfusion.cli.progress import ProgressCallback
@@ -48,7 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Run or read, summarise, print, write."""
     from cfusion.cli.forecast import Part
     from cfusion.cli.progress import Step, showing
-    from cfusion.errors import InputError
     from cfusion.experiments import Level, Store, load
     from cfusion.experiments.publish import publish
     from cfusion.io.atomic import require_writable
@@ -101,7 +101,6 @@ def _findings(
     arguments: argparse.Namespace, spec: "Spec", level: "Level", store: "Store", progress: "ProgressCallback"
 ) -> "Findings":
     from cfusion import kernels
-    from cfusion.errors import InputError
     from cfusion.experiments import plan, run, so_far
     from cfusion.experiments.publish import Findings
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from cfusion.cli import correction, settings, talk
 from cfusion.cli.report import PAGE, add_no_report
+from cfusion.cli.text import shown
+from cfusion.errors import CFusionError, FileError, InputError
 
 if TYPE_CHECKING:
     from cfusion.cli.progress import ProgressCallback
@@ -64,7 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.report_of_many import write_scene_page
     from cfusion.datasets.write_views import require_storable
-    from cfusion.errors import FileError
     from cfusion.scene import places
     from cfusion.scene.job import open_job
     from cfusion.scene.runner import InProcess
@@ -115,7 +116,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _extent(job: "Job") -> tuple[int, float]:
     """The number of views, and the pixels of the first (or of a typical one)."""
-    from cfusion.errors import CFusionError
     from cfusion.scene.job import open_job
 
     opened = open_job(job)
@@ -129,7 +129,6 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     """The job, its runner, and the other format to write, if any; all mistakes in the arguments are found here."""
     from cfusion import kernels, methods
     from cfusion.datasets.write_back import LAYOUTS
-    from cfusion.errors import InputError
     from cfusion.parameters import refine
     from cfusion.scene import mesh, places
     from cfusion.scene.cluster import Cluster, require_dask
@@ -186,7 +185,6 @@ def _other_format(given: str | None, format: str, mended: str) -> str | None:
     from cfusion.datasets.read import known
     from cfusion.datasets.write_back import LAYOUTS
     from cfusion.datasets.write_views import WRITERS
-    from cfusion.errors import InputError
 
     wanted = format if given is None else known(given)
     if wanted == format and format in LAYOUTS and not mended:
@@ -201,7 +199,6 @@ def _other_format(given: str | None, format: str, mended: str) -> str | None:
 
 
 def _print_graph(arguments: argparse.Namespace, scene: "Scene") -> None:
-    from cfusion.cli.text import shown
     from cfusion.scene.job import open_job
     from cfusion.scene.summary import graph_sentence
 
@@ -273,8 +270,8 @@ def _print_summary(
         _print_json(arguments, report, seconds, page)
     elif not arguments.quiet:
         every = arguments.verbose or len(lines) <= MOST_LINES + 1
-        shown = lines if every else [*lines[:MOST_LINES], f"... {len(lines) - MOST_LINES} more"]
-        print("\n".join(shown))
+        told = lines if every else [*lines[:MOST_LINES], f"... {len(lines) - MOST_LINES} more"]
+        print("\n".join(told))
         done = len(report.records) - len(report.failed)
         print(f"{done} of {len(report.records)} views fused with {arguments.method} in {seconds:.1f} s")
         if report.points:

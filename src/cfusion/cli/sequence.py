@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cfusion.cli.talk import print_json
 from cfusion.errors import CFusionError, InputError
 
 if TYPE_CHECKING:
@@ -137,15 +138,9 @@ def run(
 
 
 def _print_json(
-    arguments: argparse.Namespace,
-    count: int,
-    todo: "Sequence[int]",
-    failed: Mapping[int, Exception],
-    seconds: float,
+    arguments: argparse.Namespace, count: int, todo: Sequence[int], failed: Mapping[int, Exception], seconds: float
 ) -> None:
     """The summary as one JSON object."""
-    from cfusion.cli.talk import print_json
-
     summary: dict[str, object] = {"method": arguments.method, "output": str(arguments.output), "seconds": seconds}
     summary |= {"windows": count, "there_already": count - len(todo)}
     summary["fused"] = [_folder(arguments.output, each).name for each in todo if each not in failed]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cfusion.cli import output, report, talk
+from cfusion.errors import InputError
 
 if TYPE_CHECKING:
     from cfusion.cli.progress import ProgressCallback
@@ -48,7 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     from cfusion.cli import parts, settings
     from cfusion.cli.progress import Step, showing
-    from cfusion.errors import InputError
     from cfusion.frontends.calibration import size_warning
     from cfusion.frontends.pair_check import find_points, range_warning, require_pair
     from cfusion.frontends.pairs import read_pair
@@ -122,7 +122,6 @@ def _source(arguments: argparse.Namespace) -> str:
 
 
 def _calibration(arguments: argparse.Namespace) -> "Calibration | RawRig | None":
-    from cfusion.errors import InputError
     from cfusion.frontends.calibration import Calibration, read_rig
 
     numbers = arguments.focal, arguments.baseline
@@ -165,7 +164,6 @@ def _write(
     from cfusion.cli.progress import Step
     from cfusion.cli.stereo_files import write_disparities
     from cfusion.datasets import write_result
-    from cfusion.errors import InputError
     from cfusion.frontends.calibration import unit_of
     from cfusion.frontends.depth import depth_of
     from cfusion.fuse import fuse

@@ -12,7 +12,7 @@ def write_disparities(folder: Path, found: "Matching", formats: Sequence[str], *
     """Write disparity.*, and confidence.* and sigma.* (in pixels) unless these are written with a depth."""
     import numpy as np
 
-    from cfusion.datasets.readers.kitti import write_disparity
+    from cfusion.datasets.kitti_bundle import write_disparity
     from cfusion.io.atomic import filling
     from cfusion.io.codecs.npy import write_npy
     from cfusion.io.codecs.pfm import write_pfm

@@ -7,13 +7,4 @@ from cfusion.confidence.geometric import Geometric
 from cfusion.confidence.given import Given
 from cfusion.confidence.uniform import Uniform
 
-__all__ = [
-    "Appearance",
-    "Confidence",
-    "Geometric",
-    "Given",
-    "Product",
-    "Uniform",
-    "edge_weight",
-    "nagel_enkelmann",
-]
+__all__ = ["Appearance", "Confidence", "Geometric", "Given", "Product", "Uniform", "edge_weight", "nagel_enkelmann"]

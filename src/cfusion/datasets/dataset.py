@@ -1,6 +1,6 @@
 """The data set that a reader returns: the views of one scene, and what the files state about all of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -61,6 +61,14 @@ class Dataset(Sequence[View]):
             raise InputError(f"reference is {str(self.reference)[:40]!r}; give the number of a view, from 0")
         if self.reference is not None and not 0 <= self.reference < len(self.views):
             raise InputError(f"reference is {self.reference}, give a view from 0 to {len(self.views) - 1}")
+
+    @classmethod
+    def of_files(
+        cls, files: Iterable[Path], load: Callable[[int], View], sentence: str, unit: str = "metre"
+    ) -> "Dataset":
+        """The views of depth maps in files of their own, each read when it is used."""
+        listed = tuple(files)
+        return cls(LazyViews.reading(load, len(listed)), unit=unit, sentence=sentence, files=listed)
 
     def __len__(self) -> int:
         return len(self.views)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.datasets.readers.kitti import open_bundle
+from cfusion.datasets.kitti_bundle import open_bundle
 from cfusion.errors import InputError, MissingDependency
 from cfusion.experiments.boxes import Box, draw
 from cfusion.experiments.models import Model, data_folder, file_checksum
@@ -42,24 +43,38 @@ class Observed:
     every: DepthMap | None = None  # KITTI's truth including pixels that only the reference camera sees
 
 
-class Condition(Protocol):
-    """One scene under one set of circumstances."""
+class Condition(ABC):
+    """One scene under one set of circumstances; unless it says otherwise, seed and scale do not change it."""
 
-    def __hash__(self) -> int: ...
     @property
+    @abstractmethod
     def scene(self) -> str: ...
     @property
+    @abstractmethod
     def seed(self) -> int: ...
-    def varied(self, over: str, value: float) -> Condition: ...
-    def seeded(self, seed: int) -> Condition: ...
-    def scaled(self, scale: float) -> Condition: ...
+    @abstractmethod
     def checksum(self) -> str: ...
-    def missing(self) -> str | None: ...
+    @abstractmethod
     def observe(self, store: Store) -> Observed: ...
+
+    def varied(self, over: str, value: float) -> Condition:
+        """The same condition with another noise, number of views or spacing."""
+        raise InputError(f"{self.scene} cannot be varied over {over!r}; sweep over a scene of meshes")
+
+    def seeded(self, seed: int) -> Condition:
+        return self
+
+    def scaled(self, scale: float) -> Condition:
+        """The condition at no more than the given scale."""
+        return self
+
+    def missing(self) -> str | None:
+        """Why this condition cannot run here; None if it can."""
+        return None
 
 
 @dataclass(frozen=True)
-class OnTrack:
+class OnTrack(Condition):
     """A mesh seen from a camera track, with noise on every depth."""
 
     model: Model
@@ -94,7 +109,6 @@ class OnTrack:
         return tuple(self.spacing * (k - self.views // 2) for k in range(self.views))
 
     def varied(self, over: str, value: float) -> OnTrack:
-        """The same condition with another noise, number of views or spacing."""
         if over in NOISES:
             return replace(self, noise=(over, float(value)))
         return replace(self, views=int(value)) if over == "views" else replace(self, spacing=int(value))
@@ -103,14 +117,10 @@ class OnTrack:
         return replace(self, seed=seed)
 
     def scaled(self, scale: float) -> OnTrack:
-        """The condition at no more than the given scale."""
         return replace(self, scale=min(scale, self.scale))
 
     def checksum(self) -> str:
         return self.model.checksum()
-
-    def missing(self) -> str | None:
-        return None
 
     def observe(self, store: Store) -> Observed:
         """Noise is seeded per view by its position, so that bundles of any size share the noise of common views."""
@@ -127,18 +137,8 @@ class OnTrack:
         return Observed(rendered.depths[middle], views, alone, middle, rendered.camera, self.baseline)
 
 
-class _Fixed:
-    """A condition that is neither random nor rendered: seed and scale do not change it."""
-
-    def seeded(self, seed: int) -> Self:
-        return self
-
-    def scaled(self, scale: float) -> Self:
-        return self
-
-
 @dataclass(frozen=True)
-class BoxImage(_Fixed):
+class BoxImage(Condition):
     """One depth map with boxes in it, without noise."""
 
     shape: tuple[int, int]
@@ -150,14 +150,8 @@ class BoxImage(_Fixed):
     def __post_init__(self) -> None:
         draw(self.shape, self.background, self.boxes)
 
-    def varied(self, over: str, value: float) -> BoxImage:
-        raise InputError(f"boxes cannot be varied over {over!r}; sweep over a scene of meshes")
-
     def checksum(self) -> str:
         return "drawn"
-
-    def missing(self) -> str | None:
-        return None
 
     def observe(self, store: Store) -> Observed:
         depth = draw(self.shape, self.background, self.boxes)
@@ -165,7 +159,7 @@ class BoxImage(_Fixed):
 
 
 @dataclass(frozen=True)
-class KittiBundle(_Fixed):
+class KittiBundle(Condition):
     """A bundle of KITTI stereo: disparity by a matcher or from a folder, scored where both cameras see."""
 
     folder: str  # below the data folder: training, or testing
@@ -193,16 +187,12 @@ class KittiBundle(_Fixed):
         """Whether our front end matches the images."""
         return self.matching in MATCHERS
 
-    def varied(self, over: str, value: float) -> KittiBundle:
-        raise InputError(f"KITTI's bundles cannot be varied over {over!r}; sweep over a scene of meshes")
-
     def checksum(self) -> str:
         files = [self.poses, *self.place.glob(f"*/{self.scene}*")]
         files += [] if self.matched else Path(self.matching).glob(f"{self.scene}_*")
         return sha256("".join(file_checksum(file) for file in sorted(files)).encode()).hexdigest()
 
     def missing(self) -> str | None:
-        """Why this bundle cannot run here; None if it can."""
         if not self.place.is_dir() or not self.poses.is_file():
             return f"no {self.folder} with its localisation in the data folder (CFUSION_DATA)"
         if not self.matched and not any(Path(self.matching).glob(f"{self.scene}_*")):

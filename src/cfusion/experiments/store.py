@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cfusion.experiments.matches import Matches
 from cfusion.experiments.renders import Renders
 from cfusion.experiments.whole_files import write_arrays, write_whole
+from cfusion.io.json_object import content_of
 from cfusion.io.to_json import to_json
 
 Record = dict[str, Any]
@@ -36,11 +37,8 @@ class Store:
 
     def read(self, key: str) -> Record | None:
         """The record of a key; None if there is none that is complete."""
-        try:
-            record = json.loads(self._file("results", key, "json").read_bytes())
-        except (OSError, ValueError):
-            return None
-        return record if isinstance(record, dict) and record.get("key") == key else None
+        record = content_of(self._file("results", key, "json"))
+        return record if record is not None and record.get("key") == key else None
 
     def has(self, key: str, *, maps: bool) -> bool:
         """Whether a result is stored, with its maps if needed."""

@@ -117,7 +117,7 @@ def _sweep(spec: Spec, part: Part, lines: Sequence[Record], load_maps: LoadMaps)
         }
     columns = tuple(COLUMNS[key].beside_the_paper for key in part.columns)
     verdicts = () if part.champion not in series else (champion_verdict(str(part.champion), part, values, series),)
-    return [Sweep(part.name, part.caption, part.over, values, columns, series, verdicts)]
+    return [Sweep(part.name, part.caption, part.over, values, columns, series, verdicts=verdicts)]
 
 
 def _surfaces(spec: Spec, part: Part, lines: Sequence[Record], load_maps: LoadMaps) -> list[Exhibit]:
@@ -164,9 +164,8 @@ def _survivors(part: Part, lines: Sequence[Record]) -> Plain:
                 wrong.append(f"{line['row']}, side {box['side']}: {box['retained']:.2f} left")
         rows.append(row | {"as_predicted": "yes" if right else "no"})
     says = "a box survives where the confidence exceeds (2 + sqrt(pi)) / side, whatever its contrast"
-    return Plain(
-        f"{part.name}-check", "Which boxes survive.", Table(rows, columns), (Verdict(says, not wrong, tuple(wrong)),)
-    )
+    found = Verdict(says, not wrong, tuple(wrong))
+    return Plain(f"{part.name}-check", "Which boxes survive.", Table(rows, columns), verdicts=(found,))
 
 
 def _traces(spec: Spec, part: Part, lines: Sequence[Record], load_maps: LoadMaps) -> list[Exhibit]:

@@ -8,8 +8,7 @@ import numpy as np
 
 from cfusion.arrays import WeightMap
 from cfusion.datasets.dataset import Dataset
-from cfusion.datasets.kitti_bundle import REFERENCE_FRAME, disparity_file, read_disparity
-from cfusion.datasets.readers.kitti import Bundle, open_bundle, read_localization
+from cfusion.datasets.kitti_bundle import REFERENCE_FRAME, Bundle, disparity_file, open_bundle, read_disparity
 from cfusion.errors import FileError, InputError
 from cfusion.frontends import direct_odometry, odometry
 from cfusion.frontends.consistency import Disparity
@@ -19,6 +18,7 @@ from cfusion.frontends.stereo import MATCHERS, known_matcher, match
 from cfusion.frontends.trust import MAP_TRUST
 from cfusion.geometry import Pose, View
 from cfusion.geometry.disparity import depth_from_disparity
+from cfusion.io.codecs.kitti_poses import read_localization
 
 FRAMES = 5  # the paper's number
 FARTHEST = 100.0  # metres; stereo is imprecise beyond

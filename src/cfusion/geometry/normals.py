@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from cfusion.arrays import Normals, Points
 from cfusion.errors import InputError
 from cfusion.geometry.camera import Camera
+from cfusion.kernels.numpy.viewing import difference
 
 
 def normals(depth: ArrayLike, camera: Camera) -> Normals:
@@ -27,7 +28,7 @@ def normals(depth: ArrayLike, camera: Camera) -> Normals:
     if not isinstance(camera, Camera):
         raise InputError(f"normals needs the camera, e.g. a Pinhole, not {type(camera).__name__}")
     points = camera.back_project(depth)
-    return normals_of_steps(_difference(points, axis=1), _difference(points, axis=0), camera)
+    return normals_of_steps(difference(points, 1), difference(points, 0), camera)
 
 
 def normals_of_steps(across: Points, down: Points, camera: Camera) -> Normals:
@@ -46,13 +47,3 @@ def summed_face_normals(vertices: Points, faces: NDArray[np.int64]) -> Points:
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     sums = [np.bincount(faces.ravel(), np.repeat(across[:, axis], 3), len(vertices)) for axis in range(3)]
     return np.stack(sums, axis=-1)
-
-
-def _difference(points: Points, axis: int) -> Points:
-    """Difference to the next point along an axis, or from the previous one if there is no next."""
-    points = np.moveaxis(points, axis, 0)
-    step = points[1:] - points[:-1]
-    difference = np.empty_like(points)
-    difference[:-1], difference[-1] = step, np.nan
-    np.copyto(difference[1:], step, where=np.isnan(difference[1:]))
-    return np.moveaxis(difference, 0, axis)

@@ -1,7 +1,6 @@
 """Cameras in bundle.json and result.json."""
 
-from dataclasses import MISSING, asdict, fields
-from typing import Any
+from dataclasses import asdict
 
 from cfusion.errors import FileError
 from cfusion.geometry import BrownConrady, Camera, Orthographic, Pinhole
@@ -21,9 +20,4 @@ def camera_from_json(entry: JsonObject) -> Camera:
     kind = next((each for each, called in TYPES.items() if called == name), None)
     if kind is None:
         raise FileError(f"{entry.where}.type is {name!r}; a camera is one of: {', '.join(TYPES.values())}")
-    entry.refuse_unknown("type", *(field.name for field in fields(kind)))
-    stated = [field.name for field in fields(kind) if field.default is MISSING or field.name in entry]
-    numbers: dict[str, Any] = {
-        name: entry.get(name, int) if name in ("width", "height") else entry.number(name) for name in stated
-    }
-    return kind(**numbers)
+    return entry.built(kind, "type")

@@ -2,9 +2,10 @@
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TypeVar
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from cfusion.io.paths import path_inside
 LONGEST_JSON = 1 << 27  # bytes
 Kind = TypeVar("Kind", bound=object)
 KIND_NAMES = {str: "text", int: "a whole number", float: "a number", list: "a list", dict: "an object"}
+KIND_NAMES |= {bool: "true or false"}
+LIST_NAMES = {str: "a list of names", int: "whole numbers", float: "numbers"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class JsonObject:
         value = self.content.get(key)
         if value is None:
             raise FileError(f"{self.where} has no {key!r}; add {KIND_NAMES[kind]}")
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise FileError(f"{self.where}.{key} is {_shortened(value)}, expected {KIND_NAMES[kind]}")
         return value
 
@@ -89,6 +92,35 @@ class JsonObject:
                 raise FileError(f"{self.where}.{key}[{index}] is {_shortened(item)}, expected an object")
         return [JsonObject(item, f"{self.where}: {key}[{index}]") for index, item in enumerate(items)]
 
+    def built(self, kind: type[Kind], *beside: str, **given: Any) -> Kind:
+        """A dataclass whose fields are keys of this object, by their types; `beside` are keys that it does not have.
+
+        Fields that are `given` are no keys.
+        """
+        own = [each for each in fields(kind) if each.name not in given]  # type: ignore[arg-type]
+        self.refuse_unknown(*beside, *(each.name for each in own))
+        stated = [each.name for each in own if each.default is MISSING or each.name in self]
+        hints = get_type_hints(kind)
+        return kind(**given, **{name: self._of_type(name, hints[name]) for name in stated})
+
+    def several(self, key: str, kind: type[Kind]) -> tuple[Kind, ...]:
+        """A list of texts (at least one), of numbers or of dataclasses."""
+        if is_dataclass(kind):
+            return tuple(each.built(kind) for each in self.objects(key))
+        values = self.get(key, list)
+        allowed = (int, float) if kind is float else kind
+        fits = all(isinstance(each, allowed) and not isinstance(each, bool) for each in values)
+        if not fits or (kind is str and not values):
+            raise FileError(f"{self.where}.{key} is {_shortened(values)}; give {LIST_NAMES[kind]}")
+        return tuple(map(kind, values))
+
+    def _of_type(self, key: str, hint: Any) -> Any:
+        """A value of an annotated type: text, a number, a choice of words, or a tuple; or None."""
+        kind = next(each for each in get_args(hint) if each is not NoneType) if isinstance(hint, UnionType) else hint
+        if get_origin(kind) is tuple:
+            return self.several(key, get_args(kind)[0])
+        return self.number(key) if kind is float else self.get(key, kind if isinstance(kind, type) else str)
+
     def matrix(self, key: str) -> Matrix:
         """A matrix as a list of rows."""
         try:
@@ -99,6 +131,14 @@ class JsonObject:
     def path_inside(self, key: str, folder: Path) -> Path:
         """A file below the folder; a path that leads out of it, also by links, is refused."""
         return path_inside(folder, self.get(key, str), f"{self.where}.{key}")
+
+
+def content_of(file: Path) -> dict[str, Any] | None:
+    """The object at the top of a file that an earlier run wrote; None if it is missing or damaged."""
+    try:
+        return JsonObject.of_file(file).content
+    except FileError:
+        return None
 
 
 def _shortened(value: object) -> str:

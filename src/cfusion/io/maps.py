@@ -11,12 +11,7 @@ from cfusion.io.codecs import exr, npy, pfm, png
 SUFFIXES = (".npy", ".png", ".pfm", ".exr")
 
 
-def read_map(
-    path: Path,
-    scale: float | None = None,
-    *,
-    expected: tuple[int, int] | None = None,
-) -> NDArray[np.float32]:
+def read_map(path: Path, scale: float | None = None, *, expected: tuple[int, int] | None = None) -> NDArray[np.float32]:
     """A map (H, W) times scale, NaN = unknown; a PNG holds counts, so its scale is required.
 
     If the data set states a size, maps of another size are refused before they are decoded.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.kernels.tracing import neighbour
 
 Floats = NDArray[Any]
 Links = NDArray[np.uint16]
@@ -464,18 +465,23 @@ def links_of(domain: NDArray[np.bool_]) -> Links:
     First order (forward): x here and its right, lower neighbour. Second (backward): the components of v exist here
     and at the left, upper neighbour. Third (forward): the components of w exist here and at the right, lower one.
     """
+
+    def beside(mask: Mask, down: int, right: int) -> Mask:
+        shifted: Mask = neighbour(mask, down, right, False)
+        return shifted
+
     x = domain
-    v = [x & _shift(x, 0, 1), x & _shift(x, 1, 0)]
+    v = [x & beside(x, 0, 1), x & beside(x, 1, 0)]
     w = [
-        v[0] & _shift(v[0], 0, -1),
-        v[1] & _shift(v[1], 0, -1) & v[0] & _shift(v[0], -1, 0),
-        v[1] & _shift(v[1], -1, 0),
+        v[0] & beside(v[0], 0, -1),
+        v[1] & beside(v[1], 0, -1) & v[0] & beside(v[0], -1, 0),
+        v[1] & beside(v[1], -1, 0),
     ]
     third = [
-        w[0] & _shift(w[0], 0, 1),
-        w[1] & _shift(w[1], 0, 1) & w[0] & _shift(w[0], 1, 0),
-        w[2] & _shift(w[2], 0, 1) & w[1] & _shift(w[1], 1, 0),
-        w[2] & _shift(w[2], 1, 0),
+        w[0] & beside(w[0], 0, 1),
+        w[1] & beside(w[1], 0, 1) & w[0] & beside(w[0], 1, 0),
+        w[2] & beside(w[2], 0, 1) & w[1] & beside(w[1], 1, 0),
+        w[2] & beside(w[2], 1, 0),
     ]
     links = domain * np.uint16(INSIDE)
     for plane, exists in enumerate([*v, *w, *third]):
@@ -489,13 +495,3 @@ def window_of(domain: Mask) -> Window | None:
     if rows.size == 0:
         return None
     return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
-
-
-def _shift(mask: NDArray[np.bool_], down: int, right: int) -> NDArray[np.bool_]:
-    """The mask at the neighbour `down` rows below and `right` columns to the right; False outside."""
-    height, width = mask.shape
-    out = np.zeros_like(mask)
-    rows, columns = slice(max(0, -down), height - max(0, down)), slice(max(0, -right), width - max(0, right))
-    from_rows, from_columns = slice(max(0, down), height + min(0, down)), slice(max(0, right), width + min(0, right))
-    out[rows, columns] = mask[from_rows, from_columns]
-    return out

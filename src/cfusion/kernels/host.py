@@ -116,14 +116,6 @@ def _median(values: Floats) -> float:
         return float((one + other) / values.dtype.type(2)) if middle[0] != middle[1] else float(one)
 
 
-def adapted(misfit: Floats, problem: Problem, rate: Floats, strength: Floats) -> tuple[Floats, float]:
-    """lam = strength / (misfit + rate) in the domain, and the prior's term of the energy there."""
-    inside = (problem.links & INSIDE) > 0
-    lam = np.where(inside, strength / (misfit + rate), 0).astype(misfit.dtype)
-    known = lam[inside].astype(np.float64)
-    return lam, float(np.sum(rate[inside] * known - strength[inside] * np.log(known)))
-
-
 def snapshot_rows(state: State, every: int) -> Floats:
     """As `Backend.snapshot_rows`: the rows of all planes in one array."""
     return np.concatenate([state.primal[:, ::every], state.dual[:, ::every]])
@@ -199,14 +191,23 @@ def _taken(
 
 
 def measuring(
-    energy: Callable[[Problem, State], Energies], adapt: Callable[..., tuple[Floats, float]]
-) -> tuple[
-    Callable[..., tuple[Energies, Displacement]], Callable[..., tuple[tuple[Floats, float, Energies], Displacement]]
-]:
-    """`Backend.measure` and `Backend.follow` composed of their parts; the host needs no synchronisation."""
+    energy: Callable[[Problem, State], Energies], misfit: Callable[[Problem, Floats], Floats]
+) -> tuple[Callable[..., tuple[Energies, Displacement]], Callable[..., Any], Callable[..., tuple[Floats, float]]]:
+    """`Backend.measure` and `Backend.follow` composed of their parts, and the update of lam inside `follow`.
+
+    The host needs no synchronisation.
+    """
 
     def measure(problem: Problem, state: State, kept: Floats | None, every: int) -> tuple[Energies, Displacement]:
         return energy(problem, state), ([], []) if kept is None else travelled(kept, state, every)
+
+    def adapt(problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[Floats, float]:
+        """lam = strength / (misfit + rate) in the domain, and the prior's term of the energy there."""
+        inside = (problem.links & INSIDE) > 0
+        fit = misfit(problem, x)
+        lam = np.where(inside, strength / (fit + rate), 0).astype(fit.dtype)
+        known = lam[inside].astype(np.float64)
+        return lam, float(np.sum(rate[inside] * known - strength[inside] * np.log(known)))
 
     def follow(
         problem: Problem, state: State, rate: Floats, strength: Floats, kept: Floats | None, every: int
@@ -215,4 +216,4 @@ def measuring(
         energies, ways = measure(replace(problem, confidence=lam), state, kept, every)
         return (lam, prior, energies), ways
 
-    return measure, follow
+    return measure, follow, adapt

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cfusion.errors import FileError
+from cfusion.io.json_object import content_of
 from cfusion.rasters.runner import Crew
 from cfusion.rasters.scratch import disk_error
 
@@ -30,7 +31,7 @@ class Journal:
             raise disk_error(folder / FACTS, error, 0) from None
 
     def _open(self, key: str) -> None:
-        facts = _json(self.folder / FACTS)
+        facts = content_of(self.folder / FACTS)
         if facts is not None and facts.get("key") == key:
             self._facts, self.resumed = facts, True
             for line in (self.folder / STEPS).read_text().splitlines() if (self.folder / STEPS).exists() else ():
@@ -88,11 +89,3 @@ class Journal:
     def remove(self) -> None:
         """Remove the files when the mosaic is finished."""
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _json(file: Path) -> dict[str, Any] | None:
-    try:
-        content = json.loads(file.read_text())
-    except (OSError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None

@@ -56,6 +56,7 @@ class Step:
 
 
 ProgressCallback = Callable[[Step], None]
+Counts = NDArray[np.int64]  # of pixels, per raster
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,13 +341,7 @@ class _MosaicRun:
         return Mosaic(plan.grid, files, maps, certificate, status, iterations, summary, report, plan.sentences)
 
     def _report(
-        self,
-        work: Work,
-        settings: Settings,
-        number: int,
-        noise: tuple[float, ...],
-        observed: NDArray[np.int64],
-        kept: NDArray[np.int64],
+        self, work: Work, settings: Settings, number: int, noise: tuple[float, ...], observed: Counts, kept: Counts
     ) -> tuple[RasterReport, ...]:
         """Compare every raster, uncorrected, with the fused ground in the windows of the sample."""
         windows = self.plan.sample.windows

@@ -9,7 +9,6 @@ or by the layout that CARS writes (dsm.tif, and weights.tif beside it).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cfusion.errors import FileError, InputError
+from cfusion.io.json_object import JsonObject
 from cfusion.io.paths import path_inside
 from cfusion.rasters.raster import Raster, open_raster
 
@@ -131,11 +131,7 @@ def _cars(folder: Path, band: int, nodata: tuple[float, ...]) -> Roles:
 
 
 def _described(file: Path, band: int, nodata: tuple[float, ...]) -> Roles:
-    try:
-        content = json.loads(file.read_text())
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise FileError(f"{file} is not JSON ({str(error)[:80]}); correct it") from None
-    rows = content.get("rasters") if isinstance(content, dict) else None
+    rows = JsonObject.of_file(file).content.get("rasters")
     if not isinstance(rows, list) or not rows:
         raise FileError(f'{file} lists no rasters; write {{"rasters": [{{"heights": "a.tif"}}, ..]}}')
     return Roles(tuple(_row(file, row, band, nodata) for row in rows))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import queue
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from queue import SimpleQueue
 from typing import Any
 
 from cfusion.errors import CFusionError, InputError
@@ -28,16 +27,16 @@ class Crew:
         if workers != int(workers) or workers < 1:
             raise InputError(f"--workers is {workers}; give a number of processes, at least 1")
         self.workers = int(workers)
-        self._pools: list[ProcessPoolExecutor | None] = [None] * self.workers
+        self._free: SimpleQueue[ProcessPoolExecutor] = SimpleQueue()  # of workers that are not at work
+        for _ in range(self.workers if self.workers > 1 else 0):
+            self._free.put(self._pool())
 
     def __enter__(self) -> Crew:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for pool in self._pools:
-            if pool is not None:
-                pool.shutdown(wait=True, cancel_futures=True)
-        self._pools = [None] * self.workers
+        while not self._free.empty():
+            self._free.get().shutdown(wait=True, cancel_futures=True)
 
     def run(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], done: Done) -> None:
         """Call the function for every job; `done(number, result)` is called in this process, in order of completion."""
@@ -45,48 +44,27 @@ class Crew:
             for number, job in enumerate(jobs):
                 done(number, function(*job))
             return
-        todo: queue.Queue[int] = queue.Queue()
-        for number in range(len(jobs)):
-            todo.put(number)
-        answers: queue.Queue[tuple[int, Any, BaseException | None]] = queue.Queue()
-        stop = threading.Event()
-
-        def work(place: int) -> None:
-            while not stop.is_set():
-                try:
-                    number = todo.get_nowait()
-                except queue.Empty:
-                    return
-                answers.put((number, *self._one(place, function, jobs[number])))
-
-        threads = [threading.Thread(target=work, args=(place,), daemon=True) for place in range(self.workers)]
-        for thread in threads:
-            thread.start()
-        try:
-            for _ in jobs:
-                number, result, error = answers.get()
-                if error is not None:
-                    raise error
-                done(number, result)
-        finally:
-            stop.set()
-            for thread in threads:
-                thread.join()
-
-    def _one(self, place: int, function: Callable[..., Any], job: tuple[Any, ...]) -> tuple[Any, BaseException | None]:
-        """Run one job on one worker, which is replaced if it dies."""
-        for _ in range(MOST_DEATHS):
-            pool = self._pools[place]
-            if pool is None:
-                pool = self._pools[place] = self._pool()
+        with ThreadPoolExecutor(self.workers) as threads:  # each waits for one worker process
+            numbers = {threads.submit(self._one, function, job): number for number, job in enumerate(jobs)}
             try:
-                return pool.submit(function, *job).result(), None
-            except BrokenProcessPool:
-                pool.shutdown(wait=False)
-                self._pools[place] = None
-            except BaseException as raised:  # raised again by the thread that waits
-                return None, raised
-        return None, CFusionError(
+                for answer in as_completed(list(numbers)):
+                    done(numbers.pop(answer), answer.result())
+            finally:
+                threads.shutdown(cancel_futures=True)
+
+    def _one(self, function: Callable[..., Any], job: tuple[Any, ...]) -> Any:
+        """Run one job on a free worker, which is replaced if it dies."""
+        pool = self._free.get()
+        try:
+            for _ in range(MOST_DEATHS):
+                try:
+                    return pool.submit(function, *job).result()
+                except BrokenProcessPool:
+                    pool.shutdown(wait=False)
+                    pool = self._pool()
+        finally:
+            self._free.put(pool)
+        raise CFusionError(
             f"worker processes were killed {MOST_DEATHS} times at one tile, probably for lack of memory; pass a "
             "smaller --tile or fewer --workers"
         )

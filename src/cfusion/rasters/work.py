@@ -129,10 +129,8 @@ def repair_block(work: Work, settings: Settings, number: int, turn: int, rounds:
     top = _top(work, number, turn, window)
     repaired = solve_tile.repair(problem, top, rounds, settings)
     core = block.core_in(window)
-    spare = work.state(number + 1)
-    first = 3 * (turn % 2)
-    for plane in range(3):
-        _plane(spare, first + plane).write(repaired[plane][core][None], block.top, block.left)
+    spare = _planes(work.state(number + 1), 3 * (turn % 2), 3)
+    spare.write(repaired[(slice(None), *core)], block.top, block.left)
     return solve_tile.core_factor(problem, repaired, core)
 
 
@@ -159,7 +157,7 @@ def finish_block(
     window = block.with_halo(WINDOW_RADIUS + 1)
     heights = work.heights.read(*window)
     known = ~np.isnan(heights)
-    x = _plane(work.state(number), 0).read(*window)[0] + np.float32(settings.centre)
+    x = _planes(work.state(number), 0, 1).read(*window)[0] + np.float32(settings.centre)
     observed = known.any(axis=0)
     x = np.where(observed, x, np.nan).astype(np.float32)
     with np.errstate(invalid="ignore"):
@@ -241,9 +239,9 @@ def _top(work: Work, number: int, turn: int, window: tuple[slice, slice]) -> Flo
     image, first = (
         (work.state(number), PRIMAL + TOP.start) if turn == 0 else (work.state(number + 1), 3 * ((turn - 1) % 2))
     )
-    return np.concatenate([_plane(image, first + plane).read(*window) for plane in range(3)])
+    return _planes(image, first, 3).read(*window)
 
 
-def _plane(image: Image, plane: int) -> Image:
-    """One plane of an image as an image."""
-    return Image(image.file, 1, image.height, image.width, image.dtype, image.first + plane)
+def _planes(image: Image, first: int, count: int) -> Image:
+    """Some planes of an image as an image."""
+    return Image(image.file, count, image.height, image.width, image.dtype, image.first + first)

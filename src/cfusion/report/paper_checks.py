@@ -1,26 +1,12 @@
 """Expected results of an experiment, and whether they were obtained."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
-from typing import Protocol
 
 from cfusion.report.page import html_table
+from cfusion.report.paper_axes import picture
 from cfusion.report.tables import Table
-
-
-class Exhibit(Protocol):
-    """A table or figure: files to keep, a part of a page, and text for a terminal."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def caption(self) -> str: ...
-    @property
-    def verdicts(self) -> "tuple[Verdict, ...]": ...
-    def text(self) -> str: ...
-    def files(self) -> dict[str, bytes]: ...
-    def html(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -60,13 +46,35 @@ def _listed(items: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Plain:
-    """A table without published numbers, such as a check."""
+class Exhibit:
+    """A table or figure, by default a picture alone: files to keep, a part of a page, and text for a terminal."""
 
     name: str
     caption: str
+    verdicts: tuple[Verdict, ...] = field(default=(), kw_only=True)
+
+    def png(self) -> bytes:
+        """The picture."""
+        raise NotImplementedError
+
+    def text(self) -> str:
+        """Numbers for a terminal."""
+        return ""
+
+    def files(self) -> dict[str, bytes]:
+        """The picture, or the numbers in several formats."""
+        return {f"{self.name}.png": self.png()}
+
+    def html(self) -> str:
+        """The picture, and whether it is as expected."""
+        return picture(self.caption, self.png()) + as_items(self.verdicts)
+
+
+@dataclass(frozen=True)
+class Plain(Exhibit):
+    """A table without published numbers, such as a check."""
+
     table: Table
-    verdicts: tuple[Verdict, ...] = ()
 
     def text(self) -> str:
         """The table for a terminal."""

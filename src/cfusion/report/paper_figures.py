@@ -7,22 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.report.columns import Column
-from cfusion.report.paper_axes import PLOT, label, legend, picture, png_of, sheet, style
-from cfusion.report.paper_checks import Verdict, as_bullets, as_items
+from cfusion.report.paper_axes import PLOT, label, legend, png_of, sheet, style
+from cfusion.report.paper_checks import Exhibit, as_bullets
 from cfusion.report.tables import Row, Table, csv_text
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Exhibit):
     """Scores against one swept quantity, one line per method."""
 
-    name: str
-    caption: str
     over: str
     values: tuple[float, ...]
     columns: tuple[Column, ...]
     series: Mapping[str, Mapping[str, Sequence[float]]]  # row -> column key -> one number per value
-    verdicts: tuple[Verdict, ...] = ()
 
     def png(self) -> bytes:
         """One panel per column, with a legend."""
@@ -64,19 +61,12 @@ class Sweep:
             f"{self.name}.md": "\n\n".join(parts).encode(),
         }
 
-    def html(self) -> str:
-        """The plot, and where the champion loses."""
-        return picture(self.caption, self.png()) + as_items(self.verdicts)
-
 
 @dataclass(frozen=True, eq=False)
-class Traces:
+class Traces(Exhibit):
     """Energy above the lowest seen, and certified gap, against iterations and seconds."""
 
-    name: str
-    caption: str
     series: Mapping[str, Mapping[str, Sequence[float]]]  # row -> iterations, seconds, energy, gap
-    verdicts: tuple[Verdict, ...] = ()
 
     def lowest(self) -> float:
         """The lowest energy that any of them reached."""
@@ -128,8 +118,4 @@ class Traces:
 
     def files(self) -> dict[str, bytes]:
         """The plot, and the last point of each."""
-        return {f"{self.name}.png": self.png(), f"{self.name}.md": self.table().markdown().encode()}
-
-    def html(self) -> str:
-        """The plot."""
-        return picture(self.caption, self.png())
+        return super().files() | {f"{self.name}.md": self.table().markdown().encode()}

@@ -12,8 +12,8 @@ from cfusion.arrays import DepthMap
 from cfusion.geometry import Camera, normals
 from cfusion.report.figures import AMBIENT, DEPTH_COLOURS, LETTERS, TOWARDS_LIGHT
 from cfusion.report.frame import Frame
-from cfusion.report.paper_axes import GALLERY, PANELS, colours, picture, png_of, sheet
-from cfusion.report.paper_checks import Verdict
+from cfusion.report.paper_axes import GALLERY, PANELS, colours, png_of, sheet
+from cfusion.report.paper_checks import Exhibit
 
 BESIDE = {"ha": "right", "va": "center"}
 
@@ -28,36 +28,11 @@ class Panel:
 
 
 @dataclass(frozen=True, eq=False)
-class _OnlyPicture:
-    """An exhibit without text."""
-
-    name: str
-    caption: str
-
-    def png(self) -> bytes:
-        """The picture."""
-        raise NotImplementedError
-
-    def text(self) -> str:
-        """No text."""
-        return ""
-
-    def files(self) -> dict[str, bytes]:
-        """The picture."""
-        return {f"{self.name}.png": self.png()}
-
-    def html(self) -> str:
-        """The picture."""
-        return picture(self.caption, self.png())
-
-
-@dataclass(frozen=True, eq=False)
-class Gallery(_OnlyPicture):
+class Gallery(Exhibit):
     """Shaded surfaces in the paper's layout: methods down, scenes across."""
 
     scenes: tuple[str, ...]
     rows: Mapping[str, Sequence[Panel | None]]  # by method, one per scene
-    verdicts: tuple[Verdict, ...] = ()
 
     def png(self) -> bytes:
         """One grey picture per method and scene, cropped to the known pixels."""
@@ -82,12 +57,11 @@ class Gallery(_OnlyPicture):
 
 
 @dataclass(frozen=True, eq=False)
-class Panels(_OnlyPicture):
+class Panels(Exhibit):
     """Depth maps side by side on one colour scale."""
 
     panels: tuple[Panel, ...]
     layout: tuple[int, ...] = ()  # panels per line; default four
-    verdicts: tuple[Verdict, ...] = ()
 
     def places(self) -> list[tuple[int, int]]:
         """Line and column of every panel."""

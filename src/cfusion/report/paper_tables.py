@@ -7,7 +7,7 @@ from html import escape
 
 from cfusion.report.columns import Column
 from cfusion.report.page import html_table
-from cfusion.report.paper_checks import Verdict, as_bullets, as_items
+from cfusion.report.paper_checks import Exhibit, as_bullets, as_items
 from cfusion.report.tables import MISSING, Table, csv_text
 
 
@@ -37,15 +37,12 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Exhibit):
     """A table of the paper with our numbers; columns repeat for each group (data set)."""
 
-    name: str
-    caption: str
     groups: tuple[str, ...]
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
-    verdicts: tuple[Verdict, ...] = ()
 
     def heads(self) -> list[tuple[str, Column]]:
         """Group and column of every pair of a line."""

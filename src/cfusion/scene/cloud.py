@@ -48,6 +48,7 @@ from cfusion.scene.placing import placing
 from cfusion.scene.progress import ProgressCallback, TaskProgress
 from cfusion.scene.record import Record, folder_of, read_record, require_record, write_record
 from cfusion.scene.runner import Runner
+from cfusion.scene.sight import landing
 from cfusion.scene.sketch import towards_camera
 from cfusion.scene.slopes import ONE_SURFACE, on_plane
 
@@ -242,11 +243,7 @@ class _Seen:
 
 
 def _compare(other: FusedView, points: Points, normals_: Points, sigma: Floats, size: Floats) -> _Seen:
-    u, v, z = other.camera.project(other.pose.inverse().apply(points))
-    height, width = other.depth.shape
-    with np.errstate(invalid="ignore"):
-        at = np.flatnonzero((u >= -0.5) & (v >= -0.5) & (u < width - 0.5) & (v < height - 0.5))
-    row, column = np.rint(v[at]).astype(np.int64), np.rint(u[at]).astype(np.int64)
+    at, row, column, (_, _, z) = landing(other, points)
     depth, their_sigma = other.depth[row, column].astype(np.float64), other.sigma[row, column].astype(np.float64)
     known = np.isfinite(depth) & np.isfinite(their_sigma)
     at, row, column, depth, their_sigma = at[known], row[known], column[known], depth[known], their_sigma[known]

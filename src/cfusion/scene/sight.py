@@ -1,12 +1,14 @@
-"""Which blocks of a volume a view can observe."""
+"""Which blocks of a volume a view can observe, and the pixels at which it sees points."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import Points
 from cfusion.geometry import Pinhole
 from cfusion.scene.fused_view import FusedView
+from cfusion.scene.slopes import Floats, Indices
 
 SIDE = 8  # voxels along a block
 TILE = 16  # pixels along a tile of the map of largest depths
@@ -35,6 +37,15 @@ def visible_blocks(
     )
     hidden = (size < TILE) & (z - radius - behind > farthest[row, column])
     return np.asarray(blocks[(inside & ~hidden) | (near & (z > -radius))])
+
+
+def landing(view: FusedView, points: Points) -> tuple[Indices, Indices, Indices, tuple[Floats, Floats, Floats]]:
+    """The points (n,) that lie in a view's image, the row and column of each, and u, v and depth of all points."""
+    u, v, z = view.camera.project(view.pose.inverse().apply(points))
+    height, width = view.depth.shape
+    with np.errstate(invalid="ignore"):
+        at = np.flatnonzero((u >= -0.5) & (v >= -0.5) & (u < width - 0.5) & (v < height - 0.5))
+    return at, np.rint(v[at]).astype(np.int64), np.rint(u[at]).astype(np.int64), (u, v, z)
 
 
 def _farthest(view: FusedView, usable: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 ONE_SURFACE = 0.7  # smallest cosine between the normals of pixels of one surface
 SHALLOW = 0.1  # |n . ray| below which a plane is not read
 BENT = (0.5, 2.0)  # limits of a pixel's plane, times its depth: half a pixel away the surface is within them
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 def one_sided_normals(depth: DepthMap, camera: Camera) -> Normals:
@@ -47,13 +49,7 @@ def _step(points: Points, axis: int) -> Points:
     return np.moveaxis(step, 0, axis)
 
 
-def on_plane(
-    view: FusedView,
-    u: NDArray[np.float64],
-    v: NDArray[np.float64],
-    row: NDArray[np.int64],
-    column: NDArray[np.int64],
-) -> NDArray[np.float64]:
+def on_plane(view: FusedView, u: Floats, v: Floats, row: Indices, column: Indices) -> Floats:
     """Depth at (u, v) of the plane through a pixel's point: n . x = n . p."""
     depth, normal, camera = view.depth[row, column].astype(np.float64), view.normals[row, column], view.camera
     across, down = (u - column) * normal[:, 0], (v - row) * normal[:, 1]

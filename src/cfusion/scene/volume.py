@@ -24,12 +24,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import Image, Points
+from cfusion.arrays import Image, Mask, Points
 from cfusion.errors import InputError
 from cfusion.kernels.threads import in_parallel, threads
 from cfusion.scene.fused_view import FusedView
-from cfusion.scene.sight import SIDE, visible_blocks
-from cfusion.scene.slopes import on_plane
+from cfusion.scene.sight import SIDE, landing, visible_blocks
+from cfusion.scene.slopes import Floats, Indices, on_plane
 
 VOXELS = SIDE**3
 AT_ONCE = 128  # blocks projected together: what fits a core's cache
@@ -37,7 +37,8 @@ SHALLOWEST = 0.2  # c below which a pixel is not used
 HIDDEN = 8.0  # truncations behind a noisy map's surface up to which the map counts as looking at a voxel
 BEHIND = 2.0  # truncations behind a map's surface up to which the map hides a voxel, for maps that are not noisy
 Block = tuple[int, int, int]
-OFFSETS = np.stack(np.meshgrid(*[np.arange(SIDE)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+Colours = NDArray[np.float32]  # (..., 3)
+OFFSETS = np.stack(np.meshgrid(*[np.arange(SIDE, dtype=np.float64)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
 
 
 @dataclass(eq=False)
@@ -93,11 +94,11 @@ class Volume:
         in_parallel([(update, firsts[number::count]) for number in range(count)])  # each block is in one part
 
     @property
-    def blocks(self) -> NDArray[np.int64]:
+    def blocks(self) -> Indices:
         """All blocks (n, 3), in order of creation."""
         return np.array(list(self.slots), np.int64).reshape(-1, 3)
 
-    def _touched(self, view: FusedView, usable: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def _touched(self, view: FusedView, usable: Mask) -> Indices:
         """Blocks (n, 3) within the truncation of the map's surface."""
         points = view.camera.back_project(np.where(usable, view.depth, np.nan))
         across = self.voxel * SIDE
@@ -114,7 +115,7 @@ class Volume:
         places = np.stack([keys // (span[1] * span[2]), keys // span[2] % span[1], keys % span[2]], axis=-1)
         return np.asarray(places + low)
 
-    def _slots_of(self, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _slots_of(self, blocks: Indices) -> Indices:
         """Slots of the blocks; missing ones are created."""
         out = np.empty(len(blocks), np.int64)
         for place, block in enumerate(map(tuple, blocks.tolist())):
@@ -127,20 +128,10 @@ class Volume:
         return out
 
     def _update(
-        self,
-        view: FusedView,
-        usable: NDArray[np.bool_],
-        cosine: NDArray[np.float64],
-        colours: NDArray[np.float32],
-        blocks: NDArray[np.int64],
-        slots: NDArray[np.int64],
+        self, view: FusedView, usable: Mask, cosine: Floats, colours: Colours, blocks: Indices, slots: Indices
     ) -> None:
-        centres = (blocks[:, None] * SIDE + OFFSETS[None]).reshape(-1, 3) * self.voxel
-        u, v, z = view.camera.project(view.pose.inverse().apply(centres))
-        height, width = view.depth.shape
-        with np.errstate(invalid="ignore"):
-            at = np.flatnonzero((u >= -0.5) & (v >= -0.5) & (u < width - 0.5) & (v < height - 0.5))
-        row, column = np.rint(v[at]).astype(np.int64), np.rint(u[at]).astype(np.int64)
+        centres: Points = (blocks[:, None] * SIDE + OFFSETS[None]).reshape(-1, 3) * self.voxel
+        at, row, column, (u, v, z) = landing(view, centres)
         seen = usable[row, column]
         at, row, column = at[seen], row[seen], column[seen]
         depth = _between(view, usable, u[at], v[at], row, column, self.truncation)
@@ -161,12 +152,7 @@ class Volume:
         near = signed < self.truncation
         self._paint((where[0][near], where[1][near]), weight[near], colours[row[near], column[near]])
 
-    def _paint(
-        self,
-        where: tuple[NDArray[np.int64], NDArray[np.int64]],
-        weight: NDArray[np.float64],
-        colours: NDArray[np.float32],
-    ) -> None:
+    def _paint(self, where: tuple[Indices, Indices], weight: Floats, colours: Colours) -> None:
         """Add colours of voxels within the truncation: one that the map sees through does not have its colour."""
         self.near[where] += 1
         total = self.painted[where] + weight
@@ -174,7 +160,7 @@ class Volume:
         self.painted[where] = total
 
 
-def _usable(view: FusedView) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def _usable(view: FusedView) -> tuple[Mask, Floats]:
     """Usable pixels (H, W), and |n . ray| of all pixels."""
     facing = np.abs(np.einsum("hwx,hwx->hw", view.normals.astype(np.float64), view.camera.rays()))
     with np.errstate(invalid="ignore"):
@@ -182,15 +168,7 @@ def _usable(view: FusedView) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         return known & (facing > SHALLOWEST), facing
 
 
-def _between(
-    view: FusedView,
-    usable: NDArray[np.bool_],
-    u: NDArray[np.float64],
-    v: NDArray[np.float64],
-    row: NDArray[np.int64],
-    column: NDArray[np.int64],
-    step: float,
-) -> NDArray[np.float64]:
+def _between(view: FusedView, usable: Mask, u: Floats, v: Floats, row: Indices, column: Indices, step: float) -> Floats:
     """Depth interpolated between four pixels of one surface, else on the plane of the nearest pixel."""
     height, width = view.depth.shape
     left, top = (
@@ -214,7 +192,7 @@ def _stride(points: Points, spacing: float) -> int:
     return max(1, int(spacing / max(usual, 1e-30)))
 
 
-def _rgb(image: Image | None, shape: tuple[int, int]) -> NDArray[np.float32]:
+def _rgb(image: Image | None, shape: tuple[int, int]) -> Colours:
     if image is None:
         return np.full((*shape, 3), 0.63, np.float32)
     return np.ascontiguousarray(np.broadcast_to(image[..., None], (*shape, 3)) if image.ndim == 2 else image)

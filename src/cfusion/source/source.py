@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -17,8 +17,6 @@ from cfusion.source.motions import Motions
 from cfusion.source.reading import Reading, read_at
 from cfusion.source.splat import Splat, reference_index
 from cfusion.source.upload import UploadedViews, in_view_order, parts_of, upload
-
-NOT_POSED = "cannot be read at another surface; give views with poses"
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,26 +134,10 @@ class Registered:
             stack.filled,
         )
 
-    def at(self, surface: DepthMap, agreements: Sequence[float], backend: Backend) -> Reading:
-        raise InputError(f"registered depth maps {NOT_POSED}")
+    def _needs_poses(self, *given: Any, **named: Any) -> NoReturn:
+        raise InputError("registered depth maps cannot be read at another surface; give views with poses")
 
-    def parallax(self, surface: DepthMap, backend: Backend) -> Floats:
-        raise InputError(f"registered depth maps {NOT_POSED}")
-
-    def hidden(self, surface: DepthMap, tolerance: Floats, backend: Backend) -> MaskStack:
-        raise InputError(f"registered depth maps {NOT_POSED}")
-
-    def places(self) -> tuple[Floats, Floats, Floats]:
-        raise InputError(f"registered depth maps {NOT_POSED}")
-
-    def part(self, indices: Sequence[int]) -> Source:
-        raise InputError(f"registered depth maps {NOT_POSED}")
-
-    def moved(self, motions: Motions) -> Source:
-        raise InputError(f"registered depth maps {NOT_POSED}")
-
-    def as_given(self, k: int, factor: float, backend: Backend) -> Source:
-        raise InputError(f"registered depth maps {NOT_POSED}")
+    at = parallax = hidden = places = part = moved = as_given = _needs_poses
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,15 +7,7 @@ from cfusion.synthetic.room import room
 from cfusion.synthetic.scene import Scene, load_mesh, plane, sphere, step
 from cfusion.synthetic.sensors import Blobs, Kinect, disturbed
 from cfusion.synthetic.smooth_object import blob
-from cfusion.synthetic.track import (
-    ORBIT_BASELINE,
-    PAPER_CAMERA,
-    bundle,
-    city_bundle,
-    nadir,
-    object_bundle,
-    orbit,
-)
+from cfusion.synthetic.track import ORBIT_BASELINE, PAPER_CAMERA, bundle, city_bundle, nadir, object_bundle, orbit
 
 __all__ = [
     "ORBIT_BASELINE",

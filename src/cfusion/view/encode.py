@@ -38,10 +38,6 @@ def estimated_size(counts: Counts) -> int:
     return round(BASE64 * part * counts.size / max(sample.size, 1))
 
 
-def _plain(c: NDArray[np.int32]) -> NDArray[np.int32]:
-    return np.zeros_like(c)
-
-
 def _left(c: NDArray[np.int32]) -> NDArray[np.int32]:
     left = np.zeros_like(c)
     left[:, 1:] = c[:, :-1]
@@ -58,7 +54,7 @@ def _median(c: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 PREDICTORS: dict[str, Callable[[NDArray[np.int32]], NDArray[np.int32]]] = {
-    "none": _plain,
+    "none": np.zeros_like,
     "left": _left,
     "median": _median,
 }

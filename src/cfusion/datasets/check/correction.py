@@ -1,7 +1,7 @@
 """Corrections of a mistaken convention: changes to every view, and the command line's options for them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,13 +70,6 @@ class Correction:
         )
         return " ".join(option for asked, option in named if asked)
 
-    @property
-    def call(self) -> str:
-        """The Python that makes it."""
-        changed = {each.name: getattr(self, each.name) for each in fields(self)}
-        changed = {name: value for name, value in changed.items() if value != getattr(Correction, name)}
-        return f"Correction({', '.join(f'{name}={_short(value)}' for name, value in changed.items())})"
-
     def __call__(self, views: Sequence[View]) -> Dataset:
         """The same views, corrected when they are read."""
         if not isinstance(views, Dataset):
@@ -105,7 +98,3 @@ class Correction:
 def _near_one(factor: float) -> float:
     """A factor; 1 if it is that but for the error of one that was found."""
     return 1.0 if abs(factor - 1) < NEAR else factor
-
-
-def _short(value: bool | float) -> str:
-    return str(value) if isinstance(value, bool) else f"{value:.6g}"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.reader_tools import (
     bent_by,
     frames,
@@ -101,12 +101,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"{frames(len(found))}{left_out(len(model.images) - len(found), 'without a depth map')}"
         f"{without_images(path_inside(path / 'images', each.name, str(folder)) for _, each in found if chosen.images)}"
     )
-    return Dataset(
-        LazyViews.reading(load, len(found)),
-        unit="model unit",
-        sentence=sentence,
-        files=tuple(each[0] for each in found),
-    )
+    return Dataset.of_files((each[0] for each in found), load, sentence, "model unit")
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.arrays import Matrix
-from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.reader_tools import frames, named_view, pinhole, require_some, unknown_unless_positive
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, Pose, View
@@ -78,7 +78,7 @@ def _read_png(path: Path, options: Options) -> Dataset:
         f"ICL-NUIM: {UNITS_PER_METRE:g} counts per metre, 0 and 65535 = missing, camera-to-world, fy = -480 made "
         f"positive by mirroring y; {frames(len(found))}{without}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
+    return Dataset.of_files((each[0] for each in found), load, sentence)
 
 
 def _read_native(path: Path, options: Options) -> Dataset:
@@ -97,7 +97,7 @@ def _read_native(path: Path, options: Options) -> Dataset:
         "ICL-NUIM, POV-Ray's own files: ray length turned into z, fy = -480 made positive by mirroring y; "
         f"{frames(len(files))}"
     )
-    return Dataset(LazyViews.reading(load, len(files)), sentence=sentence, files=tuple(files))
+    return Dataset.of_files(files, load, sentence)
 
 
 def _native(path: Path) -> list[Path]:

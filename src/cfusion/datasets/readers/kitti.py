@@ -12,34 +12,20 @@ from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.kitti_bundle import (
     REFERENCE_FRAME,
     Bundle,
-    Calibration,
     bundles,
     disparity_file,
     layout_of,
     open_bundle,
     read_disparity,
-    write_disparity,
 )
 from cfusion.datasets.reader_tools import frames, lost, named_view
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pose, View
 from cfusion.geometry.disparity import depth_from_disparity
-from cfusion.io.codecs.kitti_poses import read_localization, read_odometry_poses
+from cfusion.io.codecs.kitti_poses import read_localization
 from cfusion.io.codecs.photo import resized
 from cfusion.io.paths import also
 
-__all__ = [
-    "Bundle",
-    "Calibration",
-    "Options",
-    "bundles",
-    "open_bundle",
-    "read",
-    "read_localization",
-    "read_odometry_poses",
-    "recognises",
-    "write_disparity",
-]
 TRUTH = "truth"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import Matrix
+from cfusion.arrays import DepthMap, Matrix
 from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.reader_tools import named_view, pinhole
 from cfusion.errors import FileError, InputError
@@ -152,12 +152,7 @@ def _old_scale(width: int) -> float:
 
 
 def _view(
-    path: Path,
-    file: Path,
-    depth: NDArray[np.float32],
-    intrinsics: Matrix | tuple[float, ...],
-    right_of_left: float,
-    photo: str,
+    path: Path, file: Path, depth: DepthMap, intrinsics: Matrix | tuple[float, ...], right_of_left: float, photo: str
 ) -> View:
     camera = pinhole(intrinsics, (depth.shape[0], depth.shape[1]), path)
     pose = Pose(np.eye(3), np.array([right_of_left, 0.0, 0.0]))

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.arrays import Matrix
-from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.reader_tools import (
     frames,
     left_out,
@@ -84,12 +84,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"{', probability as confidence' if weighed else ''}; {frames(len(found))}{lost(len(files) - len(found))}"
         f"{left_out(len(alone), 'with a camera and no depth map')}"
     )
-    return Dataset(
-        LazyViews.reading(load, len(found)),
-        unit="model unit",
-        sentence=sentence,
-        files=tuple(each.depth for each, _, _ in found),
-    )
+    return Dataset.of_files((each.depth for each, _, _ in found), load, sentence, "model unit")
 
 
 def read_camera(file: Path) -> tuple[Matrix, Pose | None]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.reader_tools import (
     bent_by,
     frames,
@@ -100,7 +100,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"{left_out(len(entries) - len(with_depth), 'without a depth map')}"
         f"{without_images(photo(entry) for entry, _, _ in found)}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[1] for each in found))
+    return Dataset.of_files((each[1] for each in found), load, sentence)
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cfusion.arrays import Matrix
-from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, pose_or_lost, require_some
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pinhole, Pose, View
@@ -73,7 +73,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"Open3D {trajectory.name}: {how}, counts / {chosen.units_per_metre:g}, 0 and 65535 = missing; "
         f"{frames(len(found))}{lost(len(files) - len(found))}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
+    return Dataset.of_files((each[0] for each in found), load, sentence)
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import Matrix, WeightMap
-from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.arrays import DepthMap, Matrix, Normals, WeightMap
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.reader_tools import (
     frames,
     lost,
@@ -105,7 +105,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"confidence as it stands; {frames(len(kept))}{lost(len(files) - len(kept))}"
         f"{without_images(path / name for file in kept if chosen.images and (name := heads[file].image_name))}"
     )
-    return Dataset(LazyViews.reading(load, len(kept)), unit="model unit", sentence=sentence, files=tuple(kept))
+    return Dataset.of_files(kept, load, sentence, "model unit")
 
 
 def read_header(file: Path) -> DepthData:
@@ -153,13 +153,7 @@ def write(views: Sequence[View], folder: str | PathLike[str]) -> None:
             (draft / f"depth{number:04d}.dmap").write_bytes(_bytes(view, number, len(views), name))
 
 
-def with_maps(
-    file: Path,
-    data: bytes,
-    depth: NDArray[np.float32],
-    normal: NDArray[np.float32],
-    confidence: NDArray[np.float32],
-) -> bytes:
+def with_maps(file: Path, data: bytes, depth: DepthMap, normal: Normals, confidence: WeightMap) -> bytes:
     """The bytes of a .dmap (DR) with new maps: name, views, camera and pose unchanged, normals if it had any."""
     head, shape, (_, flags, _, _), place = _parsed(file, data)
     if depth.shape != shape:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, pose_or_lost, require_some
 from cfusion.errors import FileError
 from cfusion.geometry import View
@@ -56,7 +56,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"Replica: {units_per_metre:g} counts per metre, 0 and 65535 = missing, camera-to-world; "
         f"{frames(len(found))}{lost(len(files) - len(found))}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
+    return Dataset.of_files((each[0] for each in found), load, sentence)
 
 
 def counts_a_metre(path: Path) -> float:

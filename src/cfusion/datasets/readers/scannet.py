@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cfusion.arrays import Image
-from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, read_pose, require_some
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, View
@@ -51,7 +51,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"ScanNet: counts / {chosen.units_per_metre:g}, 0 and 65535 = missing, camera-to-world, K of the depth camera, "
         f"colour resampled onto depth; {frames(len(found))}{lost(len(files) - len(found))}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
+    return Dataset.of_files((each[0] for each in found), load, sentence)
 
 
 def _colour(path: Path, stem: str, camera: Pinhole) -> Image | None:

@@ -6,7 +6,7 @@ Also the layout with `camera-intrinsics.txt` beside the frames (3DMatch and othe
 from dataclasses import dataclass
 from pathlib import Path
 
-from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.reader_tools import frames, lost, named_view, pinhole, read_pose, require_some
 from cfusion.errors import FileError
 from cfusion.geometry import View
@@ -56,9 +56,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"7-Scenes: millimetres / 1000, 0 and 65535 = missing, camera-to-world, "
         f"K = {fx:g}, {fy:g}, {cx:g}, {cy:g}; {frames(len(found))}{lost(len(files) - len(found))}"
     )
-    return Dataset(
-        LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(_depth_file(file) for file, _ in found)
-    )
+    return Dataset.of_files((_depth_file(file) for file, _ in found), load, sentence)
 
 
 def _depth_file(pose_file: Path) -> Path:

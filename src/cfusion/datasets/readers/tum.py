@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cfusion.datasets.dataset import Dataset, LazyViews
+from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.reader_tools import bent_by, frames, lost, named_view, pinhole, require_some, without_images
 from cfusion.errors import FileError, InputError
 from cfusion.geometry import Pose, View
@@ -93,7 +93,7 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         f"K{' and lens' if camera[4:] else ''} of {why}; {frames(len(found))}{lost(skipped)}{left}"
         f"{without_images(photo for _, _, photo, _ in found)}"
     )
-    return Dataset(LazyViews.reading(load, len(found)), sentence=sentence, files=tuple(each[0] for each in found))
+    return Dataset.of_files((each[0] for each in found), load, sentence)
 
 
 def write(views: Sequence[View], folder: str | PathLike[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import FileError, ShapeError, optional_module
+from cfusion.errors import FileError, ShapeError, first_line, optional_module
 from cfusion.io.codecs.exr_header import DEEP, Header, read_header
 from cfusion.io.codecs.exr_lines import read_channels
 from cfusion.io.files import require_file
@@ -65,8 +65,7 @@ def _read_by_library(path: Path, header: Header, wanted: list[str], held: int) -
     except FileError:
         raise
     except Exception as error:  # the library raises RuntimeError, ValueError and others on damaged files
-        reason = (str(error).splitlines() or ["no reason given"])[0][:100]
-        raise FileError(f"{path} is a damaged .exr ({reason}); write it again") from None
+        raise FileError(f"{path} is a damaged .exr ({first_line(error)}); write it again") from None
     if any(each.shape != (header.height, header.width) for each in maps):
         raise FileError(f"{path} has a subsampled channel; save depth in full size")
     return maps

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from cfusion.errors import FileError
+from cfusion.errors import FileError, first_line
 from cfusion.io.codecs.npy import HEADER_READERS
 from cfusion.io.files import require_file
 from cfusion.io.limits import most_unpacked
@@ -50,7 +50,7 @@ class Member:
                 return np.memmap(self.file, self.dtype, "r", self.stored_at, self.shape, order)  # type: ignore[call-overload,no-any-return]
             return self._unpacked()
         except DAMAGE as error:
-            raise FileError(f"{self.file}: {self.name} is damaged ({_first_line(error)}); write it again") from None
+            raise FileError(f"{self.file}: {self.name} is damaged ({first_line(error)}); write it again") from None
 
     def _unpacked(self) -> NDArray[np.generic]:
         """The array, decompressed into its own memory without a second copy."""
@@ -84,7 +84,7 @@ def members(file: Path) -> dict[str, Member]:
         if isinstance(error, FileError):
             raise
         raise FileError(
-            f"{file} is not a .npz archive, or a damaged one ({_first_line(error)}); write it again"
+            f"{file} is not a .npz archive, or a damaged one ({first_line(error)}); write it again"
         ) from None
 
 
@@ -114,7 +114,3 @@ def _offset(file: Path, info: zipfile.ZipInfo) -> int:
         stream.seek(info.header_offset)
         name, extra = LOCAL_HEADER.unpack(stream.read(LOCAL_HEADER.size))
     return info.header_offset + LOCAL_HEADER.size + int(name) + int(extra)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:100]

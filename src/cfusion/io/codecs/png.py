@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Image
-from cfusion.errors import FileError, optional_module
+from cfusion.errors import FileError, first_line, optional_module
 from cfusion.io.codecs.png_chunks import GREY, GREY_ALPHA, PALETTE, RGB, check
 from cfusion.io.files import read_bytes
 
@@ -158,5 +158,4 @@ def decoding(path: Path, wrong: str) -> Iterator[Any]:
     except FileError:
         raise
     except (OSError, SyntaxError, ValueError, zlib.error, module.DecompressionBombError) as error:
-        reason = (str(error).splitlines() or ["no reason given"])[0][:100]
-        raise FileError(f"{path} {wrong} ({reason}); write it again") from None
+        raise FileError(f"{path} {wrong} ({first_line(error)}); write it again") from None

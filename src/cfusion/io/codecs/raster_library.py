@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cfusion.errors import FileError, InputError, optional_module
+from cfusion.errors import FileError, InputError, first_line, optional_module
 from cfusion.io.codecs.tiff_header import require_blocks
 from cfusion.io.files import require_file
 
@@ -47,4 +47,4 @@ def reason(error: BaseException) -> str:
     seen: BaseException = error
     while seen.__cause__ is not None:
         seen = seen.__cause__
-    return (str(seen).splitlines() or ["no reason given"])[0][:100]
+    return first_line(seen)

@@ -19,7 +19,7 @@ from cfusion.kernels.cpu.preparing import count_observations, local_noise_weight
 from cfusion.kernels.cpu.pulling import read_view
 from cfusion.kernels.cpu.selecting import medians
 from cfusion.kernels.cpu.sight import hidden, parallax
-from cfusion.kernels.cpu.sums import adapt, energy, misfit, order_observations
+from cfusion.kernels.cpu.sums import energy, misfit, order_observations
 from cfusion.kernels.cpu.trials import score_difference, split_folds
 from cfusion.kernels.cpu.viewing import cosines, reproject
 from cfusion.kernels.host import (
@@ -39,5 +39,5 @@ from cfusion.kernels.numpy.pulling import reject_occluded
 
 without_collection()
 NAME = "cpu"
-measure, follow = measuring(energy, adapt)
+measure, follow, adapt = measuring(energy, misfit)
 sort_observations = arranging(order_observations, misfit)

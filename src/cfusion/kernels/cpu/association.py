@@ -14,9 +14,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from cfusion.kernels.contract import Floats, Mask
 from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.numpy import association as definition
-from cfusion.kernels.numpy.association import MARGIN
+from cfusion.kernels.numpy.association import Indices
 from cfusion.kernels.threads import in_bands
 
 Ints = NDArray[np.int32]
@@ -26,12 +27,8 @@ COMPILED_FOR: tuple[Literal["C"], Literal["W"]] = ("C", "W")
 
 
 def splat_nearest(
-    u: NDArray[np.float64],
-    v: NDArray[np.float64],
-    z: NDArray[np.float64],
-    values: NDArray[np.float32] | None,
-    shape: tuple[int, int],
-) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+    u: Floats, v: Floats, z: Floats, values: Floats | None, shape: tuple[int, int]
+) -> tuple[Floats, Floats | None]:
     """Forward z-buffer: points (N,) go to pixel floor(u + 1/2), floor(v + 1/2); the smallest z wins."""
     u, v, z = (np.require(each, np.float64, COMPILED_FOR) for each in (u, v, z))
     winner = np.full(shape, -1, np.int64)
@@ -45,33 +42,28 @@ def splat_nearest(
     return depth, carried
 
 
-def close_mask(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
+def close_mask(mask: Mask, radius: int) -> Mask:
     """Morphological closing of (H, W) with the disc dx^2 + dy^2 <= radius^2, its centre in the image."""
-    closed: NDArray[np.bool_] = ~_dilate(~_dilate(np.require(mask, np.bool_, COMPILED_FOR), radius), radius)
+    closed: Mask = ~_dilate(~_dilate(np.require(mask, np.bool_, COMPILED_FOR), radius), radius)
     return closed
 
 
-def fill_natural(depth: NDArray[np.float32], region: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Natural-neighbour (discrete Sibson) interpolation at the unknown (NaN) pixels of the region."""
-    known = ~np.isnan(depth)
-    wanted = region & ~known
-    if not known.any() or not wanted.any():
-        return depth.copy()
-    height, width = depth.shape
-    filled = np.pad(depth, MARGIN, constant_values=np.nan)
-    known, wanted = np.pad(known, MARGIN), np.pad(wanted, MARGIN)
-    rows, columns = filled.shape
-    rise, fall, to_wanted = (np.empty(filled.shape, np.int32) for _ in range(3))
+def _fill_padded(depth: Floats, known: Mask, wanted: Mask) -> None:
+    """The same as the definition."""
+    rows, columns = depth.shape
+    rise, fall, to_wanted = (np.empty(depth.shape, np.int32) for _ in range(3))
     _rise_and_fall(wanted, to_wanted, fall)
     np.minimum(to_wanted, fall, out=to_wanted)
     _rise_and_fall(known, rise, fall)
     steps = np.zeros((rows, columns + 1, 2))
-    _lend(filled, known, wanted, rise, fall, to_wanted, np.empty((4, columns), np.int64), steps)
-    _fill(wanted, steps, filled)
-    return filled[MARGIN : MARGIN + height, MARGIN : MARGIN + width].copy()
+    _lend(depth, known, wanted, rise, fall, to_wanted, np.empty((4, columns), np.int64), steps)
+    _fill(wanted, steps, depth)
 
 
-def local_depth_range(depth: NDArray[np.float32], radius: int) -> NDArray[np.float32]:
+fill_natural = definition.with_margin(_fill_padded)
+
+
+def local_depth_range(depth: Floats, radius: int) -> Floats:
     """As `Backend.local_depth_range`: the definition on bands of rows with a halo."""
     out = np.empty(depth.shape, depth.dtype)
 
@@ -85,7 +77,7 @@ def local_depth_range(depth: NDArray[np.float32], radius: int) -> NDArray[np.flo
 
 
 @njit(**OPTIONS)
-def _winners(u: NDArray[np.float64], v: NDArray[np.float64], z: NDArray[np.float64], winner: NDArray[np.int64]) -> None:
+def _winners(u: Floats, v: Floats, z: Floats, winner: Indices) -> None:
     """Write the index of the point that each pixel shows; initially -1, for none."""
     height, width = winner.shape
     for point in range(len(z)):
@@ -98,7 +90,7 @@ def _winners(u: NDArray[np.float64], v: NDArray[np.float64], z: NDArray[np.float
 
 
 @njit(**OPTIONS)
-def _gather(of_points: NDArray[np.floating], winner: NDArray[np.int64], out: NDArray[np.float32]) -> None:
+def _gather(of_points: Floats, winner: Indices, out: Floats) -> None:
     """Write the value of each pixel's winner; without one the initial NaN stays."""
     height, width = winner.shape
     for y in range(height):
@@ -108,7 +100,7 @@ def _gather(of_points: NDArray[np.floating], winner: NDArray[np.int64], out: NDA
 
 
 @njit(**OPTIONS)
-def _dilate(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
+def _dilate(mask: Mask, radius: int) -> Mask:
     """True within the disc of a True pixel: per row of the disc, a run of known half width.
 
     It allocates its own arrays: LLVM then knows that they do not overlap, and the kernel is a quarter faster.
@@ -134,14 +126,7 @@ def _dilate(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
 
 @njit(**OPTIONS)
 def _lend(
-    depth: NDArray[np.float32],
-    known: NDArray[np.bool_],
-    wanted: NDArray[np.bool_],
-    rise: Ints,
-    fall: Ints,
-    to_wanted: Ints,
-    envelope: NDArray[np.int64],
-    steps: NDArray[np.float64],
+    depth: Floats, known: Mask, wanted: Mask, rise: Ints, fall: Ints, to_wanted: Ints, envelope: Indices, steps: Floats
 ) -> None:
     """Add what every unknown cell lends to its disc, and its share, as differences: each row of a disc is a run.
 
@@ -177,9 +162,7 @@ def _lend(
 
 
 @njit(**OPTIONS)
-def _lend_beside(
-    depth: NDArray[np.float32], known: NDArray[np.bool_], y: int, x: int, steps: NDArray[np.float64]
-) -> None:
+def _lend_beside(depth: Floats, known: Mask, y: int, x: int, steps: Floats) -> None:
     """As `_spread` of `_mean_of_nearest` at distance one, without branches: noise is unpredictable."""
     left, up, down, right = known[y, x - 1], known[y - 1, x], known[y + 1, x], known[y, x + 1]
     total = np.float64(depth[y, x - 1]) if left else 0.0
@@ -194,7 +177,7 @@ def _lend_beside(
 
 
 @njit(**OPTIONS)
-def _envelope(key: NDArray[np.int64], apex: NDArray[np.int64], start: NDArray[np.int64]) -> int:
+def _envelope(key: Indices, apex: Indices, start: Indices) -> int:
     """The lower envelope of the parabolas key + 2 dx^2 along a row (Meijster, 2000); returns its last index.
 
     A key is twice a squared distance in the column, minus one if to a wanted pixel. `apex`: the columns of parabolas
@@ -222,9 +205,7 @@ def _envelope(key: NDArray[np.int64], apex: NDArray[np.int64], start: NDArray[np
 
 
 @njit(**OPTIONS)
-def _mean_of_nearest(
-    depth: NDArray[np.float32], rise: Ints, fall: Ints, square: NDArray[np.int64], y: int, x: int, reach: int
-) -> float:
+def _mean_of_nearest(depth: Floats, rise: Ints, fall: Ints, square: Indices, y: int, x: int, reach: int) -> float:
     """Mean value of the known pixels at squared distance exactly `reach` from the cell (y, x)."""
     total, count = 0.0, 0
     radius = _integer_root(reach)
@@ -243,7 +224,7 @@ def _mean_of_nearest(
 
 
 @njit(**OPTIONS)
-def _spread(y: int, x: int, reach: int, lent: float, steps: NDArray[np.float64]) -> None:
+def _spread(y: int, x: int, reach: int, lent: float, steps: Floats) -> None:
     """Add a share for |p - q| <= r(q), and one for < that excludes ties."""
     height, width = steps.shape[0], steps.shape[1] - 1
     radius = _integer_root(reach)
@@ -255,7 +236,7 @@ def _spread(y: int, x: int, reach: int, lent: float, steps: NDArray[np.float64])
 
 
 @njit(**OPTIONS)
-def _step(steps: NDArray[np.float64], row: int, first: int, after: int, lent: float) -> None:
+def _step(steps: Floats, row: int, first: int, after: int, lent: float) -> None:
     steps[row, first, 0] += lent
     steps[row, first, 1] += 1.0
     steps[row, after, 0] -= lent
@@ -263,7 +244,7 @@ def _step(steps: NDArray[np.float64], row: int, first: int, after: int, lent: fl
 
 
 @njit(**OPTIONS)
-def _fill(wanted: NDArray[np.bool_], steps: NDArray[np.float64], filled: NDArray[np.float32]) -> None:
+def _fill(wanted: Mask, steps: Floats, filled: Floats) -> None:
     """Write the mean of the lent values where wanted, by summing the differences."""
     height, width = wanted.shape
     for y in range(height):
@@ -276,7 +257,7 @@ def _fill(wanted: NDArray[np.bool_], steps: NDArray[np.float64], filled: NDArray
 
 
 @njit(**OPTIONS)
-def _rise_and_fall(mask: NDArray[np.bool_], rise: Ints, fall: Ints) -> None:
+def _rise_and_fall(mask: Mask, rise: Ints, fall: Ints) -> None:
     """Rows up and down from each pixel to the nearest True one of its column; >= H + W if there is none."""
     height, width = mask.shape
     for y in range(height):

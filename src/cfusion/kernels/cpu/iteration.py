@@ -21,7 +21,7 @@ from cfusion.kernels.contract import (
     primal_planes,
     window_of,
 )
-from cfusion.kernels.cpu.tiles import PAD, SCALARS, sweep_for
+from cfusion.kernels.cpu.tiles import PAD, sweep_for
 from cfusion.kernels.host import aligned
 from cfusion.kernels.threads import cuts, in_parallel, threads
 
@@ -65,12 +65,7 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: A
     none = np.empty((0, 0, 0), real)
     seen = problem.observations
     target = state.spare()
-    sweep = sweep_for(
-        order,
-        int(problem.fidelity),
-        problem.tensor is not None,
-        problem.prox_centre is not None,
-    )
+    sweep = sweep_for(order, int(problem.fidelity), problem.tensor is not None, problem.prox_centre is not None)
     given = (
         _scalars(problem, steps, real),
         state.primal,
@@ -112,8 +107,8 @@ def _zeros(shape: tuple[int, ...], real: Any) -> Floats:
     return made
 
 
-def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
-    """The scalars in the order of the names in `tiles`."""
+def _scalars(problem: Problem, steps: Steps, real: Any) -> tuple[Any, ...]:
+    """The scalars in the order in which `tiles` names them."""
     pad = (1.0,) * (3 - problem.order)
     weight = steps.tau[0] * problem.prox_weight if problem.prox_centre is not None else 0.0
     scalars = [
@@ -121,8 +116,7 @@ def _scalars(problem: Problem, steps: Steps, real: Any) -> Floats:
         steps.relaxation, steps.tau[0] / (1 + weight), 1 / (1 + weight), weight / (1 + weight), problem.delta,
         1.0, 2.0, sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3), np.finfo(real).tiny,
     ]  # fmt: skip
-    assert len(scalars) == SCALARS
-    return np.array(scalars, real)
+    return tuple(real.type(each) for each in scalars)
 
 
 def _extent(domain: Mask) -> Any:

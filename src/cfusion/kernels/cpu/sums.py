@@ -12,7 +12,6 @@ import numpy as np
 from numba import njit
 
 from cfusion.kernels.contract import Energies, Fidelity, Floats, Observations, Problem, State
-from cfusion.kernels.host import adapted
 from cfusion.kernels.threads import in_bands
 
 # no_cfunc_wrapper: nothing calls kernels from C, and each compiles in a seventh less time
@@ -112,11 +111,6 @@ def misfit(problem: Problem, x: Floats) -> Floats:
     fidelity = (int(problem.fidelity), problem.delta)
     in_bands(x.shape, (_misfit, x, seen.values, weights, seen.total, scatter, *fidelity, out))
     return out
-
-
-def adapt(problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[Floats, float]:
-    """`host.adapted` at the misfit of x, in one pass."""
-    return adapted(misfit(problem, x), problem, rate, strength)
 
 
 @njit(fastmath={"contract"}, **OPTIONS)

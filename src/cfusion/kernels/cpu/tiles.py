@@ -22,11 +22,6 @@ from cfusion.kernels.cpu.sums import OPTIONS
 # +inf stays legal (missing observations), unlike with fastmath=True
 FASTMATH = {"reassoc", "contract", "arcp", "afn", "nsz"}
 
-# scalars that iterate() packs into one array of the working precision
-TAU_X, TAU_V, TAU_W, SIGMA_Q, SIGMA_R, SIGMA_S, ALPHA_1, ALPHA_2, ALPHA_3 = range(9)
-RHO, STEP, KEEP, PULL, DELTA, ONE, TWO, HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT, TINY = range(9, 20)
-SCALARS = 20
-
 PAD = 16  # columns on both sides of a row in the rings: its first column begins a cache line, as vectors do
 
 
@@ -119,7 +114,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
         levels: int,
         tiles: Any,
         extent: Any,
-        scalars: Floats,
+        scalars: tuple[Any, ...],
         source_primal: Floats,
         source_dual: Floats,
         target_primal: Floats,
@@ -154,26 +149,8 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
         u1 = np.uint64(1)
         pad = np.uint64(PAD)
         ghost = 2 * levels
-        tau_x = scalars[TAU_X]
-        tau_v = scalars[TAU_V]
-        tau_w = scalars[TAU_W]
-        sigma_q = scalars[SIGMA_Q]
-        sigma_r = scalars[SIGMA_R]
-        sigma_s = scalars[SIGMA_S]
-        alpha_1 = scalars[ALPHA_1]
-        alpha_2 = scalars[ALPHA_2]
-        alpha_3 = scalars[ALPHA_3]
-        rho = scalars[RHO]
-        step = scalars[STEP]
-        keep = scalars[KEEP]
-        pull = scalars[PULL]
-        delta = scalars[DELTA]
-        one = scalars[ONE]
-        two = scalars[TWO]
-        half_root = scalars[HALF_ROOT]
-        third_root = scalars[THIRD_ROOT]
-        two_thirds_root = scalars[TWO_THIRDS_ROOT]
-        tiny = scalars[TINY]
+        tau_x, tau_v, tau_w, sigma_q, sigma_r, sigma_s, alpha_1, alpha_2, alpha_3 = scalars[:9]
+        rho, step, keep, pull, delta, one, two, half_root, third_root, two_thirds_root, tiny = scalars[9:]
         zero = one - one
         for tile in range(tiles.shape[0]):
             r0 = tiles[tile, 0]

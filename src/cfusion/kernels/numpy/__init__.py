@@ -17,7 +17,7 @@ from cfusion.kernels.host import (
 from cfusion.kernels.numpy import pulling
 from cfusion.kernels.numpy.association import close_mask, fill_natural, local_depth_range, splat_nearest
 from cfusion.kernels.numpy.certificate import bound
-from cfusion.kernels.numpy.iteration import adapt, energy, iterate, misfit
+from cfusion.kernels.numpy.iteration import energy, iterate, misfit
 from cfusion.kernels.numpy.maps import to_image
 from cfusion.kernels.numpy.ordering import order_observations, weighted_median
 from cfusion.kernels.numpy.pooling import pooled
@@ -28,6 +28,6 @@ from cfusion.kernels.numpy.trials import score_difference, split_folds
 from cfusion.kernels.numpy.viewing import cosines, reproject
 
 NAME = "numpy"
-measure, follow = measuring(energy, adapt)
+measure, follow, adapt = measuring(energy, misfit)
 sort_observations = arranging(order_observations, misfit)
 read_view = of_each(pulling.read_view)

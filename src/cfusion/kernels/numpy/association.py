@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.kernels.contract import Floats, Mask
+
+Indices = NDArray[np.int64]
 MARGIN = 8  # cells beyond the image that contribute to natural-neighbour interpolation
 
 
 def splat_nearest(
-    u: NDArray[np.float64],
-    v: NDArray[np.float64],
-    z: NDArray[np.float64],
-    values: NDArray[np.float32] | None,
-    shape: tuple[int, int],
-) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+    u: Floats, v: Floats, z: Floats, values: Floats | None, shape: tuple[int, int]
+) -> tuple[Floats, Floats | None]:
     """Forward z-buffer: points (N,) go to pixel floor(u + 1/2), floor(v + 1/2); the smallest z wins.
 
     For equal z the lower index wins. Returns the depth (H, W) and the winners' values (H, W), or None without values;
@@ -31,7 +31,7 @@ def splat_nearest(
     hit, first = np.unique(pixel[by_pixel_then_depth], return_index=True)
     winner = point[by_pixel_then_depth[first]]
 
-    def raster(of_points: NDArray[np.float64] | NDArray[np.float32]) -> NDArray[np.float32]:
+    def raster(of_points: Floats) -> Floats:
         out = np.full(height * width, np.nan, dtype=np.float32)
         out[hit] = of_points[winner]
         return out.reshape(shape)
@@ -39,7 +39,7 @@ def splat_nearest(
     return raster(z), None if values is None else raster(values)
 
 
-def close_mask(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
+def close_mask(mask: Mask, radius: int) -> Mask:
     """Morphological closing of (H, W) with the disc dx^2 + dy^2 <= radius^2, its centre in the image.
 
     It contains the mask; a pixel is added when every such disc that holds it touches the mask.
@@ -47,28 +47,33 @@ def close_mask(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
     return ~_dilate(~_dilate(mask, radius), radius)
 
 
-def fill_natural(depth: NDArray[np.float32], region: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Natural-neighbour (discrete Sibson) interpolation at the unknown (NaN) pixels of the region.
+def with_margin(fill: Callable[[Floats, Mask, Mask], None]) -> Callable[[Floats, Mask], Floats]:
+    """`Backend.fill_natural` by a function of a padded map, and its known and wanted pixels, which it fills in place.
+
+    The raster extends MARGIN cells beyond the image, whose border would otherwise distort the result.
+    """
+
+    def fill_natural(depth: Floats, region: Mask) -> Floats:
+        known = ~np.isnan(depth)
+        wanted = region & ~known
+        if not known.any() or not wanted.any():
+            return depth.copy()
+        filled = np.pad(depth, MARGIN, constant_values=np.nan)
+        fill(filled, np.pad(known, MARGIN), np.pad(wanted, MARGIN))
+        return filled[MARGIN:-MARGIN, MARGIN:-MARGIN].copy()
+
+    return fill_natural
+
+
+def _fill(depth: Floats, known: Mask, wanted: Mask) -> None:
+    """Natural-neighbour (discrete Sibson) interpolation at the wanted pixels.
 
     Cell q of the raster, at distance r(q) from its nearest known pixel s(q), lends the value there to every
     pixel p that is nearer, and half of it to every p at the same distance; p takes the mean of the lent values,
         x(p) = sum_q a_pq d(s(q)) / sum_q a_pq,    a_pq = 1, 1/2, 0 for |p - q| <, =, > r(q),
     and every other pixel keeps its value. If several known pixels are nearest, d(s(q)) is their mean, so that a
-    flipped image is filled alike. The raster extends MARGIN cells beyond the image, whose border would otherwise
-    distort the result. (Park, Linsen, Kreylos, Owens, Hamann: Discrete Sibson interpolation, 2006.)
+    flipped image is filled alike. (Park, Linsen, Kreylos, Owens, Hamann: Discrete Sibson interpolation, 2006.)
     """
-    known = ~np.isnan(depth)
-    wanted = region & ~known
-    if not known.any() or not wanted.any():
-        return depth.copy()
-    height, width = depth.shape
-    filled = _fill(np.pad(depth, MARGIN, constant_values=np.nan), np.pad(wanted, MARGIN))
-    return filled[MARGIN : MARGIN + height, MARGIN : MARGIN + width].copy()
-
-
-def _fill(depth: NDArray[np.float32], wanted: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """`fill_natural` on a raster with its margin."""
-    known = ~np.isnan(depth)
     squared_reach = _squared_distance(known)
     lends = ~known & (_squared_distance(wanted) <= squared_reach)
     row, column = np.nonzero(lends)
@@ -76,9 +81,10 @@ def _fill(depth: NDArray[np.float32], wanted: NDArray[np.bool_]) -> NDArray[np.f
     lent = _mean_of_nearest(depth, known, row, column, reach)
     total = _sum_of_shares(depth.shape, row, column, reach, lent)
     shares = _sum_of_shares(depth.shape, row, column, reach, np.ones_like(lent))
-    filled = depth.copy()
-    filled[wanted] = total[wanted] / shares[wanted]
-    return filled
+    depth[wanted] = total[wanted] / shares[wanted]
+
+
+fill_natural = with_margin(_fill)
 
 
 def _disc(radius: int) -> list[tuple[int, int]]:
@@ -87,7 +93,7 @@ def _disc(radius: int) -> list[tuple[int, int]]:
     return [(dy, dx) for dy in span for dx in span if dy * dy + dx * dx <= radius * radius]
 
 
-def _dilate(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
+def _dilate(mask: Mask, radius: int) -> Mask:
     """True within the disc of a True pixel."""
     height, width = mask.shape
     padded = np.pad(mask, radius)
@@ -97,7 +103,7 @@ def _dilate(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
     return grown
 
 
-def _rise_and_fall(mask: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rise_and_fall(mask: Mask) -> tuple[Indices, Indices]:
     """Rows up and down from each pixel to the nearest True one of its column; >= H + W if there is none."""
     height, width = mask.shape
     far = height + width
@@ -107,7 +113,7 @@ def _rise_and_fall(mask: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[
     return row - last, following - row
 
 
-def _squared_distance(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _squared_distance(mask: Mask) -> Indices:
     """Squared Euclidean distance from each pixel to the nearest True one; the mask holds at least one."""
     in_column = np.minimum(*_rise_and_fall(mask)) ** 2
     best = in_column.copy()
@@ -119,13 +125,7 @@ def _squared_distance(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
     return best
 
 
-def _mean_of_nearest(
-    depth: NDArray[np.float32],
-    known: NDArray[np.bool_],
-    row: NDArray[np.int64],
-    column: NDArray[np.int64],
-    reach: NDArray[np.int64],
-) -> NDArray[np.float64]:
+def _mean_of_nearest(depth: Floats, known: Mask, row: Indices, column: Indices, reach: Indices) -> Floats:
     """Mean value of the known pixels at squared distance exactly `reach` from each cell (row, column)."""
     rise, fall = _rise_and_fall(known)
     total, count = np.zeros(len(row)), np.zeros(len(row))
@@ -139,17 +139,11 @@ def _mean_of_nearest(
             site = cell[nearest]
             total[site] += depth[row[site] + step[nearest], column[site] + dx]
             count[site] += 1
-    mean: NDArray[np.float64] = total / count
+    mean: Floats = total / count
     return mean
 
 
-def _sum_of_shares(
-    shape: tuple[int, ...],
-    row: NDArray[np.int64],
-    column: NDArray[np.int64],
-    reach: NDArray[np.int64],
-    value: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _sum_of_shares(shape: tuple[int, ...], row: Indices, column: Indices, reach: Indices, value: Floats) -> Floats:
     """(H, W): sum over the cells q = (row, column) of 2 a_pq value(q), one share for <= and one for <.
 
     Each row of each disc is a run: its value is added at one end and subtracted after the other.
@@ -168,18 +162,16 @@ def _sum_of_shares(
     return np.cumsum(steps.reshape(height, width + 1), axis=1)[:, :width]
 
 
-def local_depth_range(depth: NDArray[np.float32], radius: int) -> NDArray[np.float32]:
+def local_depth_range(depth: Floats, radius: int) -> Floats:
     """As `Backend.local_depth_range`."""
     known = ~np.isnan(depth)
     highest = _largest_around(np.where(known, depth, -np.inf), radius)
     with np.errstate(invalid="ignore"):
-        out: NDArray[np.float32] = (highest + _largest_around(np.where(known, -depth, -np.inf), radius)).astype(
-            depth.dtype
-        )
+        out: Floats = (highest + _largest_around(np.where(known, -depth, -np.inf), radius)).astype(depth.dtype)
     return out
 
 
-def _largest_around(values: NDArray[np.float32], radius: int) -> NDArray[np.float32]:
+def _largest_around(values: Floats, radius: int) -> Floats:
     """The maximum over the square of side 2 radius + 1 around each pixel."""
     out = values
     for axis in (0, 1):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Problem, State
-from cfusion.kernels.numpy.iteration import level_dual, misfit, project, radius
+from cfusion.kernels.numpy.iteration import apply_tensor, level_dual, misfit, project, radius
 from cfusion.kernels.numpy.operators import adjoint, symmetrised_gradient
 from cfusion.kernels.numpy.prox import data_prox, known_weights
 
@@ -77,12 +77,12 @@ class _Repair:
             gradient = symmetrised_gradient(gradient, problem.links, level + 1) * gradient.dtype.type(TERM_WEIGHT)
             gradient += _excess(problem, chain[level + 1], level)
         gradient = symmetrised_gradient(gradient, problem.links, order)
-        return _tensor(problem, gradient) if order == 1 else gradient
+        return apply_tensor(problem, gradient) if order == 1 else gradient
 
 
 def _chain(problem: Problem, top: Floats) -> list[Floats]:
     """[g, flux p_1, p_2, ...]: every lower dual of the top one; p_1 is the flux after the tensor."""
-    p = _tensor(problem, top) if problem.order == 1 else top
+    p = apply_tensor(problem, top) if problem.order == 1 else top
     chain = [p]
     for order in range(problem.order, 0, -1):
         p = adjoint(p, problem.links, order)
@@ -93,7 +93,7 @@ def _chain(problem: Problem, top: Floats) -> list[Floats]:
 def _excess(problem: Problem, p: Floats, level: int) -> Floats:
     """The part of p_level outside its ball, as a vector."""
     within = project(_as_dual(problem, p, level), radius(problem, level)).astype(p.dtype)
-    return p - (_tensor(problem, within) if level == 0 else within)
+    return p - (apply_tensor(problem, within) if level == 0 else within)
 
 
 def _as_dual(problem: Problem, p: Floats, level: int) -> Floats:
@@ -103,13 +103,6 @@ def _as_dual(problem: Problem, p: Floats, level: int) -> Floats:
     xx, xy, yy = problem.tensor.astype(p.dtype)
     determinant = np.maximum(xx * yy - xy * xy, np.finfo(problem.tensor.dtype).tiny)
     return np.stack([yy * p[0] - xy * p[1], xx * p[1] - xy * p[0]]) / determinant
-
-
-def _tensor(problem: Problem, p: Floats) -> Floats:
-    if problem.tensor is None:
-        return p
-    xx, xy, yy = problem.tensor.astype(p.dtype)
-    return np.stack([xx * p[0] + xy * p[1], xy * p[0] + yy * p[1]])
 
 
 def _largest_factor(p: Floats, limit: Floats | float) -> float:

@@ -7,18 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfusion.kernels.contract import (
-    INSIDE,
-    Energies,
-    Floats,
-    Observations,
-    Problem,
-    Settled,
-    Settling,
-    State,
-    Steps,
-)
-from cfusion.kernels.host import adapted
+from cfusion.kernels.contract import INSIDE, Energies, Floats, Observations, Problem, Settled, Settling, State, Steps
 from cfusion.kernels.numpy.operators import adjoint, masks, symmetrised_gradient
 from cfusion.kernels.numpy.prox import data_prox, known_weights, penalty
 
@@ -90,7 +79,7 @@ def apply_tensor(problem: Problem, part: Floats) -> Floats:
     """D^(1/2), which is symmetric and so self-adjoint."""
     if problem.tensor is None:
         return part
-    xx, xy, yy = problem.tensor
+    xx, xy, yy = problem.tensor.astype(part.dtype, copy=False)
     return np.stack([xx * part[0] + xy * part[1], xy * part[0] + yy * part[1]])
 
 
@@ -133,11 +122,6 @@ def misfit(problem: Problem, x: Floats) -> Floats:
     known = np.where(np.isinf(seen.values), 0, seen.values)
     out: Floats = np.sum(weights * penalty(x - known, problem.fidelity, problem.delta), axis=0)
     return out
-
-
-def adapt(problem: Problem, x: Floats, rate: Floats, strength: Floats) -> tuple[Floats, float]:
-    """`host.adapted` at the misfit of x."""
-    return adapted(misfit(problem, x), problem, rate, strength)
 
 
 def level_primal(level: int) -> slice:

@@ -12,13 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from cfusion.kernels.contract import Floats, Problem, State
-from cfusion.kernels.numpy.iteration import (
-    apply_adjoint,
-    apply_operator,
-    level_dual,
-    project,
-    radius,
-)
+from cfusion.kernels.numpy.iteration import apply_adjoint, apply_operator, level_dual, project, radius
 from cfusion.kernels.numpy.prox import known_weights
 
 NORM_SQUARED = {1: 8.0, 2: 12.0, 3: 12.0}  # |E|^2 <= 8, and one more identity per order: <= 8 + 2 * 2

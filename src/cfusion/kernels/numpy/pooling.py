@@ -12,15 +12,15 @@ def pooled(maps: Floats, radius: int, passes: int) -> Floats:
     out: Floats = maps.astype(np.float64)
     for _ in range(passes):
         for axis in (1, 2):
-            out = _window_mean(out, radius, axis)
+            out = window_sum(out, radius, axis) / (2 * radius + 1)
     return out
 
 
-def _window_mean(values: Floats, radius: int, axis: int) -> Floats:
-    """The mean over 2 radius + 1 pixels along one axis; zero outside the image."""
-    size = values.shape[axis]
+def window_sum(values: Floats, radius: int, axis: int) -> Floats:
+    """Sums over 2 radius + 1 pixels along one axis, in float64, clipped at the border."""
+    size, values = values.shape[axis], values.astype(np.float64)
     heaped = np.concatenate([np.zeros_like(np.take(values, [0], axis)), np.cumsum(values, axis)], axis)
     places = np.arange(size)
     low, high = np.clip(places - radius, 0, size), np.clip(places + radius + 1, 0, size)
-    out: Floats = (np.take(heaped, high, axis) - np.take(heaped, low, axis)) / (2 * radius + 1)
+    out: Floats = np.take(heaped, high, axis) - np.take(heaped, low, axis)
     return out

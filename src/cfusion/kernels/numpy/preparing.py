@@ -11,6 +11,8 @@ import numpy as np
 
 from cfusion.kernels.contract import Coverage, Floats, State, dual_planes, primal_planes, window_of
 from cfusion.kernels.host import medians
+from cfusion.kernels.numpy.pooling import window_sum
+from cfusion.kernels.tracing import neighbour
 
 SLOPE_SAMPLE = 20_000  # pixels from which the median slope is estimated
 RADIUS = 4  # pixels around the centre that share a noise scale
@@ -45,11 +47,7 @@ def initial_state(start: Floats, links: Floats, order: int) -> State:
 def _usual_slope(start: Floats, linked: Floats, axis: int) -> Floats:
     """The median difference between neighbours, from a sample."""
     every = slope_stride(start.size)
-    step = np.zeros_like(start)
-    if axis:
-        step[:, :-1] = start[:, 1:] - start[:, :-1]
-    else:
-        step[:-1] = start[1:] - start[:-1]
+    step = neighbour(start, *((0, 1) if axis else (1, 0)), 0) - start
     sample = step[::every, ::every][linked[::every, ::every]]
     return np.median(sample).astype(start.dtype) if sample.size else start.dtype.type(0)
 
@@ -64,14 +62,10 @@ def extrapolate(median: Floats, observed: Floats, inside: Floats) -> Floats:
     start, known = np.where(observed, median, 0).astype(median.dtype), observed.copy()
     while not known[inside].all():
         total, count = np.zeros_like(start), np.zeros_like(start, np.int32)
-        for axis in (0, 1):
-            for shift in (1, -1):
-                there = np.roll(known, shift, axis)
-                edge = [slice(None), slice(None)]
-                edge[axis] = slice(0, 1) if shift == 1 else slice(-1, None)
-                there[tuple(edge)] = False
-                total += np.where(there, np.roll(start, shift, axis), 0)
-                count += there
+        for place in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+            there = neighbour(known, *place, False)
+            total += np.where(there, neighbour(start, *place, 0), 0)
+            count += there
         reached = inside & ~known & (count > 0)
         if not reached.any():
             break
@@ -100,7 +94,7 @@ def _trust(size: Floats, known: Floats, overall: float) -> Floats:
     """lam_i = b0 (n_i + a) / (m_i + a b0) over the window around each pixel of one map."""
     if overall <= 0 or not known.any():
         return np.ones_like(size)
-    pooled, amount = window_sum(size), window_sum(known)
+    pooled, amount = (np.maximum(window_sum(window_sum(each, RADIUS, 0), RADIUS, 1), 0) for each in (size, known))
     shape = _shape(pooled[known] / np.maximum(amount[known], 1e-12), amount[known])
     return np.clip(overall * (amount + shape) / (pooled + shape * overall), *RANGE)
 
@@ -116,15 +110,3 @@ def shape_of(mean: float, variance: float, sampled: float) -> float:
         return 1e4
     excess = (variance / mean**2 - sampled) / (1 + sampled)
     return 2 + 1 / max(excess, 1e-4)
-
-
-def window_sum(values: Floats) -> Floats:
-    """Sums over the square of side 2 RADIUS + 1 around each pixel, clipped at the border."""
-    out = values.astype(np.float64)
-    for axis in (0, 1):
-        size = out.shape[axis]
-        heaped = np.concatenate([np.zeros_like(np.take(out, [0], axis)), np.cumsum(out, axis)], axis)
-        low = np.clip(np.arange(size) - RADIUS, 0, size)
-        high = np.clip(np.arange(size) + RADIUS + 1, 0, size)
-        out = np.take(heaped, high, axis) - np.take(heaped, low, axis)
-    return np.maximum(out, 0)

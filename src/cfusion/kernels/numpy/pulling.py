@@ -12,6 +12,7 @@ import numpy as np
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.numpy.cameras import is_bent, pixels, slopes
+from cfusion.kernels.tracing import neighbour
 
 STENCIL = (-2, -1, 1, 2)  # pixels: neighbours along a row or a column; the flattest gives the slope
 EVEN = (0.5, 0.8)  # ratio of flattest and steepest: at most, the surface bends and has no plane; at least, it is one
@@ -130,11 +131,7 @@ def _goes_on(plane: Floats, slope: Floats, axis: int) -> Floats:
 
 def _neighbour(plane: Floats, away: int, axis: int) -> Floats:
     """The values (H, W) of pixels this far away, NaN outside."""
-    there = np.full_like(plane, np.nan)
-    if abs(away) < plane.shape[axis]:
-        to, of = [slice(None)] * 2, [slice(None)] * 2
-        to[axis], of[axis] = (slice(None, -away), slice(away, None)) if away > 0 else (slice(-away, None), slice(away))
-        there[tuple(to)] = plane[tuple(of)]
+    there: Floats = neighbour(plane, *((0, away) if axis else (away, 0)), np.nan)
     return there
 
 

@@ -32,7 +32,7 @@ def cosines(depths: Floats, camera: Floats) -> Floats:
 def _cosines(depth: Floats, camera: Floats) -> Floats:
     z = depth.astype(np.float64)
     points = (*_across_and_down(z, camera), z)
-    a, b = ([_difference(part, axis) for part in points] for axis in (1, 0))
+    a, b = ([difference(part, axis) for part in points] for axis in (1, 0))
     normal = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
     one = np.ones_like(z)
     ray = (*_across_and_down(one, camera), one) if camera[0] == 0 else (0.0, 0.0, one)
@@ -48,9 +48,10 @@ def _across_and_down(z: Floats, camera: Floats) -> tuple[Floats, Floats]:
     return across * reach, down * reach
 
 
-def _difference(values: Floats, axis: int) -> Floats:
+def difference(values: Floats, axis: int) -> Floats:
     """The difference to the next value along an axis, or from the previous one if the next is unknown."""
-    step = np.diff(values, axis=axis)
-    edge = np.full_like(values.take([0], axis=axis), np.nan)
-    forward, backward = np.concatenate([step, edge], axis), np.concatenate([edge, step], axis)
-    return np.where(np.isnan(forward), backward, forward)
+    values = np.moveaxis(values, axis, 0)
+    step, out = values[1:] - values[:-1], np.empty_like(values)
+    out[:-1], out[-1] = step, np.nan
+    np.copyto(out[1:], step, where=np.isnan(out[1:]))
+    return np.moveaxis(out, 0, axis)
