@@ -83,6 +83,18 @@ def problems(rng: np.random.Generator, iterations: int = 12) -> list[tuple[Probl
     return out
 
 
+def removal_of(rng: np.random.Generator, places: int, views: int = 3) -> tuple[Any, ...]:
+    """Views displaced over a surface, with outliers and places that they did not measure; the last knows nothing."""
+    effects, block = rng.normal(0, 1, (7, places)), np.sort(rng.integers(0, 20, places))
+    about = np.eye(7) + rng.normal(0, 0.1, (views, 7, 7))
+    moved = (rng.normal(0, 0.01, (views, 1, 7)) @ about)[:, 0]
+    residuals = rng.laplace(0, 0.01, (views, places)) - moved @ effects
+    residuals[rng.random(residuals.shape) < 0.1] += 1.0
+    residuals[rng.random(residuals.shape) < 0.2] = np.nan
+    residuals[-1] = np.nan
+    return residuals, effects, about, (block, block // 2), 150.0, 1e-4
+
+
 def cameras(rng: np.random.Generator) -> list[tuple[Any, Any, np.ndarray]]:
     """Both kinds looking at both, from another place and turned."""
     angle = 0.15
@@ -192,6 +204,16 @@ def for_medians(rng):
 @inputs
 def for_iterate(rng):
     return [(problem, state, choose_steps(problem.alpha, 0.2), 3) for problem, state in problems(rng)]
+
+
+@inputs
+def for_growth(rng):
+    return [(surface(rng), maps(rng)[0], every) for every in (1, 2)]
+
+
+@inputs
+def for_removal(rng):
+    return [removal_of(rng, 400), removal_of(rng, 40)]
 
 
 @inputs
@@ -394,4 +416,4 @@ def test_a_backend_takes_what_the_contract_says(name: str, backend: Any) -> None
 
 def test_the_contract_stays_small():
     """Each function is written three times: one that an array function can state does not belong here."""
-    assert len(set(members()) - {"NAME", "arrays"}) <= 34
+    assert len(set(members()) - {"NAME", "arrays"}) <= 36

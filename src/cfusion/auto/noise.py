@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, chunks, on_host, stride_for
+from cfusion.arrays import DepthMap, chunks, stride_for
 from cfusion.auto.surface import known_sample, local_slope, steps
 from cfusion.geometry import Camera, Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -44,15 +44,17 @@ MOST_EXACT = 1e-5  # of the median depth: quieter maps are exact, and differ by 
 
 def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> DepthNoise:
     """The growth of noise with depth, from the residuals of a sample."""
-    every = stride_for(depths.size, GROWTH_SAMPLE)
-    sample = np.concatenate([array[..., ::every, ::every] for array in (surface[None], depths)])
-    sample = sample if on_host(surface) else backend.to_host(sample)
-    depth, measured = sample[0], sample[1:]
-    power = int(np.clip(np.rint(fit_power_law(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))), 0, 2))
-    known = depth[depth > 0]
-    if not known.size:
+    found, middle = backend.growth(surface, depths, stride_for(depths.size, GROWTH_SAMPLE))
+    power = min(max(round(found), 0), 2)
+    if np.isnan(middle):
         return CONSTANT
-    return DepthNoise(float(np.median(known)), 0 if power and bool((surface <= 0).any()) else power)
+    return DepthNoise(middle, 0 if power and _not_positive(surface) else power)
+
+
+@one_pass
+def _not_positive(surface: DepthMap) -> Any:
+    """How many depths are zero or negative."""
+    return (surface <= 0).sum()
 
 
 def stereo_like(task: Task) -> bool:

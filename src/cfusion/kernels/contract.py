@@ -199,6 +199,19 @@ class SortedStack:
 
 
 @dataclass(frozen=True, eq=False)
+class Removal:
+    """Numbers m (K, M) that remove residuals of K views by trimmed least squares, and the sums of its last step."""
+
+    found: Floats  # (K, M)
+    normals: Floats  # (K, M, M) of m' N m, with a small multiple of the identity
+    sizes: Floats  # (K,) median sizes of the residuals; 1 where nothing is told
+    told: Mask  # (K,) whether there are enough residuals, of any size
+    count: Floats  # (K,) number of known residuals
+    scores: tuple[Floats, Floats]  # (K, M, M) each: sums of the squares of scores of blocks, and of wider ones
+    squares: Floats  # (K, M, M) of the effects at all known places
+
+
+@dataclass(frozen=True, eq=False)
 class HeldOut:
     """Observations held out of a fit, and the coordinates of the fit: depth, or its inverse, minus a centre."""
 
@@ -402,6 +415,26 @@ class Statistics(Protocol):
 
         With `sides`: of |t| over all rows, then of the positive t of each row, then of |t| of the negative t of each
         row.
+        """
+
+    def growth(self, surface: Floats, depths: Floats, every: int, /) -> tuple[float, float]:
+        """The power of x with which |d_k - x| grows, from each `every`-th row and column, and the median of x > 0."""
+
+    def removal(
+        self,
+        residuals: Floats,
+        effects: Floats,
+        about: Floats,
+        blocks: tuple[Floats, Floats],
+        fewest: float,
+        least: float,
+        /,
+    ) -> Removal:
+        """Numbers m of each view by which residuals (K, n) + m' T effects (M, n) are small, T of `about` (K, M, M).
+
+        Residuals beyond OUTLIER median sizes, which are at least `least`, do not count; unknown ones are NaN. `blocks`
+        (n,): the block of a place, and a wider one. Views with fewer than `fewest` residuals tell nothing. All is on
+        the host.
         """
 
     def pooled(self, maps: Floats, radius: int, passes: int, /) -> Floats:

@@ -36,6 +36,15 @@ def unit_of(depth: NDArray[Any], middle: np.float32, *, power: int) -> NDArray[A
 CONSTANT = DepthNoise(1.0, 0)
 
 
+def growth(surface: NDArray[Any], depths: NDArray[Any], every: int) -> tuple[float, float]:
+    """As `Backend.growth`."""
+    sample = np.concatenate([array[..., ::every, ::every] for array in (surface[None], depths)])
+    depth, measured = sample[0], sample[1:]
+    power = fit_power_law(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))
+    known = depth[depth > 0]
+    return power, float(np.median(known)) if known.size else float("nan")
+
+
 def fit_power_law(depths: NDArray[Any], sizes: NDArray[Any]) -> float:
     """The exponent p of errors of these sizes that grow as depth^p; zero if the range or number is too small."""
     usable = np.isfinite(sizes) & (sizes > 0) & (depths > 0)

@@ -22,6 +22,7 @@ from cfusion.kernels.cpu.sight import hidden, parallax
 from cfusion.kernels.cpu.sums import adapt, energy, misfit, order_observations
 from cfusion.kernels.cpu.trials import score_difference, split_folds
 from cfusion.kernels.cpu.viewing import cosines, reproject
+from cfusion.kernels.depth_noise import growth
 from cfusion.kernels.host import (
     arranging,
     arrays,
@@ -34,6 +35,7 @@ from cfusion.kernels.host import (
     transfer_state,
 )
 from cfusion.kernels.numpy.maps import to_image
+from cfusion.kernels.numpy.motions import removal
 from cfusion.kernels.numpy.preparing import extrapolate, initial_state
 from cfusion.kernels.numpy.pulling import reject_occluded
 

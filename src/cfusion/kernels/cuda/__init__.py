@@ -7,8 +7,10 @@ from cfusion.kernels.cuda.association import close_mask, fill_natural, local_dep
 from cfusion.kernels.cuda.certificate import bound
 from cfusion.kernels.cuda.device import stream, to_device, to_host
 from cfusion.kernels.cuda.foresight import precompile
+from cfusion.kernels.cuda.growth import growth
 from cfusion.kernels.cuda.iteration import follow, iterate, measure
 from cfusion.kernels.cuda.maps import to_image
+from cfusion.kernels.cuda.motions import removal
 from cfusion.kernels.cuda.ordering import sort_observations, weighted_median
 from cfusion.kernels.cuda.pooling import pooled
 from cfusion.kernels.cuda.preparing import (

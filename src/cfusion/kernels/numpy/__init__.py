@@ -1,6 +1,7 @@
 """The NumPy backend: the plain definition with which the others are compared."""
 
 from cfusion.kernels.contract import links_of
+from cfusion.kernels.depth_noise import growth
 from cfusion.kernels.host import (
     arranging,
     arrays,
@@ -19,6 +20,7 @@ from cfusion.kernels.numpy.association import close_mask, fill_natural, local_de
 from cfusion.kernels.numpy.certificate import bound
 from cfusion.kernels.numpy.iteration import adapt, energy, iterate, misfit
 from cfusion.kernels.numpy.maps import to_image
+from cfusion.kernels.numpy.motions import removal
 from cfusion.kernels.numpy.ordering import order_observations, weighted_median
 from cfusion.kernels.numpy.pooling import pooled
 from cfusion.kernels.numpy.preparing import count_observations, extrapolate, initial_state, local_noise_weights
