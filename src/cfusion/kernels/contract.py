@@ -410,11 +410,13 @@ class Statistics(Protocol):
     def count_observations(self, depths: Floats, weights: Floats | None, /) -> Coverage:
         """Count a stack's observations; the middle map is number K // 2."""
 
-    def medians(self, rows: Floats, above: float = -np.inf, /, *, sides: bool = False) -> tuple[list[float], list[int]]:
+    def medians(
+        self, rows: Floats, above: float = -np.inf, /, *, sides: bool = False, share: float = 0.5
+    ) -> tuple[list[float], list[int]]:
         """Per row (map, stack, ..): median of the finite values > `above` (NaN if none), and their number.
 
-        With `sides`: of |t| over all rows, then of the positive t of each row, then of |t| of the negative t of each
-        row.
+        Of another `share` than a half, as `numpy.quantile`. With `sides`: of |t| over all rows, then of the positive t
+        of each row, then of |t| of the negative t of each row.
         """
 
     def growth(self, surface: Floats, depths: Floats, every: int, /) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from cfusion.kernels.cuda import (
     sums,
     trials,
     viewing,
+    weighted_middle,
 )
 from cfusion.kernels.cuda.device import Unit, compile_ahead
 
@@ -35,6 +36,7 @@ def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
         (growth.SOURCES, growth.defines(in_shared=True), False),
         (preparing.SOURCES, preparing.defines(), False),
         (maps.SOURCES, maps.defines(), False),
+        (weighted_middle.SOURCES, weighted_middle.defines(), True),
         (motions.SOURCES, motions.defines(7), False),
         (trials.SOURCES, trials.defines(), False),
         (sums.TRAVEL, ("REAL=float", f"ORDER={order}"), False),
