@@ -107,6 +107,15 @@ template <class T> T shuffled(T value, int from) {
     meet_warp();
     return out;
 }
+static unsigned alike(unsigned value) {
+    const int first = current / 32 * 32;
+    shown[current] = value;
+    meet_warp();
+    unsigned out = 0;
+    for (int lane = 0; lane < 32; lane++) out |= (unsigned)(shown[first + lane] == value) << lane;
+    meet_warp();
+    return out;
+}
 template <class... A> struct Call { void (*kernel)(A...); void** places; };
 template <class... A, size_t... I> void apply(Call<A...>* call, std::index_sequence<I...>) {
     call->kernel(*(A*)call->places[I]...);
@@ -126,7 +135,17 @@ template <class T> T __shfl_sync(unsigned, T value, int from) { return fibres::s
 template <class T> T __shfl_xor_sync(unsigned, T value, int away) {
     return fibres::shuffled(value, (fibres::current % 32) ^ away);
 }
+static inline void __syncwarp() { fibres::meet_warp(); }
+static inline unsigned __match_any_sync(unsigned, unsigned value) { return fibres::alike(value); }
+static inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 static inline float __int_as_float(int bits) { float out; memcpy(&out, &bits, 4); return out; }
+static inline float __uint_as_float(unsigned bits) { float out; memcpy(&out, &bits, 4); return out; }
+static inline unsigned __float_as_uint(float value) { unsigned out; memcpy(&out, &value, 4); return out; }
+static inline double __longlong_as_double(long long bits) { double out; memcpy(&out, &bits, 8); return out; }
+static inline long long __double_as_longlong(double value) { long long out; memcpy(&out, &value, 8); return out; }
+static inline void __threadfence() {}
+static inline void __nanosleep(unsigned) {}
+template <class T> T __ldcg(const T* place) { return *place; }
 template <class T> T atomicMin(T* place, T value) { const T was = *place; if (value < was) *place = value; return was; }
 template <class T> T atomicAdd(T* place, T value) { const T was = *place; *place = was + value; return was; }
 """

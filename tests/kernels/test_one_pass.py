@@ -27,6 +27,7 @@ from cfusion.auto import (
     outlines,
     pooling,
     reading,
+    registration,
     rivals,
     rounding,
     small_parts,
@@ -199,6 +200,7 @@ def cases(i: Inputs) -> list[Case]:
             (i.stack(), np.int32([1, 2, 2, 3, 3, 3])[:, None, None], np.int32([0, 0, 1, 0, 1, 2])[:, None, None]),
             {},
         ),
+        (noise._not_positive, (i.map(centre=0),), {}),
         (noise._steep, (i.map(), 0.2, 0.3), {}),
         (
             noise._beside_edges,
@@ -369,6 +371,7 @@ def cases(i: Inputs) -> list[Case]:
         (holes._within_one, (i.mask(), i.map(), 1.7), {}),
         (holes._to_fill, (i.map(), i.mask(), i.map(), 1.7, 0.1, -0.2), {}),
         (surface.count_known, (i.map(),), {}),
+        (registration._sizes, (i.map(), i.stack()), {}),
         (splat._known, (i.map(),), {}),
         (splat._known, (i.stack(),), {}),
         (splat._filled, (i.mask(VIEWS), i.stack()), {}),

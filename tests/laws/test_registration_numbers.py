@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion import Orthographic, Pinhole, Pose
+from cfusion import Orthographic, Pinhole, Pose, kernels
 from cfusion.auto import registration
 from cfusion.auto.registration import FAR, NEAR, USUAL, Reach, _expected, _most, _off, _places, _told
 from cfusion.geometry.pose import turned_by
@@ -14,6 +14,7 @@ from cfusion.kernels.depth_noise import CONSTANT
 from cfusion.source import Motions
 
 CAMERA = Pinhole(60.0, 70.0, 30.5, 21.0, 64, 48)
+NUMPY = kernels.load("numpy")
 EVERYTHING = Reach(0.0, -1.0, 0.0)
 TILT = np.array([0.3, -0.2])  # z = 4 + 0.3 x - 0.2 y, in the camera's frame
 
@@ -324,8 +325,7 @@ def told(monkeypatch, views, reach=NEAR, samples=10_000):
     cameras = np.stack([CAMERA.numbers] * len(views))
     source = SimpleNamespace(n_views=len(views), reference=0, places=lambda: (CAMERA.numbers, cameras, still))
     read = SimpleNamespace(reading=SimpleNamespace(depths=depths), growth=CONSTANT, slope=0.0)
-    backend = SimpleNamespace(to_host=np.asarray)
-    return _told(source, surface, read, samples, reach, Motions.none(len(views)), backend)
+    return _told(source, surface, read, samples, reach, Motions.none(len(views)), NUMPY)
 
 
 REFERENCE, STILL = (0.0, 0.0, 0.0), (0.001, 1.0, 1.0)
@@ -376,8 +376,7 @@ def test_a_motion_is_that_against_the_reference(monkeypatch):
 def test_nothing_is_told_by_nothing(monkeypatch):
     unseen = SimpleNamespace(reading=SimpleNamespace(depths=np.full((2, 48, 64), np.nan)), growth=CONSTANT, slope=0.0)
     source = SimpleNamespace(n_views=2)
-    backend = SimpleNamespace(to_host=np.asarray)
-    found = _told(source, plane(CAMERA), unseen, 100, NEAR, Motions.none(2), backend)
+    found = _told(source, plane(CAMERA), unseen, 100, NEAR, Motions.none(2), NUMPY)
     assert (found.hint, found.known.any(), found.motions.any()) == (0.0, False, False)
 
 

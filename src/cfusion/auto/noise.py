@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, chunks, on_host, stride_for
+from cfusion.arrays import DepthMap, chunks, stride_for
 from cfusion.auto.far import share_of_far
-from cfusion.auto.surface import known_sample, local_slope, steps
+from cfusion.auto.surface import local_slope, steps
 from cfusion.geometry import Camera, Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
-from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law, unit_of
+from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law, growth, unit_of
 from cfusion.kernels.one_pass import one_pass, rewrite, times
 from cfusion.kernels.tracing import picked
+from cfusion.kernels.weighted_middle import weighted_middle
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task
 
@@ -45,15 +46,17 @@ MOST_EXACT = 1e-5  # of the median depth: quieter maps are exact, and differ by 
 
 def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> DepthNoise:
     """The growth of noise with depth, from the residuals of a sample."""
-    every = stride_for(depths.size, GROWTH_SAMPLE)
-    sample = np.concatenate([array[..., ::every, ::every] for array in (surface[None], depths)])
-    sample = sample if on_host(surface) else backend.to_host(sample)
-    depth, measured = sample[0], sample[1:]
-    power = int(np.clip(np.rint(fit_power_law(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))), 0, 2))
-    known = depth[depth > 0]
-    if not known.size:
+    found, middle = growth(surface, depths, stride_for(depths.size, GROWTH_SAMPLE))
+    power = min(max(round(found), 0), 2)
+    if np.isnan(middle):
         return CONSTANT
-    return DepthNoise(float(np.median(known)), 0 if power and bool((surface <= 0).any()) else power)
+    return DepthNoise(middle, 0 if power and _not_positive(surface) else power)
+
+
+@one_pass
+def _not_positive(surface: DepthMap) -> Any:
+    """How many depths are zero or negative."""
+    return (surface <= 0).sum()
 
 
 def stereo_like(task: Task) -> bool:
@@ -73,11 +76,7 @@ def stereo_like(task: Task) -> bool:
 
 def usual_weight(weights: Floats) -> float:
     """The weight below which half of the total weight lies, from a sample: many tiny weights do not change it."""
-    every = stride_for(weights.size, WEIGHT_SAMPLE)
-    sample = np.sort(weights[:, ::every, ::every].ravel())
-    heaped = np.cumsum(sample, dtype=np.float64)
-    usual = sample[np.minimum(np.searchsorted(heaped, 0.5 * heaped[-1:]), len(sample) - 1)]
-    return float(usual[0]) or 1.0  # all weights are zero
+    return weighted_middle(weights, stride_for(weights.size, WEIGHT_SAMPLE)) or 1.0  # all weights are zero
 
 
 def usual_slope(surface: DepthMap, growth: DepthNoise, backend: Backend) -> float:
@@ -274,8 +273,8 @@ def _beside_edges(weights: Floats, steep: Floats, noise: Floats, own: Mask) -> F
 
 def _quantile(values: Floats, probability: float, backend: Backend) -> float:
     """A quantile of the known values, from a sample; NaN if there are none."""
-    known = known_sample(values, QUANTILE_SAMPLE, backend)
-    return float(np.quantile(known, probability)) if known.size else float("nan")
+    every = stride_for(values.size, QUANTILE_SAMPLE)
+    return backend.medians(values[None, ::every, ::every], share=probability)[0][0]
 
 
 def local_weights(stack: Stack, depth: Floats, backend: Backend) -> Stack:

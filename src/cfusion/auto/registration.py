@@ -21,22 +21,23 @@ import numpy as np
 from cfusion.arrays import DepthMap
 from cfusion.auto.noise import least_scale
 from cfusion.auto.reading import Read, read_surface
+from cfusion.auto.removal import LARGEST, removal
 from cfusion.auto.surface import count_known
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.cameras import slopes
+from cfusion.kernels.one_pass import one_pass
 from cfusion.source import Motions, Source
 
 SAMPLES = (2_500, 12_000)  # pixels used: at first, and if that finds something
 FEWEST = 150  # of them, for a view to be moved
 BLOCKS = 150  # approximate number: errors of pixels within one are correlated
-ROUNDS, STEPS = 2, 3  # readings of the views; trimmed solves of each
-OUTLIER = 6.0  # median sizes of a view's residuals
+ROUNDS = 2  # readings of the views
 CURVED = 4.0  # times the median second difference, and larger than noise, is an edge: no plane to register to
 HINT, SURE, LIKELY = 13.5, 52.0, 13.5  # chi-square, seven degrees of freedom: 14.1 once in 20
 WORTH = 0.3  # of a view's residuals, that a motion must explain
 PIXEL = 0.1  # pixels: residuals count as at least the change of the surface over this distance
-LEAST, LARGEST = 1e-6, 0.02  # radians, units of the median depth, and ratio: larger motions are no small misplacement
-TOGETHER, PIECE = 16, 512  # views, and places, that BLAS sums in one thread: the same bits for any number of threads
+LEAST = 1e-6  # typical error of a motion, in the units of LARGEST
+TOGETHER = 16  # views that BLAS sums in one thread: the same bits for any number of threads
 USUAL = tuple(0.016 / 2**k for k in range(8))  # in the same units: typical sizes of pose errors that are tried
 LEAST_SCALE = 0.002  # typical error of scales, below which they are left: a sensor's distortion looks like it
 
@@ -155,15 +156,15 @@ def _told(
     If only a hint above HINT is asked for, they are not computed where there cannot be one.
     """
     every = max(1, int(np.sqrt(float(count_known(surface)) / samples)))
-    depth, measured = (
-        backend.to_host(each[..., ::every, ::every]).astype(np.float64) for each in (surface, read.reading.depths)
-    )
+    sample = [each[..., ::every, ::every] for each in (surface, read.reading.depths)]
+    (noise,), (known_places,) = backend.medians(_sizes(*sample)[None])
+    depth, measured = (backend.to_host(each).astype(np.float64) for each in sample)
     away = measured - depth
     none = np.zeros(source.n_views, np.bool_)
     nothing = _Told(before, none, none, 0.0)
-    if min(depth.shape) < 2 or not np.isfinite(away).any():  # a line has no normals
+    if min(depth.shape) < 2 or not known_places:  # a line has no normals
         return nothing
-    places = _places(source.places()[0], depth, every, float(np.nanmedian(np.abs(away))))
+    places = _places(source.places()[0], depth, every, noise)
     if not places.smooth.any():
         return nothing
     usual = float(np.median(depth[places.smooth]))
@@ -203,6 +204,13 @@ def _told(
     return _Told(Motions(np.where(moved[:, None], motions, 0.0), usual), known, small, hint)
 
 
+@one_pass
+def _sizes(surface: DepthMap, depths: Floats) -> Floats:
+    """Sizes (K, H, W) of the differences from a surface."""
+    out: Floats = np.abs(depths.astype(np.float64) - surface)
+    return out
+
+
 def _most(moved: Mask, of: Mask) -> bool:
     """Whether at least half of the views besides the reference are misplaced."""
     return bool(moved.any() and 2 * moved.sum() >= of.sum() - 1)
@@ -213,19 +221,29 @@ def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
     columns, rows = np.meshgrid(*(np.arange(size) for size in depth.shape[::-1]))
     x, y = slopes(camera, columns * float(every), rows * float(every))
     zero, one, perspective = np.zeros_like(x), np.ones_like(x), camera[0] == 0
-    ray = np.stack([x, y, one] if perspective else [zero, zero, one], -1)
-    point = ray * depth[..., None] + (0.0 if perspective else np.stack([x, y, zero], -1))
+    ray = np.stack([x, y, one] if perspective else [zero, zero, one])
+    point = ray * depth + (0.0 if perspective else np.stack([x, y, zero]))
     with np.errstate(invalid="ignore", divide="ignore"):
-        normal = np.cross(np.gradient(point, axis=1), np.gradient(point, axis=0))
-        normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
+        normal = _cross(np.gradient(point, axis=2), np.gradient(point, axis=1))
+        across, down, ahead = np.square(normal)
+        normal /= np.sqrt(across + down + ahead)
         bend = np.maximum(*(np.abs(np.gradient(np.gradient(depth, axis=axis), axis=axis)) for axis in (0, 1)))
-        usual = np.median(bend[np.isfinite(bend)]) if np.isfinite(bend).any() else 0.0
-        smooth = np.isfinite(normal).all(-1) & (bend <= max(CURVED * usual, noise))
-    side = max(1, round(np.sqrt(smooth.sum() / BLOCKS)))
-    blocks = [rows // each * (columns.max() // each + 1) + columns // each for each in (side, 2 * side)]
-    rays, points, normals = (np.ascontiguousarray(each[smooth].T) for each in (ray, point, normal))
-    effect = np.concatenate([np.cross(points, normals, axis=0), normals, _along(points, normals)[None]])
-    return _Places(smooth, rays, points, normals, effect, (blocks[0][smooth], blocks[1][smooth]), bool(perspective))
+        known = bend[np.isfinite(bend)]
+        usual = np.median(known) if known.size else 0.0
+        smooth = np.isfinite(normal).all(0) & (bend <= max(CURVED * usual, noise))
+    there = np.flatnonzero(smooth)
+    side = max(1, round(np.sqrt(there.size / BLOCKS)))
+    row, column = np.divmod(there, depth.shape[1])
+    blocks = [row // each * ((depth.shape[1] - 1) // each + 1) + column // each for each in (side, 2 * side)]
+    rays, points, normals = (each.reshape(3, -1).take(there, axis=1) for each in (ray, point, normal))
+    effect = np.concatenate([_cross(points, normals), normals, _along(points, normals)[None]])
+    return _Places(smooth, rays, points, normals, effect, (blocks[0], blocks[1]), bool(perspective))
+
+
+def _cross(one: Floats, other: Floats) -> Floats:
+    """Vector products of vectors (3, ...)."""
+    pairs = ((1, 2), (2, 0), (0, 1))
+    return np.stack([one[a] * other[b] - one[b] * other[a] for a, b in pairs])
 
 
 def _groups(n_views: int) -> list[slice]:
@@ -267,61 +285,28 @@ def _about(centres: Floats, scaled: Mask) -> Floats:
 
 
 def _fits(
-    residuals: Floats, effects: Floats, about: Floats, blocks: tuple[Floats, Floats], share: float, least: float
+    residuals: Floats,
+    effects: Floats,
+    about: Floats,
+    blocks: tuple[Floats, Floats],
+    share: float,
+    least: float,
 ) -> tuple[Floats, Floats, Floats]:
     """The motions (K, m) that remove residuals (K, n), their covariances, and the squares S of a motion's effect.
 
     A view's effects are T effects, (m, n), with its T of `about` (K, m, m). sqrt(m' S m) is the effect of a motion m on
     the measurements, over the size of the remaining residuals, at least `least`. Unknown residuals are NaN.
     """
-    known, size = np.isfinite(residuals), len(effects)
-    count = known.sum(axis=1)
-    residuals, upper = np.where(known, residuals, 0.0), np.triu_indices(size)
-    products = effects[upper[0]] * effects[upper[1]]
-
-    def squares_of(weights: Floats) -> Floats:
-        out = np.empty((len(weights), size, size))
-        out[:, upper[0], upper[1]] = out[:, upper[1], upper[0]] = _sums(weights, products)
-        return about @ out @ about.swapaxes(1, 2)
-
-    steps, left, told = np.zeros((len(residuals), size)), residuals, count >= max(FEWEST, share * residuals.shape[1])
-    for _ in range(STEPS):
-        sizes = np.maximum(_medians(np.abs(left), known, count), least)
-        told &= sizes > 0
-        sizes = np.where(told, sizes, 1.0)
-        kept = (known & (np.abs(left) <= OUTLIER * sizes[:, None])).astype(np.float64)
-        normals = squares_of(kept) + _identities((sizes / LARGEST) ** 2, steps)
-        steps = np.linalg.solve(normals, -about @ _sums(kept * residuals, effects)[..., None])[..., 0]
-        left = residuals + _product("ki,in->kn", (steps[:, None] @ about)[:, 0], effects)
-    chance, wide = (_squares_of_blocks(about, kept * left, effects, block) for block in blocks)
-    inverse = np.linalg.inv(normals)
-    chance = chance * _shared_by_blocks(chance, wide) + _identities((sizes**2 / LARGEST) ** 2, steps)
-    covariances = inverse @ chance @ inverse + np.eye(size) * LEAST**2
-    squares = squares_of(known.astype(np.float64)) / (np.maximum(count, 1) * sizes**2)[:, None, None]
-    seen = told[:, None, None]
-    return np.where(told[:, None], steps, 0.0), np.where(seen, covariances, np.inf), np.where(seen, squares, 0.0)
-
-
-def _medians(sizes: Floats, known: Mask, count: Floats) -> Floats:
-    """The medians (K,) of the known values of (K, n); infinite if there are none."""
-    out = np.full(len(sizes), np.inf)
-    for k in np.flatnonzero(count).tolist():
-        low, high = (int(count[k]) - 1) // 2, int(count[k]) // 2
-        ordered = np.partition(sizes[k, known[k]], (low, high))
-        out[k] = (ordered[low] + ordered[high]) / 2
-    return out
-
-
-def _identities(scales: Floats, motions: Floats) -> Floats:
-    """Identities (K, m, m) times scales (K,), for motions (K, m)."""
-    return np.eye(motions.shape[1]) * scales[:, None, None]
-
-
-def _squares_of_blocks(about: Floats, values: Floats, effects: Floats, block: Floats) -> Floats:
-    """Sums (K, m, m) over blocks of the squares of their scores, T times values times effects."""
-    scores = about @ _sums_of_blocks(values, effects, block)
-    squares: Floats = scores @ scores.swapaxes(1, 2)
-    return squares
+    fewest = max(FEWEST, share * residuals.shape[1])
+    fit = removal(residuals, effects, about, blocks, fewest, least)
+    sizes, one = fit.sizes, np.eye(len(effects))
+    inverse = np.linalg.inv(fit.normals)
+    chance, wide = fit.scores
+    chance = chance * _shared_by_blocks(chance, wide) + one * ((sizes**2 / LARGEST) ** 2)[:, None, None]
+    covariances = inverse @ chance @ inverse + one * LEAST**2
+    squares = fit.squares / (np.maximum(fit.count, 1) * sizes**2)[:, None, None]
+    told, seen = fit.told[:, None], fit.told[:, None, None]
+    return np.where(told, fit.found, 0.0), np.where(seen, covariances, np.inf), np.where(seen, squares, 0.0)
 
 
 def _shared_by_blocks(squares: Floats, wide: Floats) -> Floats:
@@ -335,21 +320,6 @@ def _shared_by_blocks(squares: Floats, wide: Floats) -> Floats:
     ratio = np.maximum((four / one).mean(axis=1), 1.0)
     factor: Floats = np.square(ratio)[:, None, None]
     return factor
-
-
-def _sums_of_blocks(values: Floats, effects: Floats, block: Floats) -> Floats:
-    """Sums (K, m, blocks) of values (K, n) times effects (m, n) over the places of each block."""
-    order = np.argsort(block, kind="stable")
-    first = np.flatnonzero(np.diff(block[order], prepend=-1))
-    sums: Floats = np.add.reduceat(values[:, order][:, None] * effects[:, order], first, axis=2)
-    return sums
-
-
-def _sums(values: Floats, effects: Floats) -> Floats:
-    """Sums (K, m) over n of products of (K, n) and (m, n), in pieces that BLAS computes in one thread."""
-    pieces = [slice(first, first + PIECE) for first in range(0, values.shape[1], PIECE)]
-    nothing = np.zeros((len(values), len(effects)))
-    return sum((values[:, piece] @ effects[:, piece].T for piece in pieces), nothing)
 
 
 def _along(one: Floats, other: Floats) -> Floats:

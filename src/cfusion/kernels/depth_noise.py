@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,23 @@ def unit_of(depth: NDArray[Any], middle: np.float32, *, power: int) -> NDArray[A
 
 
 CONSTANT = DepthNoise(1.0, 0)
+
+
+def growth(surface: NDArray[Any], depths: NDArray[Any], every: int) -> tuple[float, float]:
+    """The power of x with which |d_k - x| grows, from each `every`-th row and column, and the median of x > 0."""
+    if hasattr(type(surface), "__cuda_array_interface__"):
+        found: tuple[float, float] = _on_gpu()(surface, depths, every)
+        return found
+    sample = np.concatenate([array[..., ::every, ::every] for array in (surface[None], depths)])
+    depth, measured = sample[0], sample[1:]
+    power = fit_power_law(np.broadcast_to(depth, measured.shape), np.abs(measured - depth))
+    known = depth[depth > 0]
+    return power, float(np.median(known)) if known.size else float("nan")
+
+
+@cache
+def _on_gpu() -> Any:
+    return import_module("cfusion.kernels.cuda.growth").growth
 
 
 def fit_power_law(depths: NDArray[Any], sizes: NDArray[Any]) -> float:

@@ -98,12 +98,15 @@ def of_sides(medians: Callable[..., tuple[list[float], list[int]]], rows: Floats
     return [each for middles, _ in parts for each in middles], [each for _, known in parts for each in known]
 
 
-def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tuple[list[float], list[int]]:
+def medians(
+    rows: Floats, above: float = -np.inf, *, sides: bool = False, share: float = 0.5
+) -> tuple[list[float], list[int]]:
     """As `Backend.medians`."""
     if sides:
         return of_sides(medians, rows)
     known = [row[np.isfinite(row) & (row > above)] for row in rows]
-    return [_median(each) for each in known], [each.size for each in known]
+    middles = [_median(each) if share == 0.5 or not each.size else float(np.quantile(each, share)) for each in known]
+    return middles, [each.size for each in known]
 
 
 def _median(values: Floats) -> float:

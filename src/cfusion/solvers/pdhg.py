@@ -231,8 +231,8 @@ def floor_parts(task: Task, problem: Problem) -> tuple[float, float, float]:
 
 
 def fixed_confidence(task: Task) -> Floats:
-    real = task.dtype.type
-    confidence: Floats = np.where(task.inside(), real(task.energy.lam), real(0))
+    """lam within the domain, zero outside; a product, because on a GPU `where` takes twice as long."""
+    confidence: Floats = task.inside() * task.dtype.type(task.energy.lam)
     return confidence
 
 

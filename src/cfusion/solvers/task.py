@@ -103,7 +103,7 @@ class Task:
     def with_edges(self, weights: Floats | None) -> Task:
         """The same data with the first weight of the regulariser scaled per pixel (H, W); None: unscaled."""
         if weights is None:
-            return replace(self, edge=None)
+            return self if self.edge is None else replace(self, edge=None)
         xp = self.backend.arrays
         return replace(self, edge=xp.ascontiguousarray(self.backend.to_device(weights[self.window], self.dtype)))
 

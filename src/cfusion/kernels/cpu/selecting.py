@@ -20,13 +20,15 @@ BUCKETS, LOW = 1 << 14, np.uint32(18)  # by the upper 14 of 32 bits
 SIGN = np.uint32(1 << 31)
 
 
-def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tuple[list[float], list[int]]:
+def medians(
+    rows: Floats, above: float = -np.inf, *, sides: bool = False, share: float = 0.5
+) -> tuple[list[float], list[int]]:
     """As `Backend.medians`; threads process whole rows, or parts of a single row."""
     if sides:
         return host.of_sides(medians, rows)
     count = len(rows)
-    if rows.dtype != np.float32 or rows.size < count * FEWEST:
-        return host.medians(rows, above)
+    if rows.dtype != np.float32 or rows.size < count * FEWEST or share != 0.5:
+        return host.medians(rows, above, share=share)
     bits = np.ascontiguousarray(rows).reshape(count, -1).view(np.uint32)
     bits.setflags(write=False)  # like those of a stack: else the kernel is compiled twice
     limits = np.array([above, np.inf], np.float32).view(np.uint32)

@@ -12,12 +12,11 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device, or_nothing
+from cfusion.kernels.cuda.device import all_ones, as_given, blocks_of, by_value, kernel, on_device, or_nothing
 from cfusion.kernels.numpy.association import MARGIN
 
 SOURCES = ("association.cu",)
 THREADS, TILE = 256, 32
-NO_RANK, NO_POINT = np.iinfo(np.uint64).max, np.iinfo(np.uint32).max
 
 
 def splat_nearest(
@@ -30,7 +29,7 @@ def splat_nearest(
     views = prod(maps)
     places = [on_device(each, np.float64) for each in (u, v, z)]
     carried_by_points = None if values is None else on_device(values, np.float32)
-    least, winner = cupy.full((*maps, pixels), NO_RANK, np.uint64), cupy.full((*maps, pixels), NO_POINT, np.uint32)
+    least, winner = all_ones((*maps, pixels), np.uint64), all_ones((*maps, pixels), np.uint32)  # no rank, and no point
     if points:
         grid, block = (blocks_of(points, THREADS), 1, views), (THREADS,)
         kernel(SOURCES, "least_depth")(grid, block, (*places, np.uint32(points), height, width, least))

@@ -123,18 +123,6 @@ struct Spot {
     __device__ bool border() const { return mine() && !within(2 * MARGIN); }
 };
 
-// `arrived` grows over many launches: only its distance from the goal matters.
-__device__ void wait_for_all(unsigned* arrived, unsigned goal) {
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1u);
-        while ((int)(goal - *(volatile unsigned*)arrived) > 0) __nanosleep(20);
-        __threadfence();
-    }
-    __syncthreads();
-}
-
 // All repair steps of the whole grid: before <- proj(ahead - step rise), ahead <- before + momentum (its change). A
 // tile takes AT_ONCE steps on its own, in a room that includes the pixels they depend on; then tiles read each other's
 // borders, or whole tiles if there are more tiles than blocks. Two copies of `ahead` and `before` (2, TOP, H, W)

@@ -281,9 +281,17 @@ def stream() -> Any:
     return _desks.stream
 
 
+def all_ones(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Unsigned integers whose bits are all set: the largest ones; `cupy.full` takes four times as long."""
+    out = cupy.empty(shape, dtype)
+    out.data.memset_async(0xFF, out.nbytes)
+    return out
+
+
 def on_device(array: Any, dtype: Any) -> Any:
     """A contiguous device array of that type; a copy only if necessary."""
-    return cupy.ascontiguousarray(cupy.asarray(array, dtype))
+    there = type(array) is cupy.ndarray and array.dtype == dtype  # asked first: `asarray` takes 5 us to say so
+    return cupy.ascontiguousarray(array if there else cupy.asarray(array, dtype))
 
 
 def as_given(result: Any, given: Any) -> Any:

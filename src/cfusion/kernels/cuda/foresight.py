@@ -6,6 +6,7 @@ from cfusion.kernels.contract import Fidelity
 from cfusion.kernels.cuda import (
     association,
     certificate,
+    growth,
     iteration,
     maps,
     ordering,
@@ -17,6 +18,7 @@ from cfusion.kernels.cuda import (
     sums,
     trials,
     viewing,
+    weighted_middle,
 )
 from cfusion.kernels.cuda.device import Unit, compile_ahead
 
@@ -30,8 +32,10 @@ def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
         (sight.SOURCES, (), False),
         *((pooling.SOURCES, (f"REAL={real}",), False) for real in ("float", "double")),
         (selecting.SOURCES, (), True),
+        (growth.SOURCES, growth.defines(in_shared=True), False),
         (preparing.SOURCES, preparing.defines(), False),
         (maps.SOURCES, maps.defines(), False),
+        (weighted_middle.SOURCES, weighted_middle.defines(), True),
         (trials.SOURCES, trials.defines(), False),
         (sums.TRAVEL, ("REAL=float", f"ORDER={order}"), False),
         *iteration.units_for(shape, order, fidelity),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import cupy
@@ -75,6 +76,7 @@ def sort_observations(
     return SortedStack(Observations(kept, carried, total, scatter), median, low, -high, *found)
 
 
+@cache
 def defines(real: str, weighted: bool, fidelity: Fidelity, given: Any = np.float32) -> tuple[str, ...]:
     """The macros for which these kernels are compiled."""
     source = "float" if given == np.float32 else "double"

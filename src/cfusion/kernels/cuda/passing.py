@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import cupy
@@ -52,20 +53,29 @@ def run(
     made = _passes[key]
     if made is None:
         return function(*arguments, **choices)
-    height, width = arguments[made.of_pixels].shape[-2:]
     views = 1 if made.of_views is None else len(arguments[made.of_views])
-    written, kept = made.written, into or [_room(each, views, height, width) for each in made.outputs]
+    grid, sizes, rooms = _plan(made, views, *arguments[made.of_pixels].shape[-2:])
+    kept = into or [None if room is None else cupy.empty(*room) for room in rooms]
     given = [_passed(each, made.lent) for each in arguments if each is not None]
-    given += (np.int32(views), np.int32(height), np.int32(width), *(each for each in kept if each is not None))
-    if not written.totals:
-        grid = (blocks_of(height * width, THREADS), views if written.for_each_view else 1)
+    given += (*sizes, *(each for each in kept if each is not None))
+    totals = made.written.totals
+    if not totals:
         made.launch(grid, (THREADS,), given)
         return kept[0] if len(kept) == 1 else tuple(kept)
     sums = desk()
-    made.launch((Desk.BLOCKS,), (THREADS,), (*given, sums.argument))
-    found = iter(sums.read(written.totals))
+    made.launch(grid, (THREADS,), (*given, sums.argument))
+    found = iter(sums.read(totals))
     out = tuple(next(found) if each is None else each for each in kept)
     return out[0] if len(out) == 1 else out
+
+
+@lru_cache(maxsize=1024)
+def _plan(made: _Pass, views: int, height: int, width: int) -> tuple[Any, tuple[np.int32, ...], list[Any]]:
+    """The grid of a pass over so many pixels, their number as its arguments, and shapes and types of its outputs."""
+    each_view = views if made.written.for_each_view else 1
+    grid = (Desk.BLOCKS,) if made.written.totals else (blocks_of(height * width, THREADS), each_view)
+    rooms = [_room(each, views, height, width) for each in made.outputs]
+    return grid, (np.int32(views), np.int32(height), np.int32(width)), rooms
 
 
 def _key_of(given: Any) -> Any:
@@ -82,19 +92,19 @@ def _places(numbers: int) -> int:
 
 
 def _room(value: Traced, views: int, height: int, width: int) -> Any:
-    """An array for a map or a stack; None for a sum."""
+    """Shape and type of a map or a stack; None for a sum."""
     if value.formula == "total":
         return None
     if value.views:
-        return cupy.empty((views, height, width), value.dtype)
-    return cupy.empty((len(value.inputs), height, width) if value.formula == "stack" else (height, width), value.dtype)
+        return (views, height, width), value.dtype
+    return ((len(value.inputs), height, width) if value.formula == "stack" else (height, width)), value.dtype
 
 
 def _passed(given: Any, lent: bool) -> Any:
     """An argument in the form that a kernel takes."""
     kind = type(given)
     if kind is cupy.ndarray:
-        return given if given.flags.c_contiguous else cupy.ascontiguousarray(given)
+        return cupy.ascontiguousarray(given)
     if kind is np.ndarray:
         if lent:
             return cupy.asarray(given)

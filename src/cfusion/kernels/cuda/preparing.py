@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import cupy
@@ -138,6 +139,7 @@ def _kernel(name: str, real: str = "REAL=float") -> Any:
     return kernel(SOURCES, name, defines(real))
 
 
+@cache
 def defines(real: str = "REAL=float") -> tuple[str, ...]:
     """The macros for which these kernels are compiled."""
     return real, f"RADIUS={RADIUS}", f"ROUNDS={ROUNDS}", f"CARRY_TILE={CARRY_TILE}"

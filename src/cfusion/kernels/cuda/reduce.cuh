@@ -27,6 +27,19 @@ struct Least {
     __device__ double operator()(double a, double b) const { return a < b ? a : b; }
 };
 
+// Blocks that run at the same time wait for each other. `arrived` grows over many launches: only its distance from the
+// goal matters.
+__device__ void wait_for_all(unsigned* arrived, unsigned goal) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1u);
+        while ((int)(goal - *(volatile unsigned*)arrived) > 0) __nanosleep(20);
+        __threadfence();
+    }
+    __syncthreads();
+}
+
 // Where blocks store their sums (blocks, COUNT), how many have, and where the last one writes the total.
 struct Desk {
     double* parts;

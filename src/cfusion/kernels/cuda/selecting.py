@@ -16,11 +16,15 @@ PER_BLOCK, MOST_BLOCKS = 4096, 64  # least values of a row per block, and blocks
 BINS, TARGET = 4096, 7  # integers of a histogram, and of `Target` in selecting.cu
 
 
-def medians(rows: Floats, above: float = -np.inf, *, sides: bool = False) -> tuple[list[float], list[int]]:
+def medians(
+    rows: Floats, above: float = -np.inf, *, sides: bool = False, share: float = 0.5
+) -> tuple[list[float], list[int]]:
     """As `Backend.medians`; with `sides`, all in one launch."""
-    found = _select(rows.reshape(len(rows), -1), (0.5, 0.5, 0.5) if sides else (0.5,), above, sides)
-    middles, known = found.transpose(2, 1, 0).reshape(2, -1)
-    return middles.tolist(), known.astype(int).tolist()
+    found = _select(rows.reshape(len(rows), -1), (0.5, 0.5, 0.5) if sides else (share,), above, sides)
+    middles, known = found[::2], found[1::2]
+    if sides:  # of all rows at first, then of their sides
+        middles, known = ([each for side in range(3) for each in some[side::3]] for some in (middles, known))
+    return middles, [int(each) for each in known]
 
 
 @cache
@@ -31,26 +35,26 @@ def _shares(probabilities: tuple[float, ...], device: int) -> Any:
     return shares
 
 
-def _select(rows: Floats, probabilities: tuple[float, ...], above: float = -np.inf, sides: bool = False) -> Any:
-    """Values and number of known ones, (R, Q, 2), on the host; with `sides`: of sizes, positive and negative values."""
+def _select(rows: Floats, probabilities: tuple[float, ...], above: float = -np.inf, sides: bool = False) -> list[float]:
+    """Values and number of known ones, R x Q x 2, on the host; with `sides`: of sizes, positive and negative values."""
     rows = on_device(rows, np.float32)
     (count, length), asked = rows.shape, len(probabilities)
     if count * length == 0:
-        return np.broadcast_to([np.nan, 0.0], (count, asked, 2))
+        return [float("nan"), 0.0] * (count * asked)
     places = multiprocessors()  # blocks that wait for each other have to run at the same time
     at_once = max(1, places // asked)
-    found = [
-        _selected(rows[first : first + at_once], probabilities, above, sides) for first in range(0, count, at_once)
-    ]
-    return found[0] if len(found) == 1 else np.concatenate(found)
+    if count <= at_once:
+        return _selected(rows, probabilities, above, sides)
+    parts = [rows[first : first + at_once] for first in range(0, count, at_once)]
+    return [number for part in parts for number in _selected(part, probabilities, above, sides)]
 
 
-def _selected(rows: Floats, probabilities: tuple[float, ...], above: float, sides: bool) -> Any:
+def _selected(rows: Floats, probabilities: tuple[float, ...], above: float, sides: bool) -> list[float]:
     """The same for rows that fit on the device at once."""
-    count, asked, work = len(rows), len(probabilities), desk()
-    numbers = 2 * count * asked
+    numbers, work = 2 * len(rows) * len(probabilities), desk()
     _launch(rows, probabilities, above, sides, work.page(numbers))
-    return work.turn(numbers).reshape(count, asked, 2)
+    found: list[float] = work.turn(numbers).tolist()
+    return found
 
 
 def select_for(work: Desk, values: Floats) -> Any:
@@ -79,7 +83,7 @@ def _launch(rows: Floats, probabilities: tuple[float, ...], above: float, sides:
             np.int32(asked),
             np.bool_(sides),
             room,
-            room[count * asked * TARGET :],
+            np.uint64(room.data.ptr + room.itemsize * count * asked * TARGET),
             out,
         ),
     )

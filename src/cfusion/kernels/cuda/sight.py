@@ -9,12 +9,11 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device
+from cfusion.kernels.cuda.device import all_ones, as_given, blocks_of, by_value, kernel, on_device
 from cfusion.kernels.cuda.viewing import BLOCK, placed, uploaded
 from cfusion.kernels.numpy.sight import RELATIVE, SLOPES
 
 SOURCES = ("camera.cuh", "sight.cu")
-NO_DEPTH = np.iinfo(np.uint32).max
 
 
 def parallax(surface: Floats, camera: Floats, onto: Floats, onto_from_camera: Floats) -> Floats:
@@ -40,7 +39,7 @@ def hidden(
     rows_and_columns = np.array(shapes, np.int32)
     largest = np.uint32(rows_and_columns.prod(axis=1).max())
     depth, landing = (cupy.empty((views, *here.shape), real) for real in (np.float32, np.int32))
-    nearest, out = cupy.full((views, int(largest)), NO_DEPTH, np.uint32), cupy.empty((views, *here.shape), np.bool_)
+    nearest, out = all_ones((views, int(largest)), np.uint32), cupy.empty((views, *here.shape), np.bool_)
     places = (
         by_value(np.array(camera, np.float64)),
         placed(onto, onto_from_camera),
