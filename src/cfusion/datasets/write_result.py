@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,18 +38,22 @@ OWN_FILES = (
 )
 PROVENANCE = png.Encoding(scale=1.0, offset=-1.0)  # count 0 = unknown, 1 = filled, n + 1 = observed n times
 
+PATIENCE = (0.05, 0.1, 0.2, 0.4, 0.0)  # seconds: a writer moves its result.json out first and in last
 Files = dict[str, dict[str, object]]
 
 
 def files_of_others(folder: Path) -> list[Path]:
     """Files that a result would replace although no result.json lists them; a page alone may be `Result.report`'s."""
     listed = folder / "result.json"
-    with suppress(FileError):  # a damaged one lists nothing that could be lost
-        if listed.exists() and JsonObject.of_file(listed).content.get("format") != FORMAT:
-            return [listed]
-    if listed.exists():
-        return []
-    return [path for path in obsolete_in(folder, OWN_FILES) if path.name != "report.html"]
+    for wait in PATIENCE:
+        found = [path for path in obsolete_in(folder, OWN_FILES) if path.name != "report.html"]
+        with suppress(FileError):  # a damaged one lists nothing that could be lost
+            if listed.exists():  # looked for last: another writer may just have put its files there
+                return [] if JsonObject.of_file(listed).content.get("format") == FORMAT else [listed]
+        if not found or listed.exists():
+            return []
+        sleep(wait)
+    return found
 
 
 def require_formats(formats: Sequence[str]) -> None:
