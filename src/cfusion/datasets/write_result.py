@@ -44,15 +44,18 @@ Files = dict[str, dict[str, object]]
 
 def files_of_others(folder: Path) -> list[Path]:
     """Files that a result would replace although no result.json lists them; a page alone may be `Result.report`'s."""
-    listed = folder / "result.json"
+    listed, found = folder / "result.json", []
     for wait in PATIENCE:
-        found = [path for path in obsolete_in(folder, OWN_FILES) if path.name != "report.html"]
         with suppress(FileError):  # a damaged one lists nothing that could be lost
-            if listed.exists():  # looked for last: another writer may just have put its files there
-                return [] if JsonObject.of_file(listed).content.get("format") == FORMAT else [listed]
-        if not found or listed.exists():
+            if listed.exists() and JsonObject.of_file(listed).content.get("format") != FORMAT:
+                return [listed]
+        if listed.exists():
             return []
-        sleep(wait)
+        with suppress(OSError):  # what cannot be listed is refused when it is written to
+            found = [path for path in obsolete_in(folder, OWN_FILES) if path.name != "report.html"]
+        if not found:
+            return []
+        sleep(wait)  # another writer may just be putting a result there
     return found
 
 
