@@ -238,14 +238,7 @@ def cases(i: Inputs) -> list[Case]:
         (outlines._placed, (i.mask(), i.positive(), f32(0.5), i.map(), i.stack(), 2), {}),
         (
             outlines._of_reference,
-            (
-                i.stack(),
-                i.positive(VIEWS),
-                i.mask(VIEWS),
-                i.mask(),
-                (np.arange(VIEWS) == 2)[:, None, None],
-                f32(0.7),
-            ),
+            (i.stack(), i.positive(VIEWS), i.mask(), (np.arange(VIEWS) == 2)[:, None, None], f32(0.7)),
             {},
         ),
         (pooling._weighed, (i.positive(), i.mask()), {}),

@@ -106,11 +106,10 @@ def rmse(depth: np.ndarray, truth: np.ndarray) -> float:
 
 
 def test_views_of_another_scale_do_not_spoil_a_corridor():
-    """Three are as good as the reference alone, whose scale is right: better on average, bends a little smoother."""
+    """Three are as good as the reference alone, whose scale is right."""
     views, truth = corridor("scale")
     alone, all_of = (fuse(some, min_confidence=0.0).depth for some in (views[1:2], views))
-    assert np.nanmean(np.abs(all_of - truth)) < np.nanmean(np.abs(alone - truth))
-    assert rmse(all_of, truth) < 1.1 * rmse(alone, truth)
+    assert rmse(all_of, truth) < 1.05 * rmse(alone, truth)
 
 
 def test_misplaced_views_do_not_refute_the_reference():

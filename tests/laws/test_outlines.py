@@ -5,10 +5,12 @@ import pytest
 
 from cfusion import Pinhole, Pose, View, fuse, kernels
 from cfusion.auto import occlusion
+from cfusion.auto.first_surface import first_surface
 from cfusion.auto.occlusion import observe
-from cfusion.auto.outlines import measured_alike, put_in_place
+from cfusion.auto.outlines import measured_alike, of_reference, put_in_place
 from cfusion.auto.settings import Settings
-from cfusion.source import Posed, Reading
+from cfusion.solvers import PDHG
+from cfusion.source import Posed
 
 NUMPY = kernels.load("numpy")
 CAMERA = Pinhole(70.0, 70.0, 39.5, 29.5, 80, 60)
@@ -123,14 +125,26 @@ def test_the_reference_alone_is_believed_there_and_nowhere_else() -> None:
     depths[1, 1, 1] = 5.0
     weights, alike = np.ones_like(depths), depths[1] > 4
     surface, near = np.full((4, 4), 2.0, np.float32), np.full((4, 4), 3.0, np.float32)
-    reading = Reading(depths.copy(), weights.copy(), np.ones(depths.shape, np.bool_))
-    placed, where = put_in_place(alike, near, np.float32(0.1), surface, reading, 1)
+    where, placed = put_in_place(alike, near, np.float32(0.1), surface, depths, 1)
     assert np.array_equal(where, alike)
     assert placed[1, 1] == 5
     assert (placed[~alike] == 2).all()
-    assert np.isnan(reading.depths[[0, 2], 1, 1]).all()
-    assert not reading.seen[[0, 2], 1, 1].any()
-    assert reading.weights[:, 1, 1].tolist() == [0, 3, 0]
-    assert (reading.weights[:, ~alike] == 1).all()
-    flat = put_in_place(alike, np.zeros((4, 4), np.float32), np.float32(0.1), surface, reading, 1)
-    assert not flat[1].any()  # far from edges the reference is as wrong as any view
+    kept, mass = of_reference(depths, weights, where, 1)
+    assert np.isnan(kept[[0, 2], 1, 1]).all()
+    assert mass[:, 1, 1].tolist() == [0, 3, 0]
+    assert (mass[:, ~alike] == 1).all()
+    assert np.array_equal(kept[:, ~alike], depths[:, ~alike])
+    flat, _ = put_in_place(alike, np.zeros((4, 4), np.float32), np.float32(0.1), surface, depths, 1)
+    assert not flat.any()  # far from edges the reference is as wrong as any view
+
+
+def test_choices_are_judged_with_what_all_views_measured() -> None:
+    """Thin parts beside edges would not be missed by what is left."""
+    source = Posed.of(views_of(noisy(0)), MIDDLE, NUMPY)
+    surface, _ = first_surface(source, Settings(), PDHG(), NUMPY)
+    observed = observe(source, surface, Settings(), NUMPY)
+    left_out = np.isfinite(observed.judging.depths) & ~np.isfinite(observed.stack.depths)
+    assert observed.outlines
+    assert left_out.any(axis=0).sum() > 20
+    assert not left_out[MIDDLE].any()
+    assert np.nanmax(np.abs(observed.surface - TRUTH)[left_out.any(axis=0)]) < 6 * NOISE

@@ -68,7 +68,8 @@ class Auto:
                 edges = edge_weights(surface, observed.noise) if observed.edges else None
             task = prepare(energy_of(choices or PAPERS, settings.lam), stack, backend)
             if choices is None and turn is not Turn.guess:
-                choices = choose(task, settings, edges, weighing, inverse, quiet, bool(outlines), report)
+                judged = prepare(task.energy, observed.judging, backend) if outlines else task
+                choices = choose(judged, settings, edges, weighing, inverse, quiet, bool(outlines), report)
             guess = choices or usual_choices(task, weighing if inverse else None)
             solver = self.solver if turn is Turn.final else replace(self.solver, certify=False)
             found = fit(task, guess, solver, settings.fill_radius, start, report, edges, weighing)

@@ -11,7 +11,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto import noise
 from cfusion.auto.holes import unmeasured_are_holes
 from cfusion.auto.misreading import TELLING, independence, nearest, reliefs_of, surface_doubt, weigh_near_edges
-from cfusion.auto.outlines import are_exact, measured_alike, put_in_place
+from cfusion.auto.outlines import are_exact, measured_alike, of_reference, put_in_place
 from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
@@ -37,6 +37,7 @@ class Observed:
     """A stack, the surface that it observes, and the noise of one of its observations."""
 
     stack: Stack
+    judging: Stack  # the same, with what other views measured beside exact outlines: choices without it smooth too much
     surface: DepthMap  # with the reference's outlines, if they are exact
     noise: Floats  # (H, W) Laplace scale in the unit of depth, of the median view
     growth: DepthNoise
@@ -104,12 +105,13 @@ def observe(
         reliefs = reliefs_of(surface, unit, backend)
         weigh_near_edges(weights, reliefs, parallax, misread, noises, backend)
         weighed = True
+    placed = None
     if count > 1 and exact > MOST_SHARED and outlines is not False:
         size = np.float32(max(usual, slope))
         alike = measured_alike(wrong, depths[reference], unit, size)
         outlines = are_exact(alike, wrong, weights, reference, reliefs, size) if outlines is None else outlines
         if outlines:
-            surface, placed = put_in_place(alike, reliefs[1], size, surface, reading, reference)
+            placed, surface = put_in_place(alike, reliefs[1], size, surface, depths, reference)
             wrong = wrong & ~placed
     enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * exact)
     wrong = _denied(wrong, weights, reference, enough * typical)
@@ -118,10 +120,12 @@ def observe(
     lone = specks(weights, reference, backend)
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, lone, others)
     frame = source.frame
-    stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
+    judging = stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
+    if placed is not None:
+        stack = stack.with_depths(*of_reference(depths, weights, placed, reference))
     quiet = usual < blind
     edges = count >= FEWEST_FOR_EDGES or quiet or _alone(away[reference : reference + 1], scales[reference])
-    return Observed(stack, surface, own_noise, growth, quiet, edges, outlines)
+    return Observed(stack, judging, surface, own_noise, growth, quiet, edges, outlines)
 
 
 def _alone(away: Floats, scale: float) -> bool:

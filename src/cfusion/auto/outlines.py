@@ -16,8 +16,7 @@ import numpy as np
 from cfusion.arrays import DepthMap
 from cfusion.auto.surface import alike_around
 from cfusion.kernels.contract import Floats, Mask
-from cfusion.kernels.one_pass import one_pass, rewrite
-from cfusion.source import Reading
+from cfusion.kernels.one_pass import one_pass
 
 STEP = 12.0  # noise scales: the range of a surface around a pixel that is beside an edge
 SAME, FEWEST = 4.0, 2  # noise scales, and neighbours of eight that measured the same: else it may be noise
@@ -69,20 +68,25 @@ def _tally(
 
 
 def put_in_place(
-    alike: Mask, near: Floats, scale: np.float32, surface: DepthMap, reading: Reading, reference: int
-) -> tuple[DepthMap, Mask]:
-    """The surface (H, W) as the reference measured it beside edges, where other views are dropped; and these pixels.
+    alike: Mask, near: Floats, scale: np.float32, surface: DepthMap, depths: Floats, reference: int
+) -> tuple[Mask, DepthMap]:
+    """Pixels (H, W) beside edges that the reference measured elsewhere, and the surface with its measurements there.
 
-    The reference has the usual weight of a pixel there, as its one measurement would be smoothed away. `near` is the
-    range of the surface within two pixels. The reading is overwritten.
+    `near` is the range of the surface within two pixels; depths are (K, H, W).
     """
-    depths, weights, seen = reading.depths, reading.weights, reading.seen
+    found: tuple[Mask, DepthMap] = _placed(alike, near, np.float32(STEP) * scale, surface, depths, reference)
+    return found
+
+
+def of_reference(depths: Floats, weights: Floats, placed: Mask, reference: int) -> tuple[Floats, Floats]:
+    """Observations (K, H, W) of which other views are dropped where the reference decides, (H, W).
+
+    It has the usual weight of a pixel there, as its one measurement would be smoothed away.
+    """
     mass, known = _mass(weights)
-    usual = np.float32(mass / max(known, 1))
     own = (np.arange(len(depths)) == reference)[:, None, None]
-    placed, surface = _placed(alike, near, np.float32(STEP) * scale, surface, depths, reference)
-    rewrite(_of_reference, (depths, weights, seen), depths, weights, seen, placed, own, usual)
-    return surface, placed
+    found: tuple[Floats, Floats] = _of_reference(depths, weights, placed, own, np.float32(mass / max(known, 1)))
+    return found
 
 
 @one_pass
@@ -102,10 +106,8 @@ def _placed(
 
 
 @one_pass
-def _of_reference(
-    depths: Floats, weights: Floats, seen: Mask, placed: Mask, own: Mask, usual: np.float32
-) -> tuple[Floats, Floats, Mask]:
+def _of_reference(depths: Floats, weights: Floats, placed: Mask, own: Mask, usual: np.float32) -> tuple[Floats, Floats]:
     """Observations (K, H, W) at these pixels of the reference alone, with at least the usual weight."""
     gone = placed & ~own
     weights = np.where(placed & own, np.maximum(weights, usual), weights)
-    return np.where(gone, np.float32(np.nan), depths), np.where(gone, np.float32(0), weights), seen & ~gone
+    return np.where(gone, np.float32(np.nan), depths), np.where(gone, np.float32(0), weights)
