@@ -145,6 +145,7 @@ def test_choices_are_judged_with_what_all_views_measured() -> None:
     observed = observe(source, surface, Settings(), NUMPY)
     left_out = np.isfinite(observed.judging.depths) & ~np.isfinite(observed.stack.depths)
     assert observed.outlines
-    assert left_out.any(axis=0).sum() > 20
+    assert left_out.any()
     assert not left_out[MIDDLE].any()
-    assert np.nanmax(np.abs(observed.surface - TRUTH)[left_out.any(axis=0)]) < 6 * NOISE
+    assert np.sum(np.abs(surface - TRUTH) > 1) > 20
+    assert np.nanmax(np.abs(observed.surface - TRUTH)) < 6 * NOISE
