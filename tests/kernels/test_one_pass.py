@@ -235,7 +235,9 @@ def cases(i: Inputs) -> list[Case]:
             {},
         ),
         (outlines._mass, (np.where(i.mask(), 0, i.positive(VIEWS)),), {}),
-        (outlines._placed, (i.mask(), i.positive(), f32(0.5), i.map(), i.stack(), 2), {}),
+        (outlines._counted, (i.mask(),), {}),
+        (outlines._cores, (9 * i.doubles(),), {}),
+        (outlines._placed, (i.mask(), i.positive(), i.positive(), f32(0.5), i.map(), i.stack(), 2), {}),
         (
             outlines._of_reference,
             (i.stack(), i.positive(VIEWS), i.mask(), (np.arange(VIEWS) == 2)[:, None, None], f32(0.7)),
@@ -336,7 +338,7 @@ def cases(i: Inputs) -> list[Case]:
         (surface.shown, (i.map(),), {}),
         (belief._or_an_end, (i.mask(), i.positive()), {}),
         (belief.out_of_line, (i.map(), i.unit()), {}),
-        (belief._unless_outlined, (i.map(), 0.05 * i.unit(), i.mask(), i.mask(), i.positive()), {}),
+        (belief._unless_outlined, (i.map(), 0.4 * i.unit(), i.mask(), i.positive(), i.mask(), i.positive()), {}),
         (surface.where_known, (i.map(), i.doubles()), {}),
         *(
             (

@@ -1,5 +1,7 @@
 """Outlines that are exact stay: beside an edge the reference measured in place, others a fraction of a pixel off."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,40 @@ def test_pixels_beside_exact_outlines_are_believed(count: int) -> None:
     assert all(right[spot] or result.confidence[spot] < 0.8 for spot in spots)
 
 
+@pytest.mark.parametrize("count", [3, 7])
+def test_a_thing_that_only_the_reference_saw_is_not_taken_whole(count: int) -> None:
+    """It touches an edge, but is wider than an outline is displaced: the others see what is behind it."""
+    maps, beside = noisy(0), count // 2
+    maps[MIDDLE][24:32, 32:39] = 5.0
+    views = views_of(maps)[MIDDLE - beside : MIDDLE + beside + 1]
+    off = np.abs(fuse(views).depth - TRUTH)[24:32, 32:39]
+    assert np.sum(off > 1) <= 3  # most are unknown, or the wall
+
+
+@pytest.mark.parametrize("confidence", [0.05, 0.001])
+def test_a_reference_that_its_front_end_doubts_decides_nothing(confidence: float) -> None:
+    maps = noisy(0)
+    maps[MIDDLE][22:37, 42:46] = FAR
+    sure = np.ones_like(TRUTH)
+    sure[22:37, 42:46] = confidence
+    views = views_of(maps)
+    views[MIDDLE] = replace(views[MIDDLE], confidence=sure)
+    off = np.abs(fuse(views).depth - TRUTH)[22:37, 42:46]
+    assert np.sum(off > 1) <= 2
+
+
+def test_a_spot_of_outliers_where_no_other_view_looks_is_not_believed() -> None:
+    """Two by two pixels are like one another, but no surface."""
+    maps, spots = noisy(0), [(row, column) for row in (42, 48, 54) for column in (8, 24, 40, 56)]
+    for number, each in enumerate(maps):
+        if number != MIDDLE:
+            each[38:] = np.nan
+    for row, column in spots:
+        maps[MIDDLE][row : row + 2, column : column + 2] += 3
+    off = np.abs(fuse(views_of(maps)).depth - TRUTH)[40:]
+    assert np.sum(off > 1) <= 2
+
+
 def test_without_the_reference_the_wall_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the law above can fail."""
     monkeypatch.setattr(occlusion, "are_exact", lambda *_: False)
@@ -125,7 +161,7 @@ def test_the_reference_alone_is_believed_there_and_nowhere_else() -> None:
     depths[1, 1, 1] = 5.0
     weights, alike = np.ones_like(depths), depths[1] > 4
     surface, near = np.full((4, 4), 2.0, np.float32), np.full((4, 4), 3.0, np.float32)
-    where, placed = put_in_place(alike, near, np.float32(0.1), surface, depths, 1)
+    where, placed = put_in_place(alike, near, np.float32(0.1), surface, depths, 1, NUMPY)
     assert np.array_equal(where, alike)
     assert placed[1, 1] == 5
     assert (placed[~alike] == 2).all()
@@ -134,7 +170,7 @@ def test_the_reference_alone_is_believed_there_and_nowhere_else() -> None:
     assert mass[:, 1, 1].tolist() == [0, 3, 0]
     assert (mass[:, ~alike] == 1).all()
     assert np.array_equal(kept[:, ~alike], depths[:, ~alike])
-    flat, _ = put_in_place(alike, np.zeros((4, 4), np.float32), np.float32(0.1), surface, depths, 1)
+    flat, _ = put_in_place(alike, np.zeros((4, 4), np.float32), np.float32(0.1), surface, depths, 1, NUMPY)
     assert not flat.any()  # far from edges the reference is as wrong as any view
 
 

@@ -51,7 +51,7 @@ def assess(source: Source, found: Fit, backend: Backend, *, outlined: bool = Fal
     variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
     slope = local_slope(depth, growth)
     residuals = _residuals(found, unit, FAR_OFF * usual)
-    variance = _at_least(variance, np.float32(variance_of_far(residuals, backend)))
+    variance = _at_least(variance, np.float32(variance_of_far(residuals, found.task.stack.weights, backend)))
     sure, n = uncertainty.deviation(residuals, x, x_unit, slope, unit, variance, backend)
     sure = at_least_rounded(sure, n, depth, rounding_of(source.own_map, backend))
     unsure = _unsure(sure, unit, depth, relative=isinstance(source.frame.camera, Pinhole))

@@ -60,15 +60,16 @@ class Auto:
             turns = turns[1:]
         for turn in turns:
             if surface is None:
-                stack = source.first(settings.splat, backend)
+                judging = stack = source.first(settings.splat, backend)
             else:
                 observed, read = observe(source, surface, settings, backend, read, outlines), None
-                stack, surface, readings = observed.stack, observed.surface, readings + 1
+                stack, judging, surface = observed.stack, observed.judging, observed.surface
+                readings += 1
                 weighing, quiet, outlines = Weighing(surface, observed.growth), observed.quiet, observed.outlines
                 edges = edge_weights(surface, observed.noise) if observed.edges else None
             task = prepare(energy_of(choices or PAPERS, settings.lam), stack, backend)
             if choices is None and turn is not Turn.guess:
-                judged = prepare(task.energy, observed.judging, backend) if outlines else task
+                judged = task if judging is stack else prepare(task.energy, judging, backend)
                 choices = choose(judged, settings, edges, weighing, inverse, quiet, bool(outlines), report)
             guess = choices or usual_choices(task, weighing if inverse else None)
             solver = self.solver if turn is Turn.final else replace(self.solver, certify=False)

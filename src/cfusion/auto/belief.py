@@ -9,8 +9,9 @@ and C (a view from which the point is hidden counts for neither), and for a pixe
 Beside an edge (a step of the surface, or the end of its known part) a map misplaced by a pixel shows the other surface,
 and views of one sensor err alike: this term counts from three views on, and so does b, the deviation of the pixel from
 its neighbours in noise scales; one view alone is not believed beside a step. Where the reference's outlines are exact,
-neither counts for what it measured, but for odd pixels, which none of their neighbours is near. v is the error bar of
-the surface found, relative to the depth (of a perspective camera), over its median, from 0.3 to 4.
+what it measured is believed alone and b does not count, but for odd pixels, which fewer than four of their eight
+neighbours are near. v is the error bar of the surface found, relative to the depth (of a perspective camera), over its
+median, from 0.3 to 4.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ FEWEST_VIEWS, CONFIRMED = 3, 1.5  # views from which edges count; supporting vie
 EDGE, REACH = 6.0, 2  # noise scales of a step, and pixels from it
 MOST_BENT = 20.0  # noise scales: limit for maps without noise
 HALF = 0.5  # Jeffreys' prior
+FEWEST_ALIKE = 4  # of eight neighbours: fewer are no surface, but a spot of the outliers of one view
 
 
 def confidence(
@@ -54,7 +56,8 @@ def confidence(
     told, many = bool(told and usual > 0), len(evidence.support) >= FEWEST_VIEWS
     bend = out_of_line(depth, noise)
     if many and outlines_of is not None:
-        step, bend = _unless_outlined(depth, noise, evidence.support[outlines_of], step, bend)
+        own = evidence.support[outlines_of], evidence.weights[outlines_of]
+        step, bend = _unless_outlined(depth, noise, *own, step, bend)
     out = _probability(support, contradiction, depth, mass, heaped, edge, bend, unsure, usual, told=told, many=many)
     return _unless_alone(out, support, measured, step) if many else out
 
@@ -98,9 +101,12 @@ def out_of_line(depth: DepthMap, noise: Floats) -> Floats:
 
 
 @one_pass
-def _unless_outlined(depth: DepthMap, noise: Floats, outlined: Mask, step: Mask, bend: Floats) -> tuple[Mask, Floats]:
-    """Steps and bends (H, W), but for pixels with an exact outline that are like one of their eight neighbours."""
-    out = ~outlined | (alike_around(depth, np.float32(EDGE) * noise) < 1)
+def _unless_outlined(
+    depth: DepthMap, noise: Floats, support: Mask, weight: Floats, step: Mask, bend: Floats
+) -> tuple[Mask, Floats]:
+    """Steps and bends (H, W), but where a view with exact outlines, of usual weight, supports a pixel of a surface."""
+    odd = alike_around(depth, np.float32(EDGE) * noise) < FEWEST_ALIKE
+    out = ~support | (weight < HALF) | odd
     return step & out, np.where(out, bend, np.float32(0))
 
 

@@ -16,6 +16,9 @@ from cfusion.arrays import stride_for
 from cfusion.kernels.contract import Backend, Floats
 
 TILES, FEWEST = 8, 8  # along each side of the image, and pixels of a sample in one
+FEWEST_TILES = 16  # of 64: the median of fewer is chance
+COUNTS = 0.5  # of the largest weight of a view: others hardly move the median
+MAD = 1.4826  # standard deviation over median size, normal distribution
 SAMPLE = 5_000  # pixels
 OF_MEDIAN = np.pi / 2  # variance of a median of views over that of a mean
 
@@ -34,15 +37,27 @@ def share_of_far(sample: NDArray[Any]) -> float:
     return float(np.sqrt(np.clip(np.nan_to_num(share), 0, 1)))
 
 
-def variance_of_far(residuals: Floats, backend: Backend) -> float:
-    """The variance of the fused error across a tile, from how the views' mean residuals (K, H, W) differ there."""
+def variance_of_far(residuals: Floats, weights: Floats | None, backend: Backend) -> float:
+    """The variance of the fused error across a tile, from how the views' mean residuals (K, H, W) differ there.
+
+    That of the median of the n views that count, by a spread s that a biased view does not move: pi/2 s^2 / n, or
+    (a - b)^2 / 4 for two. Weights (K, H, W) are those of the fit.
+    """
     every = stride_for(residuals[0].size, SAMPLE)
+    errors = backend.to_host(residuals[:, ::every, ::every])
+    if weights is not None:
+        usual = backend.to_host(weights[:, ::every, ::every]).mean(axis=(1, 2))
+        errors = errors[usual >= COUNTS * usual.max()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # one view, or none, knows a tile
-        means, squares, numbers = _tiles(backend.to_host(residuals[:, ::every, ::every]))
-        between = np.nanvar(means, axis=0, ddof=1) - np.nanmean(squares / numbers, axis=0)
-        fused = OF_MEDIAN * np.nanmedian(between / np.isfinite(means).sum(axis=0))  # some tiles have edges
-    return max(float(np.nan_to_num(fused)), 0.0)
+        means, squares, numbers = _tiles(errors)
+        n, chance = np.isfinite(means).sum(axis=0), np.nanmean((squares - np.square(means)) / numbers, axis=0)
+        spread = MAD * np.nanmedian(np.abs(means - np.nanmedian(means, axis=0)), axis=0)
+        of_median = OF_MEDIAN * (np.square(spread) - chance) / n
+        of_two = np.nanvar(means, axis=0) - chance / 2
+        fused = np.where(n > 2, of_median, np.where(n == 2, of_two, np.nan))
+        told = np.isfinite(fused)
+    return max(float(np.median(fused[told])), 0.0) if told.sum() >= FEWEST_TILES else 0.0  # some tiles have edges
 
 
 def _tiles(errors: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:

@@ -16,7 +16,7 @@ from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
 from cfusion.auto.uncertainty import autocorrelation
-from cfusion.auto.votes import in_units
+from cfusion.auto.votes import BELIEVED, in_units
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
@@ -96,6 +96,7 @@ def observe(
     trusted = source.weighed
     typical = float(weights.sum(dtype=np.float64)) / max(int((weights > 0).sum()), 1) if trusted else 1.0
     holes = unmeasured_are_holes(weights[reference], backend)
+    trustworthy = weights[reference] >= np.float32(BELIEVED * typical)  # in the eyes of its front end
     wrong = _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope)))
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
@@ -108,10 +109,10 @@ def observe(
     placed = None
     if count > 1 and exact > MOST_SHARED and outlines is not False:
         size = np.float32(max(usual, slope))
-        alike = measured_alike(wrong, depths[reference], unit, size)
+        alike = measured_alike(wrong & trustworthy, depths[reference], unit, size)
         outlines = are_exact(alike, wrong, weights, reference, reliefs, size) if outlines is None else outlines
         if outlines:
-            placed, surface = put_in_place(alike, reliefs[1], size, surface, depths, reference)
+            placed, surface = put_in_place(alike, reliefs[1], size, surface, depths, reference, backend)
             wrong = wrong & ~placed
     enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * exact)
     wrong = _denied(wrong, weights, reference, enough * typical)

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import DepthMap
+from cfusion.auto.pooling import window_sums
 from cfusion.auto.surface import alike_around
-from cfusion.kernels.contract import Floats, Mask
+from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import one_pass
 
 STEP = 12.0  # noise scales: the range of a surface around a pixel that is beside an edge
@@ -23,6 +24,7 @@ SAME, FEWEST = 4.0, 2  # noise scales, and neighbours of eight that measured the
 CONFIRMED = 3  # other views, or half of them if there are fewer: then the surface is right and the outline is not
 DENIED = 0.03  # of the reference's pixels beside edges: exact outlines have 0 to 2.4 %, a Kinect's 5 to 28 %
 TELLING = 100  # pixels beside edges: fewer, of which none is denied, may still be those of a Kinect
+CORE, BESIDE = 1, 2  # pixels: a square that is all displaced is no outline, nor is what is so near to its middle
 BLOBS = 0.01  # of its pixels far from edges: blobs of outliers have 1 to 15 %, noise 0.1 %
 
 
@@ -68,13 +70,16 @@ def _tally(
 
 
 def put_in_place(
-    alike: Mask, near: Floats, scale: np.float32, surface: DepthMap, depths: Floats, reference: int
+    alike: Mask, near: Floats, scale: np.float32, surface: DepthMap, depths: Floats, reference: int, backend: Backend
 ) -> tuple[Mask, DepthMap]:
     """Pixels (H, W) beside edges that the reference measured elsewhere, and the surface with its measurements there.
 
-    `near` is the range of the surface within two pixels; depths are (K, H, W).
+    `near` is the range of the surface within two pixels; depths are (K, H, W). Displaced outlines are a pixel or two
+    wide: wider parts are things that only the reference saw, or its errors.
     """
-    found: tuple[Mask, DepthMap] = _placed(alike, near, np.float32(STEP) * scale, surface, depths, reference)
+    cores = _cores(*window_sums(_counted(alike), CORE, backend))
+    (wide,) = window_sums(cores, BESIDE, backend)
+    found: tuple[Mask, DepthMap] = _placed(alike, wide, near, np.float32(STEP) * scale, surface, depths, reference)
     return found
 
 
@@ -97,11 +102,24 @@ def _mass(weights: Floats) -> tuple[Any, Any]:
 
 
 @one_pass
+def _counted(alike: Mask) -> Floats:
+    out: Floats = np.stack([alike.astype(np.float32)])
+    return out
+
+
+@one_pass
+def _cores(around: Floats) -> Floats:
+    """1 where all of a square is counted, (1, H, W)."""
+    out: Floats = np.stack([(around > (2 * CORE + 1) ** 2 - 0.5).astype(np.float32)])
+    return out
+
+
+@one_pass
 def _placed(
-    alike: Mask, near: Floats, limit: np.float32, surface: DepthMap, depths: Floats, reference: int
+    alike: Mask, wide: Floats, near: Floats, limit: np.float32, surface: DepthMap, depths: Floats, reference: int
 ) -> tuple[Mask, DepthMap]:
     """Pixels (H, W) beside edges that the reference measured elsewhere, and the surface with its measurements there."""
-    placed = alike & (near > limit)
+    placed = alike & (near > limit) & (wide < 0.5)
     return placed, np.where(placed, depths[reference], surface)
 
 

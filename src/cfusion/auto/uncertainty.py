@@ -5,8 +5,8 @@
 
 V       variance of the fit to all observations, from the distance of the fits to two halves of them, of weights n
         and m: (x - y)^2 n m / (n + m)^2, pooled near the pixel over both kinds of halves. Without halves F is s^2; for
-        maps that cannot be compared (one, or copies of one), V is that of a half of the pixels, F is 1.7 V, and r is 1
-        At least pi/2 times the variance of the views' mean residuals in a tile of the image, over their number (`far`)
+        maps that cannot be compared (one, or copies of one), V is that of a half of the pixels, F is 1.7 V, and r is 1.
+        V is at least what the views' mean residuals in a tile of the image tell (`far`)
 rim     share of unknown pixels in the square around the pixel, within the image: beside them one side alone tells
 bend    second difference of the surface over the distance that it is smoothed over, s / sqrt(4 n V) pixels, at most
         10 sqrt(V): smoothing flattens curved surfaces, alike in both halves, and leaves planes as they are
