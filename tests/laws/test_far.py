@@ -56,6 +56,10 @@ def test_the_fused_error_is_that_of_a_median_of_views() -> None:
     assert variance_of_far(np.full((1, *SHAPE), 0.5, np.float32), None, NUMPY) == 0  # one view tells nothing of itself
     assert variance_of_far(np.full((3, *SHAPE), np.nan, np.float32), None, NUMPY) == 0
     assert variance_of_far(offsets[:3] + np.zeros((3, 9, 12), np.float32), None, NUMPY) == 0  # too few pixels
+    some = offsets[:9] + np.zeros((9, 24, 32), np.float32)
+    assert variance_of_far(some, None, NUMPY) > 0
+    some[:, 3:] = np.nan
+    assert variance_of_far(some, None, NUMPY) == 0  # eight tiles are chance
 
 
 @pytest.mark.parametrize(("count", "weight"), [(3, 0.01), (5, 0.01), (5, 1.0), (7, 1.0)])
