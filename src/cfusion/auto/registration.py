@@ -285,12 +285,7 @@ def _about(centres: Floats, scaled: Mask) -> Floats:
 
 
 def _fits(
-    residuals: Floats,
-    effects: Floats,
-    about: Floats,
-    blocks: tuple[Floats, Floats],
-    share: float,
-    least: float,
+    residuals: Floats, effects: Floats, about: Floats, blocks: tuple[Floats, Floats], share: float, least: float
 ) -> tuple[Floats, Floats, Floats]:
     """The motions (K, m) that remove residuals (K, n), their covariances, and the squares S of a motion's effect.
 

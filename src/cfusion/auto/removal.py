@@ -71,16 +71,11 @@ def _medians(sizes: Floats, known: Mask, count: Floats) -> Floats:
 
 def _squares_of_blocks(about: Floats, values: Floats, effects: Floats, block: Floats) -> Floats:
     """Sums (K, m, m) over blocks of the squares of their scores, T times values times effects."""
-    order, first = by_blocks(block)
+    order = np.argsort(block, kind="stable")
+    first = np.flatnonzero(np.diff(block[order], prepend=-1))  # where each block begins
     scores = about @ np.add.reduceat(values[:, order][:, None] * effects[:, order], first, axis=2)
     squares: Floats = scores @ scores.swapaxes(1, 2)
     return squares
-
-
-def by_blocks(block: Floats) -> tuple[Floats, Floats]:
-    """The places in the order of their blocks (n,), and where each block begins."""
-    order = np.argsort(block, kind="stable")
-    return order, np.flatnonzero(np.diff(block[order], prepend=-1))
 
 
 def _sums(values: Floats, effects: Floats) -> Floats:
