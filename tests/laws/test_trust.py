@@ -17,7 +17,7 @@ from cfusion.auto.uncertainty import autocorrelation, shared_with_neighbours
 from cfusion.errors import InputError
 from cfusion.kernels.depth_noise import CONSTANT
 from cfusion.source import Frame, Reading
-from cfusion.synthetic import PAPER_CAMERA, Gauss, blob, disturbed, object_bundle
+from cfusion.synthetic import PAPER_CAMERA, Blobs, Gauss, blob, disturbed, object_bundle, room
 
 NUMPY = kernels.load("numpy")
 CAMERA = Pinhole(40.0, 40.0, 15.5, 15.5, 32, 32)
@@ -77,9 +77,9 @@ def test_what_is_beside_an_edge_is_less_sure_and_so_is_what_has_a_large_error_ba
     found = confidence(evidence, depth, noise, unsure, NUMPY)
     assert (found[:, 9:14] < inside[:, 9:14]).all()
     np.testing.assert_array_equal(np.delete(found, range(8, 16), 1), np.delete(inside, range(8, 16), 1))
-    pair = Evidence(*(each[:2] for each in (support, ~support, evidence.residual, evidence.weights)))
-    few = [confidence(pair, each, noise, unsure, NUMPY) for each in (depth, 0 * depth + 4)]
-    np.testing.assert_array_equal(*few)  # two maps: nobody knows that they are out of place
+    alone = Evidence(*(each[:1] for each in (support, ~support, evidence.residual, evidence.weights)))
+    few = [confidence(alone, each, noise, unsure, NUMPY) for each in (depth, 0 * depth + 4)]
+    np.testing.assert_array_equal(*few)  # one map: nobody knows that it is out of place
     unsure[5, 5], unsure[7, 7], unsure[9, 9] = 0.02, 0.0002, np.nan
     told_apart = confidence(evidence, 0 * depth + 4, noise, unsure, NUMPY)
     assert told_apart[5, 5] < inside[5, 5] < told_apart[7, 7]
@@ -235,6 +235,18 @@ def test_disputed_pixels_are_left_unknown_where_asked() -> None:
     assert (sure.provenance[np.isnan(sure.depth)] == -1).all()
     with pytest.raises(InputError, match="probability"):
         fuse_stack(Stack(depths), min_confidence=1.5)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_of_two_views_that_contradict_each_other_neither_is_believed(seed: int) -> None:
+    """Blobs of wrong depth in both: 1.6 to 1.7 % of the pixels are wrong and kept; without bends 4.9 to 5.4."""
+    noise, camera = Gauss(0.01) + Blobs(0.08, 6.0), PAPER_CAMERA.scaled(0.25)
+    views, truth = object_bundle(room(blob()), noise, np.random.default_rng(seed), 2, camera=camera)
+    result = fuse(views, reference=1)
+    known = np.isfinite(result.depth)
+    wrong = np.abs(result.depth - truth) > 0.05 * truth
+    assert wrong[known].mean() < 0.025
+    assert known.mean() > 0.8
 
 
 def test_the_view_that_is_off_is_named() -> None:

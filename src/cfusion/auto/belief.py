@@ -7,11 +7,11 @@ S and C are the numbers of supporting and contradicting views, each weighted by 
 share of contradiction pooled around the pixel, (C + 1/2) / (S + C + 1). Number and geometry of views enter through S
 and C (a view from which the point is hidden counts for neither), and for a pixel that no view measured S = C = 0.
 Beside an edge (a step of the surface, or the end of its known part) a map misplaced by a pixel shows the other surface,
-and views of one sensor err alike: this term counts from three views on, and so does b, the deviation of the pixel from
-its neighbours in noise scales; one view alone is not believed beside a step. Where the reference's outlines are exact,
-what it measured is believed alone and b does not count, but for odd pixels, which fewer than four of their eight
-neighbours are near. v is the error bar of the surface found, relative to the depth (of a perspective camera), over its
-median, from 0.3 to 4.
+and views of one sensor err alike: this term counts from two views on, and so does b, the deviation of the pixel from
+its neighbours in noise scales; where there are three or more, one view alone is not believed beside a step. Where the
+reference's outlines are exact, what it measured is believed alone and b does not count, but for odd pixels, which fewer
+than four of their eight neighbours are near. v is the error bar of the surface found, relative to the depth (of a
+perspective camera), over its median, from 0.3 to 4.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ OFFSET, OWN, AROUND, BESIDE_EDGE, BENT, UNSURE = 3.1, 0.5, 1.2, 1.2, 0.6, 1.2
 UNSURE_RANGE = 0.3, 4.0  # of the usual error bar: beyond, pixels are as likely right
 RADIUS = 3  # pixels: typical size of connected wrong pixels
 ALONE = 0.5  # largest probability beside a step with one supporting view: about half of those pixels are wrong
-FEWEST_VIEWS, CONFIRMED = 3, 1.5  # views from which edges count; supporting views below which a pixel has but one
+FEWEST_VIEWS, MORE = 2, 3  # views from which edges count, and from which one view alone is not believed there
+CONFIRMED = 1.5  # supporting views below which a pixel has but one
 EDGE, REACH = 6.0, 2  # noise scales of a step, and pixels from it
 MOST_BENT = 20.0  # noise scales: limit for maps without noise
 HALF = 0.5  # Jeffreys' prior
@@ -59,7 +60,7 @@ def confidence(
         own = evidence.support[outlines_of], evidence.weights[outlines_of]
         step, bend = _unless_outlined(depth, noise, *own, step, bend)
     out = _probability(support, contradiction, depth, mass, heaped, edge, bend, unsure, usual, told=told, many=many)
-    return _unless_alone(out, support, measured, step) if many else out
+    return _unless_alone(out, support, measured, step) if len(evidence.support) >= MORE else out
 
 
 def _beside_a_step(depth: DepthMap, noise: Floats, backend: Backend) -> Mask:
@@ -134,7 +135,7 @@ def _probability(
     told: bool,
     many: bool,
 ) -> Floats:
-    """The probability (H, W) by the formula above; with one or two maps, misplacement is not considered."""
+    """The probability (H, W) by the formula above; with one map, misplacement is not considered."""
     around = np.clip(ratio(mass, heaped), 1e-6, 1 - 1e-6)
     own = np.log((support + HALF) / (contradiction + HALF))
     odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around)
