@@ -9,11 +9,12 @@ import pytest
 
 from cfusion.cli.main import main
 from cfusion.datasets import read, write_bundle
-from cfusion.datasets.check import Correction, align_scales, check, reprojection
+from cfusion.datasets.check import Correction, align_scales, check, reprojection, warning
 from cfusion.datasets.check.reprojection import STATED, Hypothesis
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.geometry.pose import turned_by
+from cfusion.synthetic import disturbed
 
 SAMPLES = 6000
 
@@ -366,3 +367,29 @@ def test_depth_is_interpolated_within_one_surface_only(corner: tuple[int, int], 
     for v, u in ((1.4, 1.3), (1.4, 1.6), (1.7, 1.3), (1.7, 1.6)):
         found = [float(each._inverse_depth(place, *np.array([[u], [v]]), STATED)[0]) for each in (plane, edge)]
         assert found == pytest.approx([1 / 3 + 0.001 * (u + v), 1 / beside[round(v), round(u)]])
+
+
+@pytest.mark.parametrize("turning", [True, False])
+def test_inexact_poses_are_no_mistaken_convention(turning: bool) -> None:
+    """Without turning, R and its transpose differ by errors alone; half a pixel looks like a small rotation."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        given = [disturbed(view, 0.3, 0.002, 3.0, rng) for view in (views() if turning else sideways())]
+        assert warning(given) is None, f"seed {seed}: {warning(given)}"
+
+
+def sideways() -> list[View]:
+    """Views of one direction."""
+    camera = Pinhole(90.0, 90.0, 52.0, 34.0, 100, 80)
+    poses = [Pose(np.eye(3), np.array([0.1 * number, 0.04 * (number % 2), 0.0])) for number in range(4)]
+    return [View(surface(camera, pose), camera, pose) for pose in poses]
+
+
+@pytest.mark.parametrize("noise", [0.0, 3e-4])
+def test_half_a_pixel_is_named_where_noise_is_smaller_than_what_it_does(noise: float) -> None:
+    rng = np.random.default_rng(0)
+    given = [
+        replace(view, depth=(view.depth * (1 + noise * rng.normal(size=view.shape))).astype(np.float32))
+        for view in with_k(views(), cx=52.5, cy=34.5)
+    ]
+    assert "half a pixel less" in str(warning(given))

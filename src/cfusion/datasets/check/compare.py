@@ -47,6 +47,7 @@ CONFUSIONS = (
     Hypothesis("K of an image twice as large: all of it halved", enlarged=0.5),
 )
 TOO_CLOSE = 1.0  # pixels of parallax below which noise decides
+TURNED = 5.0  # pixels of turning below which errors of poses decide how rotations are meant
 SURE = 0.5  # residual over that of the stated convention, below which the other convention is certainly right
 BY_CHANCE = 0.1  # relative residual above which views without overlap as stated meet only by chance
 MEETING = 0.1  # share of the known pixels that must meet for these to be the same surface
@@ -55,6 +56,7 @@ FINEST = 1e-7  # relative residual caused by rounding
 NEEDED_OVERLAP = 0.05  # of the largest overlap, for a hypothesis to be judged
 CAN_TELL = 0.02  # share of samples that must differ between two hypotheses
 SLIGHT, CLEAR = 0.55, 0.6  # shares of the votes
+MATERIAL = 0.7  # residual over that of the stated convention: inexact poses explain less, noise and other errors remain
 GRID = np.geomspace(1e-8, 1e8, 79)  # factors tried
 ROUNDS = 9  # of bisection between them
 EVERY = 4  # of the samples: one of so many suffices to find a factor
@@ -111,10 +113,16 @@ class Check:
         return not self.stated.overlap > 0 and not meeting
 
     @property
+    def is_clear(self) -> bool:
+        """Whether another convention fits better by more than noise and inexact poses explain."""
+        material = self.best.residual < MATERIAL * self.stated.residual or not self.stated.overlap > 0
+        return not self.fits_as_stated and self.best.votes >= CLEAR and material
+
+    @property
     def is_sure(self) -> bool:
         """Whether another convention fits so much better that the stated one must be wrong."""
         better = self.best.residual < SURE * self.stated.residual or not self.stated.overlap > 0
-        return not self.fits_as_stated and self.best.votes >= CLEAR and better and not self.by_chance
+        return self.is_clear and better and not self.by_chance
 
     @property
     def too_close(self) -> bool:
@@ -126,7 +134,7 @@ class Check:
         """The sentence if another convention clearly fits better, or the views disagree about scale; else None."""
         if self.too_close or self.by_chance or (self.fits_as_stated and self.scales is None):
             return None
-        return self.sentence if self.scales is not None or self.best.votes >= CLEAR else None
+        return self.sentence if self.scales is not None or self.is_clear else None
 
     @property
     def sentence(self) -> str:
@@ -146,7 +154,7 @@ class Check:
             tail = f"; the data cannot decide: {'; '.join(doubt)}" if doubt else ""
             return f"The data fit as stated ({here}){tail}."
         best = self.best
-        how = "clearly" if best.votes >= CLEAR else "slightly"
+        how = "clearly" if self.is_clear else "slightly"
         return (
             f"The data fit {how} better with: {best.hypothesis.name} ({_percent(best.residual)} median depth residual, "
             f"{_percent(best.overlap)} overlap; as stated {here}; {_percent(best.votes)} of the deciding pixels)."
@@ -180,7 +188,8 @@ def _compared(samples: Samples) -> Check:
         for factor in (known, 1 / known)
     ]
     unnamed = [each for each in searched if each.meaning is not Meaning.z or _is_new(each.factor, scaled)]
-    hypotheses = (STATED, *CONFUSIONS, *_of_another_image(samples), *scaled, *unnamed)
+    confusions = [each for each in CONFUSIONS if not each.rotations or samples.turn() >= TURNED]
+    hypotheses = (STATED, *confusions, *_of_another_image(samples), *scaled, *unnamed)
     residuals = [samples.residuals(each) for each in hypotheses]
     enough = NEEDED_OVERLAP * max(each.overlap for each in residuals)
     judged = [each.overlap > enough for each in residuals]
