@@ -11,7 +11,7 @@ import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Stack, View, fuse, fuse_stack
 from cfusion.arrays import adopt
-from cfusion.datasets.write_back import bundle, nerfstudio, png_depth
+from cfusion.datasets.write_back import LAYOUTS
 from cfusion.errors import CFusionError
 from cfusion.experiments.conditions import OnTrack
 from cfusion.experiments.models import Model
@@ -44,6 +44,10 @@ TRACK = OnTrack(MODEL, "orbit", 3, 1, ("gauss", 0.1), 0.1)
 ROWS: Any = {"l1": None, "auto": None}
 SPEC = Spec("x", "X", "", "geometric", (0,), {"city": (TRACK,)}, ROWS, (TABLE,), Quick((), (), 1.0))
 RESULT, WIDER = (SimpleNamespace(depth=np.ones(shape, np.float32)) for shape in ((3, 4), (3, 5)))
+
+
+def _replaced(format: str, source: str) -> tuple[Path, ...]:
+    return LAYOUTS[format].replaced(Path("a"), Path(source))
 
 
 def _ball(points: np.ndarray) -> np.ndarray:
@@ -145,9 +149,9 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: _row(Path("list.json"), {"heights": "a.tif", "weights": "w", "sigma": "s"}, 1, ()),
         "a.tif has weights and sigma; give one",
     ),
-    "EXR in place of a bundle's": (lambda: bundle.replaced(Path("a"), Path("a/b.exr")), "write it as .npy"),
-    "TIFF in place of nerfstudio's": (lambda: nerfstudio.replaced(Path("a"), Path("a/b.tif")), "pass --write bundle"),
-    "an array in place of a PNG": (lambda: png_depth.replaced(Path("a"), Path("a/b.npy")), "pass --write bundle"),
+    "EXR in place of a bundle's": (lambda: _replaced("bundle", "a/b.exr"), "write it as .npy"),
+    "TIFF in place of nerfstudio's": (lambda: _replaced("nerfstudio", "a/b.tif"), "pass --write bundle"),
+    "an array in place of a PNG": (lambda: _replaced("scannet", "a/b.npy"), "pass --write bundle"),
 }
 FINE: dict[str, Callable[[], Any]] = {
     "the largest image": lambda: Pinhole(1.0, 1.0, 0.0, 0.0, MOST_PIXELS, MOST_PIXELS),
@@ -173,9 +177,9 @@ FINE: dict[str, Callable[[], Any]] = {
     "a grey pair": lambda: StereoFrame(np.ones((4, 5)), np.ones((4, 5, 3))),  # type: ignore[arg-type]
     "one pixel": lambda: grey_bytes(np.ones((1, 1, 3), np.float32)),
     "a cluster": lambda: Options(scheduler="tcp://x", iterations=1, tolerance=0.999, alpha=(1e-9, 1e-9)),
-    "a bundle's PFM": lambda: bundle.replaced(Path("a"), Path("a/b.PFM")),
-    "nerfstudio's array": lambda: nerfstudio.replaced(Path("a"), Path("a/b.npy")),
-    "a PNG": lambda: png_depth.replaced(Path("a"), Path("a/b.PNG")),
+    "a bundle's PFM": lambda: _replaced("bundle", "a/b.PFM"),
+    "nerfstudio's array": lambda: _replaced("nerfstudio", "a/b.npy"),
+    "a PNG": lambda: _replaced("scannet", "a/b.PNG"),
 }
 
 
