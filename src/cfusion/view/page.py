@@ -18,7 +18,7 @@ from cfusion.io.atomic import filling
 from cfusion.io.versions import versions
 from cfusion.view import explain, sections
 from cfusion.view.content import Content, Event
-from cfusion.view.document import document
+from cfusion.view.document import asset, document
 from cfusion.view.layers import Coded, coded
 from cfusion.view.maps import image_uri, page_layers
 from cfusion.view.view_figures import ViewFigures
@@ -120,7 +120,7 @@ def page(content: Content) -> str:
     body = "\n".join(
         (
             sections.header(content),
-            INTERACTIVE,
+            asset("interactive.html"),
             sections.rasters_section(records, content.unit)
             if content.figures
             else sections.views_section(records, content.reference, content.unit),
@@ -131,27 +131,6 @@ def page(content: Content) -> str:
         )
     )
     return document(content.title, body, _model(content, layers, usual, image), layers)
-
-
-INTERACTIVE = """
-<nav id="methods" role="tablist" aria-label="Methods" hidden></nav>
-<p id="method-words" hidden></p>
-<section id="surface"><h2>Surface</h2>
-<div class="stage"><canvas id="gl" tabindex="0" aria-label="The fused surface in 3-D. Arrow keys turn it, plus and
-minus zoom, R resets."></canvas><p id="no-gl" hidden>This browser has no WebGL: the maps below show the same.</p></div>
-<div class="controls" id="surface-controls"></div>
-<p class="hint">Drag to turn, click and scroll (or pinch) to zoom, shift-drag to move. Keys: arrows, + and -,
-R.</p></section>
-<section id="maps-section"><h2>Maps</h2>
-<div class="controls" id="map-controls"></div>
-<div class="maps-and-reading"><div id="maps"></div><aside id="reading" aria-live="polite"></aside></div>
-<p class="hint">Point at a pixel to read all layers; click and scroll (or pinch) to zoom, drag to move, all maps
-together. Keys: arrows move the reading, + and - zoom, 0 shows all.</p></section>
-<section id="compare-section"><h2>Before and after</h2>
-<div class="controls" id="compare-controls"></div>
-<div class="stage"><canvas id="compare" aria-label="Two maps side by side, parted by a slider"></canvas>
-<input id="divider" type="range" min="0" max="1000" value="500" aria-label="Where the two maps part"></div></section>
-"""
 
 
 def hashes(content: Content) -> dict[str, str]:
