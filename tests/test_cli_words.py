@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion.cli import extras, kernel_work, main, parts, report, settings, text
+from cfusion.cli import extras, main, parts, report, settings, text
 from cfusion.cli.progress import BETWEEN_LINES, PATIENCE, _Lines, described, showing
 from cfusion.errors import InputError
 from cfusion.forecast import Step
@@ -129,15 +129,6 @@ class TestParts:
         ahead = ((("laying",), 1.0), (("iterating", "certifying"), 2.0))
         assert told(parts.of_mosaic(ahead, page=True)) == [("laying",), ("iterating", "certifying"), "making the page"]
         assert told(parts.of_mosaic(page=False)) == [("laying",), ("choosing",), ""]
-
-    def test_every_group_of_kernels_is_known(self) -> None:
-        for method, groups in kernel_work.OF_METHODS.items():
-            assert set(groups) <= set(kernel_work.GROUPS), method
-        assert kernel_work.seconds_for(["input"]) == pytest.approx(
-            sum(kernel_work.seconds_of(kernel) for kernel in kernel_work.GROUPS["splat"])
-        )
-        assert kernel_work.seconds_for(["l1", "l1-adapt"]) == kernel_work.seconds_for(["l1"])  # none twice
-        assert kernel_work.seconds_for(["unheard of"]) > kernel_work.seconds_for(["l1"])
 
 
 class TestLines:

@@ -45,7 +45,6 @@ class Step:
     method: str = ""  # of `inside`
     seconds: float = 0.0  # expected duration of work that interrupts other work
     rests: bool = False  # whether that work rests until its next event
-    coming: float = 0.0  # share of that work that will be done at its next event, if known
 
 
 class SolveForecast:

@@ -56,8 +56,7 @@ class Forecast:
         """Account for an event."""
         seconds = getattr(event, "seconds", 0.0)
         if seconds > 0:
-            coming = getattr(event, "coming", 0.0)
-            self.break_.update(event.done, seconds, now, rests=getattr(event, "rests", False), coming=coming)
+            self.break_.update(event.done, seconds, now, rests=getattr(event, "rests", False))
             return
         self._update(event, self.break_.clock(now))
 
