@@ -4,8 +4,6 @@ A solver reports iterations out of its limit, and usually ends long before it. K
 shares of the stages of `auto`, and the iterations that a method usually takes.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Protocol

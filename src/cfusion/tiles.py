@@ -1,7 +1,5 @@
 """A frame too large for a device's memory, fused in overlapping tiles, each halved until it fits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -6,8 +6,6 @@ Compiling kernels is an interruption: it counts from when it begins, has its own
 the other parts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

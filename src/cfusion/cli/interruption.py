@@ -1,7 +1,5 @@
 """Work that is needed only sometimes and interrupts other work: compiling kernels."""
 
-from __future__ import annotations
-
 PRIOR = 1.0  # seconds at the typical pace, assumed to have passed
 LONGEST = 0.5  # of the remaining time after an event, that the clock alone may count down
 

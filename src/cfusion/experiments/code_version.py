@@ -3,8 +3,6 @@
 It is the same for every version of Python, so that results of one machine are found on another.
 """
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The share of the work that is done, from the durations of finished jobs."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 

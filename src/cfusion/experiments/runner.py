@@ -1,7 +1,5 @@
 """Runs a plan: stored results are not repeated, the others run in parallel, each stored as it ends."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import threading

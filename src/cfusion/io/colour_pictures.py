@@ -1,7 +1,5 @@
 """Coloured maps as PNG bytes without a plotting library; unknown pixels are transparent."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 

@@ -1,7 +1,5 @@
 """Everything about a mosaic that is decided before tiles are computed: its grid, and the rasters placed on it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

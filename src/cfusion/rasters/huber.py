@@ -9,8 +9,6 @@ the prox). The root r is rounded, but the function is convex: in the box it is n
 minimum is returned.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Checks of a raster before any work, on a few of its windows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.errors import FileError, InputError

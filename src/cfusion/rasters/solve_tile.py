@@ -4,8 +4,6 @@ A window's problem is the mosaic's, cropped. Values in its core have the bits th
 the halo holds everything that the core depends on. An iteration reaches one pixel, a round of the repair two.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from dataclasses import dataclass, replace

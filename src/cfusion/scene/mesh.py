@@ -1,7 +1,5 @@
 """The coloured mesh of a scene by marching cubes through the volume, chunk by chunk; written as PLY and GLB."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

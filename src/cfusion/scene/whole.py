@@ -1,7 +1,5 @@
 """A whole scene: the graph, every view fused by the runner, the data set written back, one cloud, one mesh."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence

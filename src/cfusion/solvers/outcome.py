@@ -1,7 +1,5 @@
 """The outcome of a solve."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 The page decodes it: inflate, join the two bytes, undo the zigzag, add the prediction (assets/decode.js).
 """
 
-from __future__ import annotations
-
 import base64
 import zlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The fused frames of a folder (one result, a sequence or a scene), read when used."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """One self-contained HTML file that shows a result: 3-D, maps, a slider, its views, how it was solved."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from os import PathLike

@@ -1,7 +1,5 @@
 """The formats that can be written back: the files that are kept, and how the new ones of a view are written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

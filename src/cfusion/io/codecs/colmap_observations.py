@@ -1,7 +1,5 @@
 """The sparse points that each image of a COLMAP model observes, from images.bin or images.txt."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -12,8 +12,6 @@ and of g to the data's slopes. The remaining violation is removed by one factor 
 the box where the data do not determine it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Problem, State
