@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion.cli import extras, main, parts, report, settings, text
+from cfusion.cli import extras, main, parts, report, settings, talk
 from cfusion.cli.progress import BETWEEN_LINES, PATIENCE, _Lines, described, showing
 from cfusion.errors import InputError
 from cfusion.forecast import Step
@@ -70,11 +70,11 @@ class TestSettings:
 
 class TestText:
     def test_what_steers_a_terminal_is_shown(self) -> None:
-        assert text.shown("a\x1b[31m\nb\u202ec") == "a\\x1b[31m\\nb\\u202ec"
+        assert talk.shown("a\x1b[31m\nb\u202ec") == "a\\x1b[31m\\nb\\u202ec"
 
     def test_the_middle_of_what_is_too_long_is_left_out(self) -> None:
-        assert text.shown("x" * 600) == "x" * 600
-        long = text.shown("a" * 400 + "b" * 400)
+        assert talk.shown("x" * 600) == "x" * 600
+        long = talk.shown("a" * 400 + "b" * 400)
         assert long == "a" * 300 + " ... " + "b" * 300
 
 

@@ -20,11 +20,10 @@ from cfusion.io.codecs.colmap_model import ModelCamera
 from cfusion.io.codecs.exr_header import Channel
 from cfusion.io.codecs.kitti_poses import read_odometry_poses
 from cfusion.io.codecs.png import Encoding, read_png, write_counts
-from cfusion.io.colour_pictures import VIRIDIS
+from cfusion.io.colour_pictures import VIRIDIS, point_colours
 from cfusion.io.json_object import JsonObject
 from cfusion.io.limits import FREE_BYTES, FREE_PIXELS, MOST_BYTES, MOST_PIXELS, most_unpacked, require_pixels
 from cfusion.io.paths import LONGEST_NAME, inside, path_inside, require_inside, within
-from cfusion.io.point_colours import point_colours
 from cfusion.io.text_tables import numbered, read_matrix
 from cfusion.io.to_json import to_json
 

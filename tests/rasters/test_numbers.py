@@ -535,19 +535,19 @@ def test_rasters_that_meet_share_pixels_by_a_chain_of_others(boxes: list[tuple[i
     for name, each in zip("abc", given, strict=False):
         each.raster = SimpleNamespace(name=name)
     if alone is None:
-        inspect_raster.require_overlap(given)
-        inspect_raster.require_overlap(given[::-1])
+        inspect_raster.require_inside(given)
+        inspect_raster.require_inside(given[::-1])
     else:
         more = " or a raster that does" if len(boxes) > 2 else ""
         with pytest.raises(InputError, match=f"^{alone} does not overlap a{more}; fuse rasters of one place"):
-            inspect_raster.require_overlap(given)
+            inspect_raster.require_inside(given)
 
 
 @pytest.mark.parametrize("box", [(10, 40, 10, 60), (10, 40, 20, 40), (20, 40, 10, 60), (10, 60, 20, 40)])
 def test_a_raster_without_a_pixel_on_the_grid_lies_outside(box: tuple[int, ...]) -> None:
     given: Any = [SimpleNamespace(footprint=lambda: box, raster=SimpleNamespace(name="a"))]
     with pytest.raises(InputError, match="a lies outside the mosaic's grid"):
-        inspect_raster.require_overlap(given)
+        inspect_raster.require_inside(given)
 
 
 def test_where_nothing_can_be_left_out_the_usual_weights_are_taken() -> None:

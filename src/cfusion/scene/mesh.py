@@ -12,7 +12,7 @@ from cfusion.arrays import Points
 from cfusion.errors import InputError, optional_module
 from cfusion.geometry import Pinhole
 from cfusion.geometry.normals import summed_face_normals
-from cfusion.io.codecs.ply_table import (
+from cfusion.io.codecs.ply import (
     COLOUR,
     MOST_ROUNDING,
     NORMAL,

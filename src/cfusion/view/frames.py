@@ -15,7 +15,7 @@ from cfusion.geometry import Camera, Pose
 from cfusion.geometry.camera import pixel_size
 from cfusion.io.cameras import camera_from_json
 from cfusion.io.codecs.npy import read_npy
-from cfusion.io.codecs.ply_table import MOST_ROUNDING, rounding
+from cfusion.io.codecs.ply import MOST_ROUNDING, rounding
 from cfusion.io.json_object import JsonObject
 
 RESULT, PAGE = "result.json", "report.html"

@@ -44,7 +44,7 @@ def write_page(
 
     `views` (or the `Stack`) and `reference` add the slider's input, the residuals and the table of views; `others` are
     results on the same grid to switch to; `truth` adds errors and the reliability diagram; `scores` are rows as from
-    `report.scores.result_row`; `traces` are the events of each method's solve; `heights` means that the maps are
+    `report.tables.result_row`; `traces` are the events of each method's solve; `heights` means that the maps are
     heights, so that up is towards the viewer.
 
     Args:
