@@ -17,7 +17,6 @@ from cfusion.rasters import (
     choose,
     coregister,
     ground,
-    huber,
     inspect_raster,
     mosaic,
     noise,
@@ -262,24 +261,6 @@ class TestNoise:
         assert noise.raster_weights((1.0, 1.26)) != (1.0, 1.0)
         assert noise.raster_weights((0.0, 2.0, 2.0)) == pytest.approx((100.0, 1.0, 1.0))
         assert noise.raster_weights((0.0, 0.0)) == (1.0, 1.0)
-
-
-def test_hubers_minimum_by_search() -> None:
-    """min over x in [-5, 5] of g x + sum_k w_k phi(x - d_k), against a fine grid; it is never above it."""
-    rng = np.random.default_rng(2)
-    values = np.sort(rng.uniform(-4, 4, (3, 40)), axis=0)
-    values[2, ::4] = np.inf
-    weights = rng.uniform(0.2, 2, (3, 40))
-    slope = rng.uniform(-6, 6, 40)
-    found = huber.huber_minimum(slope, values, weights, 0.7, -5.0, 5.0)
-    x = np.linspace(-5, 5, 20001)[:, None]
-    every = x * slope
-    for value, weight in zip(values, weights, strict=True):
-        size = np.abs(x - value)
-        phi = np.where(size < 0.7, size**2 / 1.4, size - 0.35)
-        every += np.where(np.isfinite(value), weight * np.where(np.isfinite(phi), phi, 0), 0)
-    np.testing.assert_allclose(found, every.min(axis=0), atol=2e-6)
-    assert (found <= every.min(axis=0) + 1e-12).all()
 
 
 class TestWork:
