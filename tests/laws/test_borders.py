@@ -12,7 +12,7 @@ from cfusion import Orthographic, Pinhole, Pose, Stack, View
 from cfusion.errors import InputError
 from cfusion.frontends.consistency import agreeing, disagreement
 from cfusion.frontends.features import Circle
-from cfusion.frontends.odometry import Ransac, motion_of_matches
+from cfusion.frontends.odometry import motion_of_matches
 from cfusion.frontends.rig import Rig
 from cfusion.report.columns import Column
 from cfusion.report.paper_checks import Plain, Verdict
@@ -155,6 +155,6 @@ def test_the_motion_is_the_one_most_features_agree_on(seed: int) -> None:
         for shift in (0.0, rig.baseline):
             u, v, _ = CAMERA.project((now if moved else points) - np.array([shift, 0, 0]))
             places.append(np.column_stack([u, v]).astype(np.float32))
-    found = motion_of_matches(Circle(*places), rig, Ransac(seed=seed))
+    found = motion_of_matches(Circle(*places), rig, seed)
     assert found.inliers == 55
     np.testing.assert_allclose(found.previous_from_current.translation, true.translation, atol=1e-3)
