@@ -17,7 +17,6 @@ from cfusion.experiments.conditions import OnTrack
 from cfusion.experiments.models import Model
 from cfusion.experiments.spec import Part, Quick, Spec
 from cfusion.frontends.calibration import Calibration
-from cfusion.frontends.elas import Elas
 from cfusion.frontends.mc_cnn.matcher import McCnn
 from cfusion.frontends.mc_cnn.semi_global import Penalties
 from cfusion.frontends.rig import StereoFrame
@@ -125,8 +124,6 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     },
     "fewer than no aggregations": (lambda: McCnn(aggregations=-1), "aggregations = -1, arm = 5; give at least 0 and 1"),
     "no arm": (lambda: McCnn(arm=0), "aggregations = 2, arm = 0; give at least 0 and 1"),
-    "three disparities": (lambda: Elas(disparities=3), "disparities = 3, grid = 5; give at least 4 and 1"),
-    "no grid": (lambda: Elas(grid=0), "give at least 4 and 1"),
     "a pair of two sizes": (lambda: StereoFrame(np.ones((4, 5)), np.ones((5, 4))), "give one size"),  # type: ignore[arg-type]
     "two colours": (lambda: grey_bytes(np.ones((4, 5, 2), np.float32)), r"an image is \(4, 5, 2\)"),
     "a row for an image": (lambda: grey_bytes(np.ones(4, np.float32)), r"an image is \(4,\)"),
@@ -162,7 +159,6 @@ FINE: dict[str, Callable[[], Any]] = {
     "a track": lambda: replace(TRACK, noise=("gauss", 0.0), views=1, spacing=1, baseline=1e-9, scale=1e-3),
     "a small model": lambda: replace(MODEL, stand_in="city", longest_side=1e-3),
     "the least penalties": lambda: McCnn(penalties=Penalties(1e-9, 1e-9, 1, 1, 1, 1e-9), aggregations=0, arm=1),
-    "few disparities": lambda: Elas(disparities=4, grid=1),
     "a grey pair": lambda: StereoFrame(np.ones((4, 5)), np.ones((4, 5, 3))),  # type: ignore[arg-type]
     "one pixel": lambda: grey_bytes(np.ones((1, 1, 3), np.float32)),
     "a cluster": lambda: Options(scheduler="tcp://x", iterations=1, tolerance=0.999, alpha=(1e-9, 1e-9)),
