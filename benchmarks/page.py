@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import cfusion
-from cfusion.report.scores import result_row
+from cfusion.report.tables import result_row
 from cfusion.synthetic import PAPER_CAMERA, Laplace, blob, object_bundle
 from cfusion.view import write_page
 

@@ -52,7 +52,6 @@ HOME_OF = {
     "PIL": {"io"},
     "rasterio": {"io", "rasters"},
     "OpenEXR": {"io"},
-    "scipy": {"io", "frontends"},
     "trimesh": {"synthetic", "scene"},
     "skimage": {"scene"},
     "distributed": {"scene", "rasters"},

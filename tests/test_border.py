@@ -20,7 +20,7 @@ import pytest
 
 from cfusion import Pinhole, Pose, View, fuse, read
 from cfusion.cli.main import main
-from cfusion.cli.text import shown
+from cfusion.cli.talk import shown
 from cfusion.datasets import write_bundle, write_views
 from cfusion.errors import CFusionError, CFusionWarning, FileError, InputError
 from cfusion.io.codecs import matlab

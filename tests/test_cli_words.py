@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion.cli import extras, kernel_work, main, parts, report, settings, text
+from cfusion.cli import extras, main, parts, report, settings, talk
 from cfusion.cli.progress import BETWEEN_LINES, PATIENCE, _Lines, described, showing
 from cfusion.errors import InputError
 from cfusion.forecast import Step
@@ -70,11 +70,11 @@ class TestSettings:
 
 class TestText:
     def test_what_steers_a_terminal_is_shown(self) -> None:
-        assert text.shown("a\x1b[31m\nb\u202ec") == "a\\x1b[31m\\nb\\u202ec"
+        assert talk.shown("a\x1b[31m\nb\u202ec") == "a\\x1b[31m\\nb\\u202ec"
 
     def test_the_middle_of_what_is_too_long_is_left_out(self) -> None:
-        assert text.shown("x" * 600) == "x" * 600
-        long = text.shown("a" * 400 + "b" * 400)
+        assert talk.shown("x" * 600) == "x" * 600
+        long = talk.shown("a" * 400 + "b" * 400)
         assert long == "a" * 300 + " ... " + "b" * 300
 
 
@@ -129,15 +129,6 @@ class TestParts:
         ahead = ((("laying",), 1.0), (("iterating", "certifying"), 2.0))
         assert told(parts.of_mosaic(ahead, page=True)) == [("laying",), ("iterating", "certifying"), "making the page"]
         assert told(parts.of_mosaic(page=False)) == [("laying",), ("choosing",), ""]
-
-    def test_every_group_of_kernels_is_known(self) -> None:
-        for method, groups in kernel_work.OF_METHODS.items():
-            assert set(groups) <= set(kernel_work.GROUPS), method
-        assert kernel_work.seconds_for(["input"]) == pytest.approx(
-            sum(kernel_work.seconds_of(kernel) for kernel in kernel_work.GROUPS["splat"])
-        )
-        assert kernel_work.seconds_for(["l1", "l1-adapt"]) == kernel_work.seconds_for(["l1"])  # none twice
-        assert kernel_work.seconds_for(["unheard of"]) > kernel_work.seconds_for(["l1"])
 
 
 class TestLines:

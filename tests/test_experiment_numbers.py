@@ -8,8 +8,8 @@ import pytest
 from cfusion.errors import InputError
 from cfusion.experiments.boxes import Box, Regions, draw
 from cfusion.experiments.checks import champion_verdict, verdict
-from cfusion.experiments.eta import Eta
 from cfusion.experiments.plan import Level, plan
+from cfusion.experiments.runner import Eta
 from cfusion.report.columns import Column
 from cfusion.report.paper_tables import Comparison, Line, Pair
 

@@ -41,12 +41,12 @@ from cfusion.experiments.code_version import (
     sources,
 )
 from cfusion.experiments.conditions import BoxImage, OnTrack
-from cfusion.experiments.eta import Eta
 from cfusion.experiments.matches import Matches
 from cfusion.experiments.models import Model
 from cfusion.experiments.plan import Cell, Job, Plan
 from cfusion.experiments.publish import Findings, publish
 from cfusion.experiments.read_spec import _entry, _models, paper_folder
+from cfusion.experiments.runner import Eta
 from cfusion.experiments.spec import LITERAL, TRUTH
 from cfusion.experiments.summary import summarise
 from cfusion.experiments.work import work

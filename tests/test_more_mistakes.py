@@ -11,15 +11,12 @@ import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Stack, View, fuse, fuse_stack
 from cfusion.arrays import adopt
-from cfusion.datasets.write_back import bundle, nerfstudio, png_depth
+from cfusion.datasets.write_back import LAYOUTS
 from cfusion.errors import CFusionError
 from cfusion.experiments.conditions import OnTrack
 from cfusion.experiments.models import Model
 from cfusion.experiments.spec import Part, Quick, Spec
 from cfusion.frontends.calibration import Calibration
-from cfusion.frontends.direct_odometry import LEAST_PIXELS, Alignment
-from cfusion.frontends.elas import Elas
-from cfusion.frontends.features import Tracking
 from cfusion.frontends.mc_cnn.matcher import McCnn
 from cfusion.frontends.mc_cnn.semi_global import Penalties
 from cfusion.frontends.rig import StereoFrame
@@ -44,6 +41,10 @@ TRACK = OnTrack(MODEL, "orbit", 3, 1, ("gauss", 0.1), 0.1)
 ROWS: Any = {"l1": None, "auto": None}
 SPEC = Spec("x", "X", "", "geometric", (0,), {"city": (TRACK,)}, ROWS, (TABLE,), Quick((), (), 1.0))
 RESULT, WIDER = (SimpleNamespace(depth=np.ones(shape, np.float32)) for shape in ((3, 4), (3, 5)))
+
+
+def _replaced(format: str, source: str) -> tuple[Path, ...]:
+    return LAYOUTS[format].replaced(Path("a"), Path(source))
 
 
 def _ball(points: np.ndarray) -> np.ndarray:
@@ -123,15 +124,6 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     },
     "fewer than no aggregations": (lambda: McCnn(aggregations=-1), "aggregations = -1, arm = 5; give at least 0 and 1"),
     "no arm": (lambda: McCnn(arm=0), "aggregations = 2, arm = 0; give at least 0 and 1"),
-    "no pyramid": (lambda: Alignment(levels=0), "give levels and iterations >= 1"),
-    "no steps": (lambda: Alignment(iterations=0), "give levels and iterations >= 1"),
-    "few pixels": (lambda: Alignment(most_pixels=LEAST_PIXELS - 1), f"most_pixels >= {LEAST_PIXELS}"),
-    "three disparities": (lambda: Elas(disparities=3), "disparities = 3, grid = 5; give at least 4 and 1"),
-    "no grid": (lambda: Elas(grid=0), "give at least 4 and 1"),
-    "buckets of seven": (lambda: Tracking(bucket=7), "give bucket >= 8"),
-    "empty buckets": (lambda: Tracking(per_bucket=0), "per_bucket >= 1"),
-    "a small window": (lambda: Tracking(window=4), "window >= 5"),
-    "fewer than no levels": (lambda: Tracking(levels=-1), "levels >= 0"),
     "a pair of two sizes": (lambda: StereoFrame(np.ones((4, 5)), np.ones((5, 4))), "give one size"),  # type: ignore[arg-type]
     "two colours": (lambda: grey_bytes(np.ones((4, 5, 2), np.float32)), r"an image is \(4, 5, 2\)"),
     "a row for an image": (lambda: grey_bytes(np.ones(4, np.float32)), r"an image is \(4,\)"),
@@ -145,9 +137,9 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: _row(Path("list.json"), {"heights": "a.tif", "weights": "w", "sigma": "s"}, 1, ()),
         "a.tif has weights and sigma; give one",
     ),
-    "EXR in place of a bundle's": (lambda: bundle.replaced(Path("a"), Path("a/b.exr")), "write it as .npy"),
-    "TIFF in place of nerfstudio's": (lambda: nerfstudio.replaced(Path("a"), Path("a/b.tif")), "pass --write bundle"),
-    "an array in place of a PNG": (lambda: png_depth.replaced(Path("a"), Path("a/b.npy")), "pass --write bundle"),
+    "EXR in place of a bundle's": (lambda: _replaced("bundle", "a/b.exr"), "write it as .npy"),
+    "TIFF in place of nerfstudio's": (lambda: _replaced("nerfstudio", "a/b.tif"), "pass --write bundle"),
+    "an array in place of a PNG": (lambda: _replaced("scannet", "a/b.npy"), "pass --write bundle"),
 }
 FINE: dict[str, Callable[[], Any]] = {
     "the largest image": lambda: Pinhole(1.0, 1.0, 0.0, 0.0, MOST_PIXELS, MOST_PIXELS),
@@ -167,15 +159,12 @@ FINE: dict[str, Callable[[], Any]] = {
     "a track": lambda: replace(TRACK, noise=("gauss", 0.0), views=1, spacing=1, baseline=1e-9, scale=1e-3),
     "a small model": lambda: replace(MODEL, stand_in="city", longest_side=1e-3),
     "the least penalties": lambda: McCnn(penalties=Penalties(1e-9, 1e-9, 1, 1, 1, 1e-9), aggregations=0, arm=1),
-    "one step": lambda: Alignment(levels=1, iterations=1, most_pixels=LEAST_PIXELS),
-    "few disparities": lambda: Elas(disparities=4, grid=1),
-    "few features": lambda: Tracking(bucket=8, per_bucket=1, window=5, levels=0),
     "a grey pair": lambda: StereoFrame(np.ones((4, 5)), np.ones((4, 5, 3))),  # type: ignore[arg-type]
     "one pixel": lambda: grey_bytes(np.ones((1, 1, 3), np.float32)),
     "a cluster": lambda: Options(scheduler="tcp://x", iterations=1, tolerance=0.999, alpha=(1e-9, 1e-9)),
-    "a bundle's PFM": lambda: bundle.replaced(Path("a"), Path("a/b.PFM")),
-    "nerfstudio's array": lambda: nerfstudio.replaced(Path("a"), Path("a/b.npy")),
-    "a PNG": lambda: png_depth.replaced(Path("a"), Path("a/b.PNG")),
+    "a bundle's PFM": lambda: _replaced("bundle", "a/b.PFM"),
+    "nerfstudio's array": lambda: _replaced("nerfstudio", "a/b.npy"),
+    "a PNG": lambda: _replaced("scannet", "a/b.PNG"),
 }
 
 

@@ -16,7 +16,6 @@ from cfusion.cli import parts, report_of_many
 from cfusion.datasets import write_result
 from cfusion.datasets.readers import nerfstudio
 from cfusion.datasets.write_back import LAYOUTS, FusedMap
-from cfusion.datasets.write_back.bundle import WRITTEN
 from cfusion.geometry import View
 from cfusion.io.codecs import raster_library as library
 from cfusion.io.codecs.npy import read_npy
@@ -186,7 +185,7 @@ def test_maps_are_written_back_wherever_they_lay(tmp_path: Path) -> None:
     depth = np.array([[1.0, 2.0], [np.nan, 4.0]], np.float32)
     fused = FusedMap(depth, np.full((2, 2), 0.1, np.float32), Pinhole(5.0, 5.0, 0.5, 0.5, 2, 2))
     read = {".npy": read_npy, ".pfm": read_pfm, ".png": lambda file: read_png(file, Encoding(1.0))}
-    for ending in WRITTEN:
+    for ending in read:
         name, draft = f"a/b/c{ending}", tmp_path / f"draft{ending}"
         listed = {"depth": name, "scale": 0.5}
         (tmp_path / "bundle.json").write_text(json.dumps({"views": [{"depth": f"x{ending}"}, listed]}))

@@ -9,15 +9,13 @@ from cfusion import Pinhole
 from cfusion.metrics import NAMES, evaluate
 from cfusion.report import figures, paper_figures
 from cfusion.report.columns import COLUMNS, Column
-from cfusion.report.frame import Frame
 from cfusion.report.paper_axes import Margins, sheet, style
 from cfusion.report.paper_checks import Plain, Verdict, as_items
 from cfusion.report.paper_figures import Sweep, Traces
-from cfusion.report.paper_maps import Panel, Panels, shaded
+from cfusion.report.paper_maps import Frame, Panel, Panels, shaded
 from cfusion.report.paper_page import Chapter, paper_page
 from cfusion.report.paper_tables import Comparison, Line, Pair
-from cfusion.report.scores import score_row
-from cfusion.report.tables import Table
+from cfusion.report.tables import Table, score_row
 
 ROWS = [
     {"name": "median", "rmse": 0.5, "density": 89.0, "gap": float("nan"), "iterations": None},

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, View
-from cfusion.io.colour_pictures import INFERNO, VIRIDIS, depth_colours, sigma_colours
-from cfusion.io.point_colours import point_colours
+from cfusion.io.colour_pictures import INFERNO, VIRIDIS, depth_colours, point_colours, sigma_colours
 from cfusion.synthetic import (
     Blobs,
     Gauss,

@@ -4,8 +4,6 @@ A solver reports iterations out of its limit, and usually ends long before it. K
 shares of the stages of `auto`, and the iterations that a method usually takes.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Protocol
@@ -45,7 +43,6 @@ class Step:
     method: str = ""  # of `inside`
     seconds: float = 0.0  # expected duration of work that interrupts other work
     rests: bool = False  # whether that work rests until its next event
-    coming: float = 0.0  # share of that work that will be done at its next event, if known
 
 
 class SolveForecast:

@@ -1,7 +1,5 @@
 """The public functions: fuse views, maps on one pixel grid, or many groups of views."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence

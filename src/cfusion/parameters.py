@@ -1,7 +1,5 @@
 """Parameters by name: the field of a method's part that each one sets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches

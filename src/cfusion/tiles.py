@@ -1,7 +1,5 @@
 """A frame too large for a device's memory, fused in overlapping tiles, each halved until it fits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -57,10 +55,9 @@ def fuse_in_tiles(shape: tuple[int, int], method: Method, run: Run) -> Result:
 
 def crop_view(view: View, window: Window) -> View:
     """A part of a view, with its camera cropped."""
-    cut = (view.depth, view.image, view.confidence)
-    depth, image, confidence = (None if each is None else each[window] for each in cut)
-    assert depth is not None
-    return View(depth, crop_camera(view.camera, window), view.pose, image, confidence, view.name)
+    image, confidence = (None if each is None else each[window] for each in (view.image, view.confidence))
+    camera = crop_camera(view.camera, window)
+    return replace(view, depth=view.depth[window], camera=camera, image=image, confidence=confidence)
 
 
 def crop_stack(stack: Stack, window: Window) -> Stack:

@@ -15,16 +15,15 @@ from cfusion.datasets.readers import eth3d, kitti
 from cfusion.errors import FileError, InputError
 from cfusion.io import atomic, exchange, versions
 from cfusion.io.arguments import path_of, views_of, words_of
-from cfusion.io.codecs import colmap_observations, exr_header, matlab
+from cfusion.io.codecs import colmap_model, exr_header, matlab
 from cfusion.io.codecs.colmap_model import ModelCamera
 from cfusion.io.codecs.exr_header import Channel
 from cfusion.io.codecs.kitti_poses import read_odometry_poses
 from cfusion.io.codecs.png import Encoding, read_png, write_counts
-from cfusion.io.colour_pictures import VIRIDIS
+from cfusion.io.colour_pictures import VIRIDIS, point_colours
 from cfusion.io.json_object import JsonObject
 from cfusion.io.limits import FREE_BYTES, FREE_PIXELS, MOST_BYTES, MOST_PIXELS, most_unpacked, require_pixels
 from cfusion.io.paths import LONGEST_NAME, inside, path_inside, require_inside, within
-from cfusion.io.point_colours import point_colours
 from cfusion.io.text_tables import numbered, read_matrix
 from cfusion.io.to_json import to_json
 
@@ -107,11 +106,9 @@ def test_a_cell_array_of_matlab_without_cells_is_an_empty_list() -> None:
 
 
 def test_points_of_images_in_words(tmp_path: Path) -> None:
-    file = tmp_path / "images.txt"
-    file.write_text(
-        "# a comment\n1 1 0 0 0 0 0 0 1 a b.png\n5 6 7 8 9 -1 1 2 3\nshort\n1 2 3\n2 1 0 0 0 0 0 0 1 c.png\n"
-    )
-    found = colmap_observations._text(file)
+    lines = "# a comment\n1 1 0 0 0 0 0 0 1 a b.png\n5 6 7 8 9 -1 1 2 3\n2 1 0 0 0 0 0 0 1 c.png\n"
+    (tmp_path / "images.txt").write_text(lines)
+    found = colmap_model.read_observations(tmp_path)
     assert {name: ids.tolist() for name, ids in found.items()} == {"a b.png": [7, 3], "c.png": []}
 
 

@@ -7,7 +7,7 @@ from tests.ply_points import places, read_points
 
 from cfusion.errors import ShapeError
 from cfusion.io.codecs.ply import write_ply
-from cfusion.io.point_colours import point_colours
+from cfusion.io.colour_pictures import point_colours
 
 
 def test_bytes_are_as_the_format_says(tmp_path: Path) -> None:

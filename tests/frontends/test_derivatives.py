@@ -9,7 +9,7 @@ pytest.importorskip("cv2", reason="OpenCV makes the pyramid")
 
 from cfusion import Pinhole
 from cfusion.frontends import direct_odometry, odometry
-from cfusion.frontends.direct_odometry import Alignment, _level, _look_up, _student_scale
+from cfusion.frontends.direct_odometry import _level, _look_up, _student_scale
 from cfusion.frontends.motion import exponential
 from cfusion.frontends.rig import Rig
 
@@ -46,12 +46,13 @@ def test_slopes_of_grey_values() -> None:
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
-def test_a_level_of_the_pyramid_is_the_same_scene_in_larger_pixels(level: int) -> None:
+def test_a_level_of_the_pyramid_is_the_same_scene_in_larger_pixels(level: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Points lie where they lay, grey values of a ramp stay, and its slope in grey values per motion does too."""
     rows, columns = np.indices(CAMERA.shape)
     image = (0.75 * columns + 0.5 * rows).astype(np.float32)
     depth = np.where(columns < 100, 5.0, np.nan).astype(np.float32)
-    made = _level(image, depth, image + 7, CAMERA, level, Alignment(least_slope=0.5, most_pixels=10**6))
+    monkeypatch.setattr(direct_odometry, "LEAST_SLOPE", 0.5)
+    made = _level(image, depth, image + 7, CAMERA, level)
     assert made is not None
     assert made.current.shape == made.camera.shape == (128 >> level, 160 >> level)
     np.testing.assert_allclose(made.points[:, 2], 5.0, rtol=1e-5)
@@ -65,25 +66,33 @@ def test_a_level_of_the_pyramid_is_the_same_scene_in_larger_pixels(level: int) -
     np.testing.assert_allclose(seen, made.value[inside] + 7, atol=1e-3)
 
 
-def test_too_small_or_too_flat_is_no_level() -> None:
+def test_too_small_or_too_flat_is_no_level(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = np.indices(CAMERA.shape)[1]
     image, depth = (3.0 * columns).astype(np.float32), np.full(CAMERA.shape, 5, np.float32)
-    assert _level(image, depth, image, CAMERA, 3, Alignment()) is not None
-    assert _level(image, depth, image, CAMERA, 4, Alignment()) is None  # eight rows
-    gentle = Alignment(least_slope=2.9), Alignment(least_slope=3.1)
-    assert [_level(image, depth, image, CAMERA, 0, each) is None for each in gentle] == [False, True]
-    made = _level(image, depth, image, CAMERA, 0, Alignment(most_pixels=500, least_slope=1))
+    for gentle, level, made in (
+        (4.0, 3, True),
+        (4.0, 4, False),
+        (2.9, 0, True),
+        (3.1, 0, False),
+    ):  # level 4: eight rows
+        monkeypatch.setattr(direct_odometry, "LEAST_SLOPE", gentle)
+        assert (_level(image, depth, image, CAMERA, level) is not None) == made
+    monkeypatch.setattr(direct_odometry, "LEAST_SLOPE", 1.0)
+    monkeypatch.setattr(direct_odometry, "MOST_PIXELS", 500)
+    made = _level(image, depth, image, CAMERA, 0)
     assert made is not None
     assert 400 <= len(made.value) <= 500
 
 
-def test_every_pixel_counts_where_there_are_few() -> None:
+def test_every_pixel_counts_where_there_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many of a ramp as are allowed, and one more than that."""
     image = (3.0 * np.indices(CAMERA.shape)[1]).astype(np.float32)
     depth = np.full(CAMERA.shape, 5, np.float32)
     steep = 128 * (160 - 2)  # flat at its ends, where it is mirrored
+    monkeypatch.setattr(direct_odometry, "LEAST_SLOPE", 2.9)
     for most, taken in ((steep, steep), (steep - 1, -(-steep // 2))):
-        made = _level(image, depth, image, CAMERA, 0, Alignment(most_pixels=most, least_slope=2.9))
+        monkeypatch.setattr(direct_odometry, "MOST_PIXELS", most)
+        made = _level(image, depth, image, CAMERA, 0)
         assert made is not None
         assert len(made.value) == taken
 
@@ -99,10 +108,11 @@ def test_steps_are_taken_until_all_of_one_are_small(monkeypatch: pytest.MonkeyPa
         return exponential(twist)
 
     monkeypatch.setattr(direct_odometry, "exponential", step)
-    settings = Alignment(iterations=40, least_slope=0.5, converged=1e-5)
-    made = _level(image, np.full(CAMERA.shape, 5, np.float32), np.roll(image, 1, axis=1), CAMERA, 0, settings)
+    for name, value in (("ITERATIONS", 40), ("LEAST_SLOPE", 0.5), ("CONVERGED", 1e-5)):
+        monkeypatch.setattr(direct_odometry, name, value)
+    made = _level(image, np.full(CAMERA.shape, 5, np.float32), np.roll(image, 1, axis=1), CAMERA, 0)
     assert made is not None
-    direct_odometry._align(made, np.eye(4), np.array([1.0, 0.0]), settings)
+    direct_odometry._align(made, np.eye(4), np.array([1.0, 0.0]))
     assert 2 < len(taken) < 40
     assert taken[-1] < 1e-5
     assert min(taken[:-1]) >= 1e-5

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion.frontends.elas import Elas, _away, _delaunay, _one_side, _sobel, elas_maps
+from cfusion.frontends.elas import GAMMA, SIGMA, _away, _delaunay, _one_side, _sobel, elas_maps
 from cfusion.frontends.stereo import match
 from cfusion.kernels.cpu import elas as kernels
 
@@ -97,7 +97,7 @@ def test_a_pattern_beside_a_blank_wall_says_nothing_about_it(scenes: SimpleNames
     left, right = (texture(grid + np.array([move, 0])) for move in (0, 7))
     for image, end in ((left, 80), (right, 73)):
         image[:, end:] = 0.5
-    found = elas_maps(*(np.rint(255 * each).astype(np.uint8) for each in (left, right)), Elas(disparities=32))
+    found = elas_maps(*(np.rint(255 * each).astype(np.uint8) for each in (left, right)), 32)
     assert found.away[45, 40] < 6
     assert found.away[45, 140] > 50
     matched = match(left.astype(np.float32), right.astype(np.float32), "elas", 32)
@@ -230,12 +230,11 @@ def test_the_table_of_the_prior_has_eight_entries_per_pixel_up_to_three_sigma() 
     watched = SimpleNamespace(**{**vars(kernels), "map_disparities": lambda *each: given.append(each[-2])})
     descriptors = np.zeros((40, 60, 48), np.uint8)
     support = np.array([[10.0, 10.0, 5.0], [45.0, 12.0, 5.0], [30.0, 30.0, 5.0]])
-    settings = Elas(disparities=32)
-    _one_side(watched, descriptors, descriptors, support, -1, settings)
+    _one_side(watched, descriptors, descriptors, support, -1, 32)
     (table,) = given
-    assert len(table) == np.ceil(3 * settings.sigma) * 8 + 1
+    assert len(table) == np.ceil(3 * SIGMA) * 8 + 1
     for k in (0, 1, 8, len(table) - 1):
-        wanted = -np.log(settings.gamma + np.exp(-((k / 8) ** 2) / (2 * settings.sigma**2)))
+        wanted = -np.log(GAMMA + np.exp(-((k / 8) ** 2) / (2 * SIGMA**2)))
         assert table[k] == pytest.approx(wanted, rel=1e-5)
 
 

@@ -11,10 +11,10 @@ from cfusion import Pose
 from cfusion.datasets.kitti_bundle import open_bundle
 from cfusion.errors import InputError, ShapeError
 from cfusion.frontends import features
-from cfusion.frontends.direct_odometry import Alignment, direct_motion
-from cfusion.frontends.features import Circle, Tracking, circle_matches, spread_features
+from cfusion.frontends.direct_odometry import direct_motion
+from cfusion.frontends.features import Circle, circle_matches, spread_features
 from cfusion.frontends.motion import exponential, halfway
-from cfusion.frontends.odometry import Ransac, motion, motion_of_matches, trajectory
+from cfusion.frontends.odometry import motion, motion_of_matches, trajectory
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.frontends.stereo import grey_bytes, match
 from cfusion.geometry.disparity import depth_from_disparity
@@ -55,7 +55,7 @@ def test_exponential_is_the_series() -> None:
 
 
 def test_exact_matches_give_the_exact_motion(scenes: SimpleNamespace) -> None:
-    found = motion_of_matches(exact_matches(scenes), scenes.rig, Ransac())
+    found = motion_of_matches(exact_matches(scenes), scenes.rig)
     way, turn = off_by(found.previous_from_current, scenes.moved)
     assert way < 1e-4
     assert turn < 1e-3
@@ -67,21 +67,22 @@ def test_a_third_of_wrong_matches_does_not_matter(scenes: SimpleNamespace) -> No
     wrong = exact.current_left.copy()
     wrong[::3] += np.random.default_rng(1).uniform(5, 40, (40, 2)).astype(np.float32)
     spoilt = Circle(exact.previous_left, exact.previous_right, wrong, exact.current_right)
-    found = motion_of_matches(spoilt, scenes.rig, Ransac())
+    found = motion_of_matches(spoilt, scenes.rig)
     assert off_by(found.previous_from_current, scenes.moved)[0] < 1e-3
     assert found.inliers == 80
 
 
 def test_the_same_motion_every_time(scenes: SimpleNamespace) -> None:
     exact = exact_matches(scenes)
-    first, again = (motion_of_matches(exact, scenes.rig, Ransac(seed=3)).previous_from_current for _ in range(2))
+    first, again = (motion_of_matches(exact, scenes.rig, seed=3).previous_from_current for _ in range(2))
     np.testing.assert_array_equal(first.matrix(), again.matrix())
 
 
-def test_features_are_spread_evenly(scenes: SimpleNamespace) -> None:
+def test_features_are_spread_evenly(scenes: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     image = grey_bytes(scenes.corridor_frame(Pose.identity()).left)
-    settings = Tracking(bucket=40, per_bucket=5)
-    places = spread_features(image, settings)
+    monkeypatch.setattr(features, "BUCKET", 40)
+    monkeypatch.setattr(features, "PER_BUCKET", 5)
+    places = spread_features(image)
     _, counts = np.unique((places // 40).astype(int), axis=0, return_counts=True)
     assert counts.max() <= 5
     assert len(counts) == 18  # every bucket of 240 x 120 has some
@@ -90,7 +91,7 @@ def test_features_are_spread_evenly(scenes: SimpleNamespace) -> None:
 def test_circle_matches_are_where_the_geometry_says(scenes: SimpleNamespace) -> None:
     frames = [scenes.corridor_frame(pose) for pose in (Pose.identity(), scenes.moved)]
     pairs = [(grey_bytes(frame.left), grey_bytes(frame.right)) for frame in frames]
-    matches = circle_matches(pairs[0], pairs[1], Tracking())
+    matches = circle_matches(pairs[0], pairs[1])
     _, depth = scenes.corridor(Pose.identity())
     u, v = np.rint(matches.previous_left).astype(int).T
     disparity = scenes.camera.fx * scenes.rig.baseline / depth[v, u]
@@ -149,8 +150,6 @@ def test_what_cannot_be_found_is_said(scenes: SimpleNamespace) -> None:
         direct_motion(flat, flat[:5], flat, scenes.camera)
     with pytest.raises(InputError, match="baseline"):
         Rig(scenes.camera, 0.0)
-    with pytest.raises(InputError, match="levels"):
-        Alignment(levels=0)
 
 
 @pytest.mark.data
@@ -191,13 +190,6 @@ def test_there_and_back_are_opposite(scenes: SimpleNamespace) -> None:
     np.testing.assert_allclose(product, np.eye(4), atol=1e-3)
 
 
-def test_one_proposal_and_one_iteration_are_enough_and_none_is_refused() -> None:
-    Ransac(proposals=1, iterations=1)
-    for wrong in ({"proposals": 0}, {"iterations": 0}, {"inlier": 0.0}):
-        with pytest.raises(InputError, match="at least 1"):
-            Ransac(**wrong)  # type: ignore[arg-type]
-
-
 def test_a_feature_is_followed_up_to_the_outermost_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     """And no further, on any side; whatever the library finds there."""
     ends = {"-": -0.25, "0": 0.0, "=": 19.0, "+": 19.25}
@@ -207,6 +199,6 @@ def test_a_feature_is_followed_up_to_the_outermost_pixels(monkeypatch: pytest.Mo
     library = SimpleNamespace(TERM_CRITERIA_EPS=1, TERM_CRITERIA_COUNT=2, calcOpticalFlowPyrLK=lambda *_, **__: flow)
     monkeypatch.setattr(features, "opencv", lambda: library)
     image = np.zeros((10, 20), np.uint8)
-    followed, found = features._follow(image, image, np.zeros_like(places), Tracking())
+    followed, found = features._follow(image, image, np.zeros_like(places))
     np.testing.assert_array_equal(followed, places)
     assert {name for name, here in zip(names, found, strict=True) if here} == {"00", "0=", "=0", "=="}

@@ -12,7 +12,7 @@ from cfusion import Orthographic, Pinhole, Pose, Stack, View
 from cfusion.errors import InputError
 from cfusion.frontends.consistency import agreeing, disagreement
 from cfusion.frontends.features import Circle
-from cfusion.frontends.odometry import Ransac, motion_of_matches
+from cfusion.frontends.odometry import motion_of_matches
 from cfusion.frontends.rig import Rig
 from cfusion.report.columns import Column
 from cfusion.report.paper_checks import Plain, Verdict
@@ -136,7 +136,7 @@ def test_a_match_lies_in_both_images() -> None:
     stereo = pytest.importorskip("cfusion.frontends.stereo")
     pytest.importorskip("cv2")
     stripes = np.tile(np.where(np.arange(96) % 12 < 6, 200, 50).astype(np.uint8), (40, 1))
-    found = stereo._one_way(stripes, np.roll(stripes, -9, axis=1), stereo.Sgm(disparities=32))
+    found = stereo._one_way(stripes, np.roll(stripes, -9, axis=1), 32)
     assert np.isfinite(found).any()
     assert not (found > np.arange(96)[None, :]).any()
     assert not (found < 0).any()
@@ -155,6 +155,6 @@ def test_the_motion_is_the_one_most_features_agree_on(seed: int) -> None:
         for shift in (0.0, rig.baseline):
             u, v, _ = CAMERA.project((now if moved else points) - np.array([shift, 0, 0]))
             places.append(np.column_stack([u, v]).astype(np.float32))
-    found = motion_of_matches(Circle(*places), rig, Ransac(seed=seed))
+    found = motion_of_matches(Circle(*places), rig, seed)
     assert found.inliers == 55
     np.testing.assert_allclose(found.previous_from_current.translation, true.translation, atol=1e-3)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cfusion import kernels
-from cfusion.kernels.contract import INSIDE, Box, Fidelity, Problem, State, links_of
+from cfusion.kernels.contract import INSIDE, Box, Fidelity, Observations, Problem, State, links_of
 from cfusion.kernels.numpy import certificate
 from cfusion.kernels.numpy.certificate import is_last, pixel_bound
 from cfusion.kernels.numpy.operators import masks
@@ -250,3 +250,26 @@ def test_bound_holds_where_the_dual_exhausts_the_datas_slopes():
         for x in (*seen.values.astype(np.float64), np.full(shape, box.low), np.full(shape, box.high)):
             value = slope * x + np.sum(weights * np.abs(depths - x), axis=0, dtype=np.float64)
             assert (bound <= value + 1e-12).all()
+
+
+@pytest.mark.parametrize("half", [5.0, 9.0])
+def test_hubers_smallest_value_is_found(half):
+    """min over |x| <= half of slope x + sum_k w_k phi(x - d_k), against a fine grid; it is never above it."""
+    rng = np.random.default_rng(0)
+    values = np.sort(rng.normal(0, 2, (4, 1, 300)), axis=0)
+    values[3, :, ::3] = np.inf
+    weights = np.where(np.isfinite(values), rng.uniform(0.2, 2, values.shape), 0)
+    slope = rng.normal(0, 2, (1, 300))
+    weights[..., ::4] = np.isfinite(values[..., ::4])  # and where the derivative is zero along a whole piece
+    slope[:, ::4] = np.round(slope[:, ::4])
+    seen = Observations(values, weights, weights.sum(axis=0), None)
+    confidence = np.where(np.arange(300) % 5, 1.0, 0.5)[None]
+    problem = Problem(Fidelity.HUBER, 0.7, seen, confidence, links_of(np.ones((1, 300), bool)), (1.0,))
+    found = pixel_bound(problem, slope, Box(-half, half))[0]
+    x = np.linspace(-half, half, 20_001)[:, None]
+    searched = slope * x
+    for value, weight in zip(values, weights, strict=True):
+        size = np.abs(x - np.where(np.isfinite(value), value, 0))
+        searched = searched + confidence * weight * np.where(size < 0.7, size**2 / 1.4, size - 0.35)
+    assert (found <= searched.min(axis=0) + 1e-12).all()
+    np.testing.assert_allclose(found, searched.min(axis=0), atol=1e-5)

@@ -78,12 +78,13 @@ def test_rasters_without_any_crs_lie_in_one_plane(tmp_path: Path) -> None:
 
 
 def test_nothing_overlaps(first: Path, tmp_path: Path) -> None:
-    """The other one is named, if there is one; whichever comes first."""
+    """The later one is named, and the first if none of the others meets it."""
     far = other(tmp_path, corner=(CORNER[0] + 1e5, CORNER[1]))
-    refused([first, far], rf"{first.name} does not overlap {far.name};")
-    refused([far, first], rf"{far.name} does not overlap {first.name};")
+    refused([first, far], rf"{far.name} does not overlap {first.name};")
+    refused([far, first], rf"{first.name} does not overlap {far.name};")
     third = write_tif(tmp_path / "third.tif", TRUTH)
-    refused([first, far, third], rf"{far.name} does not overlap the others;")
+    refused([first, far, third], rf"{far.name} does not overlap {first.name} or a raster that does;")
+    refused([far, first, third], rf"{far.name} does not overlap the others;")
 
 
 def test_a_turned_grid_is_resampled_and_cannot_be_the_target(first: Path, tmp_path: Path) -> None:

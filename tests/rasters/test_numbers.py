@@ -17,7 +17,6 @@ from cfusion.rasters import (
     choose,
     coregister,
     ground,
-    huber,
     inspect_raster,
     mosaic,
     noise,
@@ -262,24 +261,6 @@ class TestNoise:
         assert noise.raster_weights((1.0, 1.26)) != (1.0, 1.0)
         assert noise.raster_weights((0.0, 2.0, 2.0)) == pytest.approx((100.0, 1.0, 1.0))
         assert noise.raster_weights((0.0, 0.0)) == (1.0, 1.0)
-
-
-def test_hubers_minimum_by_search() -> None:
-    """min over x in [-5, 5] of g x + sum_k w_k phi(x - d_k), against a fine grid; it is never above it."""
-    rng = np.random.default_rng(2)
-    values = np.sort(rng.uniform(-4, 4, (3, 40)), axis=0)
-    values[2, ::4] = np.inf
-    weights = rng.uniform(0.2, 2, (3, 40))
-    slope = rng.uniform(-6, 6, 40)
-    found = huber.huber_minimum(slope, values, weights, 0.7, -5.0, 5.0)
-    x = np.linspace(-5, 5, 20001)[:, None]
-    every = x * slope
-    for value, weight in zip(values, weights, strict=True):
-        size = np.abs(x - value)
-        phi = np.where(size < 0.7, size**2 / 1.4, size - 0.35)
-        every += np.where(np.isfinite(value), weight * np.where(np.isfinite(phi), phi, 0), 0)
-    np.testing.assert_allclose(found, every.min(axis=0), atol=2e-6)
-    assert (found <= every.min(axis=0) + 1e-12).all()
 
 
 class TestWork:
@@ -535,19 +516,19 @@ def test_rasters_that_meet_share_pixels_by_a_chain_of_others(boxes: list[tuple[i
     for name, each in zip("abc", given, strict=False):
         each.raster = SimpleNamespace(name=name)
     if alone is None:
-        inspect_raster.require_overlap(given)
-        inspect_raster.require_overlap(given[::-1])
+        inspect_raster.require_inside(given)
+        inspect_raster.require_inside(given[::-1])
     else:
         more = " or a raster that does" if len(boxes) > 2 else ""
         with pytest.raises(InputError, match=f"^{alone} does not overlap a{more}; fuse rasters of one place"):
-            inspect_raster.require_overlap(given)
+            inspect_raster.require_inside(given)
 
 
 @pytest.mark.parametrize("box", [(10, 40, 10, 60), (10, 40, 20, 40), (20, 40, 10, 60), (10, 60, 20, 40)])
 def test_a_raster_without_a_pixel_on_the_grid_lies_outside(box: tuple[int, ...]) -> None:
     given: Any = [SimpleNamespace(footprint=lambda: box, raster=SimpleNamespace(name="a"))]
     with pytest.raises(InputError, match="a lies outside the mosaic's grid"):
-        inspect_raster.require_overlap(given)
+        inspect_raster.require_inside(given)
 
 
 def test_where_nothing_can_be_left_out_the_usual_weights_are_taken() -> None:

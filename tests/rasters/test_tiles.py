@@ -21,7 +21,6 @@ from cfusion.rasters.certificate import certify
 from cfusion.rasters.coordinates import Coordinates
 from cfusion.rasters.effort import Effort
 from cfusion.rasters.grids import Grid
-from cfusion.rasters.huber import huber_minimum
 from cfusion.rasters.runner import Crew
 from cfusion.rasters.scratch import Image
 from cfusion.rasters.solve_tile import DUAL, PRIMAL, Settings
@@ -127,23 +126,6 @@ def test_the_streamed_certificate_is_that_of_the_whole(
     assert found.bound == pytest.approx(bound, rel=1e-4)
     solve_tile.iterate(problem, state, settings, 1500)
     assert found.bound <= backend.energy(problem, state).total <= found.energy
-
-
-def test_hubers_smallest_value_is_found() -> None:
-    rng = np.random.default_rng(0)
-    values = np.sort(rng.normal(0, 2, (4, 300)), axis=0)
-    values[3, ::3] = np.inf
-    weights = np.where(np.isfinite(values), rng.uniform(0.2, 2, values.shape), 0)
-    slope = rng.normal(0, 2, 300)
-    weights[:, ::4] = np.isfinite(values[:, ::4])  # and where the derivative is zero along a whole piece
-    slope[::4] = np.round(slope[::4])
-    grid = np.linspace(-9, 9, 6_001)[:, None]
-    size = np.abs(grid[:, None] - np.where(np.isfinite(values), values, 0)[None])
-    terms = weights * np.where(size < 0.7, size**2 / 1.4, size - 0.35)
-    searched = (slope * grid + terms.sum(axis=1)).min(axis=0)
-    found = huber_minimum(slope, values, weights, 0.7, -9.0, 9.0)
-    assert (found <= searched + 1e-9).all()
-    assert np.allclose(found, searched, atol=1e-4)
 
 
 class Stopped(Exception):

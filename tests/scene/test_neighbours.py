@@ -146,7 +146,7 @@ def test_patch_match_cfg_names_neighbours(tmp_path: Path) -> None:
 
 
 def test_sparse_points_are_read_from_binary_models_too(tmp_path: Path) -> None:
-    from cfusion.io.codecs.colmap_observations import read_observations
+    from cfusion.io.codecs.colmap_model import read_observations
 
     head = struct.pack("<i7di", 1, 1.0, 0, 0, 0, 0, 0, 0, 1) + b"a.png\0"
     body = struct.pack("<Q", 2) + struct.pack("<2dq2dq", 1.0, 2.0, 17, 3.0, 4.0, -1)

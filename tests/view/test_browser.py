@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cfusion import Result, View, fuse
-from cfusion.report.scores import score_row
+from cfusion.report.tables import score_row
 from cfusion.view import write_page
 
 from .conftest import HEIGHT, WIDTH, scene_truth

@@ -13,9 +13,9 @@ from cfusion import Orthographic, Pinhole, Pose, Stack, View
 from cfusion.report.page import html_table
 from cfusion.view import clouds, diagrams, document, encode, layers, levels, maps, page, sections, viewer
 from cfusion.view.content import Content, Event, shown_views
+from cfusion.view.encode import Quantised, quantise
 from cfusion.view.frames import Maps
 from cfusion.view.layers import Layer, coded
-from cfusion.view.quantise import Quantised, quantise
 from cfusion.view.readings import names_of, residuals_of_view
 from cfusion.view.reliability import Reliability, reliability
 from cfusion.view.view_figures import ViewFigures, _block_sums, _effect, _shift, _spread, judged

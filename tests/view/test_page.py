@@ -18,10 +18,9 @@ from cfusion.view import encode as encoding
 from cfusion.view import sections
 from cfusion.view.content import Content, median_of_views
 from cfusion.view.document import as_json, number
-from cfusion.view.encode import PREDICTORS, encode, estimated_size
+from cfusion.view.encode import PREDICTORS, encode, estimated_size, quantise
 from cfusion.view.layers import Layer
 from cfusion.view.page import page, write_page
-from cfusion.view.quantise import quantise
 from cfusion.view.readings import residuals_of_stack, residuals_of_view
 from cfusion.view.reliability import reliability
 from cfusion.view.view_figures import view_figures

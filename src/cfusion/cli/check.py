@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read, check, print; exit code 1 if another convention fits better."""
     from cfusion.cli.progress import Step, showing
-    from cfusion.cli.text import shown
+    from cfusion.cli.talk import shown
     from cfusion.datasets import read
     from cfusion.datasets.check import Correction, check
     from cfusion.report.columns import Column

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-
-from cfusion.cli.kernel_work import seconds_for, seconds_of
 
 if TYPE_CHECKING:
     from cfusion.cli.progress import ProgressCallback
@@ -20,6 +18,20 @@ WIDTH, HEIGHT, VIEWS = 40, 30, 5
 MANY = 1 << 15  # values from which a kernel finds the median
 PRIOR = 3.0  # seconds of compilation at the typical pace, assumed to have passed
 MOST = 0.97  # of the work, until the end: an unforeseen kernel may follow
+A_KERNEL, A_SWEEP = 0.36, 5.0  # seconds to compile on a typical machine, about
+KERNELS = {  # of each method: how many beside the sweep (they are among those of a method with more), the sweep's kind
+    "input": (7, None),
+    "mean": (14, None),
+    "median": (14, None),
+    "rof": (20, "order 1"),
+    "rof-adapt": (20, "order 1"),
+    "mosaic": (18, "Huber"),
+    "tgv-fusion": (25, "Huber"),
+    "l1": (26, "L1"),
+    "l1-adapt": (26, "L1"),
+    "auto": (35, "L1"),
+}
+KERNELS_OF_OTHERS = 27, "L1"
 
 
 @contextmanager
@@ -63,7 +75,7 @@ def _compile(
 def naming(methods: Sequence[str], progress: ProgressCallback) -> Iterator[Callable[[float], None]]:
     """Report progress by compiled kernels; nothing is reported if all come from the cache or Numba is missing.
 
-    Yields a function to call with the seconds of work (`kernel_work`) that are done.
+    Yields a function to call with the seconds of work (`seconds_for`) that are done.
     """
     try:
         from cfusion.kernels.cpu.compiling import hearing
@@ -94,12 +106,23 @@ class _Work:
         about = in_round_numbers(pace * max(self.seconds, self.done))
         share = min(MOST, self.done / self.seconds)
         words = f"compiling kernels, once, about {about} s"
-        coming = 0.0 if ready else min(MOST, (self.done + seconds_of(kernel)) / self.seconds)
-        self.progress(Step(words, share, seconds=self.seconds, rests=ready, coming=coming))
+        self.progress(Step(words, share, seconds=self.seconds, rests=ready))
 
     def reached(self, seconds: float) -> None:
         """This many seconds of the work are done, compiled or from the cache."""
         self.done = max(self.done, seconds)
+
+
+def seconds_of(kernel: str) -> float:
+    """Expected seconds to compile one kernel."""
+    return A_SWEEP if kernel == "sweep" else A_KERNEL
+
+
+def seconds_for(methods: Iterable[str]) -> float:
+    """Expected seconds to compile all kernels of some methods, each once."""
+    needed = [KERNELS.get(method, KERNELS_OF_OTHERS) for method in methods]
+    sweeps = {kind for _, kind in needed if kind is not None}
+    return A_KERNEL * max(count for count, _ in needed) + A_SWEEP * len(sweeps)
 
 
 def in_round_numbers(seconds: float) -> int:

@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from cfusion.cli.output import CORRECTIONS
-from cfusion.cli.text import shown
+from cfusion.cli.talk import shown
 from cfusion.errors import InputError
 
 if TYPE_CHECKING:

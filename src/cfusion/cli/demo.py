@@ -44,8 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
     from cfusion.metrics import evaluate
-    from cfusion.report.scores import result_row
-    from cfusion.report.tables import Table
+    from cfusion.report.tables import Table, result_row
     from cfusion.view.sections import sentences
 
     require_writable(arguments.output)

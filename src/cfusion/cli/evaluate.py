@@ -31,8 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.errors import InputError
     from cfusion.geometry import Pinhole
     from cfusion.metrics import evaluate
-    from cfusion.report.scores import score_row
-    from cfusion.report.tables import Table
+    from cfusion.report.tables import Table, score_row
 
     depth, camera = read_depth(arguments.result, arguments.scale)
     truth, _ = read_depth(arguments.truth, arguments.truth_scale)

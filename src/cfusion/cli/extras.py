@@ -6,7 +6,7 @@ from pathlib import Path
 EXTRAS = {
     "cpu": ("numba",),
     "synthetic": ("trimesh", "embreex"),
-    "data": ("pillow", "OpenEXR", "rasterio", "scipy"),
+    "data": ("pillow", "OpenEXR", "rasterio"),
     "frontends": ("opencv-python-headless",),
     "mccnn": ("mccnn", "onnxruntime"),
     "report": ("matplotlib",),

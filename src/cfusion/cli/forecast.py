@@ -6,8 +6,6 @@ Compiling kernels is an interruption: it counts from when it begins, has its own
 the other parts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,8 +54,7 @@ class Forecast:
         """Account for an event."""
         seconds = getattr(event, "seconds", 0.0)
         if seconds > 0:
-            coming = getattr(event, "coming", 0.0)
-            self.break_.update(event.done, seconds, now, rests=getattr(event, "rests", False), coming=coming)
+            self.break_.update(event.done, seconds, now, rests=getattr(event, "rests", False))
             return
         self._update(event, self.break_.clock(now))
 

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.cli import parts
     from cfusion.cli.compiling import kernels_ready
     from cfusion.cli.progress import Step, showing
-    from cfusion.cli.text import shown
+    from cfusion.cli.talk import shown
     from cfusion.datasets import read, write_result
     from cfusion.datasets.fingerprint import contents
     from cfusion.datasets.write_result import require_formats

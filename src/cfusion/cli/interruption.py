@@ -1,9 +1,7 @@
 """Work that is needed only sometimes and interrupts other work: compiling kernels."""
 
-from __future__ import annotations
-
 PRIOR = 1.0  # seconds at the typical pace, assumed to have passed
-LONGEST = 0.5  # of the remaining time after an event, that the clock alone may count down, unless `coming` is known
+LONGEST = 0.5  # of the remaining time after an event, that the clock alone may count down
 
 
 class Interruption:
@@ -13,13 +11,12 @@ class Interruption:
         self.spent = 0.0
         self.since: float | None = None
         self.done, self.seconds = 0.0, 0.0  # share that is done, of this many expected seconds
-        self.last_event, self.coming = 0.0, 0.0
+        self.last_event = 0.0
 
-    def update(self, done: float, seconds: float, now: float, *, rests: bool, coming: float = 0.0) -> None:
-        """The share `done`; it runs on towards the share `coming`, or rests until the next update."""
+    def update(self, done: float, seconds: float, now: float, *, rests: bool) -> None:
+        """The share `done`; it runs on, or rests until the next update."""
         self.spent, self.since = self._spent(now), None if rests else now
         self.done, self.seconds, self.last_event = max(self.done, done), seconds, now
-        self.coming = max(0.0, min(coming, 1.0) - self.done)
 
     def forget(self) -> None:
         """No more of this work is expected."""
@@ -33,8 +30,7 @@ class Interruption:
         """The seconds left at the pace so far."""
         pace = (self._spent(self.last_event) + PRIOR) / (self.done * self.seconds + PRIOR)
         left = pace * (1 - self.done) * self.seconds
-        most = pace * self.coming * self.seconds if self.coming > 0 else LONGEST * left
-        return left - min(now - self.last_event, most) if self.since is not None else left
+        return left - min(now - self.last_event, LONGEST * left) if self.since is not None else left
 
     def _spent(self, now: float) -> float:
         return self.spent + (0.0 if self.since is None else now - self.since)

@@ -15,7 +15,7 @@ from cfusion import __version__
 from cfusion.cli import check, demo, evaluate, formats, fuse, info, methods, mosaic, reproduce, scene, stereo, view
 from cfusion.cli.examples import epilog
 from cfusion.cli.extras import for_this_install
-from cfusion.cli.text import shown
+from cfusion.cli.talk import shown
 from cfusion.errors import CFusionError, suggestion
 
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit codes

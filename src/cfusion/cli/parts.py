@@ -1,7 +1,5 @@
 """The parts of each command in order, with their expected seconds on a typical machine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 

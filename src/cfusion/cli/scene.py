@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cfusion.cli import correction, settings, talk
 from cfusion.cli.report import PAGE, add_no_report
-from cfusion.cli.text import shown
+from cfusion.cli.talk import shown
 from cfusion.errors import CFusionError, FileError, InputError
 
 if TYPE_CHECKING:

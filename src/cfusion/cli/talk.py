@@ -1,7 +1,8 @@
-"""The amount of output of a command: --quiet, --verbose, --json, the same for all that report."""
+"""The output of commands: how much of it (--quiet, --verbose, --json), JSON, and text for a terminal."""
 
 import argparse
 
+LONGEST = 600  # characters of a message
 QUIET, VERBOSE, JSON = "no progress, no summary", "more about how it went", "print the summary as JSON"
 
 
@@ -22,3 +23,15 @@ def print_json(content: object) -> None:
     from cfusion.io.to_json import to_json
 
     print(json.dumps(to_json(content)))
+
+
+def shown(text: object) -> str:
+    """One line with control characters as escapes (`\\x1b`); a long text loses its middle."""
+    line = "".join(letter if letter.isprintable() else _escaped(letter) for letter in str(text))
+    if len(line) <= LONGEST:
+        return line
+    return f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape", "backslashreplace").decode("ascii")

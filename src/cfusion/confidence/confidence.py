@@ -1,4 +1,4 @@
-"""A confidence is a rule that weighs a stack; products of rules are rules."""
+"""A confidence is a rule that weighs a stack; products of rules are rules. The two simplest: equal, and as given."""
 
 from __future__ import annotations
 
@@ -38,6 +38,30 @@ class Product(Confidence):
         for factor in self.factors:
             product *= factor.weights(stack, backend)
         return product
+
+
+@dataclass(frozen=True)
+class Uniform(Confidence):
+    """w = 1 for every observation, whatever the stack's weights."""
+
+    def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
+        return np.ones_like(stack.depths)
+
+    def __call__(self, stack: Stack, *, backend: Backend | None = None) -> Stack:
+        """The stack without weights, which kernels treat as ones."""
+        return replace(stack, weights=None)
+
+
+@dataclass(frozen=True)
+class Given(Confidence):
+    """w = the stack's own weights; 1 for a stack without."""
+
+    def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
+        return np.ones_like(stack.depths) if stack.weights is None else stack.weights
+
+    def __call__(self, stack: Stack, *, backend: Backend | None = None) -> Stack:
+        """The unchanged stack."""
+        return stack
 
 
 def _factors(confidence: Confidence) -> tuple[Confidence, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.readers import colmap, mvsnet, openmvs
-from cfusion.io.codecs.colmap_observations import read_observations
+from cfusion.io.codecs.colmap_model import read_observations
 from cfusion.io.text_tables import read_text
 
 PAIRS = ("pair.txt", "cams/pair.txt", "pairs.txt")

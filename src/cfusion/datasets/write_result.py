@@ -19,9 +19,8 @@ from cfusion.io.atomic import filling, obsolete_in
 from cfusion.io.cameras import camera_to_json
 from cfusion.io.codecs import exr, npy, pfm, png
 from cfusion.io.codecs.ply import write_ply
-from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
+from cfusion.io.colour_pictures import depth_colours, png_bytes, point_colours, sigma_colours
 from cfusion.io.json_object import JsonObject
-from cfusion.io.point_colours import point_colours
 from cfusion.io.to_json import to_json
 from cfusion.io.versions import versions
 

@@ -1,7 +1,5 @@
 """The model: one energy of the depth x and the confidence lam."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from cfusion.energy.fidelity import L1, DataTerm

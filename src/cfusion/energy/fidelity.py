@@ -1,7 +1,5 @@
 """phi, the penalty on the difference between x and an observation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 

@@ -4,8 +4,6 @@ In the paper's symbols rate = 1 / (2 W) and b is one number; with a Laplace like
 b_i = K_i + a - 1, where K_i is the total weight of the pixel's observations.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Total generalised variation of order 1, 2 or 3."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Boxes of several sizes and contrasts in one depth map, which demonstrate the scale space."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import pi, sqrt
 from typing import Any

@@ -1,7 +1,5 @@
 """Verdicts on the expected results, with the numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -3,8 +3,6 @@
 It is the same for every version of Python, so that results of one machine are found on another.
 """
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,7 +28,6 @@ EXCLUDED = {
     "io/versions.py": "is recorded beside a result, not in it",
     "experiments/checks.py": "judges what was computed",
     "experiments/code_version.py": "holds this list; a test fixes its hash of a source",
-    "experiments/eta.py": "predicts durations",
     "experiments/plan.py": "lists jobs; a job's key covers its inputs",
     "experiments/provenance.py": "is recorded beside a result, not in it",
     "experiments/publish.py": "shows what was computed",

@@ -1,7 +1,5 @@
 """The meshes of the experiments: file, orientation, and the built-in scene that replaces a missing file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The jobs of a specification, and the cells in which their results are shown."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

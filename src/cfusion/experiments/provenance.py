@@ -1,7 +1,5 @@
 """The origin of a result: code, commit, data, machine, time."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

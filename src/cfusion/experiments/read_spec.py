@@ -1,7 +1,5 @@
 """Specifications from paper/*.toml; every key is checked, so that no misspelt one is ignored."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

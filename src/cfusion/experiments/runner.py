@@ -1,12 +1,10 @@
 """Runs a plan: stored results are not repeated, the others run in parallel, each stored as it ends."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import threading
 import time
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -15,7 +13,6 @@ from typing import Any
 
 from cfusion.errors import CFusionError
 from cfusion.experiments.conditions import Condition, KittiBundle, OnTrack
-from cfusion.experiments.eta import Eta
 from cfusion.experiments.plan import Job, Plan
 from cfusion.experiments.provenance import provenance
 from cfusion.experiments.renders import Roll
@@ -30,6 +27,24 @@ Complete = Callable[[Sequence[Sequence[Task]]], Iterator[Any]]  # runs queues of
 
 class Unfinished(CFusionError):
     """Some jobs failed; the results of the others are stored."""
+
+
+class Eta:
+    """Expects remaining jobs to take as long as earlier ones of the same method, or as the average."""
+
+    def __init__(self, todo: Sequence[Job]) -> None:
+        self.left = Counter(job.method for job in todo)
+        self.spent: dict[str, list[float]] = defaultdict(list)
+
+    def after(self, job: Job, seconds: float) -> float:
+        """Record the duration of a finished job; return the share of all work that is done."""
+        self.left[job.method] -= 1
+        self.spent[job.method].append(seconds)
+        known = {method: sum(times) / len(times) for method, times in self.spent.items()}
+        spent = sum(sum(times) for times in self.spent.values())
+        usual = spent / sum(len(times) for times in self.spent.values())
+        left = sum(count * known.get(method, usual) for method, count in self.left.items())
+        return spent / (spent + left) if spent + left > 0 else 1.0
 
 
 def cores() -> int:

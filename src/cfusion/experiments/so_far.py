@@ -1,7 +1,5 @@
 """The stored results of a plan that is incomplete or was run elsewhere."""
 
-from __future__ import annotations
-
 from cfusion.experiments.plan import Cell, Plan
 from cfusion.experiments.store import Record, Store
 

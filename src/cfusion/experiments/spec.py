@@ -1,7 +1,5 @@
 """A table or figure of the paper as data: conditions, methods, presentation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product

@@ -1,7 +1,5 @@
 """Results on disk by a hash of their inputs: one JSON file per job, with its maps if they are shown."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tables and figures from lines of results; no method runs here."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

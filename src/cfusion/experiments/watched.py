@@ -1,7 +1,5 @@
 """A backend that records energy and certified gap of a solver against iterations and seconds."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any, cast

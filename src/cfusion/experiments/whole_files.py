@@ -1,7 +1,5 @@
 """Files that appear complete or not at all, although many processes write into one folder."""
 
-from __future__ import annotations
-
 import os
 import zipfile
 import zlib

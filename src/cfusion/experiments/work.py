@@ -1,7 +1,5 @@
 """One job: observe, fuse and score; or solve with recording."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace

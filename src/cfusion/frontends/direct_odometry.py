@@ -21,22 +21,10 @@ from cfusion.geometry import Pinhole, Pose
 Floats = NDArray[np.float64]
 Plane = NDArray[np.float32]
 FREEDOM = 5.0  # of Student's t
-LEAST_PIXELS = 64
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """The pyramid, the iterations, and the pixels used."""
-
-    levels: int = 5  # of the pyramid: each halves the image
-    iterations: int = 30  # per level
-    least_slope: float = 4.0  # grey values of 255 per pixel: flatter pixels carry no information on motion
-    most_pixels: int = 60_000  # per level, evenly subsampled
-    converged: float = 1e-6  # of the twist, in metres and radians
-
-    def __post_init__(self) -> None:
-        if self.levels < 1 or self.iterations < 1 or self.most_pixels < LEAST_PIXELS:
-            raise InputError(f"give levels and iterations >= 1 and most_pixels >= {LEAST_PIXELS}, not {self}")
+LEVELS, ITERATIONS = 5, 30  # of the pyramid: each halves the image; iterations of a level
+LEAST_SLOPE = 4.0  # grey values of 255 per pixel: flatter pixels carry no information on motion
+LEAST_PIXELS, MOST_PIXELS = 64, 60_000  # of a level, evenly subsampled
+CONVERGED = 1e-6  # of the twist, in metres and radians
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +54,6 @@ def direct_motion(
 
     `start` is a guess of previous_from_current; the default is no motion.
     """
-    chosen = Alignment()
     if depth.shape != camera.shape or previous.shape[:2] != camera.shape or current.shape[:2] != camera.shape:
         raise ShapeError(
             f"depth is {depth.shape}, the images {previous.shape[:2]} and {current.shape[:2]}, "
@@ -76,19 +63,17 @@ def direct_motion(
     transform = np.eye(4) if start is None else start.inverse().matrix()
     gain_offset = np.array([1.0, 0.0])
     count, scale = 0, float("nan")
-    for level in reversed(range(chosen.levels)):
-        prepared = _level(here, depth, there, camera, level, chosen)
+    for level in reversed(range(LEVELS)):
+        prepared = _level(here, depth, there, camera, level)
         if prepared is None:
             continue
-        transform, gain_offset, count, scale = _align(prepared, transform, gain_offset, chosen)
+        transform, gain_offset, count, scale = _align(prepared, transform, gain_offset)
     if count < LEAST_PIXELS:
         raise InputError(f"only {count} pixels with depth and texture overlap; give frames with {LEAST_PIXELS} or more")
     return DirectMotion(Pose.from_matrix(transform).inverse(), count, scale)
 
 
-def _level(
-    here: Plane, depth: DepthMap, there: Plane, camera: Pinhole, level: int, settings: Alignment
-) -> _Level | None:
+def _level(here: Plane, depth: DepthMap, there: Plane, camera: Pinhole, level: int) -> _Level | None:
     """One level of the pyramid; None if too few pixels are left."""
     cv2 = opencv()
     factor = 2**level
@@ -105,8 +90,8 @@ def _level(
     along, down = (cv2.Scharr(ours, cv2.CV_32F, *axis) / 32 for axis in ((1, 0), (0, 1)))
     small = camera.scaled(1 / factor)
     small = Pinhole(small.fx, small.fy, small.cx, small.cy, width, height)
-    rows, columns = np.nonzero((share > 0.5) & (np.hypot(along, down) >= settings.least_slope))
-    keep = slice(None, None, max(1, -(-len(rows) // settings.most_pixels)))
+    rows, columns = np.nonzero((share > 0.5) & (np.hypot(along, down) >= LEAST_SLOPE))
+    keep = slice(None, None, max(1, -(-len(rows) // MOST_PIXELS)))
     rows, columns = rows[keep], columns[keep]
     if len(rows) < LEAST_PIXELS:
         return None
@@ -124,12 +109,10 @@ def _slopes(points: Floats, along: Floats, down: Floats) -> Floats:
     return np.concatenate([by_point, np.cross(points, by_point)], axis=-1)
 
 
-def _align(
-    level: _Level, transform: Floats, gain_offset: Floats, settings: Alignment
-) -> tuple[Floats, Floats, int, float]:
+def _align(level: _Level, transform: Floats, gain_offset: Floats) -> tuple[Floats, Floats, int, float]:
     """Gauss-Newton at one level: the transform current_from_previous, gain and offset, pixels used, robust scale."""
     count, scale = 0, float("nan")
-    for _ in range(settings.iterations):
+    for _ in range(ITERATIONS):
         seen, inside = _look_up(level, transform)
         count = int(inside.sum())
         if count < LEAST_PIXELS:
@@ -145,7 +128,7 @@ def _align(
         step = np.linalg.solve(normal, weighed.T @ residual)
         gain_offset = gain_offset + step[6:]
         transform = transform @ exponential(-step[:6])
-        if np.abs(step[:6]).max() < settings.converged:
+        if np.abs(step[:6]).max() < CONVERGED:
             break
     return transform, gain_offset, count, scale
 

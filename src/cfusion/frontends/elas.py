@@ -11,38 +11,24 @@ with the disparity of the nearest support point. Beyond the last support points 
 follow the same extrapolation, and the left-right check confirms it.)
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import InputError, optional_module
+from cfusion.errors import optional_module
 from cfusion.frontends.opencv import opencv
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 STRAY_CELLS, STRAY_STEP, STRAY_FRIENDS = 5, 5, 5  # grid cells, pixels, number: see `without_strays`
+BETA = 0.0015  # per unit of difference between two descriptors, which are clipped at +-127
+SIGMA = 1.0  # pixels of disparity
+GAMMA = 3.0
+UNIQUENESS = 0.9  # tau: largest ratio of the best over the second best support match
+GRID = 5  # pixels between candidates for support points
+LEAST_TEXTURE = 200  # sum of |Sobel response| over the descriptor
 CELL = 20  # pixels: disparities of support points in and beside a pixel's cell are candidates
-
-
-@dataclass(frozen=True)
-class Elas:
-    """The parameters of the paper in its notation; beta for our descriptors, which are clipped at +-127."""
-
-    disparities: int = 128
-    beta: float = 0.0015  # per unit of difference between two descriptors
-    sigma: float = 1.0  # pixels of disparity
-    gamma: float = 3.0
-    uniqueness: float = 0.9  # tau: largest ratio of the best over the second best support match
-    grid: int = 5  # pixels between candidates for support points
-    least_texture: int = 200  # sum of |Sobel response| over the descriptor
-
-    def __post_init__(self) -> None:
-        if self.disparities < 4 or self.grid < 1:
-            raise InputError(f"disparities = {self.disparities}, grid = {self.grid}; give at least 4 and 1")
-        if not (self.beta > 0 and self.sigma > 0 and self.gamma > 0 and 0 < self.uniqueness <= 1):
-            raise InputError("give positive beta, sigma and gamma, and uniqueness in (0, 1]")
 
 
 class Maps(NamedTuple):
@@ -53,39 +39,38 @@ class Maps(NamedTuple):
     away: Floats  # pixels from the nearest support point of the left image
 
 
-def elas_maps(left: Bytes, right: Bytes, settings: Elas) -> Maps:
+def elas_maps(left: Bytes, right: Bytes, disparities: int) -> Maps:
     """Disparities of the left and of the right image, and where they are supported."""
     kernels = _kernels()
     ours, texture = kernels.descriptors(*_sobel(left))
     theirs, other_texture = kernels.descriptors(*_sobel(right))
-    step = settings.grid
     grid = kernels.support_points(
-        *(ours, theirs, texture, other_texture, step, settings.disparities),
-        *(settings.least_texture, settings.uniqueness),
+        *(ours, theirs, texture, other_texture, GRID, disparities),
+        *(LEAST_TEXTURE, UNIQUENESS),
     )
     grid = kernels.without_strays(grid, STRAY_CELLS, STRAY_STEP, STRAY_FRIENDS)
     rows, columns = np.nonzero(grid >= 0)
     if len(rows) < 3:
         nothing = np.full(left.shape, np.nan, np.float32)
         return Maps(nothing, nothing, np.full(left.shape, np.inf, np.float32))
-    support = np.column_stack([columns * step, rows * step, grid[rows, columns]]).astype(np.float32)
+    support = np.column_stack([columns * GRID, rows * GRID, grid[rows, columns]]).astype(np.float32)
     seen_right = np.column_stack([support[:, 0] - support[:, 2], support[:, 1:]])
     return Maps(
-        _one_side(kernels, ours, theirs, support, -1, settings),
-        _one_side(kernels, theirs, ours, seen_right, +1, settings),
-        _away(rows * step, columns * step, left.shape),
+        _one_side(kernels, ours, theirs, support, -1, disparities),
+        _one_side(kernels, theirs, ours, seen_right, +1, disparities),
+        _away(rows * GRID, columns * GRID, left.shape),
     )
 
 
-def _one_side(kernels: Any, ours: Bytes, theirs: Bytes, support: Floats, sign: int, settings: Elas) -> Floats:
+def _one_side(kernels: Any, ours: Bytes, theirs: Bytes, support: Floats, sign: int, disparities: int) -> Floats:
     height, width = ours.shape[:2]
     prior = kernels.planes(_delaunay(support, height, width), support, height, width)
-    counts, listed = kernels.nearby(support, -(-height // CELL), -(-width // CELL), CELL, settings.disparities)
-    offset = np.arange(int(np.ceil(3 * settings.sigma)) * kernels.TABLE_STEPS + 1) / kernels.TABLE_STEPS
-    penalty = -np.log(settings.gamma + np.exp(-(offset**2) / (2 * settings.sigma**2)))
+    counts, listed = kernels.nearby(support, -(-height // CELL), -(-width // CELL), CELL, disparities)
+    offset = np.arange(int(np.ceil(3 * SIGMA)) * kernels.TABLE_STEPS + 1) / kernels.TABLE_STEPS
+    penalty = -np.log(GAMMA + np.exp(-(offset**2) / (2 * SIGMA**2)))
     disparity: Floats = kernels.map_disparities(
         *(ours, theirs, prior, counts, listed, CELL, sign),
-        *(settings.beta, penalty.astype(np.float32), -np.log(settings.gamma)),
+        *(BETA, penalty.astype(np.float32), -np.log(GAMMA)),
     )
     return disparity
 

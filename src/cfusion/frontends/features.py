@@ -11,28 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import InputError
 from cfusion.frontends.opencv import opencv
 
 Bytes = NDArray[np.uint8]
 Places = NDArray[np.float32]  # (N, 2): u, v
-
-
-@dataclass(frozen=True)
-class Tracking:
-    """The number and distribution of features, and the precision of their return."""
-
-    bucket: int = 50  # pixels: side of the squares over which features are distributed evenly
-    per_bucket: int = 12
-    quality: float = 0.002  # of the strongest corner
-    window: int = 15  # pixels compared around a feature
-    levels: int = 5  # of the pyramid: motions of 2^levels windows are found
-    closure: float = 0.5  # pixels between start and end of the circle
-    epipolar: float = 1.0  # pixels between the rows of left and right
-
-    def __post_init__(self) -> None:
-        if self.bucket < 8 or self.per_bucket < 1 or self.window < 5 or self.levels < 0:
-            raise InputError(f"{self} is invalid; give bucket >= 8, per_bucket >= 1, window >= 5, levels >= 0")
+BUCKET, PER_BUCKET = 50, 12  # pixels: side of the squares over which features are distributed; most features of each
+QUALITY = 0.002  # of the strongest corner
+WINDOW, LEVELS = 15, 5  # pixels compared around a feature; of the pyramid: motions of 2^levels windows are found
+CLOSURE = 0.5  # pixels between start and end of the circle
+EPIPOLAR = 1.0  # pixels between the rows of left and right
+BLOB_SHARE = 0.1  # corners are located more precisely than blobs
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,50 +36,47 @@ class Circle:
         return len(self.previous_left)
 
 
-def circle_matches(previous: tuple[Bytes, Bytes], current: tuple[Bytes, Bytes], settings: Tracking) -> Circle:
+def circle_matches(previous: tuple[Bytes, Bytes], current: tuple[Bytes, Bytes]) -> Circle:
     """Features of the previous left image that return to their start, in front of both pairs of cameras."""
-    start = spread_features(previous[0], settings)
+    start = spread_features(previous[0])
     way = (previous[0], previous[1], current[1], current[0], previous[0])
     places, kept = [start], np.ones(len(start), np.bool_)
     for here, there in itertools.pairwise(way):
-        followed, found = _follow(here, there, places[-1], settings)
+        followed, found = _follow(here, there, places[-1])
         kept &= found
         places.append(followed)
-    kept &= np.linalg.norm(places[4] - start, axis=1) <= settings.closure
+    kept &= np.linalg.norm(places[4] - start, axis=1) <= CLOSURE
     for left, right in ((places[0], places[1]), (places[3], places[2])):
-        kept &= np.abs(left[:, 1] - right[:, 1]) <= settings.epipolar
+        kept &= np.abs(left[:, 1] - right[:, 1]) <= EPIPOLAR
         kept &= left[:, 0] - right[:, 0] > 0
     return Circle(*(places[k][kept] for k in (0, 1, 3, 2)))
 
 
-def spread_features(image: Bytes, settings: Tracking) -> Places:
+def spread_features(image: Bytes) -> Places:
     """Corners and centres of blobs (N, 2), the strongest few of every bucket."""
     cv2 = opencv()
     strength = cv2.cornerMinEigenVal(image, 3)
     blobs = np.abs(cv2.Laplacian(cv2.GaussianBlur(image.astype(np.float32), (0, 0), 2.0), cv2.CV_32F))
     strength = strength / max(float(strength.max()), 1e-12) + BLOB_SHARE * blobs / max(float(blobs.max()), 1e-12)
     peak = cv2.dilate(strength, np.ones((5, 5), np.uint8)) == strength
-    rows, columns = np.nonzero(peak & (strength > settings.quality * float(strength.max())))
-    cell = (rows // settings.bucket) * (image.shape[1] // settings.bucket + 1) + columns // settings.bucket
+    rows, columns = np.nonzero(peak & (strength > QUALITY * float(strength.max())))
+    cell = (rows // BUCKET) * (image.shape[1] // BUCKET + 1) + columns // BUCKET
     order = np.lexsort((-strength[rows, columns], cell))
     _, first = np.unique(cell[order], return_index=True)
     rank = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
-    chosen = order[rank < settings.per_bucket]
+    chosen = order[rank < PER_BUCKET]
     return np.stack([columns[chosen], rows[chosen]], axis=-1).astype(np.float32).reshape(-1, 2)
 
 
-BLOB_SHARE = 0.1  # corners are located more precisely than blobs
-
-
-def _follow(here: Bytes, there: Bytes, places: Places, settings: Tracking) -> tuple[Places, NDArray[np.bool_]]:
+def _follow(here: Bytes, there: Bytes, places: Places) -> tuple[Places, NDArray[np.bool_]]:
     """Positions of features in another image, by pyramidal Lucas-Kanade; and whether they were found."""
     if len(places) == 0:
         return places, np.zeros(0, np.bool_)
     cv2: Any = opencv()
     criteria = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 40, 0.003)
-    size = (settings.window, settings.window)
+    size = (WINDOW, WINDOW)
     found, status, _ = cv2.calcOpticalFlowPyrLK(
-        here, there, places[:, None], None, winSize=size, maxLevel=settings.levels, criteria=criteria
+        here, there, places[:, None], None, winSize=size, maxLevel=LEVELS, criteria=criteria
     )
     followed: Places = found.reshape(-1, 2)
     height, width = there.shape

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.errors import InputError, named_by
-from cfusion.frontends.features import Circle, Tracking, circle_matches
+from cfusion.frontends.features import Circle, circle_matches
 from cfusion.frontends.motion import cross_matrices, exponential, halfway
 from cfusion.frontends.rig import Rig, StereoFrame
 from cfusion.frontends.stereo import grey_bytes
@@ -25,22 +25,11 @@ from cfusion.geometry import Pose
 
 Floats = NDArray[np.float64]
 SAMPLE = 3  # features that determine a motion
+PROPOSALS = 200
+INLIER = 1.5  # pixels of reprojection error, the larger of both images
+ITERATIONS = 20  # of Gauss-Newton
 LEAST_FEATURES = 6
 DAMPING = 1e-10
-
-
-@dataclass(frozen=True)
-class Ransac:
-    """How motions are proposed and scored."""
-
-    proposals: int = 200
-    inlier: float = 1.5  # pixels of reprojection error, the larger of both images
-    iterations: int = 20  # of Gauss-Newton
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.proposals < 1 or self.iterations < 1 or not self.inlier > 0:
-            raise InputError(f"give proposals and iterations of at least 1 and a positive inlier, not {self}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +45,8 @@ class Motion:
 def motion(previous: StereoFrame, current: StereoFrame, rig: Rig) -> Motion:
     """The motion between two frames of a rectified rig, measured in both directions."""
     before, after = ((grey_bytes(frame.left), grey_bytes(frame.right)) for frame in (previous, current))
-    follow, propose = Tracking(), Ransac()
-    there = motion_of_matches(circle_matches(before, after, follow), rig, propose)
-    back = motion_of_matches(circle_matches(after, before, follow), rig, propose)
+    there = motion_of_matches(circle_matches(before, after), rig)
+    back = motion_of_matches(circle_matches(after, before), rig)
     return Motion(
         halfway(there.previous_from_current, back.previous_from_current.inverse()),
         there.features + back.features,
@@ -76,7 +64,7 @@ def trajectory(frames: Iterable[StereoFrame], rig: Rig) -> tuple[Pose, ...]:
     return tuple(poses)
 
 
-def motion_of_matches(matches: Circle, rig: Rig, ransac: Ransac) -> Motion:
+def motion_of_matches(matches: Circle, rig: Rig, seed: int = 0) -> Motion:
     """The motion with the most inliers."""
     if len(matches) < LEAST_FEATURES:
         raise InputError(
@@ -87,19 +75,19 @@ def motion_of_matches(matches: Circle, rig: Rig, ransac: Ransac) -> Motion:
     points = rig.points(u, v, u - matches.previous_right[:, 0])
     seen = np.concatenate([matches.current_left, matches.current_right], axis=1).astype(np.float64)
     weights = _weights(seen, rig)
-    samples = _samples(len(points), ransac)
+    samples = _samples(len(points), seed)
     proposed = np.tile(np.eye(4), (len(samples), 1, 1))
-    for _ in range(ransac.iterations // 2):
+    for _ in range(ITERATIONS // 2):
         proposed = _step(proposed, points[samples], seen[samples], weights[samples], rig)
-    agreeing = np.stack([_errors(each, points, seen, rig) <= ransac.inlier for each in proposed])
+    agreeing = np.stack([_errors(each, points, seen, rig) <= INLIER for each in proposed])
     best = int(np.argmax(agreeing.sum(axis=1)))
     transform, inliers = proposed[best], agreeing[best]
-    for _ in range(ransac.iterations):
+    for _ in range(ITERATIONS):
         if inliers.sum() < SAMPLE:
             break
         kept = points[inliers][None], seen[inliers][None], weights[inliers][None]
         transform = _step(transform[None], *kept, rig)[0]
-        inliers = _errors(transform, points, seen, rig) <= ransac.inlier
+        inliers = _errors(transform, points, seen, rig) <= INLIER
     if inliers.sum() < LEAST_FEATURES:
         raise InputError(f"only {int(inliers.sum())} of {len(points)} features agree on a motion; give poses instead")
     residual = _residuals(transform[None], points[inliers][None], seen[inliers][None], rig)[0][0]
@@ -112,10 +100,10 @@ def _weights(seen: Floats, rig: Rig) -> Floats:
     return np.asarray(1 / (np.abs(seen[:, 0] - rig.camera.cx) / abs(rig.camera.cx) + 0.05))
 
 
-def _samples(count: int, ransac: Ransac) -> NDArray[np.int64]:
+def _samples(count: int, seed: int) -> NDArray[np.int64]:
     """Samples (S, 3) of distinct features."""
-    rng = np.random.default_rng(ransac.seed)
-    return np.stack([rng.choice(count, SAMPLE, replace=False) for _ in range(ransac.proposals)])
+    rng = np.random.default_rng(seed)
+    return np.stack([rng.choice(count, SAMPLE, replace=False) for _ in range(PROPOSALS)])
 
 
 def _residuals(transforms: Floats, points: Floats, seen: Floats, rig: Rig) -> tuple[Floats, Floats]:

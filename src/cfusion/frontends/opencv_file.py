@@ -3,8 +3,6 @@
 Our own reader: OpenCV's trusts the sizes that a damaged file states, and writes beyond its buffers.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -15,7 +15,7 @@ from cfusion.arrays import Image, WeightMap
 from cfusion.errors import BackendUnavailable, InputError, ShapeError, suggestion
 from cfusion.frontends import consistency
 from cfusion.frontends.cues import pair_cues, unlikeness, unsupported
-from cfusion.frontends.elas import Elas, elas_maps
+from cfusion.frontends.elas import elas_maps
 from cfusion.frontends.mc_cnn import McCnn, curve_cues, mc_cnn_curves, on_device, require_network
 from cfusion.frontends.opencv import opencv
 from cfusion.frontends.refine import refined
@@ -23,6 +23,12 @@ from cfusion.frontends.trust import ELAS_TRUST, MC_CNN_TRUST, SGM_TRUST, Trust
 
 Bytes = NDArray[np.uint8]
 MOST_DISPARITIES = 2048
+BLOCK = 3  # pixels of a block of `sgm`, odd
+SMALL_STEP, LARGE_STEP = (
+    4,
+    64,
+)  # its P1 and P2, per pixel of the block: a change of the disparity by one, and a larger one
+PREFILTER = 63  # Sobel responses are clipped at this value
 
 
 class Matching(NamedTuple):
@@ -42,23 +48,6 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sgm:
-    """Semi-global matching (Hirschmüller, 2008) over 8 paths, by OpenCV; penalties are per pixel of the block."""
-
-    disparities: int = 128
-    block: int = 3  # pixels, odd
-    small_step: int = 4  # P1: a change of the disparity by one
-    large_step: int = 64  # P2: a larger change
-    prefilter: int = 63  # Sobel responses are clipped at this value
-
-    def __post_init__(self) -> None:
-        if self.block < 1 or self.block % 2 == 0:
-            raise InputError(f"block is {self.block}; give an odd number of pixels")
-        if not 0 < self.small_step < self.large_step:
-            raise InputError(f"penalties are {self.small_step} and {self.large_step}; give 0 < small step < large step")
-
-
-@dataclass(frozen=True)
 class Checks:
     """The checks of a map after matching."""
 
@@ -66,10 +55,6 @@ class Checks:
     speck: int = 100  # pixels: smaller segments are dropped
     speck_step: float = 2.0  # pixels of disparity between neighbours of one segment
     gap: int = 0  # pixels: holes up to this width are interpolated
-
-    def __post_init__(self) -> None:
-        if not self.tolerance >= 0 or not self.speck_step > 0:
-            raise InputError(f"tolerance is {self.tolerance}, speck_step {self.speck_step}; give >= 0 and > 0 pixels")
 
 
 SGM_CHECKS = Checks()
@@ -123,16 +108,17 @@ def require_matcher(name: str, backend: str = "auto") -> None:
         require_network()
 
 
-def _sgm(left: Image, right: Image, settings: Sgm, checks: Checks) -> Found:
-    ours, theirs = _pair(left, right, settings.disparities)
-    disparity = _one_way(ours, theirs, settings)
-    other = _one_way(theirs[:, ::-1], ours[:, ::-1], settings)[:, ::-1]
+def _sgm(left: Image, right: Image, disparities: int, checks: Checks) -> Found:
+    """Semi-global matching (Hirschmüller, 2008) over 8 paths, by OpenCV."""
+    ours, theirs = _pair(left, right, disparities)
+    disparity = _one_way(ours, theirs, disparities)
+    other = _one_way(theirs[:, ::-1], ours[:, ::-1], disparities)[:, ::-1]
     return _with_likeness(_checked(disparity, other, checks, ours), ours, theirs)
 
 
-def _elas(left: Image, right: Image, settings: Elas, checks: Checks) -> Found:
-    ours, theirs = _pair(left, right, settings.disparities)
-    maps = elas_maps(ours, theirs, settings)
+def _elas(left: Image, right: Image, disparities: int, checks: Checks) -> Found:
+    ours, theirs = _pair(left, right, disparities)
+    maps = elas_maps(ours, theirs, disparities)
     found = _with_likeness(_checked(maps.left, maps.right, checks, ours), ours, theirs)
     return Found(found.disparity, np.concatenate([found.cues, unsupported(maps.away)[None]]))
 
@@ -153,12 +139,12 @@ MATCHERS: Mapping[str, Matcher] = MappingProxyType(
     {
         "sgm": Matcher(
             "semi-global matching over eight paths (OpenCV)",
-            lambda left, right, disparities, _: _sgm(left, right, Sgm(disparities=disparities), SGM_CHECKS),
+            lambda left, right, disparities, _: _sgm(left, right, disparities, SGM_CHECKS),
             SGM_TRUST,
         ),
         "elas": Matcher(
             "support points and planes between them (Geiger et al., 2010)",
-            lambda left, right, disparities, _: _elas(left, right, Elas(disparities=disparities), ELAS_CHECKS),
+            lambda left, right, disparities, _: _elas(left, right, disparities, ELAS_CHECKS),
             ELAS_TRUST,
         ),
         "mc-cnn": Matcher(
@@ -193,19 +179,19 @@ def _with_confidence(found: Found, trust: Trust) -> Matching:
     return Matching(found.disparity, confidence, sigma, weight)
 
 
-def _one_way(ours: Bytes, theirs: Bytes, settings: Sgm) -> consistency.Disparity:
+def _one_way(ours: Bytes, theirs: Bytes, disparities: int) -> consistency.Disparity:
     """Disparity of the first image; matching pixels of the second lie further left."""
     cv2 = opencv()
-    count = 16 * -(-settings.disparities // 16)  # OpenCV requires a multiple of 16
-    area = settings.block**2
+    count = 16 * -(-disparities // 16)  # OpenCV requires a multiple of 16
+    area = BLOCK**2
     engine = cv2.StereoSGBM_create(
         minDisparity=0,
         numDisparities=count,
-        blockSize=settings.block,
-        P1=settings.small_step * area,
-        P2=settings.large_step * area,
+        blockSize=BLOCK,
+        P1=SMALL_STEP * area,
+        P2=LARGE_STEP * area,
         disp12MaxDiff=-1,  # checked here, against the other image's own map
-        preFilterCap=settings.prefilter,
+        preFilterCap=PREFILTER,
         uniquenessRatio=0,
         mode=cv2.STEREO_SGBM_MODE_HH,
     )

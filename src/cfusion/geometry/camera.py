@@ -4,9 +4,9 @@ Axes as in OpenCV: x right, y down, z forward. Integer pixel coordinates are pix
 along the ray.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
-from typing import TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -116,10 +116,10 @@ class Pinhole:
         rays /= np.linalg.norm(rays, axis=-1, keepdims=True)
         return rays
 
-    def scaled(self, factor: float) -> "Pinhole":
+    def scaled(self, factor: float) -> Self:
         """The camera of the image resized by a factor (0.5 = half the width and half the height)."""
-        cx, cy, width, height = _scaled_frame(self.cx, self.cy, self.width, self.height, factor)
-        return Pinhole(self.fx * factor, self.fy * factor, cx, cy, width, height)
+        frame = _scaled_frame(self.cx, self.cy, self.width, self.height, factor)
+        return replace(self, fx=self.fx * factor, fy=self.fy * factor, **frame)
 
     def _slopes(self) -> tuple[Coordinates, Coordinates]:
         """x/z and y/z of the pixels, (1, W) and (H, 1)."""
@@ -184,12 +184,6 @@ class BrownConrady(Pinhole):
         in_front = np.where(z > 0, z, np.nan)
         return *cameras.pixels(self.numbers, x / in_front, y / in_front), z
 
-    def scaled(self, factor: float) -> "BrownConrady":
-        k1, k2, p1, p2, k3 = self.distortion
-        straight = super().scaled(factor)
-        size = straight.width, straight.height
-        return BrownConrady(straight.fx, straight.fy, straight.cx, straight.cy, *size, k1, k2, p1, p2, k3)
-
     def _slopes(self) -> tuple[Coordinates, Coordinates]:
         columns, rows = np.arange(self.width, dtype=np.float64), np.arange(self.height, dtype=np.float64)
         return cameras.slopes(self.numbers, columns[None, :], rows[:, None])
@@ -252,10 +246,10 @@ class Orthographic:
         """Unit viewing rays (H, W, 3): the optical axis everywhere."""
         return np.broadcast_to(np.array([0.0, 0.0, 1.0]), (*self.shape, 3)).copy()
 
-    def scaled(self, factor: float) -> "Orthographic":
+    def scaled(self, factor: float) -> Self:
         """The camera of the image resized by a factor (0.5 = half the width and half the height)."""
-        cx, cy, width, height = _scaled_frame(self.cx, self.cy, self.width, self.height, factor)
-        return Orthographic(self.pixel_size / factor, cx, cy, width, height)
+        frame = _scaled_frame(self.cx, self.cy, self.width, self.height, factor)
+        return replace(self, pixel_size=self.pixel_size / factor, **frame)
 
 
 Camera: TypeAlias = Pinhole | Orthographic
@@ -309,10 +303,10 @@ def _components(points: ArrayLike) -> tuple[Coordinates, Coordinates, Coordinate
     return xyz[..., 0], xyz[..., 1], xyz[..., 2]
 
 
-def _scaled_frame(cx: float, cy: float, width: int, height: int, factor: float) -> tuple[float, float, int, int]:
+def _scaled_frame(cx: float, cy: float, width: int, height: int, factor: float) -> dict[str, Any]:
     """Centre and size after resizing; the image's corner (-0.5, -0.5) is mapped to itself."""
     _check_numbers(factor=factor)
     if not (isfinite(factor) and factor > 0):
         raise CameraError(f"cannot resize a camera by {factor}; give a positive factor")
-    size = max(1, round(width * factor)), max(1, round(height * factor))
-    return (cx + 0.5) * factor - 0.5, (cy + 0.5) * factor - 0.5, *size
+    size = {"width": max(1, round(width * factor)), "height": max(1, round(height * factor))}
+    return {"cx": (cx + 0.5) * factor - 0.5, "cy": (cy + 0.5) * factor - 0.5, **size}

@@ -1,12 +1,12 @@
-"""Coloured maps as PNG bytes without a plotting library; unknown pixels are transparent."""
-
-from __future__ import annotations
+"""Coloured maps as PNG bytes without a plotting library (unknown pixels are transparent), and colours of points."""
 
 import struct
 import zlib
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cfusion.arrays import DepthMap, Image
 
 # Perceptually uniform, and readable without colour vision: one for depth, one for sigma.
 VIRIDIS = np.array(
@@ -37,6 +37,16 @@ def sigma_colours(sigma: NDArray[np.generic], limits: tuple[float, float] | None
         logarithm = np.log(np.where(np.asarray(sigma, np.float64) > 0, sigma, np.nan))
     within = None if limits is None else (float(np.log(limits[0])), float(np.log(limits[1])))
     return _coloured(logarithm, INFERNO, within)
+
+
+def point_colours(depth: DepthMap, image: Image | None) -> NDArray[np.uint8]:
+    """Colours (N, 3) of the N known pixels of a depth map (H, W), row by row."""
+    known = np.isfinite(depth)
+    if image is None:  # percentiles 2 to 98: outliers do not stretch the range of colours
+        low, high = np.percentile(depth[known], (2, 98)) if known.any() else (0.0, 1.0)
+        return depth_colours(depth[known], (low, high))[:, :3]
+    levels = np.rint(255 * np.clip(image[known], 0, 1)).astype(np.uint8)
+    return levels if levels.ndim == 2 else np.stack([levels] * 3, axis=-1)
 
 
 def _coloured(

@@ -1,7 +1,5 @@
 """The growth of noise with depth: constant, proportional, or quadratic as for stereo."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module

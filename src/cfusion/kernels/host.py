@@ -1,7 +1,5 @@
 """Functions shared by the backends that compute in NumPy arrays on the host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace

@@ -9,8 +9,6 @@ computed. The Python text is the only definition, also for the GPU. On the host 
 of other rows, as `tracing` finds, runs on bands of rows in threads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import cache, wraps

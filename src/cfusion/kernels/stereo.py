@@ -3,8 +3,6 @@
 `arrays` and `kernel` are CuPy and the kernels of `cfusion.kernels.cuda.device`; tests pass NumPy and an emulation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum

@@ -4,8 +4,6 @@ Those are compiled functions, and NumPy's on large arrays. Numba compiles a func
 time that it needs for parallel loops.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import deque

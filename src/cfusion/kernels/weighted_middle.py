@@ -1,7 +1,5 @@
 """The middle of weights by weight: not a function of a backend, but of the memory that they are in, as a pass."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """The code in C that a traced function computes for each pixel."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Everything about a mosaic that is decided before tiles are computed: its grid, and the rasters placed on it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +12,7 @@ from cfusion.rasters.align import Aligned
 from cfusion.rasters.coregister import Placement, coregister
 from cfusion.rasters.grids import Grid, target_grid
 from cfusion.rasters.ground import require_one_ground
-from cfusion.rasters.inspect_raster import require_heights, require_overlap
+from cfusion.rasters.inspect_raster import require_heights, require_inside, require_overlap
 from cfusion.rasters.options import Options
 from cfusion.rasters.raster import open_raster
 from cfusion.rasters.roles import Input, assign
@@ -72,12 +70,12 @@ def plan_mosaic(paths: Sequence[Path], options: Options) -> Plan:
     like = None if options.like is None else open_raster(options.like).grid
     grids = [each.grid for each in heights]
     lattice = target_grid([(like or grids[0])], like, options.resolution)
-    require_overlap_anywhere([Aligned(each, lattice) for each in heights])
+    require_overlap(heights, [each.footprint_on(lattice) for each in grids])  # else their union is a huge grid
     grid = target_grid(grids, like, options.resolution, options.bounds)
     for each in heights:
         require_heights(each)
     rasters = [Aligned(each, grid, options.resampling) for each in heights]
-    require_overlap(rasters)
+    require_inside(rasters)
     rasters, placements, sample, more = _coregistered(rasters, options, grid)
     sentences += [each.sentence for each in rasters if each.sentence]
     sentences += more
@@ -86,23 +84,6 @@ def plan_mosaic(paths: Sequence[Path], options: Options) -> Plan:
     beliefs = _stated_weights(inputs, rasters, sample)
     unit = next((each.unit for each in heights if each.unit), "")
     return Plan(inputs, tuple(rasters), beliefs, tuple(placements), grid, sample, unit, tuple(sentences))
-
-
-def require_overlap_anywhere(rasters: list[Aligned]) -> None:
-    """Refuse a raster that meets no other, before the union of distant rasters becomes a huge grid."""
-    boxes = np.array([each.raster.grid.footprint_on(each.target) for each in rasters])
-    if len(boxes) < 2:
-        return
-    for k, box in enumerate(boxes):
-        others = np.delete(boxes, k, axis=0)
-        across = np.minimum(box[2], others[:, 2]) - np.maximum(box[0], others[:, 0])
-        down = np.minimum(box[3], others[:, 3]) - np.maximum(box[1], others[:, 1])
-        if not ((across > 0) & (down > 0)).any():
-            other = rasters[0 if k else 1].raster.name if len(boxes) == 2 else "the others"
-            raise InputError(
-                f"{rasters[k].raster.name} does not overlap {other}; fuse rasters of one place, or check their "
-                "coordinates"
-            )
 
 
 def _coregistered(

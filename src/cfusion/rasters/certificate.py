@@ -5,8 +5,6 @@ repaired blocks together are the repaired whole, without seams. One factor, the 
 makes the whole dual feasible, and the bound is summed over the blocks.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ pixel would be predicted by its neighbours. A held-out observation that the rest
 not count; which these are does not depend on the candidate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

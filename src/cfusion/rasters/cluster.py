@@ -3,8 +3,6 @@
 If a worker dies the scheduler gives its tile to another. Results are those of one process.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -9,8 +9,6 @@ or two are first found by phase correlation. Rasters are placed in the order of 
 of those before it. The first one is not moved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Expected duration of a mosaic's stages on a typical machine, in units of one iteration on a megapixel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 AN_ITERATION = 0.0077  # seconds, one megapixel on one thread

@@ -5,8 +5,6 @@ place are not. An offset far beyond the spread of the differences means another 
 share exactly, far from all other values, is a fill value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
 """Checks of a raster before any work, on a few of its windows."""
 
-from __future__ import annotations
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from cfusion.rasters.align import Aligned
 from cfusion.rasters.ground import require_no_filling
 from cfusion.rasters.raster import Raster
 
+Box = tuple[float, float, float, float]  # first column, first row, end column, end row
 SIDE, ACROSS = 512, 4  # pixels along a window, windows along each side
 
 
@@ -26,12 +27,17 @@ def require_heights(raster: Raster) -> None:
     require_no_filling(raster.name, known)
 
 
-def require_overlap(rasters: list[Aligned]) -> None:
-    """Refuse rasters of which one meets no other, by their footprints on the grid."""
+def require_inside(rasters: Sequence[Aligned]) -> None:
+    """Refuse rasters outside the mosaic's grid, or that overlap outside of it only."""
     boxes = [each.footprint() for each in rasters]
     for each, box in zip(rasters, boxes, strict=True):
         if box[0] >= box[2] or box[1] >= box[3]:
             raise InputError(f"{each.raster.name} lies outside the mosaic's grid; leave it out, or give other bounds")
+    require_overlap([each.raster for each in rasters], boxes)
+
+
+def require_overlap(rasters: Sequence[Raster], boxes: Sequence[Box]) -> None:
+    """Refuse rasters of which one meets no other, by their footprints."""
     reached, todo = {0}, [0]
     while todo:
         one = boxes[todo.pop()]
@@ -40,13 +46,13 @@ def require_overlap(rasters: list[Aligned]) -> None:
             if k not in reached and meets:
                 reached.add(k)
                 todo.append(k)
-    for k, each in enumerate(rasters):
-        if k not in reached:
-            raise InputError(
-                f"{each.raster.name} does not overlap {rasters[0].raster.name}"
-                + (" or a raster that does" if len(rasters) > 2 else "")
-                + "; fuse rasters of one place, or check their coordinates"
-            )
+    apart = [each.name for k, each in enumerate(rasters) if k not in reached]
+    if apart:
+        others = f"{rasters[0].name} or a raster that does" if len(rasters) > 2 else rasters[0].name
+        found = f"{apart[0]} does not overlap {others}"
+        if len(rasters) > 2 and len(reached) == 1:
+            found = f"{rasters[0].name} does not overlap the others"
+        raise InputError(f"{found}; fuse rasters of one place, or check their coordinates")
 
 
 def _starts(size: int) -> list[int]:

@@ -1,7 +1,5 @@
 """The finished steps of a mosaic, on disk beside its images: an interrupted run continues from there."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

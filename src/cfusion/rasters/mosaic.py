@@ -5,8 +5,6 @@ everything that its core depends on during a pass, so the result has the same bi
 of workers, as if the whole mosaic had been iterated in memory.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tempfile

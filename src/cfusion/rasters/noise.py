@@ -5,8 +5,6 @@
 solved by least squares. Two rasters get equal shares; a single one is judged by its second differences.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The options of a mosaic; every one has a default that works."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One GeoTIFF of heights: its grid, its unit, and its pixels, read by window."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

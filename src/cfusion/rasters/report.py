@@ -1,7 +1,5 @@
 """The report on the rasters of a mosaic."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ A folder may state it in a `mosaic.json`:
 or by the layout that CARS writes (dsm.tif, and weights.tif beside it).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

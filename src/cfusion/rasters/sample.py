@@ -4,8 +4,6 @@ All parameters of a mosaic are chosen on it. The choice of windows depends on th
 workers. Mosaics of up to WHOLE pixels are their own sample.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A window's problem is the mosaic's, cropped. Values in its core have the bits th
 the halo holds everything that the core depends on. An iteration reaches one pixel, a round of the repair two.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from dataclasses import dataclass, replace
@@ -17,9 +15,9 @@ from numpy.typing import NDArray
 from cfusion import kernels
 from cfusion.energy import TGV, Energy, Huber
 from cfusion.geometry import Stack
-from cfusion.kernels.contract import INSIDE, Fidelity, Problem, State, dual_planes, primal_planes
+from cfusion.kernels.contract import INSIDE, Box, Fidelity, Observations, Problem, State, dual_planes, primal_planes
+from cfusion.kernels.numpy.certificate import pixel_bound
 from cfusion.kernels.numpy.operators import adjoint
-from cfusion.rasters.huber import huber_minimum
 from cfusion.solvers.pdhg import PDHG, fixed_confidence
 from cfusion.solvers.steps import choose_steps
 from cfusion.solvers.task import prepare
@@ -31,6 +29,7 @@ ROUGH = PDHG(tolerance=2e-4, iterations=480, certify=False)
 REACH = 1  # pixels by which an iteration propagates
 REPAIR_REACH = 2  # pixels by which a round of the repair propagates
 SPARE = 3  # pixels more, for the differences taken at the end
+ROWS = 16  # of which the bound is summed at a time: what fits a core's cache
 SAFE = 1e-6  # a dual is scaled by this much more than necessary, against rounding
 
 Floats = NDArray[np.float32]
@@ -156,15 +155,21 @@ def core_factor(problem: Problem, top: Floats, core: Core) -> float:
 def core_bound(problem: Problem, top: Floats, factor: float, core: Core, settings: Settings) -> float:
     """The core's part of the lower bound that the whole dual, times the factor, gives."""
     scaled = top.astype(np.float64) * (factor * (1 - SAFE))
-    slope = adjoint(adjoint(scaled, problem.links, 2), problem.links, 1)[0][core]
-    inside = (problem.links[core] & INSIDE) > 0
-    seen = problem.observations
-    values = seen.values[(slice(None), *core)][:, inside].astype(np.float64)
-    weights = np.isfinite(values) if seen.weights is None else seen.weights[(slice(None), *core)][:, inside]
-    lowest = huber_minimum(
-        slope[inside], values, weights.astype(np.float64), problem.delta, settings.low, settings.high
-    )
-    return float(lowest.sum())
+    slope = adjoint(adjoint(scaled, problem.links, 2), problem.links, 1)[0]
+    found, (rows, columns), box = 0.0, core, Box(settings.low, settings.high)
+    for first in range(rows.start, rows.stop, ROWS):
+        part = slice(first, min(first + ROWS, rows.stop)), columns
+        lowest = pixel_bound(_cropped(problem, part), slope[part], box)
+        found += float(lowest[(problem.links[part] & INSIDE) > 0].sum())
+    return found
+
+
+def _cropped(problem: Problem, window: Core) -> Problem:
+    """The data terms of a part of a window."""
+    seen, there = problem.observations, (slice(None), *window)
+    weights = None if seen.weights is None else seen.weights[there]
+    part = Observations(seen.values[there], weights, seen.total[window], None)
+    return replace(problem, observations=part, confidence=problem.confidence[window], links=problem.links[window])
 
 
 def _dual_only(top: Floats) -> State:

@@ -1,7 +1,5 @@
 """Tiles of a mosaic: cores that partition it, and halos that are read around them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

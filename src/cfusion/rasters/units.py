@@ -1,7 +1,5 @@
 """Refusal of rasters with different units, vertical datums or without a coordinate system, in one line each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Everything but the iterations is done in blocks of a fixed size, so that no numb
 iterations give every pixel the same bits in any tile.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

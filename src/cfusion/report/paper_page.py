@@ -3,15 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib import resources
 
-from cfusion.report.page import document
+from cfusion.report.page import html_page
 from cfusion.report.paper_checks import Exhibit
-
-MORE_STYLE = """
-td small { color: var(--soft); } td.better { color: var(--best); } td br { line-height: 1; }
-section h3 { font-size: 1rem; margin: 1.2rem 0 .2rem; } section img { width: auto; max-width: 100%; }
-nav a { color: inherit; margin-right: 1rem; } ul { color: var(--soft); max-width: 75rem; }
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +24,9 @@ def paper_page(title: str, introduction: Sequence[str], chapters: Sequence[Chapt
     """The page as HTML with embedded pictures."""
     links = "".join(f'<a href="#{escape(chapter.name)}">{escape(chapter.title)}</a>' for chapter in chapters)
     sections = "\n".join(_section(chapter) for chapter in chapters)
-    return document(title, introduction, f"<nav>{links}</nav>\n{sections}", footer, MORE_STYLE)
+    paragraphs = "\n".join(f"<p>{escape(text)}</p>" for text in introduction)
+    body = f"<h1>{escape(title)}</h1>\n{paragraphs}\n<nav>{links}</nav>\n{sections}\n<footer>{escape(footer)}</footer>"
+    return html_page(title, (resources.files("cfusion.report") / "paper.css").read_text(encoding="utf-8"), body)
 
 
 def _section(chapter: Chapter) -> str:

@@ -5,9 +5,14 @@ import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cfusion.io.text_tables import aligned
+from cfusion.metrics import NAMES, Scores
 from cfusion.report.columns import SCORES, Column
+
+if TYPE_CHECKING:
+    from cfusion.result import Result
 
 Row = Mapping[str, float | int | str | None]
 
@@ -70,6 +75,17 @@ class Table:
             ]
             lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines)
+
+
+def score_row(name: str, scores: Scores) -> dict[str, float | int | str | None]:
+    """The scores of one depth map under the keys of `columns.COLUMNS`."""
+    return {"name": name} | {key: scores.named(key) for key in NAMES}
+
+
+def result_row(result: "Result", scores: Scores) -> Row:
+    """The scores of a result, with its gap, iterations and seconds."""
+    cost = {"gap": result.gap, "iterations": result.iterations or None, "seconds": result.seconds}
+    return score_row(result.method, scores) | cost
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:

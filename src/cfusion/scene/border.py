@@ -1,7 +1,5 @@
 """Extrapolate a grid of signed distances linearly by one voxel beyond its known region."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -39,7 +39,7 @@ from cfusion.arrays import Points
 from cfusion.errors import FileError
 from cfusion.geometry import Pinhole
 from cfusion.geometry.camera import pixel_size
-from cfusion.io.codecs.ply_table import COLOUR, NORMAL, POSITION, fine_enough, table_of, write_table
+from cfusion.io.codecs.ply import COLOUR, NORMAL, POSITION, fine_enough, table_of, write_table
 from cfusion.io.to_json import digest
 from cfusion.scene.fused_view import FusedView, read_fused, read_to_merge
 from cfusion.scene.graph import Graph

@@ -1,7 +1,5 @@
 """The fused views of a scene as `View`s, for writers of other formats."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Fuse every view of a scene with its best neighbours, or every few frames of a sequence with the frames around."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The coloured mesh of a scene by marching cubes through the volume, chunk by chunk; written as PLY and GLB."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +12,7 @@ from cfusion.arrays import Points
 from cfusion.errors import InputError, optional_module
 from cfusion.geometry import Pinhole
 from cfusion.geometry.normals import summed_face_normals
-from cfusion.io.codecs.ply_table import (
+from cfusion.io.codecs.ply import (
     COLOUR,
     MOST_ROUNDING,
     NORMAL,

@@ -8,8 +8,6 @@ shared: j's sketch has the same depth at p, and p's normal faces j; angle: 1 whi
 at most ANGLE, then a Gaussian; resolution: 1 where j's pixels are no larger than i's, else the ratio of their sizes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Checks of a scene's input and output folders, made before any computation."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -4,8 +4,6 @@
 folder is shared, so files are renamed into it one by one.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

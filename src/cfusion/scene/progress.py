@@ -1,7 +1,5 @@
 """The progress of many tasks, combined."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

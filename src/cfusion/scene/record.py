@@ -1,7 +1,5 @@
 """A short record per view: its outcome, and the inputs and settings that led to it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import asdict, dataclass, fields

@@ -1,7 +1,5 @@
 """A fused map moved towards the view's own measurements, before maps are merged."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Which blocks of a volume a view can observe, and the pixels at which it sees points."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """A view reduced to a few hundred cells: enough to see what two views share, small enough to keep for all views."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

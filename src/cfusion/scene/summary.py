@@ -1,7 +1,5 @@
 """The summary table of a scene, one line per view: neighbours, density before and after, noise, gap, seconds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cfusion.io.text_tables import aligned

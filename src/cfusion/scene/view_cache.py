@@ -1,7 +1,5 @@
 """A cache of views: least recently used ones are dropped when it is full."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock

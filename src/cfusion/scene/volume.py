@@ -17,8 +17,6 @@ A view whose surface lies more than the truncation before a voxel says nothing a
 the only ones to speak, and make a second surface behind the first.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

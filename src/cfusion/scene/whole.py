@@ -1,7 +1,5 @@
 """A whole scene: the graph, every view fused by the runner, the data set written back, one cloud, one mesh."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence
@@ -184,9 +182,9 @@ def _take_over(job: Job, scene: Scene) -> None:
 
 def _replaced(job: Job, views: Sequence[int]) -> frozenset[Path]:
     """The files of some views, relative to the data set, that their new maps replace."""
-    module, root = LAYOUTS[job.format].load(), root_of(Path(job.data))
+    layout, root = LAYOUTS[job.format], root_of(Path(job.data))
     files = open_job(job).dataset.files
-    return frozenset(each for view in views for each in module.replaced(root, files[view]))
+    return frozenset(each for view in views for each in layout.replaced(root, files[view]))
 
 
 def _copy_maps_of_failed(job: Job, failed: Sequence[int]) -> None:

@@ -1,7 +1,5 @@
 """The work on views, in any process: read by path, fuse, write atomically, return short records."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -3,11 +3,10 @@
 from cfusion.solvers.acs import ACS
 from cfusion.solvers.ama import AMA
 from cfusion.solvers.biconvex import Biconvex
-from cfusion.solvers.outcome import Fused, Outer, Progress, Report, Solution, Solver, Status
+from cfusion.solvers.outcome import Fused, Outer, Progress, Report, Solution, Solver, Status, ViewEvidence
 from cfusion.solvers.pdhg import PDHG
 from cfusion.solvers.pointwise import Pointwise
 from cfusion.solvers.task import Task, prepare
-from cfusion.solvers.view_evidence import ViewEvidence
 from cfusion.solvers.warm_start import WarmStart
 
 __all__ = [

@@ -1,7 +1,5 @@
 """Alternate minimisation: ACS with proximal terms that keep each step short, and a schedule that weakens them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from math import sqrt
 

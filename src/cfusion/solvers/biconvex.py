@@ -1,7 +1,5 @@
 """The paper's single-loop PDHG for the biconvex problem: one confidence step and one primal-dual iteration in turn."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The closed-form minimiser of an energy without a regulariser, whose pixels are independent."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -9,8 +9,6 @@ a ratio of 0.5 s to 5 s, measured on smooth and planar scenes with noise from no
 follows the ratio. (x alone is not enough: on a plane without noise only v has to move.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, lru_cache
 from math import sqrt

@@ -3,8 +3,6 @@
 Noise stays where it was measured, nothing is invented, and the splat's bias towards the nearest surface disappears.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Splatting: every depth map is projected onto the reference, and small holes are closed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The first face that each ray hits, in NumPy alone, for when Embree is not installed."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

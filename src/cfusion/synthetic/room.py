@@ -1,7 +1,5 @@
 """An object in front of walls and on a floor: depth edges with a surface on both sides."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.synthetic.city_block import Polygon

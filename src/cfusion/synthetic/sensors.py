@@ -1,7 +1,5 @@
 """Errors of real sensors and programs: a Kinect, multi-view stereo, and inaccurate poses."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

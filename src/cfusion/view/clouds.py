@@ -1,7 +1,5 @@
 """Frames as coloured points, with one colour scale for all frames."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The contents of a page as data: results, the views they were fused from, the truth if it is known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

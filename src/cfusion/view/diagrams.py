@@ -1,7 +1,5 @@
 """Small SVG diagrams in the colours of the page: the gap over time, sigma against the actual error."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """The page as HTML: text, tables and diagrams are made here, maps and 3-D are drawn by its script."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The fused frames of a folder (one result, a sequence or a scene), read when used."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,7 +15,7 @@ from cfusion.geometry import Camera, Pose
 from cfusion.geometry.camera import pixel_size
 from cfusion.io.cameras import camera_from_json
 from cfusion.io.codecs.npy import read_npy
-from cfusion.io.codecs.ply_table import MOST_ROUNDING, rounding
+from cfusion.io.codecs.ply import MOST_ROUNDING, rounding
 from cfusion.io.json_object import JsonObject
 
 RESULT, PAGE = "result.json", "report.html"

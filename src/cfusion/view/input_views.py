@@ -1,7 +1,5 @@
 """The input of each frame: its own map and image from the data set that it was fused from, read when used."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path

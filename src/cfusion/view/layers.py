@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.view.encode import encode, estimated_size
-from cfusion.view.quantise import Quantised, quantise
+from cfusion.view.encode import Quantised, encode, estimated_size, quantise
 
 BYTES_A_PIXEL = 3_750_000 / (640 * 480)  # for the maps of a page: 4 MB, less text and pictures
 SMALLEST_BUDGET = 400_000

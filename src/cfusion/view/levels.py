@@ -1,7 +1,5 @@
 """Level of detail: all frames coarsely, those near the eye finely, within a total number of points."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The maps of a page, and how coarse each may become."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Callable

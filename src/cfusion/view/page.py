@@ -1,7 +1,5 @@
 """One self-contained HTML file that shows a result: 3-D, maps, a slider, its views, how it was solved."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -18,7 +16,7 @@ from cfusion.io.atomic import filling
 from cfusion.io.versions import versions
 from cfusion.view import explain, sections
 from cfusion.view.content import Content, Event
-from cfusion.view.document import document
+from cfusion.view.document import asset, document
 from cfusion.view.layers import Coded, coded
 from cfusion.view.maps import image_uri, page_layers
 from cfusion.view.view_figures import ViewFigures
@@ -46,7 +44,7 @@ def write_page(
 
     `views` (or the `Stack`) and `reference` add the slider's input, the residuals and the table of views; `others` are
     results on the same grid to switch to; `truth` adds errors and the reliability diagram; `scores` are rows as from
-    `report.scores.result_row`; `traces` are the events of each method's solve; `heights` means that the maps are
+    `report.tables.result_row`; `traces` are the events of each method's solve; `heights` means that the maps are
     heights, so that up is towards the viewer.
 
     Args:
@@ -120,7 +118,7 @@ def page(content: Content) -> str:
     body = "\n".join(
         (
             sections.header(content),
-            INTERACTIVE,
+            asset("interactive.html"),
             sections.rasters_section(records, content.unit)
             if content.figures
             else sections.views_section(records, content.reference, content.unit),
@@ -131,27 +129,6 @@ def page(content: Content) -> str:
         )
     )
     return document(content.title, body, _model(content, layers, usual, image), layers)
-
-
-INTERACTIVE = """
-<nav id="methods" role="tablist" aria-label="Methods" hidden></nav>
-<p id="method-words" hidden></p>
-<section id="surface"><h2>Surface</h2>
-<div class="stage"><canvas id="gl" tabindex="0" aria-label="The fused surface in 3-D. Arrow keys turn it, plus and
-minus zoom, R resets."></canvas><p id="no-gl" hidden>This browser has no WebGL: the maps below show the same.</p></div>
-<div class="controls" id="surface-controls"></div>
-<p class="hint">Drag to turn, click and scroll (or pinch) to zoom, shift-drag to move. Keys: arrows, + and -,
-R.</p></section>
-<section id="maps-section"><h2>Maps</h2>
-<div class="controls" id="map-controls"></div>
-<div class="maps-and-reading"><div id="maps"></div><aside id="reading" aria-live="polite"></aside></div>
-<p class="hint">Point at a pixel to read all layers; click and scroll (or pinch) to zoom, drag to move, all maps
-together. Keys: arrows move the reading, + and - zoom, 0 shows all.</p></section>
-<section id="compare-section"><h2>Before and after</h2>
-<div class="controls" id="compare-controls"></div>
-<div class="stage"><canvas id="compare" aria-label="Two maps side by side, parted by a slider"></canvas>
-<input id="divider" type="range" min="0" max="1000" value="500" aria-label="Where the two maps part"></div></section>
-"""
 
 
 def hashes(content: Content) -> dict[str, str]:

@@ -1,7 +1,5 @@
 """A small server for the pages of frames: existing pages are sent, those of a scene are made on request."""
 
-from __future__ import annotations
-
 import tempfile
 import threading
 from collections.abc import Sequence

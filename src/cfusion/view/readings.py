@@ -1,7 +1,5 @@
 """The residuals that a page shows: measurements of every view at a surface, minus the surface."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Whether sigma is right: predicted against actual error, where the truth is known."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

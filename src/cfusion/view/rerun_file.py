@@ -1,7 +1,5 @@
 """A recording for rerun: every frame with its camera, depth and points, on a timeline."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page of one view of a scene, made from the scene's output and its data set."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace

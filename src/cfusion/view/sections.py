@@ -1,7 +1,5 @@
 """The parts of a page that are text and tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """A viewer in the browser (viser): cameras, fused clouds, time, colours, before and after, the page of a camera."""
 
-from __future__ import annotations
-
 import inspect
 import io
 import threading

@@ -1,7 +1,5 @@
 """A fused map and its confidence as a probability, as formats expect it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 Images are never edited in place; a model or a list may be, and an edit must not change the user's original.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ is OUTSIDE where u < d. The right image's volume is that of the mirrored pair.
 Results are the same for any number of threads.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

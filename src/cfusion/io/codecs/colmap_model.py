@@ -1,12 +1,14 @@
-"""COLMAP's sparse model, text or binary: cameras, and images with their world-to-camera poses (qw first)."""
+"""COLMAP's sparse model, text or binary: cameras, and images with their world-to-camera poses (qw first) and points."""
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cfusion.errors import FileError, named_by
 from cfusion.geometry import Pose
@@ -22,6 +24,8 @@ MODELS = (  # name and number of parameters, by COLMAP's model number
     *(("RADIAL_FISHEYE", 5), ("THIN_PRISM_FISHEYE", 12), ("RAD_TAN_THIN_PRISM_FISHEYE", 16)),
 )
 COUNTS = dict(MODELS)
+POINT = np.dtype([("x", "<f8"), ("y", "<f8"), ("id", "<i8")])  # of an image
+Ids = NDArray[np.int64]
 ONE_FOCAL = {
     name for name, _ in MODELS if name.startswith(("SIMPLE", "RADIAL"))
 }  # f, cx, cy; the others fx, fy, cx, cy
@@ -92,7 +96,7 @@ def read_model(folder: Path) -> Model:
     end = "bin" if binary else "txt"
     cameras_file, images_file = folder / f"cameras.{end}", folder / f"images.{end}"
     cameras = _binary_cameras(cameras_file) if binary else _text_cameras(cameras_file)
-    images = _binary_images(images_file) if binary else _text_images(images_file)
+    images = tuple(image for image, _ in (_binary_images if binary else _text_images)(images_file))
     for number, camera in cameras.items():
         if not (camera.width > 0 and camera.height > 0 and np.isfinite(camera.parameters).all()):
             raise FileError(f"{cameras_file}: camera {number} has an empty size or parameters that are not finite")
@@ -101,7 +105,27 @@ def read_model(folder: Path) -> Model:
     for image in images:
         if image.camera not in cameras:
             raise FileError(f"{images_file}: image {image.name!r} has camera {image.camera}, which is not in the model")
-    return Model(cameras, tuple(images))
+    return Model(cameras, images)
+
+
+def read_observations(folder: Path) -> dict[str, Ids]:
+    """Ids of the sparse points that each image observes, by its name; features without a point (-1) are omitted."""
+    file = folder / "images.bin"
+    if file.is_file():
+        found = {image.name: ids for image, ids in _binary_images(file)}
+    else:
+        file = folder / "images.txt"
+        found = {
+            image.name: _ids(body, f"{file}: the points of {image.name[:40]!r}") for image, body in _text_images(file)
+        }
+    return {name: ids[ids >= 0] for name, ids in found.items()}
+
+
+def _ids(points: str, where: str) -> Ids:
+    try:
+        return np.array(points.split()[2::3], dtype=np.int64)
+    except ValueError:
+        raise FileError(f"{where} are not `X Y POINT3D_ID`") from None
 
 
 class Stream:
@@ -144,15 +168,15 @@ def _binary_cameras(file: Path) -> dict[int, ModelCamera]:
     return cameras
 
 
-def _binary_images(file: Path) -> list[ModelImage]:
+def _binary_images(file: Path) -> Iterator[tuple[ModelImage, Ids]]:
+    """Every image, and the ids of its points."""
     stream = Stream(file)
-    images = []
     for _ in range(stream.take("Q")[0]):
         _, qw, qx, qy, qz, tx, ty, tz, camera = stream.take("i7di")
-        name = stream.text()
-        stream.skip(24 * stream.take("Q")[0])  # its 2D points
-        images.append(_image(name, camera, (qw, qx, qy, qz), (tx, ty, tz), f"{file}: image {name!r}"))
-    return images
+        name, count = stream.text(), stream.take("Q")[0]
+        stream.skip(count * POINT.itemsize)
+        ids = np.frombuffer(stream.data, POINT, count, stream.place - count * POINT.itemsize)["id"]
+        yield _image(name, camera, (qw, qx, qy, qz), (tx, ty, tz), f"{file}: image {name!r}"), ids
 
 
 def _text_cameras(file: Path) -> dict[int, ModelCamera]:
@@ -170,18 +194,17 @@ def _text_cameras(file: Path) -> dict[int, ModelCamera]:
     return cameras
 
 
-def _text_images(file: Path) -> list[ModelImage]:
-    """The odd lines; even lines hold 2D points and may be empty."""
-    images = []
-    for where, line in _data_lines(file, keep_empty=True)[::2]:
+def _text_images(file: Path) -> Iterator[tuple[ModelImage, str]]:
+    """Every image, and its points: odd lines, and even ones, which may be empty."""
+    lines = _data_lines(file, keep_empty=True)
+    for (where, line), (_, points) in zip_longest(lines[::2], lines[1::2], fillvalue=("", "")):
         words = line.split(maxsplit=9)
         try:
             *quaternion, tx, ty, tz = (decimal(word) for word in words[1:8])
             camera, name = whole(words[8]), words[9].rstrip()
         except (ValueError, IndexError):
             raise FileError(f"{where} is not `IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME`") from None
-        images.append(_image(name, camera, tuple(quaternion), (tx, ty, tz), where))
-    return images
+        yield _image(name, camera, tuple(quaternion), (tx, ty, tz), where), points
 
 
 def _data_lines(file: Path, *, keep_empty: bool = False) -> list[tuple[str, str]]:

@@ -3,8 +3,6 @@
 Maps may have a leading axis of views, which are then processed by the same few launches.
 """
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The lower bound of `cfusion.kernels.numpy.certificate`, on the device."""
 
-from __future__ import annotations
-
 from functools import cache
 from math import sqrt
 from typing import Any

@@ -1,7 +1,5 @@
 """The CUDA device, and our kernels, compiled when first used (CuPy caches them on disk)."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Compilation of the kernels of a solve before they are needed, one thread per kind of kernel."""
 
-from __future__ import annotations
-
 from cfusion.kernels.contract import Fidelity
 from cfusion.kernels.cuda import (
     association,

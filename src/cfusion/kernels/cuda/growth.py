@@ -1,7 +1,5 @@
 """The growth of noise with depth, on the device in one launch; the definition is `cfusion.kernels.depth_noise`."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import cupy

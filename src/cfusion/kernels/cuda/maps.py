@@ -1,7 +1,5 @@
 """Whole maps on the device, one launch each; definitions in `cfusion.kernels.numpy.maps`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import cupy

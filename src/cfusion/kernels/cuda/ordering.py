@@ -1,7 +1,5 @@
 """Sorted observations, or their mean, and the weighted median."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Array functions of pixels as one kernel each (`cfusion.kernels.one_pass`), compiled when first called."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

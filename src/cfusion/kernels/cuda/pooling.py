@@ -1,7 +1,5 @@
 """Means over squares, on the device; the definition is `cfusion.kernels.numpy.pooling`."""
 
-from __future__ import annotations
-
 import cupy
 import numpy as np
 

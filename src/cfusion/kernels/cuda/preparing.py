@@ -1,7 +1,5 @@
 """Preparation of a solve, on the device; definitions in `cfusion.kernels.numpy.preparing`."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Re-association on the device; results are in the memory of the input."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from math import prod

@@ -1,7 +1,5 @@
 """Medians and quantiles of many rows at once, by counting bits instead of sorting."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

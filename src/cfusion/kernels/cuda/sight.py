@@ -1,7 +1,5 @@
 """A surface as seen by other cameras, on the device; definitions in `cfusion.kernels.numpy.sight`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

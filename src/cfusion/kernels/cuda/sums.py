@@ -1,7 +1,5 @@
 """Misfit, energy and displacement: one pass over the pixels each, sums in double precision and in a fixed order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

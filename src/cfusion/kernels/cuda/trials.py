@@ -1,7 +1,5 @@
 """Held-out observations, on the device; definitions in `cfusion.kernels.numpy.trials`."""
 
-from __future__ import annotations
-
 import cupy
 import numpy as np
 

@@ -1,7 +1,5 @@
 """Depth maps as seen by cameras, on the device; results are in the memory of the input."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """The middle of weights by weight, in one launch; the definition is `cfusion.kernels.weighted_middle`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.kernels.contract import Floats

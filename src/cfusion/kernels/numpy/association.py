@@ -1,7 +1,5 @@
 """Projecting points onto a raster, in plain NumPy: the definition for the other backends."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

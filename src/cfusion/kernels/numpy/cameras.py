@@ -6,8 +6,6 @@ A perspective camera distorts slopes (x, y) = (X/Z, Y/Z) by Brown and Conrady's 
     y' = y (1 + k1 q + k2 q^2 + k3 q^3) + p1 (q + 2 y^2) + 2 p2 x y
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.kernels.contract import Floats

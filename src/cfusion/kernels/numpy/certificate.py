@@ -12,8 +12,6 @@ and of g to the data's slopes. The remaining violation is removed by one factor 
 the box where the data do not determine it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Problem, State
@@ -130,12 +128,9 @@ def pixel_bound(problem: Problem, slope: Floats, box: Box) -> Floats:
     if problem.prox_centre is not None:
         value += problem.prox_weight / 2 * (x - problem.prox_centre) ** 2
     if problem.fidelity is Fidelity.HUBER and problem.prox_centre is None:
-        # the root is found up to rounding: convexity bounds the resulting error
-        value -= (
-            np.abs(slope + confidence * _huber_slope(problem, x))
-            * (box.high - box.low)
-            * ((x > box.low) & (x < box.high))
-        )
+        # the root is rounded, but the function is convex: in the box it is nowhere below its tangent there
+        tangent = slope + confidence * _huber_slope(problem, x)
+        value -= tangent * (x - np.where(tangent > 0, box.low, box.high))
     return value
 
 
@@ -176,16 +171,29 @@ def _huber_slope(problem: Problem, x: Floats) -> Floats:
 
 
 def _huber_minimiser(problem: Problem, slope: Floats, confidence: Floats, box: Box) -> Floats:
-    """Bisection on the increasing derivative; `pixel_bound` accounts for its remaining error."""
-    low, high = np.full_like(slope, box.low), np.full_like(slope, box.high)
-    for _ in range(60):
-        middle = (low + high) / 2
-        rising = slope + confidence * _huber_slope(problem, middle) > 0
-        low, high = np.where(rising, low, middle), np.where(rising, middle, high)
-    middle = (low + high) / 2
-    derivative_low = slope + confidence * _huber_slope(problem, np.full_like(slope, box.low))
-    derivative_high = slope + confidence * _huber_slope(problem, np.full_like(slope, box.high))
-    return np.where(derivative_low >= 0, box.low, np.where(derivative_high <= 0, box.high, middle))
+    """The root of the derivative in the box: max over j of min over i >= j of the roots of its linear pieces, in which
+    the j smallest observations lie at least delta below x and those after i at least delta above.
+
+    `kernels/cpu/tiles.py` does the same for the prox.
+    """
+    seen = problem.observations
+    weights = confidence * known_weights(seen)
+    values = np.where(np.isfinite(seen.values), seen.values, 0).astype(np.float64)
+    total = weights.sum(axis=0)
+    root, below = np.full_like(slope, -np.inf), np.zeros_like(slope)  # weight of the j smallest observations
+    for j in range(len(values)):
+        lifted = slope + 2 * below - total  # the derivative before the j-th piece
+        least = np.where(lifted <= 0, np.inf, -np.inf)
+        weight, moment = np.zeros_like(slope), np.zeros_like(slope)
+        for i in range(j, len(values)):
+            weight += weights[i]
+            moment += weights[i] * values[i]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                piece = (moment - problem.delta * (lifted + weight)) / weight
+                least = np.minimum(least, np.where(weight > 0, piece, np.inf))
+        root = np.maximum(root, least)
+        below += weights[j]
+    return np.clip(np.where(slope + total <= 0, np.inf, root), box.low, box.high)
 
 
 def repaired(problem: Problem, state: State, rounds: int) -> Floats:

@@ -3,8 +3,6 @@
 x' = prox_tau F (x - tau K^T q),  q' = proj (q + sigma K (2 x' - x)),  (x, q) += rho ((x', q') - (x, q))
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.kernels.contract import INSIDE, Energies, Floats, Observations, Problem, Settled, Settling, State, Steps

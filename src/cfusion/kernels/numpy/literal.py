@@ -7,8 +7,6 @@
 The baseline of the benchmarks, for L1; nothing else uses it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.kernels.contract import Floats, Problem, State

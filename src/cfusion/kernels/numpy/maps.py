@@ -1,7 +1,5 @@
 """Maps of a window placed in the whole image."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.kernels.contract import Floats, Mask, Window

@@ -5,8 +5,6 @@ Tensor components are stored times sqrt(C(j, m)), so that norms and inner produc
 A component exists only where every difference it takes stays inside the domain (`contract.links_of`).
 """
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Observations in ascending order, or their mean, and the weighted median."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.kernels.contract import Fidelity, Floats, Observations

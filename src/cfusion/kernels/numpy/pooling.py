@@ -1,7 +1,5 @@
 """Means over the neighbourhood of each pixel."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.kernels.contract import Floats

@@ -5,8 +5,6 @@ observations of one map around pixel i with sum of errors m_i give the weight b0
 beyond that of sampling gives a: uniform noise gives a large a and a weight of one everywhere.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.kernels.contract import Coverage, Floats, State, dual_planes, primal_planes, window_of

@@ -3,8 +3,6 @@
 Observations are sorted along K, +inf with weight zero where missing.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.kernels.contract import Fidelity, Floats, Observations

@@ -3,8 +3,6 @@
 A camera is ten numbers, as in `cameras`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

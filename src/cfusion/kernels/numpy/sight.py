@@ -3,8 +3,6 @@
 A point of a ray is o + x r in the surface's camera, o' + x r' in the other; cameras are ten numbers, as in `cameras`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

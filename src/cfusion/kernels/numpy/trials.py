@@ -1,7 +1,5 @@
 """Held-out observations: their selection, and how well they are predicted."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

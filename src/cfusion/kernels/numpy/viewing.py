@@ -3,8 +3,6 @@
 A camera is ten numbers, as in `cameras`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cfusion.kernels.contract import Floats
