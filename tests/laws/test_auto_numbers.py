@@ -134,16 +134,19 @@ class TestNearest:
 
     def test_errors_are_independent_or_shared(self) -> None:
         noise = np.random.default_rng(0).normal(size=(3, 60, 80)).astype(np.float32)
-        assert independence(noise, 1.0, 0.0) == 1
+        assert independence(noise, 1.0, 0.0, NUMPY) == 1
         smooth = sum(np.roll(noise, (i, j), (1, 2)) for i in range(9) for j in range(9)) / 9
-        assert independence(smooth, 1.0, 0.0) == 0
-        assert independence(smooth, 1.0, 0.9) == 0
+        assert independence(smooth, 1.0, 0.0, NUMPY) == 0
+        assert independence(smooth, 1.0, 0.9, NUMPY) == 0
+        assert independence(np.concatenate([noise, smooth[:1] + 9]), 1.0, 0.0, NUMPY) == 1  # off as a whole
+        assert independence(np.concatenate([smooth, noise[:1] + 9]), 1.0, 0.0, NUMPY) == 0
+        assert independence(smooth + 9, 1.0, 0.0, NUMPY) == 1
 
     def test_what_a_reading_cannot_tell_is_no_shared_error(self) -> None:
         """Exact views differ from a smooth surface alike, though none of them errs."""
         smooth = np.tile(np.sin(np.arange(80.0, dtype=np.float32) / 9), (3, 60, 1))
-        assert independence(smooth, 0.7, 0.1) == 0
-        assert independence(smooth, 0.7, 0.8) == 1
+        assert independence(smooth, 0.7, 0.1, NUMPY) == 0
+        assert independence(smooth, 0.7, 0.8, NUMPY) == 1
 
 
 class TestDoubt:
@@ -228,7 +231,7 @@ class TestFirstSurface:
         monkeypatch.setattr(first, "nearest_views", lambda *given: [0, 1])
         monkeypatch.setattr(first, "registered", lambda source, *given, **choices: (source, None))
         monkeypatch.setattr(first, "residuals_of", lambda source, surface, backend, read=None: truth - surface)
-        monkeypatch.setattr(first, "independence", lambda away, usual, least: 1.0)
+        monkeypatch.setattr(first, "independence", lambda away, usual, least, backend: 1.0)
         monkeypatch.setattr(first, "_completed", lambda surface, *given: surface)
         monkeypatch.setattr(first, "restore", lambda source, surface, backend: surface)
         monkeypatch.setattr(first, "with_rivals", lambda source, surface, backend: surface)

@@ -12,7 +12,7 @@ from cfusion import View, fuse, kernels
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.misreading import _weight, reliefs_of, weigh_near_edges
 from cfusion.source import Posed
-from cfusion.synthetic import PAPER_CAMERA, Gauss, Laplace, Noise, object_bundle, room
+from cfusion.synthetic import PAPER_CAMERA, Gauss, Laplace, Noise, blob, object_bundle, room
 
 NUMPY = kernels.load("numpy")
 CAMERA = PAPER_CAMERA.scaled(0.15)
@@ -128,3 +128,15 @@ def test_sigma_covers_where_one_view_is_far_better_than_the_others() -> None:
     assert covered.mean() > 0.65
     blocks = [covered[i : i + 24, j : j + 24].mean() for i in range(0, 72, 24) for j in range(0, 96, 24)]
     assert min(blocks) > 0.4
+
+
+@pytest.mark.parametrize("factor", [1.08, 1.15, 0.9])
+@pytest.mark.parametrize("walls", [False, True])
+def test_of_two_views_one_of_which_is_off_as_a_whole_the_reference_decides(factor: float, walls: bool) -> None:
+    """Another scale is no error that neighbouring pixels share: the result lay anywhere between the two views."""
+    scene = room(blob()) if walls else blob()
+    views, truth = object_bundle(scene, Gauss(0.01), np.random.default_rng(0), 2, camera=PAPER_CAMERA.scaled(0.25))
+    off = replace(views[0], depth=views[0].depth * np.float32(factor))
+    result = fuse([off, views[1]], reference=1, min_confidence=0.0)
+    away = np.abs(result.depth - truth) / truth
+    assert np.nanmedian(away) < 0.05 * abs(factor - 1)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.arrays import DepthMap, on_host
+from cfusion.arrays import DepthMap, chunks, on_host
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.one_pass import one_pass, rewrite, times
@@ -27,6 +27,7 @@ SAFETY = 3.0  # times the median error of the surface: near edges, where it matt
 NORMAL_MEDIAN = 0.6745  # median of |t| over the standard deviation, normal distribution
 LEAST_WEIGHT = 1e-3
 SHARED = (0.4, 0.6)  # range of the autocorrelation rho: stereo has 0.65, wrong poses 0.33, white noise below 0.12
+ONE_SIDED = 0.8  # of a view's residuals, more on one side of the surface than on the other: its scale or pose is off
 FAR = 4.0  # pixels: a view that is typically misread by this many has half of its weight
 GIVEN_BACK, MOST_LOST = 0.5, 4.0  # power of a pixel's lost weight that is given back, and largest loss that counts
 
@@ -67,16 +68,23 @@ def _mean_size(total: Floats, count: Floats) -> Floats:
     return out
 
 
-def independence(residuals: Floats, usual: float, least: float) -> float:
+def independence(residuals: Floats, usual: float, least: float, backend: Backend) -> float:
     """From one (errors of neighbouring pixels are independent) to zero (they are shared, as in stereo).
 
     A view whose neighbouring pixels share their errors has misplaced edges, the reference no less than others: it then
-    deserves no more weight than they do. Residuals whose usual size is below the least are no errors of the views.
+    deserves no more weight than they do. Residuals whose usual size is below the least are no errors of the views; a
+    view that is off as a whole tells nothing about those of neighbours.
     """
     if usual < least:
         return 1.0
+    sides = [np.reshape(backend.medians(part, sides=True)[1], (3, -1))[1:] for part in chunks(residuals)]
+    above, below = np.concatenate(sides, axis=1)
+    telling = np.flatnonzero(abs(above - below) <= ONE_SIDED * (above + below))
+    if not len(telling):
+        return 1.0
     most, none = SHARED
-    return float(np.clip((none - autocorrelation(residuals)) / (none - most), 0, 1))
+    rho = autocorrelation(residuals if len(telling) == len(residuals) else residuals[telling])
+    return float(np.clip((none - rho) / (none - most), 0, 1))
 
 
 def nearest(parallax: Floats, reference: int, number: int, backend: Backend) -> list[int]:

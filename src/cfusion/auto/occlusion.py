@@ -85,7 +85,7 @@ def observe(
     parallax = source.parallax(surface, backend)
     off = surface_doubt(away, scales, nearest(parallax, reference, TELLING, backend), backend)
     blind = noise.reading_error(source.frame.camera, growth.middle)
-    exact = independence(away, usual, blind) if count > 1 else 1.0  # how well the reference's edges are placed
+    exact = independence(away, usual, blind, backend) if count > 1 else 1.0  # how well the reference's edges are placed
     numbers = (np.float32(each) for each in (off * usual, HIDDEN, exact, usual))  # the first: error of the surface
     tolerance, misread, own_noise = _times(unit, *numbers)
     behind = source.hidden(surface, tolerance, backend)

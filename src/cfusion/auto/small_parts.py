@@ -57,7 +57,7 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     away = in_units(measured(near, surface, backend), surface, unit)
     scales = scales_of(away, backend)
     usual, blind = middle_of(scales.ravel().tolist()), reading_error(source.frame.camera, growth.middle)
-    if not independence(away, usual, blind):  # small parts are no better placed than those of the others
+    if not independence(away, usual, blind, backend):  # small parts are no better placed than those of the others
         return surface
     part = _or_around(surface, own[0], elsewhere[0], *window_sums(core, THIN, backend))
     at_part = in_units(measured(near, part, backend), part, unit)
