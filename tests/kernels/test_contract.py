@@ -160,7 +160,8 @@ def for_extrapolate(rng):
 @inputs
 def for_local_noise_weights(rng):
     depths, weights = maps(rng)
-    return [(depths, None, surface(rng)), (depths, weights, surface(rng))]
+    alone = np.where(mask(rng, 0.02), depths, np.float32(np.nan))  # windows with a single observation
+    return [(depths, None, surface(rng)), (depths, weights, surface(rng)), (alone, None, surface(rng))]
 
 
 @inputs

@@ -204,6 +204,13 @@ class TestShifts:
         assert step == (0.0, 0.0)
         assert error == (np.inf, np.inf)
 
+    @pytest.mark.parametrize(("columns", "tells"), [(66, False), (67, True)])
+    def test_two_hundred_pixels_in_common_tell(self, columns: int, tells: bool) -> None:
+        ground = np.random.default_rng(0).normal(0.0, 1.0, (3, columns))
+        raster: Any = SimpleNamespace(read=lambda rows, columns: ground + 0.5)
+        _, error = coregister._gauss_newton(raster, [ground], [(slice(0, 3), slice(0, columns))])
+        assert np.isfinite(error).all() == tells
+
     def test_the_one_with_most_in_common_is_next(self) -> None:
         read = np.full((4, 10, 10), np.nan)
         read[0, :, :5] = read[1, :2] = read[2, :, 4:] = read[3, 0] = 1.0

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View, fuse
+from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View, fuse, fuse_stack
 from cfusion.errors import InputError, ShapeError
 from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
 from cfusion.solvers import ViewEvidence
@@ -20,7 +20,7 @@ from cfusion.view.content import Content, median_of_views
 from cfusion.view.document import as_json, number
 from cfusion.view.encode import PREDICTORS, encode, estimated_size, quantise
 from cfusion.view.layers import Layer
-from cfusion.view.page import page, write_page
+from cfusion.view.page import hashes, page, write_page
 from cfusion.view.readings import residuals_of_stack, residuals_of_view
 from cfusion.view.reliability import reliability
 from cfusion.view.view_figures import view_figures
@@ -329,6 +329,22 @@ def test_a_page_refuses_what_are_no_views_of_it(result: Result, tmp_path: Path) 
         with pytest.raises(InputError, match=says):
             write_page(tmp_path / "page.html", result, views=views, reference=reference)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_page_of_registered_maps_compares_each_with_the_surface(tmp_path: Path) -> None:
+    depths = np.full((3, 8, 10), 2.0, np.float32)
+    depths[1], depths[2] = 2.25, 1.75
+    maps = Stack(depths, weights=np.array([1.0, 1.0, 0.0])[:, None, None] * np.ones((3, 8, 10)))
+    found = fuse_stack(maps, "median", backend="numpy")
+    residuals = Content("maps", (found,), views=maps, reference=0).residuals()
+    assert residuals is not None
+    assert np.nanmax(np.abs(residuals(1) - (2.25 - found.depth))) < 1e-6
+    assert np.isnan(residuals(2)).all()  # its weight is zero: no observation
+    write_page(tmp_path / "page.html", found, views=maps)
+    stated = hashes(Content("maps", (found,), views=maps))["input depths"]
+    assert stated in (tmp_path / "page.html").read_text()
+    assert stated == hashes(Content("maps", (found,), views=Stack(depths.copy())))["input depths"]
+    assert stated != hashes(Content("maps", (found,), views=Stack(depths + np.float32(0.001))))["input depths"]
 
 
 @pytest.mark.parametrize("shape", [(1, 30), (30, 1), (1, 1)])
