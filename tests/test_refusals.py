@@ -29,7 +29,7 @@ from cfusion.frontends.kitti import kitti_bundle_views
 from cfusion.frontends.rig import StereoFrame
 from cfusion.geometry.view import Stack
 from cfusion.io import files
-from cfusion.io.codecs import npz
+from cfusion.io.codecs import npz, png_chunks
 from cfusion.io.codecs.colmap_observations import read_observations
 from cfusion.io.codecs.png import Encoding, write_png
 from cfusion.io.json_object import JsonObject
@@ -276,6 +276,10 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
         "the worker runs cfusion .*, the command 0.1; install the same code",
     ),
     "no workers": (lambda folder: Cluster(count=0), "give a number of workers .* or the address of a scheduler"),
+    "a PNG of another size": (
+        lambda folder: png_chunks.check(folder / "a.png", a_png(GREY, zlib.compress(bytes(44))), (5, 4)),
+        "a.png is 5 x 4 pixels, its camera has 4 x 5",
+    ),
     "a number too small to be one": (
         lambda folder: fuse_stack(Stack(np.ones((2, 3, 4))), "l1", lam=1e-40),
         "lam = 1e-40 does not fit: numbers lie between",

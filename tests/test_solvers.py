@@ -168,6 +168,11 @@ def test_a_warm_start_is_the_state_where_both_tasks_have_pixels_and_the_start_el
     assert not dual[~linked].any()
     only_here = (other.domain & ~task.domain)[other.window]
     assert np.array_equal(continued.primal[:, only_here], fresh.primal[:, only_here])
+    for unlike in (Energy(L1(), TGV(2), inverse=True), Energy(L1(), TGV(1))):  # no number of one means one of the other
+        strange = prepare(unlike, Stack(cropped), REFERENCE)
+        begun, fresh = WarmStart.of(task, state).transfer(strange), strange.initial_state()
+        assert np.array_equal(begun.primal, fresh.primal)
+        assert np.array_equal(begun.dual, fresh.dual)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "cpu"])
