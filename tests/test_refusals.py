@@ -129,6 +129,62 @@ def test_a_data_set_is_refused_for_what_is_wrong_with_it(tmp_path: Path, name: s
     assert "\n" not in str(caught.value)
 
 
+def renamed(pattern: str) -> Callable[[Path], None]:
+    """Files that have maps of nothing that is known."""
+
+    def rename(folder: Path) -> None:
+        for number, file in enumerate(sorted(folder.glob(pattern))):
+            file.rename(file.with_name(f"{900 + number}{file.suffix}"))
+
+    return rename
+
+
+def lost_in(pattern: str, old: str = "1", new: str = "nan") -> Callable[[Path], None]:
+    """Poses that are not known."""
+
+    def lose(folder: Path) -> None:
+        for file in folder.glob(pattern):
+            file.write_text(file.read_text().replace(old, new))
+
+    return lose
+
+
+def only_nan(folder: Path) -> None:
+    with np.load(folder / "a.npz") as archive:
+        parts = {name: archive[name] for name in archive.files}
+    np.savez(folder / "a.npz", **(parts | {"extrinsics": np.full_like(parts["extrinsics"], np.nan)}))
+
+
+NOBODY: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "7-scenes": (lost_in("*.pose.txt"), r"frame-\*.pose.txt with a pose"),
+    "scannet": (lost_in("pose/*.txt"), r"depth/\*.png with a pose"),
+    "replica": (lost_in("traj.txt"), r"results/depth\*.png with a pose"),
+    "icl-nuim": (renamed("depth/*.png"), r"depth/\*.png whose number is in the trajectory"),
+    "npz": (only_nan, "frame with a pose"),
+    "tum": (lost_in("groundtruth.txt", "0.0 1.0", "0.0 nan"), "depth map within 0.02 s of a pose"),
+    "open3d": (lost_in("trajectory.*", "1.0", "NaN"), r"depth/\*.png with a pose"),
+    "nerfstudio": (lost_in("transforms.json", "    0.0,", "    NaN,"), "frame with a pose"),
+    "mvsnet": (lost_in("cams/*.txt", "1.0 0.0 0.0", "nan 0.0 0.0"), "depth map with a camera"),
+    "eth3d": (renamed("ground_truth_depth/*"), "depth map of an image in the calibration"),
+    "colmap": (renamed("stereo/depth_maps/*"), "of an image in the model"),
+    "kitti-odometry": (lost_in("poses/00.txt"), "disparity map with a pose"),
+}
+
+
+@pytest.mark.parametrize("layout", list(NOBODY))
+def test_no_layout_is_read_as_a_data_set_without_views(tmp_path: Path, layout: str) -> None:
+    edit, lacks = NOBODY[layout]
+    if layout in seeds.OWN:
+        seeds.OWN[layout](tmp_path / "data")
+    else:
+        datasets.write_views(seeds.some_views(), tmp_path / "data", layout)
+    place = tmp_path / "data" / ("sequences/00" if layout == "kitti-odometry" else "")
+    assert len(read(place, layout)) > 0
+    edit(tmp_path / "data")
+    with pytest.raises(CFusionError, match=f"holds no .*{lacks}.*; check the folder"):
+        read(place, layout)
+
+
 def write(file: Path, content: str | bytes) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content.encode() if isinstance(content, str) else content)
