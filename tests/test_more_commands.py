@@ -601,3 +601,17 @@ def test_where_nothing_can_be_written_nothing_is_read(
     assert main([*command, "-o", "file/out"]) == 2
     said = capsys.readouterr().err
     assert "cannot write to file/out: file is not a folder" in said
+
+
+def test_a_command_says_what_it_fused_where_it_wrote_it_and_what_to_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    camera = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
+    write_bundle([View(np.full((4, 5), 2.0), camera, Pose.identity()) for _ in range(3)], tmp_path / "in")
+    words = ("fuse", tmp_path / "in", "-o", tmp_path / "out", "--method", "median", "--backend", "numpy")
+    read, first, status, written, page = said(capsys, *words)
+    assert read == "bundle: unit metre, camera-to-world; 3 views"
+    assert re.fullmatch(r"3 views fused with median in \d+\.\d\d s on numpy", first)
+    assert status == "The answer is a closed form; nothing was iterated."
+    assert (written, page) == (f"written to {tmp_path / 'out'}", f"open {tmp_path / 'out' / 'report.html'}")
+    assert said(capsys, *words, "--no-report", "--force")[2:] == [status, written]
