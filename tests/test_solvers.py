@@ -350,6 +350,12 @@ def test_inverse_depth_solves_the_same_problem_of_inverses():
     np.testing.assert_allclose(direct.depth, 1 / inverses.depth, rtol=1e-5)
 
 
+def test_the_more_a_biconvex_solve_iterates_the_smaller_is_its_gap():
+    task = prepare(Energy(L1(), TGV(2), Prior()), small_stack(), REFERENCE)
+    gaps = [Biconvex(tolerance=0.0, iterations=count)(task).gap for count in (25, 250, 1000)]
+    assert gaps[0] > 2 * gaps[1] > 4 * gaps[2] > 0
+
+
 def test_steady_steps_stay_as_they_are():
     task = prepare(Energy(L1(), TGV(2)), small_stack(), REFERENCE)
     far = dataclasses.replace(task, step_scale=1e3 * task.step_scale)  # where others are corrected
