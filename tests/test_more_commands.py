@@ -370,6 +370,23 @@ def test_more_is_said_of_a_scene(capsys: pytest.CaptureFixture[str], monkeypatch
     assert not any(line.startswith("view ") for line in capsys.readouterr().out.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("lonely", "told"),
+    [
+        (1, "1 view shares nothing with any other (0): fused alone"),
+        (5, "5 views share nothing with any other (0, 1, 2, 3, 4): fused alone"),
+        (6, "6 views share nothing with any other (0, 1, 2, 3, 4, ...): fused alone"),
+    ],
+)
+def test_views_that_share_nothing_are_counted_and_the_first_five_are_named(
+    lonely: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = ((lonely + 1,), (lonely,))
+    given: Any = SimpleNamespace(graph=Graph((*[()] * lonely, *pair), "overlap"), unreadable=())
+    scene._print_graph(argparse.Namespace(quiet=True, json=False, neighbours=2), given)
+    assert capsys.readouterr().err.splitlines() == [f"cfusion: {told}"]
+
+
 class TestReproduce:
     def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         verdict = SimpleNamespace(sentence=lambda: "as in the paper")

@@ -160,6 +160,16 @@ def test_the_median_of_views_is_numpys() -> None:
     np.testing.assert_allclose(median_of_views(np.zeros((8, 9), np.float32), maps), expected, rtol=1e-6)
 
 
+def test_a_page_with_the_truth_draws_how_honest_sigma_is() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.full((60, 80), 2.0, np.float32)
+    sigma = np.exp(rng.uniform(-4, 0, truth.shape)).astype(np.float32)
+    found = SimpleNamespace(depth=truth + rng.normal(0, sigma).astype(np.float32), method="auto", sigma=sigma)
+    without, with_it = (sections.solve_section(Content("m", (found,), truth=each)) for each in (None, truth))
+    assert (without.count("<svg"), without.count('class="reliability"')) == (0, 0)
+    assert (with_it.count("<svg"), with_it.count('class="reliability"')) == (1, 1)
+
+
 def test_reliability_tells_honest_from_boastful() -> None:
     sigma = np.exp(RNG.normal(-3, 0.5, (100, 100)))
     truth = np.full(sigma.shape, 2.0)
