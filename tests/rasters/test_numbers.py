@@ -185,6 +185,12 @@ class TestGround:
         assert ground._correlation(rising, -(rising**3)) == pytest.approx(-1)
         assert ground._correlation(np.array([0.0, 1, 2, 3]), np.array([1.0, 0, 3, 2])) == pytest.approx(0.6)
 
+    @pytest.mark.parametrize(("blocks", "tells"), [(11, False), (12, True)])
+    def test_twelve_blocks_in_common_tell_whether_they_show_one_ground(self, blocks: int, tells: bool) -> None:
+        heights = np.random.default_rng(0).normal(0, 1, (8, 8 * blocks))
+        found = ground.compare(heights, heights[None]).correlation
+        assert found == pytest.approx(1) if tells else np.isnan(found)
+
     def test_few_common_pixels_tell_nothing(self) -> None:
         heights = np.zeros((10, 20))
         assert ground.compare(heights, heights[None]).pixels == 200
