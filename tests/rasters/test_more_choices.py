@@ -125,6 +125,7 @@ class TestSearch:
         trial = choose._Trial(heights, None, 1.0, "numpy", lambda fits: None)
         assert (trial.judges[0] == (np.abs(heights[0]) < 7.41)).all()
         assert not trial.judges[1].any()
+        assert (trial.views, trial.kept_views) == (2.0, 1.0)  # observations of a pixel, all and without those held out
 
     def test_fits_are_made_once_and_counted(self) -> None:
         made: list[Any] = []

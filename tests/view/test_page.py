@@ -160,6 +160,15 @@ def test_the_median_of_views_is_numpys() -> None:
     np.testing.assert_allclose(median_of_views(np.zeros((8, 9), np.float32), maps), expected, rtol=1e-6)
 
 
+def test_the_best_of_each_column_is_marked_and_no_other() -> None:
+    scores = ({"name": "auto", "rmse": 1.0, "density": 0.5}, {"name": "l1", "rmse": 2.0, "density": 0.75})
+    told = sections.scores_section(Content("m", (SimpleNamespace(depth=NOISE),), scores=scores))
+    rows = [row for row in told.split("<tr>") if "</td>" in row]
+    best, rest = ([re.findall(rf"<td{mark}>([^<]*)</td>", row) for row in rows] for mark in (' class="best"', ""))
+    assert best == [["1.0000"], ["0.8"]]
+    assert rest == [["0.5"], ["2.0000"]]
+
+
 def test_a_page_with_the_truth_draws_how_honest_sigma_is() -> None:
     rng = np.random.default_rng(0)
     truth = np.full((60, 80), 2.0, np.float32)
