@@ -11,9 +11,10 @@ import pytest
 from cfusion import METHODS, Stack, Status, fuse_stack, kernels, synthetic
 from cfusion.energy import L1, L2, TGV, Energy, Huber, Prior
 from cfusion.errors import InputError
+from cfusion.kernels.contract import Energies
 from cfusion.kernels.cpu import certificate as cpu_certificate
 from cfusion.solvers import ACS, AMA, PDHG, Biconvex, Pointwise, WarmStart, prepare
-from cfusion.solvers.pdhg import REPAIR_ROUNDS, fixed_confidence
+from cfusion.solvers.pdhg import REPAIR_ROUNDS, fixed_confidence, to_solution
 from cfusion.solvers.steps import choose_steps
 
 REFERENCE = kernels.load("numpy")
@@ -354,6 +355,15 @@ def test_the_more_a_biconvex_solve_iterates_the_smaller_is_its_gap():
     task = prepare(Energy(L1(), TGV(2), Prior()), small_stack(), REFERENCE)
     gaps = [Biconvex(tolerance=0.0, iterations=count)(task).gap for count in (25, 250, 1000)]
     assert gaps[0] > 2 * gaps[1] > 4 * gaps[2] > 0
+
+
+def test_a_gap_is_told_relative_to_the_energy_itself():
+    """Solvers compare it with the floor below which energies are rounding; of no energy at all any gap is infinite."""
+    task = prepare(Energy(L1(), TGV(2)), small_stack(), REFERENCE)
+    for total, floor, told in ((2.0, 1.0, 0.5), (2.0, 8.0, 2.0), (0.0, 1.0, float("inf"))):
+        energies = Energies((total / 2, 0.0), total / 2, 0.0)
+        given = task, task.initial_state(), fixed_confidence(task), Status.converged, (), 0.5, energies, None
+        assert to_solution(*given, floor=floor).gap == told
 
 
 def test_steady_steps_stay_as_they_are():
