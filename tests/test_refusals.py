@@ -1,6 +1,7 @@
 """What is damaged, incomplete or contradictory is refused in the sentence of that mistake: one line, with its file."""
 
 import json
+import re
 import struct
 import zipfile
 import zlib
@@ -179,7 +180,9 @@ def test_no_layout_is_read_as_a_data_set_without_views(tmp_path: Path, layout: s
     else:
         datasets.write_views(seeds.some_views(), tmp_path / "data", layout)
     place = tmp_path / "data" / ("sequences/00" if layout == "kitti-odometry" else "")
-    assert len(read(place, layout)) > 0
+    found = read(place, layout)
+    assert re.search(rf"\b{len(found)} (frame|view|image|map)", found.sentence)
+    assert not re.search("lost|skipped|left out", found.sentence)
     edit(tmp_path / "data")
     with pytest.raises(CFusionError, match=f"holds no .*{lacks}.*; check the folder"):
         read(place, layout)

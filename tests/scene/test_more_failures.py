@@ -382,3 +382,16 @@ def test_a_reader_that_stumbles_does_not_hide_the_others(tmp_path: Path, monkeyp
     monkeypatch.setattr(places, "READERS", answers)
     with pytest.raises(InputError, match=r"several data sets in one folder \(one, two\)"):
         places.format_of(tmp_path, None)
+
+
+@pytest.mark.parametrize(
+    ("folders", "told"), [(1, r"\(0\)"), (5, r"\(0, 1, 2, 3, 4\)"), (6, r"\(0, 1, 2, 3, 4, ...\)")]
+)
+def test_folders_that_are_data_sets_are_counted_and_the_first_five_are_named(
+    folders: int, told: str, tmp_path: Path
+) -> None:
+    for number in range(folders):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "bundle.json").write_text('{"format": "cfusion-bundle"}')
+    with pytest.raises(InputError, match=f"not a data set, but {folders} of its folders are {told}; give one of them"):
+        places.format_of(tmp_path, None)
