@@ -19,7 +19,7 @@ from cfusion.datasets import kitti_bundle
 from cfusion.datasets.read import read, recognised
 from cfusion.datasets.read_result import read_depth
 from cfusion.datasets.readers import openmvs
-from cfusion.datasets.write_back import bundle
+from cfusion.datasets.write_back import layouts
 from cfusion.errors import CFusionError
 from cfusion.experiments import read_spec, work
 from cfusion.experiments.publish import Findings
@@ -31,7 +31,7 @@ from cfusion.frontends.rig import StereoFrame
 from cfusion.geometry.view import Stack
 from cfusion.io import files
 from cfusion.io.codecs import npz, png_chunks
-from cfusion.io.codecs.colmap_observations import read_observations
+from cfusion.io.codecs.colmap_model import read_observations
 from cfusion.io.codecs.png import Encoding, write_png
 from cfusion.io.json_object import JsonObject
 from cfusion.rasters import begin
@@ -253,7 +253,7 @@ def a_map_of_another_size(folder: Path) -> None:
 
 def a_list_of_others(folder: Path) -> None:
     seeds.OWN["maps"](folder / "data")
-    bundle._scale(folder / "data", folder / "data" / "z.pfm")
+    layouts._bundle(folder / "data", folder / "data" / "z.pfm", (), None, None)  # type: ignore[arg-type]
 
 
 def a_damaged_archive(folder: Path) -> None:
@@ -273,7 +273,7 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a result without depth": (pngs_only, "files.depth lists no depth map; write the result with npy, pfm or png"),
     "a member that is no array": (a_short_member, "a.npz: depth has a damaged header; write it again"),
     "no archive": (lambda folder: npz.members(folder / "a.npz"), "a.npz does not exist; check the name"),
-    "points that are words": (a_point_in_words, "the points of image 'a.png' are not `X Y POINT3D_ID`"),
+    "points that are words": (a_point_in_words, "the points of 'a.png' are not `X Y POINT3D_ID`"),
     "a matrix of another shape": (lambda folder: a_rig_of(folder, P1=(3, 4), P2=(3, 3)), r"rig.yml: P2 is \(3, 3\)"),
     "half a rig": (lambda folder: a_rig_of(folder, K1=(3, 3)), "rig.yml holds K1; give K1, D1"),
     "a rig on end": (lambda folder: above_each_other(), "cameras lie above each other; rotate the images"),

@@ -13,7 +13,6 @@ from cfusion.errors import InputError
 from cfusion.kernels.contract import links_of
 from cfusion.kernels.numpy.operators import adjoint
 from cfusion.rasters import (
-    begin,
     certificate,
     choose,
     coregister,
@@ -530,22 +529,6 @@ def test_rasters_that_meet_share_pixels_by_a_chain_of_others(boxes: list[tuple[i
         more = " or a raster that does" if len(boxes) > 2 else ""
         with pytest.raises(InputError, match=f"^{alone} does not overlap a{more}; fuse rasters of one place"):
             inspect_raster.require_inside(given)
-
-
-@pytest.mark.parametrize("far", [RIGHT, BELOW, (0, 40, 10, 60), (10, 20, 20, 40), (900, 40, 990, 60), (10, 0, 20, 5)])
-def test_a_raster_that_meets_no_other_is_refused_before_their_union_is_laid_out(far: tuple[int, ...]) -> None:
-    def lying(name: str, box: tuple[int, ...]) -> Any:
-        where = SimpleNamespace(footprint_on=lambda target: box)
-        return SimpleNamespace(target=None, raster=SimpleNamespace(name=name, grid=where))
-
-    a, b, c = lying("a", BOX), lying("b", far), lying("c", (19, 59, 99, 99))
-    begin.require_overlap_anywhere([a])
-    begin.require_overlap_anywhere([a, c])
-    with pytest.raises(InputError, match="a does not overlap b; fuse rasters of one place"):
-        begin.require_overlap_anywhere([a, b])
-    if far not in (RIGHT, BELOW):
-        with pytest.raises(InputError, match="b does not overlap the others"):
-            begin.require_overlap_anywhere([a, c, b])
 
 
 @pytest.mark.parametrize("box", [(10, 40, 10, 60), (10, 40, 20, 40), (20, 40, 10, 60), (10, 60, 20, 40)])

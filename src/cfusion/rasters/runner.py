@@ -60,7 +60,7 @@ class Crew:
                 try:
                     return pool.submit(function, *job).result()
                 except BrokenProcessPool:
-                    pool.shutdown()
+                    pool.shutdown(wait=False)
                     pool = self._pool()
         finally:
             self._free.put(pool)
