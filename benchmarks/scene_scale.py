@@ -164,7 +164,7 @@ job = replace(scene_of(folder, count, width, "median", "cpu"), cache_bytes=2 << 
 scene = prepare(job)
 before = peak()
 fuse_scene(scene)
-write_cloud(job, scene.graph, range(count), InProcess())
+write_cloud(job, scene.graph, range(count), InProcess(), None)
 print(before, peak())
 """
 

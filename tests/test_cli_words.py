@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion.cli import extras, main, parts, report, settings, talk
+from cfusion.cli import extras, main, mosaic, parts, report, settings, talk
 from cfusion.cli.progress import BETWEEN_LINES, PATIENCE, _Lines, described, showing
 from cfusion.errors import InputError
 from cfusion.forecast import Step
@@ -336,3 +336,37 @@ def test_a_mosaic_has_one_set_of_defaults() -> None:
     for field in dataclasses.fields(Options):
         found = given[field.name]
         assert (tuple(found) if isinstance(found, list) else found) == field.default, field.name
+
+
+OF_A_MOSAIC: dict[str, tuple[list[str], object]] = {
+    "weights": (["w.tif", "v.tif"], [Path("w.tif"), Path("v.tif")]),
+    "sigma": (["s.tif"], [Path("s.tif")]),
+    "like": (["l.tif"], Path("l.tif")),
+    "resolution": (["0.5"], 0.5),
+    "bounds": (["-1", "2", "3.5", "4"], [-1.0, 2.0, 3.5, 4.0]),
+    "resampling": (["cubic"], "cubic"),
+    "band": (["3"], 3),
+    "nodata": (["-9999", "0"], [-9999.0, 0.0]),
+    "coregister": ([], "shift"),
+    "keep_offsets": ([], True),
+    "alpha": (["0.5", "1"], [0.5, 1.0]),
+    "tolerance": (["0.01"], 0.01),
+    "iterations": (["7"], 7),
+    "tile": (["512"], 512),
+    "workers": (["2"], 2),
+    "scheduler": (["tcp://host:8786"], "tcp://host:8786"),
+    "backend": (["numpy"], "numpy"),
+    "scratch": (["work"], Path("work")),
+    "overwrite": ([], True),
+}
+
+
+def test_every_option_of_a_mosaic_reaches_it_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, object]] = []
+    monkeypatch.setattr(mosaic, "make", lambda *given, options, page: asked.append(options) or 0)
+    usual = ["mosaic", "a.tif", "b.tif", "-o", "out.tif"]
+    assert main.main(usual) == 0
+    assert set(OF_A_MOSAIC) == set(asked[0])
+    for name, (words, value) in OF_A_MOSAIC.items():
+        assert main.main([*usual, f"--{name.replace('_', '-')}", *words]) == 0
+        assert asked[-1] == asked[0] | {name: value}

@@ -590,6 +590,7 @@ def test_a_quick_run_without_data_says_what_stands_in(
     quick = plan(spec, Level.quick, "numpy")
     assert any("blob stands in for mesh" in note for note in quick.notes)
     assert {cell.job.condition.scene for cell in quick.cells} == {"blob"}
+    assert not any("stands in" in note for note in plan(small(paper), Level.quick, "numpy").notes)  # it is built in
     with pytest.raises(FileError, match="CFUSION_DATA"):
         plan(spec, Level.tables, "numpy")
 

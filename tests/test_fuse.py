@@ -23,6 +23,7 @@ from cfusion.auto import cross_validation
 from cfusion.auto import fit as fitting
 from cfusion.errors import CFusionError, OutOfMemory
 from cfusion.solvers import PDHG
+from cfusion.source import Posed, Registered
 
 SHAPE = (48, 64)
 OBJECT = synthetic.blob(80)
@@ -32,6 +33,22 @@ def bundle(noise, views=5, scale=0.1, seed=1, image=False):
     """The smooth object along the paper's orbit, small, and its true depth."""
     rng, camera = np.random.default_rng(seed), synthetic.PAPER_CAMERA.scaled(scale)
     return synthetic.object_bundle(OBJECT, synthetic.Laplace(noise), rng, views=views, camera=camera, image=image)
+
+
+def test_views_may_come_one_after_the_other():
+    views, _ = bundle(0.1, views=3)
+    one, other = (fuse(given, "median", backend="numpy") for given in (views, (view for view in views)))
+    np.testing.assert_array_equal(one.depth, other.depth)
+
+
+def test_registered_maps_tell_what_views_from_one_place_tell():
+    depths, camera = np.ones((4, 2, 3), np.float32), Pinhole(10.0, 10.0, 1.0, 0.5, 3, 2)
+    for weights in (None, np.ones((4, 2, 3), np.float32)):
+        views = [View(d, camera, Pose.identity(), confidence=None if weights is None else weights[0]) for d in depths]
+        posed, registered = Posed.of(views, None, kernels.load("numpy")), Registered(Stack(depths, weights))
+        assert (posed.n_views, posed.reference, posed.weighed) == (4, 2, weights is not None)
+        assert (registered.n_views, registered.reference, registered.weighed) == (4, 2, weights is not None)
+        assert len(set(posed.names)) == len(set(registered.names)) == 4
 
 
 def holey_stack(views=4):

@@ -54,6 +54,12 @@ def test_rows_are_what_the_paper_says():
     assert isinstance(METHODS["auto"], Auto)
 
 
+def test_alpha_of_auto_may_be_given_and_taken_back():
+    given = refine(METHODS["auto"], {"alpha": (1.0, 2.0)})
+    assert given.settings.alpha == (1.0, 2.0)
+    assert refine(given, {"alpha": None}) == METHODS["auto"]
+
+
 def test_table_and_rows_cannot_be_changed():
     with pytest.raises(TypeError):
         METHODS["l1"] = METHODS["l1"]  # type: ignore[index]

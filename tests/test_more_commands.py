@@ -370,6 +370,23 @@ def test_more_is_said_of_a_scene(capsys: pytest.CaptureFixture[str], monkeypatch
     assert not any(line.startswith("view ") for line in capsys.readouterr().out.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("lonely", "told"),
+    [
+        (1, "1 view shares nothing with any other (0): fused alone"),
+        (5, "5 views share nothing with any other (0, 1, 2, 3, 4): fused alone"),
+        (6, "6 views share nothing with any other (0, 1, 2, 3, 4, ...): fused alone"),
+    ],
+)
+def test_views_that_share_nothing_are_counted_and_the_first_five_are_named(
+    lonely: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = ((lonely + 1,), (lonely,))
+    given: Any = SimpleNamespace(graph=Graph((*[()] * lonely, *pair), "overlap"), unreadable=())
+    scene._print_graph(argparse.Namespace(quiet=True, json=False, neighbours=2), given)
+    assert capsys.readouterr().err.splitlines() == [f"cfusion: {told}"]
+
+
 class TestReproduce:
     def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         verdict = SimpleNamespace(sentence=lambda: "as in the paper")
@@ -601,3 +618,17 @@ def test_where_nothing_can_be_written_nothing_is_read(
     assert main([*command, "-o", "file/out"]) == 2
     said = capsys.readouterr().err
     assert "cannot write to file/out: file is not a folder" in said
+
+
+def test_a_command_says_what_it_fused_where_it_wrote_it_and_what_to_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    camera = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
+    write_bundle([View(np.full((4, 5), 2.0), camera, Pose.identity()) for _ in range(3)], tmp_path / "in")
+    words = ("fuse", tmp_path / "in", "-o", tmp_path / "out", "--method", "median", "--backend", "numpy")
+    read, first, status, written, page = said(capsys, *words)
+    assert read == "bundle: unit metre, camera-to-world; 3 views"
+    assert re.fullmatch(r"3 views fused with median in \d+\.\d\d s on numpy", first)
+    assert status == "The answer is a closed form; nothing was iterated."
+    assert (written, page) == (f"written to {tmp_path / 'out'}", f"open {tmp_path / 'out' / 'report.html'}")
+    assert said(capsys, *words, "--no-report", "--force")[2:] == [status, written]

@@ -53,6 +53,12 @@ def test_every_kind_of_mistake_is_made_and_none_in_words(tree: Path) -> None:
     assert all(site.parses(source) for site in made)
 
 
+def test_what_reshape_finds_out_itself_is_left_alone(tree: Path) -> None:
+    (tree / "src" / "area.py").write_text("flat = points.reshape(-1, 3)\n")
+    edits = {(site.kind, site.new) for site in sites.sites_of("src/area.py", tree)}
+    assert edits == {("swapped arguments", "3, -1"), ("unary", "1"), ("constant", "4")}
+
+
 def test_a_seed_draws_the_same_again(tree: Path) -> None:
     first, again, other = (drawn(tree, 6, seed) for seed in (1, 1, 2))
     assert first == again != other

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -166,6 +167,10 @@ class TestBesideThePaper:
         assert '<td class="worse">40.0' in html
         assert "<td>t&lt;o</td>" in html
         assert '<td class="worse">-<br><small>2.0</small></td>' in html
+
+    def test_what_equals_the_paper_is_no_worse(self) -> None:
+        same = replace(self.TABLE, lines=(Line("same", (Pair(1.0, 1.0), Pair(50.0, 50.0)) * 2, {}),)).html()
+        assert (same.count('class="better"'), same.count('class="worse"')) == (4, 0)
 
     def test_a_terminal_gets_ours_alone(self) -> None:
         lines = self.TABLE.text().splitlines()

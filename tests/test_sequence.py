@@ -240,7 +240,7 @@ def test_kernels_are_compiled_before_the_windows_and_only_for_some(
     command = ["fuse", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--every", "1", "--quiet", "--no-report"]
     for _ in range(2):
         assert main([*command, "--method", "median", "--backend", "numpy"]) == 0
-    assert asked == [["median"]]  # the second time all windows are there
+        assert asked == [["median"]]  # the second time all windows are there
 
 
 @pytest.mark.parametrize("after", [0, 2])

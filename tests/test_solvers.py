@@ -11,9 +11,10 @@ import pytest
 from cfusion import METHODS, Stack, Status, fuse_stack, kernels, synthetic
 from cfusion.energy import L1, L2, TGV, Energy, Huber, Prior
 from cfusion.errors import InputError
+from cfusion.kernels.contract import Energies
 from cfusion.kernels.cpu import certificate as cpu_certificate
 from cfusion.solvers import ACS, AMA, PDHG, Biconvex, Pointwise, WarmStart, prepare
-from cfusion.solvers.pdhg import REPAIR_ROUNDS, fixed_confidence
+from cfusion.solvers.pdhg import REPAIR_ROUNDS, fixed_confidence, to_solution
 from cfusion.solvers.steps import choose_steps
 
 REFERENCE = kernels.load("numpy")
@@ -168,6 +169,11 @@ def test_a_warm_start_is_the_state_where_both_tasks_have_pixels_and_the_start_el
     assert not dual[~linked].any()
     only_here = (other.domain & ~task.domain)[other.window]
     assert np.array_equal(continued.primal[:, only_here], fresh.primal[:, only_here])
+    for unlike in (Energy(L1(), TGV(2), inverse=True), Energy(L1(), TGV(1))):  # no number of one means one of the other
+        strange = prepare(unlike, Stack(cropped), REFERENCE)
+        begun, fresh = WarmStart.of(task, state).transfer(strange), strange.initial_state()
+        assert np.array_equal(begun.primal, fresh.primal)
+        assert np.array_equal(begun.dual, fresh.dual)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "cpu"])
@@ -343,6 +349,21 @@ def test_inverse_depth_solves_the_same_problem_of_inverses():
     direct = PDHG(tolerance=1e-5)(prepare(dataclasses.replace(energy, inverse=True), stack, REFERENCE))
     inverses = PDHG(tolerance=1e-5)(prepare(energy, Stack(1 / stack.depths, stack.weights), REFERENCE))
     np.testing.assert_allclose(direct.depth, 1 / inverses.depth, rtol=1e-5)
+
+
+def test_the_more_a_biconvex_solve_iterates_the_smaller_is_its_gap():
+    task = prepare(Energy(L1(), TGV(2), Prior()), small_stack(), REFERENCE)
+    gaps = [Biconvex(tolerance=0.0, iterations=count)(task).gap for count in (25, 250, 1000)]
+    assert gaps[0] > 2 * gaps[1] > 4 * gaps[2] > 0
+
+
+def test_a_gap_is_told_relative_to_the_energy_itself():
+    """Solvers compare it with the floor below which energies are rounding; of no energy at all any gap is infinite."""
+    task = prepare(Energy(L1(), TGV(2)), small_stack(), REFERENCE)
+    for total, floor, told in ((2.0, 1.0, 0.5), (2.0, 8.0, 2.0), (0.0, 1.0, float("inf"))):
+        energies = Energies((total / 2, 0.0), total / 2, 0.0)
+        given = task, task.initial_state(), fixed_confidence(task), Status.converged, (), 0.5, energies, None
+        assert to_solution(*given, floor=floor).gap == told
 
 
 def test_steady_steps_stay_as_they_are():

@@ -39,6 +39,7 @@ from cfusion.synthetic import (
 )
 from cfusion.synthetic.isosurface import isosurface
 from cfusion.synthetic.noise import _smooth_region
+from cfusion.synthetic.render import GREY, LIGHT
 from cfusion.synthetic.room import room
 from cfusion.synthetic.sensors import _inner_slope
 
@@ -168,6 +169,20 @@ def test_a_photograph_shows_shading_and_albedo() -> None:
     facing = plane(3.0)
     assert (photograph(facing, CAMERA, Pose.identity())[1] > 0).all()
     assert (photograph(plane(3.0, size=0.5), CAMERA, Pose.identity())[1][0] == 0).all()
+
+
+def test_a_face_is_as_bright_as_the_cosine_to_the_light() -> None:
+    """Half of its albedo edge-on, all of it towards the light."""
+    up, unit = np.array([0.0, 1.0, 0.0]), LIGHT / np.linalg.norm(LIGHT)
+    across = np.cross(unit, up) / np.linalg.norm(np.cross(unit, up))
+    for cosine, brightness in ((1.0, GREY), (0.5, 0.75 * GREY), (0.0, 0.5 * GREY)):
+        towards = cosine * unit + np.sqrt(1 - cosine**2) * across
+        forward = -towards / np.linalg.norm(towards)
+        right = np.cross(up, forward) / np.linalg.norm(np.cross(up, forward))
+        looking = np.column_stack([right, np.cross(forward, right), forward])
+        wall = plane(3.0)
+        seen = photograph(replace(wall, vertices=wall.vertices @ looking.T), CAMERA, Pose(looking, np.zeros(3)))[1]
+        np.testing.assert_allclose(seen, brightness, atol=1e-3)
 
 
 def test_bundles_are_repeatable_and_noisy_as_asked() -> None:

@@ -34,7 +34,7 @@ MOST_WHOLE = 10**300  # for Python's unbounded integers
 MOST_RADIUS = 200  # pixels of a hole that is filled; the time grows with its square
 
 
-def adopt(given: Any, dtype: Any, what: str = "the array", *, masked: float = math.nan) -> Any:
+def adopt(given: Any, dtype: Any, what: str, *, masked: float = math.nan) -> Any:
     """The array with that type in its own memory, without a copy if it has that type already.
 
     Masked entries become `masked`. Arrays without numbers (text, dates, objects), or of complex ones, raise an error

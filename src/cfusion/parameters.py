@@ -121,7 +121,7 @@ def _refined(method: AnyMethod, name: str, value: Any) -> AnyMethod:
 
 def _require_number(name: str, value: Any) -> None:
     """Require one or a few numbers that floating point can represent; the parts check the rest."""
-    if name in WHOLE and value is not None and not is_whole(value, -(10**9), 10**9):
+    if name in WHOLE and value is not None and not is_whole(value, -int(LARGEST), int(LARGEST)):
         raise InputError(f"{name} is {str(value)[:60]}; give a whole number, without point and exponent")
     for each in value if isinstance(value, tuple | list) else (value,):
         size = abs(float(each)) if isinstance(each, float | np.floating) else 0.0

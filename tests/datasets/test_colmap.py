@@ -12,7 +12,7 @@ from cfusion.errors import FileError, InputError, PoseError
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.io.codecs.colmap_map import read_colmap_map, write_colmap_map
 from cfusion.io.codecs.colmap_model import read_model
-from cfusion.io.codecs.colmap_points import tracks
+from cfusion.io.codecs.colmap_points import Tracks, tracks
 
 HALF = 0.7071067811865476
 # world-to-camera of the pose in conftest: R^T and -R^T t; its quaternion has w = HALF, y = -HALF
@@ -177,6 +177,19 @@ def test_a_point_is_tracked_where_both_maps_have_it_up_to_the_outermost_pixels()
     np.testing.assert_array_equal(found.u, np.tile(columns[:4].ravel(), (2, 2)))
     np.testing.assert_array_equal(found.v, np.tile(rows[:4].ravel(), (2, 2)))
     np.testing.assert_allclose(found.points[:64, 2], depth[:4].ravel())
+
+
+def test_every_point_has_its_line_and_names_who_sees_it_as_which_of_their_points() -> None:
+    """Views count from 1, points of a view from 0, in the order of its line in images.txt."""
+    u = np.array([[1.5, np.nan, 3.0], [np.nan, 2.0, 4.25]])
+    found = Tracks(np.array([[0.5, 1.0, 2.0], [-1.0, 0.0, 4.0], [0.1, 0.2, 0.3]]), u, 10 * u)
+    assert found.point_lines() == [
+        "1 0.5 1.0 2.0 128 128 128 1 1 0",
+        "2 -1.0 0.0 4.0 128 128 128 1 2 0",
+        "3 0.1 0.2 0.3 128 128 128 1 1 1 2 1",
+    ]
+    assert found.image_line(0) == "1.500000 15.000000 1 3.000000 30.000000 3"
+    assert found.image_line(1) == "2.000000 20.000000 2 4.250000 42.500000 3"
 
 
 @pytest.mark.data

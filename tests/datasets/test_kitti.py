@@ -52,6 +52,7 @@ def test_disparity_is_value_over_256_and_0_is_unknown(folder: Path) -> None:
         np.testing.assert_allclose(views[0].image, [[0, 0.2, 1]] * 2, atol=1e-6)
     assert "value" not in views.sentence
     assert "/ 256" in views.sentence
+    assert views.sentence.endswith("; 1 frame")  # none was lost
     assert np.isfinite(read(folder, options={"farthest": 1000.0, "disparity": "truth"})[0].depth[0, 2])
 
 

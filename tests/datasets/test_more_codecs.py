@@ -243,7 +243,7 @@ class TestDisks:
         full = "the disk is full (No space left on device)"
         for code in (errno.ENOSPC, errno.EDQUOT):
             assert atomic.reason(OSError(code, "x"), tmp_path) == full
-        for free, words in ((atomic.NEARLY_FULL - 1, full), (atomic.NEARLY_FULL, "odd")):
+        for free, words in ((2**20 - 1, full), (2**20, "odd")):
             usage = SimpleNamespace(free=free)
             monkeypatch.setattr(shutil, "disk_usage", lambda place, usage=usage: usage)
             assert atomic.reason(OSError("odd\nmore"), tmp_path / "gone" / "further") == words

@@ -154,6 +154,7 @@ def test_the_submission_is_scored_as_it_is_filled(folder: Path, scenes: SimpleNa
     result = SimpleNamespace(depth=depth, camera=scenes.camera)
     told = kitti.scores_sentence(bundle, result)
     assert told is not None
+    assert kitti.scores_sentence(SimpleNamespace(has_truth=lambda: False), result) is None  # nothing to compare with
     submitted = kitti._submitted(bundle, result)
     np.testing.assert_array_equal(
         submitted, filled(bundle.calibration.focal_baseline / depth, bundle.left(10)).astype(np.float32)

@@ -208,7 +208,7 @@ class TestConsistency:
 
     def test_gaps_are_bridged_by_a_line_or_the_farther_surface(self) -> None:
         row = np.array([[4.0, NAN, NAN, 1.0, NAN, 9.0, NAN, NAN, NAN, 9.0, NAN]], np.float32)
-        found = consistency._bridged_rows(row, 2, 3.0)[0]
+        found = consistency._bridged_rows(row, 2)[0]
         assert found[:6].tolist() == [4.0, 3.0, 2.0, 1.0, 1.0, 9.0]  # 8 apart: the smaller disparity is farther
         assert np.isnan(found[6:9]).all()  # three wide
         assert np.isnan(found[10])  # open at the end

@@ -12,7 +12,7 @@ from cfusion.datasets.kitti_bundle import open_bundle
 from cfusion.errors import InputError, ShapeError
 from cfusion.frontends.depth import depth_of
 from cfusion.frontends.rig import Rig
-from cfusion.frontends.stereo import Checks, Matching, _elas, match
+from cfusion.frontends.stereo import ELAS_CHECKS, MC_CNN_CHECKS, SGM_CHECKS, Checks, Matching, _checked, _elas, match
 from cfusion.metrics import fill_background, roc_auc
 
 NETWORK = all(importlib.util.find_spec(name) for name in ("mc_cnn", "onnxruntime"))
@@ -30,6 +30,16 @@ def test_a_slanted_plane_is_found(matcher: str, scenes: SimpleNamespace) -> None
     assert np.nanmedian(error) < 0.15
     assert np.nanquantile(error, 0.95) < 1
     assert found.dtype == confidence.dtype == np.float32
+
+
+def test_one_unknown_pixel_is_closed_by_elas_checks_alone() -> None:
+    """The others leave holes to fusion, and mc-cnn's checks run on a GPU only without gaps to close."""
+    found = np.full((60, 80), 7.0, np.float32)
+    found[30, 40] = np.nan
+    image = np.zeros((60, 80), np.uint8)
+    for checks, closes in ((Checks(), False), (SGM_CHECKS, False), (MC_CNN_CHECKS, False), (ELAS_CHECKS, True)):
+        whole = _checked(found, np.full((60, 80), 7.0, np.float32), checks, image).disparity
+        assert np.isfinite(whole[30, 40]) == closes
 
 
 @pytest.mark.parametrize("matcher", MATCHERS)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from cfusion import BrownConrady, Orthographic, Pinhole, Pose, kernels
+from cfusion.geometry.quaternion import rotation_of
 from cfusion.kernels import contract
 from cfusion.kernels.contract import Box, Fidelity, Problem, State, links_of
 from cfusion.kernels.depth_noise import DepthNoise
@@ -84,9 +85,9 @@ def problems(rng: np.random.Generator, iterations: int = 12) -> list[tuple[Probl
 
 
 def cameras(rng: np.random.Generator) -> list[tuple[Any, Any, np.ndarray]]:
-    """Both kinds looking at both, from another place and turned."""
-    angle = 0.15
-    turn = np.array([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]])
+    """Both kinds looking at both, from another place and turned about every axis: no entry of the rotation is zero."""
+    turn = rotation_of(1.0, -0.04, 0.075, 0.05)
+    assert (np.abs(turn) > 0.05).all()
     motion = Pose(turn, np.array([0.3, -0.2, 0.1])).matrix()[:3].copy()
     return [(one, other, motion) for one in (PINHOLE, PARALLEL) for other in (PINHOLE, PARALLEL)]
 
@@ -160,7 +161,8 @@ def for_extrapolate(rng):
 @inputs
 def for_local_noise_weights(rng):
     depths, weights = maps(rng)
-    return [(depths, None, surface(rng)), (depths, weights, surface(rng))]
+    alone = np.where(mask(rng, 0.02), depths, np.float32(np.nan))  # windows with a single observation
+    return [(depths, None, surface(rng)), (depths, weights, surface(rng)), (alone, None, surface(rng))]
 
 
 @inputs

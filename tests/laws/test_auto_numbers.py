@@ -23,7 +23,7 @@ from cfusion.auto.misreading import (
     weigh_near_edges,
 )
 from cfusion.auto.settings import Settings
-from cfusion.auto.surface import local_slope, steps
+from cfusion.auto.surface import alike_around, local_slope, steps
 from cfusion.geometry.pose import turned_by
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise
 from cfusion.solvers import PDHG, task
@@ -412,3 +412,15 @@ def test_second_differences_along_both_axes_and_the_noise_that_they_tell():
     noisy = 0.3 * rows - 0.2 * columns + np.random.default_rng(0).normal(0, 0.05, (60, 80))
     assert task._roughness(noisy, np.ones_like(noisy), NUMPY) == pytest.approx(0.05, rel=0.05)
     assert task._roughness(noisy, np.zeros_like(noisy), NUMPY) == 0
+
+
+def test_eight_neighbours_are_those_of_the_square_around() -> None:
+    """One after the other the only one that is alike; beyond the border there is none, and one's own depth is none."""
+    for row in range(5):
+        for column in range(6):
+            depth = np.full((5, 6), np.nan, np.float32)
+            depth[row, column] = depth[2, 3] = 1.0
+            near = max(abs(row - 2), abs(column - 3)) == 1
+            assert alike_around(depth, np.float32(0.1))[2, 3] == near  # type: ignore[arg-type]
+    counts = alike_around(np.ones((5, 6), np.float32), np.float32(0.1))  # type: ignore[arg-type]
+    assert (counts[0, 0], counts[0, 1], counts[1, 1], counts[4, 5]) == (3, 5, 8, 3)

@@ -61,6 +61,16 @@ def test_on_the_lattice_it_is_taken_pixel_by_pixel() -> None:
     assert np.isnan(nowhere).all()
 
 
+def test_where_a_raster_knows_nothing_the_mosaic_knows_nothing_of_it() -> None:
+    where = grid((2.0, 2.0), (0.3, 99.1), 40, 40)
+    unknown = SimpleNamespace(
+        grid=where, name="a.tif", heights=lambda left, top, w, h: np.full((h, w), np.nan, np.float32)
+    )
+    found = Aligned(unknown, TARGET).read(slice(2, 5), slice(1, 8))
+    assert found.shape == (3, 7)
+    assert np.isnan(found).all()
+
+
 def test_a_shift_of_whole_pixels_is_no_interpolation() -> None:
     lying = Aligned(raster(grid((5.0, 5.0), (0.0, 100.0), 20, 20)), TARGET)
     assert lying.sentence == ""

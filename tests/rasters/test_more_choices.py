@@ -125,6 +125,7 @@ class TestSearch:
         trial = choose._Trial(heights, None, 1.0, "numpy", lambda fits: None)
         assert (trial.judges[0] == (np.abs(heights[0]) < 7.41)).all()
         assert not trial.judges[1].any()
+        assert (trial.views, trial.kept_views) == (2.0, 1.0)  # observations of a pixel, all and without those held out
 
     def test_fits_are_made_once_and_counted(self) -> None:
         made: list[Any] = []
@@ -203,6 +204,13 @@ class TestShifts:
         step, error = coregister._gauss_newton(raster, [small], [(slice(0, 2), slice(0, 300))])
         assert step == (0.0, 0.0)
         assert error == (np.inf, np.inf)
+
+    @pytest.mark.parametrize(("columns", "tells"), [(66, False), (67, True)])
+    def test_two_hundred_pixels_in_common_tell(self, columns: int, tells: bool) -> None:
+        ground = np.random.default_rng(0).normal(0.0, 1.0, (3, columns))
+        raster: Any = SimpleNamespace(read=lambda rows, columns: ground + 0.5)
+        _, error = coregister._gauss_newton(raster, [ground], [(slice(0, 3), slice(0, columns))])
+        assert np.isfinite(error).all() == tells
 
     def test_the_one_with_most_in_common_is_next(self) -> None:
         read = np.full((4, 10, 10), np.nan)

@@ -23,6 +23,7 @@ from cfusion.rasters import (
     sample,
     solve_tile,
 )
+from cfusion.rasters import work as work_module
 from cfusion.rasters.begin import Plan
 from cfusion.rasters.coordinates import Coordinates, unit_name
 from cfusion.rasters.effort import Effort
@@ -184,6 +185,12 @@ class TestGround:
         assert ground._correlation(rising, np.exp(rising)) == pytest.approx(1)
         assert ground._correlation(rising, -(rising**3)) == pytest.approx(-1)
         assert ground._correlation(np.array([0.0, 1, 2, 3]), np.array([1.0, 0, 3, 2])) == pytest.approx(0.6)
+
+    @pytest.mark.parametrize(("blocks", "tells"), [(11, False), (12, True)])
+    def test_twelve_blocks_in_common_tell_whether_they_show_one_ground(self, blocks: int, tells: bool) -> None:
+        heights = np.random.default_rng(0).normal(0, 1, (8, 8 * blocks))
+        found = ground.compare(heights, heights[None]).correlation
+        assert found == pytest.approx(1) if tells else np.isnan(found)
 
     def test_few_common_pixels_tell_nothing(self) -> None:
         heights = np.zeros((10, 20))
@@ -702,3 +709,25 @@ def test_sums_around_in_rasters_narrower_than_their_window(shape: tuple[int, int
     padded = np.pad(values, 4)
     expected = sum(padded[i : i + shape[0], j : j + shape[1]] for i in range(9) for j in range(9))
     np.testing.assert_allclose(_around(values), expected)
+
+
+def test_what_lies_within_three_noise_scales_of_the_ground_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each raster by its own noise: 0.1 and 0.2 here; what nobody measured has no height."""
+    away = np.array([[0.0, 0.29, 0.31, 0.59, 0.61, np.nan]], np.float32)
+    heights, ground = np.stack([5 + away, 5 - away]), np.full((1, 1, 6), 5.0, np.float32)
+    work: Any = SimpleNamespace(heights=SimpleNamespace(read=lambda rows, columns: heights), state=lambda number: None)
+    monkeypatch.setattr(work_module, "_planes", lambda *given: SimpleNamespace(read=lambda rows, columns: ground))
+    found = work_module.finish_block(work, SimpleNamespace(centre=0.0), 0, (0.1, 0.2), 1.0, Tile(0, 0, 1, 6, 1, 6))  # type: ignore[arg-type]
+    assert (found.observed, found.kept) == ([5, 5], [2, 4])
+    assert found.maps["count"].tolist() == [[2, 2, 2, 2, 2, 0]]
+    assert found.maps["provenance"].tolist() == [[2, 2, 2, 2, 2, -1]]
+    assert np.isnan(found.maps["height"][0]).tolist() == [False] * 5 + [True]
+
+
+def test_a_certificate_is_the_last_part_of_the_share_of_iterations() -> None:
+    """Half of the goal iterated, once certified: the next certificate moves on from there."""
+    effort = Effort(3, 1.0, 4.0, 5.0, 2)
+    before = mosaic._after(effort, 100, 100, 400, 1, 1.0)
+    during = [mosaic._certified(effort, 200, 400, 1, done) for done in (0.0, 0.5, 1.0)]
+    assert during[0] == before == effort.iterating(200, 400, 1)
+    assert during[0] < during[1] < during[2] < 1

@@ -1,5 +1,6 @@
 """What becomes of views, tasks and workers that fail, without a cluster; and of maps without perspective."""
 
+import json
 import math
 import time
 from pathlib import Path
@@ -16,10 +17,45 @@ from cfusion.forecast import SolveForecast, Step
 from cfusion.scene import cloud, cluster, places, work
 from cfusion.scene.job import Task
 from cfusion.scene.progress import TaskProgress
-from cfusion.scene.record import Record
+from cfusion.scene.record import Record, folder_of, read_record, require_record, write_record
 from cfusion.scene.sketch import towards_camera
 
 TASK = Task("fuse", 3, (1, 2), "key")
+
+
+class TestRecords:
+    """A view is taken as done only by a whole record whose files are still those that it lists."""
+
+    def written(self, tmp_path: Path) -> Path:
+        folder = folder_of(tmp_path, 3)
+        folder.mkdir(parents=True)
+        (folder / "depth.npy").write_bytes(b"depth")
+        write_record(folder, Record(3, "view 3", "key"))
+        assert read_record(folder, "key") == Record(3, "view 3", "key")
+        return folder
+
+    @pytest.mark.parametrize("content", ["", "[]", "3", '{"files": {}}', '{"files": {}, "view": 3}', '{"view": 3}'])
+    def test_what_is_no_record_is_none(self, tmp_path: Path, content: str) -> None:
+        folder = self.written(tmp_path)
+        (folder / "record.json").write_text(content)
+        assert read_record(folder) is None
+        with pytest.raises(FileError, match="holds no fused view"):
+            require_record(folder)
+
+    def test_what_it_lists_is_there_as_it_was(self, tmp_path: Path) -> None:
+        folder = self.written(tmp_path)
+        assert read_record(folder, "another key") is None
+        stated = (folder / "record.json").read_text()
+        for files in ("3", '{"depth.npy": [1]}', '{"depth.npy": 7}', '{"\\u0000": [5, 1, "a"]}'):
+            changed = json.loads(stated) | {"files": json.loads(files)}
+            (folder / "record.json").write_text(json.dumps(changed))
+            assert read_record(folder, "key") is None
+            assert read_record(folder) is not None  # nobody asked whether it still holds
+        (folder / "record.json").write_text(stated)
+        (folder / "depth.npy").write_bytes(b"other")
+        assert read_record(folder, "key") is None
+        (folder / "depth.npy").unlink()
+        assert read_record(folder, "key") is None
 
 
 class TestReasons:
@@ -345,4 +381,17 @@ def test_a_reader_that_stumbles_does_not_hide_the_others(tmp_path: Path, monkeyp
     answers = {"one": reader(True), "odd": reader(FileError("broken")), "two": reader(True), "no": reader(False)}
     monkeypatch.setattr(places, "READERS", answers)
     with pytest.raises(InputError, match=r"several data sets in one folder \(one, two\)"):
+        places.format_of(tmp_path, None)
+
+
+@pytest.mark.parametrize(
+    ("folders", "told"), [(1, r"\(0\)"), (5, r"\(0, 1, 2, 3, 4\)"), (6, r"\(0, 1, 2, 3, 4, ...\)")]
+)
+def test_folders_that_are_data_sets_are_counted_and_the_first_five_are_named(
+    folders: int, told: str, tmp_path: Path
+) -> None:
+    for number in range(folders):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "bundle.json").write_text('{"format": "cfusion-bundle"}')
+    with pytest.raises(InputError, match=f"not a data set, but {folders} of its folders are {told}; give one of them"):
         places.format_of(tmp_path, None)

@@ -275,8 +275,10 @@ class TestJudged:
         assert view_figures.judged(rows[3:])[0].verdict == ""  # two cannot tell
 
 
-def test_one_page_is_made_at_a_time() -> None:
+def test_one_page_is_made_at_a_time_and_nothing_waits_for_the_next() -> None:
+    before = set(threading.enumerate())
     server = PageServer([frame(0.0)], "127.0.0.1", 28500)
+    assert all(thread.daemon for thread in set(threading.enumerate()) - before)  # the command ends without it
     assert isinstance(server.lock, type(threading.Lock()))
     server.stop()
     assert not Path(server.folder.name).exists()

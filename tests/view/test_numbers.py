@@ -124,6 +124,12 @@ class TestLayers:
         assert [each.key for each in coded(maps, 4800)] == ["0", "1", "2"]
         assert [each.key for each in coded(maps, 4800, taken=round(0.4 * size))] == ["0"]
 
+    def test_maps_of_a_page_take_what_docs_allow_and_most_of_it(self) -> None:
+        """At most 4 MB for 640 x 480 pixels, in proportion for others, however noisy they are."""
+        rng = np.random.default_rng(0)
+        noisy = [Layer(str(k), rng.random((240, 320)), reducible=True) for k in range(12)]
+        assert 0.5e6 < sum(len(each.text) for each in coded(noisy, 240 * 320)) < 1e6
+
     def test_rounding_comes_before_thinning_and_both_end_within_the_budget(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

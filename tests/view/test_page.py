@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View, fuse
+from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View, fuse, fuse_stack
 from cfusion.errors import InputError, ShapeError
 from cfusion.io.colour_pictures import depth_colours, png_bytes, sigma_colours
 from cfusion.solvers import ViewEvidence
@@ -20,7 +20,7 @@ from cfusion.view.content import Content, median_of_views
 from cfusion.view.document import as_json, number
 from cfusion.view.encode import PREDICTORS, encode, estimated_size, quantise
 from cfusion.view.layers import Layer
-from cfusion.view.page import page, write_page
+from cfusion.view.page import hashes, page, write_page
 from cfusion.view.readings import residuals_of_stack, residuals_of_view
 from cfusion.view.reliability import reliability
 from cfusion.view.view_figures import view_figures
@@ -158,6 +158,25 @@ def test_the_median_of_views_is_numpys() -> None:
             [[np.nanmedian(v) if np.isfinite(v).any() else np.nan for v in row] for row in np.moveaxis(maps, 0, -1)]
         )
     np.testing.assert_allclose(median_of_views(np.zeros((8, 9), np.float32), maps), expected, rtol=1e-6)
+
+
+def test_the_best_of_each_column_is_marked_and_no_other() -> None:
+    scores = ({"name": "auto", "rmse": 1.0, "density": 0.5}, {"name": "l1", "rmse": 2.0, "density": 0.75})
+    told = sections.scores_section(Content("m", (SimpleNamespace(depth=NOISE),), scores=scores))
+    rows = [row for row in told.split("<tr>") if "</td>" in row]
+    best, rest = ([re.findall(rf"<td{mark}>([^<]*)</td>", row) for row in rows] for mark in (' class="best"', ""))
+    assert best == [["1.0000"], ["0.8"]]
+    assert rest == [["0.5"], ["2.0000"]]
+
+
+def test_a_page_with_the_truth_draws_how_honest_sigma_is() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.full((60, 80), 2.0, np.float32)
+    sigma = np.exp(rng.uniform(-4, 0, truth.shape)).astype(np.float32)
+    found = SimpleNamespace(depth=truth + rng.normal(0, sigma).astype(np.float32), method="auto", sigma=sigma)
+    without, with_it = (sections.solve_section(Content("m", (found,), truth=each)) for each in (None, truth))
+    assert (without.count("<svg"), without.count('class="reliability"')) == (0, 0)
+    assert (with_it.count("<svg"), with_it.count('class="reliability"')) == (1, 1)
 
 
 def test_reliability_tells_honest_from_boastful() -> None:
@@ -329,6 +348,22 @@ def test_a_page_refuses_what_are_no_views_of_it(result: Result, tmp_path: Path) 
         with pytest.raises(InputError, match=says):
             write_page(tmp_path / "page.html", result, views=views, reference=reference)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_page_of_registered_maps_compares_each_with_the_surface(tmp_path: Path) -> None:
+    depths = np.full((3, 8, 10), 2.0, np.float32)
+    depths[1], depths[2] = 2.25, 1.75
+    maps = Stack(depths, weights=np.array([1.0, 1.0, 0.0])[:, None, None] * np.ones((3, 8, 10)))
+    found = fuse_stack(maps, "median", backend="numpy")
+    residuals = Content("maps", (found,), views=maps, reference=0).residuals()
+    assert residuals is not None
+    assert np.nanmax(np.abs(residuals(1) - (2.25 - found.depth))) < 1e-6
+    assert np.isnan(residuals(2)).all()  # its weight is zero: no observation
+    write_page(tmp_path / "page.html", found, views=maps)
+    stated = hashes(Content("maps", (found,), views=maps))["input depths"]
+    assert stated in (tmp_path / "page.html").read_text()
+    assert stated == hashes(Content("maps", (found,), views=Stack(depths.copy())))["input depths"]
+    assert stated != hashes(Content("maps", (found,), views=Stack(depths + np.float32(0.001))))["input depths"]
 
 
 @pytest.mark.parametrize("shape", [(1, 30), (30, 1), (1, 1)])

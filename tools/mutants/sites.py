@@ -65,6 +65,7 @@ class _Finder:
 
     def __init__(self, file: str, source: bytes) -> None:
         self.file, self.source = file, source
+        self.whatever_is_left: set[ast.AST] = set()  # -1 of `reshape`, for which any negative number does
         self.starts = [0]
         for line in source.splitlines(keepends=True):
             self.starts.append(self.starts[-1] + len(line))
@@ -107,7 +108,7 @@ class _Finder:
             yield from self._between("and/or", node.values[0], node.values[1], words)
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub | ast.Invert):
             yield self._site("unary", node, self._text(node.operand))
-        elif isinstance(node, ast.Constant):
+        elif isinstance(node, ast.Constant) and node not in self.whatever_is_left:
             yield from self._constant(node)
         elif isinstance(node, ast.If | ast.IfExp | ast.While):
             yield self._site("condition", node.test, f"(not ({self._text(node.test)}))", node.lineno)
@@ -132,6 +133,8 @@ class _Finder:
 
     def _call(self, node: ast.Call) -> Iterator[Site]:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name == "reshape":
+            self.whatever_is_left |= {each.operand for each in node.args if isinstance(each, ast.UnaryOp)}
         if name in NAMES:
             stop = self._offset(node.func.end_lineno, node.func.end_col_offset)
             yield Site(self.file, node.lineno, "function", stop - len(name), stop, NAMES[name])

@@ -52,8 +52,8 @@ def write_report(
     views: Sequence[Any],  # empty if there is nothing to compare the result with
     *,
     events: Sequence[Event] = (),
-    unit: str = "metre",
-    source: str = "",
+    unit: str,
+    source: str,
     title: str = "",
 ) -> Path:
     """Write the page of one result into its folder."""

@@ -94,7 +94,7 @@ def named_view(
     *,
     image: Image | None = None,
     confidence: WeightMap | None = None,
-    name: str = "",
+    name: str,
 ) -> View:
     """A view whose errors begin with the file it came from."""
     with named_by(where):

@@ -4,6 +4,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,7 +27,8 @@ def write_whole(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:

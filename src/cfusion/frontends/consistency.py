@@ -11,6 +11,7 @@ from cfusion.geometry.disparity import fill_from_background
 
 Disparity = NDArray[np.float32]
 STEPS = 16  # per pixel of disparity, for OpenCV's 16-bit speck filter
+ONE_SURFACE = 3.0  # pixels of disparity: the two ends of a hole
 
 
 def disagreement(disparity: Disparity, other: Disparity) -> Disparity:
@@ -40,10 +41,10 @@ def without_specks(disparity: Disparity, size: int, step: float) -> Disparity:
     return np.where(coarse < 0, np.float32(np.nan), disparity)
 
 
-def bridged(disparity: Disparity, widest: int, step: float = 3.0) -> Disparity:
-    """Close holes of at most `widest` pixels along rows, then columns: linearly between ends that differ by at most
-    `step`, else with the farther end."""
-    return disparity if widest <= 0 else _bridged_rows(_bridged_rows(disparity, widest, step).T, widest, step).T
+def bridged(disparity: Disparity, widest: int) -> Disparity:
+    """Close holes of at most `widest` pixels along rows, then columns: linearly between ends of one surface (they
+    differ by at most `ONE_SURFACE`), else with the farther end."""
+    return disparity if widest <= 0 else _bridged_rows(_bridged_rows(disparity, widest).T, widest).T
 
 
 def without_holes(disparity: Disparity) -> Disparity:
@@ -51,7 +52,7 @@ def without_holes(disparity: Disparity) -> Disparity:
     return np.nan_to_num(fill_from_background(disparity))
 
 
-def _bridged_rows(disparity: Disparity, widest: int, step: float) -> Disparity:
+def _bridged_rows(disparity: Disparity, widest: int) -> Disparity:
     width = disparity.shape[1]
     known, column = ~np.isnan(disparity), np.arange(width)
     before = np.maximum.accumulate(np.where(known, column, -1), axis=1)
@@ -61,5 +62,5 @@ def _bridged_rows(disparity: Disparity, widest: int, step: float) -> Disparity:
     end = np.take_along_axis(disparity, np.minimum(after, width - 1), axis=1)
     share = (column - before) / np.maximum(after - before, 1)
     with np.errstate(invalid="ignore"):
-        between = np.where(np.abs(end - start) <= step, start + share * (end - start), np.fmin(start, end))
+        between = np.where(np.abs(end - start) <= ONE_SURFACE, start + share * (end - start), np.fmin(start, end))
     return np.where(closable, between, disparity).astype(np.float32)

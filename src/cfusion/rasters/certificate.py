@@ -8,6 +8,7 @@ makes the whole dual feasible, and the bound is summed over the blocks.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from cfusion.rasters.runner import HERE, Crew
 from cfusion.rasters.solve_tile import Settings
@@ -26,7 +27,7 @@ class Certificate:
     fidelity: float
     bound: float
     factor: float  # by which the dual is scaled to become feasible
-    floor: float = 1e-300  # energies below are rounding errors
+    floor: float  # energies below are rounding errors
 
     @property
     def energy(self) -> float:
@@ -52,19 +53,20 @@ def certify(
 ) -> Certificate:
     """Certify state `number`; the other state's image is overwritten."""
     every = blocks_of(work)
-    parts: list[tuple[float, float]] = [(0.0, 0.0)] * len(every)
-    crew.run(energy_block, [(work, settings, number, block) for block in every], parts.__setitem__)
+
+    def of_all(function: Callable[..., Any], *given: object) -> list[Any]:
+        found: dict[int, Any] = {}
+        crew.run(function, [(work, settings, number, *given, block) for block in every], found.__setitem__)
+        return [found[place] for place in range(len(every))]
+
+    parts = of_all(energy_block)
     progress(0.2)
-    factors = [1.0] * len(every)
-    turns = 0
-    while turns == 0 or (turns < MOST_TURNS and min(factors) < FEASIBLE):
-        jobs = [(work, settings, number, turns, REPAIR_ROUNDS, block) for block in every]
-        crew.run(repair_block, jobs, factors.__setitem__)
-        turns += 1
+    for turn in range(MOST_TURNS):
+        factors = of_all(repair_block, turn, REPAIR_ROUNDS)
+        if min(factors) >= FEASIBLE:
+            break
     progress(0.7)
-    bounds = [0.0] * len(every)
-    jobs_of_bound = [(work, settings, number, turns, min(factors), block) for block in every]
-    crew.run(bound_block, jobs_of_bound, bounds.__setitem__)
+    bounds = of_all(bound_block, turn + 1, min(factors))
     progress(1.0)
     return Certificate(
         regulariser=math.fsum(part[0] for part in parts),

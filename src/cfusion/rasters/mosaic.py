@@ -119,10 +119,10 @@ def fuse_rasters(
 
 def make_mosaic(
     paths: Sequence[str | Path],
-    output: str | Path | None = None,
+    output: str | Path | None,
     *,
-    progress: ProgressCallback | None = None,
-    say: Callable[[str], None] | None = None,
+    progress: ProgressCallback | None,
+    say: Callable[[str], None] | None,
     **options: Any,
 ) -> Mosaic:
     """`fuse_rasters` for the command line: errors name its options, not keywords."""

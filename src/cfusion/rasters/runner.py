@@ -36,7 +36,7 @@ class Crew:
 
     def __exit__(self, *exception: object) -> None:
         while not self._free.empty():
-            self._free.get().shutdown(wait=True, cancel_futures=True)
+            self._free.get().shutdown(cancel_futures=True)
 
     def run(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], done: Done) -> None:
         """Call the function for every job; `done(number, result)` is called in this process, in order of completion."""

@@ -340,9 +340,7 @@ def cloud_tasks(job: Job, graph: Graph, fused: Sequence[int]) -> tuple[Task, ...
     return tuple(tasks)
 
 
-def write_cloud(
-    job: Job, graph: Graph, fused: Sequence[int], runner: Runner, callback: ProgressCallback | None = None
-) -> int:
+def write_cloud(job: Job, graph: Graph, fused: Sequence[int], runner: Runner, callback: ProgressCallback | None) -> int:
     """Write OUT/scene.ply from the pieces of all views; return the number of points."""
     tasks = cloud_tasks(job, graph, fused)
     records = [each for task in tasks if (each := _written_piece(job, task)) is not None]

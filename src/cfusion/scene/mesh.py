@@ -104,7 +104,7 @@ def extract(volume: Volume) -> Mesh:
     return _welded(vertices, faces, np.concatenate([each[2] for each in parts]), volume.voxel)
 
 
-def write_mesh(job: Job, fused: Sequence[int], voxel: float | None, callback: ProgressCallback | None = None) -> int:
+def write_mesh(job: Job, fused: Sequence[int], voxel: float | None, callback: ProgressCallback | None) -> int:
     """Write OUT/mesh.ply and OUT/mesh.glb of all fused maps; return the number of triangles."""
     some = fused[:: max(1, len(fused) // SAMPLE)]
     volume = volume_for([read_fused(job.folder, view) for view in some], voxel)

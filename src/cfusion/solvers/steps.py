@@ -82,14 +82,11 @@ class StepBalancer:
         """The current steps."""
         return choose_steps(problem.alpha, _share(problem) * self.step_scale, self.relaxation)
 
-    def run(self, problem: Problem, state: State, count: int) -> None:
-        """Run `count` iterations in place, in blocks that end with a check of the balance."""
-        self.run_and(problem, state, count, lambda kept, every: self.backend.measure(problem, state, kept, every))
-
     def run_and(
         self, problem: Problem, state: State, count: int, measure: Callable[[Any, int], tuple[Found, Displacement]]
     ) -> Found:
-        """Run `count` iterations; return what `measure(kept, stride)` computes after the last block."""
+        """Run `count` iterations in place, in blocks that end with a check of the balance; return what
+        `measure(kept, stride)` computes after the last block."""
         done = 0
         while True:
             block = min(BLOCK, count - done)

@@ -31,7 +31,7 @@ def read_at(
     reference: View,
     agreements: Sequence[float],
     backend: Backend,
-    uploads: Sequence[UploadedViews] | None = None,
+    uploads: Sequence[UploadedViews] | None,
 ) -> Reading:
     """Read every view at the surface; on a device all of a shape at once.
 

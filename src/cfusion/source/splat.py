@@ -161,4 +161,4 @@ def _confidence(view: View) -> WeightMap:
 
 def _zero_where_unknown(weight: WeightMap | None) -> WeightMap | None:
     """Zero where unknown, or where interpolation between zeros rounds to less."""
-    return None if weight is None else np.maximum(np.nan_to_num(weight, copy=False, nan=0.0), 0.0)
+    return None if weight is None else np.fmax(weight, 0.0)

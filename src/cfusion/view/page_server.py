@@ -3,6 +3,7 @@
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -72,8 +73,6 @@ class PageServer:
 def _bound(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
     """A server at the port, or at the next free one."""
     for candidate in range(port, port + TRIES):
-        try:
+        with suppress(OSError):
             return ThreadingHTTPServer((host, candidate), handler)
-        except OSError:
-            continue
     return ThreadingHTTPServer((host, 0), handler)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.errors import FileError, ShapeError, first_line, optional_module
+from cfusion.errors import FileError, first_line, optional_module
 from cfusion.io.codecs.exr_header import DEEP, Header, read_header
 from cfusion.io.codecs.exr_lines import read_channels
 from cfusion.io.files import require_file
@@ -71,14 +71,11 @@ def _read_by_library(path: Path, header: Header, wanted: list[str], held: int) -
     return maps
 
 
-def write_exr(path: Path, depth: NDArray[np.floating], confidence: NDArray[np.floating] | None = None) -> None:
+def write_exr(path: Path, depth: NDArray[np.floating], confidence: NDArray[np.floating]) -> None:
     """Write depth as Z (infinity where unknown) and confidence, float32, without loss."""
     library = require_openexr()
-    if confidence is not None and confidence.shape != depth.shape:
-        raise ShapeError(f"confidence is {confidence.shape}, depth is {depth.shape}; give the same shape")
-    channels = {"Z": np.where(np.isnan(depth), np.inf, depth).astype(np.float32)}
-    if confidence is not None:
-        channels["confidence"] = confidence.astype(np.float32)
+    unknown_far = np.where(np.isnan(depth), np.inf, depth)
+    channels = {"Z": unknown_far.astype(np.float32), "confidence": confidence.astype(np.float32)}
     header = {"compression": library.ZIP_COMPRESSION, "type": library.scanlineimage}
     try:
         library.File(header, channels).write(str(path))

@@ -78,8 +78,6 @@ def members(file: Path) -> dict[str, Member]:
                 for info in archive.infolist()
                 if info.filename.endswith(".npy")
             }
-    except FileNotFoundError:
-        raise FileError(f"{file} does not exist; check the name") from None
     except DAMAGE as error:
         if isinstance(error, FileError):
             raise

@@ -55,7 +55,7 @@ def read_png(
     return values
 
 
-def read_weights(path: Path, scale: float | None, expected: tuple[int, int] | None = None) -> NDArray[np.float32]:
+def read_weights(path: Path, scale: float | None, expected: tuple[int, int] | None) -> NDArray[np.float32]:
     """Weights (H, W) from a grey PNG of 8 or 16 bits: counts times the scale; without one, white is 1."""
     data = read_bytes(path)
     bits, colour = check(path, data, expected)
