@@ -25,7 +25,6 @@ OWN = {
 
 # Of public functions, which users may leave out, and four of `auto` that can go.
 STATED = {"object_bundle(camera)", "city_bundle(camera)", "sphere(radius)", "step(near)"}
-STATED |= {"with_trust(outlined)", "weigh_edges(exact)", "assess(outlined)", "_side_by_side(apart)"}
 
 
 def defaults_of(text: str) -> Iterator[tuple[str, str]]:

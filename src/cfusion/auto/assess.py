@@ -38,7 +38,7 @@ class Assessment:
     scales: list[float]  # (K,) noise scale of each view, in the unit of the noise
 
 
-def assess(source: Source, found: Fit, backend: Backend, *, outlined: bool = False) -> Assessment:
+def assess(source: Source, found: Fit, backend: Backend, *, outlined: bool) -> Assessment:
     """Compare every view with the surface, including observations that were rejected.
 
     `outlined` says that the reference's outlines are exact.

@@ -51,9 +51,7 @@ def first_surface(source: Source, settings: Settings, solver: PDHG, backend: Bac
     away = residuals_of(near, own, backend, read)
     (middle,), _ = backend.medians(own[None])
     usual, blind = middle_of(residual_scales(away, backend)[0]), reading_error(source.frame.camera, middle)
-    if not independence(
-        away, usual, blind, backend
-    ):  # the reference's edges are no better placed than those of the others
+    if not independence(away, usual, blind, backend):  # its edges are no better placed than those of the others
         surface = fitted(near.first(splat, backend), None)
         if near.n_views < source.n_views:  # wide baselines blur edges, more views average errors
             surface = _agreed(source, surface, fitted(source.first(splat, backend), None), backend)

@@ -235,7 +235,7 @@ def weigh_edges(
     scales: Sequence[float],
     index: int,
     backend: Backend,
-    exact: float = 1.0,
+    exact: float,
 ) -> bool:
     """Reduce the weight of other views where the surface changes by more than the noise within a pixel.
 

@@ -104,7 +104,7 @@ def _tiles(shape: tuple[int, ...], every: int) -> list[Window]:
 
 
 def _side_by_side(
-    tiles: list[Window], shape: tuple[int, ...], apart: int = 1
+    tiles: list[Window], shape: tuple[int, ...], apart: int
 ) -> tuple[list[tuple[Window, Window]], tuple[int, int]]:
     """The tiles, each with its place in a smaller image, nearly a square, and the shape of that image."""
     high, wide = (min(TILE, size) + apart for size in shape)

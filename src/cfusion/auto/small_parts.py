@@ -40,7 +40,7 @@ OTHER = 6.0  # noise scales: a measurement further from the surface is of anothe
 
 def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     """The surface with small parts as the reference measured them, where the nearest views see them."""
-    if not source.rereads or source.n_views < 2:
+    if not source.rereads:
         return surface
     own = measured(source.part([source.reference]), surface, backend)
     growth = depth_noise(own, surface, backend)

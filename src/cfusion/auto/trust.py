@@ -14,7 +14,7 @@ from cfusion.source import Source
 
 
 def with_trust(
-    fused: Fused, source: Source, found: Fit, settings: Settings, backend: Backend, *, outlined: bool = False
+    fused: Fused, source: Source, found: Fit, settings: Settings, backend: Backend, *, outlined: bool
 ) -> Fused:
     """The result with its confidence, sigma and evidence; pixels below the least confidence are unknown.
 
