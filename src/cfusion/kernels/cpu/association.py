@@ -38,7 +38,7 @@ def splat_nearest(
     if values is None:
         return depth, None
     carried = np.full(shape, np.nan, np.float32)
-    _gather(np.require(values, np.float32, COMPILED_FOR), winner, carried)
+    _gather(np.require(values, np.float64, COMPILED_FOR), winner, carried)  # exactly, and of the compiled type
     return depth, carried
 
 
