@@ -29,9 +29,9 @@ class Kernel(NamedTuple):
 # fmt: off
 KERNELS = tuple(Kernel(words, module, name, tuple(calls)) for words, module, name, *calls in (
     ("", "tiles", "sweep", "q q2 q2 20f f3 f3 f3 f3 f3 f3 f2 f2 H2 f2 f3 f2 f3 f3 f4 f2"),
-    ("posed adaptive", "pulling", "_touch", "q q f2 d1 d3"),
+    ("posed adaptive", "pulling", "_touch", "q q f2 d1 d2 d1 d1 d1 d1 d3"),
     ("filling", "association", "_lend", "f2 ?2 ?2 i2 i2 i2 q2 d3"),
-    ("posed adaptive", "sight", "_hidden", "q q f2 d1 d2 d3 q2 f2 ?3"),
+    ("posed adaptive", "sight", "_hidden", "q q f2 d1 d2 d3 q2 f2 ?3 f2 q2 f1 d1 d1 d1 d1"),
     ("posed", "viewing", "_reproject", "rf2 d1 d1 d2 d1 d1 d2 d2 d2"),
     ("posed adaptive", "pulling", "_pull", "q q f2 d3 ? d1 d2 rf2 rf2 d f2 f2 ?2"),
     ("", "sums", "_sort", "q q f3 f3 f2 f2"),
@@ -42,8 +42,8 @@ KERNELS = tuple(Kernel(words, module, name, tuple(calls)) for words, module, nam
     ("", "sums", "_misfit", "q q f2 f3 f3 f2 f2 q d f2"),
     ("order1", "certificate", "_adjoint_1", "q q f3 f3", "q q f3 d3"),
     ("order2", "certificate", "_adjoint_1", "q q f3 f3", "q q d3 d3"),
-    ("adaptive", "trials", "_split", "q q rf3 rf3 ?2 q2 f3 f3 f3 f3 q2"),
-    ("adaptive", "preparing", "_pool", "q q rf3 rf3 f2 f3 B3 d3"),
+    ("adaptive", "trials", "_split", "q q rf3 rf3 ?2 q2 f3 f3 f3 f3 q2 ?1"),
+    ("adaptive", "preparing", "_pool", "q q rf3 rf3 f2 f3 B3 d3 d1 d1"),
     ("adaptive", "pooling", "_mean", "q q d3 q d3"),
     ("posed adaptive", "sight", "_parallax", "q q f2 d1 d2 d3 f3"),
     ("order2", "certificate", "_add_gradient_2", "q q f3 H2 d f3"),

@@ -8,7 +8,7 @@ from numba import njit
 from cfusion.kernels.contract import Floats, HeldOut, Mask
 from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.numpy.trials import fold_of, gain_of
-from cfusion.kernels.threads import in_bands
+from cfusion.kernels.threads import in_bands, with_lines
 
 NONE = np.empty((0, 0, 0), np.float32)
 NONE.setflags(write=False)  # like the weights of a stack: else the kernels are compiled twice
@@ -70,7 +70,8 @@ def split_folds(depths: Floats, weights: Floats | None, turns: Mask, block: int)
     parts = [np.empty_like(depths) for _ in range(2)]
     given = NONE if weights is None else weights
     shares = [np.empty_like(given) for _ in range(2)]
-    in_bands(shape, (_split, depths, given, turns, fold, *parts, *shares, known))
+    split = with_lines(_split, 1, shape[1], np.bool_)
+    in_bands(shape, (split, depths, given, turns, fold, *parts, *shares, known))
     kept, out = ((part, None if weights is None else share) for part, share in zip(parts, shares, strict=True))
     return kept, out, (int(known[:, 0].sum()), int(known[:, 1].sum()))
 
@@ -88,9 +89,9 @@ def _split(
     kept_weights: Floats,
     out_weights: Floats,
     known: Floats,
+    held: Mask,
 ) -> None:
     views, _, width = depths.shape
-    held = np.empty(width, np.bool_)
     for i in range(start, stop):
         n_kept = n_out = 0
         for k in range(views):
