@@ -151,6 +151,15 @@ def test_what_a_helper_does_not_finish_holds_nothing_up(
     assert all(helper.returncode for helper in helpers)
 
 
+def test_a_helper_whose_caller_has_died_ends(kernels: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    callers = iter([10, 10, 10, 1])
+    monkeypatch.setattr(foresight.os, "getppid", lambda: next(callers))
+    monkeypatch.setattr(foresight, "_taken", lambda queue: iter([5, 6, 7, 8]))
+    monkeypatch.setattr(sys, "argv", ["-c", "2", "0"])
+    foresight.help_out()
+    assert kernels == [5, 6]
+
+
 def test_an_interrupt_ends_the_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(number: int, order: int, fidelity: int) -> None:
         numba.njit(lambda x: x + number)(1.0)

@@ -52,9 +52,12 @@ def crew() -> int:
 
 
 def help_out() -> None:
-    """Compile kernels from the queue on standard input, in a helper, until there are no more."""
+    """Compile kernels from the queue on standard input, in a helper, until there are no more or the caller has died."""
     order, fidelity = (int(each) for each in sys.argv[1:3])
+    caller = os.getppid()
     for number in _taken(QUEUE):
+        if os.getppid() != caller:
+            return
         compile_kernel(number, order, fidelity)
 
 
