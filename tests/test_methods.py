@@ -158,15 +158,22 @@ def test_a_method_of_ones_own():
 
 
 @pytest.mark.parametrize(
-    ("method", "foreseen"),
-    [("auto", [2, Fidelity.L1]), ("l1", [2, Fidelity.L1]), ("rof", [1, Fidelity.L2]), ("median", None), ("mean", None)],
+    ("method", "foreseen", "adaptive"),
+    [
+        ("auto", [2, Fidelity.L1], True),
+        ("l1", [2, Fidelity.L1], False),
+        ("rof", [1, Fidelity.L2], False),
+        ("median", None, False),
+        ("mean", None, False),
+    ],
 )
 def test_what_will_be_solved_is_told_to_the_backend_first(
-    method: str, foreseen: list[object] | None, monkeypatch: pytest.MonkeyPatch
+    method: str, foreseen: list[object] | None, adaptive: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Shape, order and fidelity: a GPU compiles for these while maps are read."""
     backend = kernels.load("numpy")
     heard: list[tuple[object, ...]] = []
-    monkeypatch.setattr(backend, "precompile", lambda *given: heard.append(given))
+    monkeypatch.setattr(backend, "precompile", lambda *given, **kind: heard.append((*given, kind)))
     fuse_stack(Stack(np.random.default_rng(0).normal(5, 0.1, (3, 6, 8))), method, backend="numpy")
-    assert heard == ([] if foreseen is None else [((6, 8), *foreseen)])
+    kind = {"posed": False, "adaptive": adaptive}
+    assert heard == ([] if foreseen is None else [((6, 8), *foreseen, kind)])

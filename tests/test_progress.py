@@ -183,6 +183,16 @@ def test_compilation_is_named_and_counted() -> None:
     assert heard[1].done == pytest.approx(seconds_of("<lambda>") / seconds_for(["auto"]))
 
 
+def test_of_several_processes_one_compiles_its_share() -> None:
+    numba = pytest.importorskip("numba")
+    heard: list[Step] = []
+    with compiling.naming(["auto"], heard.append, 4) as reached:
+        reached(seconds_for(["auto"]) / 2)
+        numba.njit(lambda x: x + 1)(1.0)
+    assert {step.seconds for step in heard} == {seconds_for(["auto"]) / 4}
+    assert heard[0].done == pytest.approx(0.5)
+
+
 class TestInterruption:
     """Kernels that are compiled: counted once they begin, in work, and no word about the pace of the rest."""
 

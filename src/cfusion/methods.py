@@ -68,7 +68,8 @@ class SinglePass:
 
     def __call__(self, source: Source, backend: Backend, report: Report | None = None) -> Fused:
         if self.energy.regulariser is not None:
-            backend.precompile(source.frame.shape, self.energy.regulariser.order, self.energy.fidelity.kind)
+            kind = self.energy.regulariser.order, self.energy.fidelity.kind
+            backend.precompile(source.frame.shape, *kind, posed=source.rereads, adaptive=False)
         task = self.task(source, backend)
         return Fused(task.stack, self.solver(task, report))
 

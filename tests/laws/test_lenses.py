@@ -117,7 +117,7 @@ def test_a_bundle_keeps_the_lens_and_other_formats_say_that_they_do_not(tmp_path
 @pytest.mark.parametrize("which", range(5), ids=["k1", "k2", "p1", "p2", "k3"])
 def test_every_coefficient_alone_bends(which: int) -> None:
     """The compiled cameras against the definition, with one coefficient at a time."""
-    pytest.importorskip("numba")
+    numba = pytest.importorskip("numba")
     from cfusion.kernels.cpu import cameras as compiled
     from cfusion.kernels.numpy import cameras as definition
 
@@ -125,5 +125,6 @@ def test_every_coefficient_alone_bends(which: int) -> None:
     assert compiled.is_bent.py_func(numbers)
     x, y = definition.slopes(numbers, np.array([35.0]), np.array([28.0]))
     assert (float(x[0]), float(y[0])) != ((35.0 - 20) / 50, (28.0 - 15) / 50)
-    assert compiled.slopes(numbers, 35.0, 28.0) == pytest.approx((float(x[0]), float(y[0])), abs=1e-12)
+    of_pixel = numba.njit(lambda camera, u, v: compiled.slopes(camera, u, v))
+    assert of_pixel(numbers, 35.0, 28.0) == pytest.approx((float(x[0]), float(y[0])), abs=1e-12)
     assert not compiled.is_bent.py_func(np.zeros(10))

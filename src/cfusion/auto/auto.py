@@ -49,7 +49,7 @@ class Auto:
     def __call__(self, source: Source, backend: Backend, report: Report | None = None) -> Fused:
         """Fuse the observations of a source."""
         settings, choices = self.settings, self.settings.choices
-        backend.precompile(source.frame.shape, 2, L1().kind)
+        backend.precompile(source.frame.shape, 2, L1().kind, posed=source.rereads, adaptive=True)
         surface, start, edges, readings, turns = None, None, None, 0, self._turns(source)
         inverse, quiet, weighing, outlines = False, False, None, None
         read: Read | None = None

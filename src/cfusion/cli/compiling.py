@@ -43,7 +43,9 @@ def kernels_ready(methods: Sequence[str], backend: str, progress: ProgressCallba
     if loaded.NAME not in COMPILED:
         yield
         return
-    with naming(methods, progress) as reached:
+    from cfusion.kernels.cpu.foresight import crew
+
+    with naming(methods, progress, crew()) as reached:
         _compile(methods, loaded, progress, reached)
         yield
 
@@ -72,26 +74,27 @@ def _compile(
 
 
 @contextmanager
-def naming(methods: Sequence[str], progress: ProgressCallback) -> Iterator[Callable[[float], None]]:
+def naming(methods: Sequence[str], progress: ProgressCallback, processes: int = 1) -> Iterator[Callable[[float], None]]:
     """Report progress by compiled kernels; nothing is reported if all come from the cache or Numba is missing.
 
-    Yields a function to call with the seconds of work (`seconds_for`) that are done.
+    Only the kernels that this one of `processes` compiles are heard of. Yields a function to call with the seconds of
+    work (`seconds_for`) that are done.
     """
     try:
         from cfusion.kernels.cpu.compiling import hearing
     except ImportError:  # without Numba nothing is compiled
         yield lambda seconds: None
         return
-    work = _Work(seconds_for(methods), progress)
+    work = _Work(seconds_for(methods) / processes, progress, processes)
     with hearing(work.kernel_event):
         yield work.reached
 
 
 class _Work:
-    """The compilation of one run's kernels: its expected seconds, and how many are done."""
+    """The compilation of one run's kernels: its expected seconds in this process, and how many are done."""
 
-    def __init__(self, seconds: float, progress: ProgressCallback) -> None:
-        self.seconds, self.progress = seconds, progress
+    def __init__(self, seconds: float, progress: ProgressCallback, processes: int = 1) -> None:
+        self.seconds, self.progress, self.processes = seconds, progress, processes
         self.done, self.spent, self.began = 0.0, 0.0, 0.0
 
     def kernel_event(self, kernel: str, ready: bool) -> None:
@@ -109,8 +112,8 @@ class _Work:
         self.progress(Step(words, share, seconds=self.seconds, rests=ready))
 
     def reached(self, seconds: float) -> None:
-        """This many seconds of the work are done, compiled or from the cache."""
-        self.done = max(self.done, seconds)
+        """This many seconds of all processes' work are done, compiled or from the cache."""
+        self.done = max(self.done, seconds / self.processes)
 
 
 def seconds_of(kernel: str) -> float:

@@ -236,8 +236,13 @@ class Memory(Protocol):
     def to_host(self, array: Any) -> Any:
         """The array in NumPy's memory."""
 
-    def precompile(self, shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
-        """Start compiling the kernels for this kind of problem in the background."""
+    def precompile(
+        self, shape: tuple[int, int], order: int, fidelity: Fidelity, *, posed: bool = False, adaptive: bool = False
+    ) -> None:
+        """Compile the kernels for this kind of problem in the background, or several at a time.
+
+        posed: observations are read from posed views; adaptive: their weights are chosen.
+        """
 
     def stream(self) -> AbstractContextManager[Any]:
         """Context manager: this thread's kernels run on their own stream."""

@@ -47,7 +47,9 @@ def to_host(array: Any) -> Any:
     return array
 
 
-def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
+def precompile(
+    shape: tuple[int, int], order: int, fidelity: Fidelity, *, posed: bool = False, adaptive: bool = False
+) -> None:
     """Nothing to compile in advance."""
 
 

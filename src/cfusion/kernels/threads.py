@@ -7,6 +7,7 @@ time that it needs for parallel loops.
 import os
 import sys
 from collections import deque
+from collections.abc import Callable
 from contextvars import copy_context
 from functools import cache
 from itertools import pairwise
@@ -31,6 +32,11 @@ def in_bands(shape: tuple[int, ...], *calls: Call) -> None:
     height, width = shape
     bands = max(1, min(threads(), height, height * width // ENOUGH))
     in_parallel([(_in_turn, start, stop, *calls) for start, stop in cuts(height, bands)])
+
+
+def with_lines(kernel: Any, count: int, width: int, dtype: Any = np.float64) -> Callable[..., None]:
+    """The kernel with `count` more arguments, lines to work in: one that allocates them takes longer to compile."""
+    return lambda *given: kernel(*given, *np.empty((count, width), dtype))
 
 
 def _in_turn(start: int, stop: int, *calls: Call) -> None:

@@ -15,6 +15,9 @@ from cfusion.geometry import View
 from cfusion.kernels.contract import Backend
 from cfusion.source.upload import UploadedViews, in_view_order
 
+NONE = np.empty((0, 0), np.float32)
+NONE.setflags(write=False)  # like the confidence of a view: else the kernel is compiled twice
+
 
 @dataclass(frozen=True, eq=False)
 class Reading:
@@ -39,9 +42,9 @@ def read_at(
     """
     camera = reference.camera.numbers
     if uploads is None:
-        cameras, motions, measured, trusted = zip(*(_given(view, reference) for view in views), strict=True)
+        cameras, motions, maps, trusted = zip(*(_given(view, reference) for view in views), strict=True)
         here = np.ascontiguousarray(surface, np.float32)
-        return Reading(*backend.read_view(here, camera, cameras, motions, measured, trusted, agreements))
+        return Reading(*backend.read_view(here, camera, cameras, motions, maps, trusted, agreements))
     parts = []
     for each in uploads:
         confidences = np.empty((0, 0), np.float32) if each.confidences is None else each.confidences
@@ -58,7 +61,12 @@ def _given(view: View, reference: View) -> tuple[NDArray[Any], NDArray[Any], NDA
     """The camera of a view, its motion from the reference, its measurements, and their confidence."""
     view_from_reference = np.ascontiguousarray((view.pose.inverse() @ reference.pose).matrix()[:3])
     if view.confidence is None:
-        return view.camera.numbers, view_from_reference, view.depth, np.empty((0, 0), np.float32)
-    measured = np.where(view.confidence > 0, view.depth, np.float32(np.nan))
-    measured.setflags(write=False)  # like those of a view: else the kernel is compiled twice
-    return view.camera.numbers, view_from_reference, measured, view.confidence
+        return view.camera.numbers, view_from_reference, view.depth, NONE
+    return view.camera.numbers, view_from_reference, measured(view.depth, view.confidence), view.confidence
+
+
+def measured(depth: NDArray[Any], confidence: NDArray[Any]) -> NDArray[Any]:
+    """The depths that are measurements: those of some confidence."""
+    known = np.where(confidence > 0, depth, np.float32(np.nan))
+    known.setflags(write=False)  # like a view's own: else kernels are compiled twice
+    return known

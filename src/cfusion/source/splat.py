@@ -12,6 +12,7 @@ from cfusion.arrays import MOST_RADIUS, Coordinates, DepthMap, Mask, Matrix, Wei
 from cfusion.errors import InputError
 from cfusion.geometry import Stack, View
 from cfusion.kernels.one_pass import one_pass
+from cfusion.source.reading import measured
 from cfusion.source.upload import UploadedViews, in_view_order
 
 PIXELS_IN_FLIGHT = 1 << 22  # views are splatted in parallel while their points take a few hundred MB
@@ -79,7 +80,7 @@ class Splat:
 
         def splat(view: View) -> tuple[DepthMap, WeightMap | None, Mask | None]:
             confidence = _confidence(view) if weighed else None
-            depth = view.depth if confidence is None else np.where(confidence > 0, view.depth, np.float32(np.nan))
+            depth = view.depth if confidence is None else measured(view.depth, confidence)
             reference_from_view = (reference_from_world @ view.pose).matrix()[:3]
             u, v, z = backend.reproject(depth, view.camera.numbers, reference.camera.numbers, reference_from_view)
             return self._onto(reference.shape, u, v, z, confidence, backend)

@@ -13,6 +13,7 @@ from cfusion.kernels.contract import links_of
 from cfusion.kernels.cpu.association import close_mask, fill_natural, local_depth_range, splat_nearest
 from cfusion.kernels.cpu.certificate import bound
 from cfusion.kernels.cpu.compiling import without_collection
+from cfusion.kernels.cpu.foresight import precompile
 from cfusion.kernels.cpu.iteration import iterate
 from cfusion.kernels.cpu.pooling import pooled
 from cfusion.kernels.cpu.preparing import count_observations, local_noise_weights, weighted_median
@@ -26,7 +27,6 @@ from cfusion.kernels.host import (
     arranging,
     arrays,
     measuring,
-    precompile,
     snapshot_rows,
     stream,
     to_device,

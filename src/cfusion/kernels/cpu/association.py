@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from cfusion.kernels.contract import Floats, Mask
-from cfusion.kernels.cpu.sums import OPTIONS
+from cfusion.kernels.cpu.sums import INSIDE, OPTIONS
 from cfusion.kernels.numpy import association as definition
 from cfusion.kernels.numpy.association import Indices
 from cfusion.kernels.threads import in_bands
@@ -38,7 +38,7 @@ def splat_nearest(
     if values is None:
         return depth, None
     carried = np.full(shape, np.nan, np.float32)
-    _gather(np.require(values, np.float32, COMPILED_FOR), winner, carried)
+    _gather(np.require(values, np.float64, COMPILED_FOR), winner, carried)  # exactly, and of the compiled type
     return depth, carried
 
 
@@ -161,7 +161,7 @@ def _lend(
                 _spread(y, x, reach, _mean_of_nearest(depth, rise, fall, square, y, x, reach), steps)
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def _lend_beside(depth: Floats, known: Mask, y: int, x: int, steps: Floats) -> None:
     """As `_spread` of `_mean_of_nearest` at distance one, without branches: noise is unpredictable."""
     left, up, down, right = known[y, x - 1], known[y - 1, x], known[y + 1, x], known[y, x + 1]
@@ -176,7 +176,7 @@ def _lend_beside(depth: Floats, known: Mask, y: int, x: int, steps: Floats) -> N
     _step(steps, y + 1, x, x + 1, lent)
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def _envelope(key: Indices, apex: Indices, start: Indices) -> int:
     """The lower envelope of the parabolas key + 2 dx^2 along a row (Meijster, 2000); returns its last index.
 
@@ -204,7 +204,7 @@ def _envelope(key: Indices, apex: Indices, start: Indices) -> int:
     return last
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def _mean_of_nearest(depth: Floats, rise: Ints, fall: Ints, square: Indices, y: int, x: int, reach: int) -> float:
     """Mean value of the known pixels at squared distance exactly `reach` from the cell (y, x)."""
     total, count = 0.0, 0
@@ -223,7 +223,7 @@ def _mean_of_nearest(depth: Floats, rise: Ints, fall: Ints, square: Indices, y: 
     return total / count
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def _spread(y: int, x: int, reach: int, lent: float, steps: Floats) -> None:
     """Add a share for |p - q| <= r(q), and one for < that excludes ties."""
     height, width = steps.shape[0], steps.shape[1] - 1
@@ -235,7 +235,7 @@ def _spread(y: int, x: int, reach: int, lent: float, steps: Floats) -> None:
             _step(steps, row, max(0, x - _integer_root(left - 1)), min(width, x + _integer_root(left - 1) + 1), lent)
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def _step(steps: Floats, row: int, first: int, after: int, lent: float) -> None:
     steps[row, first, 0] += lent
     steps[row, first, 1] += 1.0
@@ -270,7 +270,7 @@ def _rise_and_fall(mask: Mask, rise: Ints, fall: Ints) -> None:
             fall[y, x] = 0 if mask[y, x] else below + 1
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def _integer_root(square: int) -> int:
     """floor(sqrt(square)), exact below 2^52; small ones from a table."""
     return ROOTS[square] if square < len(ROOTS) else int(math.sqrt(square))

@@ -5,17 +5,17 @@ from __future__ import annotations
 from numba import njit
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cpu.sums import OPTIONS
+from cfusion.kernels.cpu.sums import INSIDE
 from cfusion.kernels.numpy.cameras import UNBENDING
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def is_bent(camera: Floats) -> bool:
     """The same as the definition."""
     return camera[5] != 0 or camera[6] != 0 or camera[7] != 0 or camera[8] != 0 or camera[9] != 0
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def slopes(camera: Floats, u: float, v: float) -> tuple[float, float]:
     """The same as the definition, for one pixel."""
     x, y = (u - camera[3]) / camera[1], (v - camera[4]) / camera[2]
@@ -27,21 +27,21 @@ def slopes(camera: Floats, u: float, v: float) -> tuple[float, float]:
     return x, y
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def row_of_slopes(camera: Floats, i: int, across: Floats, down: Floats) -> None:
     """Write the slopes of a row of pixels."""
     for j in range(len(across)):
         across[j], down[j] = slopes(camera, j, i)
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def bent(camera: Floats, x: float, y: float) -> tuple[float, float]:
     """The same as the definition, for one pair of slopes."""
     radial, along, down = _terms(camera, x, y)
     return x * radial + along, y * radial + down
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def _terms(camera: Floats, x: float, y: float) -> tuple[float, float, float]:
     q = x * x + y * y
     radial = 1 + q * (camera[5] + q * (camera[6] + q * camera[9]))

@@ -342,7 +342,7 @@ def _advance(
                 before[m, i, j] = now
 
 
-@njit(**FAST)
+@njit(**FAST, no_cpython_wrapper=True)
 def _shrink_row(p: Floats, i: int, weight: float, edge: Floats, shrink: Floats) -> None:
     """The factor <= 1 that brings each pixel of row i of p into its ball."""
     planes, _, width = p.shape

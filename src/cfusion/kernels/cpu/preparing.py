@@ -9,7 +9,7 @@ from cfusion.kernels.contract import Coverage, Floats, Observations, window_of
 from cfusion.kernels.cpu.selecting import medians
 from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.numpy.preparing import RADIUS, RANGE, shape_of
-from cfusion.kernels.threads import in_bands
+from cfusion.kernels.threads import in_bands, with_lines
 
 NONE = np.empty((0, 0, 0), np.float32)
 NONE.setflags(write=False)  # like the weights of a stack: else the kernel is compiled twice
@@ -84,7 +84,8 @@ def local_noise_weights(depths: Floats, weights: Floats | None, depth: Floats) -
     given = NONE if weights is None else weights
     out, amounts = np.empty(depths.shape, np.float32), np.empty(depths.shape, np.uint8)
     sums = np.empty((views, height, 5))  # per line: number, sizes, scales, squared scales, 1 / amounts
-    in_bands((views * height, width), (_pool, depths, given, depth, out, amounts, sums))
+    pool = with_lines(_pool, 2, width + 2 * RADIUS)
+    in_bands((views * height, width), (pool, depths, given, depth, out, amounts, sums))
     totals = sums.sum(axis=1)
     overall = float(totals[:, 1].sum()) / max(float(totals[:, 0].sum()), 1.0)
     shapes = np.array([_shape(*each) for each in totals])
@@ -102,12 +103,23 @@ def _shape(count: float, _: float, scale: float, square: float, over: float) -> 
 
 @njit(**OPTIONS)
 def _pool(
-    start: int, stop: int, depths: Floats, weights: Floats, depth: Floats, pooled: Floats, amounts: Floats, sums: Floats
+    start: int,
+    stop: int,
+    depths: Floats,
+    weights: Floats,
+    depth: Floats,
+    pooled: Floats,
+    amounts: Floats,
+    sums: Floats,
+    sizes: Floats,
+    seen: Floats,
 ) -> None:
-    """Window sums of sizes and numbers around each pixel, on the lines [start, stop) of all maps."""
+    """Window sums of sizes and numbers around each pixel, on the lines [start, stop) of all maps.
+
+    `sizes` and `seen` are for sums of columns, padded with zeros.
+    """
     _, height, width = depths.shape
     weighted = weights.size > 0
-    sizes, seen = np.zeros(width + 2 * RADIUS), np.zeros(width + 2 * RADIUS)  # sums of columns, padded with zeros
     for at in range(start, stop):
         k, i = at // height, at % height
         for j in range(width + 2 * RADIUS):

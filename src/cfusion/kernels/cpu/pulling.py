@@ -9,7 +9,7 @@ from numba import njit
 
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cpu.cameras import bent, is_bent, row_of_slopes
-from cfusion.kernels.cpu.sums import OPTIONS
+from cfusion.kernels.cpu.sums import INSIDE, OPTIONS
 from cfusion.kernels.numpy.pulling import DISTANT, EVEN, SAFE, STEEPEST, STENCIL
 from cfusion.kernels.threads import in_bands
 
@@ -42,9 +42,11 @@ def read_view(
 
     def read(start: int, stop: int) -> None:
         touching = np.empty((TOUCHING, min(BAND, stop - start), width))
+        planes = np.full((SIDE, width + SIDE - 1), np.nan)  # rows around the current one, in turn, with a margin
+        rows = np.empty((4, width))
         for first in range(start, stop, BAND):
             end = min(first + BAND, stop)
-            _touch(first, end, x, reference_camera, touching)
+            _touch(first, end, x, reference_camera, planes, *rows, touching)
             for view in views:
                 _pull(first, end, x, touching, reference_camera[0] == 0, *view)
 
@@ -53,16 +55,24 @@ def read_view(
 
 
 @njit(**OPTIONS)
-def _touch(start: int, stop: int, x: Floats, camera: Floats, touching: Floats) -> None:
+def _touch(
+    start: int,
+    stop: int,
+    x: Floats,
+    camera: Floats,
+    planes: Floats,
+    across_row: Floats,
+    down_row: Floats,
+    slopes_x: Floats,
+    slopes_y: Floats,
+    touching: Floats,
+) -> None:
     """The ray of each pixel and the plane that touches the surface there: slopes, n along the ray's axis, n . r."""
     width = x.shape[1]
-    across_row, down_row = np.empty(width), np.empty(width)
-    slopes_x, slopes_y = np.empty(width), np.empty(width)
-    planes = np.full((SIDE, width + SIDE - 1), np.nan)  # rows around the current one, in turn, with a margin
     for i in range(start - REACH, start + REACH):
-        _plane(x, i, camera, planes[i % SIDE])
+        _plane(x, i, camera, planes)
     for i in range(start, stop):
-        _plane(x, i + REACH, camera, planes[(i + REACH) % SIDE])
+        _plane(x, i + REACH, camera, planes)
         _slopes(planes, i, slopes_x, slopes_y)
         row_of_slopes(camera, i, across_row, down_row)
         for j in range(width):
@@ -75,8 +85,8 @@ def _touch(start: int, stop: int, x: Floats, camera: Floats, touching: Floats) -
                 steep = here * np.sqrt(slope_x * slope_x + slope_y * slope_y)
                 if steep > STEEPEST[0]:
                     share = max((STEEPEST[1] - steep) / (STEEPEST[1] - STEEPEST[0]), 0.0)
-                    slope_x *= max(share, _goes_on(x, i, j, 0, 1, slopes_x[j]))
-                    slope_y *= max(share, _goes_on(x, i, j, 1, 0, slopes_y[j]))
+                    slope_x *= max(share, _goes_on(x, i, j, i, j + DISTANT, slopes_x[j]))
+                    slope_y *= max(share, _goes_on(x, i, j, i + DISTANT, j, slopes_y[j]))
                 ahead = facing - slope_x * across - slope_y * down
             touching[0, i - start, j] = across
             touching[1, i - start, j] = down
@@ -182,44 +192,42 @@ def _pull(
             weight[i, j] = confidence[near_row, near_column] if confidence.size > 0 else 1.0
 
 
-@njit(**OPTIONS)
-def _goes_on(x: Floats, row: int, column: int, down: int, right: int, slope: float) -> float:
-    """How even 1 / x goes on with this slope; comparisons with unknown pixels are false."""
+@njit(**INSIDE)
+def _goes_on(x: Floats, row: int, column: int, row_after: int, column_after: int, slope: float) -> float:
+    """How even 1 / x goes on with this slope, to a distant pixel and its opposite; comparisons with unknown are false.
+
+    Places, not directions: Numba would compile it for each literal direction.
+    """
     best, here = 0.0, 1 / np.float64(x[row, column])
-    for away in (-DISTANT, DISTANT):
-        i, j = row + away * down, column + away * right
+    for side in range(-1, 2, 2):
+        i, j = row + side * (row_after - row), column + side * (column_after - column)
         if slope != 0 and 0 <= i < x.shape[0] and 0 <= j < x.shape[1] and x[i, j] > 0:
-            ratio = (1 / np.float64(x[i, j]) - here) / (away * slope)
+            ratio = (1 / np.float64(x[i, j]) - here) / (side * DISTANT * slope)
             alike = min(ratio, 1 / ratio) if ratio > 0 else 0.0
             best = max(best, (alike - EVEN[0]) / (EVEN[1] - EVEN[0]))
     return min(best, 1.0)
 
 
-@njit(**OPTIONS)
-def _plane(x: Floats, row: int, camera: Floats, out: Floats) -> None:
+@njit(**INSIDE)
+def _plane(x: Floats, row: int, camera: Floats, planes: Floats) -> None:
     """A row of 1 / x, or of -x, unknown outside."""
+    here = row % SIDE
     for j in range(x.shape[1]):
-        here = np.float64(x[row, j]) if 0 <= row < x.shape[0] else np.nan
-        out[REACH + j] = -here if camera[0] != 0 else 1 / here if here > 0 else np.nan
+        z = np.float64(x[row, j]) if 0 <= row < x.shape[0] else np.nan
+        planes[here, REACH + j] = -z if camera[0] != 0 else 1 / z if z > 0 else np.nan
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def _slopes(planes: Floats, row: int, across: Floats, down: Floats) -> None:
     """The slopes of a row."""
-    middle = planes[row % SIDE]
+    a, b, c, d, e = (row - 2) % SIDE, (row - 1) % SIDE, row % SIDE, (row + 1) % SIDE, (row + 2) % SIDE
     for j in range(len(across)):
-        across[j] = _slope(middle[j], middle[j + 1], middle[j + 2], middle[j + 3], middle[j + 4])
-    first, second, fourth, fifth = (
-        planes[(row - 2) % SIDE],
-        planes[(row - 1) % SIDE],
-        planes[(row + 1) % SIDE],
-        planes[(row + 2) % SIDE],
-    )
-    for j in range(len(down)):
-        down[j] = _slope(first[j + 2], second[j + 2], middle[j + 2], fourth[j + 2], fifth[j + 2])
+        k = j + 2
+        across[j] = _slope(planes[c, j], planes[c, j + 1], planes[c, k], planes[c, j + 3], planes[c, j + 4])
+        down[j] = _slope(planes[a, k], planes[b, k], planes[c, k], planes[d, k], planes[e, k])
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def _slope(second_before: float, before: float, here: float, after: float, second_after: float) -> float:
     """The change per pixel; comparisons with unknown neighbours are false."""
     least, most = np.inf, -np.inf

@@ -12,7 +12,7 @@ from numba import njit
 
 from cfusion.kernels import host
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cpu.sums import OPTIONS
+from cfusion.kernels.cpu.sums import INSIDE, OPTIONS
 from cfusion.kernels.threads import cuts, in_parallel, threads
 
 FEWEST = 1 << 15  # values of a row from which the counters pay off
@@ -100,7 +100,7 @@ def _alike(bits: Floats, limits: Floats, bucket: int, keys: Floats) -> None:
             n += 1
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def _key(bits: Any) -> Any:
     """An integer in the order of the floats."""
     return np.uint32(bits ^ (SIGN | np.uint32(np.int32(bits) >> 31)))

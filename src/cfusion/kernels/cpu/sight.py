@@ -10,7 +10,7 @@ from numba import njit
 
 from cfusion.kernels.contract import Floats, Mask
 from cfusion.kernels.cpu.cameras import bent, is_bent, row_of_slopes
-from cfusion.kernels.cpu.sums import OPTIONS
+from cfusion.kernels.cpu.sums import INSIDE, OPTIONS
 from cfusion.kernels.numpy.sight import RELATIVE, SLOPES
 from cfusion.kernels.threads import cuts, in_bands, in_parallel, threads
 
@@ -37,8 +37,14 @@ def hidden(
     out = np.empty((len(onto), *surface.shape), np.bool_)
     sizes = np.array(shapes, np.int64).reshape(-1, 2)
     arguments = (surface, camera, onto, onto_from_camera, sizes, tolerance, out)
+
+    def of_views(start: int, stop: int) -> None:
+        depth, landing = np.empty(surface.shape, np.float32), np.empty(surface.shape, np.int64)
+        nearest = np.empty(int(sizes[start:stop].prod(axis=1).max(initial=0)), np.float32)
+        _hidden(start, stop, *arguments, depth, landing, nearest, *np.empty((4, surface.shape[1])))
+
     parts = cuts(len(onto), max(1, min(threads(), len(onto))))
-    in_parallel([(_hidden, start, stop, *arguments) for start, stop in parts])
+    in_parallel([(of_views, start, stop) for start, stop in parts])
     return out
 
 
@@ -80,14 +86,23 @@ def _hidden(
     sizes: Floats,
     tolerance: Floats,
     out: Mask,
+    depth: Floats,
+    landing: Floats,
+    nearest: Floats,
+    across: Floats,
+    down: Floats,
+    u: Floats,
+    v: Floats,
 ) -> None:
-    """Process the views [start, stop)."""
+    """Process the views [start, stop); the arrays after `out` are room to work in."""
     height, width = surface.shape
-    depth = np.empty((height, width), np.float32)
-    landing = np.empty((height, width), np.int64)
     for k in range(start, stop):
-        nearest = np.full(sizes[k, 0] * sizes[k, 1], np.inf, np.float32)
-        _land(surface, camera, onto[k], motions[k], sizes[k, 0], sizes[k, 1], depth, landing, nearest)
+        for at in range(sizes[k, 0] * sizes[k, 1]):
+            nearest[at] = np.inf
+        _land(
+            surface, camera, onto[k], motions[k], sizes[k, 0], sizes[k, 1],
+            depth, landing, nearest, across, down, u, v,
+        )  # fmt: skip
         for i in range(height):
             for j in range(width):
                 out[k, i, j] = False
@@ -99,7 +114,7 @@ def _hidden(
                         out[k, i, j] = here > before + least
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def _land(
     surface: Floats,
     camera: Floats,
@@ -110,11 +125,14 @@ def _land(
     depth: Floats,
     landing: Floats,
     nearest: Floats,
+    across: Floats,
+    down: Floats,
+    u: Floats,
+    v: Floats,
 ) -> None:
     """Write each point's depth in the other camera and the pixel it lands on; and the nearest depth of each pixel."""
     lens, to_pinhole = is_bent(onto), onto[0] == 0
     height, width = surface.shape
-    across, down, u, v = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     for i in range(height):
         row_of_slopes(camera, i, across, down)
         for j in range(width):
@@ -137,7 +155,7 @@ def _land(
                 nearest[at] = min(nearest[at], depth[i, j])
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def _even_slope(depth: Floats, i: int, j: int) -> float:
     """The same as the definition, at one pixel."""
     height, width = depth.shape
@@ -149,7 +167,7 @@ def _even_slope(depth: Floats, i: int, j: int) -> float:
     return max(_least(up, down), _least(left, right))
 
 
-@njit(**OPTIONS)
+@njit(**INSIDE)
 def _least(one: float, other: float) -> float:
     """The smaller of the known values; zero if neither is known."""
     least = one if one < other or other != other else other

@@ -16,6 +16,8 @@ from cfusion.kernels.threads import in_bands
 
 # no_cfunc_wrapper: nothing calls kernels from C, and each compiles in a seventh less time
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+# of functions that only kernels call, never Python: nothing converts their arguments, which takes time to compile
+INSIDE: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True}
 HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT = sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3)
 
 

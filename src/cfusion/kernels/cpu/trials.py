@@ -8,9 +8,10 @@ from numba import njit
 from cfusion.kernels.contract import Floats, HeldOut, Mask
 from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.numpy.trials import fold_of, gain_of
-from cfusion.kernels.threads import in_bands
+from cfusion.kernels.threads import in_bands, with_lines
 
 NONE = np.empty((0, 0, 0), np.float32)
+NONE.setflags(write=False)  # like the weights of a stack: else the kernels are compiled twice
 Maps = tuple[Floats, Floats | None]
 
 
@@ -68,8 +69,9 @@ def split_folds(depths: Floats, weights: Floats | None, turns: Mask, block: int)
     fold, known = fold_of(shape, turns.shape[1], block), np.zeros((shape[0], 2), np.int64)
     parts = [np.empty_like(depths) for _ in range(2)]
     given = NONE if weights is None else weights
-    shares = [given if weights is None else np.empty_like(weights) for _ in range(2)]
-    in_bands(shape, (_split, depths, given, turns, fold, *parts, *shares, known))
+    shares = [np.empty_like(given) for _ in range(2)]
+    split = with_lines(_split, 1, shape[1], np.bool_)
+    in_bands(shape, (split, depths, given, turns, fold, *parts, *shares, known))
     kept, out = ((part, None if weights is None else share) for part, share in zip(parts, shares, strict=True))
     return kept, out, (int(known[:, 0].sum()), int(known[:, 1].sum()))
 
@@ -87,9 +89,9 @@ def _split(
     kept_weights: Floats,
     out_weights: Floats,
     known: Floats,
+    held: Mask,
 ) -> None:
     views, _, width = depths.shape
-    held = np.empty(width, np.bool_)
     for i in range(start, stop):
         n_kept = n_out = 0
         for k in range(views):

@@ -21,7 +21,9 @@ from cfusion.kernels.cuda import (
 from cfusion.kernels.cuda.device import Unit, compile_ahead
 
 
-def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity) -> None:
+def precompile(
+    shape: tuple[int, int], order: int, fidelity: Fidelity, *, posed: bool = False, adaptive: bool = False
+) -> None:
     """As `Backend.precompile`: float32, with and without weights; other kinds are compiled when used."""
     units: list[Unit] = [
         (association.SOURCES, (), False),
