@@ -185,3 +185,12 @@ def test_a_format_is_recognised_by_all_its_parts_and_by_none_less(
     assert recognises(laid_out("whole", parts))
     for lost in parts:
         assert not recognises(laid_out(f"without {lost.replace('/', ' ')}", [each for each in parts if each != lost]))
+
+
+def test_a_data_set_below_the_folder_that_was_given_is_named(tmp_path: Path, some_views: list[View]) -> None:
+    """The project of a program that keeps its data set in a folder of its own, such as dense/0."""
+    write_views(some_views, tmp_path / "dense" / "0", "colmap")
+    with pytest.raises(FileError, match=r"has no known format, but .*dense/0 has \(colmap\); give that$"):
+        read(tmp_path)
+    with pytest.raises(FileError, match=r"of other data make a bundle, .* docs/conventions.md says how$"):
+        read(tmp_path / "dense" / "0" / "images")
