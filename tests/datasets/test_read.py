@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cfusion import read
+from cfusion import Stack, fuse_stack, read
 from cfusion.datasets import READERS, WRITERS, Dataset, write_views
 from cfusion.datasets.dataset import KEPT, LazyViews
 from cfusion.datasets.options import described
@@ -194,3 +194,10 @@ def test_a_data_set_below_the_folder_that_was_given_is_named(tmp_path: Path, som
         read(tmp_path)
     with pytest.raises(FileError, match=r"of other data make a bundle, .* docs/conventions.md says how$"):
         read(tmp_path / "dense" / "0" / "images")
+
+
+def test_a_result_is_no_data_and_its_maps_are_named(tmp_path: Path) -> None:
+    fuse_stack(Stack(np.ones((3, 4, 5))), "median", backend="numpy").save(tmp_path / "out")
+    with pytest.raises(FileError, match=r"is a result, not data; load its maps \(numpy.load\('.*out/depth.npy'\)"):
+        read(tmp_path / "out")
+    assert np.load(tmp_path / "out" / "depth.npy").shape == (4, 5)

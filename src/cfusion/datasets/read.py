@@ -13,6 +13,7 @@ from cfusion.errors import FileError, InputError, suggestion
 from cfusion.io.arguments import path_of
 from cfusion.io.paths import within
 
+RESULT = "result.json"
 MOST_FOLDERS = 20  # that are looked into, on each level, for a data set below the folder that was given
 
 
@@ -128,6 +129,9 @@ def recognised(place: Path) -> str:
     for reader in READERS.values():
         if (lacking := reader.lacks(place)) is not None:
             raise FileError(f"{place} {lacking}")
+    if (place / RESULT).is_file():
+        maps = place / "depth.npy"
+        raise FileError(f"{place} is a result, not data; load its maps (numpy.load({str(maps)!r}), or `cfusion view`)")
     below = _below(place)
     if below is not None:
         raise FileError(f"{place} has no known format, but {below[0]} has ({below[1]}); give that")
